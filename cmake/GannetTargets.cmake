@@ -1,0 +1,50 @@
+# How every target of Gannet is made, in one place.
+
+option(GANNET_WERROR "Treat warnings as errors" ON)
+set(GANNET_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+# The default binary runs on any x86-64 of the last decade (Haswell, Zen); -DGANNET_MARCH=native is for measuring.
+set(GANNET_MARCH "x86-64-v3" CACHE STRING "Value of -march")
+
+add_library(gannet_flags INTERFACE)
+target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+                       -march=${GANNET_MARCH} -fno-omit-frame-pointer)
+if(GANNET_WERROR)
+  target_compile_options(gannet_flags INTERFACE -Werror)
+endif()
+if(GANNET_SANITIZE)
+  target_compile_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE})
+endif()
+
+# gannet_library(name SOURCES ... DEPS ...): a static library of one folder; its includes are relative to the root.
+function(gannet_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(gannet_${name} STATIC ${ARG_SOURCES})
+  add_library(gannet::${name} ALIAS gannet_${name})
+  set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(gannet_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:include/gannet>)
+  target_compile_features(gannet_${name} PUBLIC cxx_std_20)
+  target_link_libraries(gannet_${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gannet_flags>)
+endfunction()
+
+# gannet_test(name SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per program.
+function(gannet_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main gannet_flags)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
+
+# gannet_benchmark(name SOURCES ... DEPS ...): a program of bench/.
+function(gannet_benchmark name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark gannet_flags)
+endfunction()

@@ -1,0 +1,162 @@
+// The contract of every index: key -> GlobalAddress of a record.
+//
+// An index of one table on one node has two faces:
+//
+//   LocalIndex    at the owner. Plain calls by the owner's CPU: no verb, no suspension, thread-safe. It also answers
+//   the
+//                 RPCs that its clients fall back to.
+//   RemoteIndex   at a client, one per (channel, owner). Coroutines on the channel: one-sided READs with whatever cache
+//                 the kind keeps, RPC where it must. Not thread-safe.
+//
+// Neither knows about transactions or looks into records; what they give to a transaction is witnesses.
+//
+// Witness. (address of an 8-byte version word, value seen.) The word changes whenever the set of keys it covers
+// changes, and its lock bit (bit 63) is set while that set is being changed. Each Find that misses returns the witness
+// that covers the key; each Scan returns the witnesses that cover the whole range it looked at, gaps included. A value
+// that is returned never has the lock bit. Validating = loading the word again and comparing for equality.
+//
+// Changes. Insert and Remove say what they did to version words, so that the transaction that did it can carry its own
+// witnesses over: wherever it holds {word, before} it now holds {word, after}; where `split_to` is set, the keys that
+// `word` covered are now covered by `word` and `split_to` together, and it adds that witness.
+//
+// Memory. Leaves, buckets and all that clients READ live in registered memory and follow rdma/versioned.h. Removed
+// nodes are reused after the grace period (rdma/epoch.h); callers of LocalIndex must be inside
+// Participant::Enter/Leave.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "index/key.h"
+#include "rdma/base/status.h"
+#include "rdma/coro/async.h"
+#include "rdma/epoch.h"
+#include "rdma/fabric.h"
+#include "rdma/global_address.h"
+#include "rdma/slab.h"
+
+namespace gannet::index {
+
+struct Witness {
+  rdma::GlobalAddress word;
+  uint64_t seen = 0;
+};
+
+// `record` null: the key is absent, and `witness` covers it. Otherwise the record is the key's, but a remote hash
+// lookup knows it only by a tag: if the record turns out to hold another key (record_header.h), then
+//   - if from_cache: Forget(key) and Find again;
+//   - else the key is absent, and `witness` covers it.
+struct FindResult {
+  rdma::GlobalAddress record;
+  Witness witness;          // set whenever `record` is null or unverified; its word is null otherwise
+  bool from_cache = false;  // the address is remembered, not read now (location cache)
+};
+
+struct Change {
+  Witness before;  // null word: nothing changed
+  uint64_t after = 0;
+  Witness split_to;  // null word: no split
+};
+
+struct Entry {
+  OwnedKey key;
+  rdma::GlobalAddress record;
+};
+
+struct ScanRange {
+  Key from;  // both ends are included
+  Key to;
+  bool reverse = false;     // from `to` downwards
+  size_t limit = SIZE_MAX;  // stop after so many entries
+};
+
+// Buffers of a scan, owned and reused by the caller. Entries come in scan order.
+struct ScanResult {
+  std::vector<Entry> entries;
+  std::vector<Witness> witnesses;
+  void Clear() {
+    entries.clear();
+    witnesses.clear();
+  }
+};
+
+struct Statistics {
+  uint64_t keys = 0;
+  uint64_t registered_bytes = 0;  // memory that clients can READ (leaves, buckets)
+  uint64_t private_bytes = 0;     // the owner's own (inner nodes, models)
+  uint64_t nodes = 0;             // leaves or buckets
+  int height = 0;                 // levels of the tree; longest chain of a hash table
+};
+
+struct ClientStatistics {
+  uint64_t cache_bytes = 0;
+  uint64_t lookups = 0;
+  uint64_t one_sided = 0;    // lookups answered by READs alone
+  uint64_t fallbacks = 0;    // lookups that took an RPC because the cache was stale or missing
+  uint64_t leaves_read = 0;  // leaves or buckets READ
+};
+
+// What a thread brings to a call that allocates or retires memory. Not thread-safe; one per worker or server thread.
+struct Context {
+  rdma::SlabCache* slab = nullptr;
+  rdma::EpochManager::Participant* epoch = nullptr;
+};
+
+class LocalIndex {
+ public:
+  virtual ~LocalIndex() = default;
+
+  virtual FindResult Find(const Key& key) = 0;
+
+  // Finds all keys, with the misses of their lookups overlapped by interleaved prefetches.
+  virtual void FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
+
+  // AlreadyExists if the key is present; `*existing` (if not null) is then its record. ResourceExhausted if memory or a
+  // fixed bound is used up (nothing changed).
+  virtual StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
+                                  rdma::GlobalAddress* existing) = 0;
+
+  // Removes the key if it is mapped to `record`; NotFound otherwise. Does not touch the record.
+  virtual StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) = 0;
+
+  // Appends to *result. Unimplemented for kinds that are not ordered.
+  virtual Status Scan(const ScanRange& range, ScanResult* result) = 0;
+
+  // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.
+  virtual Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) = 0;
+
+  // A walk that counts; may be slow. Concurrent changes may be counted or not.
+  virtual Statistics statistics() = 0;
+
+  // Checks the structure from end to end (each key once, in order, reachable); for tests, without concurrent writers.
+  virtual Status CheckStructure() = 0;
+};
+
+class RemoteIndex {
+ public:
+  virtual ~RemoteIndex() = default;
+
+  virtual coro::Async<StatusOr<FindResult>> Find(const Key& key) = 0;
+  // All keys, sharing doorbells. results.size() == keys.size(); both must live until the await returns.
+  virtual coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
+  virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
+  virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
+  virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
+
+  // The caller found that `record` no longer holds `key` (removed or reused): whatever is cached about it is dropped.
+  virtual void Forget(const Key& key) = 0;
+
+  virtual ClientStatistics statistics() const = 0;
+};
+
+// Names a table's index on every node: the RPCs of all indexes of a node share methods and carry this id.
+using IndexId = uint16_t;
+
+// Methods of the index layer (rdma/fabric.h: 64-255). Each kind has its own.
+inline constexpr rdma::MethodId kHashMethods = 64;    // 64..79
+inline constexpr rdma::MethodId kXStoreMethods = 80;  // 80..95
+
+}  // namespace gannet::index

@@ -1,0 +1,81 @@
+// Key: what indexes map from. A byte string of at most 64 bytes, compared lexicographically; an integer key is its
+// big-endian 8 bytes, and that case is specialised: it is the fast one.
+//
+// A Key is a view: a byte key must outlive the call it is passed to. An index is created for integer keys or for byte
+// keys; giving it the other kind is a programming error (checked).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace gannet::index {
+
+inline constexpr size_t kMaxKeyBytes = 64;
+// `size` of an integer key.
+inline constexpr size_t kIntegerKeyBytes = 8;
+
+enum class KeyKind : uint8_t { kInteger, kBytes };
+
+class Key {
+ public:
+  constexpr Key() : integer_(0), size_(kIntegerKeyBytes), kind_(KeyKind::kInteger) {}
+  constexpr Key(uint64_t integer) : integer_(integer), size_(kIntegerKeyBytes), kind_(KeyKind::kInteger) {}  // NOLINT
+  constexpr Key(std::string_view bytes)                                                                      // NOLINT
+      : data_(bytes.data()), size_(static_cast<uint32_t>(bytes.size())), kind_(KeyKind::kBytes) {}
+
+  KeyKind kind() const { return kind_; }
+  size_t size() const { return size_; }
+  uint64_t integer() const { return integer_; }
+  std::string_view bytes() const { return {data_, size_}; }
+
+  // Keys of one kind only.
+  friend bool operator==(const Key& a, const Key& b) {
+    return a.kind_ == KeyKind::kInteger ? a.integer_ == b.integer_ : a.bytes() == b.bytes();
+  }
+  friend bool operator<(const Key& a, const Key& b) {
+    return a.kind_ == KeyKind::kInteger ? a.integer_ < b.integer_ : a.bytes() < b.bytes();
+  }
+
+  // For messages: the number, or the bytes in hexadecimal.
+  std::string ToString() const;
+
+ private:
+  union {
+    uint64_t integer_;
+    const char* data_;
+  };
+  uint32_t size_;
+  KeyKind kind_;
+};
+
+// A key with its bytes: what a scan returns and what must outlive the caller's buffer.
+class OwnedKey {
+ public:
+  OwnedKey() = default;
+  explicit OwnedKey(const Key& key) { *this = key; }
+  OwnedKey& operator=(const Key& key) {
+    kind_ = key.kind();
+    size_ = static_cast<uint8_t>(key.size());
+    if (kind_ == KeyKind::kInteger) {
+      integer_ = key.integer();
+    } else {
+      std::memcpy(bytes_, key.bytes().data(), size_);
+    }
+    return *this;
+  }
+  // Valid while this object is.
+  Key view() const { return kind_ == KeyKind::kInteger ? Key(integer_) : Key(std::string_view(bytes_, size_)); }
+  KeyKind kind() const { return kind_; }
+  uint64_t integer() const { return integer_; }
+  std::string_view bytes() const { return {bytes_, size_}; }
+
+ private:
+  KeyKind kind_ = KeyKind::kInteger;
+  uint8_t size_ = kIntegerKeyBytes;
+  uint64_t integer_ = 0;
+  char bytes_[kMaxKeyBytes];
+};
+
+}  // namespace gannet::index

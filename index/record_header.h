@@ -1,0 +1,70 @@
+// What an index may know about a record: where its key is.
+//
+// A record is a versioned object (rdma/versioned.h) whose data begins with
+//
+//   data 0 .. 7    meta word: | incarnation 16 | table 16 | payload bytes 24 | key bytes 8 |   (key bytes lowest)
+//   data 8 ..      the key: an integer key is its native 8 bytes; a byte key is padded with zeros to whole words
+//   then           the payload
+//
+// The meta word and the key are written before the record becomes reachable and never change until the memory is reused
+// after the grace period; the payload size may change under the record's lock. The state word is the business of txn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "index/key.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/versioned.h"
+
+namespace gannet::index {
+
+struct RecordMeta {
+  uint8_t key_bytes = 0;
+  uint32_t payload_bytes = 0;  // < 2^24
+  uint16_t table = 0;
+  uint16_t incarnation = 0;  // +1 whenever the block is used for a new record
+
+  constexpr uint64_t Pack() const {
+    return uint64_t{key_bytes} | uint64_t{payload_bytes} << 8 | uint64_t{table} << 32 | uint64_t{incarnation} << 48;
+  }
+  static constexpr RecordMeta Unpack(uint64_t word) {
+    return {.key_bytes = static_cast<uint8_t>(word),
+            .payload_bytes = static_cast<uint32_t>(word >> 8) & 0xffffff,
+            .table = static_cast<uint16_t>(word >> 32),
+            .incarnation = static_cast<uint16_t>(word >> 48)};
+  }
+};
+
+inline constexpr size_t kMetaDataOffset = 0;
+inline constexpr size_t kKeyDataOffset = 8;
+
+// Bytes that the key takes in the record.
+constexpr size_t StoredKeyBytes(size_t key_bytes) {
+  return RoundUp(key_bytes, kWordBytes);
+}
+// Data offset of the payload.
+constexpr size_t PayloadDataOffset(size_t key_bytes) {
+  return kKeyDataOffset + StoredKeyBytes(key_bytes);
+}
+// Bytes of the whole object.
+constexpr size_t RecordBytes(size_t key_bytes, size_t payload_bytes) {
+  return rdma::ObjectBytesFor(PayloadDataOffset(key_bytes) + payload_bytes);
+}
+
+// `record`: in the owner's memory, or the buffer of a READ that covers the key (see HeaderReadBytes).
+inline RecordMeta LoadMeta(const std::byte* record) {
+  return RecordMeta::Unpack(LoadWord(record + rdma::PlaceOf(kMetaDataOffset)));
+}
+bool RecordHoldsKey(const std::byte* record, const Key& key);
+// The key of a record; for structural checks and for byte keys in messages.
+OwnedKey LoadKey(const std::byte* record, KeyKind kind);
+// Writes meta word and key into a record that nobody else can reach yet, or into an image.
+void StoreHeader(std::byte* record, const RecordMeta& meta, const Key& key);
+
+// How many bytes from the record's start a READ needs to see the whole key.
+constexpr size_t HeaderReadBytes(size_t key_bytes) {
+  return rdma::ObjectBytesFor(PayloadDataOffset(key_bytes));
+}
+
+}  // namespace gannet::index

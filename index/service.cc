@@ -1,0 +1,55 @@
+#include "index/service.h"
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+
+namespace gannet::index {
+
+struct IndexService::OwnedContext {
+  std::unique_ptr<rdma::SlabCache> slab;
+  std::unique_ptr<rdma::EpochManager::Participant> epoch;
+  Context context;
+};
+
+IndexService::IndexService(rdma::Node* node, rdma::SlabAllocator* slab, rdma::EpochManager* epochs)
+    : node_(node), slab_(slab), epochs_(epochs) {}
+
+IndexService::~IndexService() = default;
+
+Status IndexService::Add(IndexId id, LocalIndex* index) {
+  std::unique_lock lock(indexes_mutex_);
+  if (indexes_.size() <= id) indexes_.resize(id + 1);
+  if (indexes_[id] != nullptr) return absl::AlreadyExistsError(absl::StrCat("index number ", id, " is taken"));
+  indexes_[id] = index;
+  return absl::OkStatus();
+}
+
+LocalIndex* IndexService::Find(IndexId id) const {
+  std::shared_lock lock(indexes_mutex_);
+  return id < indexes_.size() ? indexes_[id] : nullptr;
+}
+
+IndexService::Lease::Lease(IndexService* service) : service_(service) {
+  std::lock_guard lock(service_->contexts_mutex_);
+  if (service_->idle_contexts_.empty()) {
+    auto owned = std::make_unique<OwnedContext>();
+    owned->slab = std::make_unique<rdma::SlabCache>(service_->slab_);
+    auto participant = rdma::EpochManager::Participant::Join(service_->epochs_);
+    GANNET_CHECK(participant.ok(), "a server thread found no epoch slot: %s", participant.status().ToString());
+    owned->epoch = std::move(*participant);
+    owned->context = {owned->slab.get(), owned->epoch.get()};
+    service_->idle_contexts_.push_back(&owned->context);
+    service_->contexts_.push_back(std::move(owned));
+  }
+  context_ = service_->idle_contexts_.back();
+  service_->idle_contexts_.pop_back();
+  context_->epoch->Enter();
+}
+
+IndexService::Lease::~Lease() {
+  context_->epoch->Leave();
+  std::lock_guard lock(service_->contexts_mutex_);
+  service_->idle_contexts_.push_back(context_);
+}
+
+}  // namespace gannet::index

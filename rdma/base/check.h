@@ -1,0 +1,20 @@
+// Broken invariants stop the program with their state; they are not errors a caller could handle.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/str_format.h"
+
+namespace gannet {
+
+// Prints `file:line: check failed: condition: state` on stderr and aborts.
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& state);
+
+}  // namespace gannet
+
+// GANNET_CHECK(a < b, "a=%d b=%d", a, b): the state is formatted only when the check fails.
+#define GANNET_CHECK(condition, ...)                                                         \
+  do {                                                                                       \
+    if (!(condition)) [[unlikely]]                                                           \
+      ::gannet::CheckFailed(__FILE__, __LINE__, #condition, ::absl::StrFormat(__VA_ARGS__)); \
+  } while (false)

@@ -1,0 +1,81 @@
+#include "rdma/coro/worker.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/base/clock.h"
+
+namespace gannet::coro {
+namespace {
+
+// After this many rounds in which nothing happened, the thread offers its core to others between rounds: with more
+// threads than cores, the one we wait for may need it.
+constexpr uint32_t kIdleRoundsBeforeYield = 64;
+
+}  // namespace
+
+Worker::~Worker() = default;
+
+int Worker::AddPoller(Poller poller) {
+  pollers_.emplace_back(next_poller_id_, std::move(poller));
+  return next_poller_id_++;
+}
+
+void Worker::RemovePoller(int id) {
+  std::erase_if(pollers_, [id](const auto& entry) { return entry.first == id; });
+}
+
+void Worker::Spawn(Task<void> task) {
+  ready_.push_back(task.handle());
+  tasks_.push_back(std::move(task));
+}
+
+void Worker::Run() {
+  while (!tasks_.empty()) {
+    Round();
+    ReapFinished();
+  }
+}
+
+void Worker::RunUntilDone(Task<void> task) {
+  ready_.push_back(task.handle());
+  while (!task.done()) {
+    Round();
+    ReapFinished();
+  }
+}
+
+void Worker::Round() {
+  size_t progress = 0;
+  // Only what is ready now: a coroutine that yields must not keep the pollers from their turn.
+  for (size_t n = ready_.size(); n > 0; --n, ++progress) {
+    std::coroutine_handle<> handle = ready_.front();
+    ready_.pop_front();
+    handle.resume();
+  }
+  if (!sleeping_.empty()) {
+    const uint64_t now = NowNanos();
+    for (; !sleeping_.empty() && sleeping_.top().deadline_ns <= now; ++progress) {
+      ready_.push_back(sleeping_.top().handle);
+      sleeping_.pop();
+    }
+  }
+  for (auto& [id, poller] : pollers_) progress += poller();
+
+  if (progress > 0) {
+    idle_rounds_ = 0;
+  } else if (++idle_rounds_ > kIdleRoundsBeforeYield) {
+    sched_yield();
+  } else {
+    CpuRelax();
+  }
+}
+
+void Worker::ReapFinished() {
+  std::erase_if(tasks_, [](const Task<void>& task) { return task.done(); });
+}
+
+}  // namespace gannet::coro

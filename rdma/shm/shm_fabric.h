@@ -1,0 +1,42 @@
+// The shm fabric: nodes are threads of one process, or processes of one machine that map the same file.
+//
+// One-sided verbs are copies and CPU atomics done by the caller, so they finish at once. A CALL goes through a ring of
+// message slots per (channel, node) pair; the server polls for a while, then sleeps on a futex. The contract of
+// fabric.h holds and no more: see Options::adversarial.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rdma/base/status.h"
+#include "rdma/fabric.h"
+
+namespace gannet::rdma {
+
+struct ShmOptions {
+  int num_nodes = 1;                            // at most kMaxShmNodes
+  uint64_t bytes_per_node = uint64_t{1} << 30;  // address space of a node's memory; touched pages count, not this
+  // READs and WRITEs access their lines in random order and now and then yield the CPU between two lines, so that what
+  // the contract does not promise does not happen to hold either.
+  bool adversarial = false;
+  uint64_t seed = 1;  // of the adversary
+};
+
+inline constexpr int kMaxShmNodes = 64;
+inline constexpr int kMaxShmChannelsPerNode = 128;
+
+class ShmFabric : public Fabric {
+ public:
+  // All nodes within this process, over anonymous memory (huge pages where the kernel grants them).
+  static StatusOr<std::unique_ptr<ShmFabric>> InProcess(const ShmOptions& options);
+  // One memory file for many processes. Create makes it (AlreadyExists if the path exists; the file is removed when the
+  // returned object is destroyed), Join maps an existing one (NotFound; FailedPrecondition if its format is another).
+  static StatusOr<std::unique_ptr<ShmFabric>> Create(const std::string& path, const ShmOptions& options);
+  static StatusOr<std::unique_ptr<ShmFabric>> Join(const std::string& path);
+
+  // For tests: node `id` dies on the spot. Its memory stops answering and its handlers stop; nothing is cleaned up.
+  virtual void Kill(NodeId id) = 0;
+};
+
+}  // namespace gannet::rdma

@@ -1,0 +1,81 @@
+// Allocation of remote-readable objects from a node's registered memory.
+//
+// Objects come in size classes (multiples of 64 bytes, 64-byte aligned). Memory is *type-stable*: once carved, a block
+// belongs to its class for ever, its first word is never touched by the allocator, and fresh memory is zero. So a stale
+// address always leads to some object of that class whose version only grew, and a reader that compares versions (or
+// the key in the object) finds out. Blocks must be given back only after the grace period (epoch.h).
+//
+// SlabAllocator is the node's one, thread-safe. SlabCache is one thread's front: it takes and gives whole batches, so
+// the common case takes no lock and touches no shared line.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "rdma/base/status.h"
+#include "rdma/fabric.h"
+
+namespace gannet::rdma {
+
+inline constexpr size_t kMaxObjectBytes = 128 * 1024;
+
+struct SlabStatistics {
+  uint64_t capacity_bytes = 0;  // of the heap
+  uint64_t carved_bytes = 0;    // ever taken from the heap
+  uint64_t free_bytes = 0;      // carved and now free, in the allocator and in all caches
+};
+
+class SlabAllocator {
+ public:
+  // `node` must outlive this. The heap is the node's memory from heap_offset() on.
+  explicit SlabAllocator(Node* node);
+  ~SlabAllocator();
+  SlabAllocator(const SlabAllocator&) = delete;
+  SlabAllocator& operator=(const SlabAllocator&) = delete;
+
+  // The block size that an object of `bytes` gets; InvalidArgument-sized requests (0, > kMaxObjectBytes) are a check.
+  static size_t BlockBytes(size_t bytes);
+
+  // A block of zeroed memory of any size, 64-byte aligned, never freed (bucket arrays, tables of leaves).
+  StatusOr<std::byte*> AllocatePermanent(size_t bytes);
+
+  Node& node() { return *node_; }
+  SlabStatistics statistics() const;
+
+ private:
+  friend class SlabCache;
+  struct Shared;
+
+  Node* node_;
+  std::unique_ptr<Shared> shared_;
+};
+
+// Not thread-safe; must not outlive its allocator. Gives its blocks back when destroyed.
+class SlabCache {
+ public:
+  explicit SlabCache(SlabAllocator* allocator);
+  ~SlabCache();
+  SlabCache(const SlabCache&) = delete;
+  SlabCache& operator=(const SlabCache&) = delete;
+
+  // ResourceExhausted, naming the node's capacity, when the heap is full. The block's contents are whatever the last
+  // user left (zero at first); its first word is the last state word, from which versions must go on.
+  StatusOr<std::byte*> Allocate(size_t bytes);
+  // `bytes` as given to Allocate (or any size of the same class).
+  void Free(std::byte* block, size_t bytes);
+
+  SlabAllocator& allocator() { return *allocator_; }
+
+ private:
+  struct Classes;
+
+  SlabAllocator* allocator_;
+  std::unique_ptr<Classes> classes_;
+};
+
+}  // namespace gannet::rdma

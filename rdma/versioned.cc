@@ -1,0 +1,96 @@
+#include "rdma/versioned.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gannet::rdma {
+namespace {
+
+// Copies `size` bytes within one line's data from shared memory, whole words at a time.
+void LoadBytes(const std::byte* from, std::byte* to, size_t size) {
+  const size_t skip = reinterpret_cast<uintptr_t>(from) % kWordBytes;
+  if (skip != 0) [[unlikely]] {
+    const uint64_t word = LoadWord(from - skip);
+    const size_t n = std::min(size, kWordBytes - skip);
+    std::memcpy(to, reinterpret_cast<const std::byte*>(&word) + skip, n);
+    from += n, to += n, size -= n;
+  }
+  for (; size >= kWordBytes; from += kWordBytes, to += kWordBytes, size -= kWordBytes) {
+    const uint64_t word = LoadWord(from);
+    std::memcpy(to, &word, kWordBytes);
+  }
+  if (size > 0) {
+    const uint64_t word = LoadWord(from);
+    std::memcpy(to, &word, size);
+  }
+}
+
+// The reverse; a partial word keeps its other bytes (only the lock's holder writes, so nothing is lost).
+void StoreBytes(std::byte* to, const std::byte* from, size_t size) {
+  const size_t skip = reinterpret_cast<uintptr_t>(to) % kWordBytes;
+  if (skip != 0) [[unlikely]] {
+    uint64_t word = LoadWord(to - skip);
+    const size_t n = std::min(size, kWordBytes - skip);
+    std::memcpy(reinterpret_cast<std::byte*>(&word) + skip, from, n);
+    StoreWord(to - skip, word);
+    from += n, to += n, size -= n;
+  }
+  for (; size >= kWordBytes; from += kWordBytes, to += kWordBytes, size -= kWordBytes) {
+    uint64_t word;
+    std::memcpy(&word, from, kWordBytes);
+    StoreWord(to, word);
+  }
+  if (size > 0) {
+    uint64_t word = LoadWord(to);
+    std::memcpy(&word, from, size);
+    StoreWord(to, word);
+  }
+}
+
+}  // namespace
+
+void CopyOut(const std::byte* object, size_t data_offset, std::span<std::byte> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const size_t at = data_offset + done;
+    const size_t n = std::min(out.size() - done, kLineDataBytes - at % kLineDataBytes);
+    LoadBytes(object + PlaceOf(at), out.data() + done, n);
+    done += n;
+  }
+}
+
+void CopyIn(std::byte* object, size_t data_offset, std::span<const std::byte> data) {
+  size_t done = 0;
+  while (done < data.size()) {
+    const size_t at = data_offset + done;
+    const size_t n = std::min(data.size() - done, kLineDataBytes - at % kLineDataBytes);
+    StoreBytes(object + PlaceOf(at), data.data() + done, n);
+    done += n;
+  }
+}
+
+void BeginWrite(std::byte* object, size_t lines) {
+  for (size_t i = 1; i < lines; ++i) StoreWord(object + i * kLineBytes, kLineBusy);
+}
+
+void EndWrite(std::byte* object, size_t lines, uint64_t state) {
+  for (size_t i = 1; i < lines; ++i) StoreWord(object + i * kLineBytes, state);
+  StoreWord(object, state);
+}
+
+void StampImage(std::byte* image, size_t lines, uint64_t state, uint64_t version) {
+  std::memcpy(image, &state, kWordBytes);
+  for (size_t i = 1; i < lines; ++i) std::memcpy(image + i * kLineBytes, &version, kWordBytes);
+}
+
+bool IsConsistentImage(const std::byte* image, size_t lines) {
+  uint64_t state;
+  std::memcpy(&state, image, kWordBytes);
+  if ((state & kLockBit) != 0) return false;
+  for (size_t i = 1; i < lines; ++i) {
+    if (std::memcmp(image + i * kLineBytes, &state, kWordBytes) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace gannet::rdma

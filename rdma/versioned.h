@@ -1,0 +1,84 @@
+// Versioned objects: how an object of several lines is written by one CPU or NIC and read, untorn, by others.
+//
+// An object is a whole number of 64-byte lines. The first 8-byte word of every line is a version; the other 56 bytes of
+// all lines, in order, are the object's data ("data offset" below counts only those):
+//
+//   line 0   | state word | data   0 ..  55 |        state = lock bit, owner, version (state.h says how records use it)
+//   line 1   | version    | data  56 .. 111 |
+//   line 2   | version    | data 112 .. 167 |
+//
+// The invariant: while the state word is not locked, every line's version equals the state word. Whoever writes
+//   (1) locks the state word (CAS), (2) per line: stores kLineBusy, the data, the new version, (3) stores the new
+//   state.
+// A NIC may do (2) with WRITEs of whole lines, for it needs no kLineBusy: the fabric accesses a line at one instant.
+//
+// What a racing one-sided reader sees: each line it READs is a snapshot of that line (fabric.h, 2). If the state word
+// it got is not locked and all lines carry the same version, every line is from the same write, because a version is
+// given to an object once only: object memory is type-stable and versions grow across reuse (slab.h). Otherwise it
+// READs again. What a racing CPU of the owner sees: it loads the state, copies, and loads the state again; equal and
+// unlocked means that no writer was at it in between, since every writer locks first. It need not look at the lines'
+// versions.
+//
+// This header is the one place that races on purpose; all of it goes through LoadWord / StoreWord.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/fabric.h"
+
+namespace gannet::rdma {
+
+inline constexpr size_t kLineDataBytes = kLineBytes - kWordBytes;  // 56
+inline constexpr uint64_t kLockBit = uint64_t{1} << 63;
+
+// Lines, and bytes in memory, of an object with `data_bytes` of data.
+constexpr size_t LinesFor(size_t data_bytes) {
+  return data_bytes == 0 ? 1 : (data_bytes + kLineDataBytes - 1) / kLineDataBytes;
+}
+constexpr size_t ObjectBytesFor(size_t data_bytes) {
+  return LinesFor(data_bytes) * kLineBytes;
+}
+
+// Where the data byte `data_offset` lies from the start of the object.
+constexpr size_t PlaceOf(size_t data_offset) {
+  return data_offset / kLineDataBytes * kLineBytes + kWordBytes + data_offset % kLineDataBytes;
+}
+
+// Copies data [data_offset, data_offset + out.size()) of the object at `object` (shared memory or a READ's buffer).
+// No consistency by itself.
+void CopyOut(const std::byte* object, size_t data_offset, std::span<std::byte> out);
+
+// Writes data into an object (shared memory, by whoever holds its lock; or a private image). Leaves versions alone; in
+// shared memory call it between BeginWrite and EndWrite.
+void CopyIn(std::byte* object, size_t data_offset, std::span<const std::byte> data);
+
+// The writer's steps (2) and (3) for a CPU that holds the lock. BeginWrite makes every line from the second on busy
+// (the first is locked); EndWrite gives lines [1, lines) the version `state` and then stores it as the state word.
+void BeginWrite(std::byte* object, size_t lines);
+void EndWrite(std::byte* object, size_t lines, uint64_t state);
+
+// Stamps a private image, before it is WRITTEN: `state` as the first word, `version` in the lines after.
+void StampImage(std::byte* image, size_t lines, uint64_t state, uint64_t version);
+
+// True if an image that a READ brought is untorn and unlocked: see above. Its state word is LoadWord(image).
+bool IsConsistentImage(const std::byte* image, size_t lines);
+
+// Copies data out of a live object by the owner's CPU. True if the copy is consistent, and *state is the state word it
+// belongs to; false if the object was locked or changed meanwhile (*state is then what was seen last).
+inline bool TryReadLocal(const std::byte* object, size_t data_offset, std::span<std::byte> out, uint64_t* state) {
+  *state = LoadWord(object);
+  if ((*state & kLockBit) != 0) [[unlikely]]
+    return false;
+  CopyOut(object, data_offset, out);
+  const uint64_t after = LoadWord(object);
+  if (after != *state) [[unlikely]] {
+    *state = after;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace gannet::rdma

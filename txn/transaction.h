@@ -1,0 +1,172 @@
+// Transaction: serializable reads and writes of records on any node.
+//
+//   coro::Task<Status> Transfer(Transaction& t, const Table& accounts, uint64_t from, uint64_t to, int64_t cents) {
+//     Account a, b;
+//     StatusOr<RecordHandle> ha = co_await t.GetForUpdate(accounts, from, &a);
+//     if (!ha.ok()) co_return ha.status();
+//     StatusOr<RecordHandle> hb = co_await t.GetForUpdate(accounts, to, &b);
+//     if (!hb.ok()) co_return hb.status();
+//     a.balance -= cents;
+//     b.balance += cents;
+//     t.Update(*ha, a);
+//     t.Update(*hb, b);
+//     co_return absl::OkStatus();
+//   }
+//   Status status = co_await session.Run([&](Transaction& t) { return Transfer(t, accounts, 1, 2, 100); });
+//
+// The protocol (DrTM+H / FaRM; docs/architecture.md has the picture):
+//
+//   execute -> lock the write set -> validate read set and witnesses -> [log] -> install -> unlock
+//
+// Execution reads by the cheapest path and buffers writes. What a body reads may never have existed together; so an
+// error that it returns is believed by Session::Run only after the read set validates, and the body must not loop for
+// ever on such data. Reads see the transaction's own writes, inserts and removals.
+//
+// Awaiting is done on the session's worker thread. One transaction is used by one coroutine at a time. Memory passed in
+// (outputs, keys of byte kind, payloads) needs to live only until the call or its await returned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+#include "index/key.h"
+#include "rdma/base/status.h"
+#include "rdma/coro/async.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+using index::Key;
+
+class Session;
+
+// Names a record that this transaction got for update (or inserted); valid within the transaction.
+struct RecordHandle {
+  uint32_t index = UINT32_MAX;
+};
+
+// One of several keys asked for together.
+struct GetRequest {
+  const Table* table = nullptr;
+  Key key;
+  std::span<std::byte> out;  // receives payload bytes [offset, offset + out.size())
+  uint32_t offset = 0;
+  bool for_update = false;
+
+  // Results.
+  Status status;               // Ok, NotFound, or OutOfRange if the payload ends before offset + out.size()
+  uint32_t payload_bytes = 0;  // of the whole record
+  RecordHandle handle;         // if for_update
+
+  template <class Row>
+  static GetRequest Of(const Table& table, const Key& key, Row* row, bool for_update = false) {
+    return {.table = &table, .key = key, .out = std::as_writable_bytes(std::span(row, 1)), .for_update = for_update};
+  }
+};
+
+// What a scan found, in scan order. Reuse one object to reuse its memory.
+class ScanRows {
+ public:
+  size_t size() const { return rows_.size(); }
+  bool empty() const { return rows_.empty(); }
+  Key key(size_t i) const { return rows_[i].key.view(); }
+  std::span<const std::byte> payload(size_t i) const { return {bytes_.data() + rows_[i].place, rows_[i].size}; }
+  // The payload as a packed row type; its size must be the payload's.
+  template <class Row>
+  Row As(size_t i) const {
+    Row row;
+    std::memcpy(&row, bytes_.data() + rows_[i].place, sizeof(Row));
+    return row;
+  }
+  // If the scan was for update.
+  RecordHandle handle(size_t i) const { return rows_[i].handle; }
+
+ private:
+  friend class Transaction;
+  friend class TransactionImpl;
+  struct Item {
+    index::OwnedKey key;
+    uint32_t place;
+    uint32_t size;
+    RecordHandle handle;
+  };
+  std::vector<Item> rows_;
+  std::vector<std::byte> bytes_;
+};
+
+struct ScanOptions {
+  bool keys_only = false;  // payloads are not read (and rows not validated beyond their existence)
+  bool for_update = false;
+};
+
+class Transaction {
+ public:
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // Copies payload bytes [offset, offset + out.size()). NotFound if there is no such key; OutOfRange if the payload is
+  // shorter; Aborted, Unavailable, DeadlineExceeded: return it, Run knows what to do.
+  coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset = 0);
+  template <class Row>
+  coro::Async<Status> Get(const Table& table, Key key, Row* row) {
+    return Get(table, key, std::as_writable_bytes(std::span(row, 1)));
+  }
+
+  // All at once: one doorbell per node where the records are remote, interleaved prefetches where they are local. Each
+  // request gets its own status; the result is not Ok only if the transaction cannot go on.
+  coro::Async<Status> GetMany(std::span<GetRequest> requests);
+
+  // As Get; the record will (probably) be updated or removed through the handle, without another lookup.
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
+                                                   uint32_t offset = 0);
+  template <class Row>
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, Row* row) {
+    return GetForUpdate(table, key, std::as_writable_bytes(std::span(row, 1)));
+  }
+
+  // Replaces payload bytes [offset, offset + data.size()) of a record; for a variable-length table with offset 0 and
+  // `resize`, the whole payload. Buffered until commit. InvalidArgument if it does not fit the table.
+  Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset = 0, bool resize = false);
+  template <class Row>
+  Status Update(RecordHandle handle, const Row& row) {
+    return Update(handle, std::as_bytes(std::span(&row, 1)));
+  }
+  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
+
+  // Buffered until commit. A key that exists gives AlreadyExists, here or from the commit (Run returns it).
+  Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
+  template <class Row>
+  Status Insert(const Table& table, Key key, const Row& row) {
+    return Insert(table, key, std::as_bytes(std::span(&row, 1)));
+  }
+
+  // Buffered until commit.
+  Status Remove(RecordHandle handle);
+  coro::Async<Status> Remove(const Table& table, Key key);  // NotFound if there is no such key
+
+  // Rows of the range in order, phantoms excluded. FailedPrecondition if the table's index is not ordered.
+  coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
+
+  // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error
+  // before the commit point (nothing happened); Unknown (a node died at the commit point).
+  coro::Async<Status> Commit();
+  // Drops the buffered writes. Also what destroying an uncommitted transaction does.
+  void Rollback();
+  // Ok if everything read so far is still current: it then was a state of the database. Else Aborted.
+  coro::Async<Status> Validate();
+
+  Session& session();
+
+ private:
+  friend class Session;
+  friend class TransactionImpl;
+  explicit Transaction(std::unique_ptr<class TransactionImpl> impl);
+  std::unique_ptr<class TransactionImpl> impl_;
+};
+
+}  // namespace gannet::txn
