@@ -26,6 +26,9 @@ function(gannet_library name)
                              $<INSTALL_INTERFACE:include/gannet>)
   target_compile_features(gannet_${name} PUBLIC cxx_std_20)
   target_link_libraries(gannet_${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gannet_flags>)
+  # For Install.cmake.
+  set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})
+  set_property(GLOBAL APPEND PROPERTY GANNET_DEPENDENCIES ${ARG_DEPS})
 endfunction()
 
 # gannet_test(name SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per program.

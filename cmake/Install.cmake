@@ -1,0 +1,36 @@
+# What `cmake --install` puts down: the libraries, their headers under include/gannet, the program, and the two ways for
+# another project to find them: find_package(gannet) and pkg-config.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(libraries GLOBAL PROPERTY GANNET_LIBRARIES)
+get_property(dependencies GLOBAL PROPERTY GANNET_DEPENDENCIES)
+list(REMOVE_DUPLICATES dependencies)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gannet)
+list(TRANSFORM libraries PREPEND gannet_ OUTPUT_VARIABLE library_targets)
+install(TARGETS ${library_targets} EXPORT gannet_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS gannet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(EXPORT gannet_targets NAMESPACE gannet:: FILE gannet-targets.cmake DESTINATION ${package_dir})
+install(DIRECTORY ${libraries} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gannet FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(cmake/gannet-config.cmake.in gannet-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(gannet-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gannet-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/gannet-config-version.cmake
+        DESTINATION ${package_dir})
+
+# pkg-config: static libraries name those they use after themselves, hence the reversed order.
+set(pc_libraries ${libraries})
+list(REVERSE pc_libraries)
+list(TRANSFORM pc_libraries PREPEND "-lgannet_")
+list(JOIN pc_libraries " " pc_libraries)
+set(pc_requires ${dependencies})
+list(FILTER pc_requires INCLUDE REGEX "^absl::")
+list(TRANSFORM pc_requires REPLACE "^absl::" "absl_")
+list(JOIN pc_requires ", " pc_requires)
+# The file finds its prefix from where it lies, so that `cmake --install --prefix` and a moved tree work.
+file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+configure_file(cmake/gannet.pc.in gannet.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gannet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
