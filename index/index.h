@@ -122,6 +122,10 @@ class LocalIndex {
   // Removes the key if it is mapped to `record`; NotFound otherwise. Does not touch the record.
   virtual StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) = 0;
 
+  // Maps the key from record `from` to record `to` (a record that outgrew its block moves). NotFound if it is not mapped to
+  // `from`. Needs no memory, so it cannot fail for lack of it. The set of keys, and so every witness, stays as it is.
+  virtual Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) = 0;
+
   // Appends to *result. Unimplemented for kinds that are not ordered.
   virtual Status Scan(const ScanRange& range, ScanResult* result) = 0;
 
