@@ -1,0 +1,34 @@
+// The twelve consistency conditions of clause 3.3.2, evaluated over the tables as they are.
+//
+// Nothing may write meanwhile. Time and memory are linear in the rows: each table is read once, in chunks.
+//
+// Condition 11 is stated by the specification for the initial population (orders - new orders = 2100). The form here
+// holds after deliveries too: orders - new orders = 2100 + the sum of C_DELIVERY_CNT, per district.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rdma/base/status.h"
+#include "tpcc/schema.h"
+#include "txn/database.h"
+
+namespace gannet::tpcc {
+
+inline constexpr int kConditions = 12;
+
+struct ConditionResult {
+  int condition = 0;  // 1 to 12
+  bool holds = false;
+  // If it does not hold: the first warehouse, district, customer or order where it fails, and both values. Else what
+  // was compared.
+  std::string detail;
+};
+
+// Checks all warehouses, in order of the conditions. `tables[i]` are those of `nodes[i]`, the nodes of this process; a
+// warehouse of another process is read through the first of them. An error means that it could not be evaluated.
+StatusOr<std::vector<ConditionResult>> CheckConsistency(std::span<txn::Database* const> nodes,
+                                                        std::span<const Tables> tables);
+
+}  // namespace gannet::tpcc

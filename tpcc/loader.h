@@ -1,0 +1,38 @@
+// Load: the initial population of clause 4.3.3.
+//
+// Each node is filled by its own process through BulkLoader, several tables at once. The same seed gives the same rows
+// for a warehouse on any number of nodes and threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "rdma/base/status.h"
+#include "tpcc/schema.h"
+#include "txn/database.h"
+
+namespace gannet::tpcc {
+
+struct LoadOptions {
+  int threads = 2;  // of this process; more than 5 per node are not used
+  uint64_t seed = 1;
+  // The initial dates (H_DATE, O_ENTRY_D, C_SINCE); 0: now.
+  Date date = 0;
+};
+
+struct LoadProgress {
+  uint32_t warehouses_loaded = 0;  // of this process's nodes; their rows are made, indexes may still be built
+  uint32_t warehouses = 0;
+  uint64_t rows = 0;  // so far, all tables
+};
+
+// Called after each warehouse, one call at a time, on a loading thread.
+using LoadCallback = std::function<void(const LoadProgress&)>;
+
+// Fills the empty tables of the nodes of this process: `tables[i]` are those of `nodes[i]`. Nobody may use them yet.
+// `progress` may be null. After an error the tables are in no useful state.
+Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const LoadOptions& options,
+            const LoadCallback& progress);
+
+}  // namespace gannet::tpcc

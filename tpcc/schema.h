@@ -1,0 +1,77 @@
+// The tables of TPC-C in a Database: which index, how large, and which node owns what.
+//
+// Point tables are hash indexes; what is scanned by range is an XStore index. Warehouse w and all that belongs to it is
+// owned by node (w - 1) % num_nodes; every node has a copy of ITEM, which never changes.
+#pragma once
+
+#include <cstdint>
+
+#include "rdma/base/status.h"
+#include "tpcc/keys.h"
+#include "tpcc/rows.h"
+#include "txn/database.h"
+#include "txn/table.h"
+
+namespace gannet::tpcc {
+
+inline constexpr uint32_t kDistricts = 10;  // per warehouse
+
+// Sizes of the initial population. The default is the specification's; tests use less.
+struct Scale {
+  uint32_t items = 100000;                 // and stocks per warehouse
+  uint32_t customers_per_district = 3000;  // and orders per district at first
+
+  // Orders that are not delivered at first: the last 30%.
+  constexpr uint32_t undelivered_orders() const { return customers_per_district * 3 / 10; }
+  constexpr uint32_t delivered_orders() const { return customers_per_district - undelivered_orders(); }
+  // Last names in use: numbers below this (clause 4.3.3.1 gives the first customers all of them).
+  constexpr uint32_t last_names() const { return customers_per_district < 1000 ? customers_per_district : 1000; }
+};
+
+struct SchemaOptions {
+  uint32_t warehouses = 1;  // at most kMaxWarehouses, at least one per node
+  Scale scale;
+};
+
+// Every node creates them, before Database::Start. Pointers into the database, which must outlive this. Plain data.
+struct Tables {
+  // InvalidArgument says which option is wrong.
+  static StatusOr<Tables> Create(txn::Database& database, const SchemaOptions& options);
+  // Finds the tables that Create made in this database earlier. NotFound names the first that is missing.
+  static StatusOr<Tables> Find(const txn::Database& database, const SchemaOptions& options);
+
+  uint32_t warehouses = 0;
+  Scale scale;
+
+  const txn::Table* item = nullptr;
+  const txn::Table* warehouse = nullptr;
+  const txn::Table* warehouse_ytd = nullptr;
+  const txn::Table* district = nullptr;
+  const txn::Table* district_ytd = nullptr;
+  const txn::Table* district_info = nullptr;
+  const txn::Table* customer = nullptr;
+  const txn::Table* customer_info = nullptr;
+  const txn::Table* customer_data = nullptr;
+  const txn::Table* stock = nullptr;
+  const txn::Table* stock_info = nullptr;
+  const txn::Table* customer_by_name = nullptr;  // no payload: the customer's number is in the key
+  const txn::Table* history = nullptr;
+  const txn::Table* order = nullptr;
+  const txn::Table* order_by_customer = nullptr;  // no payload
+  const txn::Table* new_order = nullptr;          // no payload
+  const txn::Table* order_line = nullptr;
+};
+
+// The node that owns warehouse w (1-based), and how many warehouses a node owns.
+constexpr rdma::NodeId OwnerOfWarehouse(uint32_t w, int num_nodes) {
+  return static_cast<rdma::NodeId>((w - 1) % static_cast<uint32_t>(num_nodes));
+}
+constexpr uint32_t WarehousesOfNode(uint32_t warehouses, rdma::NodeId node, int num_nodes) {
+  const uint32_t nodes = static_cast<uint32_t>(num_nodes);
+  return warehouses / nodes + (node < warehouses % nodes ? 1 : 0);
+}
+
+// How every table but ITEM is placed.
+txn::Placement PlacementByWarehouse();
+
+}  // namespace gannet::tpcc
