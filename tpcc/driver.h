@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -38,6 +39,9 @@ struct RunOptions {
   // Of the population (LoadOptions::seed): the run's constant for last names depends on the load's (clause 2.1.6.1).
   uint64_t load_seed = 1;
   absl::Duration interval = absl::Seconds(1);  // between two calls of the progress callback
+  // Set by another thread or a signal handler: the run ends within 100 ms and reports what it measured until then
+  // (RunReport::seconds is the real length, perhaps 0). May be null; must live as long as the run.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // Called on the thread that called RunBenchmark.
