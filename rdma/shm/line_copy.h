@@ -1,0 +1,102 @@
+// READ and WRITE of one line, or of the part of one that an operation covers, by the caller's CPU.
+//
+// What makes a line consistent though a CPU moves it word by word: a WRITE that covers the first word and more first
+// stores kLineBusy there, then the other words, then the first word's value. A READ that covers the first word loads
+// it, then the others, then it again, and repeats while it was busy or changed. So a READ returns a mixture of two
+// WRITEs only if both leave the same first word. A part of a line without its first word is consistent only by word.
+#pragma once
+
+#include <sched.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/fabric.h"
+
+namespace gannet::rdma::shm {
+
+inline constexpr size_t kLineWords = kLineBytes / kWordBytes;
+
+// A line that is busy for longer than this (its writer was interrupted, or died in it) is returned as busy.
+inline constexpr int kSpinsPerLine = 200;
+inline constexpr int kYieldsPerLine = 50;
+
+inline void ReadWords(const std::byte* from, std::byte* to, size_t words) {
+  for (size_t i = 0; i < words; ++i) {
+    const uint64_t word = LoadWord(from + i * kWordBytes);
+    std::memcpy(to + i * kWordBytes, &word, kWordBytes);
+  }
+}
+
+inline void WriteWords(std::byte* to, const std::byte* from, size_t words) {
+  for (size_t i = 0; i < words; ++i) {
+    uint64_t word;
+    std::memcpy(&word, from + i * kWordBytes, kWordBytes);
+    StoreWord(to + i * kWordBytes, word);
+  }
+}
+
+// The first `words` words of the line at `line`.
+inline void ReadLineStart(const std::byte* line, std::byte* to, size_t words) {
+  for (int attempt = 0; attempt < kSpinsPerLine + kYieldsPerLine; ++attempt) {
+    const uint64_t first = LoadWord(line);
+    ReadWords(line + kWordBytes, to + kWordBytes, words - 1);
+    if (first != kLineBusy && (words == 1 || LoadWord(line) == first)) [[likely]] {
+      std::memcpy(to, &first, kWordBytes);
+      return;
+    }
+    if (attempt < kSpinsPerLine) {
+      CpuRelax();
+    } else {
+      sched_yield();
+    }
+  }
+  std::memcpy(to, &kLineBusy, kWordBytes);
+}
+
+inline void WriteLineStart(std::byte* line, const std::byte* from, size_t words) {
+  if (words > 1) {
+    StoreWord(line, kLineBusy);
+    WriteWords(line + kWordBytes, from + kWordBytes, words - 1);
+  }
+  WriteWords(line, from, 1);
+}
+
+// `at` is 8-byte aligned and [at, at + bytes) lies within one line.
+inline void ReadWithinLine(const std::byte* at, std::byte* to, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return ReadWords(at, to, bytes / kWordBytes);
+  if (bytes == kLineBytes) return ReadLineStart(at, to, kLineWords);
+  ReadLineStart(at, to, bytes / kWordBytes);
+}
+
+inline void WriteWithinLine(std::byte* at, const std::byte* from, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return WriteWords(at, from, bytes / kWordBytes);
+  if (bytes == kLineBytes) return WriteLineStart(at, from, kLineWords);
+  WriteLineStart(at, from, bytes / kWordBytes);
+}
+
+// Bytes of [at, at + bytes) that lie in `at`'s line.
+inline size_t BytesInFirstLine(const std::byte* at, size_t bytes) {
+  const size_t room = kLineBytes - reinterpret_cast<uintptr_t>(at) % kLineBytes;
+  return bytes < room ? bytes : room;
+}
+
+inline void ReadLines(const std::byte* at, std::byte* to, size_t bytes) {
+  while (bytes > 0) {
+    const size_t n = BytesInFirstLine(at, bytes);
+    ReadWithinLine(at, to, n);
+    at += n, to += n, bytes -= n;
+  }
+}
+
+inline void WriteLines(std::byte* at, const std::byte* from, size_t bytes) {
+  while (bytes > 0) {
+    const size_t n = BytesInFirstLine(at, bytes);
+    WriteWithinLine(at, from, n);
+    at += n, from += n, bytes -= n;
+  }
+}
+
+}  // namespace gannet::rdma::shm

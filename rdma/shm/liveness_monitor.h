@@ -1,0 +1,34 @@
+// Notices that the process of a node has gone, and marks the node dead for everyone. One per process of a cluster over
+// a memory file; any of them may be first.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "rdma/shm/region.h"
+
+namespace gannet::rdma::shm {
+
+// Is the process that holds `node` running?
+bool HolderIsRunning(const NodeControl& control);
+
+class LivenessMonitor {
+ public:
+  explicit LivenessMonitor(std::shared_ptr<Region> region);
+  ~LivenessMonitor();
+  LivenessMonitor(const LivenessMonitor&) = delete;
+  LivenessMonitor& operator=(const LivenessMonitor&) = delete;
+
+ private:
+  void Loop();
+
+  std::shared_ptr<Region> region_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gannet::rdma::shm

@@ -1,0 +1,21 @@
+// Which process, for certain: a process id is used again after its process has gone, its start time is not.
+#pragma once
+
+#include <cstdint>
+
+namespace gannet::rdma::shm {
+
+struct ProcessIdentity {
+  uint64_t pid = 0;
+  uint64_t start_time = 0;  // in clock ticks since boot, as /proc tells
+
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
+};
+
+// Constant within a process; a forked child has its own.
+ProcessIdentity ThisProcess();
+
+// False once the process has ended, even if nobody has reaped it. Needs a common pid namespace.
+bool IsRunning(const ProcessIdentity& process);
+
+}  // namespace gannet::rdma::shm

@@ -1,0 +1,70 @@
+// Region: this process's mapping of the memory that a shm cluster shares.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "rdma/base/status.h"
+#include "rdma/shm/layout.h"
+
+namespace gannet::rdma::shm {
+
+class Region {
+ public:
+  // Private to this process, in huge pages where the kernel grants them.
+  static StatusOr<std::shared_ptr<Region>> Anonymous(const ShmOptions& options);
+  // A new file, which is removed with the returned object; AlreadyExists if the path does.
+  static StatusOr<std::shared_ptr<Region>> CreateFile(const std::string& path, const ShmOptions& options);
+  static StatusOr<std::shared_ptr<Region>> OpenFile(const std::string& path);
+
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  const ClusterHeader& header() const { return *reinterpret_cast<const ClusterHeader*>(base_); }
+  int num_nodes() const { return static_cast<int>(geometry_.num_nodes); }
+  uint64_t bytes_per_node() const { return geometry_.bytes_per_node; }
+  NodeControl& control(NodeId node) const {
+    return reinterpret_cast<NodeControl*>(base_ + geometry_.controls_offset())[node];
+  }
+  ChannelArea& channel(NodeId node, int index) const {
+    return reinterpret_cast<ChannelArea*>(base_ + geometry_.channels_offset())[node * kMaxShmChannelsPerNode + index];
+  }
+  std::byte* memory(NodeId node) const { return base_ + geometry_.memory_offset() + node * geometry_.memory_stride(); }
+
+  uint64_t memory_stride() const { return geometry_.memory_stride(); }
+
+  bool in_file() const { return fd_ >= 0; }
+
+  // Makes a node's memory all zero and gives its pages back.
+  Status Clear(NodeId node);
+
+  // Held while a node is attached, by one thread of one process at a time.
+  class AttachLock {
+   public:
+    explicit AttachLock(Region* region);
+    ~AttachLock();
+    AttachLock(const AttachLock&) = delete;
+    AttachLock& operator=(const AttachLock&) = delete;
+
+   private:
+    Region* region_;
+  };
+
+ private:
+  Region() = default;
+  Status Map(int flags);
+  void WriteHeader(const ShmOptions& options);
+
+  Geometry geometry_{};
+  std::byte* base_ = nullptr;
+  std::byte* mapping_ = nullptr;  // base_ may be some way into it, for alignment
+  size_t mapping_bytes_ = 0;
+  int fd_ = -1;
+  std::string unlink_path_;
+  std::mutex attach_mutex_;
+};
+
+}  // namespace gannet::rdma::shm

@@ -1,0 +1,41 @@
+// A node of the shm fabric, in the process that lends it.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "rdma/fabric.h"
+#include "rdma/shm/call_server.h"
+#include "rdma/shm/channel_numbers.h"
+#include "rdma/shm/region.h"
+
+namespace gannet::rdma::shm {
+
+// Marks the node as being in `phase`, if it is still attached as `node_word` says, and wakes its server threads so that
+// they see it. False if it was not.
+bool EndAttachment(Region* region, NodeId node, uint64_t node_word, NodePhase phase);
+
+class ShmNode final : public Node {
+ public:
+  ShmNode(std::shared_ptr<Region> region, NodeId id, uint64_t node_word);
+  ~ShmNode() override;
+
+  NodeId id() const override { return id_; }
+  std::span<std::byte> memory() override { return {region_->memory(id_), region_->bytes_per_node()}; }
+  uint64_t heap_offset() const override { return kHeapOffset; }
+
+  StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
+  void Handle(MethodId method, Handler handler) override;
+  Status Serve(int threads) override;
+  size_t ServePending(size_t limit) override { return server_.ServePending(limit); }
+  void Shutdown() override;
+
+ private:
+  std::shared_ptr<Region> region_;
+  std::shared_ptr<ChannelNumbers> numbers_ = std::make_shared<ChannelNumbers>();
+  NodeId id_;
+  uint64_t node_word_;
+  CallServer server_;
+};
+
+}  // namespace gannet::rdma::shm
