@@ -1,0 +1,166 @@
+#include "tests/conformance/index_suite.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::index {
+
+std::vector<IndexCase> AllCases(const IndexFactory& factory) {
+  return {{factory, KeyKind::kInteger}, {factory, KeyKind::kBytes}};
+}
+
+std::string CaseName(const testing::TestParamInfo<IndexCase>& info) {
+  return absl::StrCat(info.param.factory.name, info.param.key_kind == KeyKind::kInteger ? "_integer" : "_bytes");
+}
+
+OwnedKey TestKey(KeyKind kind, uint64_t n) {
+  if (kind == KeyKind::kInteger) return OwnedKey(Key(n));
+  if (n == UINT64_MAX) return OwnedKey(Key(std::string_view(std::string(kMaxKeyBytes, '\xff'))));
+  std::string bytes;
+  if (n > 0) {
+    if (n % 3 == 1) bytes = "name-";
+    if (n % 3 == 2) bytes = "a prefix that many long keys share: ";
+    absl::StrAppend(&bytes, n);
+    bytes.append(n % 7, '\0');
+  }
+  return OwnedKey(Key(std::string_view(bytes)));
+}
+
+bool HeldWitnesses::Valid() const {
+  return std::all_of(witnesses_.begin(), witnesses_.end(), [this](const Witness& w) { return cluster_->Valid(w); });
+}
+
+void HeldWitnesses::Apply(const Change& change) {
+  if (change.before.word.is_null()) return;
+  bool held = false;
+  for (Witness& witness : witnesses_) {
+    if (witness.word != change.before.word || witness.seen != change.before.seen) continue;
+    witness.seen = change.after;
+    held = true;
+  }
+  if (held && !change.split_to.word.is_null()) witnesses_.push_back(change.split_to);
+}
+
+RandomRange::RandomRange(KeyKind kind, uint64_t keys, Random* random) {
+  from = random->OneIn(10) ? TestKey(kind, 0) : TestKey(kind, random->Below(keys));
+  to = random->OneIn(10) ? TestKey(kind, UINT64_MAX) : TestKey(kind, random->Below(keys));
+  if (to.view() < from.view()) std::swap(from, to);
+}
+
+void IndexSuite::Start(uint64_t expected_keys, const IndexCluster::Options& options) {
+  cluster_ = std::make_unique<IndexCluster>(options);
+  const IndexFactory& factory = GetParam().factory;
+  const bool integers = GetParam().key_kind == KeyKind::kInteger;
+  shape_ = {.id = kId,
+            .key_kind = GetParam().key_kind,
+            .max_key_bytes = integers ? kIntegerKeyBytes : kMaxKeyBytes,
+            .expected_keys = expected_keys};
+  factory.register_methods(cluster_->owner().service.get());
+  auto index = factory.create(cluster_->owner().service.get(), shape_);
+  ASSERT_TRUE(index.ok()) << index.status();
+  index_ = std::move(*index);
+  cluster_->Serve();
+  main_ = std::make_unique<OwnerThread>(cluster_.get());
+}
+
+void IndexSuite::TearDown() {
+  // Handlers may use the index until the cluster is down; the threads' caches need the cluster's allocator.
+  if (cluster_ != nullptr) cluster_->owner().node->Shutdown();
+  main_.reset();
+  index_.reset();
+  cluster_.reset();
+}
+
+std::unique_ptr<RemoteIndex> IndexSuite::Connect(ClientThread* client) {
+  auto remote = GetParam().factory.connect(client->channel(), cluster_->owner().node->id(), shape_);
+  EXPECT_TRUE(remote.ok()) << remote.status();
+  return std::move(*remote);
+}
+
+Change IndexSuite::MustInsert(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress* record) {
+  EpochGuard guard(owner->epoch());
+  const rdma::GlobalAddress made = owner->NewRecord(key.view());
+  StatusOr<Change> change = index_->Insert(owner->context(), key.view(), made, nullptr);
+  EXPECT_TRUE(change.ok()) << "inserting " << key.view().ToString() << ": " << change.status();
+  if (record != nullptr) *record = made;
+  return change.ok() ? *change : Change{};
+}
+
+Change IndexSuite::MustRemove(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress record) {
+  EpochGuard guard(owner->epoch());
+  StatusOr<Change> change = index_->Remove(owner->context(), key.view(), record);
+  EXPECT_TRUE(change.ok()) << "removing " << key.view().ToString() << ": " << change.status();
+  if (change.ok()) owner->RetireRecord(record);
+  return change.ok() ? *change : Change{};
+}
+
+Change IndexSuite::InsertBoth(const OwnedKey& key) {
+  rdma::GlobalAddress record;
+  const Change change = MustInsert(main_.get(), key, &record);
+  EXPECT_TRUE(model_.emplace(key, record).second);
+  return change;
+}
+
+Change IndexSuite::RemoveBoth(const OwnedKey& key) {
+  const auto at = model_.find(key);
+  EXPECT_NE(at, model_.end());
+  const Change change = MustRemove(main_.get(), at->first, at->second);
+  model_.erase(at);
+  return change;
+}
+
+const OwnedKey& IndexSuite::AnyKey(Random* random) const {
+  auto at = model_.begin();
+  std::advance(at, random->Below(model_.size()));
+  return at->first;
+}
+
+std::vector<Entry> IndexSuite::ModelScan(const ScanRange& range) const {
+  std::vector<Entry> entries;
+  for (const auto& [key, record] : model_) {
+    if (key.view() < range.from || range.to < key.view()) continue;
+    entries.push_back({key, record});
+  }
+  if (range.reverse) std::reverse(entries.begin(), entries.end());
+  if (entries.size() > range.limit) entries.resize(range.limit);
+  return entries;
+}
+
+void IndexSuite::ExpectEntries(const std::vector<Entry>& expected, const std::vector<Entry>& actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(expected[i].key.view(), actual[i].key.view()) << "entry " << i;
+    ASSERT_EQ(expected[i].record, actual[i].record) << "entry " << i;
+  }
+}
+
+void IndexSuite::ExpectSameAsModel() {
+  EpochGuard guard(main_->epoch());
+  const Status structure = index_->CheckStructure();
+  ASSERT_TRUE(structure.ok()) << structure;
+  EXPECT_EQ(index_->statistics().keys, model_.size());
+  std::vector<Key> keys;
+  for (const auto& [key, record] : model_) {
+    const FindResult found = index_->Find(key.view());
+    ASSERT_EQ(found.record, record) << key.view().ToString();
+    keys.push_back(key.view());
+  }
+  std::vector<FindResult> results(keys.size());
+  index_->FindMany(keys, results);
+  for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(results[i].record, model_.at(OwnedKey(keys[i])));
+  if (!ordered()) return;
+  const OwnedKey least = KeyOf(0);
+  const OwnedKey greatest = KeyOf(UINT64_MAX);
+  ScanRange all{.from = least.view(), .to = greatest.view()};
+  for (const bool reverse : {false, true}) {
+    all.reverse = reverse;
+    ScanResult result;
+    const Status status = index_->Scan(all, &result);
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectEntries(ModelScan(all), result.entries);
+  }
+}
+
+}  // namespace gannet::index

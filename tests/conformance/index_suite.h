@@ -1,0 +1,115 @@
+// The suite that every index passes: index/index.h as tests. An index joins it by one file of its own:
+//
+//   INSTANTIATE_TEST_SUITE_P(Hash, IndexSuite, testing::ValuesIn(AllCases({.name = "hash", ...})), CaseName);
+//
+// and one line of CMake, gannet_index_conformance. A case is a kind of index with one kind of key.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "index/index.h"
+#include "index/service.h"
+#include "rdma/base/random.h"
+#include "tests/index/record_helper.h"
+
+namespace gannet::index {
+
+// How to make one kind of index.
+struct IndexFactory {
+  struct Shape {
+    IndexId id;
+    KeyKind key_kind;
+    size_t max_key_bytes;
+    uint64_t expected_keys;
+  };
+
+  std::string name;
+  bool ordered = false;  // offers Scan
+  // Creates the index at the service's node and registers it there under shape.id.
+  std::function<StatusOr<std::unique_ptr<LocalIndex>>(IndexService*, const Shape&)> create;
+  // Registers the kind's RPC handlers; called once per node, before it serves.
+  std::function<void(IndexService*)> register_methods;
+  std::function<StatusOr<std::unique_ptr<RemoteIndex>>(rdma::Channel*, rdma::NodeId owner, const Shape&)> connect;
+};
+
+struct IndexCase {
+  IndexFactory factory;
+  KeyKind key_kind;
+};
+
+std::vector<IndexCase> AllCases(const IndexFactory& factory);
+std::string CaseName(const testing::TestParamInfo<IndexCase>& info);
+
+// The n-th test key: n itself, or a byte string of 0 to 64 bytes. 0 and UINT64_MAX give the least and the greatest key.
+OwnedKey TestKey(KeyKind kind, uint64_t n);
+
+struct KeyLess {
+  bool operator()(const OwnedKey& a, const OwnedKey& b) const { return a.view() < b.view(); }
+};
+using Model = std::map<OwnedKey, rdma::GlobalAddress, KeyLess>;
+
+// Witnesses as a transaction holds them.
+class HeldWitnesses {
+ public:
+  HeldWitnesses(IndexCluster* cluster, std::vector<Witness> witnesses)
+      : cluster_(cluster), witnesses_(std::move(witnesses)) {}
+  bool Valid() const;
+  // Carries them over this holder's own change.
+  void Apply(const Change& change);
+
+ private:
+  IndexCluster* cluster_;
+  std::vector<Witness> witnesses_;
+};
+
+class IndexSuite : public testing::TestWithParam<IndexCase> {
+ protected:
+  static constexpr IndexId kId = 3;
+
+  // Makes the cluster, the index and the thread `main_` of the owner.
+  void Start(uint64_t expected_keys, const IndexCluster::Options& options = {});
+  void TearDown() override;
+
+  bool ordered() const { return GetParam().factory.ordered; }
+  OwnedKey KeyOf(uint64_t n) const { return TestKey(GetParam().key_kind, n); }
+  std::unique_ptr<RemoteIndex> Connect(ClientThread* client);
+
+  // By `owner`, with a new record; the key must be absent. The change is returned.
+  Change MustInsert(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress* record = nullptr);
+  // Removes the key, which must be mapped to `record`, and retires the record.
+  Change MustRemove(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress record);
+
+  // As above by `main_`, kept in `model_`.
+  Change InsertBoth(const OwnedKey& key);
+  Change RemoveBoth(const OwnedKey& key);
+  // One of the keys that the model has.
+  const OwnedKey& AnyKey(Random* random) const;
+
+  // The index has exactly what the model has: by Find, by FindMany, by Scan, by its own checks.
+  void ExpectSameAsModel();
+  // What the model answers to a scan.
+  std::vector<Entry> ModelScan(const ScanRange& range) const;
+  static void ExpectEntries(const std::vector<Entry>& expected, const std::vector<Entry>& actual);
+
+  std::unique_ptr<IndexCluster> cluster_;
+  std::unique_ptr<LocalIndex> index_;
+  std::unique_ptr<OwnerThread> main_;
+  IndexFactory::Shape shape_{};
+  Model model_;
+};
+
+// `Random random(...)`: a scan range around the test keys of [0, keys), both ends random; sometimes an extreme.
+struct RandomRange {
+  RandomRange(KeyKind kind, uint64_t keys, Random* random);
+  OwnedKey from;
+  OwnedKey to;
+  ScanRange range() const { return {.from = from.view(), .to = to.view()}; }
+};
+
+}  // namespace gannet::index

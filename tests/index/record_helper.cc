@@ -1,0 +1,137 @@
+#include "tests/index/record_helper.h"
+
+#include <array>
+#include <utility>
+
+#include "rdma/base/check.h"
+
+namespace gannet::index {
+namespace {
+
+template <class T>
+T Must(StatusOr<T> result) {
+  GANNET_CHECK(result.ok(), "%s", result.status().ToString());
+  return std::move(*result);
+}
+
+void Must(const Status& status) {
+  GANNET_CHECK(status.ok(), "%s", status.ToString());
+}
+
+constexpr uint64_t kDead = 1;  // in a test record's state word
+
+coro::Task<Status> ReadInto(rdma::Channel* channel, rdma::GlobalAddress from, void* to, uint32_t size) {
+  co_return co_await channel->Read(from, to, size);
+}
+
+}  // namespace
+
+IndexCluster::IndexCluster(const Options& options) {
+  fabric_ = Must(rdma::ShmFabric::InProcess({.num_nodes = 2,
+                                             .bytes_per_node = options.bytes_per_node,
+                                             .adversarial = options.adversarial,
+                                             .seed = options.seed}));
+  for (rdma::NodeId id = 0; id < 2; ++id) members_[id].node = Must(fabric_->Attach(id));
+  for (Member& member : members_) {
+    member.slab = std::make_unique<rdma::SlabAllocator>(member.node.get());
+    member.epochs = Must(rdma::EpochManager::Create(fabric_.get(), member.node.get(), member.slab.get()));
+    member.service = std::make_unique<IndexService>(member.node.get(), member.slab.get(), member.epochs.get());
+  }
+  for (int i = 0; i < 2; ++i) epoch_channels_[i] = Must(members_[i].node->OpenChannel());
+}
+
+IndexCluster::~IndexCluster() {
+  for (Member& member : members_) member.epochs->Stop();
+  for (Member& member : members_) member.node->Shutdown();
+  for (auto& channel : epoch_channels_) channel.reset();
+  for (Member& member : members_) {
+    member.service.reset();
+    member.epochs.reset();
+    member.slab.reset();
+    member.node.reset();
+  }
+}
+
+void IndexCluster::Serve() {
+  Must(owner().node->Serve(1));
+}
+
+void IndexCluster::StartEpochs() {
+  for (Member& member : members_) Must(member.epochs->Start());
+}
+
+void IndexCluster::PassGracePeriod() {
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 2; ++i) Must(members_[i].epochs->Advance(epoch_channels_[i].get()));
+  }
+}
+
+void IndexCluster::KillOwner() {
+  fabric_->Kill(0);
+}
+
+OwnerThread::OwnerThread(IndexCluster* cluster)
+    : cluster_(cluster),
+      slab_(std::make_unique<rdma::SlabCache>(cluster->owner().slab.get())),
+      epoch_(Must(rdma::EpochManager::Participant::Join(cluster->owner().epochs.get()))),
+      context_{slab_.get(), epoch_.get()} {}
+
+rdma::GlobalAddress OwnerThread::NewRecord(const Key& key, uint32_t payload_bytes) {
+  const size_t bytes = RecordBytes(key.size(), payload_bytes);
+  std::byte* record = Must(slab_->Allocate(bytes));
+  const uint64_t state = (LoadWord(record) | kDead) + 1;
+  const uint16_t incarnation = static_cast<uint16_t>(LoadMeta(record).incarnation + 1);
+  rdma::BeginWrite(record, bytes / kLineBytes);
+  StoreHeader(
+      record,
+      {.key_bytes = static_cast<uint8_t>(key.size()), .payload_bytes = payload_bytes, .incarnation = incarnation}, key);
+  rdma::EndWrite(record, bytes / kLineBytes, state);
+  return cluster_->owner().node->AddressOf(record);
+}
+
+void OwnerThread::RetireRecord(rdma::GlobalAddress address) {
+  std::byte* record = cluster_->At(address);
+  StoreWord(record, LoadWord(record) | kDead);
+  const RecordMeta meta = LoadMeta(record);
+  epoch_->Retire(record, RecordBytes(meta.key_bytes, meta.payload_bytes), slab_.get());
+}
+
+ClientThread::ClientThread(IndexCluster* cluster)
+    : channel_(Must(cluster->client().node->OpenChannel())),
+      epoch_(Must(rdma::EpochManager::Participant::Join(cluster->client().epochs.get()))) {
+  worker_.AddPoller([this] { return channel_->Poll(); });
+}
+
+StatusOr<FindResult> ClientThread::Find(RemoteIndex* index, const Key& key) {
+  StatusOr<FindResult> found = Await(index->Find(key));
+  if (!found.ok()) return found;
+  return Settle(index, key, *found);
+}
+
+StatusOr<FindResult> ClientThread::Settle(RemoteIndex* index, const Key& key, FindResult result) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (result.record.is_null()) return result;
+    alignas(kLineBytes) std::array<std::byte, HeaderReadBytes(kMaxKeyBytes)> image;
+    const Status status = Await(
+        ReadInto(channel_.get(), result.record, image.data(), static_cast<uint32_t>(HeaderReadBytes(key.size()))));
+    GANNET_RETURN_IF_ERROR(status);
+    if (RecordHoldsKey(image.data(), key) && (LoadWord(image.data()) & kDead) == 0) return result;
+    if (!result.from_cache) {
+      result.record = {};
+      return result;
+    }
+    index->Forget(key);
+    StatusOr<FindResult> again = Await(index->Find(key));
+    if (!again.ok()) return again;
+    result = *again;
+  }
+  return absl::InternalError("the index's cache gives the same stale address again and again");
+}
+
+bool ClientThread::Valid(const Witness& witness) {
+  uint64_t word = 0;
+  Must(Await(ReadInto(channel_.get(), witness.word, &word, sizeof word)));
+  return word == witness.seen;
+}
+
+}  // namespace gannet::index

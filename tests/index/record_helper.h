@@ -1,0 +1,142 @@
+// What a test of an index needs around it: two nodes of one process, threads of the owner and of a client, and records
+// that hold their keys.
+//
+//   IndexCluster cluster({});
+//   auto index = HashIndex::Create(cluster.owner().service.get(), 1, options);
+//   RegisterHashMethods(cluster.owner().service.get());
+//   cluster.Serve();
+//   OwnerThread owner(&cluster);
+//   EpochGuard guard(owner.epoch());
+//   (*index)->Insert(owner.context(), key, owner.NewRecord(key), nullptr);
+//
+// Records here are alive while their state word is even. That stands in for what transactions do with it: a client that
+// remembered the address of a removed record can tell.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "index/index.h"
+#include "index/record_header.h"
+#include "index/service.h"
+#include "rdma/coro/async.h"
+#include "rdma/coro/worker.h"
+#include "rdma/epoch.h"
+#include "rdma/shm/shm_fabric.h"
+#include "rdma/slab.h"
+
+namespace gannet::index {
+
+// Node 0 owns the index, node 1 is its client.
+class IndexCluster {
+ public:
+  struct Options {
+    bool adversarial = false;
+    uint64_t bytes_per_node = uint64_t{256} << 20;
+    uint64_t seed = 1;
+  };
+  struct Member {
+    std::unique_ptr<rdma::Node> node;
+    std::unique_ptr<rdma::SlabAllocator> slab;
+    std::unique_ptr<rdma::EpochManager> epochs;
+    std::unique_ptr<IndexService> service;
+  };
+
+  // Any failure is a check: these are tests.
+  explicit IndexCluster(const Options& options);
+  ~IndexCluster();
+  IndexCluster(const IndexCluster&) = delete;
+  IndexCluster& operator=(const IndexCluster&) = delete;
+
+  // Starts the owner's server thread; handlers are registered before. Indexes may be added later.
+  void Serve();
+  // Advances the epoch every now and then on threads of their own.
+  void StartEpochs();
+  // Advances the epoch by hand, so that everything retired before becomes safe (if nobody is inside an old epoch).
+  void PassGracePeriod();
+
+  // The owner dies on the spot.
+  void KillOwner();
+
+  Member& owner() { return members_[0]; }
+  Member& client() { return members_[1]; }
+  // The owner's memory at `address`.
+  std::byte* At(rdma::GlobalAddress address) { return owner().node->memory().data() + address.offset(); }
+  // True if the word still has the value seen.
+  bool Valid(const Witness& witness) { return LoadWord(At(witness.word)) == witness.seen; }
+
+ private:
+  std::unique_ptr<rdma::ShmFabric> fabric_;
+  Member members_[2];
+  std::unique_ptr<rdma::Channel> epoch_channels_[2];
+};
+
+class EpochGuard {
+ public:
+  explicit EpochGuard(rdma::EpochManager::Participant* participant) : participant_(participant) {
+    participant_->Enter();
+  }
+  ~EpochGuard() { participant_->Leave(); }
+  EpochGuard(const EpochGuard&) = delete;
+  EpochGuard& operator=(const EpochGuard&) = delete;
+
+ private:
+  rdma::EpochManager::Participant* participant_;
+};
+
+// What one thread at the owner has. Not thread-safe.
+class OwnerThread {
+ public:
+  explicit OwnerThread(IndexCluster* cluster);
+
+  Context& context() { return context_; }
+  rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
+
+  // A live record that holds `key`.
+  rdma::GlobalAddress NewRecord(const Key& key, uint32_t payload_bytes = 8);
+  // Marks a record that is in no index any more as dead; its memory is reused after the grace period.
+  void RetireRecord(rdma::GlobalAddress record);
+
+ private:
+  IndexCluster* cluster_;
+  std::unique_ptr<rdma::SlabCache> slab_;
+  std::unique_ptr<rdma::EpochManager::Participant> epoch_;
+  Context context_;
+};
+
+// What one thread of the client has. Not thread-safe.
+class ClientThread {
+ public:
+  explicit ClientThread(IndexCluster* cluster);
+
+  rdma::Channel* channel() { return channel_.get(); }
+  rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
+
+  template <class T>
+  T Await(coro::Task<T> task) {
+    return worker_.BlockOn(std::move(task));
+  }
+  template <class T>
+  T Await(coro::Async<T> async) {
+    return worker_.BlockOn(ToTask(std::move(async)));
+  }
+
+  // Find as a transaction does it: an address that the index did not verify is verified by the record's header.
+  StatusOr<FindResult> Find(RemoteIndex* index, const Key& key);
+  // Settles one result of a FindMany in the same way.
+  StatusOr<FindResult> Settle(RemoteIndex* index, const Key& key, FindResult result);
+  // True if the word, READ now, still has the value seen.
+  bool Valid(const Witness& witness);
+
+ private:
+  template <class T>
+  static coro::Task<T> ToTask(coro::Async<T> async) {
+    co_return co_await async;
+  }
+
+  std::unique_ptr<rdma::Channel> channel_;
+  std::unique_ptr<rdma::EpochManager::Participant> epoch_;
+  coro::Worker worker_;
+};
+
+}  // namespace gannet::index
