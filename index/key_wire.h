@@ -1,0 +1,33 @@
+// Keys in requests and responses: one byte of kind, then eight bytes (integer) or a length-prefixed string.
+#pragma once
+
+#include "index/key.h"
+#include "rdma/rpc.h"
+
+namespace gannet::index {
+
+inline void PutKey(rdma::WireWriter& writer, const Key& key) {
+  writer.PutU8(static_cast<uint8_t>(key.kind()));
+  if (key.kind() == KeyKind::kInteger) {
+    writer.PutU64(key.integer());
+  } else {
+    writer.PutString(key.bytes());
+  }
+}
+
+// The key points into the message. What is not a key (unknown kind, too long) makes *valid false; so does a message that
+// ends early, besides reader.ok().
+inline Key GetKey(rdma::WireReader& reader, bool* valid) {
+  const uint8_t kind = reader.GetU8();
+  Key key;
+  if (kind == static_cast<uint8_t>(KeyKind::kInteger)) {
+    key = Key(reader.GetU64());
+    *valid = reader.ok();
+  } else {
+    key = Key(reader.GetString());
+    *valid = reader.ok() && kind == static_cast<uint8_t>(KeyKind::kBytes) && key.size() <= kMaxKeyBytes;
+  }
+  return key;
+}
+
+}  // namespace gannet::index
