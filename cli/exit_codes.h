@@ -1,0 +1,11 @@
+// What the program tells the shell.
+#pragma once
+
+namespace gannet::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;    // the work failed, or what it left is wrong
+inline constexpr int kExitBadFlags = 2;  // nothing was done
+inline constexpr int kExitSignal = 128;  // plus the signal's number
+
+}  // namespace gannet::cli

@@ -1,0 +1,61 @@
+#include "cli/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace gannet::cli {
+namespace {
+
+Status SystemError(const std::string& path, const char* what) {
+  return absl::InvalidArgumentError(absl::StrFormat("%s: cannot %s: %s", path, what, std::strerror(errno)));
+}
+
+}  // namespace
+
+StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
+  bool created = true;
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0 && errno == EEXIST) {
+    created = false;
+    file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  }
+  if (file < 0) return SystemError(path, "write there");
+  return OutputFile(path, file, created);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), created_(other.created_) {}
+
+OutputFile::~OutputFile() {
+  if (file_ < 0) return;
+  close(file_);
+  if (created_) unlink(path_.c_str());
+}
+
+Status OutputFile::Write(const std::string& contents) {
+  const int file = std::exchange(file_, -1);
+  struct stat kind = {};
+  Status status;
+  // A pipe or a terminal has nothing to replace.
+  if (fstat(file, &kind) == 0 && S_ISREG(kind.st_mode) && ftruncate(file, 0) != 0)
+    status = SystemError(path_, "empty it");
+  for (size_t done = 0; status.ok() && done < contents.size();) {
+    const ssize_t n = write(file, contents.data() + done, contents.size() - done);
+    if (n >= 0) {
+      done += static_cast<size_t>(n);
+    } else if (errno != EINTR) {
+      status = SystemError(path_, "write it");
+    }
+  }
+  if (close(file) != 0 && status.ok()) status = SystemError(path_, "finish writing it");
+  return status;
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,72 @@
+#include "cli/parse.h"
+
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+namespace gannet::cli {
+
+StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high) {
+  int64_t value = 0;
+  if (absl::SimpleAtoi(text, &value) && value >= low && value <= high) return value;
+  return absl::InvalidArgumentError(absl::StrFormat("must be a whole number from %d to %d", low, high));
+}
+
+StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low) {
+  absl::Duration value;
+  if (!absl::ParseDuration(text, &value) || value == absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError("must be a duration with its unit, such as 500ms, 30s or 2m");
+  }
+  if (value < low) return absl::InvalidArgumentError("must be at least " + absl::FormatDuration(low));
+  return value;
+}
+
+StatusOr<uint64_t> ParseSize(const std::string& text) {
+  static constexpr std::string_view kUnits = "KMGT";
+  std::string number = text;
+  uint64_t unit = 1;
+  if (!number.empty()) {
+    if (const size_t power = kUnits.find(number.back()); power != std::string_view::npos) {
+      unit = uint64_t{1} << (10 * (power + 1));
+      number.pop_back();
+    }
+  }
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(number, &value) || value == 0 || value > UINT64_MAX / unit) {
+    return absl::InvalidArgumentError("must be a size such as 512M or 8G");
+  }
+  return value * unit;
+}
+
+StatusOr<std::array<int, 5>> ParseMix(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  std::array<int, 5> mix{};
+  int sum = 0;
+  bool understood = parts.size() == mix.size();
+  for (size_t i = 0; understood && i < mix.size(); ++i) {
+    understood = absl::SimpleAtoi(parts[i], &mix[i]) && mix[i] >= 0 && mix[i] <= 100;
+    sum += mix[i];
+  }
+  if (!understood) {
+    return absl::InvalidArgumentError(
+        "must be five whole percentages (NewOrder, Payment, OrderStatus, Delivery, StockLevel), such as 45,43,4,4,4");
+  }
+  if (sum != 100) return absl::InvalidArgumentError(absl::StrFormat("must sum to 100, but sums to %d", sum));
+  return mix;
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kNames)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? absl::StrFormat("%d B", bytes) : absl::StrFormat("%.1f %s", value, kNames[unit]);
+}
+
+}  // namespace gannet::cli

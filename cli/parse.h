@@ -1,0 +1,29 @@
+// What the flags' values mean. Every error is one clause that says what the value should be, for instance
+// "must be a duration such as 500ms, 30s or 2m".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli {
+
+// A whole number in [low, high].
+StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high);
+
+// A duration with its unit, at least `low` and finite.
+StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low);
+
+// Bytes: a number and perhaps K, M, G or T (powers of 1024).
+StatusOr<uint64_t> ParseSize(const std::string& text);
+
+// Five whole percentages, in the order NewOrder, Payment, OrderStatus, Delivery, StockLevel, that sum to 100.
+StatusOr<std::array<int, 5>> ParseMix(const std::string& text);
+
+// The other way round: "1.5 GiB".
+std::string FormatBytes(uint64_t bytes);
+
+}  // namespace gannet::cli

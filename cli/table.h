@@ -1,0 +1,25 @@
+// Tables for people: the first column left, the others right, each as wide as it must be.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gannet::cli {
+
+// "1234567" -> "1,234,567".
+std::string WithCommas(uint64_t number);
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
+  // As many cells as the header has.
+  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // One line per row, each ended by a newline.
+  std::string ToString() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace gannet::cli

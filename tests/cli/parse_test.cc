@@ -1,0 +1,71 @@
+#include "cli/parse.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ParseInteger, AcceptsTheWholeRangeAndNothingElse) {
+  EXPECT_EQ(ParseInteger("1", 1, 64).value(), 1);
+  EXPECT_EQ(ParseInteger("64", 1, 64).value(), 64);
+  for (const char* text : {"0", "65", "-1", "two", "", "1.5", "1x", "99999999999999999999"}) {
+    const auto parsed = ParseInteger(text, 1, 64);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("from 1 to 64"));
+  }
+}
+
+TEST(ParseDuration, NeedsAUnit) {
+  EXPECT_EQ(ParseDuration("500ms", absl::ZeroDuration()).value(), absl::Milliseconds(500));
+  EXPECT_EQ(ParseDuration("30s", absl::ZeroDuration()).value(), absl::Seconds(30));
+  EXPECT_EQ(ParseDuration("2m", absl::ZeroDuration()).value(), absl::Minutes(2));
+  EXPECT_EQ(ParseDuration("0s", absl::ZeroDuration()).value(), absl::ZeroDuration());
+  for (const char* text : {"30", "soon", "", "inf", "-inf", "3 s", "-3s"}) {
+    EXPECT_FALSE(ParseDuration(text, absl::ZeroDuration()).ok()) << text;
+  }
+}
+
+TEST(ParseDuration, NamesTheLeastThatIsAllowed) {
+  const auto parsed = ParseDuration("1ms", absl::Milliseconds(10));
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("at least 10ms"));
+}
+
+TEST(ParseSize, UnderstandsPowersOf1024) {
+  EXPECT_EQ(ParseSize("4096").value(), 4096u);
+  EXPECT_EQ(ParseSize("512M").value(), uint64_t{512} << 20);
+  EXPECT_EQ(ParseSize("8G").value(), uint64_t{8} << 30);
+  for (const char* text : {"", "G", "0", "0G", "8g", "8GB", "-1G", "1.5G", "99999999999T"}) {
+    EXPECT_FALSE(ParseSize(text).ok()) << text;
+  }
+}
+
+TEST(ParseMix, IsFivePercentages) {
+  EXPECT_THAT(ParseMix("45,43,4,4,4").value(), ElementsAre(45, 43, 4, 4, 4));
+  EXPECT_THAT(ParseMix("0,0,0,0,100").value(), ElementsAre(0, 0, 0, 0, 100));
+  for (const char* text : {"", "45,43,4,4", "45,43,4,4,4,0", "45,43,4,4,x", "145,-57,4,4,4", "45;43;4;4;4"}) {
+    const auto parsed = ParseMix(text);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("five"));
+  }
+}
+
+TEST(ParseMix, SaysWhatItSumsTo) {
+  const auto parsed = ParseMix("45,43,4,4,5");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("sums to 101"));
+}
+
+TEST(FormatBytes, PicksTheUnit) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(uint64_t{8} << 30), "8.0 GiB");
+}
+
+}  // namespace
+}  // namespace gannet::cli
