@@ -28,6 +28,10 @@ namespace gannet::tpcc {
 inline constexpr uint32_t kMaxWarehouses = 65535;
 inline constexpr uint32_t kMaxCustomersPerDistrict = 4095;
 inline constexpr uint32_t kMaxOrderId = UINT32_MAX;
+// Who a history row is from: the loader, or a worker of the home warehouse's node.
+inline constexpr uint32_t kLoaderWorker = 0;
+inline constexpr uint32_t kFirstWorker = 1;
+inline constexpr uint32_t kLastWorker = 255;
 
 constexpr uint64_t WarehouseKey(uint32_t w) {
   return uint64_t{w} << 48;
@@ -60,6 +64,11 @@ constexpr uint64_t ItemKey(uint32_t i) {
 // The parts of a key.
 constexpr uint32_t WarehouseOf(uint64_t key) {
   return static_cast<uint32_t>(key >> 48);
+}
+inline uint32_t WarehouseOf(const index::Key& key) {
+  if (key.kind() == index::KeyKind::kInteger) return WarehouseOf(key.integer());
+  const std::string_view bytes = key.bytes();
+  return uint32_t{static_cast<unsigned char>(bytes[0])} << 8 | static_cast<unsigned char>(bytes[1]);
 }
 // Of all keys with d in 8 bits.
 constexpr uint32_t DistrictOf(uint64_t key) {

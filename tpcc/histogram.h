@@ -1,0 +1,73 @@
+// Histogram: latencies in nanoseconds, each known within 1%, in fixed memory.
+//
+// As HdrHistogram: values below 128 have a bucket each; above, every power of two is cut into 64 buckets, so a bucket
+// is at most 1/64 of its value wide and its middle is at most 0.8% off. Not thread-safe: one per worker, merged at the
+// end.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace gannet::tpcc {
+
+class Histogram {
+ public:
+  void Record(uint64_t nanos) {
+    ++buckets_[BucketOf(nanos)];
+    ++count_;
+    sum_ += nanos;
+    max_ = std::max(max_, nanos);
+  }
+
+  void Merge(const Histogram& other) {
+    for (size_t i = 0; i < buckets_.size(); ++i) buckets_[i] += other.buckets_[i];
+    count_ += other.count_;
+    sum_ += other.sum_;
+    max_ = std::max(max_, other.max_);
+  }
+
+  uint64_t count() const { return count_; }
+  uint64_t max() const { return max_; }  // exact
+  double mean() const { return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_); }
+
+  // The smallest recorded value that at least `percent` of all do not exceed, within 1%. 0 if nothing was recorded.
+  uint64_t Percentile(double percent) const {
+    const double wanted = std::ceil(percent / 100 * static_cast<double>(count_));
+    const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, std::max<uint64_t>(count_, 1));
+    uint64_t seen = 0;
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      seen += buckets_[i];
+      if (seen >= rank) return std::min(MiddleOf(i), max_);
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr int kSubBits = 6;
+  static constexpr uint64_t kSubBuckets = uint64_t{1} << kSubBits;
+  static constexpr int kMaxBits = 44;  // about 4.9 hours; longer ones count as that, but max() is exact
+  static constexpr size_t kBuckets = (kMaxBits - kSubBits + 1) * kSubBuckets;
+
+  // Power-of-two group g > 0 holds values of kSubBits + g bits; its 64 buckets are 2^(g-1) wide.
+  static size_t BucketOf(uint64_t value) {
+    if (value < 2 * kSubBuckets) return value;
+    const int shift = std::bit_width(value) - kSubBits - 1;
+    return std::min<size_t>(static_cast<size_t>(shift) * kSubBuckets + (value >> shift), kBuckets - 1);
+  }
+  static uint64_t MiddleOf(size_t bucket) {
+    if (bucket < 2 * kSubBuckets) return bucket;
+    const uint64_t shift = bucket / kSubBuckets - 1;
+    const uint64_t low = (bucket - shift * kSubBuckets) << shift;
+    return low + ((uint64_t{1} << shift) >> 1);
+  }
+
+  std::array<uint64_t, kBuckets> buckets_{};
+  uint64_t count_ = 0;
+  uint64_t sum_ = 0;
+  uint64_t max_ = 0;
+};
+
+}  // namespace gannet::tpcc

@@ -1,0 +1,115 @@
+#include "tpcc/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "tpcc/population.h"
+
+namespace gannet::tpcc {
+namespace {
+
+// Counts parts of warehouses and tells the callback when a warehouse is whole. Thread-safe.
+class Progress {
+ public:
+  Progress(uint32_t all_warehouses, uint32_t warehouses, const LoadCallback& callback)
+      : callback_(callback), parts_(all_warehouses + 1) {
+    state_.warehouses = warehouses;
+  }
+
+  void Loaded(uint32_t w, uint64_t rows) {
+    std::lock_guard lock(mutex_);
+    state_.rows += rows;
+    if (w == 0 || ++parts_[w] < kPartsPerWarehouse) return;
+    ++state_.warehouses_loaded;
+    if (callback_) callback_(state_);
+  }
+
+ private:
+  std::mutex mutex_;
+  const LoadCallback& callback_;
+  std::vector<uint8_t> parts_;  // by warehouse
+  LoadProgress state_;
+};
+
+struct Job {
+  txn::Database* database;
+  PopulationPart part;
+  const PopulationContext* context;
+};
+
+Status RunJob(const Job& job) {
+  StatusOr<std::unique_ptr<txn::Session>> session = job.database->OpenSession();
+  if (!session.ok()) return session.status();
+  return job.part(**session, *job.context);
+}
+
+// Runs the jobs on `threads` threads; the first error stops those that have not begun.
+Status RunJobs(std::span<const Job> jobs, int threads) {
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  Status result;
+  auto work = [&] {
+    for (size_t i = next++; i < jobs.size(); i = next++) {
+      Status status = RunJob(jobs[i]);
+      if (status.ok()) continue;
+      std::lock_guard lock(mutex);
+      result.Update(std::move(status));
+      next = jobs.size();
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int i = 1; i < std::min<int>(threads, static_cast<int>(jobs.size())); ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+  return result;
+}
+
+std::vector<uint32_t> WarehousesOf(const txn::Database& database, uint32_t warehouses, int num_nodes) {
+  std::vector<uint32_t> result;
+  for (uint32_t w = database.node_id() + 1u; w <= warehouses; w += static_cast<uint32_t>(num_nodes)) {
+    result.push_back(w);
+  }
+  return result;
+}
+
+}  // namespace
+
+Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const LoadOptions& options,
+            const LoadCallback& progress) {
+  if (nodes.empty() || nodes.size() != tables.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d nodes with %d sets of tables: give one of each per node", nodes.size(), tables.size()));
+  }
+  if (options.threads < 1) return absl::InvalidArgumentError("0 loading threads: choose at least 1");
+  const int num_nodes = nodes[0]->fabric().num_nodes();
+  const Date now = static_cast<Date>(absl::ToUnixSeconds(absl::Now()));
+
+  std::vector<PopulationContext> contexts(nodes.size());
+  uint32_t warehouses = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    contexts[n] = {.tables = &tables[n],
+                   .warehouses = WarehousesOf(*nodes[n], tables[n].warehouses, num_nodes),
+                   .seed = options.seed,
+                   .date = options.date != 0 ? options.date : now,
+                   .non_uniform = NonUniform::ForLoad(options.seed),
+                   .loaded = nullptr};
+    warehouses += static_cast<uint32_t>(contexts[n].warehouses.size());
+  }
+  Progress state(tables[0].warehouses, warehouses, progress);
+  std::vector<Job> jobs;
+  for (const PopulationPart part : kPopulationParts) {
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      contexts[n].loaded = [&state](uint32_t w, uint64_t rows) { state.Loaded(w, rows); };
+      jobs.push_back({.database = nodes[n], .part = part, .context = &contexts[n]});
+    }
+  }
+  return RunJobs(jobs, options.threads);
+}
+
+}  // namespace gannet::tpcc

@@ -1,0 +1,48 @@
+// Delivery (clause 2.7): in each district of a warehouse, the oldest order that is not delivered is delivered. Run at
+// once and as one transaction, not deferred.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "rdma/base/status.h"
+#include "rdma/coro/task.h"
+#include "tpcc/procedures/input.h"
+#include "tpcc/schema.h"
+#include "txn/transaction.h"
+
+namespace gannet::tpcc {
+
+struct DeliveryInput {
+  uint32_t w = 0;
+  uint8_t carrier = 0;  // 1 to 10
+  Date delivery_d = 0;
+};
+
+DeliveryInput MakeDeliveryInput(InputSource& source, uint32_t w);
+
+struct DeliveryOutput {
+  // By district - 1: the order delivered, or 0 if none waited.
+  std::array<uint32_t, kDistricts> orders;
+};
+
+struct DeliveryScratch {
+  struct Delivered {
+    uint32_t d;
+    uint32_t o_id;
+    Order order;
+    Customer customer;
+    std::array<OrderLineDelivery, kMaxLines> lines;
+  };
+  uint32_t count;
+  std::array<Delivered, kDistricts> orders;
+  std::array<txn::GetRequest, kDistricts> order_requests;
+  // Per order: its customer, then its lines.
+  std::array<txn::GetRequest, kDistricts*(1 + kMaxLines)> row_requests;
+  txn::ScanRows rows;
+};
+
+coro::Task<Status> Delivery(txn::Transaction& transaction, const Tables& tables, const DeliveryInput& input,
+                            DeliveryScratch& scratch, DeliveryOutput* output);
+
+}  // namespace gannet::tpcc

@@ -1,0 +1,12 @@
+#include "tpcc/procedures/input.h"
+
+#include "absl/strings/str_format.h"
+
+namespace gannet::tpcc {
+
+Status MissingRow(absl::string_view table, uint64_t key) {
+  return absl::DataLossError(
+      absl::StrFormat("%s has no row %#018x: load the tables first, or check what removed it", table, key));
+}
+
+}  // namespace gannet::tpcc

@@ -1,0 +1,65 @@
+// What the procedures share: where their inputs are drawn from, and how one ends by its user's wish.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "rdma/base/random.h"
+#include "rdma/base/status.h"
+#include "tpcc/random.h"
+#include "tpcc/rows.h"
+#include "tpcc/schema.h"
+
+namespace gannet::tpcc {
+
+inline constexpr uint32_t kMaxLines = 15;  // of one order
+
+// One per coroutine. The generators of the inputs (Make...Input) change `random` and set dates from `now`.
+struct InputSource {
+  Random random;
+  NonUniform non_uniform;
+  Scale scale;
+  uint32_t warehouses = 1;
+  Date now = 0;
+
+  uint32_t RandomDistrict() { return static_cast<uint32_t>(random.Between(1, kDistricts)); }
+  uint32_t RandomCustomer() { return non_uniform.Customer(random, scale.customers_per_district); }
+  Text<16> RandomLastName() { return LastName(non_uniform.LastName(random, scale.last_names())); }
+  // Uniform among all but `w`; there must be another.
+  uint32_t OtherWarehouse(uint32_t w) {
+    const uint32_t other = static_cast<uint32_t>(random.Between(1, warehouses - 1));
+    return other < w ? other : other + 1;
+  }
+  // True in `percent` of the calls.
+  bool Percent(uint32_t percent) { return random.Below(100) < percent; }
+};
+
+// Who a Payment or an OrderStatus is for: 60% by last name (clauses 2.5.1.2, 2.6.1.2).
+struct CustomerChoice {
+  bool by_name = false;
+  Text<16> last;   // if by_name
+  uint32_t c = 0;  // otherwise
+
+  static CustomerChoice Draw(InputSource& source) {
+    CustomerChoice choice{.by_name = source.Percent(60), .last = {}, .c = 0};
+    if (choice.by_name) {
+      choice.last = source.RandomLastName();
+    } else {
+      choice.c = source.RandomCustomer();
+    }
+    return choice;
+  }
+};
+
+// What a procedure returns when it is to leave no trace by its user's wish (clause 2.4.2.3). Not a failure.
+inline Status RolledBack() {
+  return absl::CancelledError("rolled back: unused item number");
+}
+inline bool IsRolledBack(const Status& status) {
+  return absl::IsCancelled(status);
+}
+
+// A row that the schema promises is not there.
+Status MissingRow(absl::string_view table, uint64_t key);
+
+}  // namespace gannet::tpcc
