@@ -1,18 +1,21 @@
 // The grace period: memory that a reader might still look at is reused only when no such reader is left, on any node.
 //
 // Every worker has a slot in its node's registered memory (so that other nodes can READ it) that says in which epoch
-// its current transaction began, or that it is idle. The cluster's epoch counter lives in node 0's memory. What is
-// retired in epoch e is safe to reuse once every live worker of every live node is idle or began in an epoch > e. A
-// node that died does not count.
+// its current transaction began, or that it is idle. The cluster's epoch counter lives in node 0's memory; each node
+// has a copy of it that may lag. What was retired before a node read epoch g off that counter is free once every slot
+// of every live node, looked at after that, is idle or shows an epoch > g (epoch.cc argues why, copies that lag
+// included). A node that died does not count.
 //
-//   EpochManager manager(...);             // one per node
+//   EpochManager manager(...);             // one per node, before anything else is allocated from its slab
 //   EpochManager::Participant p = ...;     // one per worker
 //   p.Enter(); ... transaction ... p.Leave();
-//   p.Retire(block, bytes);                // given to SlabCache::Free after the grace period
+//   p.Retire(block, bytes, cache);         // given to SlabCache::Free after the grace period
+//
+// What is retired must be unreachable already for readers that start from shared memory. Addresses that a reader keeps
+// across transactions (location caches) are not covered: those it checks by key, version and incarnation.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 
@@ -26,45 +29,58 @@ class EpochManager {
  public:
   static constexpr int kMaxParticipants = 128;  // workers of one node
 
-  // Puts this node's slots at a place of its registered memory that every node knows.
+  // Puts this node's slots at a place of its registered memory that every node knows: the first of the heap.
+  // FailedPrecondition if something else lies there. All three must outlive the manager, and it its participants.
   static StatusOr<std::unique_ptr<EpochManager>> Create(Fabric* fabric, Node* node, SlabAllocator* slab);
   ~EpochManager();
+  EpochManager(const EpochManager&) = delete;
+  EpochManager& operator=(const EpochManager&) = delete;
 
-  // Advances the cluster's epoch (on node 0) and recomputes this node's safe epoch from all nodes' slots by one-sided
+  // Advances the cluster's epoch (on node 0) and finds out what has become free, from all nodes' slots by one-sided
   // READs on `channel`. Called every few milliseconds by one thread per node: Start() does so in a thread of its own.
+  // While node 0 is gone this is Unavailable, and nothing becomes free. Not from a coroutine: it blocks.
   Status Advance(Channel* channel);
   Status Start();
   void Stop();
+  // How the last Advance went.
+  Status health() const;
 
-  // Everything retired in an epoch <= this is free to reuse. Monotonic.
-  uint64_t safe_epoch() const;
+  // This node's copy of the cluster's epoch: transactions begin in it. Monotonic.
   uint64_t current_epoch() const;
 
+  // Belongs to one thread.
   class Participant {
    public:
     // ResourceExhausted if kMaxParticipants are taken.
     static StatusOr<std::unique_ptr<Participant>> Join(EpochManager* manager);
+    // What is still waiting passes to the manager.
     ~Participant();
+    Participant(const Participant&) = delete;
+    Participant& operator=(const Participant&) = delete;
 
-    // Not re-entrant; a nested use (several coroutines of one worker) counts: the slot shows the oldest.
-    void Enter();
+    // Enter and Leave may nest and overlap (several coroutines of one worker): the slot shows the oldest that is in.
+    // Enter returns the epoch; a Leave that is given it back lets the slot move on although others are still in, a
+    // Leave without is taken for the youngest's.
+    uint64_t Enter();
+    void Leave(uint64_t entered);
     void Leave();
 
-    // `free` runs on this participant's thread, from a later Leave() or Collect(), after the grace period.
+    // `free` runs on this participant's thread, from a later Leave() or Collect(), after the grace period; if the
+    // participant is gone by then, on the thread that advances (RetireWith: also when the manager is destroyed).
     void Retire(std::byte* block, size_t bytes, SlabCache* cache);
     void RetireWith(std::function<void()> free);
     // Runs what has become safe; returns how much is still waiting.
     size_t Collect();
 
    private:
-    explicit Participant(EpochManager* manager, int slot);
     struct State;
+    explicit Participant(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
   };
 
  private:
-  EpochManager() = default;
   struct State;
+  explicit EpochManager(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -68,6 +68,9 @@ class Worker {
   };
   SleepAwaiter SleepUntil(uint64_t deadline_ns) { return SleepAwaiter{this, deadline_ns}; }
 
+  // The same as a task, for BlockOn.
+  Task<void> Sleep(uint64_t deadline_ns) { co_await SleepUntil(deadline_ns); }
+
   // Spawned tasks that have not finished.
   size_t unfinished() const { return tasks_.size(); }
 

@@ -1,0 +1,275 @@
+#include "rdma/epoch.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/base/random.h"
+#include "rdma/shm/shm_fabric.h"
+
+namespace gannet::rdma {
+namespace {
+
+// What a node brings along.
+struct Member {
+  Member(ShmFabric* fabric, NodeId id) : node(fabric->Attach(id).value()), slab(node.get()) {
+    epochs = EpochManager::Create(fabric, node.get(), &slab).value();
+    channel = node->OpenChannel().value();
+  }
+  std::unique_ptr<EpochManager::Participant> Join() { return EpochManager::Participant::Join(epochs.get()).value(); }
+  Status Advance(int times = 1) {
+    Status status;
+    for (int i = 0; i < times && status.ok(); ++i) status = epochs->Advance(channel.get());
+    return status;
+  }
+
+  std::unique_ptr<Node> node;
+  SlabAllocator slab;
+  std::unique_ptr<EpochManager> epochs;
+  std::unique_ptr<Channel> channel;
+};
+
+class EpochTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fabric_ = ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = 8 << 20}).value();
+    first_ = std::make_unique<Member>(fabric_.get(), 0);
+    second_ = std::make_unique<Member>(fabric_.get(), 1);
+  }
+
+  std::unique_ptr<ShmFabric> fabric_;
+  std::unique_ptr<Member> first_, second_;
+};
+
+TEST_F(EpochTest, WhatNobodyReadsIsFreeAfterAWhile) {
+  auto participant = first_->Join();
+  int freed = 0;
+  participant->RetireWith([&] { ++freed; });
+  EXPECT_EQ(participant->Collect(), 1u);
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(participant->Collect(), 0u);
+  EXPECT_EQ(freed, 1);
+}
+
+TEST_F(EpochTest, ABlockReturnsToItsCache) {
+  auto participant = first_->Join();
+  SlabCache cache(&first_->slab);
+  std::byte* block = cache.Allocate(5000).value();
+  participant->Retire(block, 5000, &cache);
+  EXPECT_NE(cache.Allocate(5000).value(), block);
+  ASSERT_TRUE(first_->Advance(2).ok());
+  participant->Enter();
+  participant->Leave();  // collects
+  EXPECT_EQ(cache.Allocate(5000).value(), block);
+}
+
+// The reader is in before the retirement: whatever happens afterwards, it keeps the block from being freed.
+TEST_F(EpochTest, AReaderOfTheSameNodeIsWaitedFor) {
+  auto reader = first_->Join();
+  auto writer = first_->Join();
+  ASSERT_TRUE(first_->Advance(3).ok());
+  reader->Enter();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  ASSERT_TRUE(first_->Advance(10).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  reader->Leave();
+  ASSERT_TRUE(first_->Advance().ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+  EXPECT_EQ(freed, 1);
+}
+
+TEST_F(EpochTest, AReaderOfAnotherNodeIsWaitedFor) {
+  auto reader = second_->Join();
+  auto writer = first_->Join();
+  reader->Enter();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  ASSERT_TRUE(first_->Advance(10).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  reader->Leave();
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+  EXPECT_EQ(freed, 1);
+}
+
+// Node 1's copy of the epoch lags far behind; a retirement there must still wait for a reader that began on node 0 in a
+// much later epoch.
+TEST_F(EpochTest, ANodeWhoseEpochLagsWaitsForReadersOfLaterEpochs) {
+  auto reader = first_->Join();
+  auto writer = second_->Join();
+  ASSERT_TRUE(first_->Advance(50).ok());
+  ASSERT_LT(second_->epochs->current_epoch(), first_->epochs->current_epoch());
+  reader->Enter();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  ASSERT_TRUE(second_->Advance(10).ok());
+  EXPECT_EQ(second_->epochs->current_epoch(), first_->epochs->current_epoch());
+  EXPECT_EQ(writer->Collect(), 1u);
+  reader->Leave();
+  ASSERT_TRUE(second_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+}
+
+TEST_F(EpochTest, AReaderThatBeganAfterwardsIsNotWaitedFor) {
+  auto reader = second_->Join();
+  auto writer = first_->Join();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  ASSERT_TRUE(first_->Advance(3).ok());
+  ASSERT_TRUE(second_->Advance().ok());
+  reader->Enter();
+  writer->RetireWith([&] { ++freed; });
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  EXPECT_EQ(freed, 1);
+  reader->Leave();
+}
+
+TEST_F(EpochTest, OverlappingUsesOfOneSlotShowTheOldestThatIsStillIn) {
+  auto reader = first_->Join();
+  auto writer = first_->Join();
+  const uint64_t older = reader->Enter();
+  ASSERT_TRUE(first_->Advance().ok());
+  const uint64_t younger = reader->Enter();
+  ASSERT_NE(older, younger);
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  reader->Leave(older);  // the younger is still in, since before the retirement
+  ASSERT_TRUE(first_->Advance(5).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  const uint64_t youngest = reader->Enter();
+  reader->Leave(younger);  // the slot moves on, though it was never idle
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+  reader->Leave(youngest);
+}
+
+TEST_F(EpochTest, WithoutATicketTheOldestStays) {
+  auto reader = first_->Join();
+  auto writer = first_->Join();
+  reader->Enter();
+  ASSERT_TRUE(first_->Advance().ok());
+  reader->Enter();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  reader->Leave();
+  ASSERT_TRUE(first_->Advance(5).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  reader->Leave();
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+}
+
+TEST_F(EpochTest, ADeadReaderIsNotWaitedFor) {
+  auto reader = second_->Join();
+  auto writer = first_->Join();
+  reader->Enter();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  fabric_->Kill(1);
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+  reader->Leave();
+}
+
+TEST_F(EpochTest, WithoutNodeZeroNothingIsFreedAndAdvanceSaysWhy) {
+  auto writer = second_->Join();
+  int freed = 0;
+  writer->RetireWith([&] { ++freed; });
+  fabric_->Kill(0);
+  EXPECT_EQ(second_->Advance(5).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(second_->epochs->health().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(writer->Collect(), 1u);
+}
+
+TEST_F(EpochTest, WhatAParticipantLeavesBehindIsFreedByTheManager) {
+  const uint64_t before = second_->slab.statistics().free_bytes;
+  int freed = 0;
+  SlabCache cache(&second_->slab);
+  std::byte* block = cache.Allocate(kMaxObjectBytes).value();  // its class is carved one by one
+  {
+    auto participant = second_->Join();
+    participant->Retire(block, kMaxObjectBytes, &cache);
+    participant->RetireWith([&] { ++freed; });
+  }
+  ASSERT_TRUE(second_->Advance(2).ok());
+  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(second_->slab.statistics().free_bytes, before + kMaxObjectBytes);
+}
+
+TEST_F(EpochTest, FunctionsRunAtTheLatestWhenTheManagerGoes) {
+  int freed = 0;
+  second_->Join()->RetireWith([&] { ++freed; });
+  second_.reset();
+  EXPECT_EQ(freed, 1);
+}
+
+TEST_F(EpochTest, SlotsAreBoundedAndReused) {
+  std::vector<std::unique_ptr<EpochManager::Participant>> all;
+  for (int i = 0; i < EpochManager::kMaxParticipants; ++i) all.push_back(first_->Join());
+  EXPECT_EQ(EpochManager::Participant::Join(first_->epochs.get()).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  all.pop_back();
+  EXPECT_TRUE(EpochManager::Participant::Join(first_->epochs.get()).ok());
+}
+
+TEST_F(EpochTest, TheManagerMustBeTheFirstToAllocate) {
+  EXPECT_EQ(EpochManager::Create(fabric_.get(), first_->node.get(), &first_->slab).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+// Readers on both nodes follow one published pointer into blocks; the writer replaces the block and retires the old
+// one. A block that is reused too early shows as a poisoned word.
+TEST_F(EpochTest, NoReaderEverSeesAReusedBlock) {
+  constexpr uint64_t kGood = 1, kPoison = 2;
+  constexpr int kReplacements = 20'000;
+  ASSERT_TRUE(first_->epochs->Start().ok());
+  ASSERT_TRUE(second_->epochs->Start().ok());
+  SlabCache cache(&first_->slab);
+  auto writer = first_->Join();
+  std::byte* block = cache.Allocate(64).value();
+  StoreWord(block, kGood);
+  std::atomic<std::byte*> published = block;
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> poisoned = 0;
+  std::vector<std::thread> readers;
+  for (Member* member : {first_.get(), second_.get()}) {
+    readers.emplace_back([&, member] {
+      auto reader = member->Join();
+      Random random(7);
+      while (!stop) {
+        reader->Enter();
+        std::byte* seen = published;
+        if (random.OneIn(64)) std::this_thread::yield();
+        if (LoadWord(seen) != kGood) ++poisoned;
+        reader->Leave();
+      }
+    });
+  }
+  for (int i = 0; i < kReplacements; ++i) {
+    std::byte* fresh = cache.Allocate(64).value();
+    StoreWord(fresh, kGood);
+    std::byte* old = published.exchange(fresh);
+    writer->RetireWith([old, &cache] {
+      StoreWord(old, kPoison);
+      cache.Free(old, 64);
+    });
+    writer->Enter();
+    writer->Leave();
+    if (i % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // let grace periods pass
+  }
+  stop = true;
+  for (std::thread& thread : readers) thread.join();
+  EXPECT_EQ(poisoned, 0u);
+  first_->epochs->Stop();
+  second_->epochs->Stop();
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+}
+
+}  // namespace
+}  // namespace gannet::rdma
