@@ -51,7 +51,7 @@ struct Witness {
 //   - else the key is absent, and `witness` covers it.
 struct FindResult {
   rdma::GlobalAddress record;
-  Witness witness;          // set whenever `record` is null or unverified; its word is null otherwise
+  Witness witness{};        // set whenever `record` is null or unverified; its word is null otherwise
   bool from_cache = false;  // the address is remembered, not read now (location cache)
 };
 
