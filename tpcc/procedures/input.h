@@ -21,6 +21,7 @@ struct InputSource {
   Scale scale;
   uint32_t warehouses = 1;
   Date now = 0;
+  uint32_t terminal_district = 0;  // the one that a StockLevel asks about (clause 2.8.1.1); 0: any
 
   uint32_t RandomDistrict() { return static_cast<uint32_t>(random.Between(1, kDistricts)); }
   uint32_t RandomCustomer() { return non_uniform.Customer(random, scale.customers_per_district); }

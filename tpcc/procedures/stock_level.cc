@@ -55,7 +55,9 @@ void DistinctItems::Add(uint32_t item) {
 }
 
 StockLevelInput MakeStockLevelInput(InputSource& source, uint32_t w) {
-  return {.w = w, .d = source.RandomDistrict(), .threshold = static_cast<int32_t>(source.random.Between(10, 20))};
+  return {.w = w,
+          .d = source.terminal_district != 0 ? source.terminal_district : source.RandomDistrict(),
+          .threshold = static_cast<int32_t>(source.random.Between(10, 20))};
 }
 
 coro::Task<Status> StockLevel(txn::Transaction& transaction, const Tables& tables, const StockLevelInput& input,

@@ -1,0 +1,203 @@
+#include "tpcc/bench_worker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "rdma/base/clock.h"
+#include "tpcc/table_scan.h"
+
+namespace gannet::tpcc {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// Clause 5.2.5: keying time, and mean think time, in seconds.
+struct Pace {
+  uint64_t keying;
+  double thinking;
+};
+constexpr std::array<Pace, kProcedures> kPaces = {{{18, 12}, {3, 12}, {2, 10}, {2, 5}, {2, 5}}};
+
+// Negative exponential, cut at ten times its mean (clause 5.2.5.4).
+uint64_t ThinkNanos(Random& random, double mean_seconds) {
+  const double seconds = std::min(-std::log(1 - random.Unit()) * mean_seconds, 10 * mean_seconds);
+  return static_cast<uint64_t>(seconds * static_cast<double>(kSecond));
+}
+
+void Add(std::atomic<uint64_t>& counter, uint64_t n) {
+  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void RunControl::Advance(Phase phase) {
+  std::lock_guard lock(mutex_);
+  if (phase > phase_.load()) phase_.store(phase, std::memory_order_release);
+}
+
+void RunControl::Fail(Status status) {
+  std::lock_guard lock(mutex_);
+  error_.Update(std::move(status));
+  phase_.store(Phase::kStop, std::memory_order_release);
+}
+
+Status RunControl::error() const {
+  std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void BenchWorker::Prepare() {
+  Status status = Open();
+  if (!status.ok()) control_->Fail(std::move(status));
+}
+
+Status BenchWorker::Open() {
+  StatusOr<std::unique_ptr<txn::Session>> session = options_.database->OpenSession();
+  if (!session.ok()) return session.status();
+  session_ = *std::move(session);
+  unix_offset_ns_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now())) - NowNanos();
+  deck_ = std::make_unique<Deck>(options_.run->mix);
+  numbers_.worker = options_.number;
+  GANNET_RETURN_IF_ERROR(FindNextPayment());
+  const size_t terminals =
+      options_.run->think_time ? options_.homes.size() * kDistricts : static_cast<size_t>(options_.coroutines);
+  for (size_t i = 0; i < terminals; ++i) {
+    InputSource source = MakeSource(i);
+    if (options_.run->think_time) source.terminal_district = static_cast<uint32_t>(i % kDistricts) + 1;
+    terminals_.push_back(std::make_unique<Terminal>(session_.get(), options_.tables, source, &numbers_));
+  }
+  return absl::OkStatus();
+}
+
+Status BenchWorker::FindNextPayment() {
+  txn::ScanRows rows;
+  for (const uint32_t w : options_.homes) {
+    for (uint32_t d = 1; d <= kDistricts; ++d) {
+      const index::ScanRange range{.from = HistoryKey(w, d, numbers_.worker, 0),
+                                   .to = HistoryKey(w, d, numbers_.worker, UINT32_MAX),
+                                   .reverse = true,
+                                   .limit = 1};
+      const txn::Table& history = *options_.tables->history;
+      GANNET_RETURN_IF_ERROR(session_->RunBlocking([&](txn::Transaction& transaction) {
+        return ScanOnce(transaction, history, range, &rows, {.keys_only = true});
+      }));
+      if (rows.empty()) continue;
+      numbers_.next = std::max(numbers_.next, SequenceOf(rows.key(0).integer()) + 1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+InputSource BenchWorker::MakeSource(uint64_t stream) const {
+  return {.random = Random(Mix64(options_.seed) + stream),
+          .non_uniform = options_.non_uniform,
+          .scale = options_.tables->scale,
+          .warehouses = options_.tables->warehouses,
+          .now = 0};
+}
+
+void BenchWorker::Run() {
+  if (session_ == nullptr) return;
+  for (size_t i = 0; i < terminals_.size(); ++i) {
+    const uint32_t home = options_.run->think_time ? options_.homes[i / kDistricts] : 0;
+    session_->worker().Spawn(Loop(terminals_[i].get(), home));
+  }
+  session_->worker().Run();
+  ObservePhase();
+  statistics_.client_caches = session_->client_statistics();
+  terminals_.clear();
+  session_.reset();
+}
+
+coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
+  const bool think = options_.run->think_time;
+  while (control_->phase() != Phase::kStop) {
+    const Procedure procedure = deck_->Deal(terminal->random());
+    const Pace& pace = kPaces[static_cast<size_t>(procedure)];
+    if (think) {
+      co_await SleepWhileRunning(pace.keying * kSecond);
+      if (control_->phase() == Phase::kStop) break;
+    }
+    Status status = co_await RunOne(terminal, procedure, home);
+    if (!status.ok() && !IsRolledBack(status)) {
+      control_->Fail(absl::Status(
+          status.code(), absl::StrFormat("%s: %s", kProcedureNames[static_cast<size_t>(procedure)], status.message())));
+      break;
+    }
+    if (think) co_await SleepWhileRunning(ThinkNanos(terminal->random(), pace.thinking));
+  }
+}
+
+coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, uint32_t home) {
+  const std::vector<uint32_t>& homes = options_.homes;
+  const uint32_t w = home != 0 ? home : homes[terminal->random().Below(homes.size())];
+  const bool several = terminals_.size() > 1;
+  const bool sampled = !several || --until_sample_ == 0;
+  if (several) {
+    if (sampled) until_sample_ = kVerbSampleInterval;
+    co_await Enter(sampled);
+  }
+  const rdma::VerbCounters before = session_->channel().counters();
+  const uint64_t start = NowNanos();
+  txn::RunOutcome outcome;
+  Status status = co_await terminal->Run(procedure, w, Today(start), &outcome);
+  const uint64_t end = NowNanos();
+  if (several) Leave(sampled);
+
+  ObservePhase();
+  Record(procedure, status, outcome.aborts, end - start);
+  if (sampled && seen_ == Phase::kMeasure) {
+    ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(procedure)];
+    statistics.verbs += session_->channel().counters() - before;
+    ++statistics.verb_samples;
+  }
+  co_return status;
+}
+
+coro::Task<void> BenchWorker::Enter(bool alone) {
+  while (gate_.exclusive) co_await session_->worker().Yield();
+  if (alone) {
+    gate_.exclusive = true;
+    while (gate_.inside > 0) co_await session_->worker().Yield();
+  }
+  ++gate_.inside;
+}
+
+void BenchWorker::Leave(bool alone) {
+  --gate_.inside;
+  if (alone) gate_.exclusive = false;
+}
+
+coro::Task<void> BenchWorker::SleepWhileRunning(uint64_t nanos) {
+  constexpr uint64_t kSlice = kSecond / 10;
+  const uint64_t until = NowNanos() + nanos;
+  for (uint64_t now = NowNanos(); now < until && control_->phase() != Phase::kStop; now = NowNanos()) {
+    ObservePhase();
+    co_await session_->worker().SleepUntil(std::min(until, now + kSlice));
+  }
+}
+
+void BenchWorker::Record(Procedure procedure, const Status& status, uint32_t aborts, uint64_t nanos) {
+  const bool committed = status.ok();
+  if (!committed && !IsRolledBack(status)) return;
+  Add(live_.transactions, 1);
+  Add(live_.aborts, aborts);
+  if (committed && procedure == Procedure::kNewOrder) Add(live_.new_orders, 1);
+  if (seen_ != Phase::kMeasure) return;
+  ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(procedure)];
+  ++(committed ? statistics.committed : statistics.rolled_back);
+  statistics.aborted += aborts;
+  statistics.latency.Record(nanos);
+}
+
+void BenchWorker::ObservePhase() {
+  const Phase phase = control_->phase();
+  if (phase == seen_) return;
+  if (seen_ == Phase::kWarmup) verbs_at_start_ = session_->channel().counters();
+  if (phase == Phase::kStop) statistics_.verbs = session_->channel().counters() - verbs_at_start_;
+  seen_ = phase;
+}
+
+}  // namespace gannet::tpcc

@@ -1,0 +1,14 @@
+// The twelve conditions of clause 3.3.2 over facts that were gathered before. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "tpcc/consistency.h"
+#include "tpcc/facts.h"
+
+namespace gannet::tpcc {
+
+// All twelve, in order.
+std::vector<ConditionResult> EvaluateConditions(const Facts& facts);
+
+}  // namespace gannet::tpcc

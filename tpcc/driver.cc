@@ -1,0 +1,225 @@
+#include "tpcc/driver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <latch>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "rdma/base/clock.h"
+#include "tpcc/bench_worker.h"
+
+namespace gannet::tpcc {
+namespace {
+
+constexpr int kNanosPerMicro = 1000;
+
+Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
+  if (nodes.empty() || nodes.size() != tables.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d nodes with %d sets of tables: give one of each per node", nodes.size(), tables.size()));
+  }
+  if (options.threads < static_cast<int>(nodes.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d threads on %d nodes: every node needs at least one", options.threads, nodes.size()));
+  }
+  const int most = static_cast<int>(kLastWorker - kFirstWorker + 1) * static_cast<int>(nodes.size());
+  if (options.threads > most) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d threads: at most %d on %d nodes", options.threads, most, nodes.size()));
+  }
+  if (options.coroutines < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d coroutines: choose at least 1, or 0 for the default", options.coroutines));
+  }
+  if (std::any_of(options.mix.begin(), options.mix.end(), [](int percent) { return percent < 0; }) ||
+      std::accumulate(options.mix.begin(), options.mix.end(), 0) != Deck::kCards) {
+    return absl::InvalidArgumentError(absl::StrFormat("the mix %d,%d,%d,%d,%d must be percentages that sum to 100",
+                                                      options.mix[0], options.mix[1], options.mix[2], options.mix[3],
+                                                      options.mix[4]));
+  }
+  if (options.duration <= absl::ZeroDuration() || options.warmup < absl::ZeroDuration() ||
+      options.interval <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("duration and interval must be positive, warm-up not negative");
+  }
+  return absl::OkStatus();
+}
+
+// The warehouses of worker `k` of `workers` on one node: dealt out in turn, or shared if there are too few.
+std::vector<uint32_t> HomesOf(uint32_t warehouses, rdma::NodeId node, int num_nodes, uint32_t k, uint32_t workers) {
+  const uint32_t owned = WarehousesOfNode(warehouses, node, num_nodes);
+  std::vector<uint32_t> homes;
+  for (uint32_t i = k % owned; i < owned; i += workers) {
+    homes.push_back(i * static_cast<uint32_t>(num_nodes) + node + 1);
+  }
+  return homes;
+}
+
+class Runner {
+ public:
+  Runner(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options,
+         const RunProgress& progress)
+      : options_(options), progress_(progress) {
+    const int num_nodes = nodes[0]->fabric().num_nodes();
+    coroutines_ = options.coroutines != 0 ? options.coroutines : num_nodes == 1 ? 1 : 4;
+    const NonUniform non_uniform = NonUniform::ForRun(options.seed, NonUniform::ForLoad(options.load_seed));
+    const uint32_t local_nodes = static_cast<uint32_t>(nodes.size());
+    const uint32_t threads = static_cast<uint32_t>(options.threads);
+    for (uint32_t i = 0; i < threads; ++i) {
+      const uint32_t n = i % local_nodes;
+      const uint32_t k = i / local_nodes;
+      const uint32_t workers = threads / local_nodes + (n < threads % local_nodes ? 1 : 0);
+      const rdma::NodeId node = nodes[n]->node_id();
+      workers_.push_back(std::make_unique<BenchWorker>(
+          BenchWorker::Options{.database = nodes[n],
+                               .tables = &tables[n],
+                               .run = &options,
+                               .coroutines = coroutines_,
+                               .number = kFirstWorker + k,
+                               .homes = HomesOf(tables[n].warehouses, node, num_nodes, k, workers),
+                               .seed = Mix64(options.seed) ^ Mix64(uint64_t{node} << 32 | (k + 1)),
+                               .non_uniform = non_uniform},
+          &control_));
+    }
+  }
+
+  StatusOr<RunReport> Run() {
+    std::latch prepared(static_cast<std::ptrdiff_t>(workers_.size()) + 1);
+    std::vector<std::thread> threads;
+    for (const auto& worker : workers_) {
+      threads.emplace_back([&worker, &prepared] {
+        worker->Prepare();
+        prepared.arrive_and_wait();
+        worker->Run();
+      });
+    }
+    prepared.arrive_and_wait();
+    begin_ns_ = NowNanos();
+    Watch(options_.warmup);
+    const uint64_t measure_ns = NowNanos();
+    control_.Advance(Phase::kMeasure);
+    Watch(options_.duration);
+    control_.Advance(Phase::kStop);
+    const uint64_t stop_ns = NowNanos();
+    for (std::thread& thread : threads) thread.join();
+    GANNET_RETURN_IF_ERROR(control_.error());
+    return MakeReport(static_cast<double>(stop_ns - measure_ns) * 1e-9);
+  }
+
+ private:
+  // Waits for `duration`, or until a worker failed, and reports after each interval.
+  void Watch(absl::Duration duration) {
+    const uint64_t end = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
+    const uint64_t interval = static_cast<uint64_t>(absl::ToInt64Nanoseconds(options_.interval));
+    last_ns_ = NowNanos();
+    while (last_ns_ < end && control_.phase() != Phase::kStop) {
+      SleepUntil(std::min(end, last_ns_ + interval));
+      ReportInterval();
+    }
+  }
+
+  // In slices, so that a failure ends it soon.
+  void SleepUntil(uint64_t until) {
+    constexpr uint64_t kSlice = 10'000'000;
+    for (uint64_t now = NowNanos(); now < until && control_.phase() != Phase::kStop; now = NowNanos()) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(kSlice, until - now)));
+    }
+  }
+
+  void ReportInterval() {
+    const uint64_t now = NowNanos();
+    IntervalReport total;
+    for (const auto& worker : workers_) {
+      total.transactions += worker->live().transactions.load(std::memory_order_relaxed);
+      total.new_orders += worker->live().new_orders.load(std::memory_order_relaxed);
+      total.aborts += worker->live().aborts.load(std::memory_order_relaxed);
+    }
+    const IntervalReport interval{.warming_up = control_.phase() == Phase::kWarmup,
+                                  .at_seconds = static_cast<double>(now - begin_ns_) * 1e-9,
+                                  .seconds = static_cast<double>(now - last_ns_) * 1e-9,
+                                  .transactions = total.transactions - last_.transactions,
+                                  .new_orders = total.new_orders - last_.new_orders,
+                                  .aborts = total.aborts - last_.aborts};
+    last_ = total;
+    last_ns_ = now;
+    if (progress_) progress_(interval);
+  }
+
+  RunReport MakeReport(double seconds) const {
+    RunReport report;
+    report.seconds = seconds;
+    report.threads = options_.threads;
+    report.coroutines = coroutines_;
+    uint64_t transactions = 0;
+    for (size_t p = 0; p < kProcedures; ++p) {
+      ProcedureReport& procedure = report.procedures[p];
+      Histogram latency;
+      for (const auto& worker : workers_) AddProcedure(worker->statistics().procedures[p], procedure, latency);
+      SetLatencies(latency, procedure);
+      transactions += procedure.committed + procedure.rolled_back;
+    }
+    for (const auto& worker : workers_) {
+      report.verbs += worker->statistics().verbs;
+      AddCaches(worker->statistics(), report);
+    }
+    report.transactions_per_second = static_cast<double>(transactions) / seconds;
+    report.new_orders_per_minute = static_cast<double>(report.of(Procedure::kNewOrder).committed) * 60 / seconds;
+    return report;
+  }
+
+  static void AddProcedure(const ProcedureStatistics& from, ProcedureReport& to, Histogram& latency) {
+    to.committed += from.committed;
+    to.aborted += from.aborted;
+    to.rolled_back += from.rolled_back;
+    to.verbs += from.verbs;
+    to.verb_samples += from.verb_samples;
+    latency.Merge(from.latency);
+  }
+
+  static void SetLatencies(const Histogram& latency, ProcedureReport& procedure) {
+    auto micros = [](uint64_t nanos) { return static_cast<double>(nanos) / kNanosPerMicro; };
+    procedure.mean_us = latency.mean() / kNanosPerMicro;
+    procedure.p50_us = micros(latency.Percentile(50));
+    procedure.p90_us = micros(latency.Percentile(90));
+    procedure.p99_us = micros(latency.Percentile(99));
+    procedure.max_us = micros(latency.max());
+  }
+
+  static void AddCaches(const WorkerStatistics& from, RunReport& report) {
+    for (const auto& [table, statistics] : from.client_caches) {
+      auto sum = std::find_if(report.client_caches.begin(), report.client_caches.end(),
+                              [&name = table](const auto& entry) { return entry.first == name; });
+      if (sum == report.client_caches.end()) {
+        report.client_caches.emplace_back(table, statistics);
+        continue;
+      }
+      sum->second.cache_bytes += statistics.cache_bytes;
+      sum->second.lookups += statistics.lookups;
+      sum->second.one_sided += statistics.one_sided;
+      sum->second.fallbacks += statistics.fallbacks;
+      sum->second.leaves_read += statistics.leaves_read;
+    }
+  }
+
+  const RunOptions& options_;
+  const RunProgress& progress_;
+  int coroutines_ = 1;
+  RunControl control_;
+  std::vector<std::unique_ptr<BenchWorker>> workers_;
+  uint64_t begin_ns_ = 0;
+  uint64_t last_ns_ = 0;
+  IntervalReport last_;
+};
+
+}  // namespace
+
+StatusOr<RunReport> RunBenchmark(std::span<txn::Database* const> nodes, std::span<const Tables> tables,
+                                 const RunOptions& options, const RunProgress& progress) {
+  GANNET_RETURN_IF_ERROR(CheckOptions(nodes, tables, options));
+  return Runner(nodes, tables, options, progress).Run();
+}
+
+}  // namespace gannet::tpcc

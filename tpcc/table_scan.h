@@ -1,0 +1,37 @@
+// Reading whole tables through transactions, in chunks: memory and read sets stay small however long the table is. Each
+// chunk is one transaction; the whole is consistent only if nobody writes meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "rdma/base/status.h"
+#include "rdma/coro/task.h"
+#include "txn/database.h"
+
+namespace gannet::tpcc {
+
+inline constexpr size_t kScanChunk = 4096;  // rows
+
+inline coro::Task<Status> ScanOnce(txn::Transaction& transaction, const txn::Table& table, index::ScanRange range,
+                                   txn::ScanRows* rows, txn::ScanOptions options) {
+  Status status = co_await transaction.Scan(table, range, rows, options);
+  co_return status;
+}
+
+// Calls row(rows, i) for every row of [from, to] in ascending order, with `rows` that hold it at i. Blocks.
+template <class Visitor>
+Status ForEachRow(txn::Session& session, const txn::Table& table, uint64_t from, uint64_t to, txn::ScanRows* rows,
+                  txn::ScanOptions options, Visitor visit) {
+  while (true) {
+    const index::ScanRange range{.from = from, .to = to, .limit = kScanChunk};
+    GANNET_RETURN_IF_ERROR(session.RunBlocking(
+        [&](txn::Transaction& transaction) { return ScanOnce(transaction, table, range, rows, options); }));
+    for (size_t i = 0; i < rows->size(); ++i) visit(*rows, i);
+    if (rows->size() < kScanChunk) return absl::OkStatus();
+    const uint64_t last = rows->key(rows->size() - 1).integer();
+    if (last == to) return absl::OkStatus();
+    from = last + 1;
+  }
+}
+
+}  // namespace gannet::tpcc
