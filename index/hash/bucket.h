@@ -1,0 +1,116 @@
+// A bucket: one 64-byte line, so one cache miss for the owner and one READ for a client.
+//
+//   word 0      head: version, bit 63 = locked. Overflow: the version of its head when the chain last changed (stamp).
+//   word 1      link: | depth 16 | offset of the next bucket of the chain, a multiple of 64 (42 bits) | flags 6 |
+//   words 2..7  slots, each | tag 16 | offset of the record in this node's memory 48 |; 0 = empty
+//
+// A bucket of the table is the head of a chain; what does not fit goes to overflow buckets from the slab. Slots are
+// dense: in chain order, no empty slot comes before a used one.
+//
+// What a racing reader may see. Whoever changes a chain locks the head's version (CAS), marks each overflow bucket that
+// it changes with kLineBusy, changes it, stamps *all* overflow buckets of the chain with version + 1, and stores
+// version
+// + 1 in the head. Therefore
+//   - the owner's CPU, which loads the head's version, the chain, and the head's version again, has seen one state of
+//     the chain if both are equal and not locked;
+//   - a client, which READs the head and then the overflow buckets one by one, has seen one state of the chain if the
+//     head was not locked and every overflow bucket carries exactly the head's version: the contents that a bucket had
+//     under a stamp never change while it keeps that stamp. A chain that changed between two READs shows by a newer
+//     stamp. A bucket that left the chain is not reused while readers that may hold its address are left (epoch.h).
+//
+// One exception: Replace changes one slot of an existing key in place and keeps the version. It is one word, so readers
+// see the old record or the new one.
+//
+// An overflow bucket comes from the size class of 64-byte records and returns there. Clients remember addresses of
+// records for long, so they may take such a bucket for a record; its flags (kOverflowMark) then read as the key length
+// of a meta word (record_header.h), at least 63 and so no length that a record of one line can have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "index/key.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/base/random.h"
+#include "rdma/global_address.h"
+#include "rdma/versioned.h"
+
+namespace gannet::index::hash {
+
+inline constexpr int kSlots = 6;
+// Buckets of one chain, head included: the fixed bound of hash_index.h.
+inline constexpr int kMaxChain = 32;
+// Doublings of the table, limited by the bits of `path`.
+inline constexpr int kMaxDepth = 16;
+
+// Three independent parts of a key's hash.
+struct KeyHash {
+  uint64_t bits;
+
+  // Picks one of the table's first `buckets` buckets, buckets < 2^32 (Lemire's multiplication: the high bits decide).
+  uint64_t Reduce(uint64_t buckets) const {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * buckets) >> 64);
+  }
+  uint64_t tag() const { return bits >> 16 & 0xffff; }
+  // Decides, bit by bit from the lowest, where the key goes when its bucket splits.
+  uint32_t path() const { return bits & 0xffff; }
+};
+
+KeyHash HashBytes(std::string_view bytes);
+// The same on every node and in every version: clients compute it too.
+inline KeyHash HashOf(const Key& key) {
+  if (key.kind() == KeyKind::kInteger) return {Mix64(key.integer() + 0x9e3779b97f4a7c15ull)};
+  return HashBytes(key.bytes());
+}
+
+// Slots.
+inline uint64_t MakeSlot(KeyHash hash, uint64_t record_offset) {
+  return hash.tag() << 48 | record_offset;
+}
+constexpr uint64_t TagOf(uint64_t slot) {
+  return slot >> 48;
+}
+constexpr uint64_t RecordOffsetOf(uint64_t slot) {
+  return slot & rdma::GlobalAddress::kOffsetMask;
+}
+
+// Link words.
+inline constexpr uint64_t kLinkFlags = 63;
+inline constexpr uint64_t kAmbiguous = 1;      // in a head: two slots of the chain have the same tag
+inline constexpr uint64_t kOverflowMark = 63;  // in an overflow bucket: always
+constexpr uint64_t MakeLink(int depth, uint64_t next_offset, uint64_t flags) {
+  return static_cast<uint64_t>(depth) << 48 | next_offset | flags;
+}
+constexpr int DepthOf(uint64_t link) {
+  return static_cast<int>(link >> 48);
+}
+constexpr uint64_t NextOf(uint64_t link) {
+  return link & rdma::GlobalAddress::kOffsetMask & ~kLinkFlags;
+}
+
+// Places in a bucket (shared memory, or the buffer of a READ).
+inline std::byte* LinkWord(std::byte* bucket) {
+  return bucket + kWordBytes;
+}
+inline std::byte* SlotWord(std::byte* bucket, int slot) {
+  return bucket + (2 + slot) * kWordBytes;
+}
+inline uint64_t LoadLink(const std::byte* bucket) {
+  return LoadWord(bucket + kWordBytes);
+}
+inline uint64_t LoadSlot(const std::byte* bucket, int slot) {
+  return LoadWord(bucket + (2 + slot) * kWordBytes);
+}
+
+// Bit i is set if slot i is used and has the tag. (An empty slot is zero, and so may a tag be.)
+inline uint32_t MatchTag(const std::byte* bucket, uint64_t tag) {
+  uint32_t matches = 0;
+  for (int i = 0; i < kSlots; ++i) {
+    const uint64_t slot = LoadSlot(bucket, i);
+    matches |= static_cast<uint32_t>(TagOf(slot) == tag && slot != 0) << i;
+  }
+  return matches;
+}
+
+}  // namespace gannet::index::hash

@@ -1,0 +1,92 @@
+// How the hash index grows: one bucket splits at a time (geometry.h says which and where its keys go).
+//
+// A split is a change of the old bucket's chain like any other: the chain is locked, its keys divided, the new bucket
+// filled while nobody can reach it, then the old bucket is published with its greater depth, which leads everyone to
+// the new one, and last the table's size, which saves them the detour.
+#include <array>
+#include <vector>
+
+#include "index/hash/hash_index.h"
+
+namespace gannet::index {
+
+using hash::BucketName;
+using hash::LockedChain;
+
+namespace {
+
+constexpr int kMaxSlots = hash::kMaxChain * hash::kSlots;
+
+// The slots of a chain, divided by a bit of their keys' paths.
+struct Division {
+  std::array<uint64_t, kMaxSlots> stay;
+  std::array<uint64_t, kMaxSlots> move;
+  int staying = 0;
+  int moving = 0;
+};
+
+}  // namespace
+
+void HashIndex::GrowIfCrowded(Context& context) {
+  constexpr int kSplitsAtOnce =
+      4;  // an insert that overflows comes about every tenth time; a split makes room for four
+  if (!crowded()) return;
+  std::unique_lock lock(growth_mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || growth_stopped_) return;
+  for (int i = 0; i < kSplitsAtOnce && crowded(); ++i) {
+    if (SplitNext(context)) continue;
+    growth_stopped_ = true;
+    return;
+  }
+}
+
+bool HashIndex::SplitNext(Context& context) {
+  const hash::TableSize before = size();
+  const int depth = before.level() + 1;
+  if (depth > hash::kMaxDepth) return false;
+  if (segments_[depth] == nullptr && !AllocateSegment(depth).ok()) return false;
+  const uint64_t number = before.count() - (initial_ << before.level());
+  const BucketName from{number % initial_, static_cast<uint32_t>(number / initial_)};
+  const BucketName to{from.place, from.path | uint32_t{1} << before.level()};
+  if (!Split(context, Head(from), Head(to), depth)) return false;
+  size_.store(before.Next(initial_).word(), std::memory_order_release);
+  return true;
+}
+
+bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int depth) {
+  LockedChain chain(memory_, from);
+  Division division;
+  for (int i = 0; i < chain.count(); ++i) Prefetch(memory_ + hash::RecordOffsetOf(chain.slot(i)));
+  for (int i = 0; i < chain.count(); ++i) {
+    const uint64_t slot = chain.slot(i);
+    const OwnedKey key = LoadKey(memory_ + hash::RecordOffsetOf(slot), options_.key_kind);
+    const bool moves = (hash::HashOf(key.view()).path() >> (depth - 1) & 1) != 0;
+    (moves ? division.move[division.moving++] : division.stay[division.staying++]) = slot;
+  }
+  if (!FillNewBucket(context, to, {division.move.data(), static_cast<size_t>(division.moving)}, depth)) return false;
+  chain.Rewrite({division.stay.data(), static_cast<size_t>(division.staying)}, depth);
+  std::array<std::byte*, hash::kMaxChain> empty;
+  int empties = 0;
+  while (std::byte* bucket = chain.TakeEmptyBucket()) empty[empties++] = bucket;
+  chain.Publish();
+  for (int i = 0; i < empties; ++i) RetireOverflow(context, empty[i]);
+  return true;
+}
+
+// `head` is zero, and nobody knows it. False, and it is zero again, if there is no memory for its overflow.
+bool HashIndex::FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth) {
+  LockedChain chain(memory_, head);
+  for (const uint64_t slot : slots) {
+    if (!chain.HasRoom() && !AddOverflow(context, &chain).ok()) {
+      chain.Rewrite({}, 0);
+      while (std::byte* bucket = chain.TakeEmptyBucket()) RetireOverflow(context, bucket);
+      return false;
+    }
+    chain.Append(slot);
+  }
+  chain.SetDepth(depth);
+  chain.Publish();
+  return true;
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,338 @@
+#include "index/hash/hash_client.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/bucket_walk.h"
+#include "index/hash/hash_rpc.h"
+#include "index/hash/location_cache.h"
+#include "index/record_header.h"
+#include "rdma/base/check.h"
+
+namespace gannet::index {
+namespace {
+
+using hash::BucketWalk;
+using hash::KeyHash;
+using Step = hash::BucketWalk::Step;
+
+// READs of one lookup that may be in vain before the owner is asked.
+constexpr int kMaxRetries = 8;
+// Keys that share a doorbell.
+constexpr size_t kBatch = 64;
+// Longer than any lookup takes; a bound in case the owner's memory is nonsense.
+constexpr int kMaxRounds = hash::kMaxChain + hash::kMaxDepth + kMaxRetries;
+
+using LineBuffer = std::array<uint64_t, kLineBytes / kWordBytes>;
+
+// What a FindMany in flight needs; too large for a pooled coroutine frame, so clients keep them.
+struct Batch {
+  std::array<BucketWalk, kBatch> walks;
+  std::array<LineBuffer, kBatch> lines;
+  std::array<rdma::Operation, kBatch> operations;
+  std::array<uint32_t, kBatch> which;  // walk -> key
+  std::array<uint32_t, kBatch> hard;   // keys that a shared doorbell could not settle
+};
+
+class HashClient : public RemoteIndex {
+ public:
+  HashClient(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const HashClientOptions& options)
+      : channel_(channel), owner_(owner), id_(id), options_(options), cache_(options.location_cache_bytes) {}
+
+  coro::Async<StatusOr<FindResult>> Find(const Key& key) override;
+  coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  void Forget(const Key& key) override { cache_.Forget(hash::HashOf(key)); }
+  ClientStatistics statistics() const override;
+
+ private:
+  class BatchLease;
+
+  rdma::GlobalAddress At(uint64_t offset) const { return {owner_, offset}; }
+  std::byte* Bytes(LineBuffer* line) const { return reinterpret_cast<std::byte*>(line->data()); }
+  BucketWalk NewWalk(KeyHash hash) const { return {description_->geometry, hash}; }
+  Step Take(BucketWalk* walk, LineBuffer* line);
+  // The result of a walk that ended with kFound or kAbsent.
+  FindResult Conclude(const BucketWalk& walk, Step step);
+  // Where the fabric completes READs at once: the common lookup without a coroutine. Nothing if it is not common.
+  std::optional<StatusOr<FindResult>> FindAtOnce(KeyHash hash);
+  coro::Task<StatusOr<FindResult>> FindByReads(Key key, KeyHash hash);
+  coro::Task<StatusOr<FindResult>> Verify(Key key, const BucketWalk* walk);
+  coro::Task<StatusOr<FindResult>> FindByCall(Key key, KeyHash hash);
+  coro::Task<Status> FindBatch(std::span<const Key> keys, std::span<FindResult> results, Batch* batch);
+  // Posts the first `n` walks of the batch, takes their lines and keeps those that must go on; returns how many.
+  coro::Task<StatusOr<size_t>> Round(Batch* batch, size_t n, bool last, std::span<FindResult> results, size_t* hard);
+  coro::Task<Status> Describe();
+  coro::Task<StatusOr<Change>> CallChange(rdma::MethodId method, Key key, rdma::GlobalAddress record);
+  // The response's bytes in *response.
+  coro::Task<StatusOr<size_t>> Call(rdma::MethodId method, const rdma::WireWriter* request,
+                                    std::span<std::byte> response);
+
+  rdma::Channel* channel_;
+  rdma::NodeId owner_;
+  IndexId id_;
+  HashClientOptions options_;
+  std::optional<hash::Description> description_;
+  hash::LocationCache cache_;
+  std::vector<std::unique_ptr<Batch>> idle_batches_;
+  ClientStatistics statistics_;
+};
+
+class HashClient::BatchLease {
+ public:
+  explicit BatchLease(HashClient* client) : client_(client) {
+    if (client_->idle_batches_.empty()) client_->idle_batches_.push_back(std::make_unique<Batch>());
+    batch_ = std::move(client_->idle_batches_.back());
+    client_->idle_batches_.pop_back();
+  }
+  ~BatchLease() { client_->idle_batches_.push_back(std::move(batch_)); }
+  BatchLease(const BatchLease&) = delete;
+  BatchLease& operator=(const BatchLease&) = delete;
+  Batch* get() { return batch_.get(); }
+
+ private:
+  HashClient* client_;
+  std::unique_ptr<Batch> batch_;
+};
+
+Step HashClient::Take(BucketWalk* walk, LineBuffer* line) {
+  ++statistics_.leaves_read;
+  const Step step = walk->Take(Bytes(line), &description_->geometry);
+  if (step == Step::kAgain) channel_->CountRetry();
+  return step;
+}
+
+FindResult HashClient::Conclude(const BucketWalk& walk, Step step) {
+  ++statistics_.one_sided;
+  FindResult result{.record = {}, .witness = {At(walk.head()), walk.version()}};
+  if (step == Step::kAbsent) return result;
+  cache_.Put(walk.hash(), walk.candidate(0));
+  result.record = At(walk.candidate(0));
+  return result;
+}
+
+coro::Async<StatusOr<FindResult>> HashClient::Find(const Key& key) {
+  ++statistics_.lookups;
+  const KeyHash hash = hash::HashOf(key);
+  if (const uint64_t offset = cache_.Get(hash); offset != 0) {
+    ++statistics_.one_sided;
+    return StatusOr<FindResult>(FindResult{.record = At(offset), .from_cache = true});
+  }
+  if (description_.has_value() && channel_->capabilities().completes_at_once) {
+    std::optional<StatusOr<FindResult>> found = FindAtOnce(hash);
+    if (found.has_value()) return std::move(*found);
+  }
+  return FindByReads(key, hash);
+}
+
+std::optional<StatusOr<FindResult>> HashClient::FindAtOnce(KeyHash hash) {
+  BucketWalk walk = NewWalk(hash);
+  LineBuffer line;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    rdma::OperationAwaiter read = channel_->Read(At(walk.next()), line.data(), kLineBytes);
+    GANNET_CHECK(read.await_ready(), "a READ did not complete at once on node %d", channel_->node());
+    Status status = read.await_resume();
+    if (!status.ok()) return status;
+    const Step step = Take(&walk, &line);
+    if (step == Step::kFound || step == Step::kAbsent) return Conclude(walk, step);
+    if (step != Step::kRead) break;
+  }
+  return std::nullopt;
+}
+
+coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key, KeyHash hash) {
+  if (!description_.has_value()) {
+    Status described = co_await Describe();
+    if (!described.ok()) co_return described;
+  }
+  GANNET_CHECK(key.kind() == description_->key_kind, "key %s is not of the index's kind", key.ToString());
+  BucketWalk walk = NewWalk(hash);
+  LineBuffer line;
+  bool described_again = false;
+  int retries = 0;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    Status status = co_await channel_->Read(At(walk.next()), line.data(), kLineBytes);
+    if (!status.ok()) co_return status;
+    const Step step = Take(&walk, &line);
+    if (step == Step::kFound || step == Step::kAbsent) co_return Conclude(walk, step);
+    if (step == Step::kVerify) co_return co_await Verify(key, &walk);
+    if (step == Step::kAgain && ++retries > kMaxRetries) break;
+    if (step != Step::kUnknown) continue;
+    if (std::exchange(described_again, true)) break;
+    Status described = co_await Describe();
+    if (!described.ok()) co_return described;
+    walk = NewWalk(hash);
+  }
+  co_return co_await FindByCall(key, hash);
+}
+
+// Reads the keys of all candidates with one doorbell. They were all in the chain at one time, so at most one holds it.
+coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* walk) {
+  constexpr size_t kHeaderWords = HeaderReadBytes(kMaxKeyBytes) / kWordBytes;
+  std::array<std::array<uint64_t, kHeaderWords>, BucketWalk::kMaxCandidates> headers;
+  std::array<rdma::Operation, BucketWalk::kMaxCandidates> operations;
+  const int n = walk->candidates();
+  const auto bytes = static_cast<uint32_t>(HeaderReadBytes(key.size()));
+  for (int i = 0; i < n; ++i) operations[i] = rdma::Operation::Read(At(walk->candidate(i)), headers[i].data(), bytes);
+  const std::span<rdma::Operation> posted(operations.data(), n);
+  Status status = co_await channel_->Post(posted);
+  if (!status.ok()) co_return status;
+  ++statistics_.one_sided;
+  for (int i = 0; i < n; ++i) {
+    if (!RecordHoldsKey(reinterpret_cast<const std::byte*>(headers[i].data()), key)) continue;
+    cache_.Put(walk->hash(), walk->candidate(i));
+    co_return FindResult{.record = At(walk->candidate(i))};
+  }
+  co_return FindResult{.record = {}, .witness = {At(walk->head()), walk->version()}};
+}
+
+coro::Task<StatusOr<FindResult>> HashClient::FindByCall(Key key, KeyHash hash) {
+  ++statistics_.fallbacks;
+  std::array<std::byte, hash::kMaxRequestBytes> request;
+  std::array<std::byte, hash::kMaxResponseBytes> response;
+  rdma::WireWriter writer(request);
+  writer.PutU16(id_);
+  hash::PutKey(&writer, key);
+  StatusOr<size_t> bytes = co_await Call(hash::kFind, &writer, response);
+  if (!bytes.ok()) co_return bytes.status();
+  StatusOr<FindResult> result = hash::GetFindResult({response.data(), *bytes}, owner_);
+  if (result.ok() && !result->record.is_null()) cache_.Put(hash, result->record.offset());
+  co_return result;
+}
+
+coro::Task<Status> HashClient::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
+  statistics_.lookups += keys.size();
+  if (!description_.has_value() && !keys.empty()) {
+    Status described = co_await Describe();
+    if (!described.ok()) co_return described;
+  }
+  BatchLease batch(this);
+  for (size_t begin = 0; begin < keys.size(); begin += kBatch) {
+    const size_t n = std::min(kBatch, keys.size() - begin);
+    Status status = co_await FindBatch(keys.subspan(begin, n), results.subspan(begin, n), batch.get());
+    if (!status.ok()) co_return status;
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> HashClient::FindBatch(std::span<const Key> keys, std::span<FindResult> results, Batch* batch) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    GANNET_CHECK(keys[i].kind() == description_->key_kind, "key %s is not of the index's kind", keys[i].ToString());
+    const KeyHash hash = hash::HashOf(keys[i]);
+    if (const uint64_t offset = cache_.Get(hash); offset != 0) {
+      ++statistics_.one_sided;
+      results[i] = {.record = At(offset), .from_cache = true};
+      continue;
+    }
+    batch->walks[n] = NewWalk(hash);
+    batch->which[n++] = i;
+  }
+  size_t hard = 0;
+  for (int round = 1; n > 0; ++round) {
+    StatusOr<size_t> left = co_await Round(batch, n, round == kMaxRounds, results, &hard);
+    if (!left.ok()) co_return left.status();
+    n = *left;
+  }
+  for (size_t i = 0; i < hard; ++i) {
+    const Key key = keys[batch->hard[i]];
+    StatusOr<FindResult> found = co_await FindByReads(key, hash::HashOf(key));
+    if (!found.ok()) co_return found.status();
+    results[batch->hard[i]] = *found;
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<StatusOr<size_t>> HashClient::Round(Batch* batch, size_t n, bool last, std::span<FindResult> results,
+                                               size_t* hard) {
+  for (size_t i = 0; i < n; ++i) {
+    batch->operations[i] = rdma::Operation::Read(At(batch->walks[i].next()), batch->lines[i].data(), kLineBytes);
+  }
+  const std::span<rdma::Operation> posted(batch->operations.data(), n);
+  Status status = co_await channel_->Post(posted);
+  if (!status.ok()) co_return status;
+  size_t left = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const Step step = Take(&batch->walks[i], &batch->lines[i]);
+    if (step == Step::kFound || step == Step::kAbsent) {
+      results[batch->which[i]] = Conclude(batch->walks[i], step);
+    } else if (!last && (step == Step::kRead || step == Step::kAgain)) {
+      batch->walks[left] = batch->walks[i];
+      batch->which[left++] = batch->which[i];
+    } else {
+      batch->hard[(*hard)++] = batch->which[i];
+    }
+  }
+  co_return left;
+}
+
+coro::Task<Status> HashClient::Scan(ScanRange, ScanResult*) {
+  co_return absl::UnimplementedError("a hash index keeps no order; scans need a table with an ordered index");
+}
+
+coro::Task<StatusOr<Change>> HashClient::Insert(Key key, rdma::GlobalAddress record) {
+  StatusOr<Change> change = co_await CallChange(hash::kInsert, key, record);
+  if (change.ok()) cache_.Put(hash::HashOf(key), record.offset());
+  co_return change;
+}
+
+coro::Task<StatusOr<Change>> HashClient::Remove(Key key, rdma::GlobalAddress record) {
+  cache_.Forget(hash::HashOf(key));
+  return CallChange(hash::kRemove, key, record);
+}
+
+coro::Task<StatusOr<Change>> HashClient::CallChange(rdma::MethodId method, Key key, rdma::GlobalAddress record) {
+  std::array<std::byte, hash::kMaxRequestBytes> request;
+  std::array<std::byte, hash::kMaxResponseBytes> response;
+  rdma::WireWriter writer(request);
+  writer.PutU16(id_);
+  hash::PutKey(&writer, key);
+  writer.PutAddress(record);
+  StatusOr<size_t> bytes = co_await Call(method, &writer, response);
+  if (!bytes.ok()) co_return bytes.status();
+  co_return hash::GetChange({response.data(), *bytes}, owner_);
+}
+
+coro::Task<Status> HashClient::Describe() {
+  std::array<std::byte, 8> request;
+  std::array<std::byte, hash::kMaxResponseBytes> response;
+  rdma::WireWriter writer(request);
+  writer.PutU16(id_);
+  StatusOr<size_t> bytes = co_await Call(hash::kDescribe, &writer, response);
+  if (!bytes.ok()) co_return bytes.status();
+  StatusOr<hash::Description> description = hash::GetDescription({response.data(), *bytes});
+  if (!description.ok()) co_return description.status();
+  description_ = *description;
+  co_return absl::OkStatus();
+}
+
+coro::Task<StatusOr<size_t>> HashClient::Call(rdma::MethodId method, const rdma::WireWriter* request,
+                                              std::span<std::byte> response) {
+  if (!request->ok()) co_return absl::InvalidArgumentError("the key is longer than any index takes");
+  const std::span<const std::byte> message = request->written();
+  StatusOr<size_t> bytes = co_await channel_->Call(owner_, method, message, response, options_.call_timeout);
+  if (bytes.ok() && *bytes > response.size()) co_return absl::InternalError("a response longer than its buffer");
+  co_return bytes;
+}
+
+ClientStatistics HashClient::statistics() const {
+  ClientStatistics statistics = statistics_;
+  statistics.cache_bytes = cache_.bytes();
+  return statistics;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectHash(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                   const HashClientOptions& options) {
+  return std::make_unique<HashClient>(channel, owner, id, options);
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,179 @@
+#include "index/hash/hash_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/spin_wait.h"
+#include "rdma/base/check.h"
+
+namespace gannet::index {
+
+using hash::BucketName;
+using hash::KeyHash;
+
+namespace {
+
+// Six slots, 60% full: 7% of the buckets then have an overflow bucket, which has 2% of the keys.
+constexpr double kKeysPerBucket = 3.6;
+constexpr uint64_t kMaxInitialBuckets = uint64_t{1} << 31;
+
+}  // namespace
+
+// What FindMany knows about one key between its steps.
+struct HashIndex::Probe {
+  KeyHash hash;
+  Home home;
+  uint64_t version;
+  uint64_t link;
+  std::byte* second;  // the overflow bucket, if the head had no match and there is one
+  std::byte* record;  // the first candidate
+};
+
+StatusOr<std::unique_ptr<HashIndex>> HashIndex::Create(IndexService* service, IndexId id, const HashOptions& options) {
+  if (options.max_key_bytes == 0 || options.max_key_bytes > kMaxKeyBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_key_bytes is ", options.max_key_bytes, "; it must be 1 to ", kMaxKeyBytes));
+  }
+  std::unique_ptr<HashIndex> index(new HashIndex(service, options));
+  if (index->initial_ > kMaxInitialBuckets) {
+    return absl::InvalidArgumentError(absl::StrCat("expected_keys is ", options.expected_keys, "; a node's part of a ",
+                                                   "hash index has room for some ",
+                                                   static_cast<uint64_t>(kMaxInitialBuckets * kKeysPerBucket)));
+  }
+  GANNET_RETURN_IF_ERROR(index->AllocateSegment(0));
+  GANNET_RETURN_IF_ERROR(service->Add(id, index.get()));
+  return index;
+}
+
+HashIndex::HashIndex(IndexService* service, const HashOptions& options)
+    : service_(service),
+      options_(options),
+      memory_(service->node().memory().data()),
+      node_id_(service->node().id()),
+      initial_(std::max<uint64_t>(1, std::ceil(static_cast<double>(options.expected_keys) / kKeysPerBucket))),
+      size_(hash::TableSize(initial_, 0).word()) {}
+
+Status HashIndex::AllocateSegment(int segment) {
+  const uint64_t buckets = segment == 0 ? initial_ : initial_ << (segment - 1);
+  auto memory = service_->slab().AllocatePermanent(buckets * kLineBytes);
+  if (!memory.ok()) return memory.status();
+  segments_[segment] = *memory;
+  return absl::OkStatus();
+}
+
+hash::Geometry HashIndex::geometry() const {
+  hash::Geometry geometry{.initial = initial_, .size = size()};
+  // No segment beyond the size's: those may be in the making.
+  const int last =
+      geometry.size.count() > initial_ << geometry.size.level() ? geometry.size.level() + 1 : geometry.size.level();
+  for (int i = 0; i <= last; ++i) geometry.segments[i] = static_cast<uint64_t>(segments_[i] - memory_);
+  return geometry;
+}
+
+void HashIndex::CheckKind(const Key& key) const {
+  GANNET_CHECK(key.kind() == options_.key_kind, "key %s is not of the index's kind", key.ToString());
+}
+
+std::byte* HashIndex::PickRecord(const std::byte* bucket, uint32_t matches, const Key& key) const {
+  for (; matches != 0; matches &= matches - 1) {
+    // Loaded again, so it may have become empty or another key's.
+    const uint64_t slot = hash::LoadSlot(bucket, std::countr_zero(matches));
+    std::byte* record = memory_ + hash::RecordOffsetOf(slot);
+    if (slot != 0 && HoldsKey(record, key)) return record;
+  }
+  return nullptr;
+}
+
+FindResult HashIndex::Find(const Key& key) {
+  CheckKind(key);
+  const KeyHash hash = hash::HashOf(key);
+  return FindFrom(hash, key, GuessHome(hash));
+}
+
+FindResult HashIndex::FindFrom(KeyHash hash, const Key& key, Home home) const {
+  for (hash::SpinWait wait;; wait.Once()) {
+    const uint64_t version = LoadWord(home.head);
+    uint64_t link = hash::LoadLink(home.head);
+    if (!hash::IsHome(hash, home.name, hash::DepthOf(link))) [[unlikely]] {
+      home.name = hash::Descend(hash, home.name);
+      home.head = Head(home.name);
+      continue;
+    }
+    for (const std::byte* bucket = home.head;;) {
+      const uint32_t matches = hash::MatchTag(bucket, hash.tag());
+      if (matches != 0) {
+        // A slot that names the key's record is the truth at the moment it was loaded, whatever else changes.
+        if (std::byte* record = PickRecord(bucket, matches, key)) return {.record = AddressOf(record)};
+      }
+      if (hash::NextOf(link) == 0) break;
+      bucket = memory_ + hash::NextOf(link);
+      link = hash::LoadLink(bucket);
+    }
+    // That it is nowhere is known only if the chain stood still.
+    if ((version & rdma::kLockBit) == 0 && LoadWord(home.head) == version) [[likely]] {
+      return {.record = {}, .witness = {AddressOf(home.head), version}};
+    }
+  }
+}
+
+void HashIndex::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
+  constexpr size_t kGroup = 16;
+  std::array<Probe, kGroup> probes;
+  for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
+    const size_t n = std::min(kGroup, keys.size() - begin);
+    for (size_t i = 0; i < n; ++i) Begin(&probes[i], keys[begin + i]);
+    for (size_t i = 0; i < n; ++i) ScanHead(&probes[i]);
+    for (size_t i = 0; i < n; ++i) ScanSecond(&probes[i]);
+    for (size_t i = 0; i < n; ++i) results[begin + i] = Finish(probes[i], keys[begin + i]);
+  }
+}
+
+void HashIndex::Begin(Probe* probe, const Key& key) const {
+  CheckKind(key);
+  probe->hash = hash::HashOf(key);
+  probe->home = GuessHome(probe->hash);
+  Prefetch(probe->home.head);
+}
+
+void HashIndex::ScanHead(Probe* probe) const {
+  const std::byte* head = probe->home.head;
+  probe->version = LoadWord(head);
+  probe->link = hash::LoadLink(head);
+  probe->second = nullptr;
+  probe->record = nullptr;
+  if (const uint32_t matches = hash::MatchTag(head, probe->hash.tag())) {
+    probe->record = memory_ + hash::RecordOffsetOf(hash::LoadSlot(head, std::countr_zero(matches)));
+    Prefetch(probe->record);
+  } else if (const uint64_t next = hash::NextOf(probe->link)) {
+    probe->second = memory_ + next;
+    Prefetch(probe->second);
+  }
+}
+
+void HashIndex::ScanSecond(Probe* probe) const {
+  if (probe->second == nullptr) return;
+  if (const uint32_t matches = hash::MatchTag(probe->second, probe->hash.tag())) {
+    probe->record = memory_ + hash::RecordOffsetOf(hash::LoadSlot(probe->second, std::countr_zero(matches)));
+    Prefetch(probe->record);
+  }
+}
+
+FindResult HashIndex::Finish(const Probe& probe, const Key& key) const {
+  if (probe.record != nullptr && probe.record != memory_ && HoldsKey(probe.record, key)) [[likely]] {
+    return {.record = AddressOf(probe.record)};
+  }
+  const bool looked_at_all = probe.record == nullptr && probe.second == nullptr &&
+                             hash::IsHome(probe.hash, probe.home.name, hash::DepthOf(probe.link));
+  if (looked_at_all && (probe.version & rdma::kLockBit) == 0 && LoadWord(probe.home.head) == probe.version) {
+    return {.record = {}, .witness = {AddressOf(probe.home.head), probe.version}};
+  }
+  return FindFrom(probe.hash, key, probe.home);
+}
+
+Status HashIndex::Scan(const ScanRange&, ScanResult*) {
+  return absl::UnimplementedError("a hash index keeps no order; scans need a table with an ordered index");
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,149 @@
+// The hash index at the owner: point access by one cache line for the bucket and one for the record.
+//
+// Buckets of one line with six slots (bucket.h), 60% full at `expected_keys`; a chain of overflow buckets where six are
+// not enough. The table grows by splitting one bucket at a time (geometry.h) whenever more than one bucket in eight has
+// an overflow bucket, so nobody ever waits for a rehash.
+//
+// The witness of a key is its head bucket's version word. It changes with every insert into or removal from that
+// bucket's chain, also of other keys, and when the bucket splits. A split is not part of any Change, so it can cost a
+// transaction that holds that witness one more attempt; never more, since the table does not shrink.
+//
+// The fixed bound: 192 keys (a chain of 32 buckets) in one bucket, else Insert gives ResourceExhausted. That cannot
+// happen by bad luck while the table grows. It stops growing at 65,536 times its first size, or when the node's heap
+// has no room for the next doubling; lookups then walk longer and longer chains (statistics().height) until the bound
+// says to raise expected_keys or the node's memory.
+//
+// Locks: a writer holds one bucket's lock for the time of its change. Finds take none: a find that hits never waits,
+// one that misses retries while the bucket is locked.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "index/hash/bucket.h"
+#include "index/hash/geometry.h"
+#include "index/hash/locked_chain.h"
+#include "index/index.h"
+#include "index/record_header.h"
+#include "index/service.h"
+
+namespace gannet::index {
+
+struct HashOptions {
+  KeyKind key_kind = KeyKind::kInteger;
+  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most 64
+  uint64_t expected_keys = 1024;            // on this node; more is fine, at the price of splits
+};
+
+// Thread-safe. Its buckets stay with the node's allocator when it is destroyed.
+class HashIndex : public LocalIndex {
+ public:
+  // Registers itself with `service` under `id`. InvalidArgument names the option that is wrong.
+  static StatusOr<std::unique_ptr<HashIndex>> Create(IndexService* service, IndexId id, const HashOptions& options);
+
+  FindResult Find(const Key& key) override;
+  void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  // InvalidArgument if the key is longer than max_key_bytes.
+  StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
+                          rdma::GlobalAddress* existing) override;
+  StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) override;
+  Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
+  // Unimplemented: there is no order.
+  Status Scan(const ScanRange& range, ScanResult* result) override;
+  // `fill` means nothing here: `expected_keys` decides how full buckets are.
+  Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override;
+  Statistics statistics() override;
+  Status CheckStructure() override;
+
+  const HashOptions& options() const { return options_; }
+  // For clients: where the buckets are. Later splits need not be told (geometry.h).
+  hash::Geometry geometry() const;
+
+ private:
+  struct Home {
+    std::byte* head;
+    hash::BucketName name;
+  };
+  struct Probe;
+
+  HashIndex(IndexService* service, const HashOptions& options);
+  Status AllocateSegment(int segment);
+
+  hash::TableSize size() const { return hash::TableSize::FromWord(size_.load(std::memory_order_acquire)); }
+  std::byte* Head(const hash::BucketName& name) const {
+    return segments_[name.segment()] + name.IndexInSegment(initial_) * kLineBytes;
+  }
+  // Where the key's chain begins as far as this thread knows; by the time it is looked at it may have split.
+  Home GuessHome(hash::KeyHash hash) const {
+    const hash::BucketName name = hash::BucketFor(hash, initial_, size());
+    return {Head(name), name};
+  }
+  rdma::GlobalAddress AddressOf(const std::byte* pointer) const {
+    return {node_id_, static_cast<uint64_t>(pointer - memory_)};
+  }
+  bool HoldsKey(const std::byte* record, const Key& key) const {
+    return options_.key_kind == KeyKind::kInteger ? LoadWord(record + rdma::PlaceOf(kKeyDataOffset)) == key.integer()
+                                                  : RecordHoldsKey(record, key);
+  }
+  // One of the records that a bucket names by the matches of MatchTag; null if none holds the key.
+  std::byte* PickRecord(const std::byte* bucket, uint32_t matches, const Key& key) const;
+  void CheckKind(const Key& key) const;
+
+  FindResult FindFrom(hash::KeyHash hash, const Key& key, Home home) const;
+  void Begin(Probe* probe, const Key& key) const;
+  void ScanHead(Probe* probe) const;
+  void ScanSecond(Probe* probe) const;
+  FindResult Finish(const Probe& probe, const Key& key) const;
+
+  // Locks the key's chain into *chain.
+  void LockHome(hash::KeyHash hash, std::optional<hash::LockedChain>* chain) const;
+  // The slot of the chain that maps `key` to anything, or -1.
+  int SlotOfKey(const hash::LockedChain& chain, hash::KeyHash hash, const Key& key) const;
+  // The slot that maps `key` to `record`, or -1.
+  int SlotOfRecord(const hash::LockedChain& chain, hash::KeyHash hash, const Key& key,
+                   rdma::GlobalAddress record) const;
+  // Adds an overflow bucket to a full chain.
+  Status AddOverflow(Context& context, hash::LockedChain* chain);
+  void RetireOverflow(Context& context, std::byte* bucket);
+  Change ChangeOf(const hash::LockedChain& chain) const;
+
+  // Growth (growth.cc).
+  bool crowded() const {
+    return overflow_buckets_.load(std::memory_order_relaxed) * kBucketsPerOverflow > size().count();
+  }
+  void GrowIfCrowded(Context& context);
+  // False if the table cannot grow (any more).
+  bool SplitNext(Context& context);
+  bool Split(Context& context, std::byte* from, std::byte* to, int depth);
+  bool FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth);
+
+  // Walks (structure.cc).
+  struct Snapshot;
+  bool TrySnapshot(const std::byte* head, Snapshot* snapshot) const;
+  template <class Visit>
+  void VisitChains(Visit visit) const;
+  Status CheckChain(const hash::BucketName& name, const Snapshot& snapshot);
+
+  static constexpr uint64_t kBucketsPerOverflow = 8;
+
+  IndexService* service_;
+  HashOptions options_;
+  std::byte* memory_;
+  rdma::NodeId node_id_;
+  uint64_t initial_ = 0;
+  std::atomic<uint64_t> size_{0};
+  // Written before a size, or a bucket's depth, that leads to it is published.
+  std::array<std::byte*, hash::kMaxSegments> segments_{};
+
+  // Away from what every find reads.
+  alignas(kLineBytes) std::atomic<uint64_t> overflow_buckets_{0};
+  std::mutex growth_mutex_;
+  bool growth_stopped_ = false;  // guarded by growth_mutex_
+};
+
+}  // namespace gannet::index

@@ -1,0 +1,224 @@
+#include "index/hash/hash_rpc.h"
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/hash_index.h"
+
+namespace gannet::index {
+namespace hash {
+namespace {
+
+Status Malformed(const char* what) {
+  return absl::DataLossError(absl::StrCat("the owner of a hash index sent a malformed ", what));
+}
+
+void PutWitness(rdma::WireWriter* writer, const Witness& witness) {
+  writer->PutAddress(witness.word);
+  writer->PutU64(witness.seen);
+}
+
+Witness GetWitness(rdma::WireReader* reader) {
+  Witness witness;
+  witness.word = reader->GetAddress();
+  witness.seen = reader->GetU64();
+  return witness;
+}
+
+bool IsNullOrOf(rdma::GlobalAddress address, rdma::NodeId owner) {
+  return address == rdma::GlobalAddress() || (address.node() == owner && !address.marked());
+}
+
+bool IsSane(const Geometry& geometry) {
+  const TableSize size = geometry.size;
+  if (geometry.initial == 0 || geometry.initial >> 32 != 0 || size.level() > kMaxDepth) return false;
+  if (size.count() < geometry.initial << size.level() || size.count() >> 1 >= geometry.initial << size.level()) {
+    return false;
+  }
+  const int segments = size.level() + (size.count() > geometry.initial << size.level() ? 2 : 1);
+  for (int i = 0; i < segments; ++i) {
+    const uint64_t offset = geometry.segments[i];
+    if (offset == 0 || offset % kLineBytes != 0 || offset > rdma::GlobalAddress::kOffsetMask) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void PutKey(rdma::WireWriter* writer, const Key& key) {
+  writer->PutU8(static_cast<uint8_t>(key.kind()));
+  if (key.kind() == KeyKind::kInteger) {
+    writer->PutU64(key.integer());
+  } else {
+    writer->PutString(key.bytes());
+  }
+}
+
+Key GetKey(rdma::WireReader* reader) {
+  if (reader->GetU8() == static_cast<uint8_t>(KeyKind::kInteger)) return Key(reader->GetU64());
+  return Key(reader->GetString());
+}
+
+void PutDescription(rdma::WireWriter* writer, const Description& description) {
+  writer->PutU8(static_cast<uint8_t>(description.key_kind));
+  writer->PutU8(static_cast<uint8_t>(description.max_key_bytes));
+  writer->PutU64(description.geometry.initial);
+  writer->PutU64(description.geometry.size.word());
+  for (const uint64_t segment : description.geometry.segments) writer->PutU64(segment);
+}
+
+StatusOr<Description> GetDescription(std::span<const std::byte> response) {
+  rdma::WireReader reader(response);
+  Description description;
+  const uint8_t kind = reader.GetU8();
+  description.key_kind = static_cast<KeyKind>(kind);
+  description.max_key_bytes = reader.GetU8();
+  description.geometry.initial = reader.GetU64();
+  description.geometry.size = TableSize::FromWord(reader.GetU64());
+  for (uint64_t& segment : description.geometry.segments) segment = reader.GetU64();
+  const bool known_kind = kind <= static_cast<uint8_t>(KeyKind::kBytes);
+  if (!reader.Finish().ok() || !known_kind || description.max_key_bytes > kMaxKeyBytes ||
+      !IsSane(description.geometry)) {
+    return Malformed("description");
+  }
+  return description;
+}
+
+void PutFindResult(rdma::WireWriter* writer, const FindResult& result) {
+  writer->PutAddress(result.record);
+  PutWitness(writer, result.witness);
+}
+
+StatusOr<FindResult> GetFindResult(std::span<const std::byte> response, rdma::NodeId owner) {
+  rdma::WireReader reader(response);
+  FindResult result;
+  result.record = reader.GetAddress();
+  result.witness = GetWitness(&reader);
+  if (!reader.Finish().ok() || !IsNullOrOf(result.record, owner) || !IsNullOrOf(result.witness.word, owner) ||
+      result.record.is_null() == result.witness.word.is_null()) {
+    return Malformed("result of a find");
+  }
+  return result;
+}
+
+void PutChange(rdma::WireWriter* writer, const Change& change) {
+  PutWitness(writer, change.before);
+  writer->PutU64(change.after);
+  PutWitness(writer, change.split_to);
+}
+
+StatusOr<Change> GetChange(std::span<const std::byte> response, rdma::NodeId owner) {
+  rdma::WireReader reader(response);
+  Change change;
+  change.before = GetWitness(&reader);
+  change.after = reader.GetU64();
+  change.split_to = GetWitness(&reader);
+  if (!reader.Finish().ok() || !IsNullOrOf(change.before.word, owner) || !IsNullOrOf(change.split_to.word, owner)) {
+    return Malformed("change");
+  }
+  return change;
+}
+
+}  // namespace hash
+
+namespace {
+
+// The front of every request.
+struct Target {
+  HashIndex* index = nullptr;
+  Key key;
+};
+
+StatusOr<HashIndex*> GetIndex(IndexService* service, rdma::WireReader* reader) {
+  const IndexId id = reader->GetU16();
+  if (!reader->ok()) return absl::InvalidArgumentError("a request without an index number");
+  auto* index = dynamic_cast<HashIndex*>(service->Find(id));
+  if (index == nullptr) return absl::NotFoundError(absl::StrCat("no hash index has the number ", id, " here"));
+  return index;
+}
+
+StatusOr<Target> GetTarget(IndexService* service, rdma::WireReader* reader) {
+  StatusOr<HashIndex*> index = GetIndex(service, reader);
+  if (!index.ok()) return index.status();
+  const Target target{*index, hash::GetKey(reader)};
+  if (!reader->ok()) return absl::InvalidArgumentError("a request without a whole key");
+  const HashOptions& options = target.index->options();
+  if (target.key.kind() != options.key_kind || target.key.size() > options.max_key_bytes) {
+    return absl::InvalidArgumentError("the key is not of the index's kind, or too long");
+  }
+  return target;
+}
+
+// A live record of this node that holds the key, or an error: what a peer claims is about to be believed by the index.
+StatusOr<rdma::GlobalAddress> GetRecord(IndexService* service, rdma::WireReader* reader, const Key& key) {
+  const rdma::GlobalAddress record = reader->GetAddress();
+  GANNET_RETURN_IF_ERROR(reader->Finish());
+  rdma::Node& node = service->node();
+  const uint64_t end = node.memory().size() - HeaderReadBytes(kMaxKeyBytes);
+  const bool inside = record.node() == node.id() && !record.marked() && record.offset() % kLineBytes == 0 &&
+                      record.offset() >= node.heap_offset() && record.offset() <= end;
+  if (!inside || !RecordHoldsKey(node.memory().data() + record.offset(), key)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no record of key ", key.ToString(), " at ", record.ToString()));
+  }
+  return record;
+}
+
+StatusOr<size_t> HandleDescribe(IndexService* service, std::span<const std::byte> request,
+                                std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  StatusOr<HashIndex*> index = GetIndex(service, &reader);
+  if (!index.ok()) return index.status();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  rdma::WireWriter writer(response);
+  const HashOptions& options = (*index)->options();
+  hash::PutDescription(&writer, {(*index)->geometry(), options.key_kind, options.max_key_bytes});
+  return writer.Finish();
+}
+
+StatusOr<size_t> HandleFind(IndexService* service, std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const StatusOr<Target> target = GetTarget(service, &reader);
+  if (!target.ok()) return target.status();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  rdma::WireWriter writer(response);
+  IndexService::Lease lease(service);
+  hash::PutFindResult(&writer, target->index->Find(target->key));
+  return writer.Finish();
+}
+
+StatusOr<size_t> HandleChange(IndexService* service, bool insert, std::span<const std::byte> request,
+                              std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const StatusOr<Target> target = GetTarget(service, &reader);
+  if (!target.ok()) return target.status();
+  IndexService::Lease lease(service);
+  const StatusOr<rdma::GlobalAddress> record = GetRecord(service, &reader, target->key);
+  if (!record.ok()) return record.status();
+  const StatusOr<Change> change = insert ? target->index->Insert(lease.context(), target->key, *record, nullptr)
+                                         : target->index->Remove(lease.context(), target->key, *record);
+  if (!change.ok()) return change.status();
+  rdma::WireWriter writer(response);
+  hash::PutChange(&writer, *change);
+  return writer.Finish();
+}
+
+}  // namespace
+
+void RegisterHashMethods(IndexService* service) {
+  using Request = std::span<const std::byte>;
+  using Response = std::span<std::byte>;
+  rdma::Node& node = service->node();
+  node.Handle(hash::kDescribe, [service](rdma::NodeId, Request request, Response response) {
+    return HandleDescribe(service, request, response);
+  });
+  node.Handle(hash::kFind, [service](rdma::NodeId, Request request, Response response) {
+    return HandleFind(service, request, response);
+  });
+  node.Handle(hash::kInsert, [service](rdma::NodeId, Request request, Response response) {
+    return HandleChange(service, true, request, response);
+  });
+  node.Handle(hash::kRemove, [service](rdma::NodeId, Request request, Response response) {
+    return HandleChange(service, false, request, response);
+  });
+}
+
+}  // namespace gannet::index

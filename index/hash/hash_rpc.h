@@ -1,0 +1,50 @@
+// What a client of a hash index asks of its owner, and how that is written down. Everything read from a peer is
+// checked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "index/hash/geometry.h"
+#include "index/index.h"
+#include "index/service.h"
+#include "rdma/rpc.h"
+
+namespace gannet::index {
+
+// Registers the handlers on service->node(); once per node, before it serves. They answer for all hash indexes that are
+// or will be added to `service`, which must outlive the node's server threads.
+void RegisterHashMethods(IndexService* service);
+
+namespace hash {
+
+// Request of all: index number; of all but kDescribe: then the key; of kInsert and kRemove: then the record's address.
+inline constexpr rdma::MethodId kDescribe = kHashMethods;    // -> Description
+inline constexpr rdma::MethodId kFind = kHashMethods + 1;    // -> FindResult
+inline constexpr rdma::MethodId kInsert = kHashMethods + 2;  // -> Change
+inline constexpr rdma::MethodId kRemove = kHashMethods + 3;  // -> Change
+inline constexpr size_t kMaxRequestBytes = 96;
+inline constexpr size_t kMaxResponseBytes = 256;
+
+struct Description {
+  Geometry geometry;
+  KeyKind key_kind = KeyKind::kInteger;
+  size_t max_key_bytes = 0;
+};
+
+void PutKey(rdma::WireWriter* writer, const Key& key);
+// Valid while the message is. Check reader->ok() first.
+Key GetKey(rdma::WireReader* reader);
+
+void PutDescription(rdma::WireWriter* writer, const Description& description);
+void PutFindResult(rdma::WireWriter* writer, const FindResult& result);
+void PutChange(rdma::WireWriter* writer, const Change& change);
+
+// DataLoss if the response is not what `owner` should have sent.
+StatusOr<Description> GetDescription(std::span<const std::byte> response);
+StatusOr<FindResult> GetFindResult(std::span<const std::byte> response, rdma::NodeId owner);
+StatusOr<Change> GetChange(std::span<const std::byte> response, rdma::NodeId owner);
+
+}  // namespace hash
+}  // namespace gannet::index

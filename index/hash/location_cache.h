@@ -1,0 +1,79 @@
+// A client's memory of where records are: hash of the key -> offset of its record, in a fixed number of bytes.
+//
+// A set is one line of four entries in the order of their last use; the table is set-associative, so a lookup costs one
+// miss and no allocation ever. An entry may be stale (the record was removed, its memory reused) or, once in 2^64, of
+// another key with the same hash; whoever uses it looks into the record.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "index/hash/bucket.h"
+
+namespace gannet::index::hash {
+
+class LocationCache {
+ public:
+  // 0 bytes: no cache. Rounded down to whole sets. Pages are touched as entries come.
+  explicit LocationCache(size_t bytes) : sets_(bytes / sizeof(Set)), table_(Allocate(sets_)) {}
+
+  bool enabled() const { return sets_ > 0; }
+  size_t bytes() const { return sets_ * sizeof(Set); }
+
+  // The offset remembered, or 0.
+  uint64_t Get(KeyHash hash) {
+    if (!enabled()) return 0;
+    Set& set = SetOf(hash);
+    for (int i = 0; i < kWays; ++i) {
+      if (set.entries[i].hash != hash.bits || set.entries[i].offset == 0) continue;
+      if (i > 0) std::swap(set.entries[i], set.entries[i - 1]);
+      return set.entries[i > 0 ? i - 1 : 0].offset;
+    }
+    return 0;
+  }
+
+  // Remembers; the entry that was used least recently is forgotten.
+  void Put(KeyHash hash, uint64_t offset) {
+    if (!enabled()) return;
+    Set& set = SetOf(hash);
+    int at = 0;
+    while (at < kWays - 1 && set.entries[at].hash != hash.bits && set.entries[at].offset != 0) ++at;
+    set.entries[at] = {hash.bits, offset};
+  }
+
+  void Forget(KeyHash hash) {
+    if (!enabled()) return;
+    for (Entry& entry : SetOf(hash).entries) {
+      if (entry.hash == hash.bits) entry = {};
+    }
+  }
+
+ private:
+  static constexpr int kWays = 4;
+  struct Entry {
+    uint64_t hash = 0;
+    uint64_t offset = 0;  // 0: free
+  };
+  struct alignas(kLineBytes) Set {
+    Entry entries[kWays];
+  };
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  // calloc gives large tables as untouched zero pages; one set more leaves room to align.
+  static std::unique_ptr<void, Free> Allocate(size_t sets) {
+    return std::unique_ptr<void, Free>(sets == 0 ? nullptr : std::calloc(sets + 1, sizeof(Set)));
+  }
+  Set& SetOf(KeyHash hash) {
+    const uintptr_t base = RoundUp(reinterpret_cast<uintptr_t>(table_.get()), sizeof(Set));
+    return reinterpret_cast<Set*>(base)[hash.Reduce(sets_)];
+  }
+
+  size_t sets_;
+  std::unique_ptr<void, Free> table_;
+};
+
+}  // namespace gannet::index::hash

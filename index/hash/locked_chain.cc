@@ -1,0 +1,129 @@
+#include "index/hash/locked_chain.h"
+
+#include "index/hash/spin_wait.h"
+#include "rdma/base/check.h"
+
+namespace gannet::index::hash {
+namespace {
+
+int UsedSlots(const std::byte* bucket) {
+  int used = 0;
+  while (used < kSlots && LoadSlot(bucket, used) != 0) ++used;
+  return used;
+}
+
+}  // namespace
+
+LockedChain::LockedChain(std::byte* memory, std::byte* head) : memory_(memory) {
+  for (SpinWait wait;; wait.Once()) {
+    version_ = LoadWord(head);
+    if ((version_ & rdma::kLockBit) == 0 && CompareAndSwapWord(head, version_, version_ | rdma::kLockBit) == version_) {
+      break;
+    }
+  }
+  buckets_[length_++] = head;
+  for (uint64_t next = NextOf(LoadLink(head)); next != 0; next = NextOf(LoadLink(buckets_[length_ - 1]))) {
+    GANNET_CHECK(length_ < kMaxChain, "chain of the bucket at offset %d", head - memory);
+    buckets_[length_++] = memory + next;
+  }
+  count_ = (length_ - 1) * kSlots + UsedSlots(buckets_[length_ - 1]);
+}
+
+LockedChain::~LockedChain() {
+  if (!published_) StoreWord(buckets_[0], version_);
+}
+
+int LockedChain::FindSlot(uint64_t word) const {
+  for (int i = 0; i < count_; ++i) {
+    if (slot(i) == word) return i;
+  }
+  return -1;
+}
+
+void LockedChain::AddBucket(std::byte* bucket) {
+  GANNET_CHECK(!HasRoom() && length_ < kMaxChain, "%d slots in %d buckets", count_, length_);
+  // Nobody can reach it yet, but a client that took its address from a record may READ it.
+  StoreWord(bucket, rdma::kLineBusy);
+  StoreWord(LinkWord(bucket), MakeLink(0, 0, kOverflowMark));
+  for (int i = 0; i < kSlots; ++i) StoreWord(SlotWord(bucket, i), 0);
+  const int last = length_ - 1;
+  StoreLink(last, LoadLink(buckets_[last]) | static_cast<uint64_t>(bucket - memory_));
+  buckets_[length_++] = bucket;
+}
+
+void LockedChain::Append(uint64_t slot) {
+  StoreSlot(count_++, slot);
+  if (RepeatsTag(count_ - 1)) SetAmbiguous(true);
+}
+
+void LockedChain::Erase(int i) {
+  const int last = --count_;
+  if (i != last) StoreSlot(i, slot(last));
+  StoreSlot(last, 0);
+  if ((LoadLink(buckets_[0]) & kAmbiguous) != 0) UpdateAmbiguity();
+}
+
+void LockedChain::SetDepth(int depth) {
+  const uint64_t link = LoadLink(buckets_[0]);
+  StoreLink(0, MakeLink(depth, NextOf(link), link & kLinkFlags));
+}
+
+void LockedChain::Rewrite(std::span<const uint64_t> slots, int depth) {
+  const int kept = static_cast<int>(slots.size());
+  for (int i = 0; i < kept; ++i) StoreSlot(i, slots[i]);
+  for (int i = kept; i < count_; ++i) StoreSlot(i, 0);
+  count_ = kept;
+  SetDepth(depth);
+  UpdateAmbiguity();
+}
+
+std::byte* LockedChain::TakeEmptyBucket() {
+  if (length_ == 1 || count_ > (length_ - 1) * kSlots) return nullptr;
+  std::byte* taken = buckets_[--length_];
+  const int last = length_ - 1;
+  const uint64_t link = LoadLink(buckets_[last]);
+  StoreLink(last, link & ~NextOf(link));
+  StoreWord(taken, after());  // no longer busy, and no state that its next user could mistake for a locked one
+  return taken;
+}
+
+void LockedChain::Publish() {
+  for (int i = 1; i < length_; ++i) StoreWord(buckets_[i], after());
+  StoreWord(buckets_[0], after());
+  published_ = true;
+}
+
+void LockedChain::MarkBusy(int bucket) {
+  if (bucket > 0) StoreWord(buckets_[bucket], rdma::kLineBusy);  // the head is locked
+}
+
+void LockedChain::StoreSlot(int i, uint64_t slot) {
+  MarkBusy(i / kSlots);
+  StoreWord(SlotWord(buckets_[i / kSlots], i % kSlots), slot);
+}
+
+void LockedChain::StoreLink(int bucket, uint64_t link) {
+  MarkBusy(bucket);
+  StoreWord(LinkWord(buckets_[bucket]), link);
+}
+
+bool LockedChain::RepeatsTag(int i) const {
+  const uint64_t tag = TagOf(slot(i));
+  for (int j = 0; j < i; ++j) {
+    if (TagOf(slot(j)) == tag) return true;
+  }
+  return false;
+}
+
+void LockedChain::SetAmbiguous(bool ambiguous) {
+  const uint64_t link = LoadLink(buckets_[0]);
+  StoreLink(0, ambiguous ? link | kAmbiguous : link & ~kAmbiguous);
+}
+
+void LockedChain::UpdateAmbiguity() {
+  bool ambiguous = false;
+  for (int i = 1; i < count_ && !ambiguous; ++i) ambiguous = RepeatsTag(i);
+  SetAmbiguous(ambiguous);
+}
+
+}  // namespace gannet::index::hash

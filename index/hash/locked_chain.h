@@ -1,0 +1,73 @@
+// A chain of buckets, locked and about to change: the one place that writes buckets which others may read (see
+// bucket.h for what those may see).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "index/hash/bucket.h"
+
+namespace gannet::index::hash {
+
+class LockedChain {
+ public:
+  // Waits for the lock of `head`. `memory` is where the node's memory begins.
+  LockedChain(std::byte* memory, std::byte* head);
+  // Unlocks; unless Publish was called, as if nothing had been.
+  ~LockedChain();
+  LockedChain(const LockedChain&) = delete;
+  LockedChain& operator=(const LockedChain&) = delete;
+
+  const std::byte* head() const { return buckets_[0]; }
+  int depth() const { return DepthOf(LoadLink(buckets_[0])); }
+  int length() const { return length_; }
+  // Used slots of the chain, numbered 0 .. count() - 1.
+  int count() const { return count_; }
+  uint64_t slot(int i) const { return LoadSlot(buckets_[i / kSlots], i % kSlots); }
+  // Number of the slot that holds exactly this word, or -1.
+  int FindSlot(uint64_t word) const;
+
+  // True if one more slot fits without another bucket.
+  bool HasRoom() const { return count_ < length_ * kSlots; }
+  // Puts `bucket`, fresh from the slab, at the end of a full chain of fewer than kMaxChain buckets.
+  void AddBucket(std::byte* bucket);
+  // Needs HasRoom().
+  void Append(uint64_t slot);
+  // Fills the hole with the last slot.
+  void Erase(int i);
+  // In place; readers see one or the other, and the version stays (Publish is not needed).
+  void Replace(int i, uint64_t slot) { StoreWord(SlotWord(buckets_[i / kSlots], i % kSlots), slot); }
+  void SetDepth(int depth);
+  // Keeps these slots only, in this order, and makes the head's depth `depth`. `slots` needs no more room than there
+  // is.
+  void Rewrite(std::span<const uint64_t> slots, int depth);
+
+  // Takes the last bucket off the chain if it is empty (and not the head), else gives null. It may be retired after
+  // Publish.
+  std::byte* TakeEmptyBucket();
+
+  // Makes the change visible: the version goes from before() to before() + 1. Ends the lock.
+  void Publish();
+  uint64_t before() const { return version_; }
+  uint64_t after() const { return version_ + 1; }
+
+ private:
+  void MarkBusy(int bucket);
+  void StoreSlot(int i, uint64_t slot);
+  void StoreLink(int bucket, uint64_t link);
+  // True if slot i has the tag of an earlier one.
+  bool RepeatsTag(int i) const;
+  void SetAmbiguous(bool ambiguous);
+  // Looks at all slots. Only needed when slots went from a chain that was ambiguous.
+  void UpdateAmbiguity();
+
+  std::byte* memory_;
+  std::array<std::byte*, kMaxChain> buckets_;
+  int length_ = 0;
+  int count_ = 0;
+  uint64_t version_ = 0;
+  bool published_ = false;
+};
+
+}  // namespace gannet::index::hash

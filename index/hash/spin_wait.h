@@ -1,0 +1,40 @@
+// Waiting for a bucket's lock. Its holder is a thread of this process that waits for nothing, so the wait is as long as
+// the holder is not running; a holder that never comes back is a broken invariant.
+#pragma once
+
+#include <cstdint>
+#include <thread>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/base/check.h"
+#include "rdma/base/clock.h"
+
+namespace gannet::index::hash {
+
+class SpinWait {
+ public:
+  void Once() {
+    if (++rounds_ < kSpins) {
+      for (uint32_t i = 0; i < rounds_; ++i) CpuRelax();
+    } else {
+      Yield();
+    }
+  }
+
+ private:
+  static constexpr uint32_t kSpins = 16;
+  static constexpr uint64_t kGiveUpNanos = 60'000'000'000;
+
+  void Yield() {
+    std::this_thread::yield();
+    if (rounds_ == kSpins) since_ = NowNanos();
+    if (rounds_ % 4096 != 0) return;
+    GANNET_CHECK(NowNanos() - since_ < kGiveUpNanos, "a hash bucket stayed locked for %d s",
+                 kGiveUpNanos / 1'000'000'000);
+  }
+
+  uint32_t rounds_ = 0;
+  uint64_t since_ = 0;
+};
+
+}  // namespace gannet::index::hash

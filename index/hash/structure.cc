@@ -1,0 +1,122 @@
+// Walks of the whole hash index: statistics and checks.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/hash_index.h"
+#include "index/hash/spin_wait.h"
+
+namespace gannet::index {
+
+using hash::BucketName;
+
+// One state of a chain.
+struct HashIndex::Snapshot {
+  uint64_t version;
+  uint64_t head_link;
+  int length;
+  std::array<uint64_t, hash::kMaxChain * hash::kSlots> slots;  // of `length` buckets, empty ones included
+  std::array<uint64_t, hash::kMaxChain> stamps;
+};
+
+// The walker may be outside any epoch, so an overflow bucket may be reused under it; it follows a bucket's link only
+// after the head's version says that the bucket was still in the chain when the link was loaded.
+bool HashIndex::TrySnapshot(const std::byte* head, Snapshot* snapshot) const {
+  snapshot->version = LoadWord(head);
+  if ((snapshot->version & rdma::kLockBit) != 0) return false;
+  snapshot->head_link = hash::LoadLink(head);
+  snapshot->length = 0;
+  uint64_t link = snapshot->head_link;
+  for (const std::byte* bucket = head;;) {
+    const int at = snapshot->length++;
+    snapshot->stamps[at] = LoadWord(bucket);
+    for (int i = 0; i < hash::kSlots; ++i) snapshot->slots[at * hash::kSlots + i] = hash::LoadSlot(bucket, i);
+    if (LoadWord(head) != snapshot->version) return false;
+    if (hash::NextOf(link) == 0) return true;
+    if (snapshot->length == hash::kMaxChain) return true;  // too long: CheckChain will say so
+    bucket = memory_ + hash::NextOf(link);
+    link = hash::LoadLink(bucket);
+    if (LoadWord(head) != snapshot->version) return false;
+  }
+}
+
+template <class Visit>
+void HashIndex::VisitChains(Visit visit) const {
+  auto snapshot = std::make_unique<Snapshot>();
+  const uint64_t count = size().count();
+  for (uint64_t number = 0; number < count; ++number) {
+    const BucketName name{number % initial_, static_cast<uint32_t>(number / initial_)};
+    for (hash::SpinWait wait; !TrySnapshot(Head(name), snapshot.get()); wait.Once()) {
+    }
+    visit(name, *snapshot);
+  }
+}
+
+Statistics HashIndex::statistics() {
+  Statistics result{.private_bytes = sizeof(*this)};
+  VisitChains([&](const BucketName&, const Snapshot& snapshot) {
+    result.nodes += snapshot.length;
+    result.height = std::max(result.height, snapshot.length);
+    for (int i = 0; i < snapshot.length * hash::kSlots; ++i) result.keys += snapshot.slots[i] != 0;
+  });
+  // All segments count in full: the part that is not split into yet is taken from the heap too.
+  const uint64_t table = std::bit_ceil((size().count() + initial_ - 1) / initial_) * initial_;
+  const uint64_t overflow = result.nodes - size().count();
+  result.registered_bytes = (table + overflow) * kLineBytes;
+  return result;
+}
+
+Status HashIndex::CheckStructure() {
+  Status status;
+  uint64_t overflow = 0;
+  VisitChains([&](const BucketName& name, const Snapshot& snapshot) {
+    overflow += snapshot.length - 1;
+    if (status.ok()) status = CheckChain(name, snapshot);
+  });
+  if (status.ok() && overflow != overflow_buckets_.load()) {
+    return absl::InternalError(
+        absl::StrCat(overflow, " overflow buckets in chains, ", overflow_buckets_.load(), " counted"));
+  }
+  return status;
+}
+
+Status HashIndex::CheckChain(const BucketName& name, const Snapshot& snapshot) {
+  const auto bad = [&](std::string what) {
+    return absl::InternalError(absl::StrCat("bucket (", name.place, ", ", name.path, "): ", what));
+  };
+  const int capacity = snapshot.length * hash::kSlots;
+  const int used = static_cast<int>(std::find(&snapshot.slots[0], &snapshot.slots[capacity], 0) - &snapshot.slots[0]);
+  if (std::any_of(&snapshot.slots[used], &snapshot.slots[capacity], [](uint64_t slot) { return slot != 0; })) {
+    return bad("an empty slot before a used one");
+  }
+  if (snapshot.length > 1 && used <= capacity - hash::kSlots) return bad("an empty overflow bucket");
+  for (int i = 1; i < snapshot.length; ++i) {
+    if (snapshot.stamps[i] != snapshot.version) return bad(absl::StrCat("overflow bucket ", i, " has another stamp"));
+  }
+  bool ambiguous = false;
+  for (int i = 0; i < used; ++i) {
+    const uint64_t slot = snapshot.slots[i];
+    const std::byte* record = memory_ + hash::RecordOffsetOf(slot);
+    const OwnedKey key = LoadKey(record, options_.key_kind);
+    const hash::KeyHash hash = hash::HashOf(key.view());
+    if (hash.tag() != hash::TagOf(slot)) return bad(absl::StrCat("slot ", i, " has another tag than its key"));
+    if (hash.Reduce(initial_) != name.place || !hash::IsHome(hash, name, hash::DepthOf(snapshot.head_link))) {
+      return bad(absl::StrCat("key ", key.view().ToString(), " belongs elsewhere"));
+    }
+    for (int j = 0; j < i; ++j) {
+      if (hash::TagOf(snapshot.slots[j]) != hash::TagOf(slot)) continue;
+      ambiguous = true;
+      if (HoldsKey(memory_ + hash::RecordOffsetOf(snapshot.slots[j]), key.view())) {
+        return bad(absl::StrCat("key ", key.view().ToString(), " twice"));
+      }
+    }
+    if (Find(key.view()).record != AddressOf(record)) {
+      return bad(absl::StrCat("key ", key.view().ToString(), " is not found"));
+    }
+  }
+  if (ambiguous != ((snapshot.head_link & hash::kAmbiguous) != 0)) return bad("its ambiguity flag is wrong");
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,135 @@
+// Nodes come, leave and die.
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tests/conformance/fabric_suite.h"
+
+namespace gannet::rdma::conformance {
+namespace {
+
+coro::Task<void> StallUntilItFails(Channel* channel, NodeId to, uint64_t offset, std::vector<Status>* ends) {
+  std::array<std::byte, 8> request;
+  WireWriter(request).PutU64(offset);
+  std::array<std::byte, 8> response;
+  const StatusOr<size_t> size = co_await channel->Call(to, kStall, request, response, absl::Seconds(60));
+  ends->push_back(size.status());
+}
+
+coro::Task<void> KillOnceCallsRun(FabricHarness* harness, coro::Worker* worker) {
+  for (int i = 0; i < 100; ++i) co_await worker->Yield();
+  harness->Kill(1);
+}
+
+TEST_P(FabricSuite, ATakenNodeCannotBeTakenAgain) {
+  Make();
+  EXPECT_THAT(fabric().Attach(0).status(), IsStatus(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(fabric().Attach(1).status(), IsStatus(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(fabric().Attach(2).status(), IsStatus(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(fabric().Alive(0));
+  EXPECT_TRUE(fabric().Alive(1));
+  EXPECT_FALSE(fabric().Alive(2));
+}
+
+TEST_P(FabricSuite, CallsInFlightToANodeThatDiesAreUnavailable) {
+  Make();
+  std::vector<Status> ends;
+  for (int i = 0; i < 60; ++i) {
+    worker_.Spawn(StallUntilItFails(channel_.get(), 1, StallWord(1).offset(), &ends));
+  }
+  worker_.Spawn(KillOnceCallsRun(harness_.get(), &worker_));
+  worker_.Run();
+  ASSERT_EQ(ends.size(), 60u);
+  for (const Status& end : ends) EXPECT_THAT(end, IsStatus(absl::StatusCode::kUnavailable));
+  EXPECT_FALSE(fabric().Alive(1));
+}
+
+TEST_P(FabricSuite, VerbsAndCallsToADeadNodeAreUnavailableAndNameIt) {
+  Make(3);
+  ASSERT_TRUE(Add(At(1, 0), 1).ok());
+  harness_->Kill(1);
+  // In bounded time: until it is noticed, verbs may still work.
+  while (fabric().Alive(1)) std::this_thread::yield();
+  std::array<std::byte, 64> buffer{};
+  for (const Operation& operation :
+       {Operation::Read(At(1, 0), buffer.data(), 64), Operation::Write(buffer.data(), At(1, 0), 64),
+        Operation::CompareAndSwap(At(1, 0), 1, 2), Operation::FetchAndAdd(At(1, 0), 1)}) {
+    std::array<Operation, 1> batch{operation};
+    const Status status = Post(batch);
+    EXPECT_THAT(status, IsStatus(absl::StatusCode::kUnavailable));
+    EXPECT_TRUE(absl::StrContains(status.message(), "node 1")) << status;
+  }
+  const Status call = Call(1, kEcho).status();
+  EXPECT_THAT(call, IsStatus(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(absl::StrContains(call.message(), "node 1")) << call;
+  // The others go on.
+  EXPECT_TRUE(Add(At(2, 0), 1).ok());
+  EXPECT_TRUE(Call(2, kEcho).ok());
+}
+
+TEST_P(FabricSuite, ABatchWithADeadNodeFailsAsAWhole) {
+  Make(3);
+  harness_->Kill(1);
+  while (fabric().Alive(1)) std::this_thread::yield();
+  std::array<std::byte, 8> buffer;
+  std::array<Operation, 2> batch{Operation::Read(At(2, 0), buffer.data(), 8),
+                                 Operation::Read(At(1, 0), buffer.data(), 8)};
+  EXPECT_THAT(Post(batch), IsStatus(absl::StatusCode::kUnavailable));
+}
+
+TEST_P(FabricSuite, ADeadNodesPlaceCanBeTakenAndItsMemoryIsNew) {
+  Make();
+  ASSERT_TRUE(Add(At(1, 0), 77).ok());
+  harness_->Kill(1);
+  while (fabric().Alive(1)) std::this_thread::yield();
+  harness_->Restart(1);
+  ASSERT_TRUE(fabric().WaitForAll(absl::Seconds(20)).ok());
+  EXPECT_EQ(ReadWord(At(1, 0)), 0u);
+  const std::array<std::byte, 3> request{};
+  EXPECT_EQ(Call(1, kEcho, request).value().size(), 3u);
+}
+
+TEST_P(FabricSuite, ANodeThatLeavesIsUnavailableAndItsChannelsAreOfNoUse) {
+  Make();
+  node().Shutdown();
+  EXPECT_FALSE(fabric().Alive(0));
+  EXPECT_THAT(Add(At(1, 0), 1).status(), IsStatus(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Call(1, kEcho).status(), IsStatus(absl::StatusCode::kUnavailable));
+  node().Shutdown();  // again does nothing
+}
+
+TEST_P(FabricSuite, WaitForAllNamesWhoIsMissing) {
+  Make(3);
+  harness_->Kill(2);
+  while (fabric().Alive(2)) std::this_thread::yield();
+  const Status status = fabric().WaitForAll(absl::Milliseconds(5));
+  EXPECT_THAT(status, IsStatus(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_TRUE(absl::StrContains(status.message(), " 2")) << status;
+}
+
+TEST_P(FabricSuite, ChannelsAreNumberedAndRunOut) {
+  Make();
+  std::vector<std::unique_ptr<Channel>> channels;
+  StatusOr<std::unique_ptr<Channel>> next = node().OpenChannel();
+  for (; next.ok(); next = node().OpenChannel()) {
+    EXPECT_EQ((*next)->node(), 0);
+    EXPECT_EQ((*next)->index(), channels.size() + 1);  // 0 is the fixture's
+    channels.push_back(*std::move(next));
+  }
+  EXPECT_THAT(next.status(), IsStatus(absl::StatusCode::kResourceExhausted));
+  channels.erase(channels.begin() + 3);
+  next = node().OpenChannel();
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)->index(), 4);
+}
+
+TEST_P(FabricSuite, ServeNeedsAtLeastOneThreadAndHappensOnce) {
+  Make();
+  EXPECT_THAT(node().Serve(0), IsStatus(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(node().Serve(1).ok());
+  EXPECT_THAT(node().Serve(1), IsStatus(absl::StatusCode::kFailedPrecondition));
+}
+
+}  // namespace
+}  // namespace gannet::rdma::conformance
