@@ -110,21 +110,27 @@ class Runner {
   }
 
  private:
-  // Waits for `duration`, or until a worker failed, and reports after each interval.
+  // A worker failed, or somebody stopped the run.
+  bool Ended() const {
+    return control_.phase() == Phase::kStop ||
+           (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+  }
+
+  // Waits for `duration`, or until the run has ended, and reports after each interval.
   void Watch(absl::Duration duration) {
     const uint64_t end = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
     const uint64_t interval = static_cast<uint64_t>(absl::ToInt64Nanoseconds(options_.interval));
     last_ns_ = NowNanos();
-    while (last_ns_ < end && control_.phase() != Phase::kStop) {
+    while (last_ns_ < end && !Ended()) {
       SleepUntil(std::min(end, last_ns_ + interval));
       ReportInterval();
     }
   }
 
-  // In slices, so that a failure ends it soon.
+  // In slices, so that an early end is noticed soon.
   void SleepUntil(uint64_t until) {
     constexpr uint64_t kSlice = 10'000'000;
-    for (uint64_t now = NowNanos(); now < until && control_.phase() != Phase::kStop; now = NowNanos()) {
+    for (uint64_t now = NowNanos(); now < until && !Ended(); now = NowNanos()) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(kSlice, until - now)));
     }
   }
