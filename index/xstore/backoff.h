@@ -1,0 +1,24 @@
+// What to do while somebody else holds a short lock: relax, and let him run if he may have lost his CPU.
+#pragma once
+
+#include <thread>
+
+#include "rdma/base/cache_line.h"
+
+namespace gannet::index::xstore {
+
+class Backoff {
+ public:
+  void Pause() {
+    if (++pauses_ < 64) {
+      CpuRelax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  int pauses_ = 0;
+};
+
+}  // namespace gannet::index::xstore

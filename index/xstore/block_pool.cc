@@ -1,0 +1,47 @@
+#include "index/xstore/block_pool.h"
+
+namespace gannet::index::xstore {
+
+StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
+  if (free_blocks_.load(std::memory_order_relaxed) > 0) {
+    std::lock_guard lock(mutex_);
+    auto it = free_.find(rdma::SlabAllocator::BlockBytes(bytes));
+    if (it != free_.end() && !it->second.empty()) {
+      std::byte* block = it->second.back();
+      it->second.pop_back();
+      free_blocks_.fetch_sub(1, std::memory_order_relaxed);
+      return block;
+    }
+  }
+  return context.slab->Allocate(bytes);
+}
+
+void BlockPool::Release(std::byte* block, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  free_[rdma::SlabAllocator::BlockBytes(bytes)].push_back(block);
+  free_blocks_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void BlockPool::Retire(Context& context, std::byte* block, size_t bytes) {
+  context.epoch->RetireWith([pool = shared_from_this(), block, bytes] { pool->Release(block, bytes); });
+}
+
+void BlockPool::Close(rdma::SlabCache& slab) {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (auto& [bytes, blocks] : free_) {
+    for (std::byte* block : blocks) slab.Free(block, bytes);
+  }
+  free_.clear();
+  free_blocks_.store(0, std::memory_order_relaxed);
+}
+
+uint64_t BlockPool::free_bytes() const {
+  std::lock_guard lock(mutex_);
+  uint64_t total = 0;
+  for (const auto& [bytes, blocks] : free_) total += bytes * blocks.size();
+  return total;
+}
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,44 @@
+// BlockPool: blocks of registered memory that keep their meaning for ever.
+//
+// A client may hold an address for as long as it likes. The slab allocator promises only that the block there keeps its
+// size; XStore wants more: what was a leaf of a tree stays a leaf (alive, dead, or reused) of that tree, what was a
+// translation table stays one, so that whatever a stale client READs can be judged by what it says. So blocks that come
+// free wait here, by size, and go back to the slab only when the index is destroyed.
+//
+// Thread-safe. Shared by the index and by the blocks that still wait for their grace period.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "index/index.h"
+#include "rdma/base/status.h"
+
+namespace gannet::index::xstore {
+
+class BlockPool : public std::enable_shared_from_this<BlockPool> {
+ public:
+  // A free block of the pool, or a new one from the slab. Contents: what the last user left.
+  StatusOr<std::byte*> Allocate(Context& context, size_t bytes);
+  // Gives back a block that no reader knows of.
+  void Release(std::byte* block, size_t bytes);
+  // Gives back a block after the grace period.
+  void Retire(Context& context, std::byte* block, size_t bytes);
+
+  // Free blocks go to the slab now; those released later are lost to it.
+  void Close(rdma::SlabCache& slab);
+
+  uint64_t free_bytes() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<size_t> free_blocks_{0};
+  std::map<size_t, std::vector<std::byte*>> free_;  // by block size
+  bool closed_ = false;
+};
+
+}  // namespace gannet::index::xstore

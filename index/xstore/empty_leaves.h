@@ -1,0 +1,39 @@
+// EmptyLeaves: leaves that became empty and have been so for a grace period, by their low fences. Thread-safe. Shared
+// by the tree and by the notes that still wait for their grace period.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include "index/xstore/key_codec.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class EmptyLeaves {
+ public:
+  // False means none; may lag.
+  bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
+
+  void Add(const KeyWords<W>& low) {
+    std::lock_guard lock(mutex_);
+    lows_.push_back(low);
+    count_.store(lows_.size(), std::memory_order_relaxed);
+  }
+  bool Take(KeyWords<W>* low) {
+    std::lock_guard lock(mutex_);
+    if (lows_.empty()) return false;
+    *low = lows_.front();
+    lows_.pop_front();
+    count_.store(lows_.size(), std::memory_order_relaxed);
+    return true;
+  }
+
+ private:
+  std::atomic<size_t> count_{0};
+  std::mutex mutex_;
+  std::deque<KeyWords<W>> lows_;
+};
+
+}  // namespace gannet::index::xstore

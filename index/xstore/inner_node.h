@@ -1,0 +1,173 @@
+// An inner node of XTree, in the owner's private memory: optimistic lock coupling.
+//
+// Child i covers the keys <= key i and > key i - 1; key count - 1 and all after it are the highest key, so a search
+// needs no count. Readers load the version, read what they want, and load the version again: unchanged and unlocked
+// means that what they read belongs together. Nodes live in a NodePool: a stale pointer always leads to some node of
+// the same tree, whose version has grown.
+//
+//   version   lock bit 63, dead bit 62 (unlinked from the tree), counter
+//   shape     | level (32) | count (32) |
+//
+// Integer keys: seven blocks of eight. A search reads the header line, then one block: two dependent cache misses.
+//
+//   line 0      | version | shape | key 7 | key 15 | key 23 | key 31 | key 39 | key 47 |    copies of each block's last
+//   line 1, 2   | keys 0..7 |  | children 0..7 |
+//   line 3, 4   | keys 8..15 |  | children 8..15 |   ...
+//
+// Byte keys: version, shape, all keys, all children; binary search.
+#pragma once
+
+#include <cstdint>
+
+#include "index/xstore/key_codec.h"
+#include "rdma/base/cache_line.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class alignas(kLineBytes) InnerNode {
+ public:
+  using Words = KeyWords<W>;
+  static constexpr int kFanout = W == 1 ? 56 : 32;
+
+  static constexpr uint64_t kLocked = uint64_t{1} << 63;
+  static constexpr uint64_t kDead = uint64_t{1} << 62;
+
+  uint64_t version() const { return LoadWord(&words_[kVersion]); }
+  static constexpr bool IsStable(uint64_t version) { return (version & (kLocked | kDead)) == 0; }
+  bool Validate(uint64_t version) const { return LoadWord(&words_[kVersion]) == version; }
+
+  int count() const { return static_cast<int>(LoadWord(&words_[kShape]) & 0xffffffff); }
+  // 1: the children are leaves.
+  int level() const { return static_cast<int>(LoadWord(&words_[kShape]) >> 32); }
+  Words key(int i) const {
+    Words key;
+    for (int word = 0; word < W; ++word) key.words[word] = LoadWord(&words_[KeyIndex(i, word)]);
+    return key;
+  }
+  // A leaf's or a node's address.
+  uint64_t child(int i) const { return LoadWord(&words_[ChildIndex(i)]); }
+  InnerNode* node(int i) const { return reinterpret_cast<InnerNode*>(child(i)); }
+
+  // The child that covers `key`.
+  int Search(const Words& key) const {
+    if constexpr (W == 1) {
+      return SearchBlock(FindBlock(key), key);
+    } else {
+      int low = 0;
+#pragma GCC unroll 5
+      for (int step = kFanout / 2; step > 0; step /= 2) {
+        if (this->key(low + step - 1) < key) low += step;
+      }
+      return low;
+    }
+  }
+  // The two steps of Search for integer keys, for those who have something to do between them.
+  int FindBlock(const Words& key) const {
+    int block = 0;
+#pragma GCC unroll 6
+    for (int i = 0; i < kSamples; ++i) block += LoadWord(&words_[kSample + i]) < key.words[0];
+    const uint64_t* lines = &words_[KeyIndex(block * 8, 0)];
+    Prefetch(lines);
+    Prefetch(lines + 8);
+    return block;
+  }
+  int SearchBlock(int block, const Words& key) const {
+    const uint64_t* keys = &words_[KeyIndex(block * 8, 0)];
+    int index = block * 8;
+#pragma GCC unroll 7
+    for (int i = 0; i < 7; ++i) index += LoadWord(&keys[i]) < key.words[0];
+    return index;
+  }
+
+  // The rest is for the lock's holder, or before anyone else knows the node.
+
+  bool TryLock(uint64_t version) {
+    return CompareAndSwapWord(&words_[kVersion], version, version | kLocked) == version;
+  }
+  // Locks whatever version there is; false if it is locked or dead.
+  bool TryLock() {
+    const uint64_t seen = version();
+    return IsStable(seen) && TryLock(seen);
+  }
+  void Unlock() {
+    StoreWord(&words_[kVersion], (version() & ~kLocked) + 1);
+  }
+  // Nothing was changed.
+  void UnlockUnchanged() {
+    StoreWord(&words_[kVersion], version() & ~kLocked);
+  }
+  void UnlockDead() {
+    StoreWord(&words_[kVersion], ((version() & ~kLocked) + 1) | kDead);
+  }
+
+  // Empties it, whatever it was before. Not locked afterwards.
+  void Reset(int level) {
+    StoreWord(&words_[kVersion], (version() | kLocked) & ~kDead);
+    SetShape(level, 0);
+    for (int i = 0; i < kFanout; ++i) SetKey(i, Words::Highest());
+    Unlock();
+  }
+  // Adds a last child; `previous_high` is the highest key of the last one before it.
+  void Append(const Words& previous_high, uint64_t child) {
+    const int n = count();
+    if (n > 0) SetKey(n - 1, previous_high);
+    SetChild(n, child);
+    SetShape(level(), n + 1);
+  }
+  // Child i split: it now ends at `high`, and `right` covers the rest of what it did.
+  void InsertAfter(int i, const Words& high, uint64_t right) {
+    const int n = count();
+    for (int j = n - 1; j > i; --j) {
+      SetChild(j + 1, child(j));
+      SetKey(j, key(j - 1));
+    }
+    SetKey(i, high);
+    SetChild(i + 1, right);
+    SetShape(level(), n + 1);
+  }
+  // Removes child i; its left neighbour takes over its range, or the right one that of the first child.
+  void Remove(int i) {
+    const int n = count();
+    for (int j = i == 0 ? 0 : i - 1; j < n - 1; ++j) SetKey(j, key(j + 1));
+    for (int j = i; j < n - 1; ++j) SetChild(j, child(j + 1));
+    SetShape(level(), n - 1);
+  }
+  // Moves the children from `from` (> 0) on to the empty node `right`, and returns the highest key that stays.
+  Words MoveUpper(int from, InnerNode* right) {
+    const int n = count();
+    const Words high = key(from - 1);
+    for (int j = from; j < n; ++j) right->Append(key(j - 1), child(j));
+    for (int j = from - 1; j < n; ++j) SetKey(j, Words::Highest());
+    SetShape(level(), from);
+    return high;
+  }
+
+ private:
+  static constexpr int kVersion = 0;
+  static constexpr int kShape = 1;
+  static constexpr int kSample = 2;
+  static constexpr int kSamples = 6;
+
+  static constexpr size_t KeyIndex(int i, int word) {
+    return W == 1 ? static_cast<size_t>(8 + i / 8 * 16 + i % 8) : static_cast<size_t>(2 + i * W + word);
+  }
+  static constexpr size_t ChildIndex(int i) {
+    return W == 1 ? static_cast<size_t>(16 + i / 8 * 16 + i % 8) : static_cast<size_t>(2 + kFanout * W + i);
+  }
+
+  void SetKey(int i, const Words& key) {
+    for (int word = 0; word < W; ++word) StoreWord(&words_[KeyIndex(i, word)], key.words[word]);
+    if (W == 1 && i % 8 == 7 && i / 8 < kSamples) StoreWord(&words_[kSample + i / 8], key.words[0]);
+  }
+  void SetChild(int i, uint64_t child) {
+    StoreWord(&words_[ChildIndex(i)], child);
+  }
+  void SetShape(int level, int count) {
+    StoreWord(&words_[kShape], static_cast<uint64_t>(level) << 32 | static_cast<uint64_t>(count));
+  }
+
+  uint64_t words_[W == 1 ? 8 + 7 * 16 : 2 + kFanout * (W + 1)] = {};
+};
+
+}  // namespace gannet::index::xstore

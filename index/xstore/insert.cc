@@ -1,0 +1,131 @@
+// XTree: changes of one leaf. split.cc has what happens when it is full.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "index/xstore/backoff.h"
+#include "index/xstore/tree.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusOr<Change>* result,
+                        rdma::GlobalAddress* existing) -> Outcome {
+  const uint64_t state = leaf.state();
+  if ((state & rdma::kLockBit) != 0) [[unlikely]]
+    return Outcome::kRetry;
+  const LeafMeta meta = leaf.meta();
+  const Words low = leaf.low();
+  const Words high = leaf.high();
+  const int slot = leaf.FindSlot(key, meta.count);
+  if (slot >= 0) {
+    const uint64_t found = leaf.record(slot);
+    if (leaf.state() != state) return Outcome::kRetry;
+    if (existing != nullptr) *existing = rdma::GlobalAddress::FromBits(found);
+    *result = absl::AlreadyExistsError("the key is in the index");
+    return Outcome::kDone;
+  }
+  if (key < low || high < key) [[unlikely]]
+    return Outcome::kRetry;
+  if (meta.count == kLeafSlots) return leaf.state() == state ? Outcome::kFull : Outcome::kRetry;
+  if (!leaf.TryLock(state)) [[unlikely]]
+    return Outcome::kRetry;
+  *result = InsertLocked(leaf, state, meta, key, record);
+  LeafHint<W>::Set(number_, leaf, low, high);
+  return Outcome::kDone;
+}
+
+// The new pair goes where no reader of the old version looks (leaf.h), so no line is marked busy.
+template <int W>
+StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, const Words& key,
+                                       uint64_t record) {
+  leaf.set_pair(static_cast<int>(meta.count), key, record);
+  leaf.set_meta({.right = meta.right, .incarnation = meta.incarnation, .count = meta.count + 1});
+  leaf.Publish(state + 1);
+  return Change{.before = {AddressOf(leaf), state}, .after = state + 1, .split_to = {}};
+}
+
+template <int W>
+StatusOr<Change> Tree<W>::Insert(Context& context, const Words& key, rdma::GlobalAddress record,
+                                 rdma::GlobalAddress* existing) {
+  StatusOr<Change> result{Change{}};
+  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+  for (Backoff backoff;; backoff.Pause()) {
+    if (leaf.is_null()) {
+      leaf = Locate(key);
+      leaf.PrefetchAll();
+    }
+    const Outcome outcome = TryInsert(leaf, key, record.bits(), &result, existing);
+    if (outcome == Outcome::kDone) [[likely]]
+      return result;
+    if (outcome == Outcome::kFull) return SplitAndInsert(context, key, record.bits(), existing);
+    leaf = Leaf<W>();
+  }
+}
+
+template <int W>
+StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::GlobalAddress record) {
+  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+  if (leaf.is_null()) leaf = Locate(key);
+  for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
+    const uint64_t state = leaf.state();
+    if ((state & rdma::kLockBit) != 0) continue;
+    LeafMeta meta = leaf.meta();
+    const Words low = leaf.low();
+    if (key < low || leaf.high() < key) continue;
+    const int slot = leaf.FindSlot(key, meta.count);
+    if (slot < 0 || leaf.record(slot) != record.bits()) {
+      if (leaf.state() != state) continue;
+      return absl::NotFoundError("the key is not in the index with this record");
+    }
+    if (!leaf.TryLock(state)) continue;
+    if (leaf.record(slot) != record.bits()) {  // a Replace came before the lock
+      leaf.Unlock(state);
+      continue;
+    }
+    const int last = static_cast<int>(--meta.count);
+    if (slot != last) {
+      leaf.MarkSlotBusy(slot);
+      leaf.set_pair(slot, leaf.key(last), leaf.record(last));
+    }
+    leaf.set_meta(meta);
+    leaf.Publish(state + 1);
+    if (last == 0) {
+      NoteEmpty(context, low);
+      UnlinkEmptyLeaves(context);
+    }
+    return Change{.before = {AddressOf(leaf), state}, .after = state + 1, .split_to = {}};
+  }
+}
+
+// One word changes, and no key: the version stays. The lock keeps writers away that move pairs between slots.
+template <int W>
+Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  Leaf<W> leaf = Locate(key);
+  for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
+    const uint64_t state = leaf.state();
+    if ((state & rdma::kLockBit) != 0 || !leaf.Covers(key)) continue;
+    const int slot = leaf.FindSlot(key, leaf.meta().count);
+    if (slot < 0 || leaf.record(slot) != from.bits()) {
+      if (leaf.state() != state) continue;
+      return absl::NotFoundError("the key is not in the index with this record");
+    }
+    if (!leaf.TryLock(state)) continue;
+    // Under the lock: another Replace leaves the version as it is.
+    const bool same = leaf.record(slot) == from.bits();
+    if (same) leaf.set_record(slot, to.bits());
+    leaf.Unlock(state);
+    if (same) return absl::OkStatus();
+  }
+}
+
+#define GANNET_INSTANTIATE(W)                                                                                   \
+  template StatusOr<Change> Tree<W>::InsertLocked(Leaf<W>, uint64_t, const LeafMeta&, const Words&, uint64_t);  \
+  template StatusOr<Change> Tree<W>::Insert(Context&, const Words&, rdma::GlobalAddress, rdma::GlobalAddress*); \
+  template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress);                       \
+  template Status Tree<W>::Replace(const Words&, rdma::GlobalAddress, rdma::GlobalAddress);
+GANNET_INSTANTIATE(1)
+GANNET_INSTANTIATE(3)
+GANNET_INSTANTIATE(5)
+GANNET_INSTANTIATE(9)
+
+}  // namespace gannet::index::xstore

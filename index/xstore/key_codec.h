@@ -1,0 +1,122 @@
+// Keys as words: what the tree and the models compare.
+//
+// A key becomes W words that compare word by word, most significant first, as the keys do. An integer is its own word
+// (W = 1). A byte key is padded with zeros to 8 * W - 1 bytes, followed by one byte with its length, all big-endian:
+//
+//   "ab"   W = 1   | 'a' 'b'  0   0   0   0   0   2 |
+//
+// so a prefix sorts before what it is a prefix of, also if that goes on with zero bytes. No key is all ones, since no
+// length is 255; integers use the whole range. Fences are inclusive at both ends, so no value has to mean "infinity".
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "index/key.h"
+#include "rdma/base/check.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+struct KeyWords {
+  std::array<uint64_t, W> words;
+
+  friend bool operator==(const KeyWords&, const KeyWords&) = default;
+  friend bool operator<(const KeyWords& a, const KeyWords& b) {
+    for (int i = 0; i < W - 1; ++i) {
+      if (a.words[i] != b.words[i]) return a.words[i] < b.words[i];
+    }
+    return a.words[W - 1] < b.words[W - 1];
+  }
+  friend bool operator<=(const KeyWords& a, const KeyWords& b) { return !(b < a); }
+
+  static KeyWords Lowest() { return Filled(0); }
+  static KeyWords Highest() { return Filled(~uint64_t{0}); }
+  // The neighbours, as numbers of 64 * W bits; not of the highest, respectively the lowest.
+  KeyWords Next() const {
+    KeyWords next = *this;
+    for (int i = W - 1; i >= 0 && ++next.words[i] == 0; --i) {
+    }
+    return next;
+  }
+  KeyWords Previous() const {
+    KeyWords previous = *this;
+    for (int i = W - 1; i >= 0 && previous.words[i]-- == 0; --i) {
+    }
+    return previous;
+  }
+
+ private:
+  static KeyWords Filled(uint64_t word) {
+    KeyWords key;
+    key.words.fill(word);
+    return key;
+  }
+};
+
+// Longest byte key that W words hold.
+constexpr size_t CapacityOf(int words) {
+  return static_cast<size_t>(words) * 8 - 1;
+}
+
+inline uint64_t FromBigEndian(uint64_t word) {
+  return __builtin_bswap64(word);
+}
+
+// `bytes` may not be longer than CapacityOf(W).
+template <int W>
+KeyWords<W> EncodeBytes(std::string_view bytes) {
+  alignas(8) char buffer[W * 8] = {};
+  std::memcpy(buffer, bytes.data(), bytes.size());
+  buffer[W * 8 - 1] = static_cast<char>(bytes.size());
+  KeyWords<W> key;
+  std::memcpy(key.words.data(), buffer, sizeof buffer);
+  for (uint64_t& word : key.words) word = FromBigEndian(word);
+  return key;
+}
+
+// A key to look up or to store: of the index's kind and not too long (checked).
+template <int W>
+KeyWords<W> Encode(const Key& key) {
+  if constexpr (W == 1) {
+    if (key.kind() == KeyKind::kInteger) return {{key.integer()}};
+  }
+  GANNET_CHECK(key.size() <= CapacityOf(W), "a key of %d bytes in an index for at most %d", key.size(), CapacityOf(W));
+  return EncodeBytes<W>(key.bytes());
+}
+
+// The lowest words that a key >= `bound` may have, and the highest that one <= `bound` may have. A bound may be longer
+// than the keys.
+template <int W>
+KeyWords<W> EncodeFrom(const Key& bound) {
+  if (bound.kind() == KeyKind::kInteger || bound.size() <= CapacityOf(W)) return Encode<W>(bound);
+  return EncodeBytes<W>(bound.bytes().substr(0, CapacityOf(W))).Next();
+}
+template <int W>
+KeyWords<W> EncodeTo(const Key& bound) {
+  if (bound.kind() == KeyKind::kInteger || bound.size() <= CapacityOf(W)) return Encode<W>(bound);
+  return EncodeBytes<W>(bound.bytes().substr(0, CapacityOf(W)));
+}
+
+// The reverse of Encode.
+template <int W>
+void Decode(const KeyWords<W>& key, KeyKind kind, OwnedKey* out) {
+  if (kind == KeyKind::kInteger) {
+    *out = Key(key.words[0]);
+    return;
+  }
+  char buffer[W * 8];
+  for (int i = 0; i < W; ++i) {
+    const uint64_t word = FromBigEndian(key.words[i]);
+    std::memcpy(buffer + i * 8, &word, sizeof word);
+  }
+  // The length was written by Encode, or came from a peer: never believe more than fits.
+  const size_t size =
+      std::min({static_cast<size_t>(static_cast<uint8_t>(buffer[W * 8 - 1])), CapacityOf(W), kMaxKeyBytes});
+  *out = Key(std::string_view(buffer, size));
+}
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,186 @@
+// A leaf of XTree, as it lies in registered memory: a versioned object (rdma/versioned.h) with 16 unsorted slots.
+//
+// For integer keys (W = 1) it is exactly five lines; "version" is the first word of each line:
+//
+//   line 0 | state   | meta    | low     | high    | key 0   | key 1   | key 2   | key 3   |
+//   line 1 | version | key 4   | key 5   | key 6   | key 7   | key 8   | key 9   | key 10  |
+//   line 2 | version | key 11  | key 12  | key 13  | key 14  | key 15  | rec 0   | rec 1   |
+//   line 3 | version | rec 2   | rec 3   | rec 4   | rec 5   | rec 6   | rec 7   | rec 8   |
+//   line 4 | version | rec 9   | rec 10  | rec 11  | rec 12  | rec 13  | rec 14  | rec 15  |
+//
+//   state   lock bit 63 and version; the leaf's witness word: +1 whenever the set of keys in [low, high] may have
+//   changed meta    | right sibling, in units of 64 bytes (32) | incarnation (24) | count (8) | low     the leaf covers
+//   the keys from low to high, both included, present or absent high    the right sibling's low is high + 1
+//
+// A byte key of W words makes low, high and each key W words, in the same order of fields.
+//
+// Life. A leaf's incarnation grows when it stops covering some keys: at a split (the upper part moves to a new right
+// sibling) and at its death (an empty leaf is unlinked; low > high then, so it covers nothing). Its low fence only
+// falls and its high fence only rises without that, when it takes over the range of a dead neighbour. At every moment
+// the unlocked leaves partition the key space; keys in between are in locked ones.
+//
+// What a racing reader sees. An insert stores the new pair in a slot that is not counted yet, without marking its line
+// busy: a reader that combines such a line with the rest of the older version never looks at that slot. All else
+// follows versioned.h to the letter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "index/xstore/key_codec.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/versioned.h"
+
+namespace gannet::index::xstore {
+
+inline constexpr int kLeafSlots = 16;
+
+struct LeafMeta {
+  uint32_t right = 0;        // 0: none
+  uint32_t incarnation = 0;  // 24 bits
+  uint32_t count = 0;
+
+  static constexpr uint32_t kIncarnationMask = (1u << 24) - 1;
+
+  constexpr uint64_t Pack() const {
+    return uint64_t{right} << 32 | uint64_t{incarnation & kIncarnationMask} << 8 | (count & 0xffu);
+  }
+  static constexpr LeafMeta Unpack(uint64_t word) {
+    return {.right = static_cast<uint32_t>(word >> 32),
+            .incarnation = static_cast<uint32_t>(word >> 8) & kIncarnationMask,
+            .count = static_cast<uint32_t>(word & 0xff)};
+  }
+};
+
+// Byte layout.
+template <int W>
+struct LeafLayout {
+  static constexpr size_t kDataWords = 1 + 2 * W + kLeafSlots * W + kLeafSlots;
+  static constexpr size_t kLines = rdma::LinesFor(kDataWords * kWordBytes);
+  static constexpr size_t kBytes = kLines * kLineBytes;
+
+  static constexpr size_t Place(size_t data_word) { return rdma::PlaceOf(data_word * kWordBytes); }
+  static constexpr size_t Meta() { return Place(0); }
+  static constexpr size_t Low(int word) { return Place(1 + word); }
+  static constexpr size_t High(int word) { return Place(1 + W + word); }
+  static constexpr size_t KeyAt(int slot, int word) { return Place(1 + 2 * W + slot * W + word); }
+  static constexpr size_t RecordAt(int slot) { return Place(1 + 2 * W + kLeafSlots * W + slot); }
+};
+static_assert(LeafLayout<1>::kDataWords == 35 && LeafLayout<1>::kLines == 5);
+
+// A leaf in shared memory, or its image in a buffer. Loads give no consistency by themselves: load state() before and
+// after (owner), or check rdma::IsConsistentImage (client).
+template <int W>
+class Leaf {
+ public:
+  using Layout = LeafLayout<W>;
+  using Words = KeyWords<W>;
+
+  Leaf() = default;
+  explicit Leaf(std::byte* at) : at_(at) {}
+  explicit Leaf(const std::byte* at) : at_(const_cast<std::byte*>(at)) {}
+
+  std::byte* at() const { return at_; }
+  bool is_null() const { return at_ == nullptr; }
+  friend bool operator==(Leaf, Leaf) = default;
+
+  uint64_t state() const { return LoadWord(at_); }
+  LeafMeta meta() const { return LeafMeta::Unpack(LoadWord(at_ + Layout::Meta())); }
+  Words low() const {
+    return LoadWords([](int i) { return Layout::Low(i); });
+  }
+  Words high() const {
+    return LoadWords([](int i) { return Layout::High(i); });
+  }
+  Words key(int slot) const {
+    return LoadWords([slot](int i) { return Layout::KeyAt(slot, i); });
+  }
+  uint64_t record(int slot) const { return LoadWord(at_ + Layout::RecordAt(slot)); }
+  bool Covers(const Words& key) const { return low() <= key && key <= high(); }
+
+  void PrefetchAll() const {
+    for (size_t line = 0; line < Layout::kLines; ++line) Prefetch(at_ + line * kLineBytes);
+  }
+  // The lines that FindSlot reads.
+  void PrefetchKeys() const {
+    for (size_t line = 0; line <= Layout::KeyAt(kLeafSlots - 1, W - 1) / kLineBytes; ++line) {
+      Prefetch(at_ + line * kLineBytes);
+    }
+  }
+
+  // The slot below `count` that holds `key`, or -1.
+  int FindSlot(const Words& key, uint32_t count) const {
+    if constexpr (W == 1) {
+      uint32_t equal = 0;
+#pragma GCC unroll 16
+      for (int slot = 0; slot < kLeafSlots; ++slot) {
+        equal |= static_cast<uint32_t>(LoadWord(at_ + Layout::KeyAt(slot, 0)) == key.words[0]) << slot;
+      }
+      equal &= (1u << count) - 1;
+      return equal == 0 ? -1 : __builtin_ctz(equal);
+    } else {
+      for (int slot = 0; slot < static_cast<int>(count); ++slot) {
+        if (Leaf::key(slot) == key) return slot;
+      }
+      return -1;
+    }
+  }
+
+  // The rest is for the lock's holder.
+
+  // Sets the lock bit if the state word still is `state` (unlocked). Everything that was loaded since `state` was
+  // loaded is then consistent, and stays so.
+  bool TryLock(uint64_t state) {
+    return CompareAndSwapWord(at_, state, state | rdma::kLockBit) == state;
+  }
+  // Nothing was changed.
+  void Unlock(uint64_t state) {
+    StoreWord(at_, state);
+  }
+  // Gives all lines the new version and unlocks.
+  void Publish(uint64_t state) {
+#pragma GCC unroll 8
+    for (size_t line = 1; line < Layout::kLines; ++line) StoreWord(at_ + line * kLineBytes, state);
+    StoreWord(at_, state);
+  }
+  void MarkBusy() {
+    rdma::BeginWrite(at_, Layout::kLines);
+  }
+  // Marks the lines of one slot's pair busy: before it is overwritten.
+  void MarkSlotBusy(int slot) {
+    for (int word = 0; word < W; ++word) MarkLineBusy(Layout::KeyAt(slot, word));
+    MarkLineBusy(Layout::RecordAt(slot));
+  }
+
+  void set_meta(const LeafMeta& meta) {
+    StoreWord(at_ + Layout::Meta(), meta.Pack());
+  }
+  void set_low(const Words& key) {
+    for (int i = 0; i < W; ++i) StoreWord(at_ + Layout::Low(i), key.words[i]);
+  }
+  void set_high(const Words& key) {
+    for (int i = 0; i < W; ++i) StoreWord(at_ + Layout::High(i), key.words[i]);
+  }
+  void set_pair(int slot, const Words& key, uint64_t record) {
+    for (int i = 0; i < W; ++i) StoreWord(at_ + Layout::KeyAt(slot, i), key.words[i]);
+    set_record(slot, record);
+  }
+  void set_record(int slot, uint64_t record) {
+    StoreWord(at_ + Layout::RecordAt(slot), record);
+  }
+
+ private:
+  template <class Place>
+  Words LoadWords(Place place) const {
+    Words key;
+    for (int i = 0; i < W; ++i) key.words[i] = LoadWord(at_ + place(i));
+    return key;
+  }
+  void MarkLineBusy(size_t place) {
+    if (place >= kLineBytes) StoreWord(at_ + place / kLineBytes * kLineBytes, rdma::kLineBusy);
+  }
+
+  std::byte* at_ = nullptr;
+};
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,199 @@
+#include "index/xstore/tree.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "index/xstore/backoff.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+Tree<W>::Tree(IndexService* service, KeyKind kind)
+    : service_(service), kind_(kind), memory_(service->node().memory().data()), node_id_(service->node().id()) {
+  static std::atomic<uint64_t> next_number{1};
+  number_ = next_number.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <int W>
+StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKind kind) {
+  if (service->node().memory().size() / kLineBytes > uint64_t{UINT32_MAX}) {
+    return absl::InvalidArgumentError("an XStore index needs a node with at most 256 GiB of registered memory");
+  }
+  std::unique_ptr<Tree> tree(new Tree(service, kind));
+  IndexService::Lease lease(service);
+  StatusOr<Leaf<W>> first = tree->NewLeaf(lease.context());
+  if (!first.ok()) return first.status();
+  first->set_low(Words::Lowest());
+  first->set_high(Words::Highest());
+  first->Publish((first->state() & ~rdma::kLockBit) + 1);
+  Node* root = tree->nodes_->Allocate(1);
+  root->Append(Words::Highest(), reinterpret_cast<uint64_t>(first->at()));
+  tree->root_.store(root, std::memory_order_release);
+  return tree;
+}
+
+template <int W>
+Tree<W>::~Tree() {
+  rdma::SlabCache slab(&service_->slab());
+  blocks_->Close(slab);
+  if (root() == nullptr) return;
+  Leaf<W> leaf = Locate(Words::Lowest());
+  while (true) {
+    const uint32_t right = leaf.meta().right;
+    slab.Free(leaf.at(), LeafLayout<W>::kBytes);
+    if (right == 0) return;
+    leaf = LeafAt(right);
+  }
+}
+
+// A block that is locked, busy and empty, its incarnation a new one. Its fences are not set.
+template <int W>
+StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
+  StatusOr<std::byte*> block = blocks_->Allocate(context, LeafLayout<W>::kBytes);
+  if (!block.ok()) return block.status();
+  Leaf<W> leaf(*block);
+  // Only versions count: a record that lived here may have left other bits in its state word.
+  constexpr uint64_t kVersionMask = (uint64_t{1} << 60) - 1;
+  StoreWord(leaf.at(), (leaf.state() & kVersionMask) | rdma::kLockBit);
+  leaf.MarkBusy();
+  leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
+  return leaf;
+}
+
+template <int W>
+bool Tree<W>::TryLocate(const Words& key, Leaf<W>* leaf) const {
+  const Node* node = root();
+  uint64_t version = node->version();
+  if (!Node::IsStable(version)) return false;
+  int level = node->level();
+  while (true) {
+    const int index = node->Search(key);
+    const uint64_t child = node->child(index);
+    if (!node->Validate(version)) return false;
+    if (level == 1) {
+      *leaf = Leaf<W>(reinterpret_cast<std::byte*>(child));
+      return true;
+    }
+    node = reinterpret_cast<const Node*>(child);
+    version = node->version();
+    if (!Node::IsStable(version)) return false;
+    --level;
+  }
+}
+
+template <int W>
+Leaf<W> Tree<W>::Locate(const Words& key) const {
+  Leaf<W> leaf;
+  for (Backoff backoff; !TryLocate(key, &leaf); backoff.Pause()) {
+  }
+  return leaf;
+}
+
+template <int W>
+bool Tree<W>::TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const {
+  const uint64_t state = leaf.state();
+  if ((state & rdma::kLockBit) != 0) [[unlikely]]
+    return false;
+  const LeafMeta meta = leaf.meta();
+  const Words low = leaf.low();
+  const Words high = leaf.high();
+  const int slot = leaf.FindSlot(key, meta.count);
+  const uint64_t record = slot >= 0 ? leaf.record(slot) : 0;
+  if (leaf.state() != state || key < low || high < key) [[unlikely]]
+    return false;
+  LeafHint<W>::Set(number_, leaf, low, high);
+  if (slot >= 0) {
+    result->record = rdma::GlobalAddress::FromBits(record);
+    result->witness = Witness{};
+  } else {
+    result->record = rdma::GlobalAddress();
+    result->witness = Witness{AddressOf(leaf), state};
+  }
+  return true;
+}
+
+template <int W>
+FindResult Tree<W>::Find(const Words& key) {
+  FindResult result;
+  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+  if (!leaf.is_null() && TryFind(leaf, key, &result)) return result;
+  for (Backoff backoff;; backoff.Pause()) {
+    if (!TryLocate(key, &leaf)) continue;
+    leaf.PrefetchKeys();
+    if (TryFind(leaf, key, &result)) return result;
+  }
+}
+
+template <int W>
+bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const {
+  const uint64_t state = leaf.state();
+  if ((state & rdma::kLockBit) != 0) return false;
+  snapshot->state = state;
+  snapshot->meta = leaf.meta();
+  snapshot->low = leaf.low();
+  snapshot->high = leaf.high();
+  snapshot->size = 0;
+  const int count = std::min<int>(static_cast<int>(snapshot->meta.count), kLeafSlots);
+  for (int slot = 0; slot < count; ++slot) {
+    const Words key = leaf.key(slot);
+    if (key < from || to < key) continue;
+    snapshot->pairs[snapshot->size++] = {key, leaf.record(slot)};
+  }
+  return leaf.state() == state;
+}
+
+template <int W>
+Leaf<W> Tree<W>::Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const {
+  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+  if (leaf.is_null()) leaf = Locate(key);
+  for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
+    leaf.PrefetchAll();
+    if (TrySnapshot(leaf, from, to, snapshot) && snapshot->low <= key && key <= snapshot->high) break;
+  }
+  LeafHint<W>::Set(number_, leaf, snapshot->low, snapshot->high);
+  return leaf;
+}
+
+template <int W>
+void Tree<W>::SetListener(Listener listener) {
+  owned_listener_ = std::make_unique<Listener>(std::move(listener));
+  listener_.store(owned_listener_.get(), std::memory_order_release);
+}
+
+template <int W>
+Statistics Tree<W>::statistics() {
+  Statistics statistics;
+  statistics.height = root()->level() + 1;
+  Words key = Words::Lowest();
+  Snapshot snapshot;
+  while (true) {
+    Look(key, Words::Lowest(), Words::Highest(), &snapshot);
+    ++statistics.nodes;
+    statistics.keys += static_cast<uint64_t>(snapshot.size);
+    if (snapshot.high == Words::Highest()) break;
+    key = snapshot.high.Next();
+  }
+  const uint64_t block = rdma::SlabAllocator::BlockBytes(LeafLayout<W>::kBytes);
+  statistics.registered_bytes = statistics.nodes * block + blocks_->free_bytes();
+  statistics.private_bytes = nodes_->bytes();
+  return statistics;
+}
+
+#define GANNET_INSTANTIATE(W)                                                                \
+  template StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService*, KeyKind);       \
+  template Tree<W>::~Tree();                                                                 \
+  template StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context&);                                     \
+  template bool Tree<W>::TryLocate(const Words&, Leaf<W>*) const;                            \
+  template Leaf<W> Tree<W>::Locate(const Words&) const;                                      \
+  template bool Tree<W>::TryFind(Leaf<W>, const Words&, FindResult*) const;                  \
+  template FindResult Tree<W>::Find(const Words&);                                           \
+  template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, Snapshot*) const;  \
+  template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, Snapshot*) const; \
+  template void Tree<W>::SetListener(Listener);                                              \
+  template Statistics Tree<W>::statistics();
+GANNET_INSTANTIATE(1)
+GANNET_INSTANTIATE(3)
+GANNET_INSTANTIATE(5)
+GANNET_INSTANTIATE(9)
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,154 @@
+// XTree: the owner's B+tree. leaf.h and inner_node.h say what its nodes are and what a racing reader sees of them.
+//
+// Locks. A leaf's lock is its state word, an inner node's its version. Whoever needs several takes them from the top
+// down. Waiting for a leaf's lock is allowed while holding its parent's; all other second locks are only tried, so
+// there is no deadlock. Nobody holds one over a call.
+//
+//   insert       locks the leaf. If it is full: descend again, splitting full inner nodes on the way (parent and node
+//                locked), lock parent and leaf, split the leaf.
+//   remove       locks the leaf. One that became empty is noted, and unlinked later (UnlinkEmpty).
+//   find, scan   lock nothing.
+//
+// Fences make every step verifiable: wherever a descent, a hint or a right link led, the leaf says whether it covers
+// the key; if not, descend again.
+//
+// Thread-safe, except BulkLoad and CheckStructure. Callers are inside the epoch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "index/index.h"
+#include "index/service.h"
+#include "index/xstore/block_pool.h"
+#include "index/xstore/empty_leaves.h"
+#include "index/xstore/inner_node.h"
+#include "index/xstore/leaf.h"
+#include "index/xstore/leaf_hint.h"
+#include "index/xstore/node_pool.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class Tree {
+ public:
+  using Words = KeyWords<W>;
+  using Node = InnerNode<W>;
+
+  // What one look at a leaf gives: a consistent copy.
+  struct Snapshot {
+    uint64_t state = 0;
+    LeafMeta meta;
+    Words low;
+    Words high;
+    int size = 0;  // pairs within the range asked for, in key order if asked for
+    struct Pair {
+      Words key;
+      uint64_t record;
+    } pairs[kLeafSlots];
+  };
+
+  // Called after the set of leaves changed: a split of, or the death of, the leaf that covered `key`.
+  using Listener = std::function<void(const Words& key)>;
+
+  static StatusOr<std::unique_ptr<Tree>> Create(IndexService* service, KeyKind kind);
+  ~Tree();
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  FindResult Find(const Words& key);
+  void FindMany(std::span<const Key> keys, std::span<FindResult> results);
+  StatusOr<Change> Insert(Context& context, const Words& key, rdma::GlobalAddress record,
+                          rdma::GlobalAddress* existing);
+  StatusOr<Change> Remove(Context& context, const Words& key, rdma::GlobalAddress record);
+  Status Replace(const Words& key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  void ScanForward(const Words& from, const Words& to, size_t limit, ScanResult* result);
+  void ScanReverse(const Words& from, const Words& to, size_t limit, ScanResult* result);
+  Status BulkLoad(Context& context, std::span<const Entry> entries, double fill);
+  Statistics statistics();
+  Status CheckStructure();
+
+  // The leaf that covered `key` at some moment of the call.
+  Leaf<W> Locate(const Words& key) const;
+  // A consistent copy of the leaf that covers `key`, with the pairs in [from, to].
+  Leaf<W> Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const;
+
+  // From now on. Not while writers run, except once from null.
+  void SetListener(Listener listener);
+
+  // Unlinks leaves that have been empty for a grace period. Cheap when there are none.
+  void UnlinkEmptyLeaves(Context& context);
+
+  KeyKind kind() const { return kind_; }
+  IndexService& service() const { return *service_; }
+  BlockPool& blocks() { return *blocks_; }
+  // The leaf at a block number (LeafMeta::right); and the reverse.
+  Leaf<W> LeafAt(uint32_t number) const { return Leaf<W>(memory_ + uint64_t{number} * kLineBytes); }
+  uint32_t NumberOf(Leaf<W> leaf) const { return static_cast<uint32_t>((leaf.at() - memory_) / kLineBytes); }
+  rdma::GlobalAddress AddressOf(Leaf<W> leaf) const {
+    return rdma::GlobalAddress(node_id_, static_cast<uint64_t>(leaf.at() - memory_));
+  }
+
+ private:
+  // The end of a descent that wants to change the parent.
+  struct Place {
+    Node* parent;
+    uint64_t version;
+    int index;
+    Leaf<W> leaf;
+  };
+  enum class Outcome { kDone, kRetry, kFull };
+  static constexpr int kMaxHeight = 16;
+  struct Path;
+
+  Tree(IndexService* service, KeyKind kind);
+
+  Node* root() const { return root_.load(std::memory_order_acquire); }
+  bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const;
+  bool TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const;
+  bool TryLocate(const Words& key, Leaf<W>* leaf) const;
+  void FindGroup(std::span<const Words> keys, std::span<FindResult> results);
+
+  // In insert.cc.
+  Outcome TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusOr<Change>* result,
+                    rdma::GlobalAddress* existing);
+  StatusOr<Change> InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, const Words& key, uint64_t record);
+  StatusOr<Change> SplitAndInsert(Context& context, const Words& key, uint64_t record, rdma::GlobalAddress* existing);
+  bool DescendSplitting(const Words& key, Place* place);
+  bool SplitNode(Node* parent, uint64_t parent_version, int index_in_parent, Node* node, uint64_t version,
+                 const Words& key);
+  Change SplitLeaf(const Place& place, uint64_t state, std::byte* block, const Words& key, uint64_t record);
+  StatusOr<Leaf<W>> NewLeaf(Context& context);
+
+  // In unlink.cc.
+  void NoteEmpty(Context& context, const Words& low);
+  bool UnlinkOne(Context& context, const Words& low);
+  bool DescendPath(const Words& key, Path* path) const;
+  bool LockPath(const Path& path);
+  bool Bypass(Context& context, const Path& path, Leaf<W> predecessor);
+  void CollapseRoot(Context& context);
+
+  Status CheckNode(Node* node, const Words& low, const Words& high, Leaf<W>* previous, uint64_t* keys) const;
+  Status CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) const;
+  void BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill);
+
+  IndexService* service_;
+  KeyKind kind_;
+  std::byte* memory_;
+  rdma::NodeId node_id_;
+  uint64_t number_;  // of this tree, in leaf hints
+  std::shared_ptr<BlockPool> blocks_ = std::make_shared<BlockPool>();
+  std::shared_ptr<NodePool<W>> nodes_ = std::make_shared<NodePool<W>>();
+
+  alignas(kLineBytes) std::atomic<Node*> root_{nullptr};
+  std::atomic<const Listener*> listener_{nullptr};
+  alignas(kLineBytes) std::mutex unlink_mutex_;  // one unlinks at a time
+  std::shared_ptr<EmptyLeaves<W>> empties_ = std::make_shared<EmptyLeaves<W>>();
+  std::unique_ptr<Listener> owned_listener_;
+};
+
+}  // namespace gannet::index::xstore

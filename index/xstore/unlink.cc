@@ -1,0 +1,202 @@
+// XTree: empty leaves leave the tree.
+//
+// A queue (insert at one end, remove at the other) would otherwise grow a desert of empty leaves at its low end that
+// every scan has to cross. A leaf that became empty waits for a grace period, so that the transaction that emptied it,
+// and those that saw it, are over; then it is unlinked, with all inner nodes above that had no other child:
+//
+//            [A]                     A: the lowest ancestor with another child
+//           / | \                    the path from A down to L has one child each, and goes with L
+//         ..  |  ..
+//        [ ] [ ] [ ]
+//         |   |   |
+//     ... P - L - R ...              P absorbs [L.low, L.high] if A has a child left of the path, else R does
+//
+// Locks, all but the first only tried: A, the path, L, P, R. Giving up is fine: L stays queued.
+//
+// Why witnesses stay sound. Let k be in L's range. Before, a reader that missed k, or scanned over it, holds L's state
+// word; L's death changes that word, and no insert of k can happen before (L is locked) without changing it. After, k
+// is covered by the absorber, and the reader gets the absorber's state word as it is after it absorbed: P's changes
+// when it absorbs, because its high fence is written; so does R's, because its low fence is. An insert of k then
+// changes it again. A reader that holds the absorber's word from before loses it needlessly, which is safe. While L is
+// still locked and the absorber already published, only the absorber can be used for k, so no two leaves give witnesses
+// for k.
+#include <algorithm>
+#include <array>
+
+#include "index/xstore/tree.h"
+
+namespace gannet::index::xstore {
+namespace {
+
+constexpr int kMaxUnlinks = 16;  // by one call
+
+}  // namespace
+
+// From the root (step 0) to the parent of the leaf.
+template <int W>
+struct Tree<W>::Path {
+  struct Step {
+    Node* node;
+    uint64_t version;
+    int index;
+    int count;
+  };
+  std::array<Step, kMaxHeight> steps;
+  int size = 0;
+  int ancestor = 0;  // the lowest step with more than one child
+  Leaf<W> leaf;
+};
+
+template <int W>
+void Tree<W>::NoteEmpty(Context& context, const Words& low) {
+  context.epoch->RetireWith([empties = empties_, low] { empties->Add(low); });
+}
+
+template <int W>
+void Tree<W>::UnlinkEmptyLeaves(Context& context) {
+  if (!empties_->any()) return;
+  std::unique_lock lock(unlink_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  Words low;
+  for (int tries = 0; tries < kMaxUnlinks && empties_->Take(&low); ++tries) {
+    if (!UnlinkOne(context, low)) empties_->Add(low);
+  }
+}
+
+// Unlinks the leaf that covers `low` now, if it is empty: the one that was noted may have absorbed others or been
+// absorbed since. False if somebody was in the way: try again later. Under unlink_mutex_.
+template <int W>
+bool Tree<W>::UnlinkOne(Context& context, const Words& low) {
+  Path path;
+  if (!DescendPath(low, &path)) return false;
+  Snapshot snapshot;
+  if (!TrySnapshot(path.leaf, Words::Lowest(), Words::Highest(), &snapshot)) return false;
+  if (snapshot.size > 0) return true;                    // in use again, or unlinked already
+  if (path.steps[path.ancestor].count < 2) return true;  // the only leaf of the tree stays
+  Leaf<W> predecessor;
+  if (snapshot.low != Words::Lowest() && !TryLocate(snapshot.low.Previous(), &predecessor)) return false;
+  return Bypass(context, path, predecessor);
+}
+
+template <int W>
+bool Tree<W>::DescendPath(const Words& key, Path* path) const {
+  Node* node = root();
+  while (path->size < kMaxHeight) {
+    const uint64_t version = node->version();
+    const int index = node->Search(key);
+    const int count = node->count();
+    const int level = node->level();
+    const uint64_t child = node->child(index);
+    if (!Node::IsStable(version) || !node->Validate(version)) return false;
+    if (count > 1) path->ancestor = path->size;
+    path->steps[path->size++] = {node, version, index, count};
+    if (level == 1) {
+      path->leaf = Leaf<W>(reinterpret_cast<std::byte*>(child));
+      return true;
+    }
+    node = reinterpret_cast<Node*>(child);
+  }
+  return false;
+}
+
+// Locks the ancestor and all below it, or nothing.
+template <int W>
+bool Tree<W>::LockPath(const Path& path) {
+  for (int i = path.ancestor; i < path.size; ++i) {
+    if (path.steps[i].node->TryLock(path.steps[i].version)) continue;
+    while (--i >= path.ancestor) path.steps[i].node->UnlockUnchanged();
+    return false;
+  }
+  return true;
+}
+
+template <int W>
+bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
+  if (!LockPath(path)) return false;
+  // The leaves, each with the state it had before it was locked.
+  struct Locked {
+    Leaf<W> leaf;
+    uint64_t state;
+  };
+  std::array<Locked, 3> locked;
+  int locks = 0;
+  const auto try_lock = [&](Leaf<W> leaf) {
+    const uint64_t state = leaf.state();
+    if ((state & rdma::kLockBit) != 0 || !leaf.TryLock(state)) return false;
+    locked[locks++] = {leaf, state};
+    return true;
+  };
+  const auto give_up = [&] {
+    while (locks > 0) --locks, locked[locks].leaf.Unlock(locked[locks].state);
+    for (int i = path.ancestor; i < path.size; ++i) path.steps[i].node->UnlockUnchanged();
+    return false;
+  };
+
+  Leaf<W> dead = path.leaf;
+  if (!try_lock(dead) || dead.meta().count > 0) return give_up();
+  const LeafMeta meta = dead.meta();
+  if (!predecessor.is_null()) {
+    if (!try_lock(predecessor) || predecessor.high() != dead.low().Previous() ||
+        predecessor.meta().right != NumberOf(dead)) {
+      return give_up();
+    }
+  }
+  const int index = path.steps[path.ancestor].index;
+  const bool right_absorbs = index == 0;
+  Leaf<W> right = meta.right == 0 ? Leaf<W>() : LeafAt(meta.right);
+  if (right_absorbs && !try_lock(right)) return give_up();
+
+  if (!predecessor.is_null()) {
+    predecessor.MarkBusy();
+    LeafMeta changed = predecessor.meta();
+    changed.right = meta.right;
+    predecessor.set_meta(changed);
+    if (!right_absorbs) predecessor.set_high(dead.high());
+  }
+  if (right_absorbs) {
+    right.MarkBusy();
+    right.set_low(dead.low());
+  }
+  dead.MarkBusy();
+  dead.set_low(Words::Highest());
+  dead.set_high(Words::Lowest());
+  dead.set_meta({.right = 0, .incarnation = meta.incarnation + 1, .count = 0});
+  while (locks > 0) --locks, locked[locks].leaf.Publish(locked[locks].state + 1);
+  blocks_->Retire(context, dead.at(), LeafLayout<W>::kBytes);
+
+  Node* ancestor = path.steps[path.ancestor].node;
+  ancestor->Remove(index);
+  for (int i = path.ancestor + 1; i < path.size; ++i) {
+    path.steps[i].node->UnlockDead();
+    nodes_->Retire(context, path.steps[i].node);
+  }
+  ancestor->Unlock();
+  CollapseRoot(context);
+  return true;
+}
+
+// A root with one child gives way to it, so that the height follows the number of leaves down as well.
+template <int W>
+void Tree<W>::CollapseRoot(Context& context) {
+  while (true) {
+    Node* node = root();
+    if (node->level() == 1 || node->count() > 1 || !node->TryLock()) return;
+    if (node->level() == 1 || node->count() > 1 || root() != node) {
+      node->UnlockUnchanged();
+      return;
+    }
+    root_.store(node->node(0), std::memory_order_release);
+    node->UnlockDead();
+    nodes_->Retire(context, node);
+  }
+}
+
+#define GANNET_INSTANTIATE(W)                               \
+  template void Tree<W>::NoteEmpty(Context&, const Words&); \
+  template void Tree<W>::UnlinkEmptyLeaves(Context&);
+GANNET_INSTANTIATE(1)
+GANNET_INSTANTIATE(3)
+GANNET_INSTANTIATE(5)
+GANNET_INSTANTIATE(9)
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,55 @@
+// XStore: an ordered index after "Fast RDMA-based Ordered Key-Value Store using Remote Learned Cache" (OSDI 2020).
+//
+//   owner    XTree    a B+tree: inner nodes in private memory, leaves in registered memory (leaf.h)
+//            XModel   two levels of linear models, key -> logical leaf number, and the translation table (TT) from
+//                     logical to actual leaves; trained in the background once a client has asked for it
+//   client   XCache   a copy of the models, and of as much of the TT as it may keep: a lookup predicts the leaf and
+//   READs
+//                     it, without the owner's CPU
+//
+// What makes a stale cache harmless: a leaf carries both its fences, blocks that were leaves stay leaves of the same
+// tree for ever (block_pool.h), and a version is given once. So a consistent image of a leaf whose fences enclose a key
+// is *the* leaf of that key at the time of the READ, however the reader came by its address. Models, translation tables
+// and hints decide only how many READs it takes to get there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "index/index.h"
+#include "index/service.h"
+#include "rdma/base/status.h"
+
+namespace gannet::index {
+
+struct XStoreOptions {
+  KeyKind key_kind = KeyKind::kInteger;
+  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes
+  // The model is trained anew with twice (half) the sub-models when the average keys of a sub-model rise above this
+  // (fall below a quarter of it): the paper's model expansion.
+  uint32_t keys_per_sub_model = 200;
+  // If not zero, the number of sub-models, whatever the number of keys. For measuring.
+  uint32_t fixed_sub_models = 0;
+};
+
+// The owner's side. Thread-safe, as LocalIndex says.
+class XStore : public LocalIndex {
+ public:
+  // `service` must outlive the index. InvalidArgument for options out of range.
+  static StatusOr<std::unique_ptr<XStore>> Create(IndexService* service, IndexId id, const XStoreOptions& options);
+
+  // What the model looks like now; all zero while no client has asked for one.
+  struct ModelStatistics {
+    uint64_t generation = 0;   // whole trainings so far
+    uint64_t retrainings = 0;  // of single sub-models
+    uint64_t sub_models = 0;
+    uint64_t table_entries = 0;    // of all translation tables
+    uint64_t model_bytes = 0;      // what a client keeps of the sub-models
+    double leaves_per_lookup = 0;  // predicted, averaged over the leaves
+    bool caught_up = false;        // no retraining is waiting
+  };
+  virtual ModelStatistics model_statistics() = 0;
+};
+
+}  // namespace gannet::index
