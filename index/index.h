@@ -97,6 +97,15 @@ struct ClientStatistics {
   uint64_t one_sided = 0;    // lookups answered by READs alone
   uint64_t fallbacks = 0;    // lookups that took an RPC because the cache was stale or missing
   uint64_t leaves_read = 0;  // leaves or buckets READ
+
+  ClientStatistics& operator+=(const ClientStatistics& other) {
+    cache_bytes += other.cache_bytes;
+    lookups += other.lookups;
+    one_sided += other.one_sided;
+    fallbacks += other.fallbacks;
+    leaves_read += other.leaves_read;
+    return *this;
+  }
 };
 
 // What a thread brings to a call that allocates or retires memory. Not thread-safe; one per worker or server thread.
