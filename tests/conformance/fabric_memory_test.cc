@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "rdma/base/cache_line.h"
 #include "rdma/base/random.h"
 #include "tests/conformance/fabric_suite.h"
 

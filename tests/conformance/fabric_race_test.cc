@@ -85,7 +85,9 @@ TEST_P(FabricSuite, AnObjectWrittenByVerbsIsNeverTornIfItsVersionsAgree) {
   } while (!JobsDone(1));
   EXPECT_GT(seen.consistent, 0u);
   // The control: without the versions a reader would have been fooled.
-  if (harness_->adversarial()) EXPECT_GT(seen.torn, 0u);
+  if (harness_->adversarial()) {
+    EXPECT_GT(seen.torn, 0u);
+  }
 }
 
 TEST_P(FabricSuite, AnObjectWrittenByItsOwnersCpuIsNeverTornIfItsVersionsAgree) {
