@@ -61,8 +61,8 @@ struct WarehouseFacts {
 };
 
 struct Facts {
-  Scale scale;
-  std::vector<WarehouseFacts> warehouses;  // by number - 1
+  Scale scale = {};
+  std::vector<WarehouseFacts> warehouses = {};  // by number - 1
 };
 
 // Merges the rows of one district's ORDER, NEW_ORDER and ORDER_LINE, each in ascending order of the order number, into

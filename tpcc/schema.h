@@ -30,7 +30,7 @@ struct Scale {
 
 struct SchemaOptions {
   uint32_t warehouses = 1;  // at most kMaxWarehouses, at least one per node
-  Scale scale;
+  Scale scale = {};
 };
 
 // Every node creates them, before Database::Start. Pointers into the database, which must outlive this. Plain data.
@@ -41,7 +41,7 @@ struct Tables {
   static StatusOr<Tables> Find(const txn::Database& database, const SchemaOptions& options);
 
   uint32_t warehouses = 0;
-  Scale scale;
+  Scale scale = {};
 
   const txn::Table* item = nullptr;
   const txn::Table* warehouse = nullptr;

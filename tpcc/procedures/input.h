@@ -18,7 +18,7 @@ inline constexpr uint32_t kMaxLines = 15;  // of one order
 struct InputSource {
   Random random;
   NonUniform non_uniform;
-  Scale scale;
+  Scale scale = {};
   uint32_t warehouses = 1;
   Date now = 0;
   uint32_t terminal_district = 0;  // the one that a StockLevel asks about (clause 2.8.1.1); 0: any

@@ -1,0 +1,141 @@
+// Concurrent runs of the mix, and that the database is consistent after them.
+#include "tpcc/driver.h"
+
+#include "gtest/gtest.h"
+#include "tests/tpcc/small_tpcc.h"
+
+namespace gannet::tpcc {
+namespace {
+
+RunOptions ShortRun() {
+  RunOptions options;
+  options.threads = 2;
+  options.warmup = absl::Milliseconds(100);
+  options.duration = absl::Milliseconds(600);
+  options.interval = absl::Milliseconds(100);
+  return options;
+}
+
+uint64_t TotalOrders(SmallTpcc& small, uint32_t warehouses) {
+  uint64_t orders = 0;
+  for (uint32_t w = 1; w <= warehouses; ++w) {
+    for (uint32_t d = 1; d <= kDistricts; ++d) {
+      orders += small.Read<District>(small.table().district, DistrictKey(w, d))->next_o_id - 1;
+    }
+  }
+  return orders;
+}
+
+struct Setup {
+  int nodes;
+  int coroutines;
+  bool adversarial;
+};
+
+class DriverTest : public ::testing::TestWithParam<Setup> {};
+INSTANTIATE_TEST_SUITE_P(Setups, DriverTest,
+                         ::testing::Values(Setup{1, 1, false}, Setup{1, 4, false}, Setup{2, 1, false},
+                                           Setup{2, 4, false}, Setup{2, 2, true}),
+                         [](const auto& instance) {
+                           return std::to_string(instance.param.nodes) + "Nodes" +
+                                  std::to_string(instance.param.coroutines) + "Coroutines" +
+                                  (instance.param.adversarial ? "Adversarial" : "");
+                         });
+
+TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
+  auto small = SmallTpcc::Make({.nodes = GetParam().nodes,
+                                .warehouses = 2,
+                                .scale = {.items = 1000, .customers_per_district = 100},
+                                .adversarial = GetParam().adversarial});
+  ASSERT_NE(small, nullptr);
+  const uint64_t orders_before = TotalOrders(*small, 2);
+  RunOptions options = ShortRun();
+  options.coroutines = GetParam().coroutines;
+  int intervals = 0;
+  StatusOr<RunReport> report =
+      RunBenchmark(small->nodes(), small->tables(), options, [&](const IntervalReport&) { ++intervals; });
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GE(intervals, 2);
+  EXPECT_EQ(report->coroutines, GetParam().coroutines);
+  for (const ProcedureReport& procedure : report->procedures) {
+    EXPECT_EQ(procedure.p50_us > 0, procedure.committed + procedure.rolled_back > 0);
+    EXPECT_LE(procedure.p50_us, procedure.p99_us);
+    EXPECT_LE(procedure.p99_us, procedure.max_us);
+  }
+  EXPECT_GT(report->of(Procedure::kNewOrder).committed, 0u);
+  EXPECT_GT(report->of(Procedure::kPayment).committed, 0u);
+  EXPECT_GE(TotalOrders(*small, 2), orders_before + report->of(Procedure::kNewOrder).committed);
+  EXPECT_EQ(report->verbs.round_trips > 0, GetParam().nodes > 1) << "verbs are for other nodes only";
+  EXPECT_GT(report->of(Procedure::kNewOrder).verb_samples, 0u);
+  EXPECT_EQ(small->FailingConditions(), std::set<int>{});
+}
+
+// All workers in one warehouse: many conflicts, still consistent, and rolled-back orders leave no gap.
+TEST(DriverContentionTest, FourWorkersOneWarehouse) {
+  auto small = SmallTpcc::Make({.warehouses = 1, .scale = {.items = 100, .customers_per_district = 20}});
+  ASSERT_NE(small, nullptr);
+  RunOptions options = ShortRun();
+  options.threads = 4;
+  StatusOr<RunReport> report = RunBenchmark(small->nodes(), small->tables(), options, nullptr);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GT(report->of(Procedure::kNewOrder).committed, 0u);
+  EXPECT_EQ(small->FailingConditions(), std::set<int>{});
+}
+
+// Payments of the second run must not meet the keys of the first one's.
+TEST(DriverRepeatTest, RunsFollowEachOther) {
+  auto small = SmallTpcc::Make({});
+  ASSERT_NE(small, nullptr);
+  RunOptions options = ShortRun();
+  options.duration = absl::Milliseconds(200);
+  options.mix = {0, 100, 0, 0, 0};
+  for (uint64_t run = 1; run <= 3; ++run) {
+    options.seed = run;
+    options.threads = run == 2 ? 1 : 2;
+    StatusOr<RunReport> report = RunBenchmark(small->nodes(), small->tables(), options, nullptr);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_GT(report->of(Procedure::kPayment).committed, 0u);
+    EXPECT_EQ(report->of(Procedure::kNewOrder).committed, 0u);
+  }
+  EXPECT_EQ(small->FailingConditions(), std::set<int>{});
+}
+
+// Twenty terminals that key in for two seconds and more before each transaction: next to nothing is run, and stopping
+// does not wait for those who think.
+TEST(DriverThinkTimeTest, TerminalsKeyInFirst) {
+  auto small = SmallTpcc::Make({});
+  ASSERT_NE(small, nullptr);
+  RunOptions options = ShortRun();
+  options.think_time = true;
+  options.duration = absl::Milliseconds(200);
+  StatusOr<RunReport> report = RunBenchmark(small->nodes(), small->tables(), options, nullptr);
+  ASSERT_TRUE(report.ok()) << report.status();
+  for (const ProcedureReport& procedure : report->procedures) EXPECT_LE(procedure.committed, 20u);
+}
+
+TEST(DriverOptionsTest, BadOptionsAreNamed) {
+  auto small = SmallTpcc::Make({.nodes = 2});
+  ASSERT_NE(small, nullptr);
+  auto run = [&](auto change) {
+    RunOptions options = ShortRun();
+    change(options);
+    return RunBenchmark(small->nodes(), small->tables(), options, nullptr).status();
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.threads = 1; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.threads = 10'000; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.mix = {50, 50, 1, 0, 0}; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.mix = {110, -10, 0, 0, 0}; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.duration = absl::ZeroDuration(); })));
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.coroutines = -1; })));
+}
+
+// A transaction that fails ends the run with its error, also in the other workers.
+TEST(DriverFailureTest, MissingRowEndsTheRun) {
+  auto small = SmallTpcc::Make({.load = false});
+  ASSERT_NE(small, nullptr);
+  StatusOr<RunReport> report = RunBenchmark(small->nodes(), small->tables(), ShortRun(), nullptr);
+  EXPECT_FALSE(report.ok());
+}
+
+}  // namespace
+}  // namespace gannet::tpcc
