@@ -1,0 +1,138 @@
+// Chains and tags: what happens in one crowded bucket.
+#include <algorithm>
+#include <vector>
+
+#include "tests/index/hash_fixture.h"
+
+namespace gannet::index {
+namespace {
+
+using HashChainTest = HashTest;
+
+// Keys of one bucket that no split can separate: their paths are equal.
+std::vector<uint64_t> InseparableKeys(size_t count) {
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 0; keys.size() < count; ++key) {
+    if (hash::HashOf(Key(key)).path() == 7) keys.push_back(key);
+  }
+  return keys;
+}
+
+TEST_F(HashChainTest, KeysOfOneTagAreToldApart) {
+  Start(1);  // one bucket at first
+  const std::vector<uint64_t> keys = KeysOfOneTag(5);
+  std::vector<rdma::GlobalAddress> records;
+  for (size_t i = 0; i + 1 < keys.size(); ++i) records.push_back(Insert(keys[i]));
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const rdma::GlobalAddress expected = i < records.size() ? records[i] : rdma::GlobalAddress();
+    EXPECT_EQ(index_->Find(keys[i]).record, expected);
+    std::vector<FindResult> results(1);
+    index_->FindMany({{Key(keys[i])}}, results);
+    EXPECT_EQ(results[0].record, expected);
+    // The client must have looked at the records: the tag said nothing.
+    const StatusOr<FindResult> found = client.Await(remote->Find(keys[i]));
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->record, expected);
+    EXPECT_EQ(found->witness.word.is_null(), !expected.is_null());
+  }
+  ExpectSound();
+  // Down to one key of the tag: a single candidate again, unverified, with a witness.
+  for (size_t i = 1; i < records.size(); ++i) Remove(keys[i], records[i]);
+  ExpectSound();
+  const StatusOr<FindResult> found = client.Await(remote->Find(keys[0]));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->record, records[0]);
+  EXPECT_FALSE(found->witness.word.is_null());
+}
+
+TEST_F(HashChainTest, ALonelyCandidateOfAnotherKeyMeansAbsent) {
+  Start(1);
+  const std::vector<uint64_t> keys = KeysOfOneTag(2);
+  const rdma::GlobalAddress record = Insert(keys[0]);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 4096);
+  for (int round = 0; round < 3; ++round) {
+    const StatusOr<FindResult> found = client.Find(remote.get(), keys[1]);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_TRUE(found->record.is_null());
+    EXPECT_TRUE(client.Valid(found->witness));
+  }
+  EXPECT_EQ(client.Find(remote.get(), keys[0])->record, record);
+}
+
+TEST_F(HashChainTest, LongChainsAreWalkedAndShrinkAgain) {
+  Start(1);
+  const std::vector<uint64_t> keys = InseparableKeys(40);
+  std::vector<rdma::GlobalAddress> records;
+  for (const uint64_t key : keys) records.push_back(Insert(key));
+  ExpectSound();
+  EXPECT_EQ(index_->statistics().height, 7);
+  const uint64_t overflow_at_most = index_->statistics().nodes;
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(index_->Find(keys[i]).record, records[i]);
+    const StatusOr<FindResult> found = client.Find(remote.get(), keys[i]);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->record, records[i]);
+  }
+  std::vector<Key> asked(keys.begin(), keys.end());
+  std::vector<FindResult> results(keys.size());
+  ASSERT_TRUE(client.Await(remote->FindMany(asked, results)).ok());
+  for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(results[i].record, records[i]);
+  EXPECT_EQ(remote->statistics().fallbacks, 0u);
+
+  for (size_t i = 0; i < keys.size(); i += 2) Remove(keys[i], records[i]);
+  ExpectSound();
+  EXPECT_EQ(index_->statistics().height, 4);
+  EXPECT_LT(index_->statistics().nodes, overflow_at_most);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const StatusOr<FindResult> found = client.Find(remote.get(), keys[i]);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->record, i % 2 == 0 ? rdma::GlobalAddress() : records[i]);
+  }
+}
+
+TEST_F(HashChainTest, EveryChangeOfAChainMovesItsWitnessAndStamps) {
+  Start(1);
+  const std::vector<uint64_t> keys = InseparableKeys(20);
+  std::vector<rdma::GlobalAddress> records;
+  for (size_t i = 0; i + 1 < keys.size(); ++i) records.push_back(Insert(keys[i]));
+  EpochGuard guard(owner_->epoch());
+  const Witness miss = index_->Find(keys.back()).witness;
+  ASSERT_TRUE(cluster_->Valid(miss));
+  // A change in the head only; the chain's other buckets get the new stamp all the same (CheckStructure).
+  Remove(keys[0], records[0]);
+  EXPECT_FALSE(cluster_->Valid(miss));
+  ExpectSound();
+  const Witness again = index_->Find(keys.back()).witness;
+  EXPECT_EQ(again.word, miss.word);
+  Insert(keys[0]);
+  EXPECT_FALSE(cluster_->Valid(again));
+  ExpectSound();
+}
+
+TEST_F(HashChainTest, TheBoundIsAClearError) {
+  Start(1);
+  const std::vector<uint64_t> keys = InseparableKeys(hash::kMaxChain * hash::kSlots + 1);
+  std::vector<rdma::GlobalAddress> records;
+  for (size_t i = 0; i + 1 < keys.size(); ++i) records.push_back(Insert(keys[i]));
+  EpochGuard guard(owner_->epoch());
+  const Witness miss = index_->Find(keys.back()).witness;
+  const Status status = TryInsert(keys.back()).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(status.message().find("expected_keys"), absl::string_view::npos) << status;
+  EXPECT_TRUE(cluster_->Valid(miss));
+  ExpectSound();
+  EXPECT_EQ(index_->statistics().height, hash::kMaxChain);
+  // One out, one in.
+  Remove(keys[3], records[3]);
+  EXPECT_TRUE(TryInsert(keys.back()).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(TryInsert(keys[3]).status()));
+  ExpectSound();
+}
+
+}  // namespace
+}  // namespace gannet::index

@@ -1,0 +1,271 @@
+// The client of the hash index: what it READs, what it remembers, and what it does about nonsense.
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "index/hash/location_cache.h"
+#include "rdma/rpc.h"
+#include "tests/index/hash_fixture.h"
+
+namespace gannet::index {
+namespace {
+
+using HashClientTest = HashTest;
+
+TEST_F(HashClientTest, ALookupIsOneReadAndARememberedOneNone) {
+  Start(1000);
+  std::vector<rdma::GlobalAddress> records;
+  for (uint64_t key = 0; key < 500; ++key) records.push_back(Insert(key));
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 1 << 16);
+  ASSERT_TRUE(client.Await(remote->Find(uint64_t{0})).ok());
+  const rdma::VerbCounters before = client.channel()->counters();
+  for (uint64_t key = 1; key < 500; ++key) {
+    const StatusOr<FindResult> found = client.Await(remote->Find(key));
+    ASSERT_TRUE(found.ok() && found->record == records[key] && !found->from_cache);
+    // Unverified, so with a witness.
+    ASSERT_FALSE(found->witness.word.is_null());
+  }
+  const rdma::VerbCounters cold = client.channel()->counters();
+  EXPECT_EQ(cold.calls, before.calls);
+  EXPECT_GE(cold.reads - before.reads, 499u);
+  EXPECT_LE(cold.reads - before.reads, 520u);
+  for (uint64_t key = 0; key < 500; ++key) {
+    const StatusOr<FindResult> found = client.Await(remote->Find(key));
+    ASSERT_TRUE(found.ok() && found->record == records[key] && found->from_cache);
+  }
+  EXPECT_EQ(client.channel()->counters().reads, cold.reads);
+}
+
+TEST_F(HashClientTest, FindManySharesADoorbell) {
+  Start(1000);
+  for (uint64_t key = 0; key < 1000; ++key) Insert(key);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  ASSERT_TRUE(client.Await(remote->Find(uint64_t{0})).ok());
+  std::vector<Key> keys;
+  for (uint64_t key = 0; key < 64; ++key) keys.emplace_back(key);
+  std::vector<FindResult> results(keys.size());
+  const rdma::VerbCounters before = client.channel()->counters();
+  ASSERT_TRUE(client.Await(remote->FindMany(keys, results)).ok());
+  const rdma::VerbCounters made = client.channel()->counters() - before;
+  EXPECT_GE(made.reads, 64u);
+  EXPECT_LE(made.round_trips, 3u);  // one for the heads, one or two for overflow
+  EXPECT_EQ(made.calls, 0u);
+}
+
+TEST_F(HashClientTest, AStaleLocationIsForgottenAndFoundAgain) {
+  Start(100);
+  rdma::GlobalAddress record = Insert(1);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 1 << 16);
+  ASSERT_EQ(client.Find(remote.get(), uint64_t{1})->record, record);
+  ASSERT_TRUE(client.Await(remote->Find(uint64_t{1}))->from_cache);
+
+  // The record's memory becomes another key's record.
+  Remove(1, record);
+  PassGracePeriod();
+  rdma::GlobalAddress reused;
+  uint64_t other = 1000;
+  for (; reused != record; ++other) {
+    ASSERT_LT(other, 20000u) << "the memory did not come back";
+    reused = Insert(other);
+  }
+  StatusOr<FindResult> found = client.Find(remote.get(), uint64_t{1});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->record.is_null());
+  EXPECT_TRUE(client.Valid(found->witness));
+  EXPECT_EQ(client.Find(remote.get(), other - 1)->record, reused);
+
+  // The key comes back elsewhere.
+  record = Insert(1);
+  found = client.Find(remote.get(), uint64_t{1});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->record, record);
+}
+
+TEST_F(HashClientTest, ForgetAndOwnRemovalDropTheLocation) {
+  Start(100);
+  const rdma::GlobalAddress record = Insert(1);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 1 << 16);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(client.Await(remote->Find(uint64_t{1})).ok());
+  remote->Forget(uint64_t{1});
+  EXPECT_FALSE(client.Await(remote->Find(uint64_t{1}))->from_cache);
+  EXPECT_TRUE(client.Await(remote->Find(uint64_t{1}))->from_cache);
+  ASSERT_TRUE(client.Await(remote->Remove(uint64_t{1}, record)).ok());
+  EXPECT_TRUE(client.Await(remote->Find(uint64_t{1}))->record.is_null());
+}
+
+TEST_F(HashClientTest, TheCacheStaysWithinItsBytes) {
+  Start(5000);
+  for (uint64_t key = 0; key < 5000; ++key) Insert(key);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 16 << 10);  // 1024 entries
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t key = 0; key < 5000; ++key) ASSERT_TRUE(client.Await(remote->Find(key)).ok());
+  }
+  EXPECT_EQ(remote->statistics().cache_bytes, 16u << 10);
+  int remembered = 0;
+  for (uint64_t key = 0; key < 5000; ++key) remembered += client.Await(remote->Find(key))->from_cache;
+  EXPECT_LE(remembered, 1024);
+}
+
+TEST(LocationCacheTest, KeepsWhatIsUsedAndReplacesTheRest) {
+  hash::LocationCache cache(64);  // one set of four
+  const auto hash = [](uint64_t n) { return hash::KeyHash{n << 40}; };
+  for (uint64_t n = 1; n <= 4; ++n) cache.Put(hash(n), 64 * n);
+  for (uint64_t n = 1; n <= 4; ++n) EXPECT_EQ(cache.Get(hash(n)), 64 * n);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(cache.Get(hash(1)), 64u);
+  for (uint64_t n = 5; n < 50; ++n) {
+    cache.Put(hash(n), 64 * n);
+    EXPECT_EQ(cache.Get(hash(n)), 64 * n);
+    EXPECT_EQ(cache.Get(hash(1)), 64u) << "the one in use was replaced by " << n;
+  }
+  cache.Put(hash(1), 6400);
+  EXPECT_EQ(cache.Get(hash(1)), 6400u);
+  cache.Forget(hash(1));
+  EXPECT_EQ(cache.Get(hash(1)), 0u);
+  EXPECT_FALSE(hash::LocationCache(0).enabled());
+  hash::LocationCache none(63);
+  none.Put(hash(1), 64);
+  EXPECT_EQ(none.Get(hash(1)), 0u);
+}
+
+// A bucket that stays locked (its holder does not run) does not stop a client: it asks the owner, who waits.
+TEST_F(HashClientTest, ALockedBucketLeadsToTheOwner) {
+  Start(1);
+  const rdma::GlobalAddress record = Insert(1);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  ASSERT_TRUE(client.Await(remote->Find(uint64_t{2})).ok());
+  std::byte* head = cluster_->At(index_->Find(uint64_t{2}).witness.word);
+  const uint64_t version = LoadWord(head);
+  StoreWord(head, version | rdma::kLockBit);
+  // Of a present key the owner is sure even now.
+  StatusOr<FindResult> found = client.Await(remote->Find(uint64_t{1}));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->record, record);
+  EXPECT_TRUE(found->witness.word.is_null());
+  EXPECT_EQ(remote->statistics().fallbacks, 1u);
+  EXPECT_GT(client.channel()->counters().retries, 0u);
+  std::vector<FindResult> results(1);
+  ASSERT_TRUE(client.Await(remote->FindMany({{Key(uint64_t{1})}}, results)).ok());
+  EXPECT_EQ(results[0].record, record);
+  // Of an absent one only when the lock is gone.
+  std::thread unlocker([&] { StoreWord(head, version); });
+  found = client.Await(remote->Find(uint64_t{2}));
+  unlocker.join();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->record.is_null());
+}
+
+// Requests of a peer that is broken or hostile: an error each, and the index as it was.
+TEST_F(HashClientTest, GarbageRequestsAreRefused) {
+  Start(100);
+  const rdma::GlobalAddress record = Insert(1);
+  ClientThread client(cluster_.get());
+  std::array<std::byte, 256> response;
+  const auto call = [&](rdma::MethodId method, std::span<const std::byte> request) {
+    return client.Await([](rdma::Channel* channel, rdma::MethodId m, std::span<const std::byte> in,
+                           std::span<std::byte> out) -> coro::Task<StatusOr<size_t>> {
+      co_return co_await channel->Call(0, m, in, out);
+    }(client.channel(), method, request, response));
+  };
+  Random random(3);
+  for (const rdma::MethodId method : {hash::kDescribe, hash::kFind, hash::kInsert, hash::kRemove}) {
+    EXPECT_FALSE(call(method, {}).ok());
+    for (int i = 0; i < 300; ++i) {
+      std::array<std::byte, 90> bytes;
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+      if (random.OneIn(2)) bytes[0] = std::byte{kId}, bytes[1] = std::byte{0};
+      if (random.OneIn(2)) bytes[2] = std::byte{0};  // an integer key
+      (void)call(method, std::span(bytes).first(random.Below(bytes.size()))).ok();
+    }
+  }
+  // Well-formed requests that ask for what must not be: records that are not there, or of another key.
+  const uint64_t end = cluster_->owner().node->memory().size();
+  for (const rdma::GlobalAddress bad :
+       {rdma::GlobalAddress(), rdma::GlobalAddress(0, 64), rdma::GlobalAddress(0, end - 8), rdma::GlobalAddress(0, end),
+        rdma::GlobalAddress(1, record.offset()), record.WithMark(true), record + 8, record}) {
+    for (const rdma::MethodId method : {hash::kInsert, hash::kRemove}) {
+      std::array<std::byte, 64> request;
+      rdma::WireWriter writer(request);
+      writer.PutU16(kId);
+      hash::PutKey(&writer, Key(uint64_t{2}));
+      writer.PutAddress(bad);
+      EXPECT_FALSE(call(method, writer.written()).ok()) << bad.ToString();
+    }
+  }
+  std::array<std::byte, 64> request;
+  rdma::WireWriter writer(request);
+  writer.PutU16(kId);
+  hash::PutKey(&writer, Key(std::string_view("bytes")));
+  EXPECT_TRUE(absl::IsInvalidArgument(call(hash::kFind, writer.written()).status()));
+  ExpectSound();
+  EXPECT_EQ(index_->statistics().keys, 1u);
+  EXPECT_EQ(index_->Find(uint64_t{1}).record, record);
+}
+
+TEST(HashMessagesTest, GarbageResponsesAreDataLoss) {
+  Random random(4);
+  for (int i = 0; i < 2000; ++i) {
+    std::array<std::byte, 200> bytes;
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    const auto message = std::span<const std::byte>(bytes).first(random.Below(bytes.size()));
+    // A change is five words, so one with the right length can look right; nodes give it away.
+    EXPECT_FALSE(hash::GetDescription(message).ok());
+    EXPECT_FALSE(hash::GetFindResult(message, 0).ok());
+    EXPECT_FALSE(hash::GetChange(message, 0).ok());
+  }
+}
+
+TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
+  std::array<std::byte, hash::kMaxResponseBytes> buffer;
+  {
+    hash::Description description{
+        .geometry = {.initial = 5, .size = {13, 1}}, .key_kind = KeyKind::kBytes, .max_key_bytes = 20};
+    description.geometry.segments = {64, 128, 192};
+    rdma::WireWriter writer(buffer);
+    hash::PutDescription(&writer, description);
+    const auto read = hash::GetDescription(writer.written());
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->geometry.initial, 5u);
+    EXPECT_EQ(read->geometry.size.word(), description.geometry.size.word());
+    EXPECT_EQ(read->geometry.segments, description.geometry.segments);
+    EXPECT_EQ(read->key_kind, KeyKind::kBytes);
+    EXPECT_EQ(read->max_key_bytes, 20u);
+    // Each of these makes it nonsense.
+    for (const auto& spoil : std::vector<std::function<void(hash::Description*)>>{
+             [](auto* d) { d->geometry.initial = 0; },
+             [](auto* d) {
+               d->geometry.size = {20, 1};
+             },
+             [](auto* d) {
+               d->geometry.size = {13, 17};
+             },
+             [](auto* d) { d->geometry.segments[2] = 0; }, [](auto* d) { d->geometry.segments[1] = 8; },
+             [](auto* d) { d->max_key_bytes = 65; }, [](auto* d) { d->key_kind = static_cast<KeyKind>(2); }}) {
+      hash::Description spoiled = description;
+      spoil(&spoiled);
+      rdma::WireWriter again(buffer);
+      hash::PutDescription(&again, spoiled);
+      EXPECT_TRUE(absl::IsDataLoss(hash::GetDescription(again.written()).status()));
+    }
+  }
+  const Change change{
+      .before = {rdma::GlobalAddress(3, 640), 7}, .after = 8, .split_to = {rdma::GlobalAddress(3, 1280), 9}};
+  rdma::WireWriter writer(buffer);
+  hash::PutChange(&writer, change);
+  const auto read = hash::GetChange(writer.written(), 3);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->before.word, change.before.word);
+  EXPECT_EQ(read->before.seen, 7u);
+  EXPECT_EQ(read->after, 8u);
+  EXPECT_EQ(read->split_to.word, change.split_to.word);
+  EXPECT_EQ(read->split_to.seen, 9u);
+  EXPECT_TRUE(absl::IsDataLoss(hash::GetChange(writer.written(), 2).status()));
+}
+
+}  // namespace
+}  // namespace gannet::index
