@@ -23,13 +23,16 @@
 #include "rdma/coro/task.h"
 #include "rdma/coro/worker.h"
 #include "rdma/fabric.h"
+#include "txn/blocking.h"
+#include "txn/path_chooser.h"
 #include "txn/table.h"
 #include "txn/transaction.h"
 
 namespace gannet::txn {
 
 struct DatabaseOptions {
-  int server_threads = 1;  // run RPC handlers when the workers do not
+  ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how remote records are read
+  int server_threads = 1;                                // run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 8 << 20;  // per session and remote hash index
 };
@@ -45,6 +48,9 @@ struct TableStatistics {
 struct RunOutcome {
   uint32_t aborts = 0;  // attempts that met a conflict
 };
+
+struct DatabaseState;
+struct SessionState;
 
 class Database {
  public:
@@ -64,22 +70,20 @@ class Database {
   // One per worker thread. Thread-safe.
   StatusOr<std::unique_ptr<Session>> OpenSession();
 
-  // For programs without coroutines: runs `body` on the calling thread with a session of its own, retrying conflicts.
-  // Inside, transaction calls are made through Session::Await.
-  Status Run(const std::function<coro::Task<Status>(Transaction&)>& body);
+  // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread, with a session that this
+  // thread keeps for the next call, until it commits. What it returns: as Session::Run.
+  Status Run(const std::function<Status(BlockingTransaction&)>& body);
 
+  // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();
   rdma::SlabStatistics memory_statistics() const;
   rdma::Fabric& fabric();
   rdma::NodeId node_id() const;
+  DatabaseState& state() { return *state_; }  // for txn/ itself
 
  private:
-  friend class Session;
-  friend class TransactionImpl;
-  friend class BulkLoader;
-  Database();
-  struct State;
-  std::unique_ptr<State> state_;
+  explicit Database(std::unique_ptr<DatabaseState> state);
+  std::unique_ptr<DatabaseState> state_;
 };
 
 // Not thread-safe: belongs to the thread that uses it.
@@ -93,6 +97,7 @@ class Session {
   template <class Body>
   coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr) {
     for (uint32_t attempt = 0;; ++attempt) {
+      if (shares_thread_) co_await worker().Yield();  // other coroutines and other nodes' calls have their turn
       Transaction transaction = Begin();
       Status status = co_await body(transaction);
       status = co_await Conclude(transaction, std::move(status));
@@ -114,19 +119,18 @@ class Session {
   Database& database();
   coro::Worker& worker();
   rdma::Channel& channel();
-  // Bytes of location and learned caches that this session holds, by table name.
+  // What this session's location and learned caches hold and did, by table name, over all remote nodes.
   std::vector<std::pair<std::string, index::ClientStatistics>> client_statistics() const;
+  SessionState& state() { return *state_; }  // for txn/ itself
 
  private:
   friend class Database;
-  friend class TransactionImpl;
-  friend class BulkLoader;
-  Session();
-  // Commits if the body was content; else rolls back and, if its error may stem from an inconsistent read, validates.
-  coro::Task<Status> Conclude(Transaction& transaction, Status body_status);
+  explicit Session(std::unique_ptr<SessionState> state);
+  // Commits if the body was content; else rolls back, and believes the body's error only if its read set validates.
+  coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
   uint64_t BackOffUntil(uint32_t attempt);
-  struct State;
-  std::unique_ptr<State> state_;
+  bool shares_thread_ = false;
+  std::unique_ptr<SessionState> state_;
 };
 
 // Fills this node's part of an empty table, without transactions: nobody may use the table yet.
@@ -136,7 +140,7 @@ class BulkLoader {
   ~BulkLoader();
   // Keys of an ordered table come in strictly ascending order. The key must belong to this node.
   Status Add(const Key& key, std::span<const std::byte> payload);
-  template <class Row>
+  template <PayloadType Row>
   Status Add(const Key& key, const Row& row) {
     return Add(key, std::as_bytes(std::span(&row, 1)));
   }

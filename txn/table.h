@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "index/index.h"
@@ -15,6 +17,10 @@ namespace gannet::txn {
 
 using TableId = uint16_t;
 inline constexpr size_t kMaxPayloadBytes = 64 * 1024;
+
+// A payload type: plain bytes, and not itself a view of bytes (a span or a vector means the bytes it names).
+template <class T>
+concept PayloadType = std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::span<const std::byte>>;
 
 enum class IndexKind : uint8_t {
   kHash,    // point access

@@ -28,6 +28,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,6 +44,7 @@ namespace gannet::txn {
 using index::Key;
 
 class Session;
+class TransactionImpl;
 
 // Names a record that this transaction got for update (or inserted); valid within the transaction.
 struct RecordHandle {
@@ -58,11 +60,11 @@ struct GetRequest {
   bool for_update = false;
 
   // Results.
-  Status status;               // Ok, NotFound, or OutOfRange if the payload ends before offset + out.size()
+  Status status = {};          // Ok, NotFound, or OutOfRange if the payload ends before offset + out.size()
   uint32_t payload_bytes = 0;  // of the whole record
-  RecordHandle handle;         // if for_update
+  RecordHandle handle = {};    // if for_update
 
-  template <class Row>
+  template <PayloadType Row>
   static GetRequest Of(const Table& table, const Key& key, Row* row, bool for_update = false) {
     return {.table = &table, .key = key, .out = std::as_writable_bytes(std::span(row, 1)), .for_update = for_update};
   }
@@ -76,7 +78,7 @@ class ScanRows {
   Key key(size_t i) const { return rows_[i].key.view(); }
   std::span<const std::byte> payload(size_t i) const { return {bytes_.data() + rows_[i].place, rows_[i].size}; }
   // The payload as a packed row type; its size must be the payload's.
-  template <class Row>
+  template <PayloadType Row>
   Row As(size_t i) const {
     Row row;
     std::memcpy(&row, bytes_.data() + rows_[i].place, sizeof(Row));
@@ -86,7 +88,6 @@ class ScanRows {
   RecordHandle handle(size_t i) const { return rows_[i].handle; }
 
  private:
-  friend class Transaction;
   friend class TransactionImpl;
   struct Item {
     index::OwnedKey key;
@@ -112,7 +113,7 @@ class Transaction {
   // Copies payload bytes [offset, offset + out.size()). NotFound if there is no such key; OutOfRange if the payload is
   // shorter; Aborted, Unavailable, DeadlineExceeded: return it, Run knows what to do.
   coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset = 0);
-  template <class Row>
+  template <PayloadType Row>
   coro::Async<Status> Get(const Table& table, Key key, Row* row) {
     return Get(table, key, std::as_writable_bytes(std::span(row, 1)));
   }
@@ -124,7 +125,7 @@ class Transaction {
   // As Get; the record will (probably) be updated or removed through the handle, without another lookup.
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                    uint32_t offset = 0);
-  template <class Row>
+  template <PayloadType Row>
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, Row* row) {
     return GetForUpdate(table, key, std::as_writable_bytes(std::span(row, 1)));
   }
@@ -132,7 +133,7 @@ class Transaction {
   // Replaces payload bytes [offset, offset + data.size()) of a record; for a variable-length table with offset 0 and
   // `resize`, the whole payload. Buffered until commit. InvalidArgument if it does not fit the table.
   Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset = 0, bool resize = false);
-  template <class Row>
+  template <PayloadType Row>
   Status Update(RecordHandle handle, const Row& row) {
     return Update(handle, std::as_bytes(std::span(&row, 1)));
   }
@@ -140,7 +141,7 @@ class Transaction {
 
   // Buffered until commit. A key that exists gives AlreadyExists, here or from the commit (Run returns it).
   Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
-  template <class Row>
+  template <PayloadType Row>
   Status Insert(const Table& table, Key key, const Row& row) {
     return Insert(table, key, std::as_bytes(std::span(&row, 1)));
   }
@@ -164,9 +165,8 @@ class Transaction {
 
  private:
   friend class Session;
-  friend class TransactionImpl;
-  explicit Transaction(std::unique_ptr<class TransactionImpl> impl);
-  std::unique_ptr<class TransactionImpl> impl_;
+  explicit Transaction(std::unique_ptr<TransactionImpl> impl);
+  std::unique_ptr<TransactionImpl> impl_;
 };
 
 }  // namespace gannet::txn

@@ -1,0 +1,68 @@
+#include "txn/access_set.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+#include "txn/arena.h"
+#include "txn/path_chooser.h"
+
+namespace gannet::txn {
+namespace {
+
+TEST(WriteSetTest, FindsEveryRecordAndNoOther) {
+  WriteSet set;
+  for (uint64_t i = 1; i <= 1000; ++i) set.Add({.record = rdma::GlobalAddress(1, i * 64)});
+  for (uint64_t i = 1; i <= 1000; ++i)
+    EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(1, i * 64)), static_cast<int>(i - 1));
+  EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(2, 64)), -1);
+  set.SetRecord(0, rdma::GlobalAddress(2, 64));
+  EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(2, 64)), 0);
+  EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(1, 64)), -1);
+  set.Clear();
+  EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(2, 64)), -1);
+}
+
+TEST(ArenaTest, KeepsWhatItGaveUntilReset) {
+  Arena arena;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::pair<std::byte*, size_t>> given;
+    for (size_t size : {size_t{1}, size_t{8}, size_t{1000}, size_t{70000}, size_t{0}, size_t{16384}, size_t{5}}) {
+      std::byte* memory = arena.Allocate(size);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 8, 0u);
+      std::memset(memory, static_cast<int>(given.size()), size);
+      given.emplace_back(memory, size);
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      for (size_t k = 0; k < given[i].second; ++k) ASSERT_EQ(given[i].first[k], static_cast<std::byte>(i));
+    }
+    arena.Reset();
+  }
+}
+
+TEST(PathChooserTest, PrefersTheCheaperPathAndKeepsTryingTheOther) {
+  PathChooser chooser;
+  chooser.Resize(2, ReadPathPolicy::kAdaptive);
+  const auto run = [&](uint64_t one_sided_cost, uint64_t call_cost) {
+    int calls = 0;
+    for (uint32_t i = 0; i < 10 * PathChooser::kExploreEvery; ++i) {
+      const ReadPath path = chooser.Choose(1);
+      calls += path == ReadPath::kCall;
+      chooser.Record(1, path, path == ReadPath::kCall ? call_cost : one_sided_cost);
+    }
+    return calls;
+  };
+  EXPECT_EQ(run(1000, 5000), 10);                                                // explored only
+  run(50000, 500);                                                               // the owner becomes cheap: noticed
+  EXPECT_GE(run(50000, 500), static_cast<int>(9 * PathChooser::kExploreEvery));  // nearly always
+  run(100, 500);
+  EXPECT_LE(run(100, 500), static_cast<int>(PathChooser::kExploreEvery));
+}
+
+TEST(PathChooserTest, AFixedPolicyNeverExplores) {
+  PathChooser chooser;
+  chooser.Resize(1, ReadPathPolicy::kCall);
+  for (uint32_t i = 0; i < 2 * PathChooser::kExploreEvery; ++i) EXPECT_EQ(chooser.Choose(0), ReadPath::kCall);
+}
+
+}  // namespace
+}  // namespace gannet::txn

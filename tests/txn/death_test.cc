@@ -1,0 +1,156 @@
+// A node dies while others use its records: nobody hangs, nobody keeps a lock, and the outcome is told apart.
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "index/record_header.h"
+#include "rdma/base/random.h"
+#include "tests/txn/cluster.h"
+#include "txn/state_word.h"
+
+namespace gannet::txn {
+namespace {
+
+Placement Spread() {
+  return {.owner = [](const index::Key& key, int n) { return static_cast<rdma::NodeId>(key.integer() % n); },
+          .range_owner = [](const index::Key&, const index::Key&, int) { return Placement::kSeveralNodes; }};
+}
+
+class DeathTest : public testing::Test {
+ protected:
+  DeathTest()
+      : cluster({.nodes = 2},
+                {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 1000, .placement = Spread()},
+                 {.name = "ordered",
+                  .index = IndexKind::kXStore,
+                  .payload_bytes = sizeof(Account),
+                  .placement = Spread()}}),
+        survivor(cluster.NewSession(0)),
+        points(cluster.table(0, "points")),
+        ordered(cluster.table(0, "ordered")) {
+    const Status loaded = RunBlockingBody(survivor, [&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = 0; key < 100; ++key) {
+        if (Status s = t.Insert(points, key, Account{.balance = 100}); !s.ok()) return s;
+        if (Status s = t.Insert(ordered, key, Account{.balance = 100}); !s.ok()) return s;
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(loaded.ok()) << loaded;
+  }
+
+  // Own records (even keys) must be unlocked and usable.
+  void ExpectOwnRecordsUsable() {
+    const Status status = RunBlockingBody(survivor, [&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = 0; key < 100; key += 2) {
+        if (Status s = t.Update(points, key, Account{.balance = 1}); !s.ok()) return s;
+        if (Status s = t.Update(ordered, key, Account{.balance = 1}); !s.ok()) return s;
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  Cluster cluster;
+  Session& survivor;
+  const Table& points;
+  const Table& ordered;
+};
+
+TEST_F(DeathTest, ReadsOfADeadNodeAreUnavailable) {
+  cluster.fabric->Kill(1);
+  Account account;
+  Step step(survivor);
+  EXPECT_TRUE(absl::IsUnavailable(step->Get(points, 1, &account)));
+  EXPECT_TRUE(absl::IsUnavailable(step->Get(ordered, 1, &account)));
+  ScanRows rows;
+  EXPECT_TRUE(absl::IsUnavailable(step->Scan(ordered, {.from = 0, .to = 10}, &rows)));
+  EXPECT_TRUE(step->Get(points, 2, &account).ok());
+}
+
+TEST_F(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
+  for (const bool insert : {false, true}) {  // the second round begins with the node dead
+    Step step(survivor);
+    ASSERT_TRUE(step->Update(points, 0, Account{.balance = 7}).ok());
+    ASSERT_TRUE(step->Insert(points, 1000, Account{.balance = 7}).ok());
+    if (insert) {
+      ASSERT_TRUE(step->Insert(points, 1001, Account{.balance = 7}).ok());
+    } else {
+      ASSERT_TRUE(step->Update(points, 1, Account{.balance = 7}).ok());
+      cluster.fabric->Kill(1);
+    }
+    const Status status = step.Commit();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    Account account;
+    Step after(survivor);
+    ASSERT_TRUE(after->Get(points, 0, &account).ok());
+    EXPECT_EQ(account.balance, 100);
+    EXPECT_TRUE(absl::IsNotFound(after->Get(points, 1000, &account)));
+  }
+  ExpectOwnRecordsUsable();
+}
+
+TEST_F(DeathTest, ALockOfADeadWorkerIsReportedNotWaitedFor) {
+  // Node 1 dies between its CAS and its unlock.
+  const index::FindResult found = points.local_index().Find(Key(uint64_t{4}));
+  ASSERT_FALSE(found.record.is_null());
+  std::byte* record = survivor.channel().Local(found.record);
+  const uint64_t state = LoadWord(record);
+  StoreWord(record, Locked(state, OwnerBits(1, 3)));
+  cluster.fabric->Kill(1);
+  Account account;
+  {
+    Step step(survivor);
+    const Status status = step->Get(points, 4, &account);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_NE(status.message().find("node 1"), absl::string_view::npos) << status;
+  }
+  StoreWord(record, state);
+  ExpectOwnRecordsUsable();
+}
+
+TEST_F(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
+  std::atomic<bool> dead{false};
+  std::atomic<uint64_t> committed{0}, after_death{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    Session& session = cluster.NewSession(0);
+    threads.emplace_back([&, i] {
+      Random random(static_cast<uint64_t>(i) + 1);
+      // Until some transactions have met the death; bounded by their own number.
+      for (int n = 0; n < 200000 && after_death < 20; ++n) {
+        const uint64_t a = random.Below(100), b = random.Below(100);
+        const Status status = session.RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+          return [](Transaction& tx, const Table& table, uint64_t from, uint64_t to) -> coro::Task<Status> {
+            Account x, y;
+            StatusOr<RecordHandle> hx = co_await tx.GetForUpdate(table, from, &x);
+            if (!hx.ok()) co_return hx.status();
+            StatusOr<RecordHandle> hy = co_await tx.GetForUpdate(table, to, &y);
+            if (!hy.ok()) co_return hy.status();
+            --x.balance, ++y.balance;
+            Status s = tx.Update(*hx, x);
+            if (s.ok()) s = tx.Update(*hy, y);
+            co_return s;
+          }(t, points, a, b);
+        });
+        if (status.ok()) {
+          ++committed;
+        } else {
+          EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsUnknown(status)) << status;
+          EXPECT_TRUE(dead.load());
+          ++after_death;
+        }
+      }
+    });
+  }
+  while (committed < 50) std::this_thread::yield();
+  dead = true;
+  cluster.fabric->Kill(1);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(after_death, 20u);
+  ExpectOwnRecordsUsable();
+}
+
+}  // namespace
+}  // namespace gannet::txn

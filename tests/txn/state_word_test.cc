@@ -1,0 +1,31 @@
+#include "txn/state_word.h"
+
+#include "gtest/gtest.h"
+
+namespace gannet::txn {
+namespace {
+
+TEST(StateWordTest, LockingNamesTheOwnerAndKeepsVersionAndAbsence) {
+  const uint64_t free = 12345 | kAbsentBit;
+  const uint64_t locked = Locked(free, OwnerBits(0x7abc, 0x55));
+  EXPECT_TRUE(IsLocked(locked));
+  EXPECT_FALSE(IsLocked(free));
+  EXPECT_TRUE(IsAbsent(locked));
+  EXPECT_EQ(VersionOf(locked), 12345u);
+  EXPECT_EQ(LockOwnerNode(locked), 0x7abc);
+  EXPECT_EQ(LockOwnerChannel(locked), 0x55);
+}
+
+TEST(StateWordTest, NextStateIsUnlockedAndOneNewer) {
+  const uint64_t locked = Locked(41, OwnerBits(3, 9));
+  EXPECT_EQ(NextState(locked, false), 42u);
+  EXPECT_EQ(NextState(locked, true), 42u | kAbsentBit);
+  EXPECT_EQ(NextState(kVersionMask, false), 0u);  // wraps within its bits
+}
+
+TEST(StateWordTest, ABusyLineCountsAsLocked) {
+  EXPECT_TRUE(IsLocked(rdma::kLineBusy));
+}
+
+}  // namespace
+}  // namespace gannet::txn

@@ -1,0 +1,363 @@
+// What one transaction does, alone: on the owner's node by the direct path, on another node by verbs, and by calls.
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/txn/cluster.h"
+
+namespace gannet::txn {
+namespace {
+
+struct Case {
+  std::string name;
+  ClusterOptions cluster;
+  int session_node;  // the data is on node 0
+};
+
+std::string CaseName(const testing::TestParamInfo<Case>& info) {
+  return info.param.name;
+}
+
+class TransactionTest : public testing::TestWithParam<Case> {
+ protected:
+  TransactionTest()
+      : cluster(GetParam().cluster, {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 10000},
+                                     {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)},
+                                     {.name = "text",
+                                      .key_kind = index::KeyKind::kBytes,
+                                      .max_key_bytes = 40,
+                                      .index = IndexKind::kXStore,
+                                      .payload_bytes = kMaxPayloadBytes,
+                                      .variable_length = true},
+                                     {.name = "blobs",
+                                      .key_kind = index::KeyKind::kBytes,
+                                      .max_key_bytes = 64,
+                                      .payload_bytes = kMaxPayloadBytes,
+                                      .variable_length = true}}),
+        session(cluster.NewSession(GetParam().session_node)),
+        points(cluster.table(GetParam().session_node, "points")),
+        ordered(cluster.table(GetParam().session_node, "ordered")),
+        text(cluster.table(GetParam().session_node, "text")),
+        blobs(cluster.table(GetParam().session_node, "blobs")) {}
+
+  template <class Body>
+  Status Run(Body body) {
+    return RunBlockingBody(session, body);
+  }
+
+  Cluster cluster;
+  Session& session;
+  const Table& points;
+  const Table& ordered;
+  const Table& text;
+  const Table& blobs;
+};
+
+TEST_P(TransactionTest, InsertsGetsUpdatesRemoves) {
+  for (const Table* table : {&points, &ordered}) {
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(*table, 7, Account{.balance = 100}); }).ok());
+    Account account;
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(*table, 7, &account); }).ok());
+    EXPECT_EQ(account.balance, 100);
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Update(*table, 7, Account{.balance = 200}); }).ok());
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(*table, 7, &account); }).ok());
+    EXPECT_EQ(account.balance, 200);
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Remove(*table, 7); }).ok());
+    EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Get(*table, 7, &account); })));
+    EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Remove(*table, 7); })));
+    // The key can come back.
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(*table, 7, Account{.balance = 1}); }).ok());
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(*table, 7, &account); }).ok());
+    EXPECT_EQ(account.balance, 1);
+  }
+}
+
+TEST_P(TransactionTest, InsertOfAPresentKeyFailsAndLeavesNoTrace) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(points, 1, Account{.balance = 5}); }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    if (Status s = t.Insert(points, 2, Account{.balance = 6}); !s.ok()) return s;
+    return t.Insert(points, 1, Account{.balance = 7});
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  Account account;
+  EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Get(points, 2, &account); })));
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(points, 1, &account); }).ok());
+  EXPECT_EQ(account.balance, 5);
+}
+
+TEST_P(TransactionTest, TheSameKeyInsertedTwiceInOneTransactionFails) {
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    if (Status s = t.Insert(ordered, 3, Account{}); !s.ok()) return s;
+    return t.Insert(ordered, 3, Account{});
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  Account account;
+  EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Get(ordered, 3, &account); })));
+}
+
+TEST_P(TransactionTest, ReadsItsOwnWrites) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(ordered, 10, Account{.balance = 1}); }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    Account account;
+    EXPECT_TRUE(t.Insert(ordered, 20, Account{.balance = 2}).ok());
+    EXPECT_TRUE(t.Get(ordered, 20, &account).ok());
+    EXPECT_EQ(account.balance, 2);
+    EXPECT_TRUE(t.Update(ordered, 10, Account{.balance = 11}).ok());
+    EXPECT_TRUE(t.Get(ordered, 10, &account).ok());
+    EXPECT_EQ(account.balance, 11);
+    EXPECT_TRUE(t.Update(ordered, 20, Account{.balance = 22}).ok());
+    EXPECT_TRUE(t.Get(ordered, 20, &account).ok());
+    EXPECT_EQ(account.balance, 22);
+    ScanRows rows;
+    EXPECT_TRUE(t.Scan(ordered, {.from = 0, .to = 100}, &rows).ok());
+    EXPECT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows.As<Account>(0).balance, 11);
+    EXPECT_EQ(rows.As<Account>(1).balance, 22);
+    EXPECT_TRUE(t.Remove(ordered, 10).ok());
+    EXPECT_TRUE(absl::IsNotFound(t.Get(ordered, 10, &account)));
+    EXPECT_TRUE(t.Scan(ordered, {.from = 0, .to = 100}, &rows).ok());
+    EXPECT_EQ(rows.size(), 1u);
+    EXPECT_TRUE(t.Insert(ordered, 10, Account{.balance = 111}).ok());  // removed and inserted again
+    EXPECT_TRUE(t.Get(ordered, 10, &account).ok());
+    EXPECT_EQ(account.balance, 111);
+    EXPECT_TRUE(t.Insert(ordered, 30, Account{.balance = 3}).ok());
+    EXPECT_TRUE(t.Remove(ordered, 30).ok());  // inserted and removed again
+    EXPECT_TRUE(absl::IsNotFound(t.Get(ordered, 30, &account)));
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  ScanRows rows;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = 100}, &rows); }).ok());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.key(0).integer(), 10u);
+  EXPECT_EQ(rows.As<Account>(0).balance, 111);
+  EXPECT_EQ(rows.key(1).integer(), 20u);
+  EXPECT_EQ(rows.As<Account>(1).balance, 22);
+}
+
+TEST_P(TransactionTest, InsertThenRemoveOfAPresentKeyStillFails) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(points, 1, Account{}); }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    if (Status s = t.Insert(points, 1, Account{}); !s.ok()) return s;
+    StatusOr<RecordHandle> handle = RecordHandle{0};
+    return t.transaction().Remove(*handle);
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+}
+
+TEST_P(TransactionTest, RollbackLeavesNoTrace) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(ordered, 1, Account{.balance = 1}); }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    EXPECT_TRUE(t.Insert(ordered, 2, Account{}).ok());
+    EXPECT_TRUE(t.Update(ordered, 1, Account{.balance = 9}).ok());
+    return absl::CancelledError("changed my mind");
+  });
+  EXPECT_TRUE(absl::IsCancelled(status));
+  {
+    Step step(session);
+    EXPECT_TRUE(step->Remove(ordered, 1).ok());
+    step.Rollback();
+    EXPECT_TRUE(step.Commit().ok());  // of nothing
+  }
+  ScanRows rows;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = 100}, &rows); }).ok());
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows.As<Account>(0).balance, 1);
+}
+
+TEST_P(TransactionTest, GetManyGivesEachKeyItsOwnStatus) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                for (uint64_t key = 0; key < 100; key += 2) {
+                  if (Status s = t.Insert(points, key, Account{.balance = static_cast<int64_t>(key)}); !s.ok())
+                    return s;
+                  if (Status s = t.Insert(ordered, key, Account{.balance = static_cast<int64_t>(key)}); !s.ok())
+                    return s;
+                }
+                return absl::OkStatus();
+              }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    std::vector<Account> accounts(40);
+    std::vector<GetRequest> requests;
+    for (uint64_t i = 0; i < 40; ++i) {
+      requests.push_back(GetRequest::Of(i < 20 ? points : ordered, i, &accounts[i], /*for_update=*/i % 4 == 0));
+    }
+    if (Status s = t.GetMany(requests); !s.ok()) return s;
+    for (uint64_t i = 0; i < 40; ++i) {
+      EXPECT_EQ(requests[i].status.ok(), i % 2 == 0) << i << " " << requests[i].status;
+      if (i % 2 == 0) EXPECT_EQ(accounts[i].balance, static_cast<int64_t>(i));
+      if (i % 2 == 1) EXPECT_TRUE(absl::IsNotFound(requests[i].status)) << requests[i].status;
+      if (i % 4 == 0) EXPECT_TRUE(t.transaction().Update(requests[i].handle, Account{.balance = -1}).ok());
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  Account account;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(points, 4, &account); }).ok());
+  EXPECT_EQ(account.balance, -1);
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(ordered, 22, &account); }).ok());
+  EXPECT_EQ(account.balance, 22);
+}
+
+TEST_P(TransactionTest, TwoRequestsForOneRecordShareAHandle) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(points, 5, Account{.balance = 5}); }).ok());
+  Step step(session);
+  Account a, b;
+  std::vector<GetRequest> requests = {GetRequest::Of(points, 5, &a, true), GetRequest::Of(points, 5, &b, true)};
+  ASSERT_TRUE(step->GetMany(requests).ok());
+  EXPECT_EQ(requests[0].handle.index, requests[1].handle.index);
+  ASSERT_TRUE(step->Update(requests[0].handle, Account{.balance = 6}).ok());
+  ASSERT_TRUE(step->Get(points, 5, &b).ok());
+  EXPECT_EQ(b.balance, 6);
+  EXPECT_TRUE(step.Commit().ok());
+}
+
+TEST_P(TransactionTest, ReadsAndWritesPartsOfAPayload) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(points, 5, Account{.balance = 5}); }).ok());
+  const int64_t nine = 9;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                Account account;
+                StatusOr<RecordHandle> handle = t.GetForUpdate(points, 5, &account);
+                if (!handle.ok()) return handle.status();
+                if (Status s = t.transaction().Update(*handle, std::as_bytes(std::span(&nine, 1)), 80); !s.ok())
+                  return s;
+                // An update that overlaps the last one wins.
+                const int32_t four = 4;
+                return t.transaction().Update(*handle, std::as_bytes(std::span(&four, 1)), 84);
+              }).ok());
+  int64_t part = 0;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) {
+                return t.Get(points, 5, std::as_writable_bytes(std::span(&part, 1)), 80);
+              }).ok());
+  EXPECT_EQ(part, (int64_t{4} << 32) | 9);
+  EXPECT_TRUE(absl::IsOutOfRange(Run([&](BlockingTransaction& t) {
+    return t.Get(points, 5, std::as_writable_bytes(std::span(&part, 1)), sizeof(Account) - 4);
+  })));
+}
+
+TEST_P(TransactionTest, BadArgumentsAreRefused) {
+  Step step(session);
+  EXPECT_TRUE(absl::IsInvalidArgument(step->Insert(points, 1, std::vector<std::byte>(3))));
+  EXPECT_TRUE(absl::IsInvalidArgument(step->Insert(points, Key(std::string_view("text")), Account{})));
+  const std::string too_long(41, 'x');
+  EXPECT_TRUE(absl::IsInvalidArgument(step->Insert(text, Key(std::string_view(too_long)), Account{})));
+  EXPECT_TRUE(absl::IsInvalidArgument(step->Insert(text, Key(std::string_view("x")), std::vector<std::byte>(65537))));
+  Account account;
+  EXPECT_TRUE(absl::IsInvalidArgument(step->Get(points, Key(std::string_view("text")), &account)));
+  EXPECT_TRUE(absl::IsInvalidArgument(step->Update(RecordHandle{12}, account)));
+  ScanRows rows;
+  EXPECT_TRUE(absl::IsFailedPrecondition(step->Scan(points, {.from = 0, .to = 1}, &rows)));
+}
+
+// Records of a variable-length table grow and shrink, within their block and out of it.
+TEST_P(TransactionTest, VariableLengthRecordsMatchAModel) {
+  std::mt19937_64 random(7);
+  for (const Table* table : {&text, &blobs}) {
+    std::vector<std::optional<std::string>> model(8);
+    for (int step = 0; step < 150; ++step) {
+      const size_t i = random() % model.size();
+      const std::string key = "key number " + std::to_string(i);
+      std::string value(random() % 3 == 0 ? random() % 65536 : random() % 300, '\0');
+      for (char& c : value) c = static_cast<char>(random());
+      const bool remove = model[i].has_value() && random() % 8 == 0;
+      const Status status = Run([&](BlockingTransaction& t) -> Status {
+        const std::span<const std::byte> bytes = std::as_bytes(std::span(value));
+        if (remove) return t.Remove(*table, std::string_view(key));
+        if (!model[i].has_value()) {
+          if (Status s = t.Insert(*table, std::string_view(key), bytes.first(bytes.size() / 2)); !s.ok()) return s;
+        }
+        return t.Update(*table, std::string_view(key), bytes);
+      });
+      ASSERT_TRUE(status.ok()) << status;
+      model[i] = remove ? std::nullopt : std::optional(value);
+      for (size_t k = 0; k < model.size(); ++k) {
+        const std::string name = "key number " + std::to_string(k);
+        std::string got(model[k].value_or("").size(), '\0');
+        std::byte beyond;
+        const Status read = Run([&](BlockingTransaction& t) {
+          return t.Get(*table, std::string_view(name), std::as_writable_bytes(std::span(got)));
+        });
+        if (!model[k].has_value()) {
+          EXPECT_TRUE(absl::IsNotFound(read)) << read;
+          continue;
+        }
+        ASSERT_TRUE(read.ok()) << read;
+        ASSERT_EQ(got, *model[k]) << "key " << k << " at step " << step;
+        EXPECT_TRUE(absl::IsOutOfRange(Run([&](BlockingTransaction& t) {
+          return t.Get(*table, std::string_view(name), std::span(&beyond, 1), static_cast<uint32_t>(got.size()));
+        })));
+      }
+    }
+  }
+}
+
+TEST_P(TransactionTest, ScansBothWaysWithLimitAndOwnChanges) {
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                for (uint64_t key = 0; key < 200; key += 2) {
+                  if (Status s = t.Insert(ordered, key, Account{.balance = static_cast<int64_t>(key)}); !s.ok())
+                    return s;
+                }
+                return absl::OkStatus();
+              }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    if (Status s = t.Insert(ordered, 51, Account{.balance = 51}); !s.ok()) return s;
+    if (Status s = t.Remove(ordered, 54); !s.ok()) return s;
+    ScanRows rows;
+    if (Status s = t.Scan(ordered, {.from = 49, .to = 60, .limit = 4}, &rows); !s.ok()) return s;
+    std::vector<uint64_t> keys;
+    for (size_t i = 0; i < rows.size(); ++i) keys.push_back(rows.key(i).integer());
+    EXPECT_EQ(keys, (std::vector<uint64_t>{50, 51, 52, 56}));
+    if (Status s = t.Scan(ordered, {.from = 49, .to = 60, .reverse = true, .limit = 5}, &rows); !s.ok()) return s;
+    keys.clear();
+    for (size_t i = 0; i < rows.size(); ++i) keys.push_back(rows.key(i).integer());
+    EXPECT_EQ(keys, (std::vector<uint64_t>{60, 58, 56, 52, 51}));
+    if (Status s = t.Scan(ordered, {.from = 0, .to = UINT64_MAX}, &rows, {.keys_only = true}); !s.ok()) return s;
+    EXPECT_EQ(rows.size(), 100u);
+    if (Status s = t.Scan(ordered, {.from = 60, .to = 50}, &rows); !s.ok()) return s;
+    EXPECT_TRUE(rows.empty());
+    // Rows got for update can be updated and removed.
+    if (Status s = t.Scan(ordered, {.from = 0, .to = 2}, &rows, {.for_update = true}); !s.ok()) return s;
+    EXPECT_EQ(rows.size(), 2u);
+    EXPECT_TRUE(t.Update(rows.handle(0), Account{.balance = 1000}).ok());
+    return t.transaction().Remove(rows.handle(1));
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  ScanRows rows;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = 5}, &rows); }).ok());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.As<Account>(0).balance, 1000);
+  EXPECT_EQ(rows.key(1).integer(), 4u);
+}
+
+TEST_P(TransactionTest, ManyInsertsInOneTransaction) {
+  constexpr uint64_t kRows = 3000;  // more than one prepare message
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                for (uint64_t key = 0; key < kRows; ++key) {
+                  if (Status s = t.Insert(ordered, key, Account{.balance = 1}); !s.ok()) return s;
+                }
+                return absl::OkStatus();
+              }).ok());
+  ScanRows rows;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kRows}, &rows); }).ok());
+  EXPECT_EQ(rows.size(), kRows);
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                for (uint64_t key = 0; key < kRows; ++key) {
+                  if (Status s = t.Remove(ordered, key); !s.ok()) return s;
+                }
+                return absl::OkStatus();
+              }).ok());
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kRows}, &rows); }).ok());
+  EXPECT_TRUE(rows.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, TransactionTest,
+                         testing::Values(Case{"Direct", {.nodes = 1}, 0}, Case{"OneSided", {.nodes = 2}, 1},
+                                         Case{"Call", {.nodes = 2, .read_path = ReadPathPolicy::kCall}, 1},
+                                         Case{"Adaptive", {.nodes = 2, .read_path = ReadPathPolicy::kAdaptive}, 1},
+                                         Case{"Adversarial", {.nodes = 2, .adversarial = true}, 1}),
+                         CaseName);
+
+}  // namespace
+}  // namespace gannet::txn

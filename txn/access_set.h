@@ -1,0 +1,117 @@
+// What a transaction read and what it means to write.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/key.h"
+#include "rdma/global_address.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+// Validation: the word at `word` must still hold `seen`. Records (their state word) and witnesses alike.
+struct ReadEntry {
+  rdma::GlobalAddress word;
+  uint64_t seen;
+};
+
+// A piece of new payload, in the transaction's arena. A later patch wins.
+struct Patch {
+  uint32_t offset;
+  uint32_t size;
+  const std::byte* data;
+  Patch* next;
+};
+
+enum class WriteKind : uint8_t {
+  kNone,  // got for update, not changed (yet): validated like a read
+  kUpdate,
+  kInsert,
+  kRemove,
+};
+
+// One record of the write set.
+struct WriteEntry {
+  const Table* table = nullptr;
+  // Update, remove: the record. Insert: null until the owner made it (then the placeholder's address).
+  rdma::GlobalAddress record{};
+  // The state word as read, unlocked. Insert: the placeholder's state without lock and owner.
+  uint64_t seen = 0;
+  // The record in this node's memory, if accesses are direct. A direct insert's new record is filled at once.
+  std::byte* direct = nullptr;
+  // Remote records: the image as READ (rdma/versioned.h layout), in the arena. Remote insert: the payload, plain.
+  std::byte* image = nullptr;
+  uint32_t payload_bytes = 0;        // after this transaction's changes
+  uint32_t image_payload_bytes = 0;  // as read
+  WriteKind kind = WriteKind::kNone;
+  bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
+  bool locked = false;       // this transaction holds the record's lock
+  bool indexed = false;      // insert: the key is in the index
+  index::Key key;            // bytes in the arena
+  Patch* patches = nullptr;  // in the order written
+  Patch* last_patch = nullptr;
+  // A payload whose size needs a block of another class moves to a new record, locked and absent until the commit.
+  rdma::GlobalAddress moved_to{};
+  uint64_t moved_state = 0;  // of the new record, without lock and owner
+
+  // Where the commit protocol goes: this node's CPU, or verbs and calls.
+  bool is_direct() const { return direct != nullptr; }
+};
+
+// The write set: entries in the order added, and a way to find one by record address that is cheap when (as nearly
+// always) there is none.
+class WriteSet {
+ public:
+  uint32_t Add(const WriteEntry& entry) {
+    entries_.push_back(entry);
+    addresses_.push_back(entry.record.bits());
+    Filter(entry.record) |= FilterBit(entry.record);
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+
+  // The entry of `record`, or -1.
+  int FindRecord(rdma::GlobalAddress record) const {
+    if ((Filter(record) & FilterBit(record)) == 0) [[likely]]
+      return -1;
+    for (size_t i = 0; i < addresses_.size(); ++i) {
+      if (addresses_[i] == record.bits()) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  // The entry's record has been made, or made anew.
+  void SetRecord(size_t i, rdma::GlobalAddress record) {
+    entries_[i].record = record;
+    addresses_[i] = record.bits();
+    Filter(record) |= FilterBit(record);
+  }
+
+  WriteEntry& operator[](size_t i) { return entries_[i]; }
+  const WriteEntry& operator[](size_t i) const { return entries_[i]; }
+  std::span<WriteEntry> entries() { return entries_; }
+  std::span<const WriteEntry> entries() const { return entries_; }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+
+  void Clear() {
+    entries_.clear();
+    addresses_.clear();
+    filter_.fill(0);
+  }
+
+ private:
+  // A Bloom filter with one bit per record in 256.
+  static uint64_t Hash(rdma::GlobalAddress record) { return record.bits() * 0x9e3779b97f4a7c15ull; }
+  uint64_t& Filter(rdma::GlobalAddress record) { return filter_[Hash(record) >> 62]; }
+  uint64_t Filter(rdma::GlobalAddress record) const { return filter_[Hash(record) >> 62]; }
+  static uint64_t FilterBit(rdma::GlobalAddress record) { return uint64_t{1} << (Hash(record) >> 56 & 63); }
+
+  std::vector<WriteEntry> entries_;
+  std::vector<uint64_t> addresses_;
+  std::array<uint64_t, 4> filter_{};
+};
+
+}  // namespace gannet::txn

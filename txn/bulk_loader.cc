@@ -1,0 +1,64 @@
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "txn/database.h"
+#include "txn/record.h"
+#include "txn/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+// Leaves keep some room, so that the first inserts between loaded keys do not split every one of them.
+constexpr double kFill = 0.9;
+
+}  // namespace
+
+struct BulkLoader::State {
+  SessionState* session;
+  const Table* table;
+  std::vector<index::Entry> entries;
+};
+
+BulkLoader::BulkLoader(Session* session, const Table* table)
+    : state_(std::make_unique<State>(State{&session->state(), table, {}})) {}
+
+BulkLoader::~BulkLoader() = default;
+
+Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
+  const TableOptions& options = state_->table->options();
+  SessionState& session = *state_->session;
+  if (key.kind() != options.key_kind || key.size() > options.max_key_bytes ||
+      (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("loading table ", options.name, ": key ", key.ToString(),
+                                                   " or its payload of ", payload.size(),
+                                                   " bytes does not fit the table"));
+  }
+  if (state_->table->OwnerOf(key, session.self) != session.self) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " belongs to another node"));
+  }
+  if (options.index != IndexKind::kHash && !state_->entries.empty() && !(state_->entries.back().key.view() < key)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " is not above the one before it"));
+  }
+  StatusOr<NewRecord> made = MakeLockedRecord(*session.slab, state_->table->id(), key, payload, session.owner_bits);
+  if (!made.ok()) return made.status();
+  StoreWord(made->block, NextState(made->state, false));
+  session.live_bytes->Add(state_->table->id(), BlockBytesOf(key, payload.size()));
+  state_->entries.push_back({index::OwnedKey(key), session.db->node->AddressOf(made->block)});
+  return absl::OkStatus();
+}
+
+Status BulkLoader::Finish() {
+  auto participant = rdma::EpochManager::Participant::Join(state_->session->db->epochs.get());
+  if (!participant.ok()) return participant.status();
+  (*participant)->Enter();
+  index::Context context{state_->session->slab.get(), participant->get()};
+  Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  (*participant)->Leave();
+  state_->entries = {};
+  return status;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,203 @@
+#include "txn/database.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/hash_index.h"
+#include "index/hash/hash_rpc.h"
+#include "index/xstore/xcache.h"
+#include "index/xstore/xstore.h"
+#include "rdma/base/check.h"
+#include "txn/owner_service.h"
+#include "txn/session_internal.h"
+#include "txn/transaction_impl.h"
+
+namespace gannet::txn {
+namespace {
+
+Status CheckOptions(const TableOptions& options) {
+  const auto wrong = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", what));
+  };
+  if (options.name.empty()) return absl::InvalidArgumentError("TableOptions::name is empty: every table has a name");
+  if (options.payload_bytes > kMaxPayloadBytes) {
+    return wrong(absl::StrCat("payload_bytes is ", options.payload_bytes, ", at most ", kMaxPayloadBytes));
+  }
+  if (options.key_kind == index::KeyKind::kInteger && options.max_key_bytes != index::kIntegerKeyBytes) {
+    return wrong("max_key_bytes is for byte keys; leave it at 8 for integer keys");
+  }
+  if (options.max_key_bytes == 0 || options.max_key_bytes > index::kMaxKeyBytes) {
+    return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", index::kMaxKeyBytes));
+  }
+  if (!options.placement.replicated &&
+      (options.placement.owner == nullptr || options.placement.range_owner == nullptr)) {
+    return wrong("placement has no owner or range_owner function");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
+  state_->database = this;
+}
+
+Database::~Database() {
+  state_->idle_sessions.clear();
+  state_->node->Shutdown();
+  state_->epochs->Stop();
+}
+
+StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
+                                                   const DatabaseOptions& options) {
+  if (!fabric->capabilities().line_consistent) {
+    return absl::UnimplementedError("this fabric tears READs within a line; records need one that does not");
+  }
+  auto state = std::make_unique<DatabaseState>();
+  state->options = options;
+  state->fabric = fabric;
+  StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
+  if (!attached.ok()) return attached.status();
+  state->node = std::move(*attached);
+  state->slab = std::make_unique<rdma::SlabAllocator>(state->node.get());
+  StatusOr<std::unique_ptr<rdma::EpochManager>> epochs =
+      rdma::EpochManager::Create(fabric, state->node.get(), state->slab.get());
+  if (!epochs.ok()) return epochs.status();
+  state->epochs = std::move(*epochs);
+  state->indexes = std::make_unique<index::IndexService>(state->node.get(), state->slab.get(), state->epochs.get());
+  index::RegisterHashMethods(state->indexes.get());
+  index::RegisterXStoreMethods(state->indexes.get());
+  state->owner_service = std::make_unique<OwnerService>(state.get());
+  return std::unique_ptr<Database>(new Database(std::move(state)));
+}
+
+StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
+  if (state_->started) return absl::FailedPreconditionError("create every table before Database::Start");
+  GANNET_RETURN_IF_ERROR(CheckOptions(options));
+  if (FindTable(options.name) != nullptr) {
+    return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
+  }
+  const auto id = static_cast<TableId>(state_->tables.size());
+  std::unique_ptr<Table> table(new Table(id, options, state_->fabric->num_nodes()));
+  if (options.index == IndexKind::kHash) {
+    auto index = index::HashIndex::Create(
+        state_->indexes.get(), id,
+        {.key_kind = options.key_kind, .max_key_bytes = options.max_key_bytes, .expected_keys = options.expected_rows});
+    if (!index.ok()) return index.status();
+    table->local_index_ = std::move(*index);
+  } else {
+    auto index = index::XStore::Create(state_->indexes.get(), id,
+                                       {.key_kind = options.key_kind, .max_key_bytes = options.max_key_bytes});
+    if (!index.ok()) return index.status();
+    table->local_index_ = std::move(*index);
+  }
+  state_->tables.push_back(std::move(table));
+  state_->settled_bytes.push_back(0);
+  return state_->tables.back().get();
+}
+
+const Table* Database::FindTable(const std::string& name) const {
+  for (const std::unique_ptr<Table>& table : state_->tables) {
+    if (table->name() == name) return table.get();
+  }
+  return nullptr;
+}
+
+Status Database::Start(absl::Duration wait_for_others) {
+  if (state_->started) return absl::FailedPreconditionError("the database has been started");
+  state_->started = true;
+  // A single node calls nobody: no thread waits for calls that cannot come.
+  if (state_->fabric->num_nodes() > 1) {
+    GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
+    GANNET_RETURN_IF_ERROR(state_->fabric->WaitForAll(wait_for_others));
+  }
+  return state_->epochs->Start();
+}
+
+StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
+  if (!state_->started) return absl::FailedPreconditionError("call Database::Start before OpenSession");
+  StatusOr<std::unique_ptr<rdma::Channel>> channel = state_->node->OpenChannel();
+  if (!channel.ok()) return channel.status();
+  const size_t nodes = static_cast<size_t>(state_->fabric->num_nodes());
+  auto session = std::make_unique<SessionState>();
+  session->db = state_.get();
+  session->channel = std::move(*channel);
+  session->slab = std::make_unique<rdma::SlabCache>(state_->slab.get());
+  session->live_bytes = std::make_unique<LiveBytes>(state_->tables.size());
+  session->self = state_->node->id();
+  session->owner_bits = OwnerBits(session->self, session->channel->index());
+  session->memory = state_->node->memory().data();
+  session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
+  session->remote_indexes.resize(state_->tables.size() * nodes);
+  session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
+  if (nodes > 1) {
+    session->worker.AddPoller([c = session->channel.get()] { return c->Poll(); });
+    // A worker that waits serves the others meanwhile: on few cores that saves a switch to a server thread.
+    session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
+  }
+  std::lock_guard lock(state_->sessions_mutex);
+  session->random = Random(0x9e3779b97f4a7c15ull * (++state_->sessions_opened) + session->self);
+  state_->session_bytes.push_back(session->live_bytes.get());
+  std::unique_ptr<Session> result(new Session(std::move(session)));
+  result->state_->session = result.get();
+  result->shares_thread_ = nodes > 1;
+  return result;
+}
+
+Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
+  std::unique_ptr<Session> session;
+  {
+    std::lock_guard lock(state_->sessions_mutex);
+    if (!state_->idle_sessions.empty()) {
+      session = std::move(state_->idle_sessions.back());
+      state_->idle_sessions.pop_back();
+    }
+  }
+  if (session == nullptr) {
+    StatusOr<std::unique_ptr<Session>> opened = OpenSession();
+    if (!opened.ok()) return opened.status();
+    session = std::move(*opened);
+  }
+  Status status;
+  for (uint32_t attempt = 0;; ++attempt) {
+    Transaction transaction = session->Begin();
+    BlockingTransaction blocking(&transaction, &session->worker());
+    coro::Async<Status> concluded = session->Conclude(transaction, body(blocking));
+    status = concluded.ready() ? std::move(concluded.value()) : session->worker().BlockOn(std::move(concluded.task()));
+    if (!absl::IsAborted(status)) break;
+    session->worker().BlockOn(session->worker().Sleep(session->BackOffUntil(attempt)));
+  }
+  std::lock_guard lock(state_->sessions_mutex);
+  state_->idle_sessions.push_back(std::move(session));
+  return status;
+}
+
+std::vector<TableStatistics> Database::table_statistics() {
+  std::vector<TableStatistics> result;
+  for (const std::unique_ptr<Table>& table : state_->tables) {
+    TableStatistics statistics{.table = table->name(),
+                               .index_kind = table->options().index == IndexKind::kHash ? "hash" : "xstore"};
+    {
+      std::lock_guard lock(state_->sessions_mutex);
+      int64_t bytes = state_->settled_bytes[table->id()];
+      for (const LiveBytes* session : state_->session_bytes) bytes += session->Of(table->id());
+      statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+    }
+    statistics.index = table->local_index().statistics();
+    result.push_back(std::move(statistics));
+  }
+  return result;
+}
+
+rdma::SlabStatistics Database::memory_statistics() const {
+  return state_->slab->statistics();
+}
+rdma::Fabric& Database::fabric() {
+  return *state_->fabric;
+}
+rdma::NodeId Database::node_id() const {
+  return state_->node->id();
+}
+
+}  // namespace gannet::txn

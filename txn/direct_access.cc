@@ -1,0 +1,318 @@
+// Reads of this node's records by its own CPU: no verb, no suspension, no copy beyond the caller's.
+//
+// A record is read as versioned.h says for the owner's CPU: state word, payload, state word again. Whoever writes it, a
+// transaction here or a NIC, locks the state word first, so two equal unlocked words mean an untorn copy.
+//
+// A record that the index still names may be absent: a transaction is just removing it (the index entry goes first, but
+// we may have read that before), or has inserted it and not committed (then it is locked). The first is looked up
+// again; the second waits a little like every locked record, and is a conflict after that.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/versioned.h"
+#include "txn/transaction_impl.h"
+
+namespace gannet::txn {
+
+using index::FindResult;
+using index::PayloadDataOffset;
+
+namespace {
+
+constexpr int kSpinsOnLock = 256;
+
+Status Gone() {
+  return Status(absl::StatusCode::kAborted, "");
+}
+
+// One attempt to copy `out` from a record. False if it was locked or changed meanwhile; then *state is the last word
+// seen.
+bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out, uint32_t offset, uint64_t* state,
+             uint32_t* payload_bytes) {
+  *state = LoadWord(record);
+  if (IsLocked(*state)) return false;
+  *payload_bytes = index::LoadMeta(record).payload_bytes;
+  if (offset + out.size() <= *payload_bytes) rdma::CopyOut(record, PayloadDataOffset(key_bytes) + offset, out);
+  const uint64_t after = LoadWord(record);
+  const bool unchanged = after == *state;
+  *state = after;
+  return unchanged;
+}
+
+}  // namespace
+
+TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::GlobalAddress address) {
+  if (const int own = writes_.FindRecord(address); own >= 0) {
+    ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
+    return Look::kDone;
+  }
+  std::byte* record = Direct(address);
+  uint64_t state;
+  int spins = 0;
+  while (!TryCopy(record, request->key.size(), request->out, request->offset, &state, &request->payload_bytes)) {
+    if (++spins > kSpinsOnLock) {
+      request->status = LockedTooLong(state);
+      return Look::kConflict;
+    }
+    CpuRelax();
+  }
+  if (IsAbsent(state)) return Look::kGone;
+  if (request->for_update) {
+    request->handle = AddForUpdate(*request, address, state, record, nullptr);
+  } else {
+    reads_.push_back({address, state});
+  }
+  if (request->offset + request->out.size() > request->payload_bytes) {
+    request->status = absl::OutOfRangeError(absl::StrCat("the record has ", request->payload_bytes, " bytes"));
+  }
+  return Look::kDone;
+}
+
+Status TransactionImpl::GetDirect(GetRequest* request) {
+  GANNET_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
+  for (int looks = 0; looks < kLookAgain; ++looks) {
+    const FindResult found = request->table->local_index().Find(request->key);
+    if (found.record.is_null()) {
+      ReadMissing(request, found.witness);
+      return absl::OkStatus();
+    }
+    switch (LookDirect(request, found.record)) {
+      case Look::kDone:
+        return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
+      case Look::kConflict:
+        return request->status;
+      case Look::kGone:
+        CpuRelax();
+        break;
+    }
+  }
+  return Gone();
+}
+
+// Index lookups of all requests, those of one table together, into found_.
+Status TransactionImpl::FindDirect(std::span<GetRequest> requests) {
+  found_.resize(std::max(found_.size(), requests.size()));
+  pending_.clear();
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    GANNET_RETURN_IF_ERROR(CheckKey(*requests[i].table, requests[i].key));
+    pending_.push_back(i);
+  }
+  while (!pending_.empty()) {
+    const Table* table = requests[pending_.front()].table;
+    keys_.clear();
+    group_.clear();
+    size_t kept = 0;
+    for (const uint32_t i : pending_) {
+      if (requests[i].table == table) {
+        keys_.push_back(requests[i].key);
+        group_.push_back(i);
+      } else {
+        pending_[kept++] = i;
+      }
+    }
+    pending_.resize(kept);
+    results_.resize(std::max(results_.size(), keys_.size()));
+    table->local_index().FindMany(keys_, std::span(results_).first(keys_.size()));
+    for (size_t n = 0; n < group_.size(); ++n) found_[group_[n]] = results_[n];
+  }
+  return absl::OkStatus();
+}
+
+Status TransactionImpl::GetManyDirect(std::span<GetRequest> requests) {
+  GANNET_RETURN_IF_ERROR(FindDirect(requests));
+  for (size_t i = 0; i < requests.size(); ++i) {  // the payload's lines of all records at once
+    if (found_[i].record.is_null()) continue;
+    const size_t from = PayloadDataOffset(requests[i].key.size()) + requests[i].offset;
+    const std::byte* record = Direct(found_[i].record);
+    Prefetch(record);
+    for (size_t at = from; at < from + requests[i].out.size(); at += rdma::kLineDataBytes) {
+      Prefetch(record + rdma::PlaceOf(at));
+    }
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    GetRequest& request = requests[i];
+    if (found_[i].record.is_null()) {
+      ReadMissing(&request, found_[i].witness);
+      continue;
+    }
+    switch (LookDirect(&request, found_[i].record)) {
+      case Look::kDone:
+        if (absl::IsAborted(request.status)) return request.status;
+        break;
+      case Look::kConflict:
+        return request.status;
+      case Look::kGone:
+        GANNET_RETURN_IF_ERROR(GetDirect(&request));
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+size_t TransactionImpl::OwnRemovalsIn(const Table& table) const {
+  if (removals_ == 0) return 0;
+  size_t n = 0;
+  for (const WriteEntry& entry : writes_.entries()) {
+    n += entry.table == &table && entry.kind == WriteKind::kRemove;
+  }
+  return n;
+}
+
+// False: *look says why (gone: scan again; conflict).
+bool TransactionImpl::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options,
+                                Look* look) {
+  const Key key = entry.key.view();
+  const uint32_t place = static_cast<uint32_t>(rows->bytes_.size());
+  uint32_t size = 0;
+  if (!options.keys_only) {
+    size = table.options().variable_length ? index::LoadMeta(Direct(entry.record)).payload_bytes
+                                           : static_cast<uint32_t>(table.options().payload_bytes);
+    if (const int own = writes_.FindRecord(entry.record); own >= 0) size = writes_[own].payload_bytes;
+    rows->bytes_.resize(place + size);
+  }
+  GetRequest request{.table = &table,
+                     .key = key,
+                     .out = std::span(rows->bytes_).subspan(place, size),
+                     .for_update = options.for_update};
+  *look = LookDirect(&request, entry.record);
+  if (*look == Look::kDone && absl::IsNotFound(request.status)) {  // removed by this transaction
+    rows->bytes_.resize(place);
+    return true;
+  }
+  if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
+    rows->rows_.push_back({entry.key, place, size, request.handle});
+    return true;
+  }
+  // A size that changed between the look at it and the copy is a conflict like any other.
+  if (*look == Look::kDone) *look = Look::kGone;
+  return false;
+}
+
+Status TransactionImpl::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows,
+                                   ScanOptions options) {
+  index::ScanRange wider = range;
+  const size_t removals = OwnRemovalsIn(table);
+  if (wider.limit < SIZE_MAX - removals) wider.limit += removals;
+  const size_t first_row = rows->rows_.size();
+  const size_t first_byte = rows->bytes_.size();
+  for (int looks = 0; looks < kLookAgain; ++looks) {
+    scan_.Clear();
+    GANNET_RETURN_IF_ERROR(table.local_index().Scan(wider, &scan_));
+    const size_t reads = reads_.size();
+    for (const index::Entry& entry : scan_.entries) Prefetch(Direct(entry.record));
+    Look look = Look::kDone;
+    for (const index::Entry& entry : scan_.entries) {
+      if (!AppendRow(table, entry, rows, options, &look)) break;
+    }
+    if (look == Look::kConflict) return Gone();
+    if (look == Look::kDone) {
+      for (const index::Witness& witness : scan_.witnesses) witnesses_.push_back({witness.word, witness.seen});
+      return absl::OkStatus();
+    }
+    // A record went away while we looked. What was read so far is forgotten (entries got for update stay, unchanged:
+    // the commit validates them, so a stale one costs an abort, never a wrong answer).
+    reads_.resize(reads);
+    rows->rows_.resize(first_row);
+    rows->bytes_.resize(first_byte);
+    CpuRelax();
+  }
+  return Gone();
+}
+
+void TransactionImpl::AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* rows, ScanOptions options) {
+  const uint32_t place = static_cast<uint32_t>(rows->bytes_.size());
+  const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
+  rows->bytes_.resize(place + size);
+  CopyOwnPayload(entry, 0, std::span(rows->bytes_).subspan(place, size));
+  rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{index}});
+}
+
+// This transaction's inserts are not in the index yet: they are put in their places.
+void TransactionImpl::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows,
+                                      ScanOptions options) {
+  if (inserts_ > 0) {
+    const size_t before = rows->rows_.size();
+    for (uint32_t i = 0; i < writes_.size(); ++i) {
+      WriteEntry& entry = writes_[i];
+      if (entry.kind != WriteKind::kInsert || entry.removed || entry.table != &table) continue;
+      if (entry.key < range.from || range.to < entry.key) continue;
+      AppendOwnRow(entry, i, rows, options);
+    }
+    if (rows->rows_.size() > before) {
+      std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
+        return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
+      });
+    }
+  }
+  if (rows->rows_.size() > range.limit) rows->rows_.resize(range.limit);
+}
+
+coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanRange& range, ScanRows* rows,
+                                          ScanOptions options) {
+  rows->rows_.clear();
+  rows->bytes_.clear();
+  if (Status s = CheckKey(table, range.from); !s.ok()) return s;
+  if (Status s = CheckKey(table, range.to); !s.ok()) return s;
+  if (table.options().index == IndexKind::kHash) {
+    return Status(absl::FailedPreconditionError(
+        absl::StrCat("table ", table.name(), " has a hash index: create it with an ordered one to scan it")));
+  }
+  if (range.to < range.from || range.limit == 0) return absl::OkStatus();
+  if (table.OwnerOfRange(range.from, range.to, session_->self) != session_->self || !session_->direct) {
+    return ScanRemote(table, range, rows, options);
+  }
+  Status status = ScanDirect(table, range, rows, options);
+  if (status.ok()) MergeOwnInserts(table, range, rows, options);
+  return status;
+}
+
+coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
+  GetRequest request{.table = &table, .key = key, .out = out, .offset = offset};
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
+    return GetOne(request);
+  Status status = GetDirect(&request);
+  return status.ok() ? std::move(request.status) : std::move(status);
+}
+
+coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
+                                                                  uint32_t offset) {
+  GetRequest request{.table = &table, .key = key, .out = out, .offset = offset, .for_update = true};
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
+    return GetOneForUpdate(request);
+  Status status = GetDirect(&request);
+  if (status.ok()) status = std::move(request.status);
+  if (!status.ok()) return StatusOr<RecordHandle>(std::move(status));
+  return StatusOr<RecordHandle>(request.handle);
+}
+
+coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
+  for (const GetRequest& request : requests) {
+    rdma::NodeId owner;
+    if (!session_->OwnedHere(*request.table, request.key, &owner)) [[unlikely]]
+      return GetManyMixed(requests);
+  }
+  return GetManyDirect(requests);
+}
+
+coro::Async<Status> TransactionImpl::Update(const Table& table, Key key, std::span<const std::byte> data) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data);
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  if (Status s = GetDirect(&request); !s.ok()) return s;
+  if (!request.status.ok()) return request.status;
+  return Update(request.handle, data, 0, table.options().variable_length);
+}
+
+coro::Async<Status> TransactionImpl::Remove(const Table& table, Key key) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  if (Status s = GetDirect(&request); !s.ok()) return s;
+  if (!request.status.ok()) return request.status;
+  return Remove(request.handle);
+}
+
+}  // namespace gannet::txn

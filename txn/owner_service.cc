@@ -1,0 +1,203 @@
+#include "txn/owner_service.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+#include "txn/record.h"
+#include "txn/state_word.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr int kSpinsOnLock = 4096;
+
+}  // namespace
+
+OwnerService::OwnerService(DatabaseState* db) : db_(db) {
+  using Bytes = std::span<const std::byte>;
+  using Room = std::span<std::byte>;
+  db->node->Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
+  db->node->Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
+  db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
+}
+
+void OwnerService::CountBytes(TableId table, int64_t bytes) {
+  std::lock_guard lock(db_->sessions_mutex);
+  db_->settled_bytes[table] += bytes;
+}
+
+Status OwnerService::CheckItem(const PrepareItem& item) const {
+  const Table* table = db_->TableById(item.table);
+  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("prepare: no table ", item.table));
+  const TableOptions& options = table->options();
+  if (item.key.kind() != options.key_kind || item.key.size() > options.max_key_bytes ||
+      item.payload.size() > options.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("prepare: key or payload does not fit table ", options.name));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
+                                                  Prepared* prepared) {
+  StatusOr<NewRecord> made = MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits);
+  if (!made.ok()) return made.status();
+  prepared->record = db_->node->AddressOf(made->block);
+  prepared->state = made->state;
+  if (item.move) {
+    CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
+    return PrepareOutcome::kPrepared;
+  }
+  rdma::GlobalAddress existing;
+  StatusOr<index::Change> change =
+      db_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
+  if (change.ok()) {
+    prepared->change = *change;
+    CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
+    return PrepareOutcome::kPrepared;
+  }
+  MarkAbsent(made->block, RecordLines(item.key, item.payload.size()), made->state);
+  context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
+  if (!absl::IsAlreadyExists(change.status())) return change.status();
+  const uint64_t state = LoadWord(db_->node->memory().data() + existing.offset());
+  // Locked by the worker that asks: it knows whether that is the same transaction.
+  if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
+    return PrepareOutcome::kConflict;
+  }
+  *prepared = {.record = existing, .state = state};
+  return PrepareOutcome::kExists;
+}
+
+void OwnerService::Undo(index::Context& context, const PrepareItem& item, const Prepared& prepared) {
+  FinishOne(context, {.kind = item.move ? FinishKind::kUnmake : FinishKind::kRemove,
+                      .table = item.table,
+                      .key = item.key,
+                      .record = prepared.record,
+                      .state = prepared.state});
+}
+
+StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const uint64_t owner_bits = reader.GetU64();
+  const uint16_t n = reader.GetU16();
+  std::vector<PrepareItem> items(n);
+  for (PrepareItem& item : items) {
+    if (!Get(reader, &item)) return absl::InvalidArgumentError("prepare: malformed request");
+    GANNET_RETURN_IF_ERROR(CheckItem(item));
+  }
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+
+  index::IndexService::Lease lease(db_->indexes.get());
+  std::vector<Prepared> prepared(n);
+  for (size_t i = 0; i < n; ++i) {
+    const StatusOr<PrepareOutcome> outcome = PrepareOne(lease.context(), items[i], owner_bits, &prepared[i]);
+    if (outcome.ok() && *outcome == PrepareOutcome::kPrepared) continue;
+    for (size_t done = 0; done < i; ++done) Undo(lease.context(), items[done], prepared[done]);
+    if (!outcome.ok()) return outcome.status();
+    rdma::WireWriter writer(response);
+    writer.PutU8(static_cast<uint8_t>(*outcome));
+    if (*outcome == PrepareOutcome::kExists) PutWitness(writer, {prepared[i].record, prepared[i].state});
+    return writer.Finish();
+  }
+  rdma::WireWriter writer(response);
+  writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kPrepared));
+  for (const Prepared& one : prepared) Put(writer, one);
+  return writer.Finish();
+}
+
+std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const {
+  const std::span<std::byte> memory = db_->node->memory();
+  if (address.node() != db_->node->id() || address.offset() < db_->node->heap_offset() ||
+      address.offset() + kLineBytes > memory.size() || address.offset() % kLineBytes != 0) {
+    return nullptr;
+  }
+  std::byte* record = memory.data() + address.offset();
+  if (LoadWord(record) != locked_state || index::LoadMeta(record).table != table) return nullptr;
+  return record;
+}
+
+Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) const {
+  const Table* table = db_->TableById(item.table);
+  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("finish: no table ", item.table));
+  const bool known = LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) != nullptr;
+  const bool moved_known = item.kind != FinishKind::kReplace ||
+                           LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
+  if (!known || !moved_known || item.key.kind() != table->options().key_kind) {
+    return absl::InvalidArgumentError(absl::StrCat("finish: ", item.record.ToString(), " is not a record of ",
+                                                   table->name(), " that the caller locked"));
+  }
+  return absl::OkStatus();
+}
+
+void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
+  index::LocalIndex& index = db_->TableById(item.table)->local_index();
+  std::byte* record = db_->node->memory().data() + item.record.offset();
+  const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
+  if (item.kind == FinishKind::kRemove) {
+    const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
+    GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),
+                 change.status().ToString());
+  } else if (item.kind == FinishKind::kReplace) {
+    const Status replaced = index.Replace(item.key, item.record, item.moved_to);
+    GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", item.record.ToString(), replaced.ToString());
+    StoreWord(db_->node->memory().data() + item.moved_to.offset(), NextState(item.moved_state, false));
+  }
+  MarkAbsent(record, RecordLines(item.key, payload_bytes), item.state);
+  context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
+  CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
+}
+
+StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const uint64_t owner_bits = reader.GetU64();
+  const uint16_t n = reader.GetU16();
+  index::IndexService::Lease lease(db_->indexes.get());
+  for (size_t i = 0; i < n; ++i) {
+    FinishItem item;
+    if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
+    GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
+    FinishOne(lease.context(), item);
+  }
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  return 0;
+}
+
+StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const Table* table = db_->TableById(reader.GetU16());
+  bool valid;
+  const Key key = index::GetKey(reader, &valid);
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  if (table == nullptr || !valid || key.kind() != table->options().key_kind ||
+      key.size() > table->options().max_key_bytes) {
+    return absl::InvalidArgumentError("read: no such table, or not a key of it");
+  }
+  index::IndexService::Lease lease(db_->indexes.get());
+  for (int spins = 0; spins < kSpinsOnLock; ++spins) {
+    const index::FindResult found = table->local_index().Find(key);
+    rdma::WireWriter writer(response);
+    writer.PutU8(found.record.is_null() ? 0 : 1);
+    if (found.record.is_null()) {
+      PutWitness(writer, found.witness);
+      return writer.Finish();
+    }
+    const std::byte* record = db_->node->memory().data() + found.record.offset();
+    const uint64_t state = LoadWord(record);
+    if (IsLocked(state) || IsAbsent(state)) {
+      CpuRelax();
+      continue;
+    }
+    const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
+    const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
+    if (payload_bytes > table->options().payload_bytes) continue;  // torn: seen below otherwise
+    writer.PutAddress(found.record);
+    writer.PutU64(state);
+    writer.PutU64(meta);
+    writer.PutU32(payload_bytes);
+    rdma::CopyOut(record, index::PayloadDataOffset(key.size()), writer.Reserve(payload_bytes));
+    if (LoadWord(record) == state) return writer.Finish();
+  }
+  return Status(absl::StatusCode::kAborted, "");  // locked for long: the caller retries its transaction
+}
+
+}  // namespace gannet::txn

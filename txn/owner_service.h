@@ -1,0 +1,43 @@
+// What the owner of records does for transactions of other nodes: makes locked placeholders for their inserts, takes
+// records out of its indexes at their end, and answers reads that come as a call. One per node; handlers of
+// rdma/fabric.h.
+//
+// Requests come from peers and are checked: tables, keys, lengths, and that a record to finish lies in this node's
+// memory, is of that table and is locked by the worker that asks.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "index/service.h"
+#include "rdma/base/status.h"
+#include "rdma/fabric.h"
+#include "txn/session_internal.h"
+#include "txn/wire.h"
+
+namespace gannet::txn {
+
+class OwnerService {
+ public:
+  // Registers the handlers on db->node. `db` must outlive this.
+  explicit OwnerService(DatabaseState* db);
+
+ private:
+  StatusOr<size_t> Prepare(std::span<const std::byte> request, std::span<std::byte> response);
+  StatusOr<size_t> Finish(std::span<const std::byte> request);
+  StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
+
+  Status CheckItem(const PrepareItem& item) const;
+  Status CheckItem(const FinishItem& item, uint64_t owner_bits) const;
+  // The record at `address` if that can be one, is of `table` and holds `locked_state`; else null.
+  std::byte* LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const;
+  StatusOr<PrepareOutcome> PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
+                                      Prepared* prepared);
+  void Undo(index::Context& context, const PrepareItem& item, const Prepared& prepared);
+  void FinishOne(index::Context& context, const FinishItem& item);
+  void CountBytes(TableId table, int64_t bytes);
+
+  DatabaseState* db_;
+};
+
+}  // namespace gannet::txn

@@ -1,0 +1,66 @@
+// Which way a remote read goes: one-sided (READ the index, READ the record) or a CALL that does both at the owner.
+//
+// Per (table, node) the chooser keeps running averages of what both paths took, prefers the cheaper and now and then
+// tries the other, so that it notices when the owner becomes idle or busy, or a cache goes stale (DEX section 6.1,
+// Catfish algorithm 1: offload when the measured cost says so).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace gannet::txn {
+
+enum class ReadPath : uint8_t { kOneSided, kCall };
+
+// A fixed path makes verb counts a function of the workload alone.
+enum class ReadPathPolicy : uint8_t { kAdaptive, kOneSided, kCall };
+
+struct PathStatistics {
+  uint64_t one_sided = 0;
+  uint64_t calls = 0;
+};
+
+// Not thread-safe: one per session.
+class PathChooser {
+ public:
+  // The other path is tried once in this many choices.
+  static constexpr uint32_t kExploreEvery = 256;
+
+  void Resize(size_t places, ReadPathPolicy policy) {
+    places_.resize(places);
+    policy_ = policy;
+  }
+
+  ReadPath Choose(size_t place) {
+    if (policy_ != ReadPathPolicy::kAdaptive) {
+      return policy_ == ReadPathPolicy::kCall ? ReadPath::kCall : ReadPath::kOneSided;
+    }
+    Place& p = places_[place];
+    ++p.choices;
+    const ReadPath best = p.cost_ns[1] < p.cost_ns[0] ? ReadPath::kCall : ReadPath::kOneSided;
+    if (p.choices % kExploreEvery != 0) return best;
+    return best == ReadPath::kCall ? ReadPath::kOneSided : ReadPath::kCall;
+  }
+
+  void Record(size_t place, ReadPath path, uint64_t cost_ns) {
+    Place& p = places_[place];
+    double& average = p.cost_ns[static_cast<int>(path)];
+    const double cost = static_cast<double>(cost_ns);
+    average = average == 0 ? cost : average + (cost - average) / 16;
+    ++(path == ReadPath::kCall ? statistics_.calls : statistics_.one_sided);
+  }
+
+  const PathStatistics& statistics() const { return statistics_; }
+
+ private:
+  struct Place {
+    // Index: ReadPath. A path that was never taken has its prior: one-sided is free until measured, a call is not.
+    double cost_ns[2] = {0, 1e6};
+    uint32_t choices = 0;
+  };
+  std::vector<Place> places_;
+  ReadPathPolicy policy_ = ReadPathPolicy::kAdaptive;
+  PathStatistics statistics_;
+};
+
+}  // namespace gannet::txn

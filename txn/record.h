@@ -1,0 +1,42 @@
+// Making and unmaking records in this node's memory (index/record_header.h has the layout, state_word.h the first
+// word).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "index/record_header.h"
+#include "rdma/base/status.h"
+#include "rdma/slab.h"
+#include "txn/state_word.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+using index::Key;
+
+struct NewRecord {
+  std::byte* block = nullptr;
+  uint64_t state = 0;  // absent, without lock and owner: what the installed record's version follows
+};
+
+// Lines of a record with this payload.
+inline size_t RecordLines(const Key& key, size_t payload_bytes) {
+  return rdma::LinesFor(index::PayloadDataOffset(key.size()) + payload_bytes);
+}
+
+// Bytes of memory that it takes. Records of equal BlockBytesOf may grow and shrink in place.
+inline int64_t BlockBytesOf(const Key& key, size_t payload_bytes) {
+  return static_cast<int64_t>(rdma::SlabAllocator::BlockBytes(index::RecordBytes(key.size(), payload_bytes)));
+}
+
+// A complete record that is locked by `owner_bits` and absent. Its lines already carry the version of the install, so
+// that storing NextState(state, false) in the state word, by a CPU or by one 8-byte WRITE, makes it whole and visible.
+StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
+                                     std::span<const std::byte> payload, uint64_t owner_bits);
+
+// Marks a record that the caller has locked absent, for good, and unlocks it. `state`: before the lock.
+void MarkAbsent(std::byte* record, size_t lines, uint64_t state);
+
+}  // namespace gannet::txn

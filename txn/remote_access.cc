@@ -1,0 +1,367 @@
+// Reads of other nodes' records: one-sided (index cache or READs of the index, then a READ of the record) or by a call
+// that does both at the owner. The path is chosen per access (path_chooser.h).
+//
+// A record that a READ brought is believed if it is untorn and unlocked (versioned.h) and holds the key asked for. A
+// locked or torn one is READ again a few times: its writer is between its first and last WRITE.
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
+#include "rdma/rpc.h"
+#include "rdma/versioned.h"
+#include "txn/transaction_impl.h"
+#include "txn/wire.h"
+
+namespace gannet::txn {
+
+using index::FindResult;
+using index::PayloadDataOffset;
+using index::RecordBytes;
+
+namespace {
+
+// READs of one locked record before the access gives up.
+constexpr int kReadAgain = 16;
+// What a first READ of a variable-length record brings at most; longer ones take a second.
+constexpr size_t kFirstReadOfVariable = 512;
+
+Status Conflict() {
+  return Status(absl::StatusCode::kAborted, "");
+}
+
+Status MalformedReply(rdma::NodeId node) {
+  return absl::InternalError(absl::StrCat("node ", node, " answered a read with a malformed message"));
+}
+
+bool IsFatal(const Status& status) {
+  return !status.ok() && !absl::IsNotFound(status) && !absl::IsOutOfRange(status);
+}
+
+}  // namespace
+
+uint32_t TransactionImpl::FirstReadBytes(const Table& table, const Key& key) const {
+  const TableOptions& options = table.options();
+  const size_t whole = RecordBytes(key.size(), options.payload_bytes);
+  return static_cast<uint32_t>(options.variable_length ? std::min(whole, kFirstReadOfVariable) : whole);
+}
+
+// kConflict here means: READ again. If the record is longer than the image, request->payload_bytes tells how long.
+TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
+                                                   size_t image_bytes) {
+  if (const int own = writes_.FindRecord(found.record); own >= 0) {
+    ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
+    return Look::kDone;
+  }
+  const uint64_t state = LoadWord(image);
+  if (IsLocked(state)) return Look::kConflict;
+  const index::RecordMeta meta = index::LoadMeta(image);
+  const size_t needed = RecordBytes(meta.key_bytes, meta.payload_bytes);
+  const bool whole = needed <= image_bytes;
+  if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) return Look::kConflict;
+  if (IsAbsent(state)) return Look::kGone;
+  if (!index::RecordHoldsKey(image, request->key)) {
+    if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
+    ReadMissing(request, found.witness);
+    return Look::kDone;
+  }
+  request->payload_bytes = meta.payload_bytes;
+  if (!whole) return Look::kConflict;
+  touched_remote_ = true;
+  if (request->for_update) {
+    request->handle = AddForUpdate(*request, found.record, state, nullptr, const_cast<std::byte*>(image));
+  } else {
+    reads_.push_back({found.record, state});
+  }
+  if (request->offset + request->out.size() > meta.payload_bytes) {
+    request->status = absl::OutOfRangeError(absl::StrCat("the record has ", meta.payload_bytes, " bytes"));
+  } else {
+    rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset, request->out);
+    request->status = absl::OkStatus();
+  }
+  return Look::kDone;
+}
+
+coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
+  GANNET_CO_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
+  const rdma::NodeId owner = request->table->OwnerOf(request->key, session_->self);
+  StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
+  if (!remote.ok()) co_return remote.status();
+  touched_remote_ = true;
+  const size_t place = request->table->id() * static_cast<size_t>(session_->db->fabric->num_nodes()) + owner;
+  const ReadPath path = session_->paths.Choose(place);
+  const uint64_t start = NowNanos();
+  if (path == ReadPath::kCall) {
+    Status called = co_await GetByCall(request, owner);
+    session_->paths.Record(place, path, NowNanos() - start);
+    co_return called;
+  }
+  for (int looks = 0; looks < kReadAgain; ++looks) {
+    StatusOr<FindResult> found = co_await (*remote)->Find(request->key);
+    if (!found.ok()) co_return found.status();
+    if (found->record.is_null()) {
+      ReadMissing(request, found->witness);
+      session_->paths.Record(place, path, NowNanos() - start);
+      co_return absl::OkStatus();
+    }
+    uint32_t bytes = FirstReadBytes(*request->table, request->key);
+    Look look = Look::kConflict;
+    uint64_t state = 0;
+    for (int reads = 0; reads < kReadAgain && look == Look::kConflict; ++reads) {
+      if (reads > 0) session_->channel->CountRetry();
+      if (reads > 2) co_await session_->worker.Yield();
+      std::byte* image = arena_.Allocate(bytes);
+      Status read = co_await session_->channel->Read(found->record, image, bytes);
+      if (!read.ok()) co_return read;
+      request->payload_bytes = 0;
+      look = LookAtImage(request, *found, image, bytes);
+      state = LoadWord(image);
+      if (look == Look::kConflict && request->payload_bytes > 0) {  // longer than the READ
+        bytes = static_cast<uint32_t>(RecordBytes(request->key.size(), request->payload_bytes));
+      }
+    }
+    if (look == Look::kConflict) co_return LockedTooLong(state);
+    if (look == Look::kDone) {
+      session_->paths.Record(place, path, NowNanos() - start);
+      co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
+    }
+    (*remote)->Forget(request->key);
+  }
+  co_return Conflict();
+}
+
+coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId owner) {
+  std::array<std::byte, 128> message;
+  rdma::WireWriter writer(message);
+  writer.PutU16(request->table->id());
+  index::PutKey(writer, request->key);
+  response_.resize(rdma::kMaxMessageBytes);
+  const std::span<const std::byte> question = writer.written();
+  StatusOr<size_t> size =
+      co_await session_->channel->Call(owner, kTxnRead, question, response_, session_->db->options.call_timeout);
+  if (!size.ok()) co_return size.status();
+
+  rdma::WireReader reader(std::span<const std::byte>(response_).first(*size));
+  const bool present = reader.GetU8() != 0;
+  const index::Witness where = GetWitness(reader);  // the witness, or the record and its state
+  if (!reader.ok()) co_return MalformedReply(owner);
+  if (!present) {
+    ReadMissing(request, where);
+    co_return absl::OkStatus();
+  }
+  const index::RecordMeta meta = index::RecordMeta::Unpack(reader.GetU64());
+  const std::span<const std::byte> payload = reader.GetBytes();
+  if (!reader.Finish().ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) {
+    co_return MalformedReply(owner);
+  }
+  const size_t bytes = RecordBytes(request->key.size(), payload.size());
+  std::byte* image = arena_.Allocate(bytes);
+  rdma::StampImage(image, bytes / kLineBytes, where.seen, where.seen);
+  index::StoreHeader(image, meta, request->key);
+  rdma::CopyIn(image, PayloadDataOffset(request->key.size()), payload);
+  if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone) co_return MalformedReply(owner);
+  co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::GetOne(GetRequest request) {
+  Status status = co_await GetRemote(&request);
+  if (!status.ok()) co_return status;
+  co_return std::move(request.status);
+}
+
+coro::Task<StatusOr<RecordHandle>> TransactionImpl::GetOneForUpdate(GetRequest request) {
+  Status status = co_await GetRemote(&request);
+  if (status.ok()) status = std::move(request.status);
+  if (!status.ok()) co_return status;
+  co_return request.handle;
+}
+
+coro::Task<Status> TransactionImpl::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  Status status = co_await GetRemote(&request);
+  if (status.ok()) status = std::move(request.status);
+  if (!status.ok()) co_return status;
+  co_return Update(request.handle, data, 0, table.options().variable_length);
+}
+
+coro::Task<Status> TransactionImpl::RemoveByKey(const Table& table, Key key) {
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  Status status = co_await GetRemote(&request);
+  if (status.ok()) status = std::move(request.status);
+  if (!status.ok()) co_return status;
+  co_return Remove(request.handle);
+}
+
+// Index lookups of the requests numbered in `which`: one batch per (table, owner). Results go to found_[number].
+coro::Task<Status> TransactionImpl::FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which) {
+  std::vector<Key> keys;
+  std::vector<FindResult> results;
+  for (size_t first = 0; first < which.size();) {
+    const Table& table = *requests[which[first]].table;
+    const rdma::NodeId owner = table.OwnerOf(requests[which[first]].key, session_->self);
+    size_t end = first;
+    keys.clear();
+    for (; end < which.size(); ++end) {
+      const GetRequest& request = requests[which[end]];
+      if (request.table != &table || table.OwnerOf(request.key, session_->self) != owner) break;
+      GANNET_CO_RETURN_IF_ERROR(CheckKey(table, request.key));
+      keys.push_back(request.key);
+    }
+    StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, owner);
+    if (!remote.ok()) co_return remote.status();
+    results.assign(keys.size(), {});
+    Status status = co_await (*remote)->FindMany(keys, results);
+    if (!status.ok()) co_return status;
+    for (size_t i = first; i < end; ++i) found_[which[i]] = results[i - first];
+    first = end;
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests) {
+  // Remote requests sorted by table and owner, so that neighbours share a batch.
+  std::vector<uint32_t> remote;
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    rdma::NodeId owner;
+    if (!session_->OwnedHere(*requests[i].table, requests[i].key, &owner)) remote.push_back(i);
+  }
+  std::stable_sort(remote.begin(), remote.end(), [&](uint32_t a, uint32_t b) {
+    const auto place = [&](uint32_t i) {
+      return std::pair(requests[i].table->id(), requests[i].table->OwnerOf(requests[i].key, session_->self));
+    };
+    return place(a) < place(b);
+  });
+  touched_remote_ = true;
+  std::vector<FindResult> found_remote;
+  found_.resize(std::max(found_.size(), requests.size()));
+  Status status = co_await FindRemote(requests, remote);
+  if (!status.ok()) co_return status;
+
+  // All records with one doorbell.
+  operations_.clear();
+  for (uint32_t i : remote) {
+    found_remote.push_back(found_[i]);
+    if (found_[i].record.is_null()) continue;
+    const uint32_t bytes = FirstReadBytes(*requests[i].table, requests[i].key);
+    operations_.push_back(rdma::Operation::Read(found_[i].record, arena_.Allocate(bytes), bytes));
+  }
+  if (!operations_.empty()) {
+    status = co_await session_->channel->Post(operations_);
+    if (!status.ok()) co_return status;
+  }
+  for (size_t n = 0, read = 0; n < remote.size(); ++n) {
+    GetRequest& request = requests[remote[n]];
+    if (found_remote[n].record.is_null()) {
+      ReadMissing(&request, found_remote[n].witness);
+      continue;
+    }
+    const rdma::Operation operation = operations_[read++];
+    Look look = LookAtImage(&request, found_remote[n], static_cast<std::byte*>(operation.local), operation.size);
+    if (look == Look::kDone) {
+      if (absl::IsAborted(request.status)) co_return request.status;
+      continue;
+    }
+    if (look == Look::kGone) {
+      StatusOr<index::RemoteIndex*> index =
+          session_->RemoteIndexOf(*request.table, request.table->OwnerOf(request.key, session_->self));
+      if (index.ok()) (*index)->Forget(request.key);
+    }
+    session_->channel->CountRetry();
+    // GetRemote uses no scratch of this function but operations_, of which a copy was taken.
+    status = co_await GetRemote(&request);
+    if (!status.ok()) co_return status;
+  }
+
+  // The rest is here: maximal runs of requests for this node.
+  for (size_t first = 0; first < requests.size();) {
+    rdma::NodeId owner;
+    if (!session_->OwnedHere(*requests[first].table, requests[first].key, &owner)) {
+      ++first;
+      continue;
+    }
+    size_t end = first + 1;
+    while (end < requests.size() && session_->OwnedHere(*requests[end].table, requests[end].key, &owner)) ++end;
+    status = GetManyDirect(requests.subspan(first, end - first));
+    if (!status.ok()) co_return status;
+    first = end;
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node,
+                                             ScanRows* rows, ScanOptions options) {
+  if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
+  touched_remote_ = true;
+  StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
+  if (!remote.ok()) co_return remote.status();
+  const size_t removals = OwnRemovalsIn(table);
+  if (range.limit < SIZE_MAX - removals) range.limit += removals;
+
+  index::ScanResult scan;
+  Status status = co_await (*remote)->Scan(range, &scan);
+  if (!status.ok()) co_return status;
+  for (const index::Witness& witness : scan.witnesses) witnesses_.push_back({witness.word, witness.seen});
+  if (scan.entries.empty()) co_return absl::OkStatus();
+
+  std::vector<rdma::Operation> reads;
+  for (const index::Entry& entry : scan.entries) {
+    const uint32_t bytes = FirstReadBytes(table, entry.key.view());
+    reads.push_back(rdma::Operation::Read(entry.record, arena_.Allocate(bytes), bytes));
+  }
+  status = co_await session_->channel->Post(reads);
+  if (!status.ok()) co_return status;
+
+  for (size_t i = 0; i < scan.entries.size(); ++i) {
+    const index::Entry& entry = scan.entries[i];
+    const FindResult found{.record = entry.record};
+    GetRequest request{.table = &table, .key = entry.key.view(), .out = {}, .for_update = options.for_update};
+    Look look = LookAtImage(&request, found, static_cast<std::byte*>(reads[i].local), reads[i].size);
+    for (int again = 0; look == Look::kConflict && again < kReadAgain; ++again) {
+      session_->channel->CountRetry();
+      co_await session_->worker.Yield();
+      const size_t whole = RecordBytes(request.key.size(), request.payload_bytes);
+      const auto bytes = static_cast<uint32_t>(std::max<size_t>(reads[i].size, whole));
+      reads[i] = rdma::Operation::Read(entry.record, arena_.Allocate(bytes), bytes);
+      status = co_await session_->channel->Read(entry.record, reads[i].local, bytes);
+      if (!status.ok()) co_return status;
+      look = LookAtImage(&request, found, static_cast<std::byte*>(reads[i].local), bytes);
+    }
+    if (look != Look::kDone || IsFatal(request.status)) co_return Conflict();
+    if (absl::IsNotFound(request.status)) continue;  // removed by this transaction
+    const auto place = static_cast<uint32_t>(rows->bytes_.size());
+    const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
+    rows->bytes_.resize(place + size);
+    const std::span<std::byte> out = std::span(rows->bytes_).subspan(place, size);
+    if (const int own = writes_.FindRecord(entry.record); own >= 0) {
+      CopyOwnPayload(writes_[own], 0, out);
+    } else {
+      rdma::CopyOut(static_cast<std::byte*>(reads[i].local), PayloadDataOffset(request.key.size()), out);
+    }
+    rows->rows_.push_back({entry.key, place, size, request.handle});
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows,
+                                               ScanOptions options) {
+  // The range's keys must outlive the awaits; a byte key is the caller's only until the first suspension in practice,
+  // so it is kept here.
+  range.from = KeepKey(range.from);
+  range.to = KeepKey(range.to);
+  const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
+  const int nodes = session_->db->fabric->num_nodes();
+  for (int node = 0; node < nodes; ++node) {
+    if (owner != Placement::kSeveralNodes && node != owner) continue;
+    Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);
+    if (!status.ok()) co_return status;
+  }
+  if (owner == Placement::kSeveralNodes) {
+    std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
+      return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
+    });
+  }
+  MergeOwnInserts(table, range, rows, options);
+  co_return absl::OkStatus();
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/hash_client.h"
+#include "index/xstore/xcache.h"
+#include "rdma/base/check.h"
+#include "rdma/base/clock.h"
+#include "txn/database.h"
+#include "txn/session_internal.h"
+#include "txn/transaction_impl.h"
+
+namespace gannet::txn {
+
+StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rdma::NodeId node) {
+  const size_t place = table.id() * static_cast<size_t>(db->fabric->num_nodes()) + node;
+  std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
+  if (slot == nullptr) {
+    StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
+        table.options().index == IndexKind::kHash
+            ? index::ConnectHash(
+                  channel.get(), node, table.id(),
+                  {.location_cache_bytes = db->options.location_cache_bytes, .call_timeout = db->options.call_timeout})
+            : index::ConnectXStore(channel.get(), node, table.id(), {});
+    if (!opened.ok()) return opened.status();
+    slot = std::move(*opened);
+  }
+  return slot.get();
+}
+
+Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}
+
+Session::~Session() {
+  std::lock_guard lock(state_->db->sessions_mutex);
+  std::erase(state_->db->session_bytes, state_->live_bytes.get());
+  for (TableId table = 0; table < state_->live_bytes->size(); ++table) {
+    state_->db->settled_bytes[table] += state_->live_bytes->Of(table);
+  }
+}
+
+Transaction Session::Begin() {
+  std::vector<std::unique_ptr<TransactionImpl>>& idle = state_->idle_transactions;
+  if (idle.empty()) {
+    auto participant = rdma::EpochManager::Participant::Join(state_->db->epochs.get());
+    GANNET_CHECK(participant.ok(), "too many transactions at once on node %d: %s", state_->self,
+                 participant.status().ToString());
+    idle.push_back(std::make_unique<TransactionImpl>(state_.get(), std::move(*participant)));
+  }
+  std::unique_ptr<TransactionImpl> impl = std::move(idle.back());
+  idle.pop_back();
+  impl->Begin();
+  return Transaction(std::move(impl));
+}
+
+namespace {
+
+// The body's own error is true only if what it read was true.
+coro::Task<Status> BelieveIfValid(coro::Task<Status> validation, Status body_status) {
+  Status valid = co_await validation;
+  co_return valid.ok() ? body_status : valid;
+}
+
+// Errors that say nothing about data: no validation makes them truer.
+bool IsAboutTheSystem(const Status& status) {
+  return absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsUnknown(status) || absl::IsInternal(status);
+}
+
+}  // namespace
+
+coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_status) {
+  if (body_status.ok()) return transaction.Commit();
+  if (IsAboutTheSystem(body_status)) return body_status;
+  coro::Async<Status> valid = transaction.Validate();
+  if (!valid.ready()) return BelieveIfValid(std::move(valid.task()), std::move(body_status));
+  return valid.value().ok() ? std::move(body_status) : std::move(valid.value());
+}
+
+uint64_t Session::BackOffUntil(uint32_t attempt) {
+  constexpr uint64_t kFirstNanos = 1000;
+  return NowNanos() + state_->random.Below(kFirstNanos << std::min<uint32_t>(attempt, 10));
+}
+
+Database& Session::database() {
+  return *state_->db->database;
+}
+coro::Worker& Session::worker() {
+  return state_->worker;
+}
+rdma::Channel& Session::channel() {
+  return *state_->channel;
+}
+
+std::vector<std::pair<std::string, index::ClientStatistics>> Session::client_statistics() const {
+  std::vector<std::pair<std::string, index::ClientStatistics>> result;
+  const size_t nodes = static_cast<size_t>(state_->db->fabric->num_nodes());
+  for (size_t place = 0; place < state_->remote_indexes.size(); ++place) {
+    if (state_->remote_indexes[place] == nullptr) continue;
+    const std::string& table = state_->db->tables[place / nodes]->name();
+    if (result.empty() || result.back().first != table) result.emplace_back(table, index::ClientStatistics{});
+    result.back().second += state_->remote_indexes[place]->statistics();
+  }
+  return result;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,91 @@
+// The insides of Database and Session, shared by the files of txn/ only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "index/service.h"
+#include "rdma/base/random.h"
+#include "rdma/coro/worker.h"
+#include "rdma/epoch.h"
+#include "rdma/fabric.h"
+#include "rdma/slab.h"
+#include "txn/database.h"
+#include "txn/path_chooser.h"
+
+namespace gannet::txn {
+
+class OwnerService;
+class TransactionImpl;
+
+// Bytes of live records by table. One writer adds (a session, or a server thread under a lock), anybody reads.
+class LiveBytes {
+ public:
+  explicit LiveBytes(size_t tables) : bytes_(tables) {}
+  void Add(TableId table, int64_t bytes) {
+    std::atomic<int64_t>& counter = bytes_[table];
+    counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+  int64_t Of(TableId table) const { return bytes_[table].load(std::memory_order_relaxed); }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  std::vector<std::atomic<int64_t>> bytes_;
+};
+
+struct DatabaseState {
+  Database* database = nullptr;
+  DatabaseOptions options;
+  rdma::Fabric* fabric = nullptr;
+  std::unique_ptr<rdma::Node> node;
+  std::unique_ptr<rdma::SlabAllocator> slab;
+  std::unique_ptr<rdma::EpochManager> epochs;
+  std::unique_ptr<index::IndexService> indexes;
+  std::unique_ptr<OwnerService> owner_service;
+  std::vector<std::unique_ptr<Table>> tables;
+  bool started = false;
+
+  std::mutex sessions_mutex;
+  std::vector<LiveBytes*> session_bytes;  // of open sessions
+  std::vector<int64_t> settled_bytes;     // of closed sessions and of calls served for others
+  uint64_t sessions_opened = 0;
+  std::vector<std::unique_ptr<Session>> idle_sessions;  // of Database::Run
+
+  const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
+};
+
+struct SessionState {
+  DatabaseState* db = nullptr;
+  Session* session = nullptr;
+  std::unique_ptr<rdma::Channel> channel;
+  std::unique_ptr<rdma::SlabCache> slab;
+  std::unique_ptr<LiveBytes> live_bytes;
+  coro::Worker worker;
+  Random random{1};
+  rdma::NodeId self = 0;
+  uint64_t owner_bits = 0;
+  std::byte* memory = nullptr;
+  // The owner's CPU may lock, read and write records beside one-sided verbs. If not, own records take the remote path.
+  bool direct = true;
+
+  // remote_indexes[table * nodes + node], opened at first use.
+  std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
+  PathChooser paths;
+  std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
+
+  bool OwnedHere(const Table& table, const Key& key, rdma::NodeId* owner) const {
+    *owner = table.OwnerOf(key, self);
+    return *owner == self && direct;
+  }
+  StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
+};
+
+// How commits and reads of this layer are numbered among the methods of rdma/fabric.h (256-511).
+inline constexpr rdma::MethodId kTxnPrepare = 256;  // make locked placeholders for inserts
+inline constexpr rdma::MethodId kTxnFinish = 257;   // take records out of the index and mark them absent
+inline constexpr rdma::MethodId kTxnRead = 258;     // find a record and return it: the RPC read path
+
+}  // namespace gannet::txn

@@ -1,0 +1,56 @@
+// The state word: first word of a record; lock, owner and version in one, so that one CAS locks and one load validates.
+//
+//    63     62     61        47  46       40  39                    0
+//  +------+--------+-----------+------------+------------------------+
+//  | lock | absent | node (15) | channel (7)| version (40)           |
+//  +------+--------+-----------+------------+------------------------+
+//
+// lock     set while a transaction writes the record; then (node, channel) names the worker that holds it, so that
+//          survivors of its death can tell. Both are 0 while the record is free.
+// absent   the record is removed, or inserted by a transaction that has not committed (then it is locked too).
+// version  +1 with every install; goes on when the memory is reused (slab.h), so (address, state word) names one state
+//          of one record for ever. It wraps after 2^40 installs of one record: 12 days at a million per second; a
+//          reader would have to sleep for exactly that long to be fooled.
+#pragma once
+
+#include <cstdint>
+
+#include "rdma/global_address.h"
+#include "rdma/versioned.h"
+
+namespace gannet::txn {
+
+inline constexpr uint64_t kAbsentBit = uint64_t{1} << 62;
+inline constexpr uint64_t kVersionMask = (uint64_t{1} << 40) - 1;
+
+constexpr bool IsLocked(uint64_t state) {
+  return (state & rdma::kLockBit) != 0;
+}
+constexpr bool IsAbsent(uint64_t state) {
+  return (state & kAbsentBit) != 0;
+}
+constexpr uint64_t VersionOf(uint64_t state) {
+  return state & kVersionMask;
+}
+
+// The bits that name a worker in a locked state word.
+constexpr uint64_t OwnerBits(rdma::NodeId node, uint16_t channel) {
+  return uint64_t{node} << 47 | uint64_t{channel & 0x7fu} << 40;
+}
+constexpr rdma::NodeId LockOwnerNode(uint64_t state) {
+  return static_cast<rdma::NodeId>(state >> 47 & 0x7fff);
+}
+constexpr uint16_t LockOwnerChannel(uint64_t state) {
+  return static_cast<uint16_t>(state >> 40 & 0x7f);
+}
+
+// `state` unlocked; what a CAS stores to lock it.
+constexpr uint64_t Locked(uint64_t state, uint64_t owner_bits) {
+  return state | rdma::kLockBit | owner_bits;
+}
+// What the word becomes after an install, present or absent; unlocked.
+constexpr uint64_t NextState(uint64_t state, bool absent) {
+  return ((VersionOf(state) + 1) & kVersionMask) | (absent ? kAbsentBit : 0);
+}
+
+}  // namespace gannet::txn

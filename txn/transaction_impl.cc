@@ -1,0 +1,239 @@
+#include "txn/transaction_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+#include "rdma/versioned.h"
+#include "txn/record.h"
+
+namespace gannet::txn {
+
+using index::PayloadDataOffset;
+
+TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant)
+    : session_(session), participant_(std::move(participant)), context_{session->slab.get(), participant_.get()} {
+  reads_.reserve(512);
+  witnesses_.reserve(64);
+}
+
+void TransactionImpl::Begin() {
+  GANNET_CHECK(!active_, "a transaction began twice");
+  participant_->Enter();
+  active_ = true;
+}
+
+void TransactionImpl::End() {
+  if (!active_) return;
+  for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+  reads_.clear();
+  witnesses_.clear();
+  writes_.Clear();
+  arena_.Reset();
+  touched_remote_ = exists_ = false;
+  inserts_ = removals_ = 0;
+  active_ = false;
+  participant_->Leave();
+}
+
+Status TransactionImpl::CheckKey(const Table& table, const Key& key) const {
+  const TableOptions& options = table.options();
+  if (key.kind() != options.key_kind) [[unlikely]] {
+    return absl::InvalidArgumentError(absl::StrCat("table ", options.name, " has ",
+                                                   options.key_kind == index::KeyKind::kInteger ? "integer" : "byte",
+                                                   " keys; give it a key of that kind"));
+  }
+  if (key.size() > options.max_key_bytes) [[unlikely]] {
+    return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is too long for table ",
+                                                   options.name, ": at most ", options.max_key_bytes));
+  }
+  return absl::OkStatus();
+}
+
+Key TransactionImpl::KeepKey(const Key& key) {
+  if (key.kind() == index::KeyKind::kInteger) return key;
+  const std::span<std::byte> copy = arena_.Copy(std::as_bytes(std::span(key.bytes().data(), key.size())));
+  return Key(std::string_view(reinterpret_cast<const char*>(copy.data()), copy.size()));
+}
+
+Status TransactionImpl::LockedTooLong(uint64_t state) const {
+  if (IsLocked(state) && state != rdma::kLineBusy && !session_->db->fabric->Alive(LockOwnerNode(state))) {
+    return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
+                                               LockOwnerNode(state), ", which is gone; its lock must be repaired"));
+  }
+  return Status(absl::StatusCode::kAborted, "");
+}
+
+WriteEntry* TransactionImpl::FindOwnInsert(const Table& table, const Key& key) {
+  if (inserts_ == 0) [[likely]]
+    return nullptr;
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.kind == WriteKind::kInsert && entry.table == &table && entry.key == key) return &entry;
+  }
+  return nullptr;
+}
+
+void TransactionImpl::ReadMissing(GetRequest* request, const index::Witness& witness) {
+  if (WriteEntry* own = FindOwnInsert(*request->table, request->key); own != nullptr) {
+    ReadOwn(*own, static_cast<uint32_t>(own - writes_.entries().data()), request);
+    return;
+  }
+  witnesses_.push_back({witness.word, witness.seen});
+  request->status = Status(absl::StatusCode::kNotFound, "");
+}
+
+void TransactionImpl::ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* request) {
+  if (entry.kind == WriteKind::kRemove || entry.removed) {
+    request->status = Status(absl::StatusCode::kNotFound, "");
+    return;
+  }
+  request->payload_bytes = entry.payload_bytes;
+  if (request->for_update) request->handle = RecordHandle{index};
+  if (request->offset + request->out.size() > entry.payload_bytes) {
+    request->status = absl::OutOfRangeError(absl::StrCat("the record has ", entry.payload_bytes, " bytes"));
+    return;
+  }
+  CopyOwnPayload(entry, request->offset, request->out);
+  request->status = absl::OkStatus();
+  // The base was read again; it must be the state that this transaction builds on.
+  if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
+    request->status = Status(absl::StatusCode::kAborted, "");
+  }
+}
+
+void TransactionImpl::CopyOwnPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out) {
+  const uint32_t base_end = std::min<uint32_t>(offset + static_cast<uint32_t>(out.size()), entry.image_payload_bytes);
+  if (offset < base_end) {
+    const std::span<std::byte> base = out.first(base_end - offset);
+    if (entry.kind == WriteKind::kInsert && !entry.is_direct()) {
+      std::memcpy(base.data(), entry.image + offset, base.size());
+    } else {
+      rdma::CopyOut(entry.is_direct() ? entry.direct : entry.image, PayloadDataOffset(entry.key.size()) + offset, base);
+    }
+  }
+  for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next) {
+    const uint32_t from = std::max(offset, patch->offset);
+    const uint32_t to = std::min<uint32_t>(offset + static_cast<uint32_t>(out.size()), patch->offset + patch->size);
+    if (from < to) std::memcpy(out.data() + (from - offset), patch->data + (from - patch->offset), to - from);
+  }
+}
+
+RecordHandle TransactionImpl::AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state,
+                                           std::byte* direct, std::byte* image) {
+  if (direct == nullptr) touched_remote_ = true;
+  return RecordHandle{writes_.Add({.table = request.table,
+                                   .record = record,
+                                   .seen = state,
+                                   .direct = direct,
+                                   .image = image,
+                                   .payload_bytes = request.payload_bytes,
+                                   .image_payload_bytes = request.payload_bytes,
+                                   .key = KeepKey(request.key)})};
+}
+
+Status TransactionImpl::CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const {
+  const TableOptions& options = entry.table->options();
+  if (options.placement.replicated) {
+    return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
+  }
+  if (entry.kind == WriteKind::kRemove || entry.removed)
+    return absl::FailedPreconditionError("the record was removed before");
+  if (resize && (!options.variable_length || offset != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("only a whole record (offset 0) of a variable-length table can be resized; table ", options.name));
+  }
+  const size_t limit = resize ? options.payload_bytes : entry.payload_bytes;
+  if (offset + size > limit) {
+    return absl::InvalidArgumentError(absl::StrCat("bytes [", offset, ", ", offset + size, ") do not fit a payload of ",
+                                                   limit, " bytes of table ", options.name));
+  }
+  return absl::OkStatus();
+}
+
+void TransactionImpl::AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset) {
+  auto* patch = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
+  *patch = {offset, static_cast<uint32_t>(data.size()), arena_.Copy(data).data(), nullptr};
+  (entry.patches == nullptr ? entry.patches : entry.last_patch->next) = patch;
+  entry.last_patch = patch;
+}
+
+Status TransactionImpl::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+  if (handle.index >= writes_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
+  WriteEntry& entry = writes_[handle.index];
+  GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
+  if (resize) entry.payload_bytes = static_cast<uint32_t>(data.size());
+  AddPatch(entry, data, offset);
+  if (entry.kind == WriteKind::kNone) entry.kind = WriteKind::kUpdate;
+  return absl::OkStatus();
+}
+
+Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
+  GANNET_RETURN_IF_ERROR(CheckKey(table, key));
+  const TableOptions& options = table.options();
+  if (options.placement.replicated) {
+    return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
+  }
+  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload.size(), " bytes does not fit table ",
+                                                   options.name, options.variable_length ? ", at most " : ", exactly ",
+                                                   options.payload_bytes));
+  }
+  if (removals_ > 0) {
+    for (WriteEntry& entry : writes_.entries()) {  // removed and inserted again: an update of the whole payload
+      if ((entry.kind != WriteKind::kRemove && !entry.removed) || entry.table != &table || entry.key != key) continue;
+      if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
+      entry.removed = false;
+      --removals_;
+      entry.payload_bytes = static_cast<uint32_t>(payload.size());
+      AddPatch(entry, payload, 0);
+      return absl::OkStatus();
+    }
+  }
+  rdma::NodeId owner;
+  if (session_->OwnedHere(table, key, &owner)) return InsertDirect(table, key, payload);
+  touched_remote_ = true;
+  ++inserts_;
+  writes_.Add({.table = &table,
+               .image = arena_.Copy(payload).data(),
+               .payload_bytes = static_cast<uint32_t>(payload.size()),
+               .image_payload_bytes = static_cast<uint32_t>(payload.size()),
+               .kind = WriteKind::kInsert,
+               .key = KeepKey(key)});
+  return absl::OkStatus();
+}
+
+Status TransactionImpl::InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload) {
+  StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, table.id(), key, payload, session_->owner_bits);
+  if (!made.ok()) return made.status();
+  ++inserts_;
+  writes_.Add({.table = &table,
+               .record = session_->db->node->AddressOf(made->block),
+               .seen = made->state,
+               .direct = made->block,
+               .payload_bytes = static_cast<uint32_t>(payload.size()),
+               .image_payload_bytes = static_cast<uint32_t>(payload.size()),
+               .kind = WriteKind::kInsert,
+               .locked = true,
+               .key = KeepKey(key)});
+  return absl::OkStatus();
+}
+
+Status TransactionImpl::Remove(RecordHandle handle) {
+  if (handle.index >= writes_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
+  WriteEntry& entry = writes_[handle.index];
+  if (entry.table->options().placement.replicated) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("table ", entry.table->name(), " is replicated and so read-only"));
+  }
+  if (entry.kind == WriteKind::kRemove || entry.removed) return Status(absl::StatusCode::kNotFound, "");
+  ++removals_;
+  if (entry.kind == WriteKind::kInsert) {
+    entry.removed = true;
+  } else {
+    entry.kind = WriteKind::kRemove;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,161 @@
+// The working part of Transaction; one is reused for many transactions of a session. Internal to txn/.
+//
+// Where things are:
+//   transaction_impl.cc   begin, end, write buffer, read-your-own-writes
+//   direct_access.cc      reads of this node's records by its CPU
+//   remote_access.cc      reads of other nodes' records: one-sided or by call
+//   commit.cc             the protocol: lock, validate, install, unlock
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+#include "index/record_header.h"
+#include "rdma/coro/async.h"
+#include "rdma/epoch.h"
+#include "rdma/fabric.h"
+#include "txn/access_set.h"
+#include "txn/arena.h"
+#include "txn/session_internal.h"
+#include "txn/state_word.h"
+#include "txn/transaction.h"
+#include "txn/wire.h"
+
+namespace gannet::txn {
+
+// How often a read looks again at a record that is locked or being removed before it gives up (Aborted).
+inline constexpr int kLookAgain = 64;
+
+class TransactionImpl {
+ public:
+  TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant);
+
+  void Begin();
+  // Drops whatever was not committed; the object is then ready for Begin.
+  void End();
+
+  coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset);
+  coro::Async<Status> GetMany(std::span<GetRequest> requests);
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
+                                                   uint32_t offset);
+  Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize);
+  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
+  Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
+  Status Remove(RecordHandle handle);
+  coro::Async<Status> Remove(const Table& table, Key key);
+  coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  coro::Async<Status> Commit();
+  coro::Async<Status> Validate();
+
+  SessionState& session() { return *session_; }
+
+ private:
+  // What looking at one record gave.
+  enum class Look : uint8_t {
+    kDone,      // request->status is set
+    kGone,      // the record is absent or holds another key: ask the index again
+    kConflict,  // locked for long
+  };
+
+  // transaction_impl.cc
+  Status CheckKey(const Table& table, const Key& key) const;
+  Key KeepKey(const Key& key);
+  // Serves `request` from a record of the write set.
+  void ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* request);
+  // The key is not in the index: perhaps this transaction inserts it; else NotFound, under `witness`.
+  void ReadMissing(GetRequest* request, const index::Witness& witness);
+  WriteEntry* FindOwnInsert(const Table& table, const Key& key);
+  RecordHandle AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state, std::byte* direct,
+                            std::byte* image);
+  void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
+  // The payload of `entry` with this transaction's changes; [offset, offset + out.size()) must lie in it.
+  void CopyOwnPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out);
+  Status InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload);
+  Status CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const;
+  Status LockedTooLong(uint64_t state) const;
+
+  // direct_access.cc
+  std::byte* Direct(rdma::GlobalAddress address) const { return session_->memory + address.offset(); }
+  Look LookDirect(GetRequest* request, rdma::GlobalAddress record);
+  Status GetDirect(GetRequest* request);
+  Status FindDirect(std::span<GetRequest> requests);
+  Status GetManyDirect(std::span<GetRequest> requests);
+  Status ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  // Appends the rows of `found_` to *rows, merged with this transaction's inserts.
+  bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
+  void MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  void AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* rows, ScanOptions options);
+  size_t OwnRemovalsIn(const Table& table) const;
+
+  // remote_access.cc
+  coro::Task<Status> GetOne(GetRequest request);
+  coro::Task<StatusOr<RecordHandle>> GetOneForUpdate(GetRequest request);
+  coro::Task<Status> GetRemote(GetRequest* request);
+  coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
+  coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
+  coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
+  Look LookAtImage(GetRequest* request, const index::FindResult& found, const std::byte* image, size_t image_bytes);
+  uint32_t FirstReadBytes(const Table& table, const Key& key) const;
+  coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                              ScanOptions options);
+  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
+  coro::Task<Status> RemoveByKey(const Table& table, Key key);
+
+  // commit.cc
+  Status LockDirect(WriteEntry& entry);
+  Status IndexInsert(WriteEntry& entry);
+  void CarryWitnesses(const index::Change& change);
+  bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
+  Status NoteExisting(const ReadEntry& existing);
+  Status ValidateDirect() const;
+  void InstallDirect(WriteEntry& entry);
+  void ReleaseDirect(WriteEntry& entry);
+  Status CommitDirect();
+  coro::Task<Status> CommitMixed();
+  coro::Task<Status> LockRemote();
+  coro::Task<Status> PrepareRemote();
+  coro::Task<Status> ValidateMixed();
+  coro::Task<Status> InstallRemote();
+  coro::Task<void> ReleaseRemote();
+  size_t EncodePrepare(rdma::NodeId node, size_t from);
+  Status DecodePrepared(rdma::NodeId node, std::span<const std::byte> response);
+  bool FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const;
+  coro::Task<Status> FinishAtOwners(bool committed);
+  void BuildImage(WriteEntry& entry);
+  Status LockAndIndexDirect();
+  Status RemakeInsert(WriteEntry& entry);
+  Status PrepareMove(WriteEntry& entry);
+  void FinishMove(WriteEntry& entry);
+
+  SessionState* session_;
+  std::unique_ptr<rdma::EpochManager::Participant> participant_;
+  index::Context context_;
+  bool active_ = false;
+  bool touched_remote_ = false;  // some read or write needs verbs: the commit is a coroutine
+  bool exists_ = false;          // an insert met a live record
+  uint32_t inserts_ = 0;
+  uint32_t removals_ = 0;
+
+  std::vector<ReadEntry> reads_;  // records
+  std::vector<ReadEntry> witnesses_;
+  WriteSet writes_;
+  Arena arena_;
+
+  // Scratch, kept for its capacity.
+  std::vector<Key> keys_;
+  std::vector<index::FindResult> found_;    // by request
+  std::vector<index::FindResult> results_;  // by key of one group
+  std::vector<uint32_t> pending_;           // requests not looked up yet
+  std::vector<uint32_t> group_;             // requests of one table
+  index::ScanResult scan_;
+  std::vector<rdma::Operation> operations_;
+  std::vector<uint32_t> prepared_;  // entries of the prepare call under way
+  std::vector<std::byte> message_;
+  std::vector<std::byte> response_;
+};
+
+}  // namespace gannet::txn

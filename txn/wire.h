@@ -1,0 +1,119 @@
+// The messages between a transaction and the owner of records it inserts, removes or reads by call. Encoded and decoded
+// here only; rdma/rpc.h gives the integers.
+//
+//   kTxnPrepare   request:  u64 owner bits, u16 n, n x PrepareItem
+//                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there
+//   kTxnFinish    request:  u64 owner bits, u16 n, n x FinishItem        response: empty
+//   kTxnRead      request:  u16 table, key
+//                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
+//                 and
+//                           value of the witness
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "index/index.h"
+#include "index/key_wire.h"
+#include "rdma/global_address.h"
+#include "rdma/rpc.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+using index::Key;
+
+enum class PrepareOutcome : uint8_t { kPrepared, kExists, kConflict };
+
+struct PrepareItem {
+  TableId table;
+  Key key;
+  std::span<const std::byte> payload;
+  bool move = false;  // a new place for a record that stays in the index: not inserted there
+};
+
+struct Prepared {
+  rdma::GlobalAddress record;
+  uint64_t state = 0;  // without lock and owner
+  index::Change change{};
+};
+
+enum class FinishKind : uint8_t {
+  kRemove,   // out of the index, absent, unlocked
+  kUnmake,   // a prepared record that is not in the index: absent, unlocked
+  kReplace,  // the index leads to `moved_to` from now on; that becomes present, `record` absent; both unlocked
+};
+
+struct FinishItem {
+  FinishKind kind;
+  TableId table;
+  Key key;
+  rdma::GlobalAddress record;
+  uint64_t state = 0;  // of `record` before this transaction locked it
+  rdma::GlobalAddress moved_to{};
+  uint64_t moved_state = 0;
+};
+
+inline void PutWitness(rdma::WireWriter& writer, const index::Witness& witness) {
+  writer.PutAddress(witness.word);
+  writer.PutU64(witness.seen);
+}
+inline index::Witness GetWitness(rdma::WireReader& reader) {
+  const rdma::GlobalAddress word = reader.GetAddress();
+  return {word, reader.GetU64()};
+}
+
+inline void Put(rdma::WireWriter& writer, const PrepareItem& item) {
+  writer.PutU8(item.move ? 1 : 0);
+  writer.PutU16(item.table);
+  index::PutKey(writer, item.key);
+  writer.PutBytes(item.payload);
+}
+inline bool Get(rdma::WireReader& reader, PrepareItem* item) {
+  bool valid;
+  item->move = reader.GetU8() != 0;
+  item->table = reader.GetU16();
+  item->key = index::GetKey(reader, &valid);
+  item->payload = reader.GetBytes();
+  return valid && reader.ok();
+}
+
+inline void Put(rdma::WireWriter& writer, const Prepared& prepared) {
+  writer.PutAddress(prepared.record);
+  writer.PutU64(prepared.state);
+  PutWitness(writer, prepared.change.before);
+  writer.PutU64(prepared.change.after);
+  PutWitness(writer, prepared.change.split_to);
+}
+inline bool Get(rdma::WireReader& reader, Prepared* prepared) {
+  prepared->record = reader.GetAddress();
+  prepared->state = reader.GetU64();
+  prepared->change.before = GetWitness(reader);
+  prepared->change.after = reader.GetU64();
+  prepared->change.split_to = GetWitness(reader);
+  return reader.ok();
+}
+
+inline void Put(rdma::WireWriter& writer, const FinishItem& item) {
+  writer.PutU8(static_cast<uint8_t>(item.kind));
+  writer.PutU16(item.table);
+  index::PutKey(writer, item.key);
+  writer.PutAddress(item.record);
+  writer.PutU64(item.state);
+  writer.PutAddress(item.moved_to);
+  writer.PutU64(item.moved_state);
+}
+inline bool Get(rdma::WireReader& reader, FinishItem* item) {
+  bool valid;
+  const uint8_t kind = reader.GetU8();
+  item->kind = static_cast<FinishKind>(kind);
+  item->table = reader.GetU16();
+  item->key = index::GetKey(reader, &valid);
+  item->record = reader.GetAddress();
+  item->state = reader.GetU64();
+  item->moved_to = reader.GetAddress();
+  item->moved_state = reader.GetU64();
+  return valid && reader.ok() && kind <= static_cast<uint8_t>(FinishKind::kReplace);
+}
+
+}  // namespace gannet::txn
