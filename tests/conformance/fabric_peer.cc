@@ -7,6 +7,7 @@
 
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/random.h"
 #include "rdma/coro/worker.h"
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
@@ -28,8 +29,13 @@ struct JobRun {
   Job job;
   const std::atomic<bool>* stop;
   uint64_t violations = 0;
+  Random random{1};
 
-  bool stopping() const { return stop->load(std::memory_order_relaxed); }
+  // Leaves the readers a gap now and then, so that they see the object whole and in change.
+  bool stopping() {
+    for (uint64_t i = random.OneIn(2) ? random.Below(100) : 0; i > 0; --i) CpuRelax();
+    return stop->load(std::memory_order_relaxed);
+  }
 };
 
 coro::Task<void> WriteWord(JobRun* run) {
