@@ -1,5 +1,6 @@
 #include "txn/table.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "rdma/base/random.h"
