@@ -52,9 +52,7 @@ void Worker::Round() {
   size_t progress = 0;
   // Only what is ready now: a coroutine that yields must not keep the pollers from their turn.
   for (size_t n = ready_.size(); n > 0; --n, ++progress) {
-    std::coroutine_handle<> handle = ready_.front();
-    ready_.pop_front();
-    handle.resume();
+    ready_.pop_front().resume();
   }
   if (!sleeping_.empty()) {
     const uint64_t now = NowNanos();

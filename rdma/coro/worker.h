@@ -6,12 +6,12 @@
 
 #include <coroutine>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <queue>
 #include <vector>
 
+#include "rdma/base/ring_queue.h"
 #include "rdma/coro/task.h"
 
 namespace gannet::coro {
@@ -91,7 +91,7 @@ class Worker {
   void Round();
   void ReapFinished();
 
-  std::deque<std::coroutine_handle<>> ready_;
+  RingQueue<std::coroutine_handle<>> ready_;
   std::priority_queue<Sleeper> sleeping_;
   std::vector<Task<void>> tasks_;
   std::vector<std::pair<int, Poller>> pollers_;

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -73,7 +72,7 @@ class CallClient {
   uint64_t last_reclaim_ns_ = 0;
   std::array<Slot, kCallSlots> slots_;
   std::array<uint8_t, kMaxShmNodes> slots_at_{};  // used slots per server
-  std::deque<Pending> waiting_;
+  std::vector<Pending> waiting_;                  // in the order they were submitted
   std::vector<Completion*> finished_;
 };
 

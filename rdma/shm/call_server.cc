@@ -146,7 +146,7 @@ StatusOr<size_t> CallServer::RunHandler(NodeId caller, const CallSlot& slot, std
   if (slot.request_bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("a request of ", slot.request_bytes, " bytes is no message"));
   }
-  const auto method = static_cast<MethodId>(slot.method);
+  const uint32_t method = slot.method;
   const auto handler = handlers_.find(method);
   if (handler == handlers_.end()) {
     return absl::UnimplementedError(absl::StrCat("node ", node_, " has no handler for method ", method));

@@ -27,7 +27,7 @@
 
 namespace gannet::rdma::shm {
 
-inline constexpr uint64_t kMagic = 0x31306d687374656eull;
+inline constexpr uint64_t kMagic = 0x31306d6873746e67;  // "gntshm01"
 inline constexpr uint64_t kFormatVersion = 1;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kHugePageBytes = 2 << 20;

@@ -81,7 +81,8 @@ StatusOr<std::shared_ptr<Region>> Region::OpenFile(const std::string& path) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a memory file of Gannet"));
   }
   region->geometry_ = {header.num_nodes, header.bytes_per_node};
-  if (header.format_version != kFormatVersion || header.num_nodes < 1 || header.num_nodes > kMaxShmNodes ||
+  const ShmOptions described{.num_nodes = static_cast<int>(header.num_nodes), .bytes_per_node = header.bytes_per_node};
+  if (header.format_version != kFormatVersion || header.num_nodes > kMaxShmNodes || !CheckOptions(described).ok() ||
       static_cast<uint64_t>(file.st_size) != region->geometry_.total_bytes()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " has format ", header.format_version,
                                                       " of Gannet's memory file; this program needs format ",

@@ -1,0 +1,115 @@
+#include "rdma/versioned.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rdma/base/random.h"
+
+namespace gannet::rdma {
+namespace {
+
+// An object of some lines, and how it would be as plain bytes.
+struct Object {
+  explicit Object(size_t data_bytes) : lines(LinesFor(data_bytes)), memory(lines * kLineBytes / 8), data(data_bytes) {}
+  std::byte* at() { return reinterpret_cast<std::byte*>(memory.data()); }
+  void Write(uint64_t state, Random* random) {
+    for (std::byte& byte : data) byte = static_cast<std::byte>((*random)());
+    StoreWord(at(), state | kLockBit);
+    BeginWrite(at(), lines);
+    CopyIn(at(), 0, data);
+    EndWrite(at(), lines, state);
+  }
+
+  size_t lines;
+  std::vector<uint64_t> memory;
+  std::vector<std::byte> data;
+};
+
+TEST(Versioned, SizesCountOneVersionPerLine) {
+  EXPECT_EQ(LinesFor(0), 1u);
+  EXPECT_EQ(LinesFor(1), 1u);
+  EXPECT_EQ(LinesFor(56), 1u);
+  EXPECT_EQ(LinesFor(57), 2u);
+  EXPECT_EQ(ObjectBytesFor(65536), 1171u * 64);
+  EXPECT_EQ(PlaceOf(0), 8u);
+  EXPECT_EQ(PlaceOf(55), 63u);
+  EXPECT_EQ(PlaceOf(56), 72u);
+}
+
+TEST(Versioned, DataComesBackFromAnyPartToAnyPart) {
+  Random random(1);
+  for (int round = 0; round < 500; ++round) {
+    Object object(1 + random.Below(400));
+    object.Write(8, &random);
+    const size_t from = random.Below(object.data.size());
+    const size_t size = random.Below(object.data.size() - from + 1);
+    std::vector<std::byte> out(size);
+    CopyOut(object.at(), from, out);
+    ASSERT_TRUE(std::equal(out.begin(), out.end(), object.data.begin() + static_cast<ptrdiff_t>(from)));
+    // A write of a part leaves the rest, and all versions, as they are.
+    for (std::byte& byte : out) byte = ~byte;
+    CopyIn(object.at(), from, out);
+    std::copy(out.begin(), out.end(), object.data.begin() + static_cast<ptrdiff_t>(from));
+    std::vector<std::byte> all(object.data.size());
+    uint64_t state;
+    ASSERT_TRUE(TryReadLocal(object.at(), 0, all, &state));
+    ASSERT_EQ(state, 8u);
+    ASSERT_EQ(all, object.data);
+    ASSERT_TRUE(IsConsistentImage(object.at(), object.lines));
+  }
+}
+
+TEST(Versioned, EveryStageOfAWriteIsRefusedByReaders) {
+  Random random(2);
+  Object object(200);
+  object.Write(1, &random);
+  uint64_t state;
+  std::vector<std::byte> out(200);
+
+  StoreWord(object.at(), 1 | kLockBit);
+  EXPECT_FALSE(IsConsistentImage(object.at(), object.lines));
+  EXPECT_FALSE(TryReadLocal(object.at(), 0, out, &state));
+  EXPECT_EQ(state, 1 | kLockBit);
+  // A reader that got the first line before the lock, and the others later.
+  BeginWrite(object.at(), object.lines);
+  std::vector<uint64_t> image = object.memory;
+  image[0] = 1;
+  EXPECT_FALSE(IsConsistentImage(reinterpret_cast<std::byte*>(image.data()), object.lines));
+  EndWrite(object.at(), object.lines, 2);
+  image = object.memory;
+  image[0] = 1;
+  EXPECT_FALSE(IsConsistentImage(reinterpret_cast<std::byte*>(image.data()), object.lines));
+  EXPECT_TRUE(IsConsistentImage(object.at(), object.lines));
+}
+
+TEST(Versioned, OneLineOfAnotherVersionSpoilsAnImage) {
+  Random random(3);
+  Object object(500);
+  object.Write(6, &random);
+  for (size_t line = 0; line < object.lines; ++line) {
+    std::vector<uint64_t> image = object.memory;
+    image[line * 8] = 7;
+    EXPECT_FALSE(IsConsistentImage(reinterpret_cast<std::byte*>(image.data()), object.lines)) << line;
+  }
+}
+
+TEST(Versioned, AStampedImageIsLikeAnObjectWrittenInPlace) {
+  Random random(4);
+  Object in_place(300), image(300);
+  in_place.Write(12, &random);
+  CopyIn(image.at(), 0, in_place.data);
+  StampImage(image.at(), image.lines, 12, 12);
+  EXPECT_EQ(image.memory, in_place.memory);
+  StampImage(image.at(), image.lines, 12 | kLockBit, 12);
+  EXPECT_FALSE(IsConsistentImage(image.at(), image.lines));
+  StoreWord(image.at(), 12);
+  EXPECT_TRUE(IsConsistentImage(image.at(), image.lines));
+}
+
+TEST(Versioned, ABusyLineLooksLocked) {
+  EXPECT_NE(kLineBusy & kLockBit, 0u);
+}
+
+}  // namespace
+}  // namespace gannet::rdma
