@@ -46,9 +46,9 @@ StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafM
 
 template <int W>
 StatusOr<Change> Tree<W>::Insert(Context& context, const Words& key, rdma::GlobalAddress record,
-                                 rdma::GlobalAddress* existing) {
+                                 rdma::GlobalAddress* existing, Leaf<W> leaf) {
   StatusOr<Change> result{Change{}};
-  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+  if (leaf.is_null()) leaf = LeafHint<W>::Get(number_, key);
   for (Backoff backoff;; backoff.Pause()) {
     if (leaf.is_null()) {
       leaf = Locate(key);
@@ -63,8 +63,8 @@ StatusOr<Change> Tree<W>::Insert(Context& context, const Words& key, rdma::Globa
 }
 
 template <int W>
-StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::GlobalAddress record) {
-  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::GlobalAddress record, Leaf<W> leaf) {
+  if (leaf.is_null()) leaf = LeafHint<W>::Get(number_, key);
   if (leaf.is_null()) leaf = Locate(key);
   for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
     const uint64_t state = leaf.state();
@@ -118,10 +118,11 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
   }
 }
 
-#define GANNET_INSTANTIATE(W)                                                                                   \
-  template StatusOr<Change> Tree<W>::InsertLocked(Leaf<W>, uint64_t, const LeafMeta&, const Words&, uint64_t);  \
-  template StatusOr<Change> Tree<W>::Insert(Context&, const Words&, rdma::GlobalAddress, rdma::GlobalAddress*); \
-  template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress);                       \
+#define GANNET_INSTANTIATE(W)                                                                                  \
+  template StatusOr<Change> Tree<W>::InsertLocked(Leaf<W>, uint64_t, const LeafMeta&, const Words&, uint64_t); \
+  template StatusOr<Change> Tree<W>::Insert(Context&, const Words&, rdma::GlobalAddress, rdma::GlobalAddress*, \
+                                            Leaf<W>);                                                          \
+  template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress, Leaf<W>);             \
   template Status Tree<W>::Replace(const Words&, rdma::GlobalAddress, rdma::GlobalAddress);
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)

@@ -9,6 +9,7 @@
 // length is 255; integers use the whole range. Fences are inclusive at both ends, so no value has to mean "infinity".
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -117,6 +118,14 @@ void Decode(const KeyWords<W>& key, KeyKind kind, OwnedKey* out) {
   const size_t size =
       std::min({static_cast<size_t>(static_cast<uint8_t>(buffer[W * 8 - 1])), CapacityOf(W), kMaxKeyBytes});
   *out = Key(std::string_view(buffer, size));
+}
+
+// Whether words that a peer sent are those of some key.
+template <int W>
+bool IsKey(const KeyWords<W>& key, KeyKind kind) {
+  OwnedKey decoded;
+  Decode(key, kind, &decoded);
+  return kind == KeyKind::kInteger || EncodeBytes<W>(decoded.bytes()) == key;
 }
 
 }  // namespace gannet::index::xstore

@@ -5,45 +5,9 @@
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {
-namespace {
-
-template <class Pair>
-void SortPairs(Pair* pairs, int size) {
-  for (int i = 1; i < size; ++i) {  // appended leaves are sorted already
-    if (pairs[i - 1].key < pairs[i].key) continue;
-    const Pair pair = pairs[i];
-    int at = i;
-    for (; at > 0 && pair.key < pairs[at - 1].key; --at) pairs[at] = pairs[at - 1];
-    pairs[at] = pair;
-  }
-}
-
-// Appends the snapshot's pairs in scan order, at most `room` of them.
 template <int W>
-void Emit(typename Tree<W>::Snapshot& snapshot, KeyKind kind, bool reverse, size_t room, ScanResult* result) {
-  using Pair = typename Tree<W>::Snapshot::Pair;
-  const auto emit = [&](const Pair& pair) {
-    Entry& entry = result->entries.emplace_back();
-    Decode<W>(pair.key, kind, &entry.key);
-    entry.record = rdma::GlobalAddress::FromBits(pair.record);
-  };
-  if (snapshot.size == 0) return;
-  Pair* const pairs = snapshot.pairs;
-  if (room == 1) {
-    const auto less = [](const Pair& a, const Pair& b) { return a.key < b.key; };
-    emit(reverse ? *std::max_element(pairs, pairs + snapshot.size, less)
-                 : *std::min_element(pairs, pairs + snapshot.size, less));
-    return;
-  }
-  SortPairs(pairs, snapshot.size);
-  const int n = static_cast<int>(std::min<size_t>(room, static_cast<size_t>(snapshot.size)));
-  for (int i = 0; i < n; ++i) emit(pairs[reverse ? snapshot.size - 1 - i : i]);
-}
-
-}  // namespace
-
-template <int W>
-void Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, ScanResult* result) {
+bool Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
+                          Words* next) const {
   const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
   Snapshot snapshot;
   Leaf<W> leaf = Look(from, from, to, &snapshot);
@@ -52,32 +16,36 @@ void Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, Scan
     const bool last = to <= snapshot.high || right.is_null();
     if (!last) right.PrefetchAll();
     result->witnesses.push_back({AddressOf(leaf), snapshot.state});
-    Emit<W>(snapshot, kind_, false, end - result->entries.size(), result);
-    if (last || result->entries.size() >= end) return;
-    const Words next = snapshot.high.Next();
+    snapshot.pairs.Emit(kind_, false, end - result->entries.size(), result);
+    if (last || result->entries.size() >= end) return false;
+    *next = snapshot.high.Next();
+    if (--max_leaves == 0) return true;
     leaf = right;
-    if (!TrySnapshot(leaf, from, to, &snapshot) || next < snapshot.low || snapshot.high < next) {
-      leaf = Look(next, from, to, &snapshot);
+    if (!TrySnapshot(leaf, from, to, &snapshot) || *next < snapshot.low || snapshot.high < *next) {
+      leaf = Look(*next, from, to, &snapshot);
     }
   }
 }
 
 template <int W>
-void Tree<W>::ScanReverse(const Words& from, const Words& to, size_t limit, ScanResult* result) {
+bool Tree<W>::ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
+                          Words* next) const {
   const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
   Snapshot snapshot;
   Leaf<W> leaf = Look(to, from, to, &snapshot);
   while (true) {
     result->witnesses.push_back({AddressOf(leaf), snapshot.state});
-    Emit<W>(snapshot, kind_, true, end - result->entries.size(), result);
-    if (snapshot.low <= from || result->entries.size() >= end) return;
-    leaf = Look(snapshot.low.Previous(), from, to, &snapshot);
+    snapshot.pairs.Emit(kind_, true, end - result->entries.size(), result);
+    if (snapshot.low <= from || result->entries.size() >= end) return false;
+    *next = snapshot.low.Previous();
+    if (--max_leaves == 0) return true;
+    leaf = Look(*next, from, to, &snapshot);
   }
 }
 
-#define GANNET_INSTANTIATE(W)                                                          \
-  template void Tree<W>::ScanForward(const Words&, const Words&, size_t, ScanResult*); \
-  template void Tree<W>::ScanReverse(const Words&, const Words&, size_t, ScanResult*);
+#define GANNET_INSTANTIATE(W)                                                                                \
+  template bool Tree<W>::ScanForward(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
+  template bool Tree<W>::ScanReverse(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const;
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)
 GANNET_INSTANTIATE(5)

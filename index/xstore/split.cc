@@ -9,10 +9,10 @@ namespace {
 
 template <int W>
 struct SplitPlan {
-  typename Tree<W>::Snapshot::Pair pairs[kLeafSlots + 1];  // all, with the new one, in key order
-  int left;                                                // so many stay in the old leaf
-  KeyWords<W> high;                                        // and this is where it ends
-  bool left_unchanged;                                     // they are the old leaf's pairs: it need not be rewritten
+  typename LeafPairs<W>::Pair pairs[kLeafSlots + 1];  // all, with the new one, in key order
+  int left;                                           // so many stay in the old leaf
+  KeyWords<W> high;                                   // and this is where it ends
+  bool left_unchanged;                                // they are the old leaf's pairs: it need not be rewritten
 };
 
 // Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full for ever. A leaf's
@@ -106,9 +106,11 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
     GANNET_CHECK(leaf.Covers(key), "a leaf's fences contradict its parent's, incarnation %d", meta.incarnation);
     const int slot = leaf.FindSlot(key, meta.count);
     if (slot < 0 && meta.count == kLeafSlots) {
+      const Words low = leaf.low();
+      const Words high = leaf.high();
       const Change change = SplitLeaf(place, state, fresh->at(), key, record);
       place.parent->Unlock();
-      if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(key);
+      if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
       return change;
     }
     // Somebody was faster: the key is there, or there is room now.

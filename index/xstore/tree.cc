@@ -113,9 +113,9 @@ bool Tree<W>::TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const 
 }
 
 template <int W>
-FindResult Tree<W>::Find(const Words& key) {
+FindResult Tree<W>::Find(const Words& key, Leaf<W> leaf) {
   FindResult result;
-  Leaf<W> leaf = LeafHint<W>::Get(number_, key);
+  if (leaf.is_null()) leaf = LeafHint<W>::Get(number_, key);
   if (!leaf.is_null() && TryFind(leaf, key, &result)) return result;
   for (Backoff backoff;; backoff.Pause()) {
     if (!TryLocate(key, &leaf)) continue;
@@ -132,13 +132,7 @@ bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snap
   snapshot->meta = leaf.meta();
   snapshot->low = leaf.low();
   snapshot->high = leaf.high();
-  snapshot->size = 0;
-  const int count = std::min<int>(static_cast<int>(snapshot->meta.count), kLeafSlots);
-  for (int slot = 0; slot < count; ++slot) {
-    const Words key = leaf.key(slot);
-    if (key < from || to < key) continue;
-    snapshot->pairs[snapshot->size++] = {key, leaf.record(slot)};
-  }
+  snapshot->pairs.Take(leaf, snapshot->meta.count, from, to);
   return leaf.state() == state;
 }
 
@@ -169,7 +163,7 @@ Statistics Tree<W>::statistics() {
   while (true) {
     Look(key, Words::Lowest(), Words::Highest(), &snapshot);
     ++statistics.nodes;
-    statistics.keys += static_cast<uint64_t>(snapshot.size);
+    statistics.keys += static_cast<uint64_t>(snapshot.pairs.size);
     if (snapshot.high == Words::Highest()) break;
     key = snapshot.high.Next();
   }
@@ -186,7 +180,7 @@ Statistics Tree<W>::statistics() {
   template bool Tree<W>::TryLocate(const Words&, Leaf<W>*) const;                            \
   template Leaf<W> Tree<W>::Locate(const Words&) const;                                      \
   template bool Tree<W>::TryFind(Leaf<W>, const Words&, FindResult*) const;                  \
-  template FindResult Tree<W>::Find(const Words&);                                           \
+  template FindResult Tree<W>::Find(const Words&, Leaf<W>);                                  \
   template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, Snapshot*) const;  \
   template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, Snapshot*) const; \
   template void Tree<W>::SetListener(Listener);                                              \

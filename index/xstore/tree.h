@@ -29,6 +29,7 @@
 #include "index/xstore/inner_node.h"
 #include "index/xstore/leaf.h"
 #include "index/xstore/leaf_hint.h"
+#include "index/xstore/leaf_pairs.h"
 #include "index/xstore/node_pool.h"
 
 namespace gannet::index::xstore {
@@ -45,29 +46,31 @@ class Tree {
     LeafMeta meta;
     Words low;
     Words high;
-    int size = 0;  // pairs within the range asked for, in key order if asked for
-    struct Pair {
-      Words key;
-      uint64_t record;
-    } pairs[kLeafSlots];
+    LeafPairs<W> pairs;  // within the range asked for
   };
 
-  // Called after the set of leaves changed: a split of, or the death of, the leaf that covered `key`.
-  using Listener = std::function<void(const Words& key)>;
+  // Called after a leaf split or died, with the range of keys that are covered by other leaves than before. Must be
+  // quick.
+  using Listener = std::function<void(const Words& low, const Words& high)>;
 
   static StatusOr<std::unique_ptr<Tree>> Create(IndexService* service, KeyKind kind);
   ~Tree();
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
-  FindResult Find(const Words& key);
+  FindResult Find(const Words& key, Leaf<W> hint = Leaf<W>());
   void FindMany(std::span<const Key> keys, std::span<FindResult> results);
-  StatusOr<Change> Insert(Context& context, const Words& key, rdma::GlobalAddress record,
-                          rdma::GlobalAddress* existing);
-  StatusOr<Change> Remove(Context& context, const Words& key, rdma::GlobalAddress record);
+  // `hint`: the leaf that may be the key's; null if there is no idea.
+  StatusOr<Change> Insert(Context& context, const Words& key, rdma::GlobalAddress record, rdma::GlobalAddress* existing,
+                          Leaf<W> hint = Leaf<W>());
+  StatusOr<Change> Remove(Context& context, const Words& key, rdma::GlobalAddress record, Leaf<W> hint = Leaf<W>());
   Status Replace(const Words& key, rdma::GlobalAddress from, rdma::GlobalAddress to);
-  void ScanForward(const Words& from, const Words& to, size_t limit, ScanResult* result);
-  void ScanReverse(const Words& from, const Words& to, size_t limit, ScanResult* result);
+  // Appends at most `limit` (> 0) entries of at most `max_leaves` leaves. True: there may be more, from *next on
+  // (towards the other end).
+  bool ScanForward(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
+                   Words* next) const;
+  bool ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
+                   Words* next) const;
   Status BulkLoad(Context& context, std::span<const Entry> entries, double fill);
   Statistics statistics();
   Status CheckStructure();
@@ -77,7 +80,7 @@ class Tree {
   // A consistent copy of the leaf that covers `key`, with the pairs in [from, to].
   Leaf<W> Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const;
 
-  // From now on. Not while writers run, except once from null.
+  // From now on; once.
   void SetListener(Listener listener);
 
   // Unlinks leaves that have been empty for a grace period. Cheap when there are none.
@@ -85,7 +88,7 @@ class Tree {
 
   KeyKind kind() const { return kind_; }
   IndexService& service() const { return *service_; }
-  BlockPool& blocks() { return *blocks_; }
+  const std::shared_ptr<BlockPool>& shared_blocks() const { return blocks_; }
   // The leaf at a block number (LeafMeta::right); and the reverse.
   Leaf<W> LeafAt(uint32_t number) const { return Leaf<W>(memory_ + uint64_t{number} * kLineBytes); }
   uint32_t NumberOf(Leaf<W> leaf) const { return static_cast<uint32_t>((leaf.at() - memory_) / kLineBytes); }

@@ -70,8 +70,8 @@ bool Tree<W>::UnlinkOne(Context& context, const Words& low) {
   Path path;
   if (!DescendPath(low, &path)) return false;
   Snapshot snapshot;
-  if (!TrySnapshot(path.leaf, Words::Lowest(), Words::Highest(), &snapshot)) return false;
-  if (snapshot.size > 0) return true;                    // in use again, or unlinked already
+  if (!TrySnapshot(path.leaf, Words::Highest(), Words::Lowest(), &snapshot)) return false;
+  if (snapshot.meta.count > 0) return true;              // in use again, or unlinked already
   if (path.steps[path.ancestor].count < 2) return true;  // the only leaf of the tree stays
   Leaf<W> predecessor;
   if (snapshot.low != Words::Lowest() && !TryLocate(snapshot.low.Previous(), &predecessor)) return false;
@@ -157,6 +157,8 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
     right.MarkBusy();
     right.set_low(dead.low());
   }
+  const Words from = dead.low();
+  const Words to = dead.high();
   dead.MarkBusy();
   dead.set_low(Words::Highest());
   dead.set_high(Words::Lowest());
@@ -172,6 +174,7 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   }
   ancestor->Unlock();
   CollapseRoot(context);
+  if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(from, to);
   return true;
 }
 

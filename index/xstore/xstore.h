@@ -52,4 +52,26 @@ class XStore : public LocalIndex {
   virtual ModelStatistics model_statistics() = 0;
 };
 
+// Serves the clients of all XStore indexes of `service` (its node), and trains their models on a thread of its own once
+// the first client has come. Before Node::Serve.
+void RegisterXStoreMethods(IndexService* service);
+
+// What a client keeps. More memory, fewer READs per lookup.
+enum class XCacheMode : uint8_t {
+  kWhole,      // models and translation tables: the leaf comes with the first batch
+  kModelOnly,  // models: one READ for a few entries of a table, then the leaf
+  kTopOnly,    // the top model: one READ for a sub-model, one for entries of its table, then the leaf
+};
+
+struct XCacheOptions {
+  XCacheMode mode = XCacheMode::kWhole;
+  // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB at most).
+  size_t max_bytes = SIZE_MAX;
+};
+
+// The client's side, for index `id` of node `owner`, on `channel` (which must outlive it). Makes no call yet: what the
+// index looks like is asked for by the first operation, which is NotFound if there is no such index then.
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                     const XCacheOptions& options);
+
 }  // namespace gannet::index

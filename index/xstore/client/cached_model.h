@@ -1,0 +1,78 @@
+// CachedModel: what one client keeps of an owner's model. 18 bytes per sub-model, and in kWhole mode 8 per entry of the
+// translation tables it has met, as long as max_bytes allows.
+//
+// A stale cache costs READs, never a wrong answer, so nothing here is ever invalidated by time: sub-models are replaced
+// when a lookup finds out that there is a newer one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "index/xstore/model/sub_model.h"
+#include "index/xstore/model/top_model.h"
+#include "index/xstore/xstore.h"
+
+namespace gannet::index::xstore {
+
+// Not thread-safe.
+class CachedModel {
+ public:
+  explicit CachedModel(const XCacheOptions& options) : options_(options) {}
+
+  // Begins a new generation with nothing but the top model and the places of the sub-models' lines.
+  void Reset(uint64_t generation, TopModel top, std::vector<uint32_t> directory);
+
+  // 0: no model yet.
+  uint64_t generation() const { return generation_; }
+  const TopModel& top() const { return top_; }
+  // Offset of a sub-model's line in the owner's memory.
+  uint64_t LineOffset(uint32_t sub_model) const;
+
+  bool keeps_tables() const { return mode_ == XCacheMode::kWhole; }
+
+  // The sub-model and the block number of its table, in kModelOnly mode. False if it is not cached.
+  bool FindModel(uint32_t sub_model, SubModel* model, uint32_t* table) const;
+  // The sub-model and its table, in kWhole mode; the table is valid until the next change. False if not cached.
+  bool FindTable(uint32_t sub_model, SubModel* model, std::span<const uint64_t>* table) const;
+
+  // Keeps them if the mode wants it and there is room.
+  void PutModel(uint32_t sub_model, const SubModel& model, uint32_t table);
+  void PutTable(uint32_t sub_model, const SubModel& model, std::span<const uint64_t> table);
+
+  // Everything this object holds.
+  uint64_t bytes() const;
+
+ private:
+  // 18 bytes: the paper's 14, and where the table is (kWhole: in tables_; kModelOnly: its block number).
+  struct __attribute__((packed)) Slot {
+    float slope;
+    float intercept;
+    uint8_t under;
+    uint8_t over;
+    uint32_t size;  // 0: not cached
+    uint32_t table;
+  };
+  static_assert(sizeof(Slot) == 18);
+
+  static SubModel ModelOf(const Slot& slot);
+  void Store(uint32_t sub_model, const SubModel& model, uint32_t table);
+  void FreeTable(Slot& slot);
+  bool AllocateTable(uint32_t size, uint32_t* at);
+  bool GrowTables(uint32_t size);
+  void DropAllTables();
+
+  XCacheOptions options_;
+  XCacheMode mode_ = XCacheMode::kTopOnly;  // what max_bytes leaves of options_.mode
+  uint64_t generation_ = 0;
+  TopModel top_;
+  std::vector<uint32_t> directory_;
+  std::vector<Slot> slots_;
+  std::vector<uint64_t> tables_;                     // entries of all cached tables, and holes
+  size_t tables_used_ = 0;                           // entries of tables_ that were ever given out
+  std::map<uint32_t, std::vector<uint32_t>> holes_;  // by size
+  uint64_t hole_bytes_ = 0;                          // of holes_ itself
+};
+
+}  // namespace gannet::index::xstore

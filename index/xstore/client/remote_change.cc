@@ -1,0 +1,42 @@
+// XStore at a client: changes, which the owner makes.
+#include "index/xstore/client/remote_of.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+coro::Task<StatusOr<Change>> RemoteOf<W>::Insert(Key key, rdma::GlobalAddress record) {
+  return CallChange(kInsert, Encode<W>(key), record);
+}
+
+template <int W>
+coro::Task<StatusOr<Change>> RemoteOf<W>::Remove(Key key, rdma::GlobalAddress record) {
+  return CallChange(kRemove, Encode<W>(key), record);
+}
+
+template <int W>
+coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Words key, rdma::GlobalAddress record) {
+  SessionLease session(this);
+  session->response.resize(rdma::kMaxMessageBytes);
+  rdma::WireWriter writer(session->request);
+  writer.PutU16(id_);
+  HintFor(key).Put(writer);
+  PutKey(writer, key);
+  writer.PutAddress(record);
+  const StatusOr<size_t> bytes = co_await channel_->Call(owner_, method, writer.written(), session->response);
+  if (!bytes.ok()) co_return bytes.status();
+  rdma::WireReader reader(std::span<const std::byte>(session->response.data(), *bytes));
+  const Change change = GetChange(reader);
+  const Status read = reader.Finish();
+  GANNET_CO_RETURN_IF_ERROR(read);
+  co_return change;
+}
+
+#define GANNET_INSTANTIATE(W)                                                          \
+  template coro::Task<StatusOr<Change>> RemoteOf<W>::Insert(Key, rdma::GlobalAddress); \
+  template coro::Task<StatusOr<Change>> RemoteOf<W>::Remove(Key, rdma::GlobalAddress);
+GANNET_INSTANTIATE(1)
+GANNET_INSTANTIATE(3)
+GANNET_INSTANTIATE(5)
+GANNET_INSTANTIATE(9)
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,104 @@
+// RemoteOf: a client of an XStore index with keys of W words.
+//
+// Several coroutines of the channel's worker may be inside at once; each has a Session for what it works on, and none
+// holds on to the cache over an await.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+#include "index/xstore/client/cached_model.h"
+#include "index/xstore/client/lookup.h"
+#include "index/xstore/rpc/messages.h"
+#include "index/xstore/xstore.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class RemoteOf final : public RemoteIndex {
+ public:
+  using Words = KeyWords<W>;
+
+  RemoteOf(rdma::Channel* channel, rdma::NodeId owner, IndexId id, KeyKind kind, const XCacheOptions& options)
+      : channel_(channel), owner_(owner), id_(id), kind_(kind), cache_(options) {}
+
+  coro::Async<StatusOr<FindResult>> Find(const Key& key) override;
+  coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  // Nothing is remembered about records.
+  void Forget(const Key&) override {}
+  ClientStatistics statistics() const override;
+
+  // Takes the model from a response to kDescribe, after the shape (none is fine).
+  Status AcceptModel(rdma::WireReader& reader);
+
+ private:
+  static constexpr size_t kGroup = 16;      // lookups that share a doorbell
+  static constexpr size_t kScanBatch = 32;  // leaves of one batch of a scan
+
+  // Buffers of one call, reused.
+  struct Session {
+    Session(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache);
+    std::vector<std::unique_ptr<Lookup<W>>> lookups;  // kGroup
+    std::vector<rdma::Operation> operations;
+    std::vector<std::byte> images;    // of a scan
+    std::vector<TableEntry> entries;  // likewise: the leaves of a batch
+    std::vector<uint64_t> table;      // likewise
+    alignas(kLineBytes) std::array<std::byte, kLineBytes> line;
+    std::vector<std::byte> request;
+    std::vector<std::byte> response;
+  };
+  // Takes a session from the free ones, and gives it back.
+  class SessionLease {
+   public:
+    explicit SessionLease(RemoteOf* remote);
+    ~SessionLease();
+    SessionLease(const SessionLease&) = delete;
+    SessionLease& operator=(const SessionLease&) = delete;
+    Session* operator->() const { return session_.get(); }
+    Session& operator*() const { return *session_; }
+
+   private:
+    RemoteOf* remote_;
+    std::unique_ptr<Session> session_;
+  };
+
+  // remote_find.cc
+  coro::Task<StatusOr<FindResult>> FindOne(Words key);
+  coro::Task<Status> RunLookups(Session& session, std::span<const Words> keys);
+  coro::Task<Status> FindByCall(Session& session, std::span<const Words> keys, std::span<FindResult> results);
+  coro::Task<Status> RenewModel(Session& session);
+  Status ReadRefresh(rdma::WireReader& reader, const Words& key);
+  FindResult ResultOf(const Lookup<W>& lookup, const Words& key) const;
+  PositionHint HintFor(const Words& key) const;
+
+  // remote_change.cc
+  coro::Task<StatusOr<Change>> CallChange(rdma::MethodId method, Words key, rdma::GlobalAddress record);
+
+  // remote_scan.cc
+  struct ScanState;
+  coro::Task<Status> ScanByReads(Session& session, ScanState& state);
+  coro::Task<Status> ScanByCalls(Session& session, ScanState& state);
+  coro::Task<StatusOr<bool>> ReadBatch(Session& session, ScanState& state);
+  void PlanFromTables(Session& session, const ScanState& state) const;
+  coro::Task<Status> PlanByReads(Session& session, const ScanState& state);
+  coro::Task<Status> ConfirmImages(Session& session, std::byte* images);
+  bool Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& state) const;
+  Status ReadScanResponse(rdma::WireReader& reader, ScanState& state);
+
+  rdma::Channel* channel_;
+  rdma::NodeId owner_;
+  IndexId id_;
+  KeyKind kind_;
+  CachedModel cache_;
+  bool outdated_ = true;  // the owner may have another generation of the model than the cache
+  ClientStatistics statistics_;
+  std::vector<std::unique_ptr<Session>> free_sessions_;
+};
+
+}  // namespace gannet::index::xstore

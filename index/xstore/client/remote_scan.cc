@@ -1,0 +1,274 @@
+// XStore at a client: scans.
+//
+// A batch READs the leaves that the model predicts for the next keys, as many as the counts in the translation table
+// make likely to be enough. Their fences tell which of them continue the scan without a gap; where a leaf has split
+// since, its right link leads on. What READs do not settle, a call does.
+#include <algorithm>
+
+#include "index/xstore/client/remote_of.h"
+#include "index/xstore/leaf_pairs.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+struct RemoteOf<W>::ScanState {
+  Words from;
+  Words to;
+  bool reverse;
+  size_t end;  // of result->entries
+  ScanResult* result;
+
+  Words next;  // where the scan goes on
+  bool done = false;
+
+  size_t room() const { return end - result->entries.size(); }
+  // How many keys the leaves of a batch should have. The first leaf may have only smaller ones.
+  size_t wanted() const { return room() > SIZE_MAX - 2 * kLeafSlots ? SIZE_MAX : room() + kLeafSlots; }
+  // The scan has seen all leaves up to the one with these fences.
+  void Advance(const Words& low, const Words& high) {
+    done = reverse ? low <= from : to <= high;
+    done |= room() == 0;
+    if (!done) next = reverse ? low.Previous() : high.Next();
+  }
+};
+
+template <int W>
+coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
+  ScanState state{
+      .from = EncodeFrom<W>(range.from),
+      .to = EncodeTo<W>(range.to),
+      .reverse = range.reverse,
+      .end = range.limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + range.limit,
+      .result = result,
+      .next = {}};
+  if (range.limit == 0 || state.to < state.from) co_return absl::OkStatus();
+  state.next = range.reverse ? state.to : state.from;
+  SessionLease session(this);
+  if (outdated_) {
+    const Status renewed = co_await RenewModel(*session);
+    GANNET_CO_RETURN_IF_ERROR(renewed);
+  }
+  ++statistics_.lookups;
+  if (cache_.generation() != 0) {
+    const Status read = co_await ScanByReads(*session, state);
+    GANNET_CO_RETURN_IF_ERROR(read);
+  }
+  if (state.done) {
+    ++statistics_.one_sided;
+    co_return absl::OkStatus();
+  }
+  ++statistics_.fallbacks;
+  const Status called = co_await ScanByCalls(*session, state);
+  co_return called;
+}
+
+// Takes what the leaf has for the scan, if it is the leaf that goes on where the scan is.
+template <int W>
+bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& state) const {
+  const LeafMeta meta = leaf.meta();
+  if (!rdma::IsConsistentImage(leaf.at(), LeafLayout<W>::kLines) || meta.count > kLeafSlots ||
+      !leaf.Covers(state.next)) {
+    return false;
+  }
+  state.result->witnesses.push_back({address, leaf.state()});
+  LeafPairs<W> pairs;
+  pairs.Take(leaf, meta.count, state.from, state.to);
+  pairs.Emit(kind_, state.reverse, state.room(), state.result);
+  state.Advance(leaf.low(), leaf.high());
+  return true;
+}
+
+// Until done, or until READs lead no further.
+template <int W>
+coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) {
+  constexpr int kMaxDetours = 8;  // of one scan
+  for (int detours = 0; !state.done;) {
+    const Words before = state.next;
+    const StatusOr<bool> any = co_await ReadBatch(session, state);
+    if (!any.ok()) co_return any.status();
+    if (state.done || (*any && state.next != before)) continue;
+    if (++detours > kMaxDetours) break;
+    // A single lookup knows how to go on from stale predictions and torn leaves; and it brings the cache up to date.
+    const Words wanted = state.next;
+    Lookup<W>& lookup = *session.lookups[0];
+    lookup.Start(wanted);
+    while (const size_t n = lookup.Ask(session.operations.data())) {
+      const std::span<rdma::Operation> operations(session.operations.data(), n);
+      const Status status = co_await channel_->Post(operations);
+      GANNET_CO_RETURN_IF_ERROR(status);
+      lookup.Look();
+    }
+    outdated_ |= lookup.outdated();
+    statistics_.leaves_read += lookup.leaves_read();
+    if (!lookup.found() || !Consume(lookup.leaf(), lookup.address(), state)) break;
+  }
+  co_return absl::OkStatus();
+}
+
+// Chooses the leaves of the next batch from cached tables: session.entries, in scan order.
+template <int W>
+void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const {
+  session.entries.clear();
+  TopModel::Place place = cache_.top().Locate(state.next);
+  const TopModel::Place last_place = cache_.top().Locate(state.reverse ? state.from : state.to);
+  const size_t wanted = state.wanted();
+  size_t keys = 0;
+  SubModel model;
+  std::span<const uint64_t> table;
+  bool first = true;
+  while (cache_.FindTable(place.sub_model, &model, &table)) {
+    const bool last = place.sub_model == last_place.sub_model;
+    const SubModel::Range begin = model.Predict(place.x);
+    const SubModel::Range stop = model.Predict(last_place.x);
+    int64_t at = state.reverse ? (first ? begin.last : model.size - 1) : (first ? begin.first : 0);
+    const int64_t until = state.reverse ? (last ? stop.first : 0) : (last ? stop.last : model.size - 1);
+    for (; state.reverse ? at >= until : at <= until; at += state.reverse ? -1 : 1) {
+      const TableEntry entry = TableEntry::Unpack(table[static_cast<size_t>(at)]);
+      if (!session.entries.empty() && session.entries.back().leaf == entry.leaf) continue;  // of both sub-models
+      if (session.entries.size() == kScanBatch || keys >= wanted) return;
+      session.entries.push_back(entry);
+      keys += entry.count;
+    }
+    if (last) return;
+    place.sub_model += state.reverse ? -1 : 1;
+    first = false;
+  }
+}
+
+// The same where the cache keeps no tables: READs the entries that follow the predicted leaf, after the sub-model if
+// that is not cached either. Leaves session.entries empty if the sub-model is of no use now.
+template <int W>
+coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& state) {
+  session.entries.clear();
+  const TopModel::Place place = cache_.top().Locate(state.next);
+  SubModelLine line;
+  if (!cache_.FindModel(place.sub_model, &line.model, &line.table)) {
+    const rdma::GlobalAddress from(owner_, cache_.LineOffset(place.sub_model));
+    const Status status = co_await channel_->Read(from, session.line.data(), kLineBytes);
+    GANNET_CO_RETURN_IF_ERROR(status);
+    if (!line.Load(session.line.data()) || line.generation != cache_.generation() || line.index != place.sub_model ||
+        line.model.size == 0 || line.model.size > kMaxTableEntries) {
+      co_return absl::OkStatus();
+    }
+    cache_.PutModel(place.sub_model, line.model, line.table);
+  }
+  const SubModel::Range range = line.model.Predict(place.x);
+  const auto most = static_cast<uint32_t>(kScanBatch);
+  const uint32_t first = state.reverse ? (range.last + 1 > most ? range.last + 1 - most : 0) : range.first;
+  const uint32_t end = state.reverse ? range.last + 1 : std::min(line.model.size, first + most);
+  session.table.resize(end - first);
+  const rdma::GlobalAddress table(owner_, uint64_t{line.table} * kLineBytes + uint64_t{first} * kWordBytes);
+  const auto bytes = static_cast<uint32_t>(session.table.size() * kWordBytes);
+  const Status status = co_await channel_->Read(table, session.table.data(), bytes);
+  GANNET_CO_RETURN_IF_ERROR(status);
+  if (state.reverse) std::reverse(session.table.begin(), session.table.end());
+  size_t keys = 0;
+  for (size_t i = 0; i < session.table.size() && keys < state.wanted(); ++i) {
+    session.entries.push_back(TableEntry::Unpack(session.table[i]));
+    keys += session.entries.back().count;
+  }
+  co_return absl::OkStatus();
+}
+
+// One doorbell for the planned leaves, then consumes what goes on without a gap. False if there was nothing to READ.
+template <int W>
+coro::Task<StatusOr<bool>> RemoteOf<W>::ReadBatch(Session& session, ScanState& state) {
+  if (cache_.keeps_tables()) {
+    PlanFromTables(session, state);
+  } else {
+    const Status planned = co_await PlanByReads(session, state);
+    GANNET_CO_RETURN_IF_ERROR(planned);
+  }
+  const size_t n = session.entries.size();
+  if (n == 0) co_return false;
+  constexpr auto kLeafBytes = static_cast<uint32_t>(LeafLayout<W>::kBytes);
+  session.images.resize(kScanBatch * kLeafBytes + kLineBytes);
+  void* at = session.images.data();
+  size_t space = session.images.size();
+  auto* const images = static_cast<std::byte*>(std::align(kLineBytes, kScanBatch * kLeafBytes, at, space));
+  const auto address = [this, &session](size_t i) {
+    return rdma::GlobalAddress(owner_, uint64_t{session.entries[i].leaf} * kLineBytes);
+  };
+  for (size_t i = 0; i < n; ++i) {
+    session.operations[i] = rdma::Operation::Read(address(i), images + i * kLeafBytes, kLeafBytes);
+  }
+  const std::span<rdma::Operation> reads(session.operations.data(), n);
+  const Status status = co_await channel_->Post(reads);
+  GANNET_CO_RETURN_IF_ERROR(status);
+  statistics_.leaves_read += n;
+  if (!channel_->capabilities().line_consistent) {
+    const Status confirmed = co_await ConfirmImages(session, images);
+    GANNET_CO_RETURN_IF_ERROR(confirmed);
+  }
+  for (size_t i = 0; i < n && !state.done; ++i) Consume(Leaf<W>(images + i * kLeafBytes), address(i), state);
+  co_return true;
+}
+
+// Where the fabric may tear lines: READs the state words again, and spoils the images that they contradict (fabric.h).
+template <int W>
+coro::Task<Status> RemoteOf<W>::ConfirmImages(Session& session, std::byte* images) {
+  std::array<uint64_t, kScanBatch> states;
+  const size_t n = session.entries.size();
+  for (size_t i = 0; i < n; ++i) {
+    const rdma::GlobalAddress word(owner_, uint64_t{session.entries[i].leaf} * kLineBytes);
+    session.operations[i] = rdma::Operation::Read(word, &states[i], kWordBytes);
+  }
+  const std::span<rdma::Operation> reads(session.operations.data(), n);
+  const Status status = co_await channel_->Post(reads);
+  GANNET_CO_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < n; ++i) {
+    std::byte* const image = images + i * LeafLayout<W>::kBytes;
+    if (LoadWord(image) != states[i]) StoreWord(image, rdma::kLineBusy);
+  }
+  co_return absl::OkStatus();
+}
+
+template <int W>
+coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) {
+  session.response.resize(rdma::kMaxMessageBytes);
+  while (!state.done) {
+    rdma::WireWriter writer(session.request);
+    writer.PutU16(id_);
+    writer.PutU8(state.reverse ? 1 : 0);
+    PutKey(writer, state.reverse ? state.from : state.next);
+    PutKey(writer, state.reverse ? state.next : state.to);
+    writer.PutU64(state.room());
+    const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kScan, writer.written(), session.response);
+    if (!bytes.ok()) co_return bytes.status();
+    rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
+    const Status read = ReadScanResponse(reader, state);
+    GANNET_CO_RETURN_IF_ERROR(read);
+  }
+  co_return absl::OkStatus();
+}
+
+template <int W>
+Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state) {
+  const bool more = reader.GetU8() != 0;
+  const Words next = GetKey<W>(reader);
+  const uint32_t entries = reader.GetU32();
+  for (uint32_t i = 0; i < entries && reader.ok(); ++i) {
+    const Words key = GetKey<W>(reader);
+    const rdma::GlobalAddress record = reader.GetAddress();
+    if (!reader.ok() || state.room() == 0) break;
+    Entry& entry = state.result->entries.emplace_back();
+    Decode<W>(key, kind_, &entry.key);
+    entry.record = record;
+  }
+  const uint32_t witnesses = reader.GetU32();
+  for (uint32_t i = 0; i < witnesses && reader.ok(); ++i) state.result->witnesses.push_back(GetWitness(reader));
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  state.done = !more || state.room() == 0;
+  const bool forward = state.reverse ? next < state.next : state.next < next;
+  if (!state.done && !forward) return absl::InternalError("the owner's scan does not advance");
+  state.next = next;
+  return absl::OkStatus();
+}
+
+#define GANNET_INSTANTIATE(W) template coro::Task<Status> RemoteOf<W>::Scan(ScanRange, ScanResult*);
+GANNET_INSTANTIATE(1)
+GANNET_INSTANTIATE(3)
+GANNET_INSTANTIATE(5)
+GANNET_INSTANTIATE(9)
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,166 @@
+#include "index/xstore/model/model.h"
+
+#include <algorithm>
+
+#include "index/xstore/backoff.h"
+
+namespace gannet::index::xstore {
+namespace {
+
+constexpr size_t kLeavesPerLease = 4096;  // a long walk must not hold back the grace period
+constexpr size_t kMaxSamples = 1 << 16;   // of the distribution, for the top model
+
+size_t TableBytes(uint32_t entries) {
+  return entries * kWordBytes;
+}
+
+}  // namespace
+
+template <int W>
+Model<W>::Model(Tree<W>* tree, uint64_t generation)
+    : tree_(tree), blocks_(tree->shared_blocks()), memory_(tree->LeafAt(0).at()), generation_(generation) {}
+
+template <int W>
+Model<W>::~Model() {
+  for (const Part& part : parts_) {
+    if (part.table != nullptr) blocks_->Release(part.table, TableBytes(part.size));
+  }
+  for (std::byte* block : line_blocks_) blocks_->Release(block, kLinesPerBlock * kLineBytes);
+}
+
+template <int W>
+auto Model<W>::CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uint64_t* keys) -> std::vector<LeafInfo> {
+  std::vector<LeafInfo> leaves;
+  typename Tree<W>::Snapshot snapshot;
+  snapshot.high = Words::Lowest();
+  bool more = true;
+  for (Words key = Words::Lowest(); more;) {
+    IndexService::Lease lease(&tree->service());
+    for (size_t i = 0; i < kLeavesPerLease && more; ++i) {
+      const Leaf<W> leaf = tree->Look(key, Words::Lowest(), Words::Highest(), &snapshot);
+      leaves.push_back(
+          {snapshot.low, snapshot.high, {tree->NumberOf(leaf), snapshot.meta.incarnation, snapshot.meta.count}});
+      *keys += snapshot.meta.count;
+      for (int j = 0; j < snapshot.pairs.size; ++j) learner->Add(snapshot.pairs.pairs[j].key);
+      more = snapshot.high != Words::Highest();
+      if (more) key = snapshot.high.Next();
+      if (snapshot.meta.right != 0) tree->LeafAt(snapshot.meta.right).PrefetchAll();
+    }
+  }
+  return leaves;
+}
+
+template <int W>
+StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, uint64_t generation,
+                                                    const std::function<uint32_t(uint64_t)>& count_for) {
+  Projection::Learner<W> learner;
+  uint64_t keys = 0;
+  const std::vector<LeafInfo> leaves = CollectLeaves(tree, &learner, &keys);
+  std::unique_ptr<Model> model(new Model(tree, generation));
+
+  const Projection projection = learner.Learn();
+  std::vector<uint64_t> samples;
+  const size_t stride = leaves.size() / kMaxSamples + 1;
+  if (keys > 0) {
+    samples.push_back(projection(learner.least()));
+    for (size_t i = stride; i < leaves.size(); i += stride) samples.push_back(projection(leaves[i].low));
+    samples.push_back(projection(learner.greatest()));
+  }
+  // Concurrent splits may have shown a fence twice.
+  std::sort(samples.begin(), samples.end());
+  model->top_ = TopModel::Train(projection, samples, count_for(keys));
+
+  model->parts_.resize(model->top_.sub_models());
+  size_t first = 0;  // of the leaves that a sub-model overlaps
+  for (uint32_t i = 0; i < model->top_.sub_models(); ++i) {
+    IndexService::Lease lease(&tree->service());
+    if (i == 0) GANNET_RETURN_IF_ERROR(model->AllocateLines(lease.context()));
+    while (first + 1 < leaves.size() && model->top_.Locate(leaves[first].high).sub_model < i) ++first;
+    size_t end = first + 1;
+    while (end < leaves.size() && model->top_.Locate(leaves[end].low).sub_model <= i) ++end;
+    GANNET_RETURN_IF_ERROR(
+        model->TrainPart(lease.context(), i, std::span<const LeafInfo>(leaves).subspan(first, end - first)));
+    first = end - 1;
+  }
+  return model;
+}
+
+template <int W>
+Status Model<W>::AllocateLines(Context& context) {
+  for (uint32_t i = 0; i < top_.sub_models(); i += kLinesPerBlock) {
+    StatusOr<std::byte*> block = blocks_->Allocate(context, kLinesPerBlock * kLineBytes);
+    if (!block.ok()) return block.status();
+    line_blocks_.push_back(*block);
+    directory_.push_back(static_cast<uint32_t>((*block - memory_) / static_cast<ptrdiff_t>(kLineBytes)));
+  }
+  for (uint32_t i = 0; i < top_.sub_models(); ++i) {
+    parts_[i].line = line_blocks_[i / kLinesPerBlock] + i % kLinesPerBlock * kLineBytes;
+  }
+  return absl::OkStatus();
+}
+
+template <int W>
+Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const LeafInfo> leaves) {
+  leaves = leaves.first(std::min<size_t>(leaves.size(), kMaxTableEntries));
+  Part& part = parts_[index];
+  std::vector<LeafSpan> spans;
+  spans.reserve(leaves.size());
+  uint32_t keys = 0;
+  for (const LeafInfo& leaf : leaves) {
+    const TopModel::Place low = top_.Locate(leaf.low);
+    const TopModel::Place high = top_.Locate(leaf.high);
+    spans.push_back({low.sub_model < index ? 0.0 : low.x, high.sub_model > index ? 1.0 : high.x});
+    if (low.sub_model == index) keys += leaf.entry.count;
+  }
+  const SubModel sub_model = TrainSubModel(spans);
+
+  const auto size = static_cast<uint32_t>(leaves.size());
+  StatusOr<std::byte*> table = blocks_->Allocate(context, TableBytes(size));
+  if (!table.ok()) return table.status();
+  for (uint32_t i = 0; i < size; ++i) StoreWord(*table + i * kWordBytes, leaves[i].entry.Pack());
+  const SubModelLine line{.model = sub_model,
+                          .table = static_cast<uint32_t>((*table - memory_) / static_cast<ptrdiff_t>(kLineBytes)),
+                          .index = index,
+                          .generation = generation_};
+  line.Store(part.line);
+  if (part.table != nullptr) blocks_->Retire(context, part.table, TableBytes(part.size));
+
+  const float lookup_leaves = ExpectedLeaves(sub_model, spans);
+  keys_ += keys - part.keys;
+  table_entries_ += size - part.size;
+  lookup_leaves_ += static_cast<double>(lookup_leaves) - static_cast<double>(part.lookup_leaves);
+  part = {leaves.front().low, part.line, *table, size, keys, lookup_leaves};
+  return absl::OkStatus();
+}
+
+template <int W>
+Status Model<W>::Retrain(Context& context, uint32_t sub_model) {
+  std::vector<LeafInfo> leaves;
+  typename Tree<W>::Snapshot snapshot;
+  for (Words key = parts_[sub_model].anchor; leaves.size() < kMaxTableEntries; key = snapshot.high.Next()) {
+    // No pairs, only the fences.
+    const Leaf<W> leaf = tree_->Look(key, Words::Highest(), Words::Lowest(), &snapshot);
+    if (!leaves.empty() && top_.Locate(snapshot.low).sub_model > sub_model) break;
+    if (top_.Locate(snapshot.high).sub_model >= sub_model) {
+      leaves.push_back(
+          {snapshot.low, snapshot.high, {tree_->NumberOf(leaf), snapshot.meta.incarnation, snapshot.meta.count}});
+    }
+    if (snapshot.high == Words::Highest()) break;
+  }
+  return TrainPart(context, sub_model, leaves);
+}
+
+template <int W>
+SubModelLine Model<W>::LineOf(uint32_t sub_model) const {
+  SubModelLine line;
+  for (Backoff backoff; !line.Load(parts_[sub_model].line); backoff.Pause()) {
+  }
+  return line;
+}
+
+template class Model<1>;
+template class Model<3>;
+template class Model<5>;
+template class Model<9>;
+
+}  // namespace gannet::index::xstore

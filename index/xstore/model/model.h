@@ -1,0 +1,89 @@
+// Model: one generation of XModel at the owner: the top model, the sub-models' lines and their translation tables, over
+// the leaves of a tree.
+//
+// One thread (the trainer's) makes and retrains it; any thread inside the epoch may read it meanwhile. Its blocks go
+// back to the tree's pool when it is destroyed: whoever replaces a model keeps the old one for a grace period.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+#include "index/xstore/model/sub_model_line.h"
+#include "index/xstore/model/top_model.h"
+#include "index/xstore/model/translation_table.h"
+#include "index/xstore/tree.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class Model {
+ public:
+  using Words = KeyWords<W>;
+
+  // Trains over all leaves of `tree` (which must outlive it), with as many sub-models as `count_for(keys)` says.
+  // Concurrent changes of the tree make it stale, not wrong.
+  static StatusOr<std::unique_ptr<Model>> Train(Tree<W>* tree, uint64_t generation,
+                                                const std::function<uint32_t(uint64_t keys)>& count_for);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // Trains one sub-model over its leaves as they are now.
+  Status Retrain(Context& context, uint32_t sub_model);
+
+  const TopModel& top() const { return top_; }
+  uint64_t generation() const { return generation_; }
+  uint32_t sub_models() const { return top_.sub_models(); }
+
+  // The blocks of the lines, by block number.
+  std::span<const uint32_t> directory() const { return directory_; }
+  SubModelLine LineOf(uint32_t sub_model) const;
+  // The translation table that a line names, as words in registered memory.
+  const std::byte* TableAt(uint32_t block_number) const { return memory_ + uint64_t{block_number} * kLineBytes; }
+
+  // For the trainer.
+  uint64_t keys() const { return keys_; }
+  uint64_t table_entries() const { return table_entries_; }
+  double leaves_per_lookup() const {
+    return table_entries_ == 0 ? 0 : lookup_leaves_ / static_cast<double>(table_entries_);
+  }
+
+ private:
+  struct LeafInfo {
+    Words low;
+    Words high;
+    TableEntry entry;
+  };
+  // What the owner keeps of a sub-model.
+  struct Part {
+    Words anchor;  // in the first leaf, or left of it
+    std::byte* line = nullptr;
+    std::byte* table = nullptr;
+    uint32_t size = 0;        // of the table
+    uint32_t keys = 0;        // of the leaves that begin here
+    float lookup_leaves = 0;  // predicted leaves per lookup, summed over the leaves
+  };
+
+  Model(Tree<W>* tree, uint64_t generation);
+
+  static std::vector<LeafInfo> CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uint64_t* keys);
+  Status AllocateLines(Context& context);
+  Status TrainPart(Context& context, uint32_t index, std::span<const LeafInfo> leaves);
+
+  Tree<W>* tree_;
+  std::shared_ptr<BlockPool> blocks_;
+  std::byte* memory_;
+  uint64_t generation_;
+  TopModel top_;
+  std::vector<uint32_t> directory_;
+  std::vector<Part> parts_;
+  std::vector<std::byte*> line_blocks_;
+  uint64_t keys_ = 0;
+  uint64_t table_entries_ = 0;
+  double lookup_leaves_ = 0;
+};
+
+}  // namespace gannet::index::xstore

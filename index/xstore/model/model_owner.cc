@@ -1,0 +1,153 @@
+#include "index/xstore/model/model_owner.h"
+
+#include <algorithm>
+
+namespace gannet::index::xstore {
+namespace {
+
+// A change this wide (in sub-models) touches gaps between the keys; only its ends are retrained, for nobody looks
+// there.
+constexpr uint32_t kWidestChange = 64;
+
+}  // namespace
+
+template <int W>
+ModelOwner<W>::~ModelOwner() {
+  if (trainer_ != nullptr) trainer_->Cancel(this);
+}
+
+template <int W>
+void ModelOwner<W>::Start(const std::shared_ptr<Trainer>& trainer) {
+  std::call_once(started_, [&] {
+    trainer_ = trainer;
+    tree_->SetListener([this](const Words& low, const Words& high) { NoteChange(low, high); });
+    {
+      std::lock_guard lock(mutex_);
+      scheduled_ = true;
+    }
+    trainer_->Schedule(this);
+  });
+}
+
+template <int W>
+void ModelOwner<W>::NoteChange(const Words& low, const Words& high) {
+  {
+    std::lock_guard lock(mutex_);
+    changes_.emplace_back(low, high);
+    if (scheduled_) return;
+    scheduled_ = true;
+  }
+  trainer_->Schedule(this);
+}
+
+template <int W>
+std::shared_ptr<const Model<W>> ModelOwner<W>::model() const {
+  std::lock_guard lock(mutex_);
+  return model_;
+}
+
+template <int W>
+XStore::ModelStatistics ModelOwner<W>::statistics() const {
+  std::lock_guard lock(mutex_);
+  XStore::ModelStatistics statistics = statistics_;
+  statistics.caught_up = model_ != nullptr && !scheduled_ && !running_;
+  return statistics;
+}
+
+template <int W>
+void ModelOwner<W>::Run() {
+  std::vector<std::pair<Words, Words>> changes;
+  {
+    std::lock_guard lock(mutex_);
+    changes.swap(changes_);
+    scheduled_ = false;
+    running_ = true;
+  }
+  changes_since_ += changes.size();
+  if (model_ == nullptr) {
+    TrainAll();
+  } else {
+    RetrainChanged(changes);
+    if (OutgrownModel()) TrainAll();
+  }
+  std::lock_guard lock(mutex_);
+  running_ = false;
+}
+
+template <int W>
+uint32_t ModelOwner<W>::SubModelsFor(uint64_t keys) const {
+  if (options_.fixed_sub_models != 0) return options_.fixed_sub_models;
+  const uint64_t wanted = keys / options_.keys_per_sub_model + 1;
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, uint64_t{1} << 24));
+}
+
+// Growing by half (shrinking to a quarter) leaves time between two trainings; the model then doubles, more or less.
+template <int W>
+bool ModelOwner<W>::OutgrownModel() const {
+  const uint64_t keys = model_->keys();
+  const uint64_t fitting = uint64_t{model_->sub_models()} * options_.keys_per_sub_model;
+  if (options_.fixed_sub_models == 0) {
+    if (keys > fitting + fitting / 2) return true;
+    if (model_->sub_models() > 1 && keys < fitting / 4) return true;
+  }
+  return changes_since_ > model_->table_entries() / 4 + 16 &&
+         model_->leaves_per_lookup() > 1.5 * leaves_per_lookup_then_ + 0.25;
+}
+
+template <int W>
+void ModelOwner<W>::TrainAll() {
+  changes_since_ = 0;
+  StatusOr<std::unique_ptr<Model<W>>> trained =
+      Model<W>::Train(tree_, generation_ + 1, [this](uint64_t keys) { return SubModelsFor(keys); });
+  // No memory for a model: clients go on with the old one, or by RPC; the next change tries again.
+  if (!trained.ok()) return;
+  ++generation_;
+  leaves_per_lookup_then_ = (*trained)->leaves_per_lookup();
+  std::shared_ptr<Model<W>> fresh = std::move(*trained);
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(model_, fresh);
+  }
+  UpdateStatistics(0);
+  if (fresh == nullptr) return;
+  IndexService::Lease lease(&tree_->service());
+  lease.context().epoch->RetireWith([old = std::move(fresh)] {});
+}
+
+template <int W>
+void ModelOwner<W>::RetrainChanged(const std::vector<std::pair<Words, Words>>& changes) {
+  std::vector<uint32_t> stale;
+  for (const auto& [low, high] : changes) {
+    const uint32_t first = model_->top().Locate(low).sub_model;
+    const uint32_t last = model_->top().Locate(high).sub_model;
+    for (uint32_t i = first; i <= last; ++i) {
+      if (i == first + kWidestChange && last > first + 2 * kWidestChange) i = last - kWidestChange;
+      stale.push_back(i);
+    }
+  }
+  std::sort(stale.begin(), stale.end());
+  stale.erase(std::unique(stale.begin(), stale.end()), stale.end());
+  for (const uint32_t sub_model : stale) {
+    IndexService::Lease lease(&tree_->service());
+    // Without memory for a new table the old one stays: stale, but not wrong.
+    if (!model_->Retrain(lease.context(), sub_model).ok()) break;
+  }
+  UpdateStatistics(stale.size());
+}
+
+template <int W>
+void ModelOwner<W>::UpdateStatistics(uint64_t retrainings) {
+  std::lock_guard lock(mutex_);
+  statistics_.generation = generation_;
+  statistics_.retrainings += retrainings;
+  statistics_.sub_models = model_->sub_models();
+  statistics_.table_entries = model_->table_entries();
+  statistics_.leaves_per_lookup = model_->leaves_per_lookup();
+}
+
+template class ModelOwner<1>;
+template class ModelOwner<3>;
+template class ModelOwner<5>;
+template class ModelOwner<9>;
+
+}  // namespace gannet::index::xstore

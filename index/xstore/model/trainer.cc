@@ -1,0 +1,55 @@
+#include "index/xstore/model/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace gannet::index::xstore {
+namespace {
+
+// Between two tasks: what is scheduled meanwhile for the same sub-models is done at once, and workers have the CPU.
+constexpr std::chrono::milliseconds kPause{1};
+
+}  // namespace
+
+Trainer::~Trainer() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Trainer::Schedule(Task* task) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::find(waiting_.begin(), waiting_.end(), task) != waiting_.end()) return;
+    waiting_.push_back(task);
+    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  }
+  changed_.notify_all();
+}
+
+void Trainer::Cancel(Task* task) {
+  std::unique_lock lock(mutex_);
+  std::erase(waiting_, task);
+  changed_.wait(lock, [&] { return running_ != task; });
+}
+
+void Trainer::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+    if (stop_) return;
+    running_ = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    running_->Run();
+    lock.lock();
+    running_ = nullptr;
+    changed_.notify_all();
+    if (changed_.wait_for(lock, kPause, [this] { return stop_; })) return;
+  }
+}
+
+}  // namespace gannet::index::xstore

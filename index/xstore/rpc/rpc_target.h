@@ -1,0 +1,27 @@
+// RpcTarget: the face that an XStore index shows to the handlers of RegisterXStoreMethods. Requests come from peers:
+// everything in them is checked. The caller is inside the epoch.
+#pragma once
+
+#include <memory>
+
+#include "index/index.h"
+#include "index/xstore/model/trainer.h"
+#include "rdma/rpc.h"
+
+namespace gannet::index::xstore {
+
+class RpcTarget {
+ public:
+  virtual ~RpcTarget() = default;
+
+  // Each reads the rest of its request and writes its response (messages.h).
+  // A client has come: from now on `trainer` trains the model.
+  virtual Status ServeDescribe(rdma::WireReader& request, rdma::WireWriter& response,
+                               const std::shared_ptr<Trainer>& trainer) = 0;
+  virtual Status ServeFind(rdma::WireReader& request, rdma::WireWriter& response) = 0;
+  virtual Status ServeInsert(Context& context, rdma::WireReader& request, rdma::WireWriter& response) = 0;
+  virtual Status ServeRemove(Context& context, rdma::WireReader& request, rdma::WireWriter& response) = 0;
+  virtual Status ServeScan(rdma::WireReader& request, rdma::WireWriter& response) = 0;
+};
+
+}  // namespace gannet::index::xstore

@@ -1,0 +1,180 @@
+// XStore at the owner: answers to clients.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "index/xstore/xstore_of.h"
+
+namespace gannet::index {
+namespace xstore {
+
+template <int W>
+Status XStoreOf<W>::ServeDescribe(rdma::WireReader& request, rdma::WireWriter& response,
+                                  const std::shared_ptr<Trainer>& trainer) {
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  models_.Start(trainer);
+  response.PutU8(W);
+  response.PutU8(static_cast<uint8_t>(tree_->kind()));
+  const std::shared_ptr<const Model<W>> model = models_.model();
+  response.PutU64(model == nullptr ? 0 : model->generation());
+  if (model == nullptr) return absl::OkStatus();
+  model->top().Encode(response);
+  response.PutU32(static_cast<uint32_t>(model->directory().size()));
+  for (const uint32_t block : model->directory()) response.PutU32(block);
+  return absl::OkStatus();
+}
+
+// The leaf that a hint means, by this owner's own table; null if it means nothing here.
+template <int W>
+Leaf<W> XStoreOf<W>::LeafOf(const Model<W>* model, const PositionHint& hint) const {
+  if (model == nullptr || hint.generation != model->generation() || hint.sub_model >= model->sub_models()) {
+    return Leaf<W>();
+  }
+  const SubModelLine line = model->LineOf(hint.sub_model);
+  if (hint.leaf >= line.model.size) return Leaf<W>();
+  const std::byte* entry = model->TableAt(line.table) + uint64_t{hint.leaf} * kWordBytes;
+  return tree_->LeafAt(TableEntry::Unpack(LoadWord(entry)).leaf);
+}
+
+template <int W>
+void XStoreOf<W>::PutRefresh(rdma::WireWriter& writer, const Model<W>* model, const KeyWords<W>& key) const {
+  constexpr size_t kLineWords = 5;
+  const size_t reserve = kMaxKeysPerFind * 32;  // for what else the response holds
+  if (model == nullptr || writer.room() < reserve + 64) {
+    writer.PutU8(0);
+    return;
+  }
+  writer.PutU8(1);
+  const SubModelLine line = model->LineOf(model->top().Locate(key).sub_model);
+  alignas(kWordBytes) std::byte image[kLineBytes] = {};
+  line.Store(image);
+  for (size_t i = 0; i < kLineWords; ++i) writer.PutU64(LoadWord(image + i * kWordBytes));
+  const size_t size = line.model.size;
+  if (size > kMaxRefreshEntries || writer.room() < reserve + size * kWordBytes) {
+    writer.PutU32(0);
+    return;
+  }
+  writer.PutU32(line.model.size);
+  for (size_t i = 0; i < size; ++i) writer.PutU64(LoadWord(model->TableAt(line.table) + i * kWordBytes));
+}
+
+template <int W>
+Status XStoreOf<W>::ServeFind(rdma::WireReader& request, rdma::WireWriter& response) {
+  const size_t count = request.GetU8();
+  if (count > kMaxKeysPerFind) return absl::InvalidArgumentError(absl::StrCat("a kFind with ", count, " keys"));
+  const std::shared_ptr<const Model<W>> model = models_.model();
+  response.PutU64(model == nullptr ? 0 : model->generation());
+  for (size_t i = 0; i < count; ++i) {
+    const PositionHint hint = PositionHint::Get(request);
+    const KeyWords<W> key = GetKey<W>(request);
+    if (!request.ok()) break;
+    const FindResult found = tree_->Find(key, LeafOf(model.get(), hint));
+    response.PutAddress(found.record);
+    if (found.record.is_null()) PutWitness(response, found.witness);
+    PutRefresh(response, model.get(), key);
+  }
+  return request.Finish();
+}
+
+template <int W>
+Status XStoreOf<W>::ServeInsert(Context& context, rdma::WireReader& request, rdma::WireWriter& response) {
+  const PositionHint hint = PositionHint::Get(request);
+  const KeyWords<W> key = GetKey<W>(request);
+  const rdma::GlobalAddress record = request.GetAddress();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  if (!IsKey(key, tree_->kind())) return absl::InvalidArgumentError("a client inserts what is not a key");
+  const std::shared_ptr<const Model<W>> model = models_.model();
+  const StatusOr<Change> change = tree_->Insert(context, key, record, nullptr, LeafOf(model.get(), hint));
+  if (!change.ok()) return change.status();
+  PutChange(response, *change);
+  return absl::OkStatus();
+}
+
+template <int W>
+Status XStoreOf<W>::ServeRemove(Context& context, rdma::WireReader& request, rdma::WireWriter& response) {
+  const PositionHint hint = PositionHint::Get(request);
+  const KeyWords<W> key = GetKey<W>(request);
+  const rdma::GlobalAddress record = request.GetAddress();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  const std::shared_ptr<const Model<W>> model = models_.model();
+  const StatusOr<Change> change = tree_->Remove(context, key, record, LeafOf(model.get(), hint));
+  if (!change.ok()) return change.status();
+  PutChange(response, *change);
+  return absl::OkStatus();
+}
+
+template <int W>
+Status XStoreOf<W>::ServeScan(rdma::WireReader& request, rdma::WireWriter& response) {
+  const bool reverse = request.GetU8() != 0;
+  const KeyWords<W> from = GetKey<W>(request);
+  const KeyWords<W> to = GetKey<W>(request);
+  const uint64_t limit = request.GetU64();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  if (limit == 0 || to < from) return absl::InvalidArgumentError("an empty scan needs no answer");
+  const size_t here = std::min<uint64_t>(limit, kMaxScanEntries);
+  ScanResult result;
+  KeyWords<W> next{};
+  bool more = reverse ? tree_->ScanReverse(from, to, here, kMaxScanLeaves, &result, &next)
+                      : tree_->ScanForward(from, to, here, kMaxScanLeaves, &result, &next);
+  if (!more && here < limit && result.entries.size() == here) {
+    const KeyWords<W> last = Encode<W>(result.entries.back().key.view());
+    more = reverse ? from < last : last < to;
+    next = reverse ? last.Previous() : last.Next();
+  }
+  response.PutU8(more ? 1 : 0);
+  PutKey(response, next);
+  response.PutU32(static_cast<uint32_t>(result.entries.size()));
+  for (const Entry& entry : result.entries) {
+    PutKey(response, Encode<W>(entry.key.view()));
+    response.PutAddress(entry.record);
+  }
+  response.PutU32(static_cast<uint32_t>(result.witnesses.size()));
+  for (const Witness& witness : result.witnesses) PutWitness(response, witness);
+  return absl::OkStatus();
+}
+
+template class XStoreOf<1>;
+template class XStoreOf<3>;
+template class XStoreOf<5>;
+template class XStoreOf<9>;
+
+}  // namespace xstore
+
+void RegisterXStoreMethods(IndexService* service) {
+  using xstore::RpcTarget;
+  using Method = std::function<Status(RpcTarget*, Context&, rdma::WireReader&, rdma::WireWriter&)>;
+  const auto handle = [service](rdma::MethodId id, Method method) {
+    service->node().Handle(
+        id,
+        [service, method = std::move(method)](rdma::NodeId, std::span<const std::byte> request,
+                                              std::span<std::byte> response) -> StatusOr<size_t> {
+          rdma::WireReader reader(request);
+          const IndexId index = reader.GetU16();
+          auto* target = dynamic_cast<RpcTarget*>(service->Find(index));
+          if (!reader.ok() || target == nullptr) {
+            return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no XStore index ", index));
+          }
+          rdma::WireWriter writer(response);
+          IndexService::Lease lease(service);
+          GANNET_RETURN_IF_ERROR(method(target, lease.context(), reader, writer));
+          return writer.Finish();
+        });
+  };
+  auto trainer = std::make_shared<xstore::Trainer>();
+  handle(xstore::kDescribe, [trainer](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
+    return target->ServeDescribe(reader, writer, trainer);
+  });
+  handle(xstore::kFind, [](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
+    return target->ServeFind(reader, writer);
+  });
+  handle(xstore::kInsert, [](RpcTarget* target, Context& context, rdma::WireReader& reader, rdma::WireWriter& writer) {
+    return target->ServeInsert(context, reader, writer);
+  });
+  handle(xstore::kRemove, [](RpcTarget* target, Context& context, rdma::WireReader& reader, rdma::WireWriter& writer) {
+    return target->ServeRemove(context, reader, writer);
+  });
+  handle(xstore::kScan, [](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
+    return target->ServeScan(reader, writer);
+  });
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,68 @@
+// XStoreOf: the index for keys of W words: a tree, the owner of its model, and what peers may ask of them.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "index/xstore/model/model_owner.h"
+#include "index/xstore/rpc/messages.h"
+#include "index/xstore/rpc/rpc_target.h"
+#include "index/xstore/tree.h"
+#include "index/xstore/xstore.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class XStoreOf final : public XStore, public RpcTarget {
+ public:
+  XStoreOf(std::unique_ptr<Tree<W>> tree, const XStoreOptions& options)
+      : tree_(std::move(tree)), models_(tree_.get(), options) {}
+
+  FindResult Find(const Key& key) override { return tree_->Find(Encode<W>(key)); }
+  void FindMany(std::span<const Key> keys, std::span<FindResult> results) override { tree_->FindMany(keys, results); }
+  StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
+                          rdma::GlobalAddress* existing) override {
+    return tree_->Insert(context, Encode<W>(key), record, existing);
+  }
+  StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) override {
+    return tree_->Remove(context, Encode<W>(key), record);
+  }
+  Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override {
+    return tree_->Replace(Encode<W>(key), from, to);
+  }
+  Status Scan(const ScanRange& range, ScanResult* result) override {
+    const KeyWords<W> from = EncodeFrom<W>(range.from);
+    const KeyWords<W> to = EncodeTo<W>(range.to);
+    if (range.limit == 0 || to < from) return absl::OkStatus();
+    KeyWords<W> next;
+    if (range.reverse) {
+      tree_->ScanReverse(from, to, range.limit, SIZE_MAX, result, &next);
+    } else {
+      tree_->ScanForward(from, to, range.limit, SIZE_MAX, result, &next);
+    }
+    return absl::OkStatus();
+  }
+  Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override {
+    return tree_->BulkLoad(context, entries, fill);
+  }
+  Statistics statistics() override { return tree_->statistics(); }
+  Status CheckStructure() override { return tree_->CheckStructure(); }
+  ModelStatistics model_statistics() override { return models_.statistics(); }
+
+  // In rpc/server.cc.
+  Status ServeDescribe(rdma::WireReader& request, rdma::WireWriter& response,
+                       const std::shared_ptr<Trainer>& trainer) override;
+  Status ServeFind(rdma::WireReader& request, rdma::WireWriter& response) override;
+  Status ServeInsert(Context& context, rdma::WireReader& request, rdma::WireWriter& response) override;
+  Status ServeRemove(Context& context, rdma::WireReader& request, rdma::WireWriter& response) override;
+  Status ServeScan(rdma::WireReader& request, rdma::WireWriter& response) override;
+
+ private:
+  Leaf<W> LeafOf(const Model<W>* model, const PositionHint& hint) const;
+  void PutRefresh(rdma::WireWriter& writer, const Model<W>* model, const KeyWords<W>& key) const;
+
+  std::unique_ptr<Tree<W>> tree_;
+  ModelOwner<W> models_;  // goes before the tree
+};
+
+}  // namespace gannet::index::xstore
