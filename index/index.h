@@ -120,6 +120,9 @@ class LocalIndex {
 
   virtual FindResult Find(const Key& key) = 0;
 
+  // Starts the first cache miss of a Find of `key` that comes soon, where that pays: for lookups in several indexes at once.
+  virtual void PrefetchFor(const Key&) {}
+
   // Finds all keys, with the misses of their lookups overlapped by interleaved prefetches.
   virtual void FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
 

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_index.h"
 #include "index/hash/hash_rpc.h"
-#include "index/xstore/xcache.h"
 #include "index/xstore/xstore.h"
 #include "rdma/base/check.h"
 #include "txn/owner_service.h"

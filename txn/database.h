@@ -41,7 +41,7 @@ struct TableStatistics {
   std::string table;
   std::string index_kind;
   uint64_t record_bytes = 0;  // blocks of this node's live records
-  index::Statistics index;
+  index::Statistics index = {};
 };
 
 // What happened to one call of Run.

@@ -96,6 +96,7 @@ Status TransactionImpl::FindDirect(std::span<GetRequest> requests) {
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
     GANNET_RETURN_IF_ERROR(CheckKey(*requests[i].table, requests[i].key));
+    requests[i].table->local_index().PrefetchFor(requests[i].key);
     pending_.push_back(i);
   }
   while (!pending_.empty()) {

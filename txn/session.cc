@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_client.h"
-#include "index/xstore/xcache.h"
+#include "index/xstore/xstore.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "txn/database.h"
