@@ -52,7 +52,11 @@ struct KeyHash {
   uint64_t Reduce(uint64_t buckets) const {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * buckets) >> 64);
   }
-  uint64_t tag() const { return bits >> 16 & 0xffff; }
+  // Never 0, so that it never matches an empty slot.
+  uint64_t tag() const {
+    const uint64_t tag = bits >> 16 & 0xffff;
+    return tag != 0 ? tag : 1;
+  }
   // Decides, bit by bit from the lowest, where the key goes when its bucket splits.
   uint32_t path() const { return bits & 0xffff; }
 };
@@ -103,13 +107,11 @@ inline uint64_t LoadSlot(const std::byte* bucket, int slot) {
   return LoadWord(bucket + (2 + slot) * kWordBytes);
 }
 
-// Bit i is set if slot i is used and has the tag. (An empty slot is zero, and so may a tag be.)
+// Bit i is set if slot i has the tag.
 inline uint32_t MatchTag(const std::byte* bucket, uint64_t tag) {
   uint32_t matches = 0;
-  for (int i = 0; i < kSlots; ++i) {
-    const uint64_t slot = LoadSlot(bucket, i);
-    matches |= static_cast<uint32_t>(TagOf(slot) == tag && slot != 0) << i;
-  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kSlots; ++i) matches |= static_cast<uint32_t>(TagOf(LoadSlot(bucket, i)) == tag) << i;
   return matches;
 }
 

@@ -47,6 +47,7 @@ class HashIndex : public LocalIndex {
   static StatusOr<std::unique_ptr<HashIndex>> Create(IndexService* service, IndexId id, const HashOptions& options);
 
   FindResult Find(const Key& key) override;
+  void PrefetchFor(const Key& key) override { Prefetch(GuessHome(hash::HashOf(key)).head); }
   void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
   // InvalidArgument if the key is longer than max_key_bytes.
   StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
@@ -90,15 +91,20 @@ class HashIndex : public LocalIndex {
     return options_.key_kind == KeyKind::kInteger ? LoadWord(record + rdma::PlaceOf(kKeyDataOffset)) == key.integer()
                                                   : RecordHoldsKey(record, key);
   }
-  // One of the records that a bucket names by the matches of MatchTag; null if none holds the key.
-  std::byte* PickRecord(const std::byte* bucket, uint32_t matches, const Key& key) const;
+  // What the slot of the lowest match names. The slot is loaded again, so by now it may be another key's, or empty:
+  // then the result is `memory_`.
+  const std::byte* RecordIn(const std::byte* bucket, uint32_t matches) const {
+    return memory_ + hash::RecordOffsetOf(hash::LoadSlot(bucket, std::countr_zero(matches)));
+  }
+  // The record of a match that holds the key, or null.
+  const std::byte* PickRecord(const std::byte* bucket, uint32_t matches, const Key& key) const;
   void CheckKind(const Key& key) const;
 
   FindResult FindFrom(hash::KeyHash hash, const Key& key, Home home) const;
   void Begin(Probe* probe, const Key& key) const;
   void ScanHead(Probe* probe) const;
   void ScanSecond(Probe* probe) const;
-  FindResult Finish(const Probe& probe, const Key& key) const;
+  void Finish(const Probe& probe, const Key& key, FindResult* result) const;
 
   // Locks the key's chain into *chain.
   void LockHome(hash::KeyHash hash, std::optional<hash::LockedChain>* chain) const;
