@@ -27,10 +27,8 @@ class [[nodiscard]] Async {
   // The task; only if not ready().
   Task<T>& task() { return task_; }
 
-  bool await_ready() const noexcept { return ready(); }
-  std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiter) noexcept {
-    return task_.await_suspend(awaiter);
-  }
+  bool await_ready() const { return ready() || task_.await_ready(); }
+  void await_suspend(std::coroutine_handle<> awaiter) noexcept { task_.await_suspend(awaiter); }
   T await_resume() { return ready() ? std::move(*value_) : task_.await_resume(); }
 
  private:

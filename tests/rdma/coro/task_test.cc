@@ -64,9 +64,28 @@ Task<int> SumOf(int n) {
   co_return sum;
 }
 
-// Each await transfers to the task and back; were that a call, a million of them would overflow the stack.
+// Were each await a call that does not return, a million of them would overflow the stack.
 TEST(Task, AwaitingInALoopDoesNotGrowTheStack) {
   EXPECT_EQ(Worker().BlockOn(SumOf(1'000'000)), 1'000'000);
+}
+
+Task<int> YieldThenGive(Worker* worker, int value) {
+  co_await worker->Yield();
+  co_return value;
+}
+
+Task<int> SumWithYields(Worker* worker, int n) {
+  int sum = 0;
+  for (int i = 0; i < n; ++i) {
+    sum += co_await YieldThenGive(worker, 1);
+    sum += co_await Give(1);
+  }
+  co_return sum;
+}
+
+TEST(Task, ALoopOfTasksThatWaitDoesNotGrowTheStackEither) {
+  Worker worker;
+  EXPECT_EQ(worker.BlockOn(SumWithYields(&worker, 200'000)), 400'000);
 }
 
 struct Flag {
