@@ -29,7 +29,7 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const Entry> entries, doubl
   while (leaves.size() < needed) {
     StatusOr<Leaf<W>> leaf = NewLeaf(context);
     if (!leaf.ok()) {
-      for (size_t i = 1; i < leaves.size(); ++i) blocks_->Release(leaves[i].at(), LeafLayout<W>::kBytes);
+      for (size_t i = 1; i < leaves.size(); ++i) leaves_->Release(leaves[i].at(), LeafLayout<W>::kBytes);
       return leaf.status();
     }
     leaves.push_back(*leaf);

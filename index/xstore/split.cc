@@ -116,7 +116,7 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
     // Somebody was faster: the key is there, or there is room now.
     place.parent->UnlockUnchanged();
     fresh->Publish((fresh->state() & ~rdma::kLockBit) + 1);
-    blocks_->Release(fresh->at(), LeafLayout<W>::kBytes);
+    leaves_->Release(fresh->at(), LeafLayout<W>::kBytes);
     if (slot < 0) return InsertLocked(leaf, state, meta, key, record);
     if (existing != nullptr) *existing = rdma::GlobalAddress::FromBits(leaf.record(slot));
     leaf.Unlock(state);

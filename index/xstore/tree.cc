@@ -35,7 +35,7 @@ StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKin
 template <int W>
 Tree<W>::~Tree() {
   rdma::SlabCache slab(&service_->slab());
-  blocks_->Close(slab);
+  leaves_->Close(slab);
   if (root() == nullptr) return;
   Leaf<W> leaf = Locate(Words::Lowest());
   while (true) {
@@ -49,7 +49,7 @@ Tree<W>::~Tree() {
 // A block that is locked, busy and empty, its incarnation a new one. Its fences are not set.
 template <int W>
 StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
-  StatusOr<std::byte*> block = blocks_->Allocate(context, LeafLayout<W>::kBytes);
+  StatusOr<std::byte*> block = leaves_->Allocate(context, LeafLayout<W>::kBytes);
   if (!block.ok()) return block.status();
   Leaf<W> leaf(*block);
   // Only versions count: a record that lived here may have left other bits in its state word.
@@ -168,7 +168,7 @@ Statistics Tree<W>::statistics() {
     key = snapshot.high.Next();
   }
   const uint64_t block = rdma::SlabAllocator::BlockBytes(LeafLayout<W>::kBytes);
-  statistics.registered_bytes = statistics.nodes * block + blocks_->free_bytes();
+  statistics.registered_bytes = statistics.nodes * block + leaves_->free_bytes();
   statistics.private_bytes = nodes_->bytes();
   return statistics;
 }

@@ -88,7 +88,6 @@ class Tree {
 
   KeyKind kind() const { return kind_; }
   IndexService& service() const { return *service_; }
-  const std::shared_ptr<BlockPool>& shared_blocks() const { return blocks_; }
   // The leaf at a block number (LeafMeta::right); and the reverse.
   Leaf<W> LeafAt(uint32_t number) const { return Leaf<W>(memory_ + uint64_t{number} * kLineBytes); }
   uint32_t NumberOf(Leaf<W> leaf) const { return static_cast<uint32_t>((leaf.at() - memory_) / kLineBytes); }
@@ -144,7 +143,7 @@ class Tree {
   std::byte* memory_;
   rdma::NodeId node_id_;
   uint64_t number_;  // of this tree, in leaf hints
-  std::shared_ptr<BlockPool> blocks_ = std::make_shared<BlockPool>();
+  std::shared_ptr<BlockPool> leaves_ = std::make_shared<BlockPool>();
   std::shared_ptr<NodePool<W>> nodes_ = std::make_shared<NodePool<W>>();
 
   alignas(kLineBytes) std::atomic<Node*> root_{nullptr};

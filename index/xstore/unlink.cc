@@ -164,7 +164,7 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   dead.set_high(Words::Lowest());
   dead.set_meta({.right = 0, .incarnation = meta.incarnation + 1, .count = 0});
   while (locks > 0) --locks, locked[locks].leaf.Publish(locked[locks].state + 1);
-  blocks_->Retire(context, dead.at(), LeafLayout<W>::kBytes);
+  leaves_->Retire(context, dead.at(), LeafLayout<W>::kBytes);
 
   Node* ancestor = path.steps[path.ancestor].node;
   ancestor->Remove(index);

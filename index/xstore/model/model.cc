@@ -17,15 +17,15 @@ size_t TableBytes(uint32_t entries) {
 }  // namespace
 
 template <int W>
-Model<W>::Model(Tree<W>* tree, uint64_t generation)
-    : tree_(tree), blocks_(tree->shared_blocks()), memory_(tree->LeafAt(0).at()), generation_(generation) {}
+Model<W>::Model(Tree<W>* tree, const ModelPools& pools, uint64_t generation)
+    : tree_(tree), pools_(pools), memory_(tree->LeafAt(0).at()), generation_(generation) {}
 
 template <int W>
 Model<W>::~Model() {
   for (const Part& part : parts_) {
-    if (part.table != nullptr) blocks_->Release(part.table, TableBytes(part.size));
+    if (part.table != nullptr) pools_.tables->Release(part.table, TableBytes(part.size));
   }
-  for (std::byte* block : line_blocks_) blocks_->Release(block, kLinesPerBlock * kLineBytes);
+  for (std::byte* block : line_blocks_) pools_.lines->Release(block, kLinesPerBlock * kLineBytes);
 }
 
 template <int W>
@@ -51,12 +51,12 @@ auto Model<W>::CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uin
 }
 
 template <int W>
-StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, uint64_t generation,
+StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, const ModelPools& pools, uint64_t generation,
                                                     const std::function<uint32_t(uint64_t)>& count_for) {
   Projection::Learner<W> learner;
   uint64_t keys = 0;
   const std::vector<LeafInfo> leaves = CollectLeaves(tree, &learner, &keys);
-  std::unique_ptr<Model> model(new Model(tree, generation));
+  std::unique_ptr<Model> model(new Model(tree, pools, generation));
 
   const Projection projection = learner.Learn();
   std::vector<uint64_t> samples;
@@ -88,7 +88,7 @@ StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, uint64_t gene
 template <int W>
 Status Model<W>::AllocateLines(Context& context) {
   for (uint32_t i = 0; i < top_.sub_models(); i += kLinesPerBlock) {
-    StatusOr<std::byte*> block = blocks_->Allocate(context, kLinesPerBlock * kLineBytes);
+    StatusOr<std::byte*> block = pools_.lines->Allocate(context, kLinesPerBlock * kLineBytes);
     if (!block.ok()) return block.status();
     line_blocks_.push_back(*block);
     directory_.push_back(static_cast<uint32_t>((*block - memory_) / static_cast<ptrdiff_t>(kLineBytes)));
@@ -115,7 +115,7 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   const SubModel sub_model = TrainSubModel(spans);
 
   const auto size = static_cast<uint32_t>(leaves.size());
-  StatusOr<std::byte*> table = blocks_->Allocate(context, TableBytes(size));
+  StatusOr<std::byte*> table = pools_.tables->Allocate(context, TableBytes(size));
   if (!table.ok()) return table.status();
   for (uint32_t i = 0; i < size; ++i) StoreWord(*table + i * kWordBytes, leaves[i].entry.Pack());
   const SubModelLine line{.model = sub_model,
@@ -123,7 +123,7 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
                           .index = index,
                           .generation = generation_};
   line.Store(part.line);
-  if (part.table != nullptr) blocks_->Retire(context, part.table, TableBytes(part.size));
+  if (part.table != nullptr) pools_.tables->Retire(context, part.table, TableBytes(part.size));
 
   const float lookup_leaves = ExpectedLeaves(sub_model, spans);
   keys_ += keys - part.keys;

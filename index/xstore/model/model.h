@@ -2,7 +2,7 @@
 // the leaves of a tree.
 //
 // One thread (the trainer's) makes and retrains it; any thread inside the epoch may read it meanwhile. Its blocks go
-// back to the tree's pool when it is destroyed: whoever replaces a model keeps the old one for a grace period.
+// back to their pools when it is destroyed: whoever replaces a model keeps the old one for a grace period.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,12 @@
 
 namespace gannet::index::xstore {
 
+// Where the blocks of a tree's models come from and go back to: what was one of them stays one (block_pool.h).
+struct ModelPools {
+  std::shared_ptr<BlockPool> lines = std::make_shared<BlockPool>();
+  std::shared_ptr<BlockPool> tables = std::make_shared<BlockPool>();
+};
+
 template <int W>
 class Model {
  public:
@@ -25,7 +31,7 @@ class Model {
 
   // Trains over all leaves of `tree` (which must outlive it), with as many sub-models as `count_for(keys)` says.
   // Concurrent changes of the tree make it stale, not wrong.
-  static StatusOr<std::unique_ptr<Model>> Train(Tree<W>* tree, uint64_t generation,
+  static StatusOr<std::unique_ptr<Model>> Train(Tree<W>* tree, const ModelPools& pools, uint64_t generation,
                                                 const std::function<uint32_t(uint64_t keys)>& count_for);
   ~Model();
   Model(const Model&) = delete;
@@ -67,14 +73,14 @@ class Model {
     float lookup_leaves = 0;  // predicted leaves per lookup, summed over the leaves
   };
 
-  Model(Tree<W>* tree, uint64_t generation);
+  Model(Tree<W>* tree, const ModelPools& pools, uint64_t generation);
 
   static std::vector<LeafInfo> CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uint64_t* keys);
   Status AllocateLines(Context& context);
   Status TrainPart(Context& context, uint32_t index, std::span<const LeafInfo> leaves);
 
   Tree<W>* tree_;
-  std::shared_ptr<BlockPool> blocks_;
+  ModelPools pools_;
   std::byte* memory_;
   uint64_t generation_;
   TopModel top_;

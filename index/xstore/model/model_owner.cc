@@ -13,7 +13,12 @@ constexpr uint32_t kWidestChange = 64;
 
 template <int W>
 ModelOwner<W>::~ModelOwner() {
-  if (trainer_ != nullptr) trainer_->Cancel(this);
+  if (trainer_ == nullptr) return;
+  trainer_->Cancel(this);
+  model_.reset();
+  rdma::SlabCache slab(&tree_->service().slab());
+  pools_.lines->Close(slab);
+  pools_.tables->Close(slab);
 }
 
 template <int W>
@@ -98,7 +103,7 @@ template <int W>
 void ModelOwner<W>::TrainAll() {
   changes_since_ = 0;
   StatusOr<std::unique_ptr<Model<W>>> trained =
-      Model<W>::Train(tree_, generation_ + 1, [this](uint64_t keys) { return SubModelsFor(keys); });
+      Model<W>::Train(tree_, pools_, generation_ + 1, [this](uint64_t keys) { return SubModelsFor(keys); });
   // No memory for a model: clients go on with the old one, or by RPC; the next change tries again.
   if (!trained.ok()) return;
   ++generation_;

@@ -47,6 +47,7 @@ class ModelOwner : private Trainer::Task {
 
   Tree<W>* tree_;
   XStoreOptions options_;
+  ModelPools pools_;
   std::once_flag started_;
   std::shared_ptr<Trainer> trainer_;
 
