@@ -50,7 +50,7 @@ struct WriteEntry {
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock
   bool indexed = false;      // insert: the key is in the index
-  index::Key key;            // bytes in the arena
+  index::Key key{};            // bytes in the arena
   Patch* patches = nullptr;  // in the order written
   Patch* last_patch = nullptr;
   // A payload whose size needs a block of another class moves to a new record, locked and absent until the commit.

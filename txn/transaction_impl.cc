@@ -192,6 +192,10 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
   }
   rdma::NodeId owner;
   if (session_->OwnedHere(table, key, &owner)) return InsertDirect(table, key, payload);
+  // The owner could not tell this transaction's placeholder from that of another one of this worker.
+  if (const WriteEntry* own = FindOwnInsert(table, key); own != nullptr && !own->removed) {
+    return Status(absl::StatusCode::kAlreadyExists, "this transaction inserts the key already");
+  }
   touched_remote_ = true;
   ++inserts_;
   writes_.Add({.table = &table,

@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"TwoNodesHashByCall", {.nodes = 2, .read_path = ReadPathPolicy::kCall}, IndexKind::kHash},
                     Case{"AdversarialHash", {.nodes = 2, .adversarial = true}, IndexKind::kHash},
                     Case{"AdversarialXStore", {.nodes = 2, .adversarial = true}, IndexKind::kXStore}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace gannet::txn
