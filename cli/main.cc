@@ -1,9 +1,65 @@
 // The program `gannet`.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/exit_codes.h"
+#include "cli/tpcc_command.h"
+
+namespace {
+
+// The command that was understood last, and its full name ("gannet tpcc run").
+const CLI::App* Deepest(const CLI::App& app, std::string* name) {
+  const CLI::App* command = &app;
+  *name = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    *name += " " + command->get_name();
+  }
+  return command;
+}
+
+// What is wrong with the command line, in one clause.
+std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = command.remaining();
+  std::vector<std::string> choices;
+  for (const CLI::App* choice : command.get_subcommands({})) choices.push_back(choice->get_name());
+  if (!choices.empty() && (unknown.empty() || unknown.front().front() != '-')) {
+    const std::string said = unknown.empty() ? "" : absl::StrFormat("there is no command '%s'; ", unknown.front());
+    return said + "give a command: " + absl::StrJoin(choices, ", ");
+  }
+  if (!unknown.empty()) {
+    const auto flag = std::ranges::find_if(unknown, [](const std::string& word) { return word.front() == '-'; });
+    return absl::StrFormat("%s: there is no such flag", flag == unknown.end() ? unknown.front() : *flag);
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string text = error.what();
+    return text.substr(0, text.find(':')) + ": needs a value";
+  }
+  return error.what();
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Gannet: a transactional engine on memory that other machines can reach.", "gannet");
-  app.set_version_flag("--version", "gannet " GANNET_VERSION);
-  CLI11_PARSE(app, argc, argv);
-  return 0;
+  int exit_code = gannet::cli::kExitOk;
+  CLI::App app("Gannet: a transactional OLTP engine on memory that other machines can reach.", "gannet");
+  app.set_version_flag("--version", "gannet " GANNET_VERSION, "Print the version and exit");
+  app.require_subcommand(1);
+  app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
+  gannet::cli::AddTpccCommand(app, &exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::string name;
+    const CLI::App* command = Deepest(app, &name);
+    absl::FPrintF(stderr, "%s: %s (see %s --help)\n", name, Explain(*command, error), name);
+    return gannet::cli::kExitBadFlags;
+  }
+  return exit_code;
 }

@@ -1,0 +1,44 @@
+#include "cli/tpcc_cluster.h"
+
+#include <thread>
+#include <utility>
+
+namespace gannet::cli {
+
+StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& options) {
+  const rdma::ShmOptions shm = {.num_nodes = options.nodes,
+                                .bytes_per_node = options.memory_per_node,
+                                .adversarial = options.adversarial,
+                                .seed = options.seed};
+  auto fabric = options.store.empty() ? rdma::ShmFabric::InProcess(shm) : rdma::ShmFabric::Create(options.store, shm);
+  if (!fabric.ok()) return fabric.status();
+  std::unique_ptr<TpccCluster> cluster(new TpccCluster);
+  cluster->fabric_ = *std::move(fabric);
+  tpcc::SchemaOptions schema;
+  schema.warehouses = static_cast<uint32_t>(options.warehouses);
+  for (int node = 0; node < options.nodes; ++node) {
+    auto database = txn::Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), {});
+    if (!database.ok()) return database.status();
+    auto tables = tpcc::Tables::Create(**database, schema);
+    if (!tables.ok()) return tables.status();
+    cluster->databases_.push_back(database->get());
+    cluster->owned_.push_back(*std::move(database));
+    cluster->tables_.push_back(*tables);
+  }
+  GANNET_RETURN_IF_ERROR(cluster->StartAll());
+  return cluster;
+}
+
+// Start waits for the other nodes, so each has a thread of its own.
+Status TpccCluster::StartAll() {
+  std::vector<Status> statuses(databases_.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < databases_.size(); ++i) {
+    threads.emplace_back([this, &statuses, i] { statuses[i] = databases_[i]->Start(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,158 @@
+#include "cli/tpcc_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
+#include "cli/tpcc_cluster.h"
+#include "cli/tpcc_flags.h"
+#include "cli/tpcc_options.h"
+#include "cli/tpcc_result.h"
+#include "rdma/base/clock.h"
+#include "tpcc/consistency.h"
+#include "tpcc/driver.h"
+#include "tpcc/loader.h"
+
+namespace gannet::cli {
+namespace {
+
+double SecondsSince(uint64_t start_ns) {
+  return static_cast<double>(NowNanos() - start_ns) * 1e-9;
+}
+
+Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
+  const uint64_t start = NowNanos();
+  const tpcc::LoadOptions options = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
+                                     .seed = result->options.seed};
+  const Status loaded = tpcc::Load(cluster.databases(), cluster.tables(), options,
+                                   [&progress](const tpcc::LoadProgress& p) { progress.Loaded(p); });
+  result->load_seconds = SecondsSince(start);
+  if (absl::IsResourceExhausted(loaded)) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%s; give more --memory-per-node or fewer --warehouses", loaded.message()));
+  }
+  if (loaded.ok()) result->after_load = MeasureMemory(cluster.databases());
+  return loaded;
+}
+
+Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
+  const TpccOptions& o = result->options;
+  const InterruptGuard interrupts;
+  tpcc::RunOptions options;
+  options.threads = o.threads;
+  options.coroutines = o.coroutines;
+  options.warmup = o.warmup;
+  options.duration = o.duration;
+  options.mix = o.mix;
+  options.think_time = o.think_time;
+  options.seed = o.seed;
+  options.load_seed = o.seed;
+  options.interval = o.interval;
+  options.stop = &InterruptGuard::requested();
+
+  StatusOr<Calibration> calibration = Calibrate();
+  if (!calibration.ok()) return calibration.status();
+  result->before_run_calibration = *calibration;
+  auto report = tpcc::RunBenchmark(cluster.databases(), cluster.tables(), options,
+                                   [&progress](const tpcc::IntervalReport& interval) { progress.Ran(interval); });
+  if (!report.ok()) return report.status();
+  result->run = *std::move(report);
+  result->interrupted = InterruptGuard::requested();
+  calibration = Calibrate();
+  if (!calibration.ok()) return calibration.status();
+  result->after_run_calibration = *calibration;
+  result->after_run = MeasureMemory(cluster.databases());
+  return absl::OkStatus();
+}
+
+Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
+  progress.Step("checking the twelve consistency conditions");
+  const uint64_t start = NowNanos();
+  auto conditions = tpcc::CheckConsistency(cluster.databases(), cluster.tables());
+  if (!conditions.ok()) return conditions.status();
+  result->consistency = *std::move(conditions);
+  result->check_seconds = SecondsSince(start);
+  return absl::OkStatus();
+}
+
+Status LoadRunCheck(TpccResult* result) {
+  Progress progress;
+  auto cluster = TpccCluster::Open(result->options);
+  if (!cluster.ok()) return cluster.status();
+  GANNET_RETURN_IF_ERROR(Load(**cluster, progress, result));
+  if (result->options.verb == TpccVerb::kRun) GANNET_RETURN_IF_ERROR(Run(**cluster, progress, result));
+  if (result->options.verb != TpccVerb::kPrepare) GANNET_RETURN_IF_ERROR(Check(**cluster, progress, result));
+  return absl::OkStatus();
+}
+
+int Execute(TpccOptions options, const std::string& name) {
+  const auto fail = [&name](const Status& status, int exit_code) {
+    absl::FPrintF(stderr, "gannet tpcc %s: %s\n", name, status.message());
+    return exit_code;
+  };
+  if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
+  std::optional<OutputFile> json;
+  if (!options.json.empty()) {
+    auto file = OutputFile::Open(options.json);
+    if (!file.ok()) {
+      return fail(absl::InvalidArgumentError(absl::StrFormat(
+                      "--json %s; name a file in a directory that you may write to", file.status().message())),
+                  kExitBadFlags);
+    }
+    json.emplace(*std::move(file));
+  }
+  TpccResult result;
+  result.options = std::move(options);
+  if (const Status done = LoadRunCheck(&result); !done.ok()) return fail(done, kExitFailed);
+  absl::PrintF("%s", ToText(result));
+  if (json.has_value()) {
+    if (const Status written = json->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
+  }
+  if (!result.consistent()) {
+    return fail(absl::DataLossError("a consistency condition fails; see the report"), kExitFailed);
+  }
+  return result.interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
+}
+
+void AddVerb(CLI::App& tpcc, TpccVerb verb, const char* name, const char* description, const char* footer,
+             int* exit_code) {
+  CLI::App* command = tpcc.add_subcommand(name, description);
+  command->footer(footer);
+  auto options = std::make_shared<TpccOptions>();
+  options->verb = verb;
+  AddTpccFlags(*command, options.get());
+  command->callback([command, options, exit_code] { *exit_code = Execute(*options, command->get_name()); });
+}
+
+}  // namespace
+
+void AddTpccCommand(CLI::App& app, int* exit_code) {
+  CLI::App* tpcc = app.add_subcommand("tpcc", "The TPC-C benchmark: nine tables, five transactions.");
+  tpcc->require_subcommand(1);
+  tpcc->footer(
+      "Without a durable log a database lives as long as the process that owns it: the verbs load what they need,\n"
+      "and nothing is left when they end. `run` is the one to start with.");
+  AddVerb(*tpcc, TpccVerb::kPrepare, "prepare", "Load the tables; report their rows and memory.",
+          "Tells how long loading takes and how much memory so many warehouses need. The tables are gone when it ends.",
+          exit_code);
+  AddVerb(*tpcc, TpccVerb::kRun, "run", "Load the tables, run the mix, check consistency, report.",
+          "Exit code: 0 all is well; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"
+          "Ctrl-C (the report is still printed).\n\n"
+          "Example: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --json report.json",
+          exit_code);
+  AddVerb(*tpcc, TpccVerb::kCheck, "check", "Load the tables and evaluate the twelve consistency conditions.",
+          "Checks what `prepare` would load; `run` checks what its transactions left. Exit code 1 if a condition does\n"
+          "not hold.",
+          exit_code);
+}
+
+}  // namespace gannet::cli

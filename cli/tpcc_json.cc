@@ -1,0 +1,125 @@
+// The report for programs. Keys are stable; see the README.
+#include <string>
+
+#include "cli/tpcc_result.h"
+#include "nlohmann/json.hpp"
+
+namespace gannet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Of(const rdma::VerbCounters& verbs) {
+  return {{"read", verbs.reads},         {"write", verbs.writes},        {"cas", verbs.compare_and_swaps},
+          {"faa", verbs.fetch_and_adds}, {"call", verbs.calls},          {"bytes", verbs.bytes_in + verbs.bytes_out},
+          {"bytes_in", verbs.bytes_in},  {"bytes_out", verbs.bytes_out}, {"round_trips", verbs.round_trips},
+          {"retries", verbs.retries}};
+}
+
+// Of one transaction on average.
+Json Average(const tpcc::ProcedureReport& procedure) {
+  Json json = Of(procedure.verbs);
+  for (auto& [name, value] : json.items()) {
+    value = procedure.verb_samples == 0 ? 0.0 : value.get<double>() / static_cast<double>(procedure.verb_samples);
+  }
+  json["samples"] = procedure.verb_samples;
+  return json;
+}
+
+Json Of(const tpcc::ProcedureReport& p) {
+  return {
+      {"committed", p.committed},
+      {"aborted", p.aborted},
+      {"rolled_back", p.rolled_back},
+      {"latency_us", {{"mean", p.mean_us}, {"p50", p.p50_us}, {"p90", p.p90_us}, {"p99", p.p99_us}, {"max", p.max_us}}},
+      {"verbs", Average(p)}};
+}
+
+Json Of(const MemoryReport& memory) {
+  Json tables = Json::array();
+  for (const txn::TableStatistics& t : memory.tables) {
+    tables.push_back({{"table", t.table},
+                      {"index", t.index_kind},
+                      {"rows", t.index.keys},
+                      {"record_bytes", t.record_bytes},
+                      {"index_registered_bytes", t.index.registered_bytes},
+                      {"index_private_bytes", t.index.private_bytes},
+                      {"index_nodes", t.index.nodes},
+                      {"index_height", t.index.height}});
+  }
+  return {{"tables", std::move(tables)},
+          {"registered_capacity_bytes", memory.heap.capacity_bytes},
+          {"registered_bytes", memory.heap.carved_bytes},
+          {"registered_free_bytes", memory.heap.free_bytes},
+          {"resident_bytes", memory.resident_bytes}};
+}
+
+Json OfCaches(const TpccResult& result) {
+  Json json = Json::object();
+  for (const auto& [table, statistics] : result.run->client_caches) {
+    json[table] = {{"bytes", statistics.cache_bytes},
+                   {"lookups", statistics.lookups},
+                   {"one_sided", statistics.one_sided},
+                   {"fallbacks", statistics.fallbacks},
+                   {"leaves_read", statistics.leaves_read}};
+  }
+  return json;
+}
+
+Json Of(const TpccOptions& o) {
+  return {{"version", GANNET_VERSION},
+          {"fabric", "shm"},
+          {"nodes", o.nodes},
+          {"warehouses", o.warehouses},
+          {"threads", o.threads},
+          {"warmup_seconds", absl::ToDoubleSeconds(o.warmup)},
+          {"duration_seconds", absl::ToDoubleSeconds(o.duration)},
+          {"mix", o.mix},
+          {"think_time", o.think_time},
+          {"seed", o.seed},
+          {"memory_per_node_bytes", o.memory_per_node},
+          {"adversarial", o.adversarial},
+          {"store", o.store}};
+}
+
+void AddRun(const TpccResult& result, Json* json) {
+  const tpcc::RunReport& run = *result.run;
+  (*json)["transactions_per_second"] = run.transactions_per_second;
+  (*json)["new_orders_per_minute"] = run.new_orders_per_minute;
+  (*json)["seconds"] = run.seconds;
+  (*json)["interrupted"] = result.interrupted;
+  Json& transactions = (*json)["transactions"] = Json::object();
+  for (size_t i = 0; i < run.procedures.size(); ++i) transactions[tpcc::kProcedureNames[i]] = Of(run.procedures[i]);
+  (*json)["verbs"] = Of(run.verbs);
+}
+
+}  // namespace
+
+std::string ToJson(const TpccResult& result) {
+  Json json;
+  if (result.run.has_value()) AddRun(result, &json);
+  Json& memory = json["memory"] = Of(result.memory());
+  if (result.run.has_value()) {
+    memory["after_load"] = Of(result.after_load);
+    memory["client_cache_bytes"] = result.client_cache_bytes();
+    memory["client_caches"] = OfCaches(result);
+  }
+  if (!result.consistency.empty()) {
+    Json& consistency = json["consistency"] = Json::array();
+    for (const tpcc::ConditionResult& c : result.consistency) {
+      consistency.push_back({{"condition", c.condition}, {"holds", c.holds}, {"detail", c.detail}});
+    }
+  }
+  json["configuration"] = Of(result.options);
+  json["load_seconds"] = result.load_seconds;
+  if (result.run.has_value()) {
+    json["configuration"]["coroutines"] = result.run->coroutines;
+    json["calibration"] = {{"dependent_read_ns_before_run", result.before_run_calibration.dependent_read_ns},
+                           {"dependent_read_ns_after_run", result.after_run_calibration.dependent_read_ns},
+                           {"buffer_bytes", result.before_run_calibration.buffer_bytes}};
+  }
+  // Text that is not UTF-8 (a row's, in a condition's detail) must not stop the report.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,48 @@
+// The flags of `gannet tpcc prepare|run|check`, as values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli {
+
+enum class TpccVerb { kPrepare, kRun, kCheck };
+
+struct TpccOptions {
+  TpccVerb verb = TpccVerb::kRun;
+
+  // What is loaded, and where.
+  int nodes = 1;
+  int warehouses = 0;            // 0: one per node; Complete() says how many
+  uint64_t memory_per_node = 0;  // bytes; 0: Complete() takes an equal share of most of the machine's memory
+  std::string store;             // a memory file for the nodes' memory; empty: anonymous memory
+  bool adversarial = false;
+  uint64_t seed = 1;
+
+  // What is run.
+  int threads = 0;     // over all nodes; 0: one per node
+  int coroutines = 0;  // per thread; 0: the driver chooses
+  absl::Duration warmup = absl::Seconds(2);
+  absl::Duration duration = absl::Seconds(30);
+  absl::Duration interval = absl::Seconds(1);
+  std::array<int, 5> mix = {45, 43, 4, 4, 4};
+  bool think_time = false;
+
+  std::string json;  // where to write the report; empty: nowhere
+};
+
+// Fills in the defaults that depend on other flags or on the machine, and says which flags contradict each other or the
+// machine: InvalidArgument with "--flag value: what to do".
+Status Complete(TpccOptions* options);
+
+// Memory that this process may use: the machine's, or its control group's if that is less.
+uint64_t UsableMemoryBytes();
+
+// Loading touches at least this much memory per warehouse (for a refusal that is surely right; the real need is more).
+inline constexpr uint64_t kLeastBytesPerWarehouse = uint64_t{60} << 20;
+
+}  // namespace gannet::cli

@@ -1,0 +1,62 @@
+#include "cli/tpcc_result.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace gannet::cli {
+namespace {
+
+void AddTo(index::Statistics* sum, const index::Statistics& part) {
+  sum->keys += part.keys;
+  sum->registered_bytes += part.registered_bytes;
+  sum->private_bytes += part.private_bytes;
+  sum->nodes += part.nodes;
+  sum->height = std::max(sum->height, part.height);
+}
+
+uint64_t ResidentBytes() {
+  uint64_t total_pages = 0;
+  uint64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+bool TpccResult::consistent() const {
+  return std::ranges::all_of(consistency, [](const tpcc::ConditionResult& condition) { return condition.holds; });
+}
+
+uint64_t TpccResult::client_cache_bytes() const {
+  uint64_t bytes = 0;
+  if (run.has_value()) {
+    for (const auto& [table, statistics] : run->client_caches) bytes += statistics.cache_bytes;
+  }
+  return bytes;
+}
+
+MemoryReport MeasureMemory(std::span<txn::Database* const> databases) {
+  MemoryReport report;
+  for (txn::Database* database : databases) {
+    const std::vector<txn::TableStatistics> tables = database->table_statistics();
+    if (report.tables.empty()) {
+      report.tables = tables;
+    } else {
+      // Every node creates the same tables in the same order.
+      for (size_t i = 0; i < tables.size(); ++i) {
+        report.tables[i].record_bytes += tables[i].record_bytes;
+        AddTo(&report.tables[i].index, tables[i].index);
+      }
+    }
+    const rdma::SlabStatistics heap = database->memory_statistics();
+    report.heap.capacity_bytes += heap.capacity_bytes;
+    report.heap.carved_bytes += heap.carved_bytes;
+    report.heap.free_bytes += heap.free_bytes;
+  }
+  report.resident_bytes = ResidentBytes();
+  return report;
+}
+
+}  // namespace gannet::cli

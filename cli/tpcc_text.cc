@@ -1,0 +1,123 @@
+// The report for people.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cli/parse.h"
+#include "cli/table.h"
+#include "cli/tpcc_result.h"
+
+namespace gannet::cli {
+namespace {
+
+std::string Decimal(double value) {
+  return absl::StrFormat("%.1f", value);
+}
+
+std::string Count(int n, const char* what) {
+  return absl::StrFormat("%d %s%s", n, what, n == 1 ? "" : "s");
+}
+
+std::string Heading(const TpccResult& result) {
+  const TpccOptions& o = result.options;
+  std::string text =
+      absl::StrFormat("%s on %s (shm%s), seed %d\nloaded in %.1f s\n", Count(o.warehouses, "warehouse"),
+                      Count(o.nodes, "node"), o.adversarial ? ", adversarial" : "", o.seed, result.load_seconds);
+  if (!result.run.has_value()) return text;
+  text +=
+      absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n", result.run->seconds,
+                      absl::FormatDuration(o.warmup), result.run->threads, result.run->coroutines, o.mix[0], o.mix[1],
+                      o.mix[2], o.mix[3], o.mix[4], o.think_time ? "think time" : "no think time");
+  if (result.interrupted)
+    text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
+  return text;
+}
+
+std::string Throughput(const TpccResult& result) {
+  const tpcc::RunReport& run = *result.run;
+  Table table({"", "committed", "aborted+retried", "rolled back", "p50 us", "p90 us", "p99 us", "max us"});
+  tpcc::ProcedureReport total;
+  for (int i = 0; i < tpcc::kProcedures; ++i) {
+    const tpcc::ProcedureReport& p = run.procedures[static_cast<size_t>(i)];
+    table.Add({tpcc::kProcedureNames[static_cast<size_t>(i)], WithCommas(p.committed), WithCommas(p.aborted),
+               WithCommas(p.rolled_back), Decimal(p.p50_us), Decimal(p.p90_us), Decimal(p.p99_us), Decimal(p.max_us)});
+    total.committed += p.committed;
+    total.aborted += p.aborted;
+    total.rolled_back += p.rolled_back;
+    total.max_us = std::max(total.max_us, p.max_us);
+  }
+  table.Add({"total", WithCommas(total.committed), WithCommas(total.aborted), WithCommas(total.rolled_back), "", "", "",
+             Decimal(total.max_us)});
+  return table.ToString() +
+         absl::StrFormat("\n%s transactions per second\n%s NewOrder per minute (tpmC, unaudited, %s)\n",
+                         WithCommas(static_cast<uint64_t>(run.transactions_per_second)),
+                         WithCommas(static_cast<uint64_t>(run.new_orders_per_minute)),
+                         result.options.think_time ? "with think time" : "no think time");
+}
+
+std::string Verbs(const tpcc::RunReport& run) {
+  Table table({"per transaction", "READ", "WRITE", "CAS", "FAA", "CALL", "bytes", "round trips"});
+  for (int i = 0; i < tpcc::kProcedures; ++i) {
+    const tpcc::ProcedureReport& p = run.procedures[static_cast<size_t>(i)];
+    const auto each = [&p](uint64_t sum) {
+      return absl::StrFormat("%.2f", p.verb_samples == 0 ? 0.0 : static_cast<double>(sum) / p.verb_samples);
+    };
+    table.Add({tpcc::kProcedureNames[static_cast<size_t>(i)], each(p.verbs.reads), each(p.verbs.writes),
+               each(p.verbs.compare_and_swaps), each(p.verbs.fetch_and_adds), each(p.verbs.calls),
+               each(p.verbs.bytes_in + p.verbs.bytes_out), each(p.verbs.round_trips)});
+  }
+  const rdma::VerbCounters& all = run.verbs;
+  table.Add({"all of them", WithCommas(all.reads), WithCommas(all.writes), WithCommas(all.compare_and_swaps),
+             WithCommas(all.fetch_and_adds), WithCommas(all.calls), WithCommas(all.bytes_in + all.bytes_out),
+             WithCommas(all.round_trips)});
+  return table.ToString();
+}
+
+std::string Memory(const TpccResult& result) {
+  const MemoryReport& memory = result.memory();
+  Table table({"memory", "index", "rows", "inserted", "records", "index, registered", "index, private"});
+  for (size_t i = 0; i < memory.tables.size(); ++i) {
+    const txn::TableStatistics& t = memory.tables[i];
+    const auto grown = static_cast<int64_t>(t.index.keys - result.after_load.tables[i].index.keys);
+    table.Add({t.table, t.index_kind, WithCommas(t.index.keys),
+               (grown < 0 ? "-" : "") + WithCommas(static_cast<uint64_t>(std::abs(grown))), FormatBytes(t.record_bytes),
+               FormatBytes(t.index.registered_bytes), FormatBytes(t.index.private_bytes)});
+  }
+  std::string text = table.ToString();
+  text += absl::StrFormat(
+      "registered memory: %s taken of %s, %s of it free for reuse; %s were taken right after the load\n",
+      FormatBytes(memory.heap.carved_bytes), FormatBytes(memory.heap.capacity_bytes),
+      FormatBytes(memory.heap.free_bytes), FormatBytes(result.after_load.heap.carved_bytes));
+  text += absl::StrFormat("client caches: %s; resident: %s\n", FormatBytes(result.client_cache_bytes()),
+                          FormatBytes(memory.resident_bytes));
+  return text;
+}
+
+std::string Consistency(const TpccResult& result) {
+  std::string text = absl::StrFormat("consistency (clause 3.3.2), checked in %.1f s\n", result.check_seconds);
+  for (const tpcc::ConditionResult& condition : result.consistency) {
+    text +=
+        absl::StrFormat("%4d  %s  %s\n", condition.condition, condition.holds ? "holds" : "FAILS", condition.detail);
+  }
+  return text;
+}
+
+std::string CalibrationLine(const TpccResult& result) {
+  return absl::StrFormat(
+      "calibration: %.0f ns before the run and %.0f ns after it per dependent 64-byte random read within %s\n",
+      result.before_run_calibration.dependent_read_ns, result.after_run_calibration.dependent_read_ns,
+      FormatBytes(result.before_run_calibration.buffer_bytes));
+}
+
+}  // namespace
+
+std::string ToText(const TpccResult& result) {
+  std::string text = Heading(result);
+  if (result.run.has_value()) text += "\n" + Throughput(result) + "\n" + Verbs(*result.run);
+  text += "\n" + Memory(result);
+  if (!result.consistency.empty()) text += "\n" + Consistency(result);
+  if (result.run.has_value()) text += "\n" + CalibrationLine(result);
+  return text;
+}
+
+}  // namespace gannet::cli

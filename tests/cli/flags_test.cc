@@ -1,0 +1,109 @@
+// What the program says to wrong flags, and its help.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct BadFlags {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::vector<std::string> must_say;  // the flag with its value, and the fix
+};
+
+class BadFlagsTest : public ::testing::TestWithParam<BadFlags> {};
+
+TEST_P(BadFlagsTest, GivesOneClearLineAndExitCode2) {
+  const Outcome outcome = RunProgram(GetParam().arguments);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, StartsWith("gannet"));
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  for (const std::string& text : GetParam().must_say) EXPECT_THAT(outcome.err, HasSubstr(text));
+}
+
+std::vector<std::string> Run(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {"tpcc", "run"});
+  return flags;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadFlagsTest,
+    ::testing::Values(
+        BadFlags{"NoWarehouses", Run({"--warehouses", "0"}), {"--warehouses 0", "1 to 65535"}},
+        BadFlags{"NegativeWarehouses", Run({"--warehouses", "-1"}), {"--warehouses -1", "1 to 65535"}},
+        BadFlags{"WarehousesInWords", Run({"--warehouses=two"}), {"--warehouses two", "whole number"}},
+        BadFlags{"NoThreads", Run({"--threads", "0"}), {"--threads 0"}},
+        BadFlags{"MixOf101", Run({"--mix", "45,43,4,4,5"}), {"--mix 45,43,4,4,5", "sum to 100", "101"}},
+        BadFlags{"MixOfFour", Run({"--mix", "50,40,5,5"}), {"--mix 50,40,5,5", "five"}},
+        BadFlags{"DurationWithoutUnit", Run({"--duration", "30"}), {"--duration 30", "30s"}},
+        BadFlags{"DurationGarbage", Run({"--duration", "soon"}), {"--duration soon", "30s"}},
+        BadFlags{"NoDuration", Run({"--duration", "0s"}), {"--duration 0s", "at least"}},
+        BadFlags{"NegativeWarmup", Run({"--warmup=-1s"}), {"--warmup -1s", "at least"}},
+        BadFlags{"TooManyNodes", Run({"--nodes", "65"}), {"--nodes 65", "1 to 64"}},
+        BadFlags{"FewerThreadsThanNodes",
+                 Run({"--nodes", "2", "--warehouses", "2", "--threads", "1"}),
+                 {"--threads 1", "2 nodes"}},
+        BadFlags{"FewerWarehousesThanNodes", Run({"--nodes", "3", "--warehouses", "2"}), {"--warehouses 2", "3 nodes"}},
+        BadFlags{"TooManyThreadsForANode", Run({"--threads", "200"}), {"--threads 200", "--nodes"}},
+        BadFlags{"SizeGarbage", Run({"--memory-per-node", "lots"}), {"--memory-per-node lots", "8G"}},
+        BadFlags{"MoreMemoryThanThereIs",
+                 Run({"--memory-per-node", "900T"}),
+                 {"--memory-per-node 900.0 TiB", "give at most"}},
+        BadFlags{"MoreWarehousesThanFit",
+                 Run({"--warehouses", "1000", "--memory-per-node", "64M"}),
+                 {"--warehouses 1000", "--memory-per-node"}},
+        BadFlags{"JsonNowhere",
+                 Run({"--json", "/no/such/directory/report.json"}),
+                 {"--json /no/such/directory/report.json"}},
+        BadFlags{"JsonIsADirectory", Run({"--json", "/tmp"}), {"--json /tmp"}},
+        BadFlags{"StoreExists", Run({"--store", "/etc/passwd"}), {"--store /etc/passwd", "exists"}},
+        BadFlags{
+            "UnknownFlag", Run({"--warehouse", "2"}), {"--warehouse: there is no such flag", "gannet tpcc run --help"}},
+        BadFlags{"ValueMissing", Run({"--threads"}), {"--threads: needs a value"}},
+        BadFlags{"NoVerb", {"tpcc"}, {"gannet tpcc --help"}},
+        BadFlags{"UnknownVerb", {"tpcc", "walk"}, {"walk", "prepare, run, check"}},
+        BadFlags{"NoCommand", {}, {"gannet --help"}},
+        BadFlags{"RunFlagOfPrepare",
+                 {"tpcc", "prepare", "--mix", "45,43,4,4,4"},
+                 {"--mix: there is no such flag", "gannet tpcc prepare --help"}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Help, OfEveryVerbNamesItsFlags) {
+  const std::vector<std::string> load = {"--warehouses",  "--nodes", "--memory-per-node", "--seed", "--store",
+                                         "--adversarial", "--json"};
+  for (const char* verb : {"prepare", "run", "check"}) {
+    const Outcome outcome = RunProgram({"tpcc", verb, "--help"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.err, "");
+    for (const std::string& flag : load) EXPECT_THAT(outcome.out, HasSubstr(flag)) << verb;
+  }
+  const Outcome run = RunProgram({"tpcc", "run", "--help"});
+  for (const char* flag :
+       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines"}) {
+    EXPECT_THAT(run.out, HasSubstr(flag));
+  }
+}
+
+TEST(Help, OfTheProgramNamesItsCommands) {
+  const Outcome outcome = RunProgram({"--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("tpcc"));
+}
+
+TEST(Version, IsTheProjects) {
+  const Outcome outcome = RunProgram({"--version"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, "gannet " GANNET_VERSION "\n");
+}
+
+}  // namespace
+}  // namespace gannet::cli

@@ -1,0 +1,112 @@
+#include "tests/cli/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+#include "rdma/base/check.h"
+
+namespace gannet::cli {
+namespace {
+
+// Two ends of a pipe, or of a terminal: what is written to `write` can be read from `read`.
+struct Ends {
+  int read;
+  int write;
+};
+
+Ends MakePipe() {
+  std::array<int, 2> ends{};
+  GANNET_CHECK(pipe2(ends.data(), O_CLOEXEC) == 0, "errno %d", errno);
+  return {ends[0], ends[1]};
+}
+
+Ends MakeTerminal() {
+  const int control = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  GANNET_CHECK(control >= 0 && grantpt(control) == 0 && unlockpt(control) == 0, "errno %d", errno);
+  std::array<char, 128> name{};
+  GANNET_CHECK(ptsname_r(control, name.data(), name.size()) == 0, "errno %d", errno);
+  const int terminal = open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  GANNET_CHECK(terminal >= 0, "errno %d", errno);
+  return {control, terminal};
+}
+
+}  // namespace
+
+Program::Program(const std::vector<std::string>& arguments, bool stderr_is_terminal) {
+  std::vector<char*> argv = {const_cast<char*>(GANNET_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const Ends out = MakePipe();
+  const Ends err = stderr_is_terminal ? MakeTerminal() : MakePipe();
+  pid_ = fork();
+  GANNET_CHECK(pid_ >= 0, "errno %d", errno);
+  if (pid_ == 0) {
+    dup2(out.write, STDOUT_FILENO);
+    dup2(err.write, STDERR_FILENO);
+    execv(GANNET_PROGRAM, argv.data());
+    _exit(127);
+  }
+  close(out.write);
+  close(err.write);
+  out_ = out.read;
+  err_ = err.read;
+}
+
+Program::~Program() {
+  if (pid_ >= 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (out_ >= 0) close(out_);
+  if (err_ >= 0) close(err_);
+}
+
+bool Program::ReadMore() {
+  std::array<pollfd, 2> ends = {pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}};
+  if (out_ < 0 && err_ < 0) return false;
+  GANNET_CHECK(poll(ends.data(), ends.size(), -1) >= 0 || errno == EINTR, "errno %d", errno);
+  for (const pollfd& end : ends) {
+    if (end.fd < 0 || end.revents == 0) continue;
+    std::array<char, 4096> buffer{};
+    const ssize_t n = read(end.fd, buffer.data(), buffer.size());
+    if (n > 0) {
+      (end.fd == out_ ? outcome_.out : outcome_.err).append(buffer.data(), static_cast<size_t>(n));
+    } else if (n == 0 || errno != EINTR) {  // a terminal that nobody writes to any more gives EIO
+      int& fd = end.fd == out_ ? out_ : err_;
+      close(fd);
+      fd = -1;
+    }
+  }
+  return true;
+}
+
+bool Program::WaitForStderr(const std::string& text) {
+  while (outcome_.err.find(text) == std::string::npos) {
+    if (!ReadMore()) return false;
+  }
+  return true;
+}
+
+void Program::Signal(int signal) {
+  kill(pid_, signal);
+}
+
+Outcome Program::Wait() {
+  while (ReadMore()) {
+  }
+  int status = 0;
+  GANNET_CHECK(waitpid(pid_, &status, 0) == pid_, "errno %d", errno);
+  pid_ = -1;
+  outcome_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return std::move(outcome_);
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,45 @@
+// Runs the program `gannet` as a user does, and looks at what it says.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace gannet::cli {
+
+struct Outcome {
+  int exit_code = -1;  // 128 + signal if it was killed by one
+  std::string out;
+  std::string err;
+};
+
+// A running `gannet <arguments>`. Its stderr is a pipe or, for those who want live progress, a terminal.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments, bool stderr_is_terminal = false);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Waits until stderr has said `text`; false if the program ended without.
+  bool WaitForStderr(const std::string& text);
+  void Signal(int signal);
+  // Waits for the end and returns everything.
+  Outcome Wait();
+
+ private:
+  // Reads what is there; false once both ends are closed.
+  bool ReadMore();
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Outcome outcome_;
+};
+
+inline Outcome RunProgram(const std::vector<std::string>& arguments) {
+  return Program(arguments).Wait();
+}
+
+}  // namespace gannet::cli

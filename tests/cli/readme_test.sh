@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# usage: readme_test.sh <source directory> <build directory>
+# Does what the README's ```sh blocks say, in short: each `./dev` command must exist, each program must have been built,
+# and each `gannet` command line must work (with a shorter run).
+set -euo pipefail
+source=$1 build=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+commands=$(awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" | sed 's/ *#.*//' | sed '/^$/d')
+dev_help=$("$source/dev" help)
+checked=0
+while IFS= read -r command; do
+  echo "== $command"
+  read -ra words <<<"$command"
+  case ${words[0]} in
+    ./dev)
+      grep -qE "^  ${words[1]}( |$)" <<<"$dev_help" || { echo "./dev has no command ${words[1]}"; exit 1; }
+      if [[ ${words[1]} == tpcc ]]; then
+        "$build/cli/gannet" tpcc run "${words[@]:2}" --duration 200ms --warmup 0s >/dev/null
+      fi
+      ;;
+    build/release/cli/gannet)
+      if [[ " $command " == *" run "* ]]; then words+=(--duration 200ms --warmup 0s); fi
+      "$build/cli/gannet" "${words[@]:1}" >/dev/null
+      ;;
+    build/release/*)
+      [[ -x $build/${words[0]#build/release/} ]] || { echo "${words[0]} is not a program"; exit 1; }
+      ;;
+    git | cd | sudo | cmake | ctest) ;;
+    *) echo "the test does not know what to do with: $command"; exit 1 ;;
+  esac
+  checked=$((checked + 1))
+done <<<"$commands"
+echo "$checked commands"
+(( checked >= 4 ))
