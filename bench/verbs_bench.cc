@@ -64,6 +64,21 @@ void BM_Read(benchmark::State& state) {
 }
 BENCHMARK(BM_Read)->Arg(64)->Arg(320)->Arg(1024);
 
+// The same line again and again: what the verb itself costs.
+coro::Task<void> ReadHotLoop(benchmark::State* state, Cluster* cluster) {
+  std::array<std::byte, 64> buffer;
+  const GlobalAddress line = cluster->RandomLine(64);
+  for (auto _ : *state) {
+    const Status status = co_await cluster->channel->Read(line, buffer.data(), 64);
+    GANNET_CHECK(status.ok(), "%s", status.ToString());
+    benchmark::DoNotOptimize(buffer.data());
+  }
+}
+void BM_ReadHot(benchmark::State& state) {
+  TheCluster().worker.BlockOn(ReadHotLoop(&state, &TheCluster()));
+}
+BENCHMARK(BM_ReadHot);
+
 coro::Task<void> ReadBatchLoop(benchmark::State* state, Cluster* cluster, size_t count) {
   std::vector<std::array<std::byte, 64>> buffers(count);
   std::vector<Operation> batch(count);

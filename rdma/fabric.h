@@ -10,23 +10,28 @@
 // What code above may rely on, on every backend, and nothing else:
 //
 //  1. Words. An aligned 8-byte word is read and written whole.
-//  2. Lines. The 64-byte lines of one READ or one WRITE are accessed in any order. If capabilities().line_consistent,
-//     each line is accessed at one instant: a READ returns a line as it was between two WRITEs, never a mixture. (NICs
-//     access whole lines; shm makes it so. SoftRoCE does not.) A CPU that modifies a line with several stores while
-//     others may READ it must first store kLineBusy, or another word that tells readers to retry, in the line's first
-//     word, and the final first word last: see versioned.h, the one place that does it. No object may keep kLineBusy
-//     as the first word of a line for longer than that.
+//  2. Lines. The 64-byte lines of one READ or one WRITE are accessed in any order. If capabilities().line_consistent, a
+//     READ returns a line as it was between two WRITEs, never a mixture, provided that each WRITE gives the line's
+//     first word a value that it never had before (a version does); or it returns kLineBusy as the first word, and then
+//     the rest means nothing. A READ or WRITE of a part of a line without its first word is consistent by words only.
+//     (NICs access whole lines; shm makes it so. SoftRoCE does not.) A CPU that modifies a line with several stores
+//     while others may READ it must first store kLineBusy, or another word that tells readers to retry, in the line's
+//     first word, and the final first word last: see versioned.h, the one place that does it. No object may keep
+//     kLineBusy as the first word of a line for longer than that. WRITEs of one line by two channels at once may mix.
 //  3. Order. WRITEs and atomics of one channel to one node take effect in the order posted; a READ posted after them
 //     sees them. An operation posted after a READ may take effect before it, unless it waits for the READ's completion.
 //     Operations to different nodes are unordered.
 //  4. Atomics (on aligned 8-byte words) are atomic with each other. With CPU instructions of the owner they are atomic
-//     only if capabilities().cpu_coherent_atomics.
+//     only if capabilities().cpu_coherent_atomics. An atomic on a word that somebody WRITEs finds it as it was before,
+//     as it is after, or kLineBusy. If it modifies the word then, either change may be lost: so WRITE only words whose
+//     value makes every other CAS fail, such as a lock that is held.
 //  5. Death. A node can die at any instruction. Verbs and calls to it then complete with Unavailable in bounded time;
 //     what they were to do may have been done or not. A call's deadline gives DeadlineExceeded, with the same doubt.
+//     The channels of a node that died or left are of no use any more: all they do is Unavailable.
 //
 // Sizes are in bytes. READ and WRITE need 8-byte aligned remote addresses and sizes that are multiples of 8; anything
-// else, or a range outside the node's memory, is InvalidArgument. Local buffers need no alignment and must live until
-// the operation completed.
+// else, or a range outside the node's heap, is InvalidArgument. Local buffers need no alignment and must live until the
+// operation completed.
 #pragma once
 
 #include <coroutine>
@@ -86,7 +91,8 @@ using MethodId = uint16_t;
 
 inline constexpr size_t kMaxMessageBytes = 128 * 1024;  // of a request or a response, each
 
-// Runs on a server thread, or on a worker that serves between its coroutines: must not wait for other nodes. Reads
+// Runs on a server thread, or on a worker that serves between its coroutines, and maybe on several at once: must be
+// thread-safe, and must not wait for other nodes. Reads
 // `request` (valid during the call, untrusted: check lengths), writes at most response.size() bytes and returns how
 // many. An error status travels to the caller as it is.
 using Handler =
@@ -165,7 +171,8 @@ class [[nodiscard]] CallAwaiter {
   Completion completion_;
 };
 
-// One worker thread's way to every node's memory. Not thread-safe.
+// One worker thread's way to every node's memory. Not thread-safe. A coroutine that waits for a call is never resumed
+// if its channel is destroyed first.
 class Channel {
  public:
   virtual ~Channel() = default;

@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <chrono>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
 
 namespace gannet::rdma::shm {
 namespace {
+
+constexpr auto kLongestAttach = std::chrono::seconds(10);
 
 Status CheckOptions(const ShmOptions& options) {
   if (options.num_nodes < 1 || options.num_nodes > kMaxShmNodes) {
@@ -133,14 +135,23 @@ Status Region::Clear(NodeId node) {
   return absl::OkStatus();
 }
 
-Region::AttachLock::AttachLock(Region* region) : region_(region) {
-  region_->attach_mutex_.lock();
-  if (!region_->in_file()) return;
-  int result;
-  do {
-    result = flock(region_->fd_, LOCK_EX);
-  } while (result != 0 && errno == EINTR);
-  GANNET_CHECK(result == 0, "flock of the memory file: %s", std::strerror(errno));
+bool Region::TryLockFile() {
+  return !in_file() || flock(fd_, LOCK_EX | LOCK_NB) == 0;
+}
+
+StatusOr<std::unique_ptr<Region::AttachLock>> Region::AttachLock::Take(Region* region) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestAttach;
+  if (region->attach_mutex_.try_lock_until(deadline)) {
+    while (!region->TryLockFile()) {
+      if (std::chrono::steady_clock::now() >= deadline) {
+        region->attach_mutex_.unlock();
+        return absl::UnavailableError("another process has been attaching a node for too long: is it stopped?");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return std::unique_ptr<AttachLock>(new AttachLock(region));
+  }
+  return absl::UnavailableError("another thread has been attaching a node for too long");
 }
 
 Region::AttachLock::~AttachLock() {

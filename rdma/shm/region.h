@@ -44,17 +44,20 @@ class Region {
   // Held while a node is attached, by one thread of one process at a time.
   class AttachLock {
    public:
-    explicit AttachLock(Region* region);
+    // Unavailable if somebody has held it for many seconds: a process that was stopped in Attach.
+    static StatusOr<std::unique_ptr<AttachLock>> Take(Region* region);
     ~AttachLock();
     AttachLock(const AttachLock&) = delete;
     AttachLock& operator=(const AttachLock&) = delete;
 
    private:
+    explicit AttachLock(Region* region) : region_(region) {}
     Region* region_;
   };
 
  private:
   Region() = default;
+  bool TryLockFile();
   Status Map(int flags);
   void WriteHeader(const ShmOptions& options);
 
@@ -64,7 +67,7 @@ class Region {
   size_t mapping_bytes_ = 0;
   int fd_ = -1;
   std::string unlink_path_;
-  std::mutex attach_mutex_;
+  std::timed_mutex attach_mutex_;
 };
 
 }  // namespace gannet::rdma::shm

@@ -44,7 +44,8 @@ StatusOr<std::unique_ptr<Node>> MappedFabric::Attach(NodeId id) {
   if (id >= num_nodes()) {
     return absl::InvalidArgumentError(absl::StrCat("node ", id, ": the cluster has ", num_nodes(), " nodes"));
   }
-  const Region::AttachLock lock(region_.get());
+  const auto lock = Region::AttachLock::Take(region_.get());
+  if (!lock.ok()) return lock.status();
   NodeControl& control = region_->control(id);
   uint64_t word = control.word.load();
   const bool holder_runs = HolderIsRunning(control);
