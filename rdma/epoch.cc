@@ -1,18 +1,20 @@
 // Why the rule is safe.
 //
-// A manager counts rounds: each Advance (1) increments `round`, (2) reads the epoch g[round] off node 0's counter, (3)
-// looks at all slots, and takes the smallest epoch m that any of them shows. What is retired carries the round of that
-// moment, r. It is freed after a round k > r in which m > g[r + 1].
+// Each node publishes its copy of the epoch, its head, before its transactions begin in it. Each Advance is a round: it
+// (1) increments `round`, (2) looks at the heads and the slots of all live nodes. g[round] is the largest head it
+// found, m the smallest epoch in a slot. What is retired carries the round of that moment, r. It is freed after a round
+// k > r in which m > g[r + 1].
 //
-// Let a reader hold a block that was retired in round r. When it entered, it stored in its slot its node's copy of the
-// epoch, s, by an instruction that all its later loads and READs wait for; only then did it look for the block.
-//  - Had s > g[r + 1]: the counter only grows, so s was read off it after g[r + 1] was, hence after `round` became
-//    r + 1, hence after the block was unlinked (Retire puts a full barrier between the unlinking, which the caller did,
-//    and its load of `round`, which still gave r). Then the reader could not find the block.
-//  - So s <= g[r + 1] < m. Then round k's look at the slot did not see s: the slot was stored after that look, which is
-//    after round r + 1 began, hence again after the unlinking; the reader could not find the block. Or it was cleared
-//    before that look: the reader has left.
-// That a node's copy of the epoch lags makes s smaller, which only frees later.
+// Let a reader hold a block that was retired in round r. When it entered, it stored its node's epoch s in its slot, by
+// an instruction that all its later loads and READs wait for; only then did it look for the block.
+//  - If s > g[r + 1], its node's head became s after round r + 1 looked at it, and the reader entered later still:
+//  after
+//    `round` became r + 1, and so after the block was unlinked (Retire puts a full barrier between the unlinking, which
+//    its caller did, and its load of `round`, which still gave r). Then the reader could not find the block. The same
+//    holds if its node was not there yet when round r + 1 looked.
+//  - So s <= g[r + 1] < m, and round k's look at the slot did not see s. Either the slot was stored after that look,
+//    which is again after the unlinking; or it was cleared before that look, and the reader has left.
+// That a node's head lags behind others makes s smaller, which only frees later.
 #include "rdma/epoch.h"
 
 #include <array>
@@ -40,8 +42,8 @@ constexpr uint64_t kIdle = 0;
 constexpr uint64_t kFirstEpoch = 1;
 constexpr size_t kFreedPerLeave = 64;  // so that no transaction pays for all of a long grace period
 
-// The area that every node has at the start of its heap: the epoch counter (node 0's counts), then one line per slot,
-// of which the first word is used. A READ may see any of these words change at any time; each is whole by itself.
+// The area that every node has at the start of its heap: a line with the node's head, then one line per slot, of which
+// the first word is used. A READ may see any of these words change at any time; each is whole by itself.
 constexpr size_t kAreaBytes = (1 + EpochManager::kMaxParticipants) * kLineBytes;
 constexpr size_t SlotOffset(int slot) {
   return (1 + static_cast<size_t>(slot)) * kLineBytes;
@@ -106,6 +108,10 @@ struct EpochManager::State {
   StatusOr<uint64_t> OldestOfAllNodes(Channel* with);
   Status Advance(Channel* with);
   Status AdvanceLocked(Channel* with);
+  // The images of the areas of all other live nodes, one after the other in `images`; returns how many.
+  StatusOr<size_t> ReadAreas(Channel* with);
+  bool IsLowestAlive() const;
+  void Publish(uint64_t new_epoch);
   void FreeUpTo(uint64_t oldest);
   void FreeOrphans();
   void Loop();
@@ -161,7 +167,7 @@ StatusOr<std::unique_ptr<EpochManager>> EpochManager::Create(Fabric* fabric, Nod
     return absl::FailedPreconditionError(absl::StrCat("node ", node->id(), ": the epoch manager must be the first to ",
                                                       "allocate from the slab, and there can be only one"));
   }
-  if (node->id() == 0) StoreWord(state->area, kFirstEpoch);
+  state->Publish(kFirstEpoch);
   return std::unique_ptr<EpochManager>(new EpochManager(std::move(state)));
 }
 
@@ -191,32 +197,23 @@ Status EpochManager::State::Advance(Channel* with) {
 
 Status EpochManager::State::AdvanceLocked(Channel* with) {
   const uint64_t new_round = round.fetch_add(1) + 1;
-  GANNET_RETURN_IF_ERROR(ReadEpoch(with));
-  epochs_of_rounds.push_back({new_round, epoch.load()});
-  StatusOr<uint64_t> oldest = OldestOfAllNodes(with);
-  if (!oldest.ok()) return oldest.status();
-  FreeUpTo(*oldest);
-  return absl::OkStatus();
-}
-
-Status EpochManager::State::ReadEpoch(Channel* with) {
-  uint64_t now = 0;
-  if (node->id() == 0) {
-    now = FetchAndAddWord(area, 1) + 1;
-  } else {
-    std::array<Operation, 1> read{Operation::Read(GlobalAddress(0, area_offset), &now, sizeof now)};
-    const int poller = worker.AddPoller([with] { return with->Poll(); });
-    Status status = worker.BlockOn(PostAndWait(with, read));
-    worker.RemovePoller(poller);
-    if (!status.ok()) return status;
-  }
-  // Before node 0 has its manager the counter is 0; the first epoch is then early enough.
-  if (now > epoch.load()) epoch.store(now);
-  return absl::OkStatus();
-}
-
-StatusOr<uint64_t> EpochManager::State::OldestOfAllNodes(Channel* with) {
+  StatusOr<size_t> others = ReadAreas(with);
+  if (!others.ok()) return others.status();  // a node died just now; the next round leaves it out
+  uint64_t newest = epoch.load();
   uint64_t oldest = OldestIn(area);
+  for (size_t i = 0; i < *others; ++i) {
+    const std::byte* image = images.data() + i * kAreaBytes;
+    newest = std::max(newest, LoadWord(image));
+    oldest = std::min(oldest, OldestIn(image));
+  }
+  epochs_of_rounds.push_back({new_round, newest});
+  // Any live node may move the epoch on; that the lowest does is enough. Two that both think so do no harm.
+  Publish(IsLowestAlive() ? newest + 1 : newest);
+  FreeUpTo(oldest);
+  return absl::OkStatus();
+}
+
+StatusOr<size_t> EpochManager::State::ReadAreas(Channel* with) {
   reads.clear();
   images.resize(static_cast<size_t>(fabric->num_nodes()) * kAreaBytes);
   for (int i = 0; i < fabric->num_nodes(); ++i) {
@@ -225,13 +222,24 @@ StatusOr<uint64_t> EpochManager::State::OldestOfAllNodes(Channel* with) {
     reads.push_back(Operation::Read(GlobalAddress(id, area_offset), images.data() + reads.size() * kAreaBytes,
                                     static_cast<uint32_t>(kAreaBytes)));
   }
-  if (reads.empty()) return oldest;
+  if (reads.empty()) return size_t{0};
   const int poller = worker.AddPoller([with] { return with->Poll(); });
   Status status = worker.BlockOn(PostAndWait(with, reads));
   worker.RemovePoller(poller);
-  if (!status.ok()) return status;  // a node died just now; the next round leaves it out
-  for (size_t i = 0; i < reads.size(); ++i) oldest = std::min(oldest, OldestIn(images.data() + i * kAreaBytes));
-  return oldest;
+  if (!status.ok()) return status;
+  return reads.size();
+}
+
+bool EpochManager::State::IsLowestAlive() const {
+  for (NodeId id = 0; id < node->id(); ++id) {
+    if (fabric->Alive(id)) return false;
+  }
+  return true;
+}
+
+void EpochManager::State::Publish(uint64_t new_epoch) {
+  StoreWord(area, new_epoch);
+  epoch.store(new_epoch);
 }
 
 void EpochManager::State::FreeUpTo(uint64_t oldest) {

@@ -1,10 +1,10 @@
 // The grace period: memory that a reader might still look at is reused only when no such reader is left, on any node.
 //
 // Every worker has a slot in its node's registered memory (so that other nodes can READ it) that says in which epoch
-// its current transaction began, or that it is idle. The cluster's epoch counter lives in node 0's memory; each node
-// has a copy of it that may lag. What was retired before a node read epoch g off that counter is free once every slot
-// of every live node, looked at after that, is idle or shows an epoch > g (epoch.cc argues why, copies that lag
-// included). A node that died does not count.
+// its current transaction began, or that it is idle. Beside the slots lies the node's copy of the epoch; copies may
+// lag, the largest is the cluster's, and the lowest live node moves it on. What was retired before a node looked at all
+// copies is free once every slot of every live node, looked at after that, is idle or shows a later epoch than any of
+// those copies (epoch.cc argues why). A node that died does not count, and none is special.
 //
 //   EpochManager manager(...);             // one per node, before anything else is allocated from its slab
 //   EpochManager::Participant p = ...;     // one per worker
@@ -36,9 +36,9 @@ class EpochManager {
   EpochManager(const EpochManager&) = delete;
   EpochManager& operator=(const EpochManager&) = delete;
 
-  // Advances the cluster's epoch (on node 0) and finds out what has become free, from all nodes' slots by one-sided
-  // READs on `channel`. Called every few milliseconds by one thread per node: Start() does so in a thread of its own.
-  // While node 0 is gone this is Unavailable, and nothing becomes free. Not from a coroutine: it blocks.
+  // Moves the epoch on, and finds out what has become free from all nodes' slots, by one READ per node on `channel`.
+  // Called every few milliseconds by one thread per node: Start() does so in a thread of its own. Unavailable if a node
+  // dies meanwhile (the next round leaves it out) or this one has. Not from a coroutine: it blocks.
   Status Advance(Channel* channel);
   Status Start();
   void Stop();
