@@ -34,7 +34,7 @@ struct DatabaseOptions {
   ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how remote records are read
   int server_threads = 1;                                // run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
-  size_t location_cache_bytes = 8 << 20;  // per session and remote hash index
+  size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
 };
 
 struct TableStatistics {

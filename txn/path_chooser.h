@@ -37,7 +37,8 @@ class PathChooser {
     }
     Place& p = places_[place];
     ++p.choices;
-    const ReadPath best = p.cost_ns[1] < p.cost_ns[0] ? ReadPath::kCall : ReadPath::kOneSided;
+    const bool call_is_cheaper = p.cost_ns[1] != 0 && p.cost_ns[1] < p.cost_ns[0];
+    const ReadPath best = call_is_cheaper ? ReadPath::kCall : ReadPath::kOneSided;
     if (p.choices % kExploreEvery != 0) return best;
     return best == ReadPath::kCall ? ReadPath::kOneSided : ReadPath::kCall;
   }
@@ -54,8 +55,7 @@ class PathChooser {
 
  private:
   struct Place {
-    // Index: ReadPath. A path that was never taken has its prior: one-sided is free until measured, a call is not.
-    double cost_ns[2] = {0, 1e6};
+    double cost_ns[2] = {0, 0};  // by ReadPath; 0: never taken
     uint32_t choices = 0;
   };
   std::vector<Place> places_;
