@@ -11,7 +11,7 @@
 namespace gannet::rdma::shm {
 namespace {
 
-constexpr uint64_t kYieldOneIn = 4;
+constexpr uint64_t kYieldOneIn = 8;
 
 // Where in [0, bytes) the `line`-th line that [at, at + bytes) touches begins and ends.
 struct Part {
@@ -34,7 +34,7 @@ bool MayOvertake(const Operation& later, const Operation& earlier) {
 void Adversary::Read(const std::byte* at, std::byte* to, size_t bytes) {
   for (const uint32_t line : ShuffledLines(at, bytes)) {
     const Part part = PartInLine(at, bytes, line);
-    ReadWithinLine(at + part.begin, to + part.begin, part.end - part.begin);
+    ReadWithinLine(at + part.begin, to + part.begin, part.end - part.begin, [this] { MaybeYield(); });
     MaybeYield();
   }
 }
@@ -42,7 +42,7 @@ void Adversary::Read(const std::byte* at, std::byte* to, size_t bytes) {
 void Adversary::Write(std::byte* at, const std::byte* from, size_t bytes) {
   for (const uint32_t line : ShuffledLines(at, bytes)) {
     const Part part = PartInLine(at, bytes, line);
-    WriteWithinLine(at + part.begin, from + part.begin, part.end - part.begin);
+    WriteWithinLine(at + part.begin, from + part.begin, part.end - part.begin, [this] { MaybeYield(); });
     MaybeYield();
   }
 }

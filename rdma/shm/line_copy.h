@@ -23,14 +23,17 @@ inline constexpr size_t kLineWords = kLineBytes / kWordBytes;
 inline constexpr int kSpinsPerLine = 200;
 inline constexpr int kYieldsPerLine = 50;
 
-inline void ReadWords(const std::byte* from, std::byte* to, size_t words) {
+// Inlined and unrolled where `words` is a constant, as it is for whole lines.
+[[gnu::always_inline]] inline void ReadWords(const std::byte* from, std::byte* to, size_t words) {
+#pragma GCC unroll 8
   for (size_t i = 0; i < words; ++i) {
     const uint64_t word = LoadWord(from + i * kWordBytes);
     std::memcpy(to + i * kWordBytes, &word, kWordBytes);
   }
 }
 
-inline void WriteWords(std::byte* to, const std::byte* from, size_t words) {
+[[gnu::always_inline]] inline void WriteWords(std::byte* to, const std::byte* from, size_t words) {
+#pragma GCC unroll 8
   for (size_t i = 0; i < words; ++i) {
     uint64_t word;
     std::memcpy(&word, from + i * kWordBytes, kWordBytes);
@@ -38,11 +41,18 @@ inline void WriteWords(std::byte* to, const std::byte* from, size_t words) {
   }
 }
 
-// The first `words` words of the line at `line`.
-inline void ReadLineStart(const std::byte* line, std::byte* to, size_t words) {
+struct NoPause {
+  void operator()() const {}
+};
+
+// The first `words` words of the line at `line`. `pause` is called in the middle of it: the adversary's.
+template <class Pause = NoPause>
+[[gnu::always_inline]] inline void ReadLineStart(const std::byte* line, std::byte* to, size_t words, Pause pause = {}) {
   for (int attempt = 0; attempt < kSpinsPerLine + kYieldsPerLine; ++attempt) {
     const uint64_t first = LoadWord(line);
-    ReadWords(line + kWordBytes, to + kWordBytes, words - 1);
+    ReadWords(line + kWordBytes, to + kWordBytes, words / 2);
+    pause();
+    ReadWords(line + (words / 2 + 1) * kWordBytes, to + (words / 2 + 1) * kWordBytes, words - 1 - words / 2);
     if (first != kLineBusy && (words == 1 || LoadWord(line) == first)) [[likely]] {
       std::memcpy(to, &first, kWordBytes);
       return;
@@ -56,25 +66,31 @@ inline void ReadLineStart(const std::byte* line, std::byte* to, size_t words) {
   std::memcpy(to, &kLineBusy, kWordBytes);
 }
 
-inline void WriteLineStart(std::byte* line, const std::byte* from, size_t words) {
+template <class Pause = NoPause>
+[[gnu::always_inline]] inline void WriteLineStart(std::byte* line, const std::byte* from, size_t words,
+                                                  Pause pause = {}) {
   if (words > 1) {
     StoreWord(line, kLineBusy);
-    WriteWords(line + kWordBytes, from + kWordBytes, words - 1);
+    WriteWords(line + kWordBytes, from + kWordBytes, words / 2);
+    pause();
+    WriteWords(line + (words / 2 + 1) * kWordBytes, from + (words / 2 + 1) * kWordBytes, words - 1 - words / 2);
   }
   WriteWords(line, from, 1);
 }
 
 // `at` is 8-byte aligned and [at, at + bytes) lies within one line.
-inline void ReadWithinLine(const std::byte* at, std::byte* to, size_t bytes) {
+template <class Pause = NoPause>
+void ReadWithinLine(const std::byte* at, std::byte* to, size_t bytes, Pause pause = {}) {
   if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return ReadWords(at, to, bytes / kWordBytes);
-  if (bytes == kLineBytes) return ReadLineStart(at, to, kLineWords);
-  ReadLineStart(at, to, bytes / kWordBytes);
+  if (bytes == kLineBytes) return ReadLineStart(at, to, kLineWords, pause);
+  ReadLineStart(at, to, bytes / kWordBytes, pause);
 }
 
-inline void WriteWithinLine(std::byte* at, const std::byte* from, size_t bytes) {
+template <class Pause = NoPause>
+void WriteWithinLine(std::byte* at, const std::byte* from, size_t bytes, Pause pause = {}) {
   if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return WriteWords(at, from, bytes / kWordBytes);
-  if (bytes == kLineBytes) return WriteLineStart(at, from, kLineWords);
-  WriteLineStart(at, from, bytes / kWordBytes);
+  if (bytes == kLineBytes) return WriteLineStart(at, from, kLineWords, pause);
+  WriteLineStart(at, from, bytes / kWordBytes, pause);
 }
 
 // Bytes of [at, at + bytes) that lie in `at`'s line.
