@@ -189,6 +189,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
     for (uint64_t n = 0; n < kKeys; n += 4) InsertBoth(KeyOf(n));
     const Model stable = model_;
     std::atomic<bool> stop = false;
+    std::atomic<int> changes = 0;
     const KeyKind kind = GetParam().key_kind;
     std::thread writer([&] {
       OwnerThread owner(cluster_.get());
@@ -207,6 +208,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
           MustRemove(&owner, key, at->second);
           mine.erase(at);
         }
+        ++changes;
       }
     });
     ClientThread client(cluster_.get());
@@ -214,7 +216,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
     Random random(27);
     const OwnedKey least = KeyOf(0);
     const OwnedKey greatest = KeyOf(UINT64_MAX);
-    for (int round = 0; round < 1500 && !HasFailure(); ++round) {
+    for (int round = 0; (round < 1500 || changes < 5000) && !HasFailure(); ++round) {
       EpochGuard guard(client.epoch());
       const OwnedKey present = KeyOf(4 * random.Below(kKeys / 4));
       const StatusOr<FindResult> found = client.Find(remote.get(), present.view());

@@ -1,7 +1,10 @@
 // Chains and tags: what happens in one crowded bucket.
-#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "rdma/base/random.h"
 #include "tests/index/hash_fixture.h"
 
 namespace gannet::index {
@@ -112,6 +115,47 @@ TEST_F(HashChainTest, EveryChangeOfAChainMovesItsWitnessAndStamps) {
   Insert(keys[0]);
   EXPECT_FALSE(cluster_->Valid(again));
   ExpectSound();
+}
+
+// A client walks a chain by several READs while it changes under it: what stays there is found, what never was is not.
+TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
+  for (const bool adversarial : {false, true}) {
+    TearDown();
+    Start(1, {.adversarial = adversarial});
+    cluster_->StartEpochs();
+    const std::vector<uint64_t> keys = InseparableKeys(60);
+    std::vector<rdma::GlobalAddress> records;
+    for (size_t i = 0; i < 40; ++i) records.push_back(Insert(keys[i]));
+    // Even ones of the first 40 stay, odd ones come and go, those from 40 on never come.
+    std::atomic<bool> stop = false;
+    std::atomic<int> changes = 0;
+    std::thread writer([&] {
+      Random random(1);
+      while (!stop.load(std::memory_order_relaxed)) {
+        const size_t i = 2 * random.Below(20) + 1;
+        if (records[i].is_null()) {
+          records[i] = Insert(keys[i]);
+        } else {
+          Remove(keys[i], std::exchange(records[i], rdma::GlobalAddress()));
+        }
+        ++changes;
+      }
+    });
+    ClientThread client(cluster_.get());
+    const auto remote = Connect(&client);
+    Random random(2);
+    for (int round = 0; (round < 3000 || changes < 3000) && !HasFailure(); ++round) {
+      EpochGuard guard(client.epoch());
+      const size_t i = 2 * random.Below(20);
+      const StatusOr<FindResult> found = client.Find(remote.get(), keys[i]);
+      EXPECT_TRUE(found.ok() && found->record == records[i]) << found.status();
+      const StatusOr<FindResult> never = client.Find(remote.get(), keys[40 + random.Below(20)]);
+      EXPECT_TRUE(never.ok() && never->record.is_null()) << never.status();
+    }
+    stop.store(true);
+    writer.join();
+    ExpectSound();
+  }
 }
 
 TEST_F(HashChainTest, TheBoundIsAClearError) {

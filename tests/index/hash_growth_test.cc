@@ -1,5 +1,7 @@
 // Geometry and growth: where keys belong while the table splits, and how clients find them.
+#include <atomic>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -113,6 +115,41 @@ TEST_F(HashGrowthTest, FindManyFollowsToo) {
   const Status status = client.Await(remote->FindMany(keys, results));
   ASSERT_TRUE(status.ok()) << status;
   for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(results[i].record, records[i]);
+}
+
+TEST_F(HashGrowthTest, LookupsRaceWithSplits) {
+  constexpr uint64_t kKeys = 10000;
+  for (const bool adversarial : {false, true}) {
+    TearDown();
+    Start(10, {.adversarial = adversarial});
+    cluster_->StartEpochs();
+    std::atomic<uint64_t> published = 0;
+    std::thread writer([&] {
+      for (uint64_t key = 0; key < kKeys; ++key) {
+        Insert(key);
+        published.store(key + 1);
+      }
+    });
+    OwnerThread reader(cluster_.get());
+    ClientThread client(cluster_.get());
+    const auto remote = Connect(&client);
+    Random random(5);
+    for (uint64_t known = 0; known < kKeys && !HasFailure();) {
+      known = published.load();
+      if (known == 0) continue;
+      const uint64_t key = random.Below(known);
+      EpochGuard guard(reader.epoch());
+      EpochGuard client_guard(client.epoch());
+      const FindResult expected = index_->Find(key);
+      EXPECT_FALSE(expected.record.is_null()) << key;
+      const StatusOr<FindResult> found = client.Find(remote.get(), key);
+      EXPECT_TRUE(found.ok() && found->record == expected.record) << key << ": " << found.status();
+      const StatusOr<FindResult> never = client.Find(remote.get(), kKeys + key);
+      EXPECT_TRUE(never.ok() && never->record.is_null()) << never.status();
+    }
+    writer.join();
+    ExpectSound();
+  }
 }
 
 TEST_F(HashGrowthTest, ASplitInvalidatesTheWitnessOfTheBucketItSplits) {
