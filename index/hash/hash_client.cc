@@ -57,6 +57,9 @@ class HashClient : public RemoteIndex {
 
   rdma::GlobalAddress At(uint64_t offset) const { return {owner_, offset}; }
   std::byte* Bytes(LineBuffer* line) const { return reinterpret_cast<std::byte*>(line->data()); }
+  void CheckKind(const Key& key) const {
+    GANNET_CHECK(key.kind() == description_->key_kind, "key %s is not of the index's kind", key.ToString());
+  }
   BucketWalk NewWalk(KeyHash hash) const { return {description_->geometry, hash}; }
   Step Take(BucketWalk* walk, LineBuffer* line);
   // The result of a walk that ended with kFound or kAbsent.
@@ -68,7 +71,7 @@ class HashClient : public RemoteIndex {
   coro::Task<StatusOr<FindResult>> FindByCall(Key key, KeyHash hash);
   coro::Task<Status> FindBatch(std::span<const Key> keys, std::span<FindResult> results, Batch* batch);
   // Posts the first `n` walks of the batch, takes their lines and keeps those that must go on; returns how many.
-  coro::Task<StatusOr<size_t>> Round(Batch* batch, size_t n, bool last, std::span<FindResult> results, size_t* hard);
+  coro::Task<StatusOr<size_t>> Round(Batch* batch, size_t n, int round, std::span<FindResult> results, size_t* hard);
   coro::Task<Status> Describe();
   coro::Task<StatusOr<Change>> CallChange(rdma::MethodId method, Key key, rdma::GlobalAddress record);
   // The response's bytes in *response.
@@ -126,6 +129,7 @@ coro::Async<StatusOr<FindResult>> HashClient::Find(const Key& key) {
     return StatusOr<FindResult>(FindResult{.record = At(offset), .from_cache = true});
   }
   if (description_.has_value() && channel_->capabilities().completes_at_once) {
+    CheckKind(key);
     std::optional<StatusOr<FindResult>> found = FindAtOnce(hash);
     if (found.has_value()) return std::move(*found);
   }
@@ -152,7 +156,7 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key, KeyHash hash) 
     Status described = co_await Describe();
     if (!described.ok()) co_return described;
   }
-  GANNET_CHECK(key.kind() == description_->key_kind, "key %s is not of the index's kind", key.ToString());
+  CheckKind(key);
   BucketWalk walk = NewWalk(hash);
   LineBuffer line;
   bool described_again = false;
@@ -225,7 +229,7 @@ coro::Task<Status> HashClient::FindMany(std::span<const Key> keys, std::span<Fin
 coro::Task<Status> HashClient::FindBatch(std::span<const Key> keys, std::span<FindResult> results, Batch* batch) {
   size_t n = 0;
   for (uint32_t i = 0; i < keys.size(); ++i) {
-    GANNET_CHECK(keys[i].kind() == description_->key_kind, "key %s is not of the index's kind", keys[i].ToString());
+    CheckKind(keys[i]);
     const KeyHash hash = hash::HashOf(keys[i]);
     if (const uint64_t offset = cache_.Get(hash); offset != 0) {
       ++statistics_.one_sided;
@@ -237,7 +241,7 @@ coro::Task<Status> HashClient::FindBatch(std::span<const Key> keys, std::span<Fi
   }
   size_t hard = 0;
   for (int round = 1; n > 0; ++round) {
-    StatusOr<size_t> left = co_await Round(batch, n, round == kMaxRounds, results, &hard);
+    StatusOr<size_t> left = co_await Round(batch, n, round, results, &hard);
     if (!left.ok()) co_return left.status();
     n = *left;
   }
@@ -250,7 +254,7 @@ coro::Task<Status> HashClient::FindBatch(std::span<const Key> keys, std::span<Fi
   co_return absl::OkStatus();
 }
 
-coro::Task<StatusOr<size_t>> HashClient::Round(Batch* batch, size_t n, bool last, std::span<FindResult> results,
+coro::Task<StatusOr<size_t>> HashClient::Round(Batch* batch, size_t n, int round, std::span<FindResult> results,
                                                size_t* hard) {
   for (size_t i = 0; i < n; ++i) {
     batch->operations[i] = rdma::Operation::Read(At(batch->walks[i].next()), batch->lines[i].data(), kLineBytes);
@@ -263,7 +267,7 @@ coro::Task<StatusOr<size_t>> HashClient::Round(Batch* batch, size_t n, bool last
     const Step step = Take(&batch->walks[i], &batch->lines[i]);
     if (step == Step::kFound || step == Step::kAbsent) {
       results[batch->which[i]] = Conclude(batch->walks[i], step);
-    } else if (!last && (step == Step::kRead || step == Step::kAgain)) {
+    } else if ((step == Step::kRead && round < kMaxRounds) || (step == Step::kAgain && round <= kMaxRetries)) {
       batch->walks[left] = batch->walks[i];
       batch->which[left++] = batch->which[i];
     } else {
