@@ -85,18 +85,20 @@ TEST_F(SlabTest, BlocksPassFromCacheToCache) {
 }
 
 TEST_F(SlabTest, StatisticsAddUp) {
-  SlabCache cache(allocator_.get());
+  SlabCache cache(allocator_.get()), other(allocator_.get());
   Random random(2);
   std::vector<std::pair<std::byte*, size_t>> held;
   uint64_t held_bytes = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    if (held.empty() || random.OneIn(2)) {
+  for (uint64_t i = 0; i < 40'000; ++i) {
+    SlabCache& either = random.OneIn(3) ? other : cache;
+    // In waves of thousands, so that whole batches come and go.
+    if (held.empty() || random.Below(100) < (i / 5000 % 2 == 0 ? 80u : 20u)) {
       const size_t bytes = 1 + random.Below(600);
-      held.emplace_back(cache.Allocate(bytes).value(), bytes);
+      held.emplace_back(either.Allocate(bytes).value(), bytes);
       held_bytes += SlabAllocator::BlockBytes(bytes);
     } else {
       std::swap(held[random.Below(held.size())], held.back());
-      cache.Free(held.back().first, held.back().second);
+      either.Free(held.back().first, held.back().second);
       held_bytes -= SlabAllocator::BlockBytes(held.back().second);
       held.pop_back();
     }
