@@ -21,11 +21,7 @@ coro::Task<Status> GetAll(txn::Transaction& transaction, std::span<GetRequest> r
 Status GetAllBlocking(txn::Session& session, std::span<GetRequest> requests) {
   GANNET_RETURN_IF_ERROR(
       session.RunBlocking([&](txn::Transaction& transaction) { return GetAll(transaction, requests); }));
-  for (const GetRequest& request : requests) {
-    if (absl::IsNotFound(request.status)) return MissingRow(request.table->name(), request.key.integer());
-    GANNET_RETURN_IF_ERROR(request.status);
-  }
-  return absl::OkStatus();
+  return AllFound(requests);
 }
 
 // What no scanned key exceeds in a district or warehouse.

@@ -32,15 +32,6 @@ coro::Task<Status> TakeOldest(txn::Transaction& transaction, const Tables& table
   co_return absl::OkStatus();
 }
 
-Status CheckAnswers(std::span<const GetRequest> answers) {
-  for (const GetRequest& answer : answers) {
-    if (answer.status.ok()) [[likely]]
-      continue;
-    return absl::IsNotFound(answer.status) ? MissingRow(answer.table->name(), answer.key.integer()) : answer.status;
-  }
-  return absl::OkStatus();
-}
-
 std::span<GetRequest> AskForOrders(const Tables& tables, const DeliveryInput& input, DeliveryScratch& scratch) {
   for (uint32_t i = 0; i < scratch.count; ++i) {
     DeliveryScratch::Delivered& delivered = scratch.orders[i];
@@ -103,14 +94,14 @@ coro::Task<Status> Delivery(txn::Transaction& transaction, const Tables& tables,
   const std::span<GetRequest> orders = AskForOrders(tables, input, scratch);
   status = co_await transaction.GetMany(orders);
   if (!status.ok()) co_return status;
-  status = CheckAnswers(orders);
+  status = AllFound(orders);
   if (!status.ok()) co_return status;
 
   StatusOr<std::span<GetRequest>> rows = AskForRows(tables, input, scratch);
   if (!rows.ok()) co_return rows.status();
   status = co_await transaction.GetMany(*rows);
   if (!status.ok()) co_return status;
-  status = CheckAnswers(*rows);
+  status = AllFound(*rows);
   if (!status.ok()) co_return status;
 
   const GetRequest* next = rows->data();

@@ -1,7 +1,8 @@
-// What the procedures share: where their inputs are drawn from, and how one ends by its user's wish.
+// What the procedures share: where their inputs are drawn from, and what they return when they do not commit.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "absl/strings/string_view.h"
 #include "rdma/base/random.h"
@@ -9,6 +10,7 @@
 #include "tpcc/random.h"
 #include "tpcc/rows.h"
 #include "tpcc/schema.h"
+#include "txn/transaction.h"
 
 namespace gannet::tpcc {
 
@@ -62,5 +64,7 @@ inline bool IsRolledBack(const Status& status) {
 
 // A row that the schema promises is not there.
 Status MissingRow(absl::string_view table, uint64_t key);
+// Ok if all integer keys were found; MissingRow of the first that was not.
+Status AllFound(std::span<const txn::GetRequest> answers);
 
 }  // namespace gannet::tpcc

@@ -57,12 +57,7 @@ std::span<GetRequest> AskForAll(const Tables& tables, const NewOrderInput& input
 
 // Sets `found` of every line. An error if anything else than an item is missing.
 Status CheckAnswers(const NewOrderInput& input, NewOrderScratch& scratch) {
-  for (const Head head : {kWarehouse, kDistrict, kCustomer}) {
-    const GetRequest& request = scratch.requests[head];
-    if (!request.status.ok()) [[unlikely]]
-      return absl::IsNotFound(request.status) ? MissingRow(request.table->name(), request.key.integer())
-                                              : request.status;
-  }
+  GANNET_RETURN_IF_ERROR(AllFound(std::span(scratch.requests).first(kFirstLine)));
   for (uint32_t i = 0; i < input.line_count; ++i) {
     NewOrderScratch::LineRows& rows = scratch.lines[i];
     if (rows.first != i) continue;
@@ -71,13 +66,7 @@ Status CheckAnswers(const NewOrderInput& input, NewOrderScratch& scratch) {
     if (!rows.found && !absl::IsNotFound(answers[kItem].status)) [[unlikely]]
       return answers[kItem].status;
     if (!rows.found) continue;
-    for (const PerLine which : {kStock, kStockInfo}) {
-      if (answers[which].status.ok()) [[likely]]
-        continue;
-      return absl::IsNotFound(answers[which].status)
-                 ? MissingRow(answers[which].table->name(), answers[which].key.integer())
-                 : answers[which].status;
-    }
+    GANNET_RETURN_IF_ERROR(AllFound({answers + kStock, answers + kRequestsPerLine}));
   }
   return absl::OkStatus();
 }
@@ -94,11 +83,6 @@ std::span<GetRequest> AskForStockData(const Tables& tables, const NewOrderInput&
                                            &rows.stock_data, offsetof(StockInfo, data));
   }
   return std::span(scratch.data_requests).first(next);
-}
-
-Status CheckStockData(std::span<const GetRequest> answers) {
-  for (const GetRequest& answer : answers) GANNET_RETURN_IF_ERROR(answer.status);
-  return absl::OkStatus();
 }
 
 // Clause 2.4.2.2: S_QUANTITY stays above 9 by restocking 91.
@@ -225,7 +209,7 @@ coro::Task<Status> NewOrder(txn::Transaction& transaction, const Tables& tables,
   if (!data_requests.empty()) {
     status = co_await transaction.GetMany(data_requests);
     if (!status.ok()) co_return status;
-    status = CheckStockData(data_requests);
+    status = AllFound(data_requests);
     if (!status.ok()) co_return status;
   }
   co_return WriteOrder(transaction, tables, input, scratch, output);

@@ -1,6 +1,7 @@
 #include "tpcc/procedures/order_status.h"
 
 #include <algorithm>
+#include <span>
 
 #include "tpcc/procedures/customer_lookup.h"
 
@@ -8,21 +9,6 @@ namespace gannet::tpcc {
 namespace {
 
 using txn::GetRequest;
-
-coro::Task<Status> ReadCustomer(txn::Transaction& transaction, const Tables& tables, const OrderStatusInput& input,
-                                OrderStatusScratch& scratch, OrderStatusOutput* output) {
-  const uint64_t key = CustomerKey(input.w, input.d, output->c);
-  scratch.requests[0] = GetRequest::Of(*tables.customer, key, &scratch.customer);
-  scratch.requests[1] = GetRequest::Of(*tables.customer_info, key, &output->customer);
-  Status status = co_await transaction.GetMany(scratch.requests);
-  if (!status.ok()) co_return status;
-  for (const GetRequest& answer : scratch.requests) {
-    if (absl::IsNotFound(answer.status)) co_return MissingRow(answer.table->name(), key);
-    if (!answer.status.ok()) co_return answer.status;
-  }
-  output->balance = scratch.customer.balance;
-  co_return absl::OkStatus();
-}
 
 // The number of the customer's newest order, or 0.
 coro::Task<StatusOr<uint32_t>> FindLastOrder(txn::Transaction& transaction, const Tables& tables,
@@ -38,15 +24,23 @@ coro::Task<StatusOr<uint32_t>> FindLastOrder(txn::Transaction& transaction, cons
   co_return OrderIdOfCustomer(rows->key(0).integer());
 }
 
-coro::Task<Status> ReadOrder(txn::Transaction& transaction, const Tables& tables, const OrderStatusInput& input,
+// The customer, and the order if there is one.
+std::span<GetRequest> AskForRows(const Tables& tables, const OrderStatusInput& input, OrderStatusScratch& scratch,
+                                 OrderStatusOutput* output) {
+  const uint64_t key = CustomerKey(input.w, input.d, output->c);
+  auto& requests = scratch.requests;
+  requests[0] = GetRequest::Of(*tables.customer, key, &scratch.customer);
+  requests[1] = GetRequest::Of(*tables.customer_info, key, &output->customer);
+  if (output->o_id == 0) return std::span(requests).first(2);
+  requests[2] = GetRequest::Of(*tables.order, OrderKey(input.w, input.d, output->o_id), &output->order);
+  return requests;
+}
+
+coro::Task<Status> ReadLines(txn::Transaction& transaction, const Tables& tables, const OrderStatusInput& input,
                              OrderStatusScratch& scratch, OrderStatusOutput* output) {
-  const uint64_t key = OrderKey(input.w, input.d, output->o_id);
-  Status status = co_await transaction.Get(*tables.order, key, &output->order);
-  if (absl::IsNotFound(status)) co_return MissingRow(tables.order->name(), key);
-  if (!status.ok()) co_return status;
   const index::ScanRange range{.from = OrderLineKey(input.w, input.d, output->o_id, 0),
                                .to = OrderLineKey(input.w, input.d, output->o_id, 0xff)};
-  status = co_await transaction.Scan(*tables.order_line, range, &scratch.rows);
+  Status status = co_await transaction.Scan(*tables.order_line, range, &scratch.rows);
   if (!status.ok()) co_return status;
   output->line_count = static_cast<uint32_t>(std::min<size_t>(scratch.rows.size(), kMaxLines));
   for (uint32_t i = 0; i < output->line_count; ++i) output->lines[i] = scratch.rows.As<OrderLine>(i);
@@ -72,14 +66,19 @@ coro::Task<Status> OrderStatus(txn::Transaction& transaction, const Tables& tabl
     if (!c.ok()) co_return c.status();
     output->c = *c;
   }
-  Status status = co_await ReadCustomer(transaction, tables, input, scratch, output);
-  if (!status.ok()) co_return status;
   StatusOr<uint32_t> last = co_await FindLastOrder(transaction, tables, input, output->c, &scratch.rows);
   if (!last.ok()) co_return last.status();
   output->o_id = *last;
   output->line_count = 0;
+
+  const std::span<GetRequest> requests = AskForRows(tables, input, scratch, output);
+  Status status = co_await transaction.GetMany(requests);
+  if (!status.ok()) co_return status;
+  status = AllFound(requests);
+  if (!status.ok()) co_return status;
+  output->balance = scratch.customer.balance;
   if (output->o_id == 0) co_return absl::OkStatus();
-  co_return co_await ReadOrder(transaction, tables, input, scratch, output);
+  co_return co_await ReadLines(transaction, tables, input, scratch, output);
 }
 
 }  // namespace gannet::tpcc

@@ -33,7 +33,7 @@ struct OrderStatusOutput {
 
 struct OrderStatusScratch {
   Customer customer;
-  std::array<txn::GetRequest, 2> requests;
+  std::array<txn::GetRequest, 3> requests;
   txn::ScanRows rows;
 };
 

@@ -26,15 +26,6 @@ void AskForAll(const Tables& tables, const PaymentInput& input, PaymentScratch& 
   requests[kCustomerInfo] = GetRequest::Of(*tables.customer_info, customer, &output->customer);
 }
 
-Status CheckAnswers(std::span<const GetRequest> answers) {
-  for (const GetRequest& answer : answers) {
-    if (answer.status.ok()) [[likely]]
-      continue;
-    return absl::IsNotFound(answer.status) ? MissingRow(answer.table->name(), answer.key.integer()) : answer.status;
-  }
-  return absl::OkStatus();
-}
-
 // Appends a number and a space; returns the place after.
 char* Append(char* to, char* end, uint64_t number) {
   to = std::to_chars(to, end - 1, number).ptr;
@@ -114,7 +105,7 @@ coro::Task<Status> Payment(txn::Transaction& transaction, const Tables& tables, 
   AskForAll(tables, input, scratch, output);
   Status status = co_await transaction.GetMany(scratch.requests);
   if (!status.ok()) co_return status;
-  status = CheckAnswers(scratch.requests);
+  status = AllFound(scratch.requests);
   if (!status.ok()) co_return status;
 
   if (output->customer.terms.bad_credit != 0) {

@@ -72,11 +72,11 @@ coro::Task<Status> StockLevel(txn::Transaction& transaction, const Tables& table
   const std::span<GetRequest> stocks = AskForStocks(tables, input.w, scratch);
   status = co_await transaction.GetMany(stocks);
   if (!status.ok()) co_return status;
+  status = AllFound(stocks);
+  if (!status.ok()) co_return status;
   output->low_stock = 0;
   output->distinct_items = static_cast<uint32_t>(stocks.size());
   for (size_t i = 0; i < stocks.size(); ++i) {
-    if (absl::IsNotFound(stocks[i].status)) co_return MissingRow(tables.stock->name(), stocks[i].key.integer());
-    if (!stocks[i].status.ok()) co_return stocks[i].status;
     output->low_stock += scratch.quantities[i] < input.threshold;
   }
   co_return absl::OkStatus();
