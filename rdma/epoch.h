@@ -4,7 +4,7 @@
 // its current transaction began, or that it is idle. Beside the slots lies the node's copy of the epoch; copies may
 // lag, the largest is the cluster's, and the lowest live node moves it on. What was retired before a node looked at all
 // copies is free once every slot of every live node, looked at after that, is idle or shows a later epoch than any of
-// those copies (epoch.cc argues why). A node that died does not count, and none is special.
+// those copies (epoch_internal.h argues why). A node that died does not count, and none is special.
 //
 //   EpochManager manager(...);             // one per node, before anything else is allocated from its slab
 //   EpochManager::Participant p = ...;     // one per worker

@@ -1,5 +1,6 @@
 #include "rdma/shm/call_client.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>

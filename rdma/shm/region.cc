@@ -135,23 +135,22 @@ Status Region::Clear(NodeId node) {
   return absl::OkStatus();
 }
 
-bool Region::TryLockFile() {
-  return !in_file() || flock(fd_, LOCK_EX | LOCK_NB) == 0;
+bool Region::TryLock() {
+  if (!attach_mutex_.try_lock()) return false;
+  if (!in_file() || flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+  attach_mutex_.unlock();
+  return false;
 }
 
 StatusOr<std::unique_ptr<Region::AttachLock>> Region::AttachLock::Take(Region* region) {
   const auto deadline = std::chrono::steady_clock::now() + kLongestAttach;
-  if (region->attach_mutex_.try_lock_until(deadline)) {
-    while (!region->TryLockFile()) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        region->attach_mutex_.unlock();
-        return absl::UnavailableError("another process has been attaching a node for too long: is it stopped?");
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!region->TryLock()) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::UnavailableError("somebody else has been attaching a node for too long: is a process stopped?");
     }
-    return std::unique_ptr<AttachLock>(new AttachLock(region));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return absl::UnavailableError("another thread has been attaching a node for too long");
+  return std::unique_ptr<AttachLock>(new AttachLock(region));
 }
 
 Region::AttachLock::~AttachLock() {

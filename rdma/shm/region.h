@@ -57,7 +57,7 @@ class Region {
 
  private:
   Region() = default;
-  bool TryLockFile();
+  bool TryLock();
   Status Map(int flags);
   void WriteHeader(const ShmOptions& options);
 
@@ -67,7 +67,7 @@ class Region {
   size_t mapping_bytes_ = 0;
   int fd_ = -1;
   std::string unlink_path_;
-  std::timed_mutex attach_mutex_;
+  std::mutex attach_mutex_;
 };
 
 }  // namespace gannet::rdma::shm
