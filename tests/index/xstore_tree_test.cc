@@ -39,10 +39,11 @@ class XStoreTreeTest : public testing::Test {
   std::vector<uint64_t> Scan(uint64_t from, uint64_t to, size_t limit, bool reverse) {
     EpochGuard guard(thread_->epoch());
     ScanResult result;
+    KeyWords<1> next;
     if (reverse) {
-      tree_->ScanReverse({{from}}, {{to}}, limit, &result);
+      tree_->ScanReverse({{from}}, {{to}}, limit, SIZE_MAX, &result, &next);
     } else {
-      tree_->ScanForward({{from}}, {{to}}, limit, &result);
+      tree_->ScanForward({{from}}, {{to}}, limit, SIZE_MAX, &result, &next);
     }
     std::vector<uint64_t> keys;
     for (const Entry& entry : result.entries) {
@@ -209,12 +210,13 @@ TEST_F(XStoreTreeTest, WritersAndScansAtOnce) {
       const uint64_t from = random.Below(kStay * 10);
       EpochGuard guard(mine.epoch());
       ScanResult result;
+      KeyWords<1> next;
       const bool reverse = random.OneIn(2);
       if (reverse) {
-        tree_->ScanReverse({{from}}, {{from + 3000}}, SIZE_MAX, &result);
+        tree_->ScanReverse({{from}}, {{from + 3000}}, SIZE_MAX, SIZE_MAX, &result, &next);
         std::reverse(result.entries.begin(), result.entries.end());
       } else {
-        tree_->ScanForward({{from}}, {{from + 3000}}, SIZE_MAX, &result);
+        tree_->ScanForward({{from}}, {{from + 3000}}, SIZE_MAX, SIZE_MAX, &result, &next);
       }
       uint64_t expected = (from + 9) / 10 * 10;
       uint64_t last = 0;

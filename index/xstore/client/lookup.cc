@@ -8,8 +8,8 @@ template <int W>
 void Lookup<W>::Start(const Words& key) {
   key_ = key;
   rounds_ = siblings_ = 0;
-  leaves_read_ = 0;
-  outdated_ = refill_ = false;
+  leaves_read_ = right_of_left_ = 0;
+  outdated_ = refill_ = widened_ = false;
   stage_ = Stage::kFallback;
   if (cache_->generation() == 0) return;
   place_ = cache_->top().Locate(key);
@@ -17,42 +17,29 @@ void Lookup<W>::Start(const Words& key) {
   std::span<const uint64_t> table;
   if (cache_->FindTable(place_.sub_model, &line_.model, &table) ||
       cache_->FindModel(place_.sub_model, &line_.model, &line_.table)) {
-    Predict();
+    range_ = line_.model.Predict(place_.x);
+    ReadRange();
   } else {
     stage_ = Stage::kLine;
   }
 }
 
+// Chooses leaves of the range for the next round, and finds their entries.
 template <int W>
-void Lookup<W>::Predict() {
-  range_ = line_.model.Predict(place_.x);
-  uint32_t first = range_.first;
-  if (range_.last - range_.first >= kWindow) {
-    const double middle = line_.model.Line(place_.x) - kWindow / 2;
-    const double highest = range_.last - (kWindow - 1);
-    first = static_cast<uint32_t>(std::clamp(middle, static_cast<double>(range_.first), highest));
+void Lookup<W>::ReadRange() {
+  const uint32_t size = range_.last - range_.first + 1;
+  count_ = std::min(size, kWindow);
+  for (uint32_t i = 0; i < count_; ++i) {
+    leaf_[i] = range_.first + static_cast<uint32_t>((uint64_t{size} * (2 * i + 1)) / (2 * count_));
   }
-  OpenWindow(first, std::min(range_.last, first + kWindow - 1));
-}
-
-// The next round READs the logical leaves [first, last]; before that, their entries, if the cache does not have them.
-template <int W>
-void Lookup<W>::OpenWindow(uint32_t first, uint32_t last) {
-  first_ = first;
-  count_ = last - first + 1;
   SubModel model;
   std::span<const uint64_t> table;
-  if (cache_->FindTable(place_.sub_model, &model, &table) && last < table.size()) {
-    TakeEntries(table.subspan(first, count_));
+  if (cache_->FindTable(place_.sub_model, &model, &table) && range_.last < table.size()) {
+    for (uint32_t i = 0; i < count_; ++i) entries_[i] = TableEntry::Unpack(table[leaf_[i]]);
+    stage_ = Stage::kLeaves;
   } else {
     stage_ = line_.table == 0 ? Stage::kLine : Stage::kTable;
   }
-}
-
-template <int W>
-void Lookup<W>::TakeEntries(std::span<const uint64_t> from) {
-  for (uint32_t i = 0; i < count_; ++i) entries_[i] = TableEntry::Unpack(from[i]);
-  stage_ = Stage::kLeaves;
 }
 
 template <int W>
@@ -67,21 +54,13 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
     const rdma::GlobalAddress from(owner_, cache_->LineOffset(place_.sub_model));
     return rdma::Operation::Read(from, line_image_.data(), kLineBytes);
   };
-  const auto table_read = [this](uint32_t first, uint32_t count) {
-    table_.resize(count);
-    return rdma::Operation::Read(AddressOf(line_.table) + uint64_t{first} * kWordBytes, table_.data(),
-                                 count * static_cast<uint32_t>(kWordBytes));
-  };
   switch (stage_) {
     case Stage::kLine:
       operations[0] = line_read();
       return 1;
     case Stage::kTable:
-      operations[0] = cache_->keeps_tables() ? table_read(0, line_.model.size) : table_read(first_, count_);
-      return 1;
     case Stage::kRefill:
-      operations[0] = table_read(0, line_.model.size);
-      return 1;
+      return AskForTable(operations);
     case Stage::kLeaves:
       for (uint32_t i = 0; i < count_; ++i) {
         operations[i] = rdma::Operation::Read(AddressOf(entries_[i].leaf), ImageAt(i), kLeafBytes);
@@ -101,6 +80,30 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
       break;
   }
   return 0;
+}
+
+// All of it for a cache that keeps tables; else the entries of this round.
+template <int W>
+size_t Lookup<W>::AskForTable(rdma::Operation* operations) {
+  constexpr uint32_t kMostEntries = 64;  // of one READ that brings more than it must
+  const auto read = [this](uint32_t first, uint32_t count, uint64_t* to) {
+    const rdma::GlobalAddress from = AddressOf(line_.table) + uint64_t{first} * kWordBytes;
+    return rdma::Operation::Read(from, to, count * static_cast<uint32_t>(kWordBytes));
+  };
+  if (cache_->keeps_tables()) {
+    table_.resize(line_.model.size);
+    operations[0] = read(0, line_.model.size, table_.data());
+    return 1;
+  }
+  const uint32_t span = leaf_[count_ - 1] - leaf_[0] + 1;
+  if (span <= kMostEntries) {
+    table_.resize(span);
+    operations[0] = read(leaf_[0], span, table_.data());
+    return 1;
+  }
+  table_.resize(count_);
+  for (uint32_t i = 0; i < count_; ++i) operations[i] = read(leaf_[i], 1, &table_[i]);
+  return count_;
 }
 
 template <int W>
@@ -146,9 +149,10 @@ void Lookup<W>::LookAtLine() {
   if (ReadLine(&line)) {
     line_ = line;
     cache_->PutModel(place_.sub_model, line.model, line.table);
-    Predict();
-    // A table that the cache has already belongs to an older line.
-    if (stage_ == Stage::kLeaves && cache_->keeps_tables()) stage_ = Stage::kTable;
+    range_ = line.model.Predict(place_.x);
+    ReadRange();
+    // A table that another lookup has put into the cache meanwhile may belong to another line.
+    if (cache_->keeps_tables()) stage_ = Stage::kTable;
   } else if (outdated_) {
     stage_ = Stage::kFallback;
   }
@@ -156,52 +160,59 @@ void Lookup<W>::LookAtLine() {
 
 template <int W>
 void Lookup<W>::LookAtTable() {
+  uint32_t first = 0;  // logical leaf of table_[0]
   if (cache_->keeps_tables()) {
     cache_->PutTable(place_.sub_model, line_.model, table_);
-    TakeEntries(std::span<const uint64_t>(table_).subspan(first_, count_));
   } else {
-    TakeEntries(table_);
+    first = leaf_[0];
   }
+  const bool sparse = leaf_[count_ - 1] - first >= table_.size();
+  for (uint32_t i = 0; i < count_; ++i) entries_[i] = TableEntry::Unpack(table_[sparse ? i : leaf_[i] - first]);
+  stage_ = Stage::kLeaves;
 }
 
 template <int W>
 void Lookup<W>::LookAtLeaves() {
-  int left = -1;  // the last leaf that ends below the key
+  int64_t first = range_.first;
+  int64_t last = range_.last;
   bool torn = false;
   for (uint32_t i = 0; i < count_; ++i) {
     const Leaf<W> leaf(ImageAt(i));
+    const LeafMeta meta = leaf.meta();
     if (!rdma::IsConsistentImage(ImageAt(i), LeafLayout<W>::kLines)) {
       torn = true;
-      continue;
+    } else if (meta.count > kLeafSlots || leaf.high() < leaf.low()) {
+      continue;  // dead, or nonsense
+    } else if (leaf.Covers(key_)) {
+      return Found(i);
+    } else if (leaf.high() < key_ && leaf_[i] >= first) {
+      first = leaf_[i] + int64_t{1};
+      right_of_left_ = meta.right;
+    } else if (key_ < leaf.low() && leaf_[i] <= last) {
+      last = leaf_[i] - int64_t{1};
     }
-    if (leaf.meta().count > kLeafSlots) continue;
-    if (leaf.Covers(key_)) return Found(i);
-    if (leaf.low() <= leaf.high() && leaf.high() < key_) left = static_cast<int>(i);
   }
-  if (torn) {
-    channel_->CountRetry();
-    return;  // the same leaves again
-  }
-  LookBeside(left);
+  const bool seen_all = range_.last - range_.first < kWindow && !torn;
+  if (torn) channel_->CountRetry();
+  if (first > last || seen_all) return LookBeside();
+  range_ = {static_cast<uint32_t>(first), static_cast<uint32_t>(last)};
+  ReadRange();
 }
 
-// The leaf is not among those that came: `left` is the nearest one below it, or -1.
+// None of the predicted leaves covers the key.
 template <int W>
-void Lookup<W>::LookBeside(int left) {
-  const uint32_t last = first_ + count_ - 1;
-  if (left == static_cast<int>(count_) - 1 && last < range_.last) {
-    return OpenWindow(last + 1, std::min(range_.last, last + kWindow));
+void Lookup<W>::LookBeside() {
+  if (right_of_left_ != 0) {
+    entries_[0].leaf = right_of_left_;
+    stage_ = Stage::kSibling;
+  } else if (range_.first > 0 && !widened_) {
+    // They are all above the key: the leaf before may have absorbed one that died.
+    widened_ = true;
+    range_ = {range_.first - 1, range_.first - 1};
+    ReadRange();
+  } else {
+    stage_ = Stage::kFallback;
   }
-  if (left < 0) {
-    // The table's own neighbour, if the prediction begins too far to the right or its first leaf died.
-    if (first_ == 0) {
-      stage_ = Stage::kFallback;
-      return;
-    }
-    return OpenWindow(first_ > kWindow && range_.first < first_ ? first_ - kWindow : first_ - 1, first_ - 1);
-  }
-  entries_[0].leaf = Leaf<W>(ImageAt(static_cast<uint32_t>(left))).meta().right;
-  stage_ = entries_[0].leaf == 0 ? Stage::kFallback : Stage::kSibling;
 }
 
 template <int W>
@@ -254,9 +265,7 @@ void Lookup<W>::LookAtConfirmation() {
   }
   channel_->CountRetry();
   entries_[0] = entries_[found_];
-  count_ = 1;
-  range_ = {first_, first_};
-  stage_ = Stage::kLeaves;
+  stage_ = Stage::kSibling;  // that is: READ this one
 }
 
 template class Lookup<1>;

@@ -2,7 +2,7 @@
 // brought. Many of them share a doorbell: remote_find.cc runs them in rounds.
 //
 //   kLine --> kTable --> kLeaves --> kFound
-//   READ the     its     the leaves     |  torn: READ again; range too wide, or the key beside it: READ on
+//   READ the     its     the leaves     |  range too wide, or torn: READ on where the fences point
 //   sub-model   table    predicted      |
 //                                       +--> kSibling --> kRefill --> kFound
 //                                       |    the leaf has split since: READ its right sibling, at most twice, and with
@@ -10,8 +10,9 @@
 //                                       +--> kFallback: by RPC
 //
 // What the cache has is not READ: a lookup begins with kLeaves, kTable or kLine. kTable READs the whole table if the
-// cache keeps tables, else the few entries of the predicted range. Where the fabric may tear lines, kConfirm READs the
-// leaf's state word once more (fabric.h).
+// cache keeps tables, else the few entries that are wanted. If the predicted range has more leaves than one round
+// READs, it READs some at equal distances, and their fences narrow the range. Where the fabric may tear lines, kConfirm
+// READs the leaf's state word once more (fabric.h).
 //
 // kFound means: an image of the leaf that covers the key, consistent as of its READ.
 #pragma once
@@ -33,7 +34,7 @@ template <int W>
 class Lookup {
  public:
   using Words = KeyWords<W>;
-  static constexpr uint32_t kWindow = 8;  // leaves of one round
+  static constexpr uint32_t kWindow = W == 1 ? 16 : 8;  // leaves of one round
   static constexpr size_t kMaxOperations = kWindow + 1;
 
   Lookup(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache)
@@ -64,15 +65,14 @@ class Lookup {
   rdma::GlobalAddress AddressOf(uint32_t block_number) const {
     return rdma::GlobalAddress(owner_, uint64_t{block_number} * kLineBytes);
   }
-  void Predict();
-  void OpenWindow(uint32_t first, uint32_t last);
-  void TakeEntries(std::span<const uint64_t> from);
+  void ReadRange();
+  size_t AskForTable(rdma::Operation* operations);
   bool ReadLine(SubModelLine* line);
   void LookAtLine();
   void LookAtTable();
   void LookAtLeaves();
+  void LookBeside();
   void LookAtSibling();
-  void LookBeside(int left);
   void LookAtConfirmation();
   void NoteNewerLine();
   void Found(uint32_t i);
@@ -90,15 +90,18 @@ class Lookup {
   bool refill_ = false;  // the table is to be READ again, for the cache
   TopModel::Place place_{};
   SubModelLine line_;  // what is known of it
+  // Logical leaves that may be the one, of all that the model predicted; the round READs leaf_[0, count_) of them.
   SubModel::Range range_{};
-  uint32_t first_ = 0;  // logical leaf of entries_[0]
-  uint32_t count_ = 0;  // leaves of this round
+  uint32_t count_ = 0;
+  std::array<uint32_t, kWindow> leaf_;
   std::array<TableEntry, kWindow> entries_;
+  uint32_t right_of_left_ = 0;  // right link of the nearest leaf seen that ends below the key
+  bool widened_ = false;        // to the left, by one
   uint32_t found_ = 0;
   uint64_t confirmation_ = 0;
   alignas(kLineBytes) std::array<std::byte, kLineBytes> line_image_;
   std::vector<uint64_t> table_;
-  std::array<std::byte, kWindow * LeafLayout<W>::kBytes> images_ alignas(kLineBytes);
+  alignas(kLineBytes) std::array<std::byte, kWindow * LeafLayout<W>::kBytes> images_;
 };
 
 }  // namespace gannet::index::xstore

@@ -93,9 +93,6 @@ Status Model<W>::AllocateLines(Context& context) {
     line_blocks_.push_back(*block);
     directory_.push_back(static_cast<uint32_t>((*block - memory_) / static_cast<ptrdiff_t>(kLineBytes)));
   }
-  for (uint32_t i = 0; i < top_.sub_models(); ++i) {
-    parts_[i].line = line_blocks_[i / kLinesPerBlock] + i % kLinesPerBlock * kLineBytes;
-  }
   return absl::OkStatus();
 }
 
@@ -122,14 +119,15 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
                           .table = static_cast<uint32_t>((*table - memory_) / static_cast<ptrdiff_t>(kLineBytes)),
                           .index = index,
                           .generation = generation_};
-  line.Store(part.line);
+  line.Store(LineAt(index));
   if (part.table != nullptr) pools_.tables->Retire(context, part.table, TableBytes(part.size));
 
-  const float lookup_leaves = ExpectedLeaves(sub_model, spans);
+  const Quality quality = Judge(sub_model, spans);
   keys_ += keys - part.keys;
   table_entries_ += size - part.size;
-  lookup_leaves_ += static_cast<double>(lookup_leaves) - static_cast<double>(part.lookup_leaves);
-  part = {leaves.front().low, part.line, *table, size, keys, lookup_leaves};
+  lookup_leaves_ += static_cast<double>(quality.lookup_leaves) - static_cast<double>(part.quality.lookup_leaves);
+  error_ += static_cast<double>(quality.error) - static_cast<double>(part.quality.error);
+  part = {leaves.front().low, *table, size, keys, quality};
   return absl::OkStatus();
 }
 
@@ -153,7 +151,7 @@ Status Model<W>::Retrain(Context& context, uint32_t sub_model) {
 template <int W>
 SubModelLine Model<W>::LineOf(uint32_t sub_model) const {
   SubModelLine line;
-  for (Backoff backoff; !line.Load(parts_[sub_model].line); backoff.Pause()) {
+  for (Backoff backoff; !line.Load(LineAt(sub_model)); backoff.Pause()) {
   }
   return line;
 }

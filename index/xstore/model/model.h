@@ -56,6 +56,7 @@ class Model {
   double leaves_per_lookup() const {
     return table_entries_ == 0 ? 0 : lookup_leaves_ / static_cast<double>(table_entries_);
   }
+  double mean_error() const { return table_entries_ == 0 ? 0 : error_ / static_cast<double>(table_entries_); }
 
  private:
   struct LeafInfo {
@@ -66,17 +67,19 @@ class Model {
   // What the owner keeps of a sub-model.
   struct Part {
     Words anchor;  // in the first leaf, or left of it
-    std::byte* line = nullptr;
     std::byte* table = nullptr;
-    uint32_t size = 0;        // of the table
-    uint32_t keys = 0;        // of the leaves that begin here
-    float lookup_leaves = 0;  // predicted leaves per lookup, summed over the leaves
+    uint32_t size = 0;  // of the table
+    uint32_t keys = 0;  // of the leaves that begin here
+    Quality quality;
   };
 
   Model(Tree<W>* tree, const ModelPools& pools, uint64_t generation);
 
   static std::vector<LeafInfo> CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uint64_t* keys);
   Status AllocateLines(Context& context);
+  std::byte* LineAt(uint32_t sub_model) const {
+    return line_blocks_[sub_model / kLinesPerBlock] + sub_model % kLinesPerBlock * kLineBytes;
+  }
   Status TrainPart(Context& context, uint32_t index, std::span<const LeafInfo> leaves);
 
   Tree<W>* tree_;
@@ -85,11 +88,12 @@ class Model {
   uint64_t generation_;
   TopModel top_;
   std::vector<uint32_t> directory_;
-  std::vector<Part> parts_;
+  std::vector<Part> parts_;  // the trainer's thread only
   std::vector<std::byte*> line_blocks_;
   uint64_t keys_ = 0;
   uint64_t table_entries_ = 0;
   double lookup_leaves_ = 0;
+  double error_ = 0;
 };
 
 }  // namespace gannet::index::xstore

@@ -87,16 +87,20 @@ SubModel TrainSubModel(std::span<const LeafSpan> leaves) {
   return model;
 }
 
-float ExpectedLeaves(const SubModel& model, std::span<const LeafSpan> leaves) {
+Quality Judge(const SubModel& model, std::span<const LeafSpan> leaves) {
   constexpr int kPoints = 4;
-  double sum = 0;
-  for (const LeafSpan& leaf : leaves) {
+  double lookup_leaves = 0;
+  double error = 0;
+  for (size_t l = 0; l < leaves.size(); ++l) {
+    const LeafSpan& leaf = leaves[l];
     for (int i = 0; i < kPoints; ++i) {
       const SubModel::Range range = model.Predict(leaf.low + (leaf.high - leaf.low) * (i + 0.5) / kPoints);
-      sum += range.last - range.first + 1;
+      lookup_leaves += range.last - range.first + 1;
     }
+    const double middle = model.Line((leaf.low + leaf.high) / 2);
+    if (leaves.size() > 1) error += std::abs(middle - (static_cast<double>(l) + 0.5));
   }
-  return static_cast<float>(sum / kPoints);
+  return {static_cast<float>(lookup_leaves / kPoints), static_cast<float>(error)};
 }
 
 }  // namespace gannet::index::xstore

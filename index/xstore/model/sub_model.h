@@ -56,7 +56,11 @@ struct LeafSpan {
 // Spans in order; at least one.
 SubModel TrainSubModel(std::span<const LeafSpan> leaves);
 
-// Leaves that a lookup would READ, summed over the leaves (for each: averaged over its span).
-float ExpectedLeaves(const SubModel& model, std::span<const LeafSpan> leaves);
+// How good a model is, summed over the leaves.
+struct Quality {
+  float lookup_leaves = 0;  // leaves that a lookup READs, averaged over the leaf's span
+  float error = 0;          // distance between the predicted and the real middle of the leaf, in leaves
+};
+Quality Judge(const SubModel& model, std::span<const LeafSpan> leaves);
 
 }  // namespace gannet::index::xstore

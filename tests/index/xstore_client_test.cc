@@ -1,0 +1,345 @@
+// XCache: a client whose cache is behind. What it answers must be right anyway; how it got there shows in its counters.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "index/xstore/rpc/messages.h"
+#include "index/xstore/xstore.h"
+#include "rdma/base/random.h"
+#include "tests/index/record_helper.h"
+
+namespace gannet::index {
+namespace {
+
+rdma::GlobalAddress RecordOf(uint64_t key) {
+  return rdma::GlobalAddress(0, 64 * (key % 100000 + 1));
+}
+
+class XStoreClientTest : public testing::Test {
+ protected:
+  static constexpr IndexId kId = 5;
+
+  void Start(const XStoreOptions& options = {}, bool adversarial = false) {
+    cluster_ = std::make_unique<IndexCluster>(IndexCluster::Options{.adversarial = adversarial});
+    RegisterXStoreMethods(cluster_->owner().service.get());
+    auto index = XStore::Create(cluster_->owner().service.get(), kId, options);
+    ASSERT_TRUE(index.ok()) << index.status();
+    index_ = std::move(*index);
+    cluster_->Serve();
+    owner_ = std::make_unique<OwnerThread>(cluster_.get());
+    client_ = std::make_unique<ClientThread>(cluster_.get());
+  }
+  void TearDown() override {
+    cluster_->owner().node->Shutdown();
+    client_.reset();
+    owner_.reset();
+    index_.reset();
+    cluster_.reset();
+  }
+
+  void Insert(uint64_t key) {
+    EpochGuard guard(owner_->epoch());
+    const auto change = index_->Insert(owner_->context(), key, RecordOf(key), nullptr);
+    ASSERT_TRUE(change.ok()) << change.status();
+    keys_.insert(key);
+  }
+  void Remove(uint64_t key) {
+    EpochGuard guard(owner_->epoch());
+    const auto change = index_->Remove(owner_->context(), key, RecordOf(key));
+    ASSERT_TRUE(change.ok()) << change.status();
+    keys_.erase(key);
+  }
+  std::unique_ptr<RemoteIndex> Connect(const XCacheOptions& options = {}) {
+    auto remote = ConnectXStore(client_->channel(), 0, kId, options);
+    EXPECT_TRUE(remote.ok()) << remote.status();
+    return std::move(*remote);
+  }
+  // The client knows of a model, and it is up to date.
+  void Train(RemoteIndex* remote) {
+    ExpectFind(remote, 0);
+    WaitForTraining();
+    ExpectFind(remote, 0);
+    ExpectFind(remote, 0);
+  }
+  // Bounded by the test's own time limit.
+  void WaitForTraining() {
+    while (!index_->model_statistics().caught_up) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void PassGracePeriod() {
+    cluster_->PassGracePeriod();
+    owner_->epoch()->Collect();
+  }
+
+  void ExpectFind(RemoteIndex* remote, uint64_t key) {
+    EpochGuard guard(client_->epoch());
+    const StatusOr<FindResult> found = client_->Await(remote->Find(key));
+    ASSERT_TRUE(found.ok()) << found.status();
+    ASSERT_EQ(found->record, keys_.contains(key) ? RecordOf(key) : rdma::GlobalAddress()) << key;
+    ASSERT_TRUE(keys_.contains(key) || client_->Valid(found->witness)) << key;
+  }
+  void ExpectScan(RemoteIndex* remote, uint64_t from, uint64_t to, bool reverse = false, size_t limit = SIZE_MAX) {
+    EpochGuard guard(client_->epoch());
+    ScanResult result;
+    const Status status =
+        client_->Await(remote->Scan({.from = from, .to = to, .reverse = reverse, .limit = limit}, &result));
+    ASSERT_TRUE(status.ok()) << status;
+    std::vector<uint64_t> expected(keys_.lower_bound(from), keys_.upper_bound(to));
+    if (reverse) std::reverse(expected.begin(), expected.end());
+    if (expected.size() > limit) expected.resize(limit);
+    std::vector<uint64_t> got;
+    for (const Entry& entry : result.entries) {
+      got.push_back(entry.key.integer());
+      ASSERT_EQ(entry.record, RecordOf(entry.key.integer()));
+    }
+    ASSERT_EQ(got, expected) << "from " << from << " to " << to;
+    ASSERT_FALSE(result.witnesses.empty());
+  }
+  rdma::VerbCounters Counters() { return client_->channel()->counters(); }
+
+  std::unique_ptr<IndexCluster> cluster_;
+  std::unique_ptr<XStore> index_;
+  std::unique_ptr<OwnerThread> owner_;
+  std::unique_ptr<ClientThread> client_;
+  std::set<uint64_t> keys_;
+};
+
+TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
+  Start();
+  for (uint64_t i = 0; i < 10000; ++i) Insert(i * 10);
+  const std::vector<std::pair<XCacheMode, uint64_t>> batches = {
+      {XCacheMode::kWhole, 1}, {XCacheMode::kModelOnly, 2}, {XCacheMode::kTopOnly, 3}};
+  for (const auto& [mode, expected] : batches) {
+    const auto remote = Connect({.mode = mode});
+    Train(remote.get());
+    for (uint64_t key = 0; key < 100000; key += 50) ExpectFind(remote.get(), key);
+    const rdma::VerbCounters before = Counters();
+    const ClientStatistics then = remote->statistics();
+    uint64_t misses = 0;  // whose witness ExpectFind validates by one READ
+    for (uint64_t key = 0; key < 100000; key += 7) {
+      ExpectFind(remote.get(), key);
+      misses += keys_.contains(key) ? 0 : 1;
+    }
+    const rdma::VerbCounters spent = Counters() - before;
+    const uint64_t lookups = remote->statistics().lookups - then.lookups;
+    EXPECT_EQ(spent.calls, 0u);
+    EXPECT_EQ(spent.round_trips, expected * lookups + misses);
+    EXPECT_EQ(remote->statistics().one_sided - then.one_sided, lookups);
+    EXPECT_EQ(remote->statistics().fallbacks, then.fallbacks);
+  }
+}
+
+TEST_F(XStoreClientTest, AStaleCacheIsStillRight) {
+  for (const XCacheMode mode : {XCacheMode::kWhole, XCacheMode::kModelOnly, XCacheMode::kTopOnly}) {
+    keys_.clear();
+    if (cluster_ != nullptr) TearDown();
+    Start();
+    for (uint64_t i = 0; i < 2000; ++i) Insert(i * 1000);
+    const auto stale = Connect({.mode = mode});
+    Train(stale.get());
+    for (const uint64_t key : std::set<uint64_t>(keys_)) ExpectFind(stale.get(), key);
+    Random random(1);
+    for (int round = 0; round < 10; ++round) {
+      // Leaves split again and again, others die and are reused.
+      for (int i = 0; i < 1500; ++i) {
+        const uint64_t key = random.Below(2'000'000);
+        if (!keys_.contains(key)) Insert(key);
+      }
+      const uint64_t from = random.Below(1'800'000);
+      const std::vector<uint64_t> doomed(keys_.lower_bound(from), keys_.upper_bound(from + 200'000));
+      for (const uint64_t key : doomed) Remove(key);
+      PassGracePeriod();
+      for (int i = 0; i < 300; ++i) {
+        ExpectFind(stale.get(), random.Below(2'000'000));
+        if (!keys_.empty())
+          ExpectFind(stale.get(), *keys_.lower_bound(std::min(random.Below(2'000'000), *keys_.rbegin())));
+      }
+      for (int i = 0; i < 20; ++i) {
+        const uint64_t begin = random.Below(2'000'000);
+        ExpectScan(stale.get(), begin, begin + random.Below(100'000), random.OneIn(2), 1 + random.Below(300));
+      }
+    }
+  }
+}
+
+TEST_F(XStoreClientTest, RetrainingEndsTheFallbacks) {
+  Start();
+  for (uint64_t i = 0; i < 5000; ++i) Insert(i * 1000);
+  const auto remote = Connect();
+  Train(remote.get());
+  for (const uint64_t key : std::set<uint64_t>(keys_)) ExpectFind(remote.get(), key);
+  // Enough to split every leaf, but not to outgrow the model.
+  Random random(2);
+  for (int i = 0; i < 2000; ++i) {
+    const uint64_t key = random.Below(5'000'000);
+    if (!keys_.contains(key)) Insert(key);
+  }
+  WaitForTraining();
+  const XStore::ModelStatistics model = index_->model_statistics();
+  EXPECT_GT(model.retrainings, 0u);
+  const std::set<uint64_t> present = keys_;
+  for (const uint64_t key : present) ExpectFind(remote.get(), key);
+  const ClientStatistics before = remote->statistics();
+  const rdma::VerbCounters counters = Counters();
+  for (const uint64_t key : present) ExpectFind(remote.get(), key);
+  const double fallbacks = static_cast<double>(remote->statistics().fallbacks - before.fallbacks);
+  EXPECT_LT(fallbacks / static_cast<double>(present.size()), 0.05);
+  EXPECT_LT(static_cast<double>((Counters() - counters).round_trips), 1.1 * static_cast<double>(present.size()));
+}
+
+TEST_F(XStoreClientTest, TheModelExpandsAndShrinksAndClientsFollow) {
+  Start({.keys_per_sub_model = 50});
+  for (uint64_t i = 0; i < 1000; ++i) Insert(i * 64);
+  const auto remote = Connect();
+  Train(remote.get());
+  const XStore::ModelStatistics small = index_->model_statistics();
+  EXPECT_NEAR(static_cast<double>(small.sub_models), 20, 1);
+  for (uint64_t i = 0; i < 10000; ++i) {
+    if (!keys_.contains(i * 6)) Insert(i * 6);
+  }
+  WaitForTraining();
+  const XStore::ModelStatistics large = index_->model_statistics();
+  EXPECT_GT(large.generation, small.generation);
+  EXPECT_GT(large.sub_models, 100u);
+  for (int pass = 0; pass < 2; ++pass) {
+    for (uint64_t i = 0; i < 10000; i += 3) ExpectFind(remote.get(), i * 6 + static_cast<uint64_t>(pass));
+  }
+  const rdma::VerbCounters counters = Counters();
+  for (uint64_t i = 0; i < 10000; i += 3) ExpectFind(remote.get(), i * 6);
+  EXPECT_EQ((Counters() - counters).calls, 0u);
+
+  for (const uint64_t key : std::set<uint64_t>(keys_)) {
+    if (key > 1000) Remove(key);
+  }
+  for (int i = 0; i < 200 && index_->statistics().nodes > 50; ++i) {
+    PassGracePeriod();
+    Insert(2'000'000 + static_cast<uint64_t>(i));
+    Remove(2'000'000 + static_cast<uint64_t>(i));
+  }
+  WaitForTraining();
+  EXPECT_LT(index_->model_statistics().sub_models, large.sub_models / 2);
+  for (uint64_t key = 0; key < 3000; ++key) ExpectFind(remote.get(), key);
+  ExpectScan(remote.get(), 0, UINT64_MAX);
+}
+
+TEST_F(XStoreClientTest, AScanOfAHundredIsTwoBatchesAtMost) {
+  Start();
+  for (uint64_t i = 0; i < 10000; ++i) Insert(i);
+  const auto remote = Connect();
+  Train(remote.get());
+  for (uint64_t key = 0; key < 10000; key += 10) ExpectFind(remote.get(), key);
+  const rdma::VerbCounters before = Counters();
+  for (uint64_t from = 0; from < 9000; from += 100) {
+    ExpectScan(remote.get(), from, UINT64_MAX, false, 100);
+    ExpectScan(remote.get(), 0, from + 200, true, 100);
+  }
+  const rdma::VerbCounters spent = Counters() - before;
+  EXPECT_EQ(spent.calls, 0u);
+  EXPECT_LE(spent.round_trips, 2 * 180u);
+}
+
+TEST_F(XStoreClientTest, TheCacheStaysWithinItsBound) {
+  Start({.keys_per_sub_model = 100});
+  for (uint64_t i = 0; i < 20000; ++i) Insert(i * 3);
+  for (const size_t bound : {size_t{2500}, size_t{8000}, size_t{20000}}) {
+    const auto remote = Connect({.max_bytes = bound});
+    Train(remote.get());
+    Random random(3);
+    for (int i = 0; i < 2000; ++i) {
+      ExpectFind(remote.get(), random.Below(60000));
+      ASSERT_LE(remote->statistics().cache_bytes, bound);
+    }
+  }
+}
+
+TEST_F(XStoreClientTest, WritersAtTheOwnerAndClientsOfAllKindsAtOnce) {
+  for (const bool adversarial : {false, true}) {
+    keys_.clear();
+    if (cluster_ != nullptr) TearDown();
+    Start({.keys_per_sub_model = 64}, adversarial);
+    cluster_->StartEpochs();
+    constexpr uint64_t kStay = 1000;
+    for (uint64_t i = 0; i < kStay; ++i) Insert(i * 100);
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+      OwnerThread mine(cluster_.get());
+      Random random(4);
+      for (uint64_t round = 0; !stop; ++round) {
+        std::vector<uint64_t> keys;
+        for (int i = 0; i < 400; ++i) {
+          const uint64_t key = (round * 7000 + static_cast<uint64_t>(i) * 13) % (kStay * 100);
+          if (key % 100 == 0) continue;
+          EpochGuard guard(mine.epoch());
+          if (index_->Insert(mine.context(), key, RecordOf(key), nullptr).ok()) keys.push_back(key);
+        }
+        for (const uint64_t key : keys) {
+          EpochGuard guard(mine.epoch());
+          ASSERT_TRUE(index_->Remove(mine.context(), key, RecordOf(key)).ok());
+        }
+      }
+    });
+    for (const XCacheMode mode : {XCacheMode::kWhole, XCacheMode::kModelOnly, XCacheMode::kTopOnly}) {
+      const auto remote = Connect({.mode = mode});
+      Random random(5);
+      for (int i = 0; i < 300; ++i) {
+        const uint64_t key = random.Below(kStay) * 100;
+        EpochGuard guard(client_->epoch());
+        const auto found = client_->Await(remote->Find(key));
+        ASSERT_TRUE(found.ok()) << found.status();
+        ASSERT_EQ(found->record, RecordOf(key));
+        if (i % 30 != 0) continue;
+        ScanResult result;
+        const Status status = client_->Await(remote->Scan({.from = key, .to = key + 20000}, &result));
+        ASSERT_TRUE(status.ok()) << status;
+        uint64_t expected = key;
+        for (const Entry& entry : result.entries) {
+          if (entry.key.integer() % 100 != 0) continue;
+          ASSERT_EQ(entry.key.integer(), expected);
+          expected += 100;
+        }
+        ASSERT_EQ(expected, std::min(key + 20100, kStay * 100));
+      }
+    }
+    stop = true;
+    writer.join();
+  }
+}
+
+TEST_F(XStoreClientTest, NonsenseFromPeersIsRefused) {
+  Start();
+  for (uint64_t i = 0; i < 100; ++i) Insert(i);
+  const auto remote = Connect();
+  Train(remote.get());
+  Random random(6);
+  std::vector<std::byte> response(rdma::kMaxMessageBytes);
+  for (rdma::MethodId method = xstore::kDescribe; method <= xstore::kScan; ++method) {
+    for (int i = 0; i < 200; ++i) {
+      std::vector<std::byte> request(random.Below(64));
+      for (std::byte& byte : request) byte = static_cast<std::byte>(random.Below(256));
+      if (request.size() >= 2 && random.OneIn(2)) request[0] = std::byte{kId}, request[1] = std::byte{0};
+      const auto call = [&]() -> coro::Task<StatusOr<size_t>> {
+        StatusOr<size_t> bytes = co_await client_->channel()->Call(0, method, request, response);
+        co_return bytes;
+      };
+      EpochGuard guard(client_->epoch());
+      (void)client_->Await(call());
+    }
+  }
+  EpochGuard guard(owner_->epoch());
+  EXPECT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
+}
+
+TEST_F(XStoreClientTest, AnIndexThatDoesNotExistIsNotFound) {
+  Start();
+  auto remote = ConnectXStore(client_->channel(), 0, kId + 1, {});
+  ASSERT_TRUE(remote.ok());
+  EpochGuard guard(client_->epoch());
+  EXPECT_TRUE(absl::IsNotFound(client_->Await((*remote)->Find(1)).status()));
+}
+
+}  // namespace
+}  // namespace gannet::index
