@@ -40,18 +40,18 @@ class EpochTest : public ::testing::Test {
     second_ = std::make_unique<Member>(fabric_.get(), 1);
   }
 
+  int freed_ = 0;  // outlives the managers, which run at the latest in their destructors what was retired
   std::unique_ptr<ShmFabric> fabric_;
   std::unique_ptr<Member> first_, second_;
 };
 
 TEST_F(EpochTest, WhatNobodyReadsIsFreeAfterAWhile) {
   auto participant = first_->Join();
-  int freed = 0;
-  participant->RetireWith([&] { ++freed; });
+  participant->RetireWith([this] { ++freed_; });
   EXPECT_EQ(participant->Collect(), 1u);
   ASSERT_TRUE(first_->Advance(2).ok());
   EXPECT_EQ(participant->Collect(), 0u);
-  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(freed_, 1);
 }
 
 TEST_F(EpochTest, ABlockReturnsToItsCache) {
@@ -72,28 +72,26 @@ TEST_F(EpochTest, AReaderOfTheSameNodeIsWaitedFor) {
   auto writer = first_->Join();
   ASSERT_TRUE(first_->Advance(3).ok());
   reader->Enter();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(first_->Advance(10).ok());
   EXPECT_EQ(writer->Collect(), 1u);
   reader->Leave();
   ASSERT_TRUE(first_->Advance().ok());
   EXPECT_EQ(writer->Collect(), 0u);
-  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(freed_, 1);
 }
 
 TEST_F(EpochTest, AReaderOfAnotherNodeIsWaitedFor) {
   auto reader = second_->Join();
   auto writer = first_->Join();
   reader->Enter();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(first_->Advance(10).ok());
   EXPECT_EQ(writer->Collect(), 1u);
   reader->Leave();
   ASSERT_TRUE(first_->Advance(2).ok());
   EXPECT_EQ(writer->Collect(), 0u);
-  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(freed_, 1);
 }
 
 // Node 1's copy of the epoch lags far behind; a retirement there must still wait for a reader that began on node 0 in a
@@ -104,8 +102,7 @@ TEST_F(EpochTest, ANodeWhoseEpochLagsWaitsForReadersOfLaterEpochs) {
   ASSERT_TRUE(first_->Advance(50).ok());
   ASSERT_LT(second_->epochs->current_epoch(), first_->epochs->current_epoch());
   reader->Enter();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(second_->Advance(10).ok());
   EXPECT_GE(second_->epochs->current_epoch(), first_->epochs->current_epoch());
   EXPECT_EQ(writer->Collect(), 1u);
@@ -117,15 +114,14 @@ TEST_F(EpochTest, ANodeWhoseEpochLagsWaitsForReadersOfLaterEpochs) {
 TEST_F(EpochTest, AReaderThatBeganAfterwardsIsNotWaitedFor) {
   auto reader = second_->Join();
   auto writer = first_->Join();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(first_->Advance(3).ok());
   ASSERT_TRUE(second_->Advance().ok());
   reader->Enter();
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(first_->Advance(2).ok());
   EXPECT_EQ(writer->Collect(), 1u);
-  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(freed_, 1);
   reader->Leave();
 }
 
@@ -136,8 +132,7 @@ TEST_F(EpochTest, OverlappingUsesOfOneSlotShowTheOldestThatIsStillIn) {
   ASSERT_TRUE(first_->Advance().ok());
   const uint64_t younger = reader->Enter();
   ASSERT_NE(older, younger);
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   reader->Leave(older);  // the younger is still in, since before the retirement
   ASSERT_TRUE(first_->Advance(5).ok());
   EXPECT_EQ(writer->Collect(), 1u);
@@ -154,8 +149,7 @@ TEST_F(EpochTest, WithoutATicketTheOldestStays) {
   reader->Enter();
   ASSERT_TRUE(first_->Advance().ok());
   reader->Enter();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   reader->Leave();
   ASSERT_TRUE(first_->Advance(5).ok());
   EXPECT_EQ(writer->Collect(), 1u);
@@ -168,8 +162,7 @@ TEST_F(EpochTest, ADeadReaderIsNotWaitedFor) {
   auto reader = second_->Join();
   auto writer = first_->Join();
   reader->Enter();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   fabric_->Kill(1);
   ASSERT_TRUE(first_->Advance(2).ok());
   EXPECT_EQ(writer->Collect(), 0u);
@@ -182,8 +175,7 @@ TEST_F(EpochTest, WithoutNodeZeroTheNextMovesTheEpochOn) {
   fabric_->Kill(0);
   EXPECT_EQ(first_->Advance().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(first_->epochs->health().code(), absl::StatusCode::kUnavailable);
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   const uint64_t before = second_->epochs->current_epoch();
   ASSERT_TRUE(second_->Advance(2).ok());
   EXPECT_TRUE(second_->epochs->health().ok());
@@ -205,8 +197,7 @@ TEST_F(EpochTest, ARestartedNodeDoesNotTurnTheEpochBack) {
   first_.reset();
   Member again(fabric_.get(), 0);
   auto writer = again.Join();
-  int freed = 0;
-  writer->RetireWith([&] { ++freed; });
+  writer->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(again.Advance(10).ok());
   EXPECT_GT(again.epochs->current_epoch(), 50u);
   EXPECT_EQ(writer->Collect(), 1u);
@@ -217,24 +208,22 @@ TEST_F(EpochTest, ARestartedNodeDoesNotTurnTheEpochBack) {
 
 TEST_F(EpochTest, WhatAParticipantLeavesBehindIsFreedByTheManager) {
   const uint64_t before = second_->slab.statistics().free_bytes;
-  int freed = 0;
   SlabCache cache(&second_->slab);
   std::byte* block = cache.Allocate(kMaxObjectBytes).value();  // its class is carved one by one
   {
     auto participant = second_->Join();
     participant->Retire(block, kMaxObjectBytes, &cache);
-    participant->RetireWith([&] { ++freed; });
+    participant->RetireWith([this] { ++freed_; });
   }
   ASSERT_TRUE(second_->Advance(2).ok());
-  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(freed_, 1);
   EXPECT_EQ(second_->slab.statistics().free_bytes, before + kMaxObjectBytes);
 }
 
 TEST_F(EpochTest, FunctionsRunAtTheLatestWhenTheManagerGoes) {
-  int freed = 0;
-  second_->Join()->RetireWith([&] { ++freed; });
+  second_->Join()->RetireWith([this] { ++freed_; });
   second_.reset();
-  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(freed_, 1);
 }
 
 TEST_F(EpochTest, SlotsAreBoundedAndReused) {
