@@ -235,7 +235,7 @@ Status LoadStock(txn::Session& session, const PopulationContext& context) {
       RandomData(random, &info.data);
       GANNET_RETURN_IF_ERROR(infos.Add(key, info));
     }
-    context.loaded(w, 2 * items);
+    context.loaded(w, uint64_t{2} * items);
   }
   GANNET_RETURN_IF_ERROR(stocks.Finish());
   return infos.Finish();

@@ -38,7 +38,7 @@ struct DeliveryScratch {
   std::array<Delivered, kDistricts> orders;
   std::array<txn::GetRequest, kDistricts> order_requests;
   // Per order: its customer, then its lines.
-  std::array<txn::GetRequest, kDistricts*(1 + kMaxLines)> row_requests;
+  std::array<txn::GetRequest, size_t{kDistricts} * (1 + kMaxLines)> row_requests;
   txn::ScanRows rows;
 };
 

@@ -28,7 +28,7 @@ struct StockLevelOutput {
 // The distinct numbers of a sequence of at most kCapacity, in order of their first appearance. Never allocates.
 class DistinctItems {
  public:
-  static constexpr size_t kCapacity = 20 * kMaxLines;
+  static constexpr size_t kCapacity = size_t{20} * kMaxLines;
 
   void Clear();
   // Item numbers begin at 1.
