@@ -118,6 +118,23 @@ void LocalInsertAscending(benchmark::State& state) {
 }
 BENCHMARK(LocalInsertAscending)->Iterations(2'000'000);
 
+// Orders of twenty districts: TPC-C's ORDER.
+void LocalInsertOrders(benchmark::State& state) {
+  World& world = TheWorld();
+  const auto index = world.Make(world.next_id++);
+  EpochGuard guard(world.owner->epoch());
+  Random random(3);
+  std::vector<uint64_t> orders(20);
+  for (auto _ : state) {
+    const uint64_t district = random.Below(orders.size());
+    const auto change =
+        index->Insert(world.owner->context(), district << 40 | orders[district]++, RecordOf(1), nullptr);
+    GANNET_CHECK(change.ok(), "%s", change.status().ToString());
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(LocalInsertOrders)->Iterations(1'000'000);
+
 // Ten order lines per order, orders of twenty districts: the inserts of TPC-C's NewOrder.
 void LocalInsertOrderLines(benchmark::State& state) {
   World& world = TheWorld();
@@ -129,7 +146,7 @@ void LocalInsertOrderLines(benchmark::State& state) {
     const uint64_t district = random.Below(orders.size());
     const uint64_t order = orders[district]++;
     for (uint64_t line = 0; line < 10; ++line) {
-      const uint64_t key = district << 40 | order << 4 | line;
+      const uint64_t key = district << 40 | order << 8 | line;
       const auto change = index->Insert(world.owner->context(), key, RecordOf(line), nullptr);
       GANNET_CHECK(change.ok(), "%s", change.status().ToString());
     }

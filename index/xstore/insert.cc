@@ -30,7 +30,7 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
   if (!leaf.TryLock(state)) [[unlikely]]
     return Outcome::kRetry;
   *result = InsertLocked(leaf, state, meta, key, record);
-  LeafHint<W>::Set(number_, leaf, low, high);
+  LeafHint<W>::Set(number_, key, leaf, low, high);
   return Outcome::kDone;
 }
 

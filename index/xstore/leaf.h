@@ -101,13 +101,6 @@ class Leaf {
   void PrefetchAll() const {
     for (size_t line = 0; line < Layout::kLines; ++line) Prefetch(at_ + line * kLineBytes);
   }
-  // The lines that FindSlot reads.
-  void PrefetchKeys() const {
-    for (size_t line = 0; line <= Layout::KeyAt(kLeafSlots - 1, W - 1) / kLineBytes; ++line) {
-      Prefetch(at_ + line * kLineBytes);
-    }
-  }
-
   // The slot below `count` that holds `key`, or -1.
   int FindSlot(const Words& key, uint32_t count) const {
     if constexpr (W == 1) {

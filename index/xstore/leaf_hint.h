@@ -1,9 +1,11 @@
-// LeafHint: which leaf a thread used last in each tree. The order lines of one order, or the orders of one district,
-// fall into the same leaf again and again; a hint saves them the descent.
+// LeafHint: which leaves a thread used last. The order lines of one order, or the orders of one district, fall into the
+// same leaf again and again; a hint saves them the descent.
 //
-// It holds copies of the fences, so that a hint that does not fit costs no cache miss; one that seems to fit is only a
-// guess, which the leaf itself confirms. Leaves stay leaves (block_pool.h), so following a stale hint is harmless, and
-// trees have numbers that are never used twice.
+// A small table for all trees. Its slots are chosen by tree and by the upper half of the key: composite keys have there
+// what tells their tails apart (warehouse and district), and for keys that differ only in the lower half it is the last
+// leaf that counts. Hints hold copies of the fences, so that one that does not fit costs no cache miss; one that seems to
+// fit is only a guess, which the leaf itself confirms. Leaves stay leaves (block_pool.h), so following a stale hint is
+// harmless, and trees have numbers that are never used twice.
 #pragma once
 
 #include <array>
@@ -19,23 +21,28 @@ class LeafHint {
  public:
   // The leaf that may cover `key`; null if nothing is known.
   static Leaf<W> Get(uint64_t tree, const KeyWords<W>& key) {
-    const Slot& slot = slots_[tree % kSlots];
+    const Slot& slot = slots_[IndexOf(tree, key)];
     if (slot.tree != tree || key < slot.low || slot.high < key) return Leaf<W>();
     return Leaf<W>(slot.leaf);
   }
-  static void Set(uint64_t tree, Leaf<W> leaf, const KeyWords<W>& low, const KeyWords<W>& high) {
-    slots_[tree % kSlots] = {tree, leaf.at(), low, high};
+  // `leaf` covered `key` just now, with these fences.
+  static void Set(uint64_t tree, const KeyWords<W>& key, Leaf<W> leaf, const KeyWords<W>& low,
+                  const KeyWords<W>& high) {
+    slots_[IndexOf(tree, key)] = {tree, leaf.at(), low, high};
   }
 
  private:
-  static constexpr size_t kSlots = 16;
+  static constexpr int kBits = W == 1 ? 8 : 5;
   struct Slot {
     uint64_t tree = 0;  // numbers start at 1
     std::byte* leaf = nullptr;
     KeyWords<W> low{};
     KeyWords<W> high{};
   };
-  static inline thread_local std::array<Slot, kSlots> slots_;
+  static size_t IndexOf(uint64_t tree, const KeyWords<W>& key) {
+    return ((key.words[0] >> 32) + (tree << 32)) * 0x9e3779b97f4a7c15ull >> (64 - kBits);
+  }
+  static inline thread_local std::array<Slot, size_t{1} << kBits> slots_;
 };
 
 }  // namespace gannet::index::xstore

@@ -86,7 +86,7 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
   place.parent->InsertAfter(place.index, high, reinterpret_cast<uint64_t>(right.at()));
 
   const Leaf<W> target = high < key ? right : left;
-  LeafHint<W>::Set(number_, target, target.low(), target.high());
+  LeafHint<W>::Set(number_, key, target, target.low(), target.high());
   return Change{.before = {AddressOf(left), state}, .after = state + 1, .split_to = {AddressOf(right), right_state}};
 }
 

@@ -101,7 +101,7 @@ bool Tree<W>::TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const 
   const uint64_t record = slot >= 0 ? leaf.record(slot) : 0;
   if (leaf.state() != state || key < low || high < key) [[unlikely]]
     return false;
-  LeafHint<W>::Set(number_, leaf, low, high);
+  LeafHint<W>::Set(number_, key, leaf, low, high);
   if (slot >= 0) {
     result->record = rdma::GlobalAddress::FromBits(record);
     result->witness = Witness{};
@@ -119,7 +119,7 @@ FindResult Tree<W>::Find(const Words& key, Leaf<W> leaf) {
   if (!leaf.is_null() && TryFind(leaf, key, &result)) return result;
   for (Backoff backoff;; backoff.Pause()) {
     if (!TryLocate(key, &leaf)) continue;
-    leaf.PrefetchKeys();
+    leaf.PrefetchAll();  // the record's line, too: one miss, not two
     if (TryFind(leaf, key, &result)) return result;
   }
 }
@@ -144,7 +144,7 @@ Leaf<W> Tree<W>::Look(const Words& key, const Words& from, const Words& to, Snap
     leaf.PrefetchAll();
     if (TrySnapshot(leaf, from, to, snapshot) && snapshot->low <= key && key <= snapshot->high) break;
   }
-  LeafHint<W>::Set(number_, leaf, snapshot->low, snapshot->high);
+  LeafHint<W>::Set(number_, key, leaf, snapshot->low, snapshot->high);
   return leaf;
 }
 
