@@ -37,8 +37,7 @@ class PathChooser {
     }
     Place& p = places_[place];
     ++p.choices;
-    const bool call_is_cheaper = p.cost_ns[1] != 0 && p.cost_ns[1] < p.cost_ns[0];
-    const ReadPath best = call_is_cheaper ? ReadPath::kCall : ReadPath::kOneSided;
+    const ReadPath best = Best(p);
     if (p.choices % kExploreEvery != 0) return best;
     return best == ReadPath::kCall ? ReadPath::kOneSided : ReadPath::kCall;
   }
@@ -47,7 +46,9 @@ class PathChooser {
     Place& p = places_[place];
     double& average = p.cost_ns[static_cast<int>(path)];
     const double cost = static_cast<double>(cost_ns);
-    average = average == 0 ? cost : average + (cost - average) / 16;
+    // The path that is not the preferred one is measured rarely: each measurement must count for more.
+    const bool preferred = path == Best(p);
+    average = average == 0 ? cost : average + (cost - average) / (preferred ? 16 : 2);
     ++(path == ReadPath::kCall ? statistics_.calls : statistics_.one_sided);
   }
 
@@ -58,6 +59,12 @@ class PathChooser {
     double cost_ns[2] = {0, 0};  // by ReadPath; 0: never taken
     uint32_t choices = 0;
   };
+
+  static ReadPath Best(const Place& p) {
+    const bool call_is_cheaper = p.cost_ns[1] != 0 && p.cost_ns[1] < p.cost_ns[0];
+    return call_is_cheaper ? ReadPath::kCall : ReadPath::kOneSided;
+  }
+
   std::vector<Place> places_;
   ReadPathPolicy policy_ = ReadPathPolicy::kAdaptive;
   PathStatistics statistics_;
