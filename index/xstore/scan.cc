@@ -21,8 +21,9 @@ bool Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, size
     *next = snapshot.high.Next();
     if (--max_leaves == 0) return true;
     leaf = right;
-    if (!TrySnapshot(leaf, from, to, &snapshot) || *next < snapshot.low || snapshot.high < *next) {
-      leaf = Look(*next, from, to, &snapshot);
+    // From *next on: the leaf may have absorbed others, also one whose keys were seen already.
+    if (!TrySnapshot(leaf, *next, to, &snapshot) || *next < snapshot.low || snapshot.high < *next) {
+      leaf = Look(*next, *next, to, &snapshot);
     }
   }
 }
@@ -39,7 +40,7 @@ bool Tree<W>::ScanReverse(const Words& from, const Words& to, size_t limit, size
     if (snapshot.low <= from || result->entries.size() >= end) return false;
     *next = snapshot.low.Previous();
     if (--max_leaves == 0) return true;
-    leaf = Look(*next, from, to, &snapshot);
+    leaf = Look(*next, from, *next, &snapshot);
   }
 }
 

@@ -72,7 +72,8 @@ bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& 
   }
   state.result->witnesses.push_back({address, leaf.state()});
   LeafPairs<W> pairs;
-  pairs.Take(leaf, meta.count, state.from, state.to);
+  // From `next` on: the leaf may have absorbed others since, also one whose keys were seen already.
+  pairs.Take(leaf, meta.count, state.reverse ? state.from : state.next, state.reverse ? state.next : state.to);
   pairs.Emit(kind_, state.reverse, state.room(), state.result);
   state.Advance(leaf.low(), leaf.high());
   return true;
