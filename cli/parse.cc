@@ -58,6 +58,26 @@ StatusOr<std::array<int, 5>> ParseMix(const std::string& text) {
   return mix;
 }
 
+StatusOr<txn::ReadPathPolicy> ParseReadPath(const std::string& text) {
+  using enum txn::ReadPathPolicy;
+  for (const txn::ReadPathPolicy policy : {kAdaptive, kOneSided, kCall}) {
+    if (text == FormatReadPath(policy)) return policy;
+  }
+  return absl::InvalidArgumentError("must be adaptive, one-sided or call");
+}
+
+std::string FormatReadPath(txn::ReadPathPolicy policy) {
+  switch (policy) {
+    case txn::ReadPathPolicy::kAdaptive:
+      return "adaptive";
+    case txn::ReadPathPolicy::kOneSided:
+      return "one-sided";
+    case txn::ReadPathPolicy::kCall:
+      return "call";
+  }
+  return "";
+}
+
 std::string FormatBytes(uint64_t bytes) {
   static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
+#include "txn/path_chooser.h"
 
 namespace gannet::cli {
 
@@ -22,6 +23,10 @@ StatusOr<uint64_t> ParseSize(const std::string& text);
 
 // Five whole percentages, in the order NewOrder, Payment, OrderStatus, Delivery, StockLevel, that sum to 100.
 StatusOr<std::array<int, 5>> ParseMix(const std::string& text);
+
+// "adaptive", "one-sided" or "call".
+StatusOr<txn::ReadPathPolicy> ParseReadPath(const std::string& text);
+std::string FormatReadPath(txn::ReadPathPolicy policy);
 
 // The other way round: "1.5 GiB".
 std::string FormatBytes(uint64_t bytes);

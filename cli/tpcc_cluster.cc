@@ -14,10 +14,12 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   if (!fabric.ok()) return fabric.status();
   std::unique_ptr<TpccCluster> cluster(new TpccCluster);
   cluster->fabric_ = *std::move(fabric);
+  txn::DatabaseOptions database_options;
+  database_options.read_path = options.read_path;
   tpcc::SchemaOptions schema;
   schema.warehouses = static_cast<uint32_t>(options.warehouses);
   for (int node = 0; node < options.nodes; ++node) {
-    auto database = txn::Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), {});
+    auto database = txn::Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
     if (!database.ok()) return database.status();
     auto tables = tpcc::Tables::Create(**database, schema);
     if (!tables.ok()) return tables.status();

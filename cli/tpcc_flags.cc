@@ -88,6 +88,10 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
           "--think-time", o->think_time,
           "Ten terminals per warehouse that key in and think as clause 5.2.5 says (about 12.86 tpmC per warehouse)")
       ->group(group);
+  Add(command, "--read-path", &o->read_path, ParseReadPath, "PATH",
+      "How a single record of another node is read: adaptive (whichever was cheaper lately), one-sided, or call.\n"
+      "Several at once are always read one-sided. Default: adaptive")
+      ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Milliseconds(10),
               "Between two lines of live progress (on a terminal only). Default: 1s")
       ->group(group);

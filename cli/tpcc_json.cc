@@ -1,6 +1,7 @@
 // The report for programs. Keys are stable; see the README.
 #include <string>
 
+#include "cli/parse.h"
 #include "cli/tpcc_result.h"
 #include "nlohmann/json.hpp"
 
@@ -77,6 +78,7 @@ Json Of(const TpccOptions& o) {
           {"mix", o.mix},
           {"think_time", o.think_time},
           {"seed", o.seed},
+          {"read_path", FormatReadPath(o.read_path)},
           {"memory_per_node_bytes", o.memory_per_node},
           {"adversarial", o.adversarial},
           {"store", o.store}};

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
+#include "txn/path_chooser.h"
 
 namespace gannet::cli {
 
@@ -31,6 +32,7 @@ struct TpccOptions {
   absl::Duration interval = absl::Seconds(1);
   std::array<int, 5> mix = {45, 43, 4, 4, 4};
   bool think_time = false;
+  txn::ReadPathPolicy read_path = txn::ReadPathPolicy::kAdaptive;
 
   std::string json;  // where to write the report; empty: nowhere
 };

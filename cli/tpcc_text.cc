@@ -24,10 +24,10 @@ std::string Heading(const TpccResult& result) {
       absl::StrFormat("%s on %s (shm%s), seed %d\nloaded in %.1f s\n", Count(o.warehouses, "warehouse"),
                       Count(o.nodes, "node"), o.adversarial ? ", adversarial" : "", o.seed, result.load_seconds);
   if (!result.run.has_value()) return text;
-  text +=
-      absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n", result.run->seconds,
-                      absl::FormatDuration(o.warmup), result.run->threads, result.run->coroutines, o.mix[0], o.mix[1],
-                      o.mix[2], o.mix[3], o.mix[4], o.think_time ? "think time" : "no think time");
+  text += absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n",
+                          result.run->seconds, absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"),
+                          Count(result.run->coroutines, "coroutine"), o.mix[0], o.mix[1], o.mix[2], o.mix[3], o.mix[4],
+                          o.think_time ? "think time" : "no think time");
   if (result.interrupted)
     text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
   return text;

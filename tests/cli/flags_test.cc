@@ -88,7 +88,7 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
   }
   const Outcome run = RunProgram({"tpcc", "run", "--help"});
   for (const char* flag :
-       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines"}) {
+       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines", "--read-path"}) {
     EXPECT_THAT(run.out, HasSubstr(flag));
   }
 }

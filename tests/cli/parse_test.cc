@@ -60,6 +60,13 @@ TEST(ParseMix, SaysWhatItSumsTo) {
   EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("sums to 101"));
 }
 
+TEST(ParseReadPath, KnowsThree) {
+  for (const char* text : {"adaptive", "one-sided", "call"}) {
+    EXPECT_EQ(FormatReadPath(ParseReadPath(text).value()), text);
+  }
+  EXPECT_FALSE(ParseReadPath("fast").ok());
+}
+
 TEST(FormatBytes, PicksTheUnit) {
   EXPECT_EQ(FormatBytes(0), "0 B");
   EXPECT_EQ(FormatBytes(1023), "1023 B");

@@ -73,8 +73,9 @@ TEST_F(TpccTest, RunOnOneNodeReportsEverythingAndIsConsistent) {
   const Outcome outcome = RunProgram(With("run", {"--duration", "300ms", "--warmup", "100ms"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
   EXPECT_EQ(outcome.err, "") << "progress is for terminals";
-  for (const char* text :
-       {"tpmC, unaudited, no think time", "transactions per second", "round trips", "calibration:"}) {
+  for (const char* text : {"1 warehouse on 1 node (shm), seed 1", "1 thread with 1 coroutine each, mix 45,43,4,4,4",
+                           "order_line", "tpmC, unaudited, no think time", "transactions per second", "round trips",
+                           "registered memory: ", "client caches: ", "  12  holds  ", "calibration: "}) {
     EXPECT_THAT(outcome.out, HasSubstr(text));
   }
   const Json report = Report();
