@@ -230,7 +230,7 @@ int Main(int argc, char** argv) {
   std::printf("%lu keys, leaves half full, %lu lookups each\n\n", flags.keys, flags.probes);
   PrintHeader();
   for (const char* set : {"linear", "noised", "uniform"}) {
-    if (flags.set.empty() || flags.set == set) RunSet(flags, set, {2000, 500, 200, 50});
+    if (flags.set.empty() || flags.set == set) RunSet(flags, set, {2000, 500, 320, 200, 50});
   }
   return 0;
 }
