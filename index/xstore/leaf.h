@@ -63,6 +63,8 @@ struct LeafLayout {
   static constexpr size_t Meta() { return Place(0); }
   static constexpr size_t Low(int word) { return Place(1 + word); }
   static constexpr size_t High(int word) { return Place(1 + W + word); }
+  // Lines that hold all up to the high fence.
+  static constexpr size_t kFenceLines = High(W - 1) / kLineBytes + 1;
   static constexpr size_t KeyAt(int slot, int word) { return Place(1 + 2 * W + slot * W + word); }
   static constexpr size_t RecordAt(int slot) { return Place(1 + 2 * W + kLeafSlots * W + slot); }
 };

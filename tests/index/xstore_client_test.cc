@@ -285,7 +285,7 @@ TEST_F(XStoreClientTest, WritersAtTheOwnerAndClientsOfAllKindsAtOnce) {
     for (const XCacheMode mode : {XCacheMode::kWhole, XCacheMode::kModelOnly, XCacheMode::kTopOnly}) {
       const auto remote = Connect({.mode = mode});
       Random random(5);
-      for (int i = 0; i < 300; ++i) {
+      for (int i = 0; i < (adversarial ? 60 : 300); ++i) {
         const uint64_t key = random.Below(kStay) * 100;
         EpochGuard guard(client_->epoch());
         const auto found = client_->Await(remote->Find(key));

@@ -28,7 +28,7 @@ void Lookup<W>::Start(const Words& key) {
 template <int W>
 void Lookup<W>::ReadRange() {
   const uint32_t size = range_.last - range_.first + 1;
-  count_ = std::min(size, kWindow);
+  count_ = probing() ? std::min(size, kProbes) : size;
   for (uint32_t i = 0; i < count_; ++i) {
     leaf_[i] = range_.first + static_cast<uint32_t>((uint64_t{size} * (2 * i + 1)) / (2 * count_));
   }
@@ -50,6 +50,7 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
     return 0;
   }
   constexpr auto kLeafBytes = static_cast<uint32_t>(LeafLayout<W>::kBytes);
+  constexpr auto kFenceBytes = static_cast<uint32_t>(LeafLayout<W>::kFenceLines * kLineBytes);
   const auto line_read = [this] {
     const rdma::GlobalAddress from(owner_, cache_->LineOffset(place_.sub_model));
     return rdma::Operation::Read(from, line_image_.data(), kLineBytes);
@@ -63,7 +64,8 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
       return AskForTable(operations);
     case Stage::kLeaves:
       for (uint32_t i = 0; i < count_; ++i) {
-        operations[i] = rdma::Operation::Read(AddressOf(entries_[i].leaf), ImageAt(i), kLeafBytes);
+        operations[i] =
+            rdma::Operation::Read(AddressOf(entries_[i].leaf), ImageAt(i), probing() ? kFenceBytes : kLeafBytes);
       }
       leaves_read_ += count_;
       return count_;
@@ -176,15 +178,19 @@ void Lookup<W>::LookAtLeaves() {
   int64_t first = range_.first;
   int64_t last = range_.last;
   bool torn = false;
+  const bool whole = !probing();
+  const size_t lines = whole ? LeafLayout<W>::kLines : LeafLayout<W>::kFenceLines;
   for (uint32_t i = 0; i < count_; ++i) {
     const Leaf<W> leaf(ImageAt(i));
     const LeafMeta meta = leaf.meta();
-    if (!rdma::IsConsistentImage(ImageAt(i), LeafLayout<W>::kLines)) {
+    if (!rdma::IsConsistentImage(ImageAt(i), lines)) {
       torn = true;
     } else if (meta.count > kLeafSlots || leaf.high() < leaf.low()) {
       continue;  // dead, or nonsense
     } else if (leaf.Covers(key_)) {
-      return Found(i);
+      if (whole) return Found(i);
+      first = last = leaf_[i];
+      break;
     } else if (leaf.high() < key_ && leaf_[i] >= first) {
       first = leaf_[i] + int64_t{1};
       right_of_left_ = meta.right;
@@ -192,7 +198,7 @@ void Lookup<W>::LookAtLeaves() {
       last = leaf_[i] - int64_t{1};
     }
   }
-  const bool seen_all = range_.last - range_.first < kWindow && !torn;
+  const bool seen_all = whole && !torn;
   if (torn) channel_->CountRetry();
   if (first > last || seen_all) return LookBeside();
   range_ = {static_cast<uint32_t>(first), static_cast<uint32_t>(last)};

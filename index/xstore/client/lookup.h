@@ -34,8 +34,10 @@ template <int W>
 class Lookup {
  public:
   using Words = KeyWords<W>;
-  static constexpr uint32_t kWindow = W == 1 ? 16 : 8;  // leaves of one round
-  static constexpr size_t kMaxOperations = kWindow + 1;
+  // A range of so many leaves is READ at once; of a wider one, the fences of so many.
+  static constexpr uint32_t kWindow = W == 1 ? 16 : 4;
+  static constexpr uint32_t kProbes = W == 1 ? 16 : 8;
+  static constexpr size_t kMaxOperations = kProbes + 1;
 
   Lookup(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache)
       : channel_(channel), owner_(owner), cache_(cache) {}
@@ -66,6 +68,7 @@ class Lookup {
     return rdma::GlobalAddress(owner_, uint64_t{block_number} * kLineBytes);
   }
   void ReadRange();
+  bool probing() const { return range_.last - range_.first >= kWindow; }
   size_t AskForTable(rdma::Operation* operations);
   bool ReadLine(SubModelLine* line);
   void LookAtLine();
@@ -93,15 +96,15 @@ class Lookup {
   // Logical leaves that may be the one, of all that the model predicted; the round READs leaf_[0, count_) of them.
   SubModel::Range range_{};
   uint32_t count_ = 0;
-  std::array<uint32_t, kWindow> leaf_;
-  std::array<TableEntry, kWindow> entries_;
+  std::array<uint32_t, kProbes> leaf_;
+  std::array<TableEntry, kProbes> entries_;
   uint32_t right_of_left_ = 0;  // right link of the nearest leaf seen that ends below the key
   bool widened_ = false;        // to the left, by one
   uint32_t found_ = 0;
   uint64_t confirmation_ = 0;
   alignas(kLineBytes) std::array<std::byte, kLineBytes> line_image_;
   std::vector<uint64_t> table_;
-  alignas(kLineBytes) std::array<std::byte, kWindow * LeafLayout<W>::kBytes> images_;
+  alignas(kLineBytes) std::array<std::byte, kProbes * LeafLayout<W>::kBytes> images_;
 };
 
 }  // namespace gannet::index::xstore
