@@ -191,6 +191,25 @@ TEST_F(XStoreClientTest, RetrainingEndsTheFallbacks) {
   EXPECT_LT(static_cast<double>((Counters() - counters).round_trips), 1.1 * static_cast<double>(present.size()));
 }
 
+// Its tables still lead to leaves from which one step to the right helps, so that it never needs to call the owner: it
+// must learn of the new model all the same.
+TEST_F(XStoreClientTest, AClientOfAnOldModelLearnsOfTheNewOne) {
+  Start();
+  for (uint64_t i = 0; i < 5000; ++i) Insert(i * 1000);
+  const auto remote = Connect();
+  Train(remote.get());
+  for (const uint64_t key : std::set<uint64_t>(keys_)) ExpectFind(remote.get(), key);
+  const uint64_t generation = index_->model_statistics().generation;
+  for (uint64_t i = 0; i < 5000; ++i) Insert(i * 1000 + 500);
+  WaitForTraining();
+  EXPECT_GT(index_->model_statistics().generation, generation);
+  const std::set<uint64_t> present = keys_;
+  for (const uint64_t key : present) ExpectFind(remote.get(), key);
+  const rdma::VerbCounters counters = Counters();
+  for (const uint64_t key : present) ExpectFind(remote.get(), key);
+  EXPECT_LT(static_cast<double>((Counters() - counters).round_trips), 1.1 * static_cast<double>(present.size()));
+}
+
 TEST_F(XStoreClientTest, TheModelExpandsAndShrinksAndClientsFollow) {
   Start({.keys_per_sub_model = 50});
   for (uint64_t i = 0; i < 1000; ++i) Insert(i * 64);

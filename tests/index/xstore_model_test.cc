@@ -202,6 +202,33 @@ TEST_F(XStoreModelTest, RetrainedSubModelsCoverTheirSplitLeaves) {
   EXPECT_EQ(model->keys(), keys.size());
 }
 
+// A sub-model may lose keys to its neighbour (a leaf that began in it now begins further right) or to removals.
+TEST_F(XStoreModelTest, RetrainingCountsWhatIsGone) {
+  std::set<uint64_t> keys;
+  for (uint64_t i = 0; i < 3000; ++i) keys.insert(i * 1000);
+  for (const uint64_t key : keys) Insert(key);
+  const auto model = Train(20);
+  const uint64_t entries = model->table_entries();
+  for (uint64_t i = 500; i < 2500; ++i) {
+    EpochGuard guard(thread_->epoch());
+    ASSERT_TRUE(tree_->Remove(thread_->context(), {{i * 1000}}, rdma::GlobalAddress(0, 64)).ok());
+  }
+  for (uint32_t sub_model = 0; sub_model < 20; ++sub_model) {
+    IndexService::Lease lease(cluster_.owner().service.get());
+    ASSERT_TRUE(model->Retrain(lease.context(), sub_model).ok());
+  }
+  EXPECT_EQ(model->keys(), 1000u);
+  EXPECT_LE(model->table_entries(), entries);
+}
+
+TEST_F(XStoreModelTest, LinesOfADisownedModelBelongToNone) {
+  for (uint64_t key = 0; key < 1000; ++key) Insert(key);
+  const auto model = Train(7);
+  for (uint32_t i = 0; i < 7; ++i) EXPECT_EQ(model->LineOf(i).generation, 1u);
+  model->Disown();
+  for (uint32_t i = 0; i < 7; ++i) EXPECT_EQ(model->LineOf(i).generation, 0u);
+}
+
 TEST_F(XStoreModelTest, AnEmptyTreeHasAModelToo) {
   const auto model = Train(1);
   EXPECT_EQ(ExpectPredicted(*model, 12345), 1u);

@@ -123,8 +123,8 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   if (part.table != nullptr) pools_.tables->Retire(context, part.table, TableBytes(part.size));
 
   const Quality quality = Judge(sub_model, spans);
-  keys_ += keys - part.keys;
-  table_entries_ += size - part.size;
+  keys_ = keys_ - part.keys + keys;
+  table_entries_ = table_entries_ - part.size + size;
   lookup_leaves_ += static_cast<double>(quality.lookup_leaves) - static_cast<double>(part.quality.lookup_leaves);
   error_ += static_cast<double>(quality.error) - static_cast<double>(part.quality.error);
   part = {leaves.front().low, *table, size, keys, quality};
@@ -146,6 +146,11 @@ Status Model<W>::Retrain(Context& context, uint32_t sub_model) {
     if (snapshot.high == Words::Highest()) break;
   }
   return TrainPart(context, sub_model, leaves);
+}
+
+template <int W>
+void Model<W>::Disown() {
+  for (uint32_t i = 0; i < sub_models(); ++i) SubModelLine().Store(LineAt(i));
 }
 
 template <int W>

@@ -115,6 +115,7 @@ void ModelOwner<W>::TrainAll() {
   }
   UpdateStatistics(0);
   if (fresh == nullptr) return;
+  fresh->Disown();
   IndexService::Lease lease(&tree_->service());
   lease.context().epoch->RetireWith([old = std::move(fresh)] {});
 }
