@@ -3,9 +3,9 @@
 //
 // A small table for all trees. Its slots are chosen by tree and by the upper half of the key: composite keys have there
 // what tells their tails apart (warehouse and district), and for keys that differ only in the lower half it is the last
-// leaf that counts. Hints hold copies of the fences, so that one that does not fit costs no cache miss; one that seems to
-// fit is only a guess, which the leaf itself confirms. Leaves stay leaves (block_pool.h), so following a stale hint is
-// harmless, and trees have numbers that are never used twice.
+// leaf that counts. Hints hold copies of the fences, so that one that does not fit costs no cache miss; one that seems
+// to fit is only a guess, which the leaf itself confirms. Leaves stay leaves (block_pool.h), so following a stale hint
+// is harmless, and trees have numbers that are never used twice.
 #pragma once
 
 #include <array>

@@ -132,6 +132,7 @@ class Tree {
   bool DescendPath(const Words& key, Path* path) const;
   bool LockPath(const Path& path);
   bool Bypass(Context& context, const Path& path, Leaf<W> predecessor);
+  bool RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs);
   void CollapseRoot(Context& context);
 
   Status CheckNode(Node* node, const Words& low, const Words& high, Leaf<W>* previous, uint64_t* keys) const;

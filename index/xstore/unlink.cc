@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 
+#include "index/xstore/leaf_locks.h"
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {
@@ -110,41 +111,45 @@ bool Tree<W>::LockPath(const Path& path) {
   return true;
 }
 
+// `predecessor` is the leaf left of the path's, or null if there is none.
 template <int W>
 bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   if (!LockPath(path)) return false;
-  // The leaves, each with the state it had before it was locked.
-  struct Locked {
-    Leaf<W> leaf;
-    uint64_t state;
-  };
-  std::array<Locked, 3> locked;
-  int locks = 0;
-  const auto try_lock = [&](Leaf<W> leaf) {
-    const uint64_t state = leaf.state();
-    if ((state & rdma::kLockBit) != 0 || !leaf.TryLock(state)) return false;
-    locked[locks++] = {leaf, state};
-    return true;
-  };
-  const auto give_up = [&] {
-    while (locks > 0) --locks, locked[locks].leaf.Unlock(locked[locks].state);
+  Leaf<W> dead = path.leaf;
+  const int index = path.steps[path.ancestor].index;
+  const Words low = dead.low();
+  const Words high = dead.high();
+  if (!RelinkLeaves(dead, predecessor, index == 0)) {
     for (int i = path.ancestor; i < path.size; ++i) path.steps[i].node->UnlockUnchanged();
     return false;
-  };
-
-  Leaf<W> dead = path.leaf;
-  if (!try_lock(dead) || dead.meta().count > 0) return give_up();
-  const LeafMeta meta = dead.meta();
-  if (!predecessor.is_null()) {
-    if (!try_lock(predecessor) || predecessor.high() != dead.low().Previous() ||
-        predecessor.meta().right != NumberOf(dead)) {
-      return give_up();
-    }
   }
-  const int index = path.steps[path.ancestor].index;
-  const bool right_absorbs = index == 0;
-  Leaf<W> right = meta.right == 0 ? Leaf<W>() : LeafAt(meta.right);
-  if (right_absorbs && !try_lock(right)) return give_up();
+  leaves_->Retire(context, dead.at(), LeafLayout<W>::kBytes);
+
+  Node* ancestor = path.steps[path.ancestor].node;
+  ancestor->Remove(index);
+  for (int i = path.ancestor + 1; i < path.size; ++i) {
+    path.steps[i].node->UnlockDead();
+    nodes_->Retire(context, path.steps[i].node);
+  }
+  ancestor->Unlock();
+  CollapseRoot(context);
+  if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
+  return true;
+}
+
+// Takes `dead` out of the chain of leaves. False, and nothing is changed, if a lock was not to be had or the leaves are
+// no longer what they were.
+template <int W>
+bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs) {
+  LeafLocks<W> locks;
+  if (!locks.TryLock(dead) || dead.meta().count > 0) return false;
+  LeafMeta meta = dead.meta();
+  if (!predecessor.is_null() && (!locks.TryLock(predecessor) || predecessor.high() != dead.low().Previous() ||
+                                 predecessor.meta().right != NumberOf(dead))) {
+    return false;
+  }
+  Leaf<W> right = LeafAt(meta.right);  // there is one if it absorbs
+  if (right_absorbs && !locks.TryLock(right)) return false;
 
   if (!predecessor.is_null()) {
     predecessor.MarkBusy();
@@ -157,24 +162,11 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
     right.MarkBusy();
     right.set_low(dead.low());
   }
-  const Words from = dead.low();
-  const Words to = dead.high();
   dead.MarkBusy();
   dead.set_low(Words::Highest());
   dead.set_high(Words::Lowest());
   dead.set_meta({.right = 0, .incarnation = meta.incarnation + 1, .count = 0});
-  while (locks > 0) --locks, locked[locks].leaf.Publish(locked[locks].state + 1);
-  leaves_->Retire(context, dead.at(), LeafLayout<W>::kBytes);
-
-  Node* ancestor = path.steps[path.ancestor].node;
-  ancestor->Remove(index);
-  for (int i = path.ancestor + 1; i < path.size; ++i) {
-    path.steps[i].node->UnlockDead();
-    nodes_->Retire(context, path.steps[i].node);
-  }
-  ancestor->Unlock();
-  CollapseRoot(context);
-  if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(from, to);
+  locks.PublishAll();  // the absorber before the dead
   return true;
 }
 

@@ -1,0 +1,42 @@
+// LeafLocks: the locks of up to three leaves, taken one by one without waiting, and given up together: unchanged,
+// unless the changes were published.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "index/xstore/leaf.h"
+
+namespace gannet::index::xstore {
+
+template <int W>
+class LeafLocks {
+ public:
+  LeafLocks() = default;
+  ~LeafLocks() {
+    while (size_ > 0) --size_, locked_[size_].leaf.Unlock(locked_[size_].state);
+  }
+  LeafLocks(const LeafLocks&) = delete;
+  LeafLocks& operator=(const LeafLocks&) = delete;
+
+  bool TryLock(Leaf<W> leaf) {
+    const uint64_t state = leaf.state();
+    if ((state & rdma::kLockBit) != 0 || !leaf.TryLock(state)) return false;
+    locked_[size_++] = {leaf, state};
+    return true;
+  }
+  // All must be busy. Unlocks with new versions, the last one first.
+  void PublishAll() {
+    while (size_ > 0) --size_, locked_[size_].leaf.Publish(locked_[size_].state + 1);
+  }
+
+ private:
+  struct Locked {
+    Leaf<W> leaf;
+    uint64_t state;  // before it was locked
+  };
+  std::array<Locked, 3> locked_;
+  int size_ = 0;
+};
+
+}  // namespace gannet::index::xstore
