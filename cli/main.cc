@@ -45,7 +45,8 @@ std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+// An exception that nobody expects (memory is exhausted) ends the program.
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   int exit_code = gannet::cli::kExitOk;
   CLI::App app("Gannet: a transactional OLTP engine on memory that other machines can reach.", "gannet");
   app.set_version_flag("--version", "gannet " GANNET_VERSION, "Print the version and exit");

@@ -33,8 +33,8 @@ Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const uint64_t start = NowNanos();
   const tpcc::LoadOptions options = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
                                      .seed = result->options.seed};
-  const Status loaded = tpcc::Load(cluster.databases(), cluster.tables(), options,
-                                   [&progress](const tpcc::LoadProgress& p) { progress.Loaded(p); });
+  Status loaded = tpcc::Load(cluster.databases(), cluster.tables(), options,
+                             [&progress](const tpcc::LoadProgress& p) { progress.Loaded(p); });
   result->load_seconds = SecondsSince(start);
   if (absl::IsResourceExhausted(loaded)) {
     return absl::ResourceExhaustedError(
