@@ -1,0 +1,136 @@
+// The log's format, version 1. docs/log_format.md describes the same for people.
+//
+// A log is a directory of segments, log-<16 hex digits>, each preallocated, written from front to back and never again.
+//
+//   segment   | header 4096 | batch | batch | ... | zeros |
+//   batch     | header 64 | transaction | transaction | ... | zeros up to a multiple of 4096 |
+//   transaction  | crc32c 4 | bytes 4 | epoch 8 | changes 4 | flags 4 | change | change | ... | zeros to 8 |
+//   change    | kind 1 | key bytes 1 | table 2 | payload bytes 4 | version 8 | key, to 8 | payload, to 8 |
+//
+// All numbers little-endian. A CRC32C covers what follows it up to the end of its unit (segment header, batch header,
+// transaction). One batch is written durably before the next is begun, so only the last can be torn; whatever is
+// invalid before a valid batch is damage.
+//
+// Epochs. A batch whose `closed_epoch` is c says: with this batch, everything of the epochs up to c is in the log, of
+// all nodes. A transaction of a later epoch may lie in it, too; it counts only once a later batch closes its epoch.
+// Replaying means: of every key, the change with the greatest (epoch, version), over transactions of epochs up to the
+// recovered epoch. Within one epoch the version orders the changes of one key, also over removals and new inserts.
+//
+// Runs. Whoever opens a log for writing begins a new segment, whose header says where the log ended before: segment,
+// offset, batch number, and the epoch that was recovered. What lies beyond that, in older segments, is void for ever.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+inline constexpr uint64_t kSegmentMagic = 0x31474f4c544e4e47;  // "GNNTLOG1"
+inline constexpr uint32_t kBatchMagic = 0x31544247;            // "GBT1"
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr size_t kSegmentHeaderBytes = 4096;
+inline constexpr size_t kBatchHeaderBytes = 64;
+inline constexpr size_t kTransactionHeaderBytes = 24;
+inline constexpr size_t kChangeHeaderBytes = 16;
+
+uint32_t Crc32c(std::span<const std::byte> data);
+
+struct SegmentHeader {
+  uint32_t version = kFormatVersion;
+  uint64_t segment = 0;  // number, as in the file's name; ascending, without gaps
+  uint64_t bytes = 0;    // of the file
+  uint64_t run = 0;      // ascending; +1 whenever the log is opened for writing
+  uint16_t node = 0;
+  uint16_t num_nodes = 1;
+  uint64_t first_batch = 0;  // number of this segment's first batch
+  // Where this segment takes over from the one before: batches there from this offset on, and numbers from first_batch
+  // on, are void. 0: there is none before.
+  uint64_t previous_end = 0;
+  // Epoch recovered when this run began: transactions of earlier runs with later epochs are void.
+  uint64_t recovered_epoch = 0;
+
+  void Encode(std::span<std::byte, kSegmentHeaderBytes> to) const;
+  // InvalidArgument: no segment of Gannet, or of a version this program does not know (the message says which).
+  // DataLoss: damaged.
+  static StatusOr<SegmentHeader> Decode(std::span<const std::byte, kSegmentHeaderBytes> from);
+};
+
+struct BatchHeader {
+  uint64_t batch = 0;  // number: ascending without gaps over all segments of a log, except where a takeover says so
+  uint64_t closed_epoch = 0;
+  uint64_t wall_nanos = 0;    // since 1970, for people
+  uint32_t body_bytes = 0;    // without header and padding
+  uint32_t transactions = 0;  // in the body
+
+  void Encode(std::span<std::byte, kBatchHeaderBytes> to) const;
+  static StatusOr<BatchHeader> Decode(std::span<const std::byte, kBatchHeaderBytes> from);
+};
+
+constexpr uint64_t BatchBytesOnDisk(uint64_t body_bytes) {
+  return (kBatchHeaderBytes + body_bytes + 4095) / 4096 * 4096;
+}
+
+enum class ChangeKind : uint8_t {
+  kPut = 1,     // insert or update: the whole payload
+  kRemove = 2,  // no payload
+};
+
+// A change, its key and payload lying in somebody else's buffer.
+struct ChangeView {
+  ChangeKind kind = ChangeKind::kPut;
+  uint16_t table = 0;
+  uint64_t version = 0;
+  std::span<const std::byte> key;  // an integer key is its big-endian 8 bytes
+  std::span<const std::byte> payload;
+};
+
+constexpr size_t Padded8(size_t bytes) {
+  return (bytes + 7) & ~size_t{7};
+}
+constexpr size_t ChangeBytes(size_t key_bytes, size_t payload_bytes) {
+  return kChangeHeaderBytes + Padded8(key_bytes) + Padded8(payload_bytes);
+}
+
+// Writes one transaction into a buffer that is large enough (kTransactionHeaderBytes + sum of ChangeBytes).
+class TransactionEncoder {
+ public:
+  explicit TransactionEncoder(std::byte* at) : begin_(at), at_(at + kTransactionHeaderBytes) {}
+  // Room for the payload, for the caller to fill at once.
+  std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
+                 size_t payload_bytes);
+  // Returns the bytes of the whole.
+  size_t Finish(uint64_t epoch);
+
+ private:
+  std::byte* begin_;
+  std::byte* at_;
+  uint32_t changes_ = 0;
+};
+
+// Reads transactions from a batch's body; never reads beyond it, whatever the bytes are.
+class TransactionDecoder {
+ public:
+  explicit TransactionDecoder(std::span<const std::byte> body) : rest_(body) {}
+  // The next transaction. False at the end. DataLoss if it is damaged; `consumed()` is then its offset.
+  StatusOr<bool> Next();
+  uint64_t epoch() const { return epoch_; }
+  uint32_t changes() const { return changes_; }
+  size_t consumed() const { return consumed_; }
+  // The next change of this transaction; false after the last. Next() has checked them all.
+  bool NextChange(ChangeView* change);
+
+ private:
+  std::span<const std::byte> rest_;     // after this transaction
+  std::span<const std::byte> current_;  // changes not yet taken
+  size_t consumed_ = 0;
+  uint64_t epoch_ = 0;
+  uint32_t changes_ = 0;
+};
+
+std::string SegmentName(uint64_t segment);
+
+}  // namespace gannet::log
