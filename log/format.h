@@ -4,7 +4,7 @@
 //
 //   segment   | header 4096 | batch | batch | ... | zeros |
 //   batch     | header 64 | transaction | transaction | ... | zeros up to a multiple of 4096 |
-//   transaction  | crc32c 4 | bytes 4 | epoch 8 | changes 4 | flags 4 | change | change | ... | zeros to 8 |
+//   transaction  | crc32c 4 | bytes 4 | epoch 8 | id 8 | changes 4 | part 4 | change | change | ... | zeros to 8 |
 //   change    | kind 1 | key bytes 1 | table 2 | payload bytes 4 | version 8 | key, to 8 | payload, to 8 |
 //
 // All numbers little-endian. A CRC32C covers what follows it up to the end of its unit (segment header, batch header,
@@ -15,6 +15,10 @@
 // all nodes. A transaction of a later epoch may lie in it, too; it counts only once a later batch closes its epoch.
 // Replaying means: of every key, the change with the greatest (epoch, version), over transactions of epochs up to the
 // recovered epoch. Within one epoch the version orders the changes of one key, also over removals and new inserts.
+//
+// Transactions of several nodes. Each node's log has the changes of its own records: at the coordinator with
+// TransactionPart::kDecision, at the others as kPart, all with the same epoch and id. The decision is appended last, so a
+// part counts only if the coordinator's log has the decision (of a recovered epoch); a part without one was given up.
 //
 // Runs. Whoever opens a log for writing begins a new segment, whose header says where the log ended before: segment,
 // offset, batch number, and the epoch that was recovered. What lies beyond that, in older segments, is void for ever.
@@ -34,7 +38,7 @@ inline constexpr uint32_t kBatchMagic = 0x31544247;            // "GBT1"
 inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr size_t kSegmentHeaderBytes = 4096;
 inline constexpr size_t kBatchHeaderBytes = 64;
-inline constexpr size_t kTransactionHeaderBytes = 24;
+inline constexpr size_t kTransactionHeaderBytes = 32;
 inline constexpr size_t kChangeHeaderBytes = 16;
 
 uint32_t Crc32c(std::span<const std::byte> data);
@@ -79,6 +83,20 @@ enum class ChangeKind : uint8_t {
   kRemove = 2,  // no payload
 };
 
+enum class TransactionPart : uint32_t {
+  kWhole = 0,     // all there is of it; id is 0
+  kPart = 1,      // counts only together with the decision of the same epoch and id, in the log of node IdNode(id)
+  kDecision = 2,  // the coordinator's: its own changes (perhaps none), and the transaction has committed
+};
+
+// The id of a transaction of several nodes: unique within its epoch.
+constexpr uint64_t TransactionIdOf(uint16_t coordinator, uint64_t counter) {
+  return uint64_t{coordinator} << 48 | (counter & ((uint64_t{1} << 48) - 1));
+}
+constexpr uint16_t IdNode(uint64_t id) {
+  return static_cast<uint16_t>(id >> 48);
+}
+
 // A change, its key and payload lying in somebody else's buffer.
 struct ChangeView {
   ChangeKind kind = ChangeKind::kPut;
@@ -103,7 +121,7 @@ class TransactionEncoder {
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
                  size_t payload_bytes);
   // Returns the bytes of the whole.
-  size_t Finish(uint64_t epoch);
+  size_t Finish(uint64_t epoch, TransactionPart part = TransactionPart::kWhole, uint64_t id = 0);
 
  private:
   std::byte* begin_;
@@ -118,6 +136,8 @@ class TransactionDecoder {
   // The next transaction. False at the end. DataLoss if it is damaged; `consumed()` is then its offset.
   StatusOr<bool> Next();
   uint64_t epoch() const { return epoch_; }
+  TransactionPart part() const { return part_; }
+  uint64_t id() const { return id_; }
   uint32_t changes() const { return changes_; }
   size_t consumed() const { return consumed_; }
   // The next change of this transaction; false after the last. Next() has checked them all.
@@ -128,6 +148,8 @@ class TransactionDecoder {
   std::span<const std::byte> current_;  // changes not yet taken
   size_t consumed_ = 0;
   uint64_t epoch_ = 0;
+  uint64_t id_ = 0;
+  TransactionPart part_ = TransactionPart::kWhole;
   uint32_t changes_ = 0;
 };
 

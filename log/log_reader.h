@@ -56,6 +56,8 @@ struct TransactionView {
   BatchPlace batch;
   uint64_t closed_epoch = 0;
   uint64_t epoch = 0;
+  TransactionPart part = TransactionPart::kWhole;  // the visitor matches parts and decisions: they lie in several logs
+  uint64_t id = 0;
   std::span<const ChangeView> changes;
 };
 
