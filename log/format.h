@@ -9,7 +9,7 @@
 //
 // All numbers little-endian. A CRC32C covers what follows it up to the end of its unit (segment header, batch header,
 // transaction). One batch is written durably before the next is begun, so only the last can be torn; whatever is
-// invalid before a valid batch is damage.
+// invalid before a valid batch is damage. Whatever is not named above is zero, and readers check that it is.
 //
 // Epochs. A batch whose `closed_epoch` is c says: with this batch, everything of the epochs up to c is in the log, of
 // all nodes. A transaction of a later epoch may lie in it, too; it counts only once a later batch closes its epoch.
@@ -17,17 +17,22 @@
 // recovered epoch. Within one epoch the version orders the changes of one key, also over removals and new inserts.
 //
 // Transactions of several nodes. Each node's log has the changes of its own records: at the coordinator with
-// TransactionPart::kDecision, at the others as kPart, all with the same epoch and id. The decision is appended last, so a
-// part counts only if the coordinator's log has the decision (of a recovered epoch); a part without one was given up.
+// TransactionPart::kDecision, at the others as kPart, all with the same epoch and id. The decision is appended last, so
+// a part counts only if the coordinator's log has the decision (of a recovered epoch); a part without one was given up.
 //
 // Runs. Whoever opens a log for writing begins a new segment, whose header says where the log ended before: segment,
 // offset, batch number, and the epoch that was recovered. What lies beyond that, in older segments, is void for ever.
+// Within a run the same header gives up a segment after an I/O error: what was written there without success is void.
+// A segment that never got a valid header and holds no batch (a crash while it was made) is left where it is; its
+// number is not used again, and the next header takes over from it at kSegmentHeaderBytes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "rdma/base/status.h"
 
@@ -40,8 +45,10 @@ inline constexpr size_t kSegmentHeaderBytes = 4096;
 inline constexpr size_t kBatchHeaderBytes = 64;
 inline constexpr size_t kTransactionHeaderBytes = 32;
 inline constexpr size_t kChangeHeaderBytes = 16;
+inline constexpr size_t kMaxKeyBytes = 64;
 
-uint32_t Crc32c(std::span<const std::byte> data);
+// The standard CRC-32C (Castagnoli): of "123456789" it is 0xe3069283. `before`: of what precedes `data`.
+uint32_t Crc32c(std::span<const std::byte> data, uint32_t before = 0);
 
 struct SegmentHeader {
   uint32_t version = kFormatVersion;
@@ -64,7 +71,8 @@ struct SegmentHeader {
 };
 
 struct BatchHeader {
-  uint64_t batch = 0;  // number: ascending without gaps over all segments of a log, except where a takeover says so
+  uint64_t batch = 0;    // number: ascending without gaps over all segments of a log, except where a takeover says so
+  uint64_t segment = 0;  // in which it lies: a block that strayed, or a copy of one in a payload, is no batch
   uint64_t closed_epoch = 0;
   uint64_t wall_nanos = 0;    // since 1970, for people
   uint32_t body_bytes = 0;    // without header and padding
@@ -113,14 +121,16 @@ constexpr size_t ChangeBytes(size_t key_bytes, size_t payload_bytes) {
   return kChangeHeaderBytes + Padded8(key_bytes) + Padded8(payload_bytes);
 }
 
-// Writes one transaction into a buffer that is large enough (kTransactionHeaderBytes + sum of ChangeBytes).
+// Writes one transaction into a buffer that is large enough (kTransactionHeaderBytes + sum of ChangeBytes) and need not
+// be aligned.
 class TransactionEncoder {
  public:
   explicit TransactionEncoder(std::byte* at) : begin_(at), at_(at + kTransactionHeaderBytes) {}
-  // Room for the payload, for the caller to fill at once.
+  // Room for the payload, for the caller to fill before Finish. A key of at most kMaxKeyBytes; a removal has no
+  // payload.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
                  size_t payload_bytes);
-  // Returns the bytes of the whole.
+  // Returns the bytes of the whole, a multiple of 8.
   size_t Finish(uint64_t epoch, TransactionPart part = TransactionPart::kWhole, uint64_t id = 0);
 
  private:
@@ -129,12 +139,16 @@ class TransactionEncoder {
   uint32_t changes_ = 0;
 };
 
-// Reads transactions from a batch's body; never reads beyond it, whatever the bytes are.
+// Reads transactions from a batch's body; never reads beyond it, whatever the bytes are. The body must outlive it. A
+// copy goes on by itself from where the original is.
 class TransactionDecoder {
  public:
   explicit TransactionDecoder(std::span<const std::byte> body) : rest_(body) {}
-  // The next transaction. False at the end. DataLoss if it is damaged; `consumed()` is then its offset.
+  // The next transaction. False at the end. DataLoss if it is damaged; `consumed()` is then its offset, else that of
+  // what follows it.
   StatusOr<bool> Next();
+  // After DataLoss: on to where the damaged transaction says that it ends. False if that cannot be.
+  bool SkipDamaged();
   uint64_t epoch() const { return epoch_; }
   TransactionPart part() const { return part_; }
   uint64_t id() const { return id_; }
@@ -154,5 +168,7 @@ class TransactionDecoder {
 };
 
 std::string SegmentName(uint64_t segment);
+// Of what SegmentName makes; nothing else is a segment.
+std::optional<uint64_t> SegmentOfName(std::string_view name);
 
 }  // namespace gannet::log

@@ -72,6 +72,9 @@ struct NodeEpochs {
 class PeerEpochs {
  public:
   virtual ~PeerEpochs() = default;
+  // The log calls this before its current epoch becomes `current`: whoever reads something that a commit of this epoch
+  // wrote must find an epoch not less, wherever it looks. From any thread.
+  virtual void Announce(uint64_t current) = 0;
   // Publishes this node's and returns, over all nodes: the greatest current, the least drained, the least flushed.
   // Unavailable if a node has died: nothing becomes durable any more.
   virtual StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) = 0;
