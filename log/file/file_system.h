@@ -8,7 +8,7 @@
 // What survives a crash: the content of a file as of its last successful Sync (or WriteDurably), and the names of a
 // directory as of its last successful SyncDirectory. Of what came later, any subset of the sectors may have survived.
 //
-// Errors. ResourceExhausted: the disk is full (nothing of that call is there). DataLoss: the device failed (EIO): after
+// Errors. ResourceExhausted: the disk is full (the file is as long as before). DataLoss: the device failed (EIO): after
 // a failed Sync nobody knows what of the unsynced content is on disk, and a second Sync that succeeds proves nothing;
 // give the file up and write the data to another. NotFound, AlreadyExists, PermissionDenied as usual. Messages name the
 // path.
@@ -33,7 +33,8 @@ class File {
  public:
   virtual ~File() = default;
 
-  // offset, data.size() and data.data() are multiples of kDiskBlockBytes.
+  // offset, data.size() and data.data() are multiples of kDiskBlockBytes. Beyond the end it makes the file longer.
+  // After an error any part of the data may be there.
   virtual Status Write(uint64_t offset, std::span<const std::byte> data) = 0;
   // Everything written so far.
   virtual Status Sync() = 0;
@@ -42,7 +43,7 @@ class File {
   // Fills `out` from `offset`, unaligned; returns how much there was (less only at the end of the file).
   virtual StatusOr<size_t> Read(uint64_t offset, std::span<std::byte> out) = 0;
   // Makes the file `bytes` long, zeros where nothing was written, with the space on disk taken, so that later writes
-  // within it do not run out of space.
+  // within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and not less than Size().
   virtual Status Allocate(uint64_t bytes) = 0;
   virtual StatusOr<uint64_t> Size() = 0;
   virtual const std::string& path() const = 0;
@@ -60,10 +61,11 @@ class FileSystem {
   virtual StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) = 0;
   // Ok if it exists already. Parents must exist.
   virtual Status MakeDirectory(const std::string& path) = 0;
-  // Names (no paths) of the files and directories in it, sorted.
+  // Names (no paths) of the files and directories in it, sorted, without the lock's file.
   virtual StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
+  // A file, or an empty directory.
   virtual Status Remove(const std::string& path) = 0;
-  // Replaces `to` if it exists; atomic.
+  // Within one directory. Replaces the file `to` if it exists; atomic.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
   virtual Status SyncDirectory(const std::string& path) = 0;
   virtual StatusOr<uint64_t> FreeBytes(const std::string& directory) = 0;
