@@ -1,11 +1,13 @@
 #include "rdma/slab.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
+#include "rdma/prefault.h"
 
 namespace gannet::rdma {
 namespace {
@@ -62,6 +64,7 @@ struct SlabAllocator::Shared {
   std::byte* heap = nullptr;
   size_t heap_bytes = 0;
   size_t carved = 0;
+  std::optional<Prefaulter> prefaulter;  // of the heap
   std::array<Blocks, kClasses> free;
   uint64_t free_bytes = 0;
   std::vector<const std::atomic<uint64_t>*> cached_bytes;  // of the caches there are
@@ -91,6 +94,7 @@ void SlabAllocator::Shared::Refill(size_t size_class, Blocks* out) {
   // The last one in is the first one out: neighbours are handed out in the order of their addresses.
   for (size_t i = count; i > 0; --i) out->push_back(heap + carved + (i - 1) * block_bytes);
   carved += count * block_bytes;
+  prefaulter->Advance(carved);
 }
 
 SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique<Shared>()) {
@@ -99,6 +103,7 @@ SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique
                node->memory().size());
   shared_->heap = node->memory().data() + begin;
   shared_->heap_bytes = node->memory().size() - begin;
+  shared_->prefaulter.emplace(shared_->heap, shared_->heap_bytes);
 }
 
 SlabAllocator::~SlabAllocator() {
