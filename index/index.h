@@ -129,6 +129,10 @@ class LocalIndex {
   // Starts the first cache miss of a Find of `key` that comes soon, where that pays: for lookups in several indexes at once.
   virtual void PrefetchFor(const Key&) {}
 
+  // The second step after PrefetchFor: a record of this index that is probably the key's, its first cache miss started;
+  // or null, where that does not pay. If it holds the key (record_header.h), it is what Find would have returned now.
+  virtual rdma::GlobalAddress GuessRecord(const Key&) { return {}; }
+
   // Finds all keys, with the misses of their lookups overlapped by interleaved prefetches.
   virtual void FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
 

@@ -1,11 +1,13 @@
 #include "rdma/slab.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
+#include "rdma/prefault.h"
 
 namespace gannet::rdma {
 namespace {
@@ -52,6 +54,9 @@ size_t BatchOf(size_t size_class) {
   return std::max<size_t>(1, kBatchBytes / kTable.block_bytes[size_class]);
 }
 
+// How many allocations ahead a block's first line is fetched.
+constexpr size_t kPrefetchAhead = 4;
+
 using Blocks = std::vector<std::byte*>;
 
 }  // namespace
@@ -62,6 +67,7 @@ struct SlabAllocator::Shared {
   std::byte* heap = nullptr;
   size_t heap_bytes = 0;
   size_t carved = 0;
+  std::optional<Prefaulter> prefaulter;  // of the heap
   std::array<Blocks, kClasses> free;
   uint64_t free_bytes = 0;
   std::vector<const std::atomic<uint64_t>*> cached_bytes;  // of the caches there are
@@ -91,6 +97,7 @@ void SlabAllocator::Shared::Refill(size_t size_class, Blocks* out) {
   // The last one in is the first one out: neighbours are handed out in the order of their addresses.
   for (size_t i = count; i > 0; --i) out->push_back(heap + carved + (i - 1) * block_bytes);
   carved += count * block_bytes;
+  prefaulter->Advance(carved);
 }
 
 SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique<Shared>()) {
@@ -99,6 +106,7 @@ SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique
                node->memory().size());
   shared_->heap = node->memory().data() + begin;
   shared_->heap_bytes = node->memory().size() - begin;
+  shared_->prefaulter.emplace(shared_->heap, shared_->heap_bytes);
 }
 
 SlabAllocator::~SlabAllocator() {
@@ -164,6 +172,8 @@ StatusOr<std::byte*> SlabCache::Allocate(size_t bytes) {
   }
   std::byte* block = blocks.back();
   blocks.pop_back();
+  // Fresh or freed long ago, a block is not in the cache: the first line of one that is taken soon is on its way.
+  if (blocks.size() > kPrefetchAhead) __builtin_prefetch(blocks[blocks.size() - 1 - kPrefetchAhead], 1);
   classes_->AddFreeBytes(-block_bytes);
   return block;
 }

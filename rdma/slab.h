@@ -6,7 +6,8 @@
 // the key in the object) finds out. Blocks must be given back only after the grace period (epoch.h).
 //
 // SlabAllocator is the node's one, thread-safe. SlabCache is one thread's front: it takes and gives whole batches, so
-// the common case takes no lock and touches no shared line.
+// the common case takes no lock and touches no shared line. A thread gets the pages of the heap's next part ahead
+// (prefault.h), so that they are resident a little before they are carved.
 #pragma once
 
 #include <array>

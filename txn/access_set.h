@@ -50,7 +50,7 @@ struct WriteEntry {
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock
   bool indexed = false;      // insert: the key is in the index
-  index::Key key{};            // bytes in the arena
+  index::Key key{};          // bytes in the arena
   Patch* patches = nullptr;  // in the order written
   Patch* last_patch = nullptr;
   // A payload whose size needs a block of another class moves to a new record, locked and absent until the commit.
@@ -65,11 +65,13 @@ struct WriteEntry {
 // always) there is none.
 class WriteSet {
  public:
-  uint32_t Add(const WriteEntry& entry) {
-    entries_.push_back(entry);
-    addresses_.push_back(entry.record.bits());
-    Filter(entry.record) |= FilterBit(entry.record);
-    return static_cast<uint32_t>(entries_.size() - 1);
+  // A new entry, to be filled in: valid until the next one is added.
+  WriteEntry& Add(rdma::GlobalAddress record) {
+    WriteEntry& entry = entries_.emplace_back();
+    entry.record = record;
+    addresses_.push_back(record.bits());
+    Filter(record) |= FilterBit(record);
+    return entry;
   }
 
   // The entry of `record`, or -1.

@@ -90,15 +90,54 @@ Status TransactionImpl::GetDirect(GetRequest* request) {
   return Gone();
 }
 
-// Index lookups of all requests, those of one table together, into found_.
-Status TransactionImpl::FindDirect(std::span<GetRequest> requests) {
+namespace {
+
+// Requests that go through the steps of a lookup side by side: more than the cache misses a core can have under way.
+constexpr size_t kLookupGroup = 64;
+
+bool HoldsKey(const std::byte* record, const Key& key) {
+  if (key.kind() != index::KeyKind::kInteger) return index::RecordHoldsKey(record, key);
+  return LoadWord(record + rdma::PlaceOf(index::kKeyDataOffset)) == key.integer();
+}
+
+void PrefetchLines(const std::byte* record, const GetRequest& request) {
+  const size_t from = PayloadDataOffset(request.key.size()) + request.offset;
+  for (size_t at = from; at < from + request.out.size(); at += rdma::kLineDataBytes) {
+    Prefetch(record + rdma::PlaceOf(at));
+  }
+}
+
+}  // namespace
+
+// Where the records of all requests are, or probably are, into found_; their lines are on the way. Hash tables take two
+// steps, the buckets and then the records, each for all requests at once: a cache miss is waited for once per step.
+Status TransactionImpl::LocateDirect(std::span<GetRequest> requests) {
   found_.resize(std::max(found_.size(), requests.size()));
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
-    GANNET_RETURN_IF_ERROR(CheckKey(*requests[i].table, requests[i].key));
-    requests[i].table->local_index().PrefetchFor(requests[i].key);
-    pending_.push_back(i);
+    const GetRequest& request = requests[i];
+    GANNET_RETURN_IF_ERROR(CheckKey(*request.table, request.key));
+    if (request.table->options().index == IndexKind::kHash) {
+      request.table->local_index().PrefetchFor(request.key);
+    } else {
+      pending_.push_back(i);
+    }
   }
+  FindOrdered(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const GetRequest& request = requests[i];
+    if (request.table->options().index == IndexKind::kHash) {
+      found_[i] = {.record = request.table->local_index().GuessRecord(request.key)};
+    }
+    if (found_[i].record.is_null()) continue;
+    Prefetch(Direct(found_[i].record));
+    PrefetchLines(Direct(found_[i].record), request);
+  }
+  return absl::OkStatus();
+}
+
+// Index lookups of the requests in pending_, those of one table together, into found_.
+void TransactionImpl::FindOrdered(std::span<const GetRequest> requests) {
   while (!pending_.empty()) {
     const Table* table = requests[pending_.front()].table;
     keys_.clear();
@@ -117,27 +156,29 @@ Status TransactionImpl::FindDirect(std::span<GetRequest> requests) {
     table->local_index().FindMany(keys_, std::span(results_).first(keys_.size()));
     for (size_t n = 0; n < group_.size(); ++n) found_[group_[n]] = results_[n];
   }
-  return absl::OkStatus();
 }
 
 Status TransactionImpl::GetManyDirect(std::span<GetRequest> requests) {
-  GANNET_RETURN_IF_ERROR(FindDirect(requests));
-  for (size_t i = 0; i < requests.size(); ++i) {  // the payload's lines of all records at once
-    if (found_[i].record.is_null()) continue;
-    const size_t from = PayloadDataOffset(requests[i].key.size()) + requests[i].offset;
-    const std::byte* record = Direct(found_[i].record);
-    Prefetch(record);
-    for (size_t at = from; at < from + requests[i].out.size(); at += rdma::kLineDataBytes) {
-      Prefetch(record + rdma::PlaceOf(at));
-    }
+  for (; requests.size() > kLookupGroup; requests = requests.subspan(kLookupGroup)) {
+    GANNET_RETURN_IF_ERROR(GetGroupDirect(requests.first(kLookupGroup)));
   }
+  return GetGroupDirect(requests);
+}
+
+Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
+  GANNET_RETURN_IF_ERROR(LocateDirect(requests));
   for (size_t i = 0; i < requests.size(); ++i) {
     GetRequest& request = requests[i];
-    if (found_[i].record.is_null()) {
-      ReadMissing(&request, found_[i].witness);
+    FindResult found = found_[i];
+    if (request.table->options().index == IndexKind::kHash &&
+        (found.record.is_null() || !HoldsKey(Direct(found.record), request.key))) [[unlikely]] {
+      found = request.table->local_index().Find(request.key);
+    }
+    if (found.record.is_null()) {
+      ReadMissing(&request, found.witness);
       continue;
     }
-    switch (LookDirect(&request, found_[i].record)) {
+    switch (LookDirect(&request, found.record)) {
       case Look::kDone:
         if (absl::IsAborted(request.status)) return request.status;
         break;

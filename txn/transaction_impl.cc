@@ -122,14 +122,14 @@ void TransactionImpl::CopyOwnPayload(const WriteEntry& entry, uint32_t offset, s
 RecordHandle TransactionImpl::AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state,
                                            std::byte* direct, std::byte* image) {
   if (direct == nullptr) touched_remote_ = true;
-  return RecordHandle{writes_.Add({.table = request.table,
-                                   .record = record,
-                                   .seen = state,
-                                   .direct = direct,
-                                   .image = image,
-                                   .payload_bytes = request.payload_bytes,
-                                   .image_payload_bytes = request.payload_bytes,
-                                   .key = KeepKey(request.key)})};
+  WriteEntry& entry = writes_.Add(record);
+  entry.table = request.table;
+  entry.seen = state;
+  entry.direct = direct;
+  entry.image = image;
+  entry.payload_bytes = entry.image_payload_bytes = request.payload_bytes;
+  entry.key = KeepKey(request.key);
+  return RecordHandle{static_cast<uint32_t>(writes_.size() - 1)};
 }
 
 Status TransactionImpl::CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const {
@@ -198,12 +198,12 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
   }
   touched_remote_ = true;
   ++inserts_;
-  writes_.Add({.table = &table,
-               .image = arena_.Copy(payload).data(),
-               .payload_bytes = static_cast<uint32_t>(payload.size()),
-               .image_payload_bytes = static_cast<uint32_t>(payload.size()),
-               .kind = WriteKind::kInsert,
-               .key = KeepKey(key)});
+  WriteEntry& entry = writes_.Add({});
+  entry.table = &table;
+  entry.image = arena_.Copy(payload).data();
+  entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
+  entry.kind = WriteKind::kInsert;
+  entry.key = KeepKey(key);
   return absl::OkStatus();
 }
 
@@ -211,15 +211,14 @@ Status TransactionImpl::InsertDirect(const Table& table, const Key& key, std::sp
   StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, table.id(), key, payload, session_->owner_bits);
   if (!made.ok()) return made.status();
   ++inserts_;
-  writes_.Add({.table = &table,
-               .record = session_->db->node->AddressOf(made->block),
-               .seen = made->state,
-               .direct = made->block,
-               .payload_bytes = static_cast<uint32_t>(payload.size()),
-               .image_payload_bytes = static_cast<uint32_t>(payload.size()),
-               .kind = WriteKind::kInsert,
-               .locked = true,
-               .key = KeepKey(key)});
+  WriteEntry& entry = writes_.Add(session_->db->node->AddressOf(made->block));
+  entry.table = &table;
+  entry.seen = made->state;
+  entry.direct = made->block;
+  entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
+  entry.kind = WriteKind::kInsert;
+  entry.locked = true;
+  entry.key = KeepKey(key);
   return absl::OkStatus();
 }
 

@@ -81,8 +81,10 @@ class TransactionImpl {
   std::byte* Direct(rdma::GlobalAddress address) const { return session_->memory + address.offset(); }
   Look LookDirect(GetRequest* request, rdma::GlobalAddress record);
   Status GetDirect(GetRequest* request);
-  Status FindDirect(std::span<GetRequest> requests);
+  Status LocateDirect(std::span<GetRequest> requests);
+  void FindOrdered(std::span<const GetRequest> requests);
   Status GetManyDirect(std::span<GetRequest> requests);
+  Status GetGroupDirect(std::span<GetRequest> requests);
   Status ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   // Appends the rows of `found_` to *rows, merged with this transaction's inserts.
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
@@ -149,7 +151,7 @@ class TransactionImpl {
   std::vector<Key> keys_;
   std::vector<index::FindResult> found_;    // by request
   std::vector<index::FindResult> results_;  // by key of one group
-  std::vector<uint32_t> pending_;           // requests not looked up yet
+  std::vector<uint32_t> pending_;           // requests of ordered tables not looked up yet
   std::vector<uint32_t> group_;             // requests of one table
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;

@@ -11,6 +11,7 @@
 #include "index/hash/bucket_walk.h"
 #include "index/hash/hash_rpc.h"
 #include "index/hash/location_cache.h"
+#include "index/key_wire.h"
 #include "index/record_header.h"
 #include "rdma/base/check.h"
 
@@ -203,7 +204,7 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByCall(Key key, KeyHash hash) {
   std::array<std::byte, hash::kMaxResponseBytes> response;
   rdma::WireWriter writer(request);
   writer.PutU16(id_);
-  hash::PutKey(&writer, key);
+  PutKey(writer, key);
   StatusOr<size_t> bytes = co_await Call(hash::kFind, &writer, response);
   if (!bytes.ok()) co_return bytes.status();
   StatusOr<FindResult> result = hash::GetFindResult({response.data(), *bytes}, owner_);
@@ -297,7 +298,7 @@ coro::Task<StatusOr<Change>> HashClient::CallChange(rdma::MethodId method, Key k
   std::array<std::byte, hash::kMaxResponseBytes> response;
   rdma::WireWriter writer(request);
   writer.PutU16(id_);
-  hash::PutKey(&writer, key);
+  PutKey(writer, key);
   writer.PutAddress(record);
   StatusOr<size_t> bytes = co_await Call(method, &writer, response);
   if (!bytes.ok()) co_return bytes.status();

@@ -103,6 +103,23 @@ FindResult HashIndex::Find(const Key& key) {
   return FindFrom(hash, key, home);
 }
 
+// The first slot with the key's tag in the head; chains are for Find, which comes soon.
+rdma::GlobalAddress HashIndex::GuessRecord(const Key& key) {
+  CheckKind(key);
+  const KeyHash hash = hash::HashOf(key);
+  const std::byte* head = GuessHome(hash).head;
+  const uint32_t matches = hash::MatchTag(head, hash.tag());
+  if (matches == 0) [[unlikely]] {
+    if (const uint64_t next = hash::NextOf(hash::LoadLink(head))) Prefetch(memory_ + next);
+    return {};
+  }
+  const std::byte* record = RecordIn(head, matches);
+  if (record == memory_) [[unlikely]]
+    return {};
+  Prefetch(record);
+  return AddressOf(record);
+}
+
 FindResult HashIndex::FindFrom(KeyHash hash, const Key& key, Home home) const {
   for (hash::SpinWait wait;; wait.Once()) {
     const uint64_t version = LoadWord(home.head);

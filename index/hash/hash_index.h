@@ -48,6 +48,7 @@ class HashIndex : public LocalIndex {
 
   FindResult Find(const Key& key) override;
   void PrefetchFor(const Key& key) override { Prefetch(GuessHome(hash::HashOf(key)).head); }
+  rdma::GlobalAddress GuessRecord(const Key& key) override;
   void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
   // InvalidArgument if the key is longer than max_key_bytes.
   StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_index.h"
+#include "index/key_wire.h"
 
 namespace gannet::index {
 namespace hash {
@@ -42,20 +43,6 @@ bool IsSane(const Geometry& geometry) {
 }
 
 }  // namespace
-
-void PutKey(rdma::WireWriter* writer, const Key& key) {
-  writer->PutU8(static_cast<uint8_t>(key.kind()));
-  if (key.kind() == KeyKind::kInteger) {
-    writer->PutU64(key.integer());
-  } else {
-    writer->PutString(key.bytes());
-  }
-}
-
-Key GetKey(rdma::WireReader* reader) {
-  if (reader->GetU8() == static_cast<uint8_t>(KeyKind::kInteger)) return Key(reader->GetU64());
-  return Key(reader->GetString());
-}
 
 void PutDescription(rdma::WireWriter* writer, const Description& description) {
   writer->PutU8(static_cast<uint8_t>(description.key_kind));
@@ -138,8 +125,9 @@ StatusOr<HashIndex*> GetIndex(IndexService* service, rdma::WireReader* reader) {
 StatusOr<Target> GetTarget(IndexService* service, rdma::WireReader* reader) {
   StatusOr<HashIndex*> index = GetIndex(service, reader);
   if (!index.ok()) return index.status();
-  const Target target{*index, hash::GetKey(reader)};
-  if (!reader->ok()) return absl::InvalidArgumentError("a request without a whole key");
+  bool valid = false;
+  const Target target{*index, GetKey(*reader, &valid)};
+  if (!valid) return absl::InvalidArgumentError("a request without a whole key");
   const HashOptions& options = target.index->options();
   if (target.key.kind() != options.key_kind || target.key.size() > options.max_key_bytes) {
     return absl::InvalidArgumentError("the key is not of the index's kind, or too long");

@@ -19,7 +19,8 @@ void RegisterHashMethods(IndexService* service);
 
 namespace hash {
 
-// Request of all: index number; of all but kDescribe: then the key; of kInsert and kRemove: then the record's address.
+// Request of all: index number; of all but kDescribe: then the key (key_wire.h); of kInsert and kRemove: then the
+// record's address.
 inline constexpr rdma::MethodId kDescribe = kHashMethods;    // -> Description
 inline constexpr rdma::MethodId kFind = kHashMethods + 1;    // -> FindResult
 inline constexpr rdma::MethodId kInsert = kHashMethods + 2;  // -> Change
@@ -32,10 +33,6 @@ struct Description {
   KeyKind key_kind = KeyKind::kInteger;
   size_t max_key_bytes = 0;
 };
-
-void PutKey(rdma::WireWriter* writer, const Key& key);
-// Valid while the message is. Check reader->ok() first.
-Key GetKey(rdma::WireReader* reader);
 
 void PutDescription(rdma::WireWriter* writer, const Description& description);
 void PutFindResult(rdma::WireWriter* writer, const FindResult& result);

@@ -48,7 +48,8 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const Entry> entries, doubl
       key = Encode<W>(entries[j].key.view());
       leaves[i].set_pair(static_cast<int>(j - begin), key, entries[j].record.bits());
     }
-    const Words high = meta.right == 0 ? Words::Highest() : key;
+    const Words high =
+        meta.right == 0 ? Words::Highest() : FenceBetween<W>(kind_, key, Encode<W>(entries[end].key.view()));
     leaves[i].set_meta(meta);
     leaves[i].set_low(low);
     leaves[i].set_high(high);

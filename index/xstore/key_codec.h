@@ -58,6 +58,16 @@ struct KeyWords {
   }
 };
 
+// Where, of two neighbouring leaves with the keys a < b at their border, the left one ends: at or above a, below b. For
+// integers midway: a prediction that is off by less than half a key is then still of the right leaf.
+template <int W>
+KeyWords<W> FenceBetween(KeyKind kind, const KeyWords<W>& a, const KeyWords<W>& b) {
+  if constexpr (W == 1) {
+    if (kind == KeyKind::kInteger) return {{a.words[0] + (b.words[0] - a.words[0] - 1) / 2}};
+  }
+  return a;
+}
+
 // Longest byte key that W words hold.
 constexpr size_t CapacityOf(int words) {
   return static_cast<size_t>(words) * 8 - 1;

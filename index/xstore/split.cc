@@ -23,7 +23,7 @@ struct SplitPlan {
 //     until it splits in the first way.
 // Otherwise half and half.
 template <int W>
-SplitPlan<W> PlanSplit(Leaf<W> leaf, const KeyWords<W>& key, uint64_t record) {
+SplitPlan<W> PlanSplit(Leaf<W> leaf, KeyKind kind, const KeyWords<W>& key, uint64_t record) {
   SplitPlan<W> plan;
   int slots[kLeafSlots];
   KeyWords<W> keys[kLeafSlots];
@@ -44,12 +44,14 @@ SplitPlan<W> PlanSplit(Leaf<W> leaf, const KeyWords<W>& key, uint64_t record) {
     }
   }
   const bool ascending = position > 0 && slots[position - 1] == kLeafSlots - 1;
+  plan.left = ascending ? std::min(position + 1, kLeafSlots) : (kLeafSlots + 1) / 2;
+  const KeyWords<W>& last = plan.pairs[plan.left - 1].key;
+  const KeyWords<W>& next = plan.pairs[plan.left].key;
   if (ascending) {
-    plan.left = std::min(position + 1, kLeafSlots);
+    plan.high = position < kLeafSlots ? next.Previous() : last;
   } else {
-    plan.left = (kLeafSlots + 1) / 2;
+    plan.high = FenceBetween<W>(kind, last, next);
   }
-  plan.high = ascending && position < kLeafSlots ? plan.pairs[plan.left].key.Previous() : plan.pairs[plan.left - 1].key;
   plan.left_unchanged = ascending && position == kLeafSlots;
   return plan;
 }
@@ -63,7 +65,7 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
   Leaf<W> left = place.leaf;
   Leaf<W> right(block);
   const LeafMeta meta = left.meta();
-  const SplitPlan<W> plan = PlanSplit<W>(left, key, record);
+  const SplitPlan<W> plan = PlanSplit<W>(left, kind_, key, record);
   const Words high = plan.high;
 
   for (int i = plan.left; i <= kLeafSlots; ++i) right.set_pair(i - plan.left, plan.pairs[i].key, plan.pairs[i].record);

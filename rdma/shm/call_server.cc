@@ -29,7 +29,7 @@ void Answer(CallSlot* slot, std::byte* response, const StatusOr<size_t>& result)
   }
   const absl::string_view message = result.status().message();
   const size_t bytes = std::min(message.size(), kMaxStatusMessageBytes);
-  std::memcpy(response, message.data(), bytes);
+  std::copy_n(message.data(), bytes, reinterpret_cast<char*>(response));
   slot->status_code = static_cast<uint32_t>(result.status().code());
   slot->response_bytes = static_cast<uint32_t>(bytes);
 }

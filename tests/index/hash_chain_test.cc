@@ -50,6 +50,18 @@ TEST_F(HashChainTest, KeysOfOneTagAreToldApart) {
   EXPECT_FALSE(found->witness.word.is_null());
 }
 
+TEST_F(HashChainTest, AGuessIsTheFirstRecordOfTheTag) {
+  Start(1);
+  const std::vector<uint64_t> keys = KeysOfOneTag(2);
+  EXPECT_TRUE(index_->GuessRecord(keys[0]).is_null());
+  const rdma::GlobalAddress first = Insert(keys[0]);
+  EXPECT_EQ(index_->GuessRecord(keys[0]), first);
+  Insert(keys[1]);
+  EXPECT_EQ(index_->GuessRecord(keys[1]), first);
+  Remove(keys[0], first);
+  EXPECT_EQ(index_->GuessRecord(keys[1]), index_->Find(keys[1]).record);
+}
+
 TEST_F(HashChainTest, ALonelyCandidateOfAnotherKeyMeansAbsent) {
   Start(1);
   const std::vector<uint64_t> keys = KeysOfOneTag(2);

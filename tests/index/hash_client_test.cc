@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "index/hash/location_cache.h"
+#include "index/key_wire.h"
 #include "rdma/rpc.h"
 #include "tests/index/hash_fixture.h"
 
@@ -192,7 +193,7 @@ TEST_F(HashClientTest, GarbageRequestsAreRefused) {
       std::array<std::byte, 64> request;
       rdma::WireWriter writer(request);
       writer.PutU16(kId);
-      hash::PutKey(&writer, Key(uint64_t{2}));
+      PutKey(writer, Key(uint64_t{2}));
       writer.PutAddress(bad);
       EXPECT_FALSE(call(method, writer.written()).ok()) << bad.ToString();
     }
@@ -200,7 +201,7 @@ TEST_F(HashClientTest, GarbageRequestsAreRefused) {
   std::array<std::byte, 64> request;
   rdma::WireWriter writer(request);
   writer.PutU16(kId);
-  hash::PutKey(&writer, Key(std::string_view("bytes")));
+  PutKey(writer, Key(std::string_view("bytes")));
   EXPECT_TRUE(absl::IsInvalidArgument(call(hash::kFind, writer.written()).status()));
   ExpectSound();
   EXPECT_EQ(index_->statistics().keys, 1u);

@@ -118,9 +118,9 @@ TEST_P(LoadTest, OrdersArePermutationsWithTheirLines) {
         const auto found = lines.find(OrderLineKey(w, d, o, line));
         ASSERT_NE(found, lines.end());
         EXPECT_EQ(found->second.delivery.amount == 0, delivered);
-        EXPECT_EQ(found->second.delivery.delivery_d, delivered ? SmallTpcc::kLoadDate : 0);
-        EXPECT_EQ(found->second.quantity, 5);
-        EXPECT_EQ(found->second.supply_w_id, w);
+        EXPECT_EQ(+found->second.delivery.delivery_d, delivered ? SmallTpcc::kLoadDate : 0);
+        EXPECT_EQ(+found->second.quantity, 5);
+        EXPECT_EQ(+found->second.supply_w_id, w);
       }
     }
     EXPECT_EQ(lines.size(), expected_lines);
@@ -130,10 +130,10 @@ TEST_P(LoadTest, OrdersArePermutationsWithTheirLines) {
     const auto history = Rows<History>(tables.history, w);
     EXPECT_EQ(history.size(), 300u);
     for (const auto& [key, row] : history) {
-      EXPECT_EQ(row.amount, 1000u);
-      EXPECT_EQ(row.c_id, SequenceOf(key));
-      EXPECT_EQ(row.c_d_id, DistrictOf(key));
-      EXPECT_EQ(row.c_w_id, w);
+      EXPECT_EQ(+row.amount, 1000u);
+      EXPECT_EQ(+row.c_id, SequenceOf(key));
+      EXPECT_EQ(+row.c_d_id, DistrictOf(key));
+      EXPECT_EQ(+row.c_w_id, w);
     }
   }
   EXPECT_TRUE(small_->Keys(tables.order, WarehouseKey(4), kEnd).empty());

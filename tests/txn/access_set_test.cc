@@ -11,7 +11,7 @@ namespace {
 
 TEST(WriteSetTest, FindsEveryRecordAndNoOther) {
   WriteSet set;
-  for (uint64_t i = 1; i <= 1000; ++i) set.Add({.record = rdma::GlobalAddress(1, i * 64)});
+  for (uint64_t i = 1; i <= 1000; ++i) set.Add(rdma::GlobalAddress(1, i * 64));
   for (uint64_t i = 1; i <= 1000; ++i)
     EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(1, i * 64)), static_cast<int>(i - 1));
   EXPECT_EQ(set.FindRecord(rdma::GlobalAddress(2, 64)), -1);

@@ -245,6 +245,8 @@ coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) 
 
 template <int W>
 Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state) {
+  // Who only scans learns in no other way that there is a model now.
+  outdated_ |= reader.GetU64() != cache_.generation();
   const bool more = reader.GetU8() != 0;
   const Words next = GetKey<W>(reader);
   const uint32_t entries = reader.GetU32();

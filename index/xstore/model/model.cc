@@ -68,7 +68,8 @@ StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, const ModelPo
   }
   // Concurrent splits may have shown a fence twice.
   std::sort(samples.begin(), samples.end());
-  model->top_ = TopModel::Train(projection, samples, count_for(keys));
+  model->top_ = TopModel::Train(projection, samples, count_for(keys),
+                                W == 1 ? TopModel::kSegmentsOfIntegers : TopModel::kMaxSegments);
 
   model->parts_.resize(model->top_.sub_models());
   size_t first = 0;  // of the leaves that a sub-model overlaps

@@ -11,7 +11,8 @@ constexpr double kSameDensity = 1.25;
 
 }  // namespace
 
-TopModel TopModel::Train(const Projection& projection, std::span<const uint64_t> samples, uint32_t sub_models) {
+TopModel TopModel::Train(const Projection& projection, std::span<const uint64_t> samples, uint32_t sub_models,
+                         size_t max_segments) {
   TopModel top;
   top.projection_ = projection;
   top.sub_models_ = std::max(sub_models, 1u);
@@ -23,10 +24,10 @@ TopModel TopModel::Train(const Projection& projection, std::span<const uint64_t>
   };
   std::vector<Knot> knots;
   const auto intervals = static_cast<double>(samples.size() - 1);
-  for (size_t i = 0; i <= kMaxSegments; ++i) {
-    const size_t at = (samples.size() - 1) * i / kMaxSegments;
+  for (size_t i = 0; i <= max_segments; ++i) {
+    const size_t at = (samples.size() - 1) * i / max_segments;
     if (!knots.empty() && samples[at] == knots.back().x) {
-      if (i == kMaxSegments) knots.back().rank = intervals;
+      if (i == max_segments) knots.back().rank = intervals;
       continue;
     }
     knots.push_back({samples[at], static_cast<double>(at)});

@@ -19,7 +19,10 @@ namespace gannet::index::xstore {
 
 class TopModel {
  public:
-  static constexpr size_t kMaxSegments = 64;
+  static constexpr size_t kMaxSegments = 1024;
+  // Integers are regular, or random: few segments show where their density changes. Names are clumps and gaps at every
+  // scale, which a sub-model cannot straighten.
+  static constexpr size_t kSegmentsOfIntegers = 64;
 
   struct Place {
     uint32_t sub_model;
@@ -30,7 +33,9 @@ class TopModel {
   TopModel() = default;
 
   // Of the distribution that `samples` show: projected keys in ascending order, with equally many keys between any two.
-  static TopModel Train(const Projection& projection, std::span<const uint64_t> samples, uint32_t sub_models);
+  // At most `max_segments` (kMaxSegments at most).
+  static TopModel Train(const Projection& projection, std::span<const uint64_t> samples, uint32_t sub_models,
+                        size_t max_segments);
 
   template <int W>
   Place Locate(const KeyWords<W>& key) const {

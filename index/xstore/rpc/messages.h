@@ -8,7 +8,8 @@
 //   kInsert     index (2), hint, key, record (8)  -> change
 //   kRemove     likewise
 //   kScan       index (2), reverse (1), from, to, limit (8)
-//            -> more (1), next key, number of entries (4), each: key, record (8); number of witnesses (4), each 16
+//            -> generation (8), more (1), next key, number of entries (4), each: key, record (8);
+//               number of witnesses (4), each 16
 //
 //   hint      generation (8; 0: none), sub-model (4), logical leaf (4): where the client believes the key to be. The
 //   owner

@@ -120,6 +120,8 @@ Status XStoreOf<W>::ServeScan(rdma::WireReader& request, rdma::WireWriter& respo
     more = reverse ? from < last : last < to;
     next = reverse ? last.Previous() : last.Next();
   }
+  const std::shared_ptr<const Model<W>> model = models_.model();
+  response.PutU64(model == nullptr ? 0 : model->generation());
   response.PutU8(more ? 1 : 0);
   PutKey(response, next);
   response.PutU32(static_cast<uint32_t>(result.entries.size()));
