@@ -1,0 +1,50 @@
+// This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
+//
+//   | magic | current | drained | flushed | this run's first epoch | ... one line |
+//
+// It lies at the same offset on every node: Database::Open allocates it right after the grace period's slots.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "log/log.h"
+#include "rdma/coro/worker.h"
+#include "rdma/fabric.h"
+#include "rdma/slab.h"
+
+namespace gannet::txn {
+
+class EpochWords : public log::PeerEpochs {
+ public:
+  static StatusOr<std::unique_ptr<EpochWords>> Create(rdma::Fabric* fabric, rdma::Node* node,
+                                                      rdma::SlabAllocator* slab);
+
+  // From now on other nodes see a log here. Its commits begin in `current`.
+  Status Start(uint64_t current);
+
+  // The current epoch of `node`, for a READ in a batch.
+  rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
+
+  // log::PeerEpochs. Announce is thread-safe; Exchange is for the log thread.
+  void Announce(uint64_t current) override;
+  StatusOr<log::NodeEpochs> Exchange(const log::NodeEpochs& own) override;
+
+ private:
+  static constexpr uint64_t kMagic = 0x676e745f65706f63;
+  static constexpr size_t kCurrent = 8;
+
+  EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
+
+  rdma::Fabric* fabric_;
+  rdma::Node* node_;
+  std::byte* words_;
+  uint64_t offset_;
+  std::unique_ptr<rdma::Channel> channel_;
+  coro::Worker worker_;
+  std::vector<uint64_t> images_;  // kWords per node
+  std::vector<rdma::Operation> operations_;
+};
+
+}  // namespace gannet::txn
