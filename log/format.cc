@@ -21,13 +21,14 @@ constexpr size_t kVersion = 12;
 constexpr size_t kSegment = 16;
 constexpr size_t kBytes = 24;
 constexpr size_t kRun = 32;
-constexpr size_t kNode = 40;
-constexpr size_t kNumNodes = 42;
-constexpr size_t kZero = 44;
-constexpr size_t kFirstBatch = 48;
-constexpr size_t kPreviousEnd = 56;
-constexpr size_t kRecoveredEpoch = 64;
-constexpr size_t kEnd = 72;
+constexpr size_t kFirstBatch = 40;
+constexpr size_t kPreviousEnd = 48;
+constexpr size_t kRecoveredEpoch = 56;
+constexpr size_t kNode = 64;
+constexpr size_t kNumNodes = 66;
+constexpr size_t kZero = 68;
+constexpr size_t kEndMark = 72;
+constexpr size_t kEnd = 80;
 }  // namespace segment_at
 
 namespace batch_at {
@@ -69,13 +70,13 @@ void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
   StoreLittle(&to[at::kFirstBatch], first_batch);
   StoreLittle(&to[at::kPreviousEnd], previous_end);
   StoreLittle(&to[at::kRecoveredEpoch], recovered_epoch);
+  StoreLittle(&to[at::kEndMark], kSegmentEndMark);
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersion>()));
 }
 
 StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmentHeaderBytes> from) {
   namespace at = segment_at;
-  if (LoadLittle<uint64_t>(&from[at::kMagic]) != kSegmentMagic)
-    return absl::InvalidArgumentError("it does not begin as a log segment of Gannet does");
+  if (!HasMagic(from)) return absl::InvalidArgumentError("it does not begin as a log segment of Gannet does");
   if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kVersion>()))
     return absl::DataLossError("the checksum of the segment header does not match");
   SegmentHeader header;
@@ -93,9 +94,19 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   header.first_batch = LoadLittle<uint64_t>(&from[at::kFirstBatch]);
   header.previous_end = LoadLittle<uint64_t>(&from[at::kPreviousEnd]);
   header.recovered_epoch = LoadLittle<uint64_t>(&from[at::kRecoveredEpoch]);
-  if (LoadLittle<uint32_t>(&from[at::kZero]) != 0 || !AllZero(from.subspan<at::kEnd>()))
-    return absl::DataLossError("the segment header has bytes set that version 1 leaves zero");
+  if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || LoadLittle<uint32_t>(&from[at::kZero]) != 0 ||
+      !AllZero(from.subspan<at::kEnd>()))
+    return absl::DataLossError("the segment header is not as version 1 has it");
   return header;
+}
+
+bool SegmentHeader::HasMagic(std::span<const std::byte, kSegmentHeaderBytes> from) {
+  return LoadLittle<uint64_t>(&from[segment_at::kMagic]) == kSegmentMagic;
+}
+
+bool SegmentHeader::Torn(std::span<const std::byte, kSegmentHeaderBytes> from) {
+  namespace at = segment_at;
+  return LoadLittle<uint64_t>(&from[at::kMagic]) == 0 || LoadLittle<uint64_t>(&from[at::kEndMark]) == 0;
 }
 
 void BatchHeader::Encode(std::span<std::byte, kBatchHeaderBytes> to) const {

@@ -23,7 +23,7 @@
 // Runs. Whoever opens a log for writing begins a new segment, whose header says where the log ended before: segment,
 // offset, batch number, and the epoch that was recovered. What lies beyond that, in older segments, is void for ever.
 // Within a run the same header gives up a segment after an I/O error: what was written there without success is void.
-// A segment that never got a valid header and holds no batch (a crash while it was made) is left where it is; its
+// A segment that never got a whole header and holds no batch (a crash while it was made) is left where it is; its
 // number is not used again, and the next header takes over from it at kSegmentHeaderBytes.
 #pragma once
 
@@ -38,8 +38,9 @@
 
 namespace gannet::log {
 
-inline constexpr uint64_t kSegmentMagic = 0x31474f4c544e4e47;  // "GNNTLOG1"
-inline constexpr uint32_t kBatchMagic = 0x31544247;            // "GBT1"
+inline constexpr uint64_t kSegmentMagic = 0x31474f4c544e4e47;    // "GNNTLOG1"
+inline constexpr uint64_t kSegmentEndMark = 0x444e454f4c544e47;  // "GNTLOEND"
+inline constexpr uint32_t kBatchMagic = 0x31544247;              // "GBT1"
 inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr size_t kSegmentHeaderBytes = 4096;
 inline constexpr size_t kBatchHeaderBytes = 64;
@@ -68,6 +69,10 @@ struct SegmentHeader {
   // InvalidArgument: no segment of Gannet, or of a version this program does not know (the message says which).
   // DataLoss: damaged.
   static StatusOr<SegmentHeader> Decode(std::span<const std::byte, kSegmentHeaderBytes> from);
+  static bool HasMagic(std::span<const std::byte, kSegmentHeaderBytes> from);
+  // Whether an invalid header is what a crash leaves of one that was being written: its first or its last word (the
+  // magics) is still zero. All of it lies in one sector, and persistent memory is written from front to back.
+  static bool Torn(std::span<const std::byte, kSegmentHeaderBytes> from);
 };
 
 struct BatchHeader {

@@ -1,9 +1,13 @@
 // Reads a log: for recovery, for `gannet verify`, for `gannet log dump`. Never writes.
 //
+// Recovery relies on what it read: once a new run says where the old one ended, that must not change any more. So the
+// last segment is synced when its end has been found (a program that died may have left it in the page cache only).
+//
 // What is found is one of:
 //   - a valid log, perhaps with a torn tail: the last batch is incomplete, which is what a crash leaves (`torn_tail`);
-//   - damage: something invalid that a crash cannot explain, because a later batch of the same run is valid, or a segment
-//     is missing, or a header is not what its place demands. DataLoss with file, offset and advice.
+//   - damage: something invalid that a crash cannot explain: data follows behind it, a segment is missing, a header is
+//     not what its place demands. DataLoss with file, offset and advice.
+// The rules in full: docs/log_format.md.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +36,9 @@ struct Damage {
 
 // What one look over the headers of all batches found (it reads everything, and checks every checksum).
 struct LogSummary {
-  LogEnd end;  // recovered_epoch: of this node's log alone; the caller takes the least of all nodes'
+  // recovered_epoch is of these segments alone: the caller takes the least of all nodes', but not less than the end
+  // epoch of the checkpoint (it may be that only removed segments close that). The same holds for last_epoch.
+  LogEnd end;
   uint64_t first_segment = 0;
   uint64_t segments = 0;
   uint64_t batches = 0;
@@ -47,8 +53,9 @@ struct LogSummary {
 
 struct ReadOptions {
   int threads = 1;
-  bool salvage = false;           // go on after damage, leaving out what is damaged, and list it
-  uint64_t from_segment = 0;      // leave out the segments below (a checkpoint holds what they say)
+  bool salvage = false;  // go on after damage, leaving out what is damaged, and list it
+  // Leave out the segments below: a checkpoint holds what they say. 0: there is none, the log is all there is.
+  uint64_t from_segment = 0;
 };
 
 // A transaction that was read. Views are valid during the call.
@@ -61,9 +68,10 @@ struct TransactionView {
   std::span<const ChangeView> changes;
 };
 
-// Called from `threads` threads at once (`thread` counts from 0), segments in any order. Void transactions (SegmentHeader)
-// are left out; transactions of epochs that this log did not close are not: the visitor knows the cluster's epoch only
-// after all logs were looked at, and so it gets them with their epoch. Returning an error ends the reading with it.
+// Called from `threads` threads at once (`thread` counts from 0), segments in any order. Void transactions
+// (SegmentHeader) are left out; transactions of epochs that this log did not close are not: the visitor knows the
+// cluster's epoch only after all logs were looked at, and so it gets them with their epoch. Returning an error ends the
+// reading with it.
 using TransactionVisitor = std::function<Status(int thread, const TransactionView&)>;
 
 // `visit` may be null. NotFound if the directory has no log.
