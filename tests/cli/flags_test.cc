@@ -66,6 +66,12 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--json /no/such/directory/report.json"}},
         BadFlags{"JsonIsADirectory", Run({"--json", "/tmp"}), {"--json /tmp"}},
         BadFlags{"StoreExists", Run({"--store", "/etc/passwd"}), {"--store /etc/passwd", "exists"}},
+        BadFlags{"DurabilityNowhere", Run({"--durability", "sync"}), {"--durability", "--dir"}},
+        BadFlags{"GroupCommitNowhere", Run({"--group-commit", "1ms"}), {"--group-commit", "--dir"}},
+        BadFlags{"CheckpointsNowhere", Run({"--checkpoint-every", "1s"}), {"--checkpoint-every", "--dir"}},
+        BadFlags{"MediumNowhere", {"tpcc", "check", "--medium", "pmem"}, {"--medium", "--dir"}},
+        BadFlags{"DurabilityUnknown", Run({"--durability", "maybe"}), {"--durability maybe", "none, async or sync"}},
+        BadFlags{"DirectoryOfSomethingElse", Run({"--dir", "/etc"}), {"--dir /etc", "no database"}},
         BadFlags{
             "UnknownFlag", Run({"--warehouse", "2"}), {"--warehouse: there is no such flag", "gannet tpcc run --help"}},
         BadFlags{"ValueMissing", Run({"--threads"}), {"--threads: needs a value"}},
@@ -78,8 +84,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(Help, OfEveryVerbNamesItsFlags) {
-  const std::vector<std::string> load = {"--warehouses",  "--nodes", "--memory-per-node", "--seed", "--store",
-                                         "--adversarial", "--json"};
+  const std::vector<std::string> load = {"--warehouses", "--nodes", "--memory-per-node",
+                                         "--seed",       "--store", "--adversarial",
+                                         "--json",       "--dir",   "--medium"};
   for (const char* verb : {"prepare", "run", "check"}) {
     const Outcome outcome = RunProgram({"tpcc", verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0);
@@ -87,8 +94,8 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
     for (const std::string& flag : load) EXPECT_THAT(outcome.out, HasSubstr(flag)) << verb;
   }
   const Outcome run = RunProgram({"tpcc", "run", "--help"});
-  for (const char* flag :
-       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines", "--read-path"}) {
+  for (const char* flag : {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines",
+                           "--read-path", "--durability", "--group-commit", "--checkpoint-every"}) {
     EXPECT_THAT(run.out, HasSubstr(flag));
   }
 }
