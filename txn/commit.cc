@@ -25,6 +25,7 @@
 #include "rdma/base/check.h"
 #include "rdma/versioned.h"
 #include "txn/record.h"
+#include "txn/redo_scope.h"
 #include "txn/transaction_impl.h"
 #include "txn/wire.h"
 

@@ -53,7 +53,7 @@ struct DatabaseOptions {
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
 
   // Durability. Without a directory there is none, and the rest means nothing.
-  std::string directory;  // of the whole cluster; with several nodes each has a sub-directory
+  std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
   absl::Duration group_commit = absl::Microseconds(500);  // from one write of the log to the next
@@ -65,8 +65,8 @@ struct DatabaseOptions {
   size_t log_buffer_bytes = size_t{4} << 20;  // per session; half of it bounds the changes of one transaction
   int recovery_threads = 2;
   bool salvage = false;      // recover what can be had of damaged files, and list what cannot
-  std::string application;   // kept in the manifest for whoever reads the directory
-  std::shared_ptr<log::FileSystem> files;  // null: as `medium` says
+  std::string application = {};  // kept in the manifest for whoever reads the directory
+  std::shared_ptr<log::FileSystem> files = nullptr;  // null: as `medium` says
   uint64_t memory_bytes = uint64_t{8} << 30;  // address space for the records; Open(directory, ...) only
 };
 

@@ -20,6 +20,7 @@
 #include "txn/durable/durability.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
+#include "txn/redo_scope.h"
 #include "txn/transaction_impl.h"
 
 namespace gannet::txn {
@@ -50,30 +51,6 @@ size_t TransactionImpl::RedoBytes() const {
   }
   return bytes == 0 ? 0 : bytes + log::kTransactionHeaderBytes;
 }
-
-// From the locks to the end of the install. Without a log, or without changes, it does nothing.
-class TransactionImpl::RedoScope {
- public:
-  explicit RedoScope(TransactionImpl* transaction) : transaction_(transaction) {
-    if (transaction->redo_bytes_ == 0) return;
-    entered_ = transaction->log_->Enter();
-    transaction->epoch_ = entered_;
-    transaction->logged_ = true;
-    log::MayDieHere(log::KillPoint::kCommitLocked);
-  }
-  ~RedoScope() {
-    if (entered_ == 0) return;
-    transaction_->log_->Leave(entered_);
-    transaction_->log_->Release(transaction_->redo_bytes_);
-    transaction_->redo_bytes_ = 0;
-  }
-  RedoScope(const RedoScope&) = delete;
-  RedoScope& operator=(const RedoScope&) = delete;
-
- private:
-  TransactionImpl* transaction_;
-  uint64_t entered_ = 0;
-};
 
 void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
   const RedoKey key(entry.key);

@@ -15,7 +15,11 @@ StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state) {
   std::unique_ptr<Durability> durability(new Durability(state));
   durability->files_ = options.files;
   if (durability->files_ == nullptr) {
-    durability->files_ = options.medium == LogMedium::kPmem ? log::MakePmemFileSystem() : log::MakePosixFileSystem();
+    if (options.medium == LogMedium::kPmem) {
+      durability->files_ = std::make_shared<log::PmemFileSystem>();
+    } else {
+      durability->files_ = std::make_shared<log::PosixFileSystem>();
+    }
   }
   log::FileSystem& files = *durability->files_;
   const int nodes = state->fabric->num_nodes();
