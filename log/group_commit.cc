@@ -51,6 +51,7 @@ GroupCommit::GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* s
 void GroupCommit::Prepare(PeerEpochs* peers) {
   peers_.store(peers, std::memory_order_release);
   absl::MutexLock lock(&mutex_);
+  disk_statistics_ = segments_->statistics();
   running_ = true;
 }
 
