@@ -51,7 +51,7 @@ struct CheckpointDescription {
   uint64_t end_epoch = 0;      // nothing of later epochs is in it
   uint64_t first_segment = 0;  // of the log that is needed beside it
   uint64_t wall_nanos = 0;
-  std::vector<CheckpointFile> files;
+  std::vector<CheckpointFile> files{};
   uint64_t bytes() const;
   uint64_t records() const;
 };
