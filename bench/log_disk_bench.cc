@@ -21,16 +21,18 @@ namespace {
 
 constexpr uint64_t kFileBytes = uint64_t{64} << 20;
 
-enum Kind : int64_t { kPosix, kPosixPlain, kPosixCached, kPmem };
+enum Kind : int64_t { kPosix, kPosixPlain, kPosixCached, kPmem, kPosixZeroAhead };
 
 std::unique_ptr<FileSystem> Make(int64_t kind) {
   switch (kind) {
     case kPosix:
-      return std::make_unique<PosixFileSystem>();
+      return std::make_unique<PosixFileSystem>(PosixOptions{.zero_ahead = false});
     case kPosixPlain:
-      return std::make_unique<PosixFileSystem>(PosixOptions{.io_uring = false});
+      return std::make_unique<PosixFileSystem>(PosixOptions{.io_uring = false, .zero_ahead = false});
     case kPosixCached:
       return std::make_unique<PosixFileSystem>(PosixOptions{.direct = false});
+    case kPosixZeroAhead:
+      return std::make_unique<PosixFileSystem>();
     default:
       return std::make_unique<PmemFileSystem>();
   }
@@ -94,6 +96,7 @@ void WriteDurably(benchmark::State& state) {
 BENCHMARK(WriteDurably)
     ->ArgNames({"kind", "bytes", "zeroed"})
     ->ArgsProduct({{kPosix, kPosixPlain, kPosixCached, kPmem}, {4096, 64 << 10, 1 << 20}, {0, 1}})
+    ->ArgsProduct({{kPosixZeroAhead}, {4096, 64 << 10, 1 << 20}, {0}})
     ->UseRealTime()
     ->MinTime(0.5);
 

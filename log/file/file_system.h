@@ -44,8 +44,6 @@ class File {
   virtual StatusOr<size_t> Read(uint64_t offset, std::span<std::byte> out) = 0;
   // Makes the file `bytes` long, zeros where nothing was written, with the space on disk taken, so that later writes
   // within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and not less than Size().
-  // A durable write into space that was only allocated makes the file system commit metadata, too, and waits for its
-  // threads: on a busy machine it takes many times as long as one into space that was written before (zeros, say).
   virtual Status Allocate(uint64_t bytes) = 0;
   virtual StatusOr<uint64_t> Size() = 0;
   virtual const std::string& path() const = 0;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/file/disk_ring.h"
 #include "log/file/posix_error.h"
+#include "log/file/zero_ahead.h"
 
 namespace gannet::log {
 
@@ -38,12 +39,13 @@ class PosixFile final : public File {
   using Fallbacks = PosixFileSystem::Fallbacks;
 
   PosixFile(std::string path, Descriptor cached, Descriptor direct, std::unique_ptr<DiskRing> ring,
-            std::shared_ptr<Fallbacks> fallbacks)
+            std::shared_ptr<Fallbacks> fallbacks, bool zero_ahead)
       : path_(std::move(path)),
         cached_(std::move(cached)),
         direct_(std::move(direct)),
         ring_(std::move(ring)),
-        fallbacks_(std::move(fallbacks)) {}
+        fallbacks_(std::move(fallbacks)),
+        zero_ahead_(zero_ahead) {}
 
   Status Write(uint64_t offset, std::span<const std::byte> data) override { return WriteAndSync(offset, data, false); }
   Status WriteDurably(uint64_t offset, std::span<const std::byte> data) override {
@@ -61,6 +63,7 @@ class PosixFile final : public File {
 
   Status Allocate(uint64_t bytes) override {
     GANNET_RETURN_IF_ERROR(internal::AllocateSpace(cached_.get(), path_, size_, bytes));
+    if (bytes > size_ && zero_ahead_ && direct_.valid()) FillWithZeros(size_, bytes);
     size_ = bytes;
     return absl::OkStatus();
   }
@@ -69,6 +72,7 @@ class PosixFile final : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  void FillWithZeros(uint64_t begin, uint64_t end);
   Status WriteAndSync(uint64_t offset, std::span<const std::byte> data, bool sync);
   internal::WriteOutcome TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync);
   static internal::WriteOutcome WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data, bool sync);
@@ -79,10 +83,24 @@ class PosixFile final : public File {
   Descriptor direct_;  // invalid: through the page cache
   std::unique_ptr<DiskRing> ring_;
   const std::shared_ptr<Fallbacks> fallbacks_;
+  const bool zero_ahead_;
+  std::unique_ptr<internal::ZeroAhead> zeros_;  // at work on what was allocated last, or null
 };
+
+void PosixFile::FillWithZeros(uint64_t begin, uint64_t end) {
+  zeros_.reset();
+  // Opened anew, for what a descriptor was told of failed syncs its duplicate is not told again; by way of /proc, for
+  // the file may have been renamed. Without it writes are slower, nothing else.
+  Descriptor fd(open(absl::StrCat("/proc/self/fd/", direct_.get()).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+  if (fd.valid()) zeros_ = std::make_unique<internal::ZeroAhead>(std::move(fd), begin, end);
+}
 
 Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data, bool sync) {
   internal::CheckAligned(path_, offset, data);
+  if (zeros_ != nullptr) {
+    zeros_->Leave(offset, offset + data.size());
+    if (zeros_->done()) zeros_.reset();
+  }
   internal::WriteOutcome outcome = TryWrite(offset, data, sync);
   if (outcome.error == EINVAL && !outcome.sync_failed && direct_.valid()) {
     // Aligned as it is, only a file system that took the flag and did not mean it says so.
@@ -157,7 +175,8 @@ StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, O
     ring = DiskRing::Create(&error);
     if (ring == nullptr) fallbacks_->NoteRing(error);
   }
-  return std::make_unique<PosixFile>(path, std::move(cached), std::move(direct), std::move(ring), fallbacks_);
+  return std::make_unique<PosixFile>(path, std::move(cached), std::move(direct), std::move(ring), fallbacks_,
+                                     options_.zero_ahead);
 }
 
 std::string PosixFileSystem::Description() const {

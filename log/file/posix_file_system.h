@@ -16,8 +16,9 @@
 namespace gannet::log {
 
 struct PosixOptions {
-  bool io_uring = true;  // false: pwrite and fdatasync
-  bool direct = true;    // false: through the page cache
+  bool io_uring = true;    // false: pwrite and fdatasync
+  bool direct = true;      // false: through the page cache
+  bool zero_ahead = true;  // allocated space is filled with zeros (zero_ahead.h); only with O_DIRECT
 };
 
 class PosixFileSystem final : public internal::PosixDirectories {
