@@ -10,10 +10,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "log/batch_buffer.h"
 #include "log/log.h"
 #include "log/log_shared.h"
@@ -29,15 +29,15 @@ class GroupCommit {
               const LogOptions& options);
 
   // Before the thread is started. `peers` may be null.
-  void Prepare(PeerEpochs* peers) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Prepare(PeerEpochs* peers);
   // The thread's body; returns after StopSoon, with the reason why something is not durable, if so.
   Status Run();
   void StopSoon();
 
   // From any thread.
   void RaiseCurrent(uint64_t epoch);
-  StatusOr<uint64_t> BeginSegment() ABSL_LOCKS_EXCLUDED(mutex_);
-  LogStatistics DiskStatistics() const ABSL_LOCKS_EXCLUDED(mutex_);
+  StatusOr<uint64_t> BeginSegment();
+  LogStatistics DiskStatistics() const;
 
  private:
   uint64_t Wanted() const;
@@ -48,9 +48,9 @@ class GroupCommit {
   void Collect();
   Status WriteBatch();
   void EnsureRoom();
-  void ServeBeginSegment() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ServeBeginSegment();
   StatusOr<uint64_t> BeginSegmentNow();
-  bool SegmentRequested() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool SegmentRequested() const;
   void ReportHealth();
   uint64_t RoomNeeded() const;
   bool CaughtUp() const;
@@ -87,12 +87,14 @@ class GroupCommit {
 
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
 
-  mutable absl::Mutex mutex_;
-  uint64_t segments_requested_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t segments_begun_ ABSL_GUARDED_BY(mutex_) = 0;
-  StatusOr<uint64_t> begun_segment_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  LogStatistics disk_statistics_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable segment_begun_;
+  uint64_t segments_requested_ = 0;
+  uint64_t segments_begun_ = 0;
+  uint64_t begun_segment_ = 0;  // or why there is none
+  Status begun_status_;
+  bool running_ = false;
+  LogStatistics disk_statistics_;
 };
 
 }  // namespace gannet::log

@@ -1,5 +1,7 @@
 #include "log/log.h"
 
+#include <algorithm>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -32,7 +34,7 @@ class ThreadedLog final : public Log {
   }
 
   Status Start(PeerEpochs* peers) override {
-    absl::MutexLock lock(&thread_mutex_);
+    std::lock_guard lock(thread_mutex_);
     if (thread_.joinable() || stopped_) return absl::FailedPreconditionError("a log is started once");
     group_commit_.Prepare(peers);
     thread_ = std::thread([this] { result_ = group_commit_.Run(); });
@@ -40,13 +42,13 @@ class ThreadedLog final : public Log {
   }
 
   Status Stop() override {
-    absl::MutexLock lock(&thread_mutex_);
-    if (!thread_.joinable()) return result_;
+    std::lock_guard lock(thread_mutex_);
+    if (!thread_.joinable()) return OwnCopy(result_);
     stopped_ = true;
     group_commit_.StopSoon();
     thread_.join();
     if (result_.ok()) shared_.SetHealth(absl::FailedPreconditionError("the log was stopped"));
-    return result_;
+    return OwnCopy(result_);
   }
 
   StatusOr<std::unique_ptr<LogWriter>> OpenWriter() override {
@@ -104,9 +106,9 @@ class ThreadedLog final : public Log {
   SegmentWriter segments_;
   GroupCommit group_commit_;
 
-  absl::Mutex thread_mutex_;
-  std::thread thread_ ABSL_GUARDED_BY(thread_mutex_);
-  bool stopped_ ABSL_GUARDED_BY(thread_mutex_) = false;
+  std::mutex thread_mutex_;  // guards what follows
+  std::thread thread_;
+  bool stopped_ = false;
   Status result_;  // the thread's; read after it was joined
 };
 

@@ -77,6 +77,7 @@ class LogWriter {
   std::byte* Room(size_t bytes) { return channel_->ring.Room(bytes); }
   // It has been encoded there, with this epoch and so many bytes. Between Enter and Leave.
   void Append(uint64_t epoch, size_t bytes, uint32_t changes, size_t payload_bytes) {
+    GANNET_CHECK(bytes <= promised_ && bytes % 8 == 0, "%d bytes appended, %d reserved", bytes, promised_);
     channel_->ring.Publish(bytes);
     Count(&channel_->transactions, 1);
     Count(&channel_->changes, changes);

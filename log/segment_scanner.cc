@@ -8,6 +8,7 @@ namespace gannet::log {
 
 StatusOr<SegmentResult> SegmentScanner::Scan() {
   expected_ = plan_->header.first_batch;
+  gap_known_ = !plan_->header_valid;
   while (!AtEnd()) {
     GANNET_RETURN_IF_ERROR(ReadBatch());
     const StatusOr<Step> step = batch_.status.ok() ? TakeBatch() : MeetInvalid();
@@ -46,6 +47,10 @@ Status SegmentScanner::ReadBatch() {
     batch_.status = absl::DataLossError(wrong);
     return absl::OkStatus();
   }
+  if (header->batch != expected_ && !gap_known_) {
+    GANNET_RETURN_IF_ERROR(
+        damages_->Found(plan_->path, offset_, absl::StrCat("the batches from ", expected_, " to here are missing")));
+  }
   begin_ = Begin::kBatch;
   const auto bytes = input_.At(offset_, BatchBytesOnDisk(header->body_bytes));
   if (!bytes.ok()) return bytes.status();
@@ -55,7 +60,7 @@ Status SegmentScanner::ReadBatch() {
 
 std::string SegmentScanner::WrongPlace(const BatchHeader& header) const {
   if (header.segment != plan_->segment) return absl::StrCat("a batch of segment ", header.segment, " lies here");
-  // In salvage batches may be missing before; that has been said then.
+  // In salvage batches may be missing before.
   if (header.batch == expected_) return "";
   if (damages_->salvage() && header.batch > expected_ && header.batch < plan_->end_batch) return "";
   return absl::StrCat("batch ", header.batch, " lies where batch ", expected_, " should");
@@ -63,6 +68,7 @@ std::string SegmentScanner::WrongPlace(const BatchHeader& header) const {
 
 StatusOr<SegmentScanner::Step> SegmentScanner::TakeBatch() {
   GANNET_RETURN_IF_ERROR(Deliver());
+  gap_known_ = false;
   ++result_.batches;
   result_.last_wall_nanos = batch_.header.wall_nanos;
   expected_ = batch_.header.batch + 1;
@@ -102,6 +108,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
 // Reports the damage; in salvage, hands over what is left of the batch and goes on with the next one.
 StatusOr<SegmentScanner::Step> SegmentScanner::Salvage(const std::string& what) {
   GANNET_RETURN_IF_ERROR(damages_->Found(plan_->path, offset_ + batch_.damaged_at, what));
+  gap_known_ = true;
   if (begin_ == Begin::kBatch) {
     // Again, because MeetTail has looked elsewhere since: what batch_ points at is gone.
     GANNET_RETURN_IF_ERROR(ReadBatch());

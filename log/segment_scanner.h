@@ -60,7 +60,8 @@ class SegmentScanner {
   SegmentInput input_;
 
   uint64_t offset_ = kSegmentHeaderBytes;
-  uint64_t expected_ = 0;  // number of the batch at offset_
+  uint64_t expected_ = 0;   // number of the batch at offset_
+  bool gap_known_ = false;  // in salvage: that batches from expected_ on may be missing has been said
   Begin begin_ = Begin::kInvalid;
   Batch batch_;
   std::vector<ChangeView> changes_;

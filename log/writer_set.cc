@@ -20,7 +20,7 @@ void AddCounters(const WriterChannel& channel, LogStatistics* to) {
 
 StatusOr<std::shared_ptr<WriterChannel>> WriterSet::Open() {
   auto channel = std::make_shared<WriterChannel>(buffer_bytes_);
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   const uint64_t total = inbox_limit_ + (channels_.size() + 1) * channel->ring.capacity();
   if (total > kMostBytes)
     return absl::ResourceExhaustedError(absl::StrCat("the log buffers of ", channels_.size() + 1,
@@ -30,7 +30,7 @@ StatusOr<std::shared_ptr<WriterChannel>> WriterSet::Open() {
 }
 
 Status WriterSet::AppendToInbox(std::span<const std::byte> transaction) {
-  absl::MutexLock lock(&inbox_mutex_);
+  std::lock_guard lock(inbox_mutex_);
   if (inbox_.size() + transaction.size() > inbox_limit_)
     return absl::ResourceExhaustedError("the log's buffer for other nodes' commits is full: try again");
   inbox_.insert(inbox_.end(), transaction.begin(), transaction.end());
@@ -41,13 +41,13 @@ Status WriterSet::AppendToInbox(std::span<const std::byte> transaction) {
 
 uint64_t WriterSet::OldestSlot() const {
   uint64_t oldest = SlotWord::kIdle;
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto& channel : channels_) oldest = std::min(oldest, channel->slot.epoch.load(std::memory_order_seq_cst));
   return oldest;
 }
 
 void WriterSet::MoveAllInto(BatchBuffer* batch) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   for (size_t i = 0; i < channels_.size();) {
     WriterChannel& channel = *channels_[i];
     const bool closed = channel.closed.load(std::memory_order_acquire);  // before its last head is read
@@ -62,24 +62,24 @@ void WriterSet::MoveAllInto(BatchBuffer* batch) {
       ++i;
     }
   }
-  absl::MutexLock inbox_lock(&inbox_mutex_);
+  std::lock_guard inbox_lock(inbox_mutex_);
   batch->Grow(batch->body_bytes() + inbox_.size());
   batch->Append(inbox_);
   inbox_.clear();
 }
 
 uint64_t WriterSet::Capacity() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   uint64_t total = inbox_limit_;
   for (const auto& channel : channels_) total += channel->ring.capacity();
   return total;
 }
 
 LogStatistics WriterSet::Counters() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   LogStatistics total = forgotten_;
   for (const auto& channel : channels_) AddCounters(*channel, &total);
-  absl::MutexLock inbox_lock(&inbox_mutex_);
+  std::lock_guard inbox_lock(inbox_mutex_);
   total.transactions += inbox_transactions_;
   total.record_bytes += inbox_bytes_;
   return total;

@@ -4,11 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "log/batch_buffer.h"
 #include "log/log.h"
 #include "log/log_writer.h"
@@ -40,14 +39,14 @@ class WriterSet {
  private:
   const size_t buffer_bytes_;
   const size_t inbox_limit_;
-  mutable absl::Mutex mutex_;
-  std::vector<std::shared_ptr<WriterChannel>> channels_ ABSL_GUARDED_BY(mutex_);
-  LogStatistics forgotten_ ABSL_GUARDED_BY(mutex_);  // of closed writers
+  mutable std::mutex mutex_;  // guards the next two
+  std::vector<std::shared_ptr<WriterChannel>> channels_;
+  LogStatistics forgotten_;  // of closed writers
 
-  mutable absl::Mutex inbox_mutex_;
-  std::vector<std::byte> inbox_ ABSL_GUARDED_BY(inbox_mutex_);
-  uint64_t inbox_transactions_ ABSL_GUARDED_BY(inbox_mutex_) = 0;
-  uint64_t inbox_bytes_ ABSL_GUARDED_BY(inbox_mutex_) = 0;  // ever
+  mutable std::mutex inbox_mutex_;  // guards what follows
+  std::vector<std::byte> inbox_;
+  uint64_t inbox_transactions_ = 0;
+  uint64_t inbox_bytes_ = 0;  // ever
 };
 
 }  // namespace gannet::log

@@ -45,6 +45,27 @@ inline StatusOr<uint64_t> Commit(LogWriter* writer, Name name, size_t payload_by
   return epoch;
 }
 
+inline void MakeLogDirectory(FileSystem* files) {
+  ASSERT_TRUE(files->MakeDirectory(kLogDirectory).ok());
+  ASSERT_TRUE(files->SyncDirectory("/").ok());
+}
+
+// Small enough that buffers and segments are used up often.
+inline LogOptions SmallLog() {
+  return {.group_commit = absl::Microseconds(100),
+          .segment_bytes = 256 << 10,
+          .buffer_bytes = 16 << 10,
+          .retry_every = absl::Milliseconds(1)};
+}
+
+inline std::unique_ptr<Log> StartLog(FileSystem* files, const LogEnd& end, const LogOptions& options,
+                                     PeerEpochs* peers = nullptr) {
+  StatusOr<std::unique_ptr<Log>> log = Log::Create(files, kLogDirectory, end, options);
+  EXPECT_TRUE(log.ok()) << log.status();
+  EXPECT_TRUE((*log)->Start(peers).ok());
+  return std::move(*log);
+}
+
 // What a log says: the epoch of each transaction found in it, and where it ends.
 struct Recovered {
   LogEnd end;
@@ -56,7 +77,7 @@ struct Recovered {
   }
 };
 
-inline Recovered Recover(FileSystem& files, const std::string& directory = kLogDirectory) {
+inline Recovered Recover(FileSystem& files, uint64_t from_segment = 0, const std::string& directory = kLogDirectory) {
   Recovered recovered;
   const auto visit = [&](int, const TransactionView& transaction) {
     for (const ChangeView& change : transaction.changes) {
@@ -67,7 +88,7 @@ inline Recovered Recover(FileSystem& files, const std::string& directory = kLogD
     }
     return absl::OkStatus();
   };
-  StatusOr<LogSummary> summary = ReadLog(files, directory, {}, visit);
+  StatusOr<LogSummary> summary = ReadLog(files, directory, {.from_segment = from_segment}, visit);
   EXPECT_TRUE(summary.ok()) << summary.status();
   if (summary.ok()) recovered.end = summary->end;
   return recovered;
