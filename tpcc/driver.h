@@ -1,9 +1,9 @@
 // RunBenchmark: worker threads that run the mix of the five transactions and measure them.
 //
 // A worker is one OS thread with one session on one node, and runs a number of coroutines, each a loop of transactions.
-// Workers are dealt to the nodes in turn; a node's workers share its warehouses as their homes, as terminals are bound
-// to warehouses (clauses 2.4.1.1, 2.5.1.1). A transaction's warehouse is one of its worker's homes, its district is
-// any.
+// Workers are dealt to the nodes in turn, and a node's warehouses to its workers in turn, as their homes; workers share
+// them only if the node has fewer warehouses than workers. So terminals are bound to warehouses (clauses 2.4.1.1,
+// 2.5.1.1). A transaction's warehouse is one of its worker's homes, its district is any.
 //
 // Each worker deals its transactions from a deck of 100 cards that holds the mix exactly, shuffled anew for each round.
 //

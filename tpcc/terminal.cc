@@ -29,11 +29,8 @@ coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn:
           outcome);
     case Procedure::kDelivery:
       delivery_ = MakeDeliveryInput(source_, w);
-      return session_->Run(
-          [this](txn::Transaction& transaction) {
-            return Delivery(transaction, *tables_, delivery_, delivery_scratch_, &delivery_output_);
-          },
-          outcome);
+      delivery_.first_to_look_at = undelivered_[w - 1];
+      return RunDelivery(outcome);
     case Procedure::kStockLevel:
       break;
   }
@@ -43,6 +40,20 @@ coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn:
         return StockLevel(transaction, *tables_, stock_level_, stock_level_scratch_, &stock_level_output_);
       },
       outcome);
+}
+
+coro::Task<Status> Terminal::RunDelivery(txn::RunOutcome* outcome) {
+  coro::Task<Status> run = session_->Run(
+      [this](txn::Transaction& transaction) {
+        return Delivery(transaction, *tables_, delivery_, delivery_scratch_, &delivery_output_);
+      },
+      outcome);
+  Status status = co_await run;
+  if (!status.ok()) co_return status;
+  for (uint32_t d = 0; d < kDistricts; ++d) {
+    if (delivery_output_.orders[d] != 0) undelivered_[delivery_.w - 1][d] = delivery_output_.orders[d] + 1;
+  }
+  co_return status;
 }
 
 }  // namespace gannet::tpcc

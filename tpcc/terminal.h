@@ -1,6 +1,10 @@
 // Terminal: one coroutine's inputs, buffers and outputs for the five transactions. Allocates nothing once it is made.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
 #include "tpcc/procedures/delivery.h"
@@ -18,7 +22,7 @@ class Terminal {
  public:
   // All must outlive this. `numbers` is shared by the terminals of one worker.
   Terminal(txn::Session* session, const Tables* tables, const InputSource& source, PaymentNumbers* numbers)
-      : session_(session), tables_(tables), source_(source), numbers_(numbers) {}
+      : session_(session), tables_(tables), source_(source), numbers_(numbers), undelivered_(source.warehouses) {}
 
   // Draws an input for home warehouse `w` and runs the transaction until it commits. The status is Ok; that of
   // RolledBack(); or why it failed. `outcome` must live until the await returns.
@@ -27,10 +31,14 @@ class Terminal {
   Random& random() { return source_.random; }
 
  private:
+  coro::Task<Status> RunDelivery(txn::RunOutcome* outcome);
+
   txn::Session* session_;
   const Tables* tables_;
   InputSource source_;
   PaymentNumbers* numbers_;
+  // DeliveryInput::first_to_look_at by warehouse - 1: after what this terminal delivered.
+  std::vector<std::array<uint32_t, kDistricts>> undelivered_;
 
   NewOrderInput new_order_;
   NewOrderScratch new_order_scratch_;

@@ -66,7 +66,8 @@ enum class XCacheMode : uint8_t {
 
 struct XCacheOptions {
   XCacheMode mode = XCacheMode::kWhole;
-  // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB at most).
+  // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB; of byte
+  // keys 25 KiB at most).
   size_t max_bytes = SIZE_MAX;
 };
 

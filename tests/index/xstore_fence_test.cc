@@ -116,15 +116,15 @@ class XStoreFenceTest : public testing::Test {
 
 TEST_F(XStoreFenceTest, LoadedLeavesEndMidwayAndRegularKeysTakeOneLeafEach) {
   std::set<uint64_t> keys;
-  for (uint64_t i = 0; i < 16000; ++i) keys.insert(i * 100);
+  for (uint64_t i = 0; i < 4000; ++i) keys.insert(i * 100);
   Load(keys, 0.5);
-  for (uint64_t i = 0; i < 15992; ++i) ASSERT_EQ(HighOf(i * 100), (i / 8 * 8 + 7) * 100 + 49);
+  for (uint64_t i = 0; i < 3992; ++i) ASSERT_EQ(HighOf(i * 100), (i / 8 * 8 + 7) * 100 + 49);
   ExpectAllRight();
   for (const uint32_t sub_models : {1u, 16u, 77u}) {
     const auto model = Model<1>::Train(tree_.get(), {}, 1, [sub_models](uint64_t) { return sub_models; });
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_LT(MeanLeaves(**model), 1.01) << sub_models;  // 1.125 if the last key of a leaf is its border
-    for (uint64_t key = 0; key < 1'600'000; key += 33) LeavesFor(**model, key);
+    for (uint64_t key = 0; key < 400'000; key += 33) LeavesFor(**model, key);
     LeavesFor(**model, UINT64_MAX);
   }
 }

@@ -112,11 +112,11 @@ class XStoreNameScanTest : public testing::Test {
   std::map<std::string, rdma::GlobalAddress> keys_;
 };
 
-// The client comes before there is a model, and only ever scans.
+// The client comes before there is a model (unless its first answer took longer than the training), and only ever
+// scans.
 TEST_F(XStoreNameScanTest, AreOneBatchOfReadsOnceTheCacheIsWarm) {
   const auto remote = Connect(XCacheMode::kWhole);
   ExpectScan(remote.get(), 1, 1);
-  EXPECT_EQ(remote->statistics().fallbacks, 1u);
   WaitForTraining();
   ExpectScan(remote.get(), 1, 2);  // perhaps by a call, which tells that there is a model now
   ScanAll(remote.get());

@@ -1,5 +1,7 @@
 #include "tpcc/procedures/delivery.h"
 
+#include <array>
+
 #include "gtest/gtest.h"
 #include "tests/tpcc/small_tpcc.h"
 
@@ -17,8 +19,8 @@ class DeliveryTest : public ::testing::TestWithParam<int> {
   }
 
   // Of the last warehouse: with two nodes, the other one's.
-  Status Run() {
-    const DeliveryInput input{.w = 2, .carrier = 6, .delivery_d = kDelivered};
+  Status Run(const std::array<uint32_t, kDistricts>& first_to_look_at = {}) {
+    const DeliveryInput input{.w = 2, .carrier = 6, .delivery_d = kDelivered, .first_to_look_at = first_to_look_at};
     return small_->session().RunBlocking([&](txn::Transaction& transaction) {
       return Delivery(transaction, small_->table(), input, scratch_, &output_);
     });
@@ -41,6 +43,20 @@ TEST_P(DeliveryTest, DeliversTheOldestOfEveryDistrict) {
       EXPECT_TRUE(small_->Exists(tables().new_order, OrderKey(1, d, oldest))) << "another warehouse's";
     }
   }
+  EXPECT_EQ(small_->FailingConditions(), std::set<int>{});
+}
+
+TEST_P(DeliveryTest, LooksFromWhereItIsTold) {
+  std::array<uint32_t, kDistricts> from;
+  for (const uint32_t oldest : {22u, 23u, 24u}) {
+    from.fill(oldest);
+    from[3] = 0;
+    ASSERT_TRUE(Run(from).ok());
+    for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], oldest);
+  }
+  from.fill(31);  // beyond the last
+  ASSERT_TRUE(Run(from).ok());
+  for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], 0u);
   EXPECT_EQ(small_->FailingConditions(), std::set<int>{});
 }
 

@@ -15,7 +15,9 @@ coro::Task<Status> TakeOldest(txn::Transaction& transaction, const Tables& table
                               DeliveryScratch& scratch, DeliveryOutput* output) {
   scratch.count = 0;
   for (uint32_t d = 1; d <= kDistricts; ++d) {
-    const index::ScanRange range{.from = OrderKey(input.w, d, 0), .to = OrderKey(input.w, d, kMaxOrderId), .limit = 1};
+    const index::ScanRange range{.from = OrderKey(input.w, d, input.first_to_look_at[d - 1]),
+                                 .to = OrderKey(input.w, d, kMaxOrderId),
+                                 .limit = 1};
     const txn::ScanOptions options{.keys_only = true, .for_update = true};
     Status status = co_await transaction.Scan(*tables.new_order, range, &scratch.rows, options);
     if (!status.ok()) co_return status;

@@ -17,6 +17,10 @@ struct DeliveryInput {
   uint32_t w = 0;
   uint8_t carrier = 0;  // 1 to 10
   Date delivery_d = 0;
+  // By district - 1: no order below waits. Order numbers only grow, so the order after one that is known to have been
+  // delivered will do. Where the search begins: beside the leaf where orders of the district before it arrive, a
+  // delivery would conflict with those.
+  std::array<uint32_t, kDistricts> first_to_look_at{};
 };
 
 DeliveryInput MakeDeliveryInput(InputSource& source, uint32_t w);
