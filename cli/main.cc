@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/crash_command.h"
+#include "cli/data_command.h"
 #include "cli/exit_codes.h"
 #include "cli/tpcc_command.h"
 
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   app.require_subcommand(1);
   app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
   gannet::cli::AddTpccCommand(app, &exit_code);
+  gannet::cli::AddDataCommands(app, &exit_code);
   gannet::cli::AddCrashCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
