@@ -98,11 +98,9 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
   return absl::OkStatus();
 }
 
-Status SegmentWriter::EnsureRoom(uint64_t room) {
-  // The next segment is made when half of this one is used, so that a full disk is known early.
+Status SegmentWriter::PrepareAhead(uint64_t room) {
   if (HasSpare(room) || RoomLeft() >= std::max(room, current_bytes_ / 2)) return absl::OkStatus();
-  const Status status = PrepareSpare(room);
-  return RoomLeft() >= room ? absl::OkStatus() : status;
+  return PrepareSpare(room);
 }
 
 Status SegmentWriter::PrepareSpare(uint64_t room) {
