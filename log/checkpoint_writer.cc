@@ -84,6 +84,7 @@ StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(FileSystem*
                                                                      uint64_t id, uint64_t bytes_per_second) {
   GANNET_RETURN_IF_ERROR(RemoveCheckpoint(*files, directory, id));
   GANNET_RETURN_IF_ERROR(files->MakeDirectory(CheckpointDirectory(directory, id)));
+  MayDieHere(KillPoint::kCheckpointBegun);
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(files, directory, id, bytes_per_second));
 }
 
@@ -139,6 +140,7 @@ Status CheckpointWriter::EndFile() {
   GANNET_RETURN_IF_ERROR(output_->Finish());
   done_.push_back(output_->description());
   output_.reset();
+  MayDieHere(KillPoint::kCheckpointTable);
   return absl::OkStatus();
 }
 
@@ -155,6 +157,7 @@ Status CheckpointWriter::Finish(CheckpointDescription* description) {
   GANNET_RETURN_IF_ERROR(EndFile());
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(CheckpointDirectory(directory_, id_)));
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
+  MayDieHere(KillPoint::kCheckpointFinished);
   for (const CheckpointFile& file : done_) {
     GANNET_RETURN_IF_ERROR(ReadCheckpointFile(*files_, directory_, id_, file, nullptr, nullptr));
     Throttle(file.bytes);
