@@ -7,7 +7,6 @@
 #include "log/checkpoint.h"
 #include "log/checkpoint_format.h"
 #include "log/file/aligned_buffer.h"
-#include "log/kill_point.h"
 #include "log/little_endian.h"
 #include "rdma/base/clock.h"
 
@@ -84,7 +83,6 @@ StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(FileSystem*
                                                                      uint64_t id, uint64_t bytes_per_second) {
   GANNET_RETURN_IF_ERROR(RemoveCheckpoint(*files, directory, id));
   GANNET_RETURN_IF_ERROR(files->MakeDirectory(CheckpointDirectory(directory, id)));
-  MayDieHere(KillPoint::kCheckpointBegun);
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(files, directory, id, bytes_per_second));
 }
 
@@ -140,7 +138,6 @@ Status CheckpointWriter::EndFile() {
   GANNET_RETURN_IF_ERROR(output_->Finish());
   done_.push_back(output_->description());
   output_.reset();
-  MayDieHere(KillPoint::kCheckpointTable);
   return absl::OkStatus();
 }
 
@@ -157,7 +154,6 @@ Status CheckpointWriter::Finish(CheckpointDescription* description) {
   GANNET_RETURN_IF_ERROR(EndFile());
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(CheckpointDirectory(directory_, id_)));
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
-  MayDieHere(KillPoint::kCheckpointFinished);
   for (const CheckpointFile& file : done_) {
     GANNET_RETURN_IF_ERROR(ReadCheckpointFile(*files_, directory_, id_, file, nullptr, nullptr));
     Throttle(file.bytes);
