@@ -35,7 +35,8 @@ std::string Misplaced(const SegmentHeader& header, const SegmentPlan& plan) {
   if (header.segment != plan.segment) return absl::StrCat("the file is segment ", header.segment, " by its header");
   if (header.bytes < plan.size)
     return absl::StrCat("the file has ", plan.size, " bytes, by its header it should have ", header.bytes);
-  if (header.run == 0 || header.first_batch == 0 || header.node >= header.num_nodes)
+  if (header.run == 0 || header.first_batch == 0 || header.node >= header.num_nodes ||
+      header.closed_epoch < header.recovered_epoch)
     return "the segment header has numbers that cannot be";
   return "";
 }
@@ -101,6 +102,8 @@ std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& ne
   if (next.run == previous.run ? next.recovered_epoch != previous.recovered_epoch
                                : next.recovered_epoch < previous.recovered_epoch)
     return "the epoch that it says was recovered contradicts the segment before";
+  if (next.run == previous.run && next.closed_epoch < previous.closed_epoch)
+    return "the epoch that it says was closed is lower than in the segment before";
   return "";
 }
 

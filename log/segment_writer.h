@@ -66,6 +66,7 @@ class SegmentWriter {
   uint64_t segment_;
   uint64_t end_;  // offset after the last durable batch of segment_
   uint64_t next_batch_;
+  uint64_t closed_epoch_;  // by the durable batches
 
   std::unique_ptr<File> spare_;
   uint64_t spare_bytes_ = 0;
