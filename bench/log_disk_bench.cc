@@ -1,6 +1,6 @@
 // How long does it take until so many bytes are on the disk? One thread, WriteDurably into a preallocated file, front
-// to back, as the log does it. p50, p99 and p99.9 in microseconds; `plain` of the Posix file system is pwrite +
-// fdatasync. The disk is that of GANNET_BENCH_DIR, or else of the current directory.
+// to back, as the log does it. p50, p99 and p99.9 in microseconds. The disk is that of GANNET_BENCH_DIR, or else of the
+// current directory.
 #include <unistd.h>
 
 #include <algorithm>

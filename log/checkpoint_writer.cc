@@ -7,7 +7,6 @@
 #include "log/checkpoint.h"
 #include "log/checkpoint_format.h"
 #include "log/file/aligned_buffer.h"
-#include "log/kill_point.h"
 #include "log/little_endian.h"
 #include "rdma/base/clock.h"
 

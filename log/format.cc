@@ -24,11 +24,12 @@ constexpr size_t kRun = 32;
 constexpr size_t kFirstBatch = 40;
 constexpr size_t kPreviousEnd = 48;
 constexpr size_t kRecoveredEpoch = 56;
-constexpr size_t kNode = 64;
-constexpr size_t kNumNodes = 66;
-constexpr size_t kZero = 68;
-constexpr size_t kEndMark = 72;
-constexpr size_t kEnd = 80;
+constexpr size_t kClosedEpoch = 64;
+constexpr size_t kNode = 72;
+constexpr size_t kNumNodes = 74;
+constexpr size_t kZero = 76;
+constexpr size_t kEndMark = 80;
+constexpr size_t kEnd = 88;
 }  // namespace segment_at
 
 namespace batch_at {
@@ -70,6 +71,7 @@ void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
   StoreLittle(&to[at::kFirstBatch], first_batch);
   StoreLittle(&to[at::kPreviousEnd], previous_end);
   StoreLittle(&to[at::kRecoveredEpoch], recovered_epoch);
+  StoreLittle(&to[at::kClosedEpoch], closed_epoch);
   StoreLittle(&to[at::kEndMark], kSegmentEndMark);
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersion>()));
 }
@@ -94,6 +96,7 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   header.first_batch = LoadLittle<uint64_t>(&from[at::kFirstBatch]);
   header.previous_end = LoadLittle<uint64_t>(&from[at::kPreviousEnd]);
   header.recovered_epoch = LoadLittle<uint64_t>(&from[at::kRecoveredEpoch]);
+  header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
   if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || LoadLittle<uint32_t>(&from[at::kZero]) != 0 ||
       !AllZero(from.subspan<at::kEnd>()))
     return absl::DataLossError("the segment header is not as version 1 has it");

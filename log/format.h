@@ -64,6 +64,8 @@ struct SegmentHeader {
   uint64_t previous_end = 0;
   // Epoch recovered when this run began: transactions of earlier runs with later epochs are void.
   uint64_t recovered_epoch = 0;
+  // Closed by everything before this segment, so that the older ones can be removed: at least recovered_epoch.
+  uint64_t closed_epoch = 0;
 
   void Encode(std::span<std::byte, kSegmentHeaderBytes> to) const;
   // InvalidArgument: no segment of Gannet, or of a version this program does not know (the message says which).

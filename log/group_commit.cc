@@ -22,7 +22,8 @@ constexpr int kSpins = 50;
 constexpr int kYields = 10;
 constexpr uint64_t kWaitForOthersNanos = 30'000;  // for a worker in its slot, or for peers
 constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; whoever has something wakes the thread
-constexpr uint64_t kLeastRetryNanos = 1'000'000;
+constexpr uint64_t kLeastRetryNanos = 100'000;
+constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
@@ -40,6 +41,8 @@ uint64_t WallNanos() {
 // workers for a core. What the system does not permit is left out.
 void PreferThisThread() {
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; or short sleeps take 50 us longer
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);  // threads that a file starts do not inherit it
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -10);
 }
 
@@ -52,7 +55,7 @@ GroupCommit::GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* s
       segments_(segments),
       options_(options),
       interval_nanos_(Nanos(options.group_commit)),
-      retry_nanos_(Nanos(options.retry_every)),
+      retry_nanos_(std::max(Nanos(options.retry_every), kLeastRetryNanos)),
       drained_(end.recovered_epoch),
       closable_(end.recovered_epoch),
       flushed_(end.recovered_epoch),
@@ -78,10 +81,9 @@ Status GroupCommit::Run() {
     running_ = false;
   }
   ServeBeginSegment();
+  if (CaughtUp() && !pending_) return absl::OkStatus();
   if (!reported_.ok()) return OwnCopy(reported_);
-  if (!CaughtUp() || Wanted() > flushed_)
-    return absl::DeadlineExceededError("the log was stopped while commits, or other nodes, were on their way");
-  return absl::OkStatus();
+  return absl::DeadlineExceededError("the log was stopped while commits, or other nodes, were on their way");
 }
 
 void GroupCommit::StopSoon() {
@@ -110,6 +112,12 @@ void GroupCommit::Round() {
   RaiseCurrent(round_wanted_ + 1);
   Drain();
   peer_status_ = Exchange();
+  if (peer_status_.ok() && Wanted() > round_wanted_ && peers_current_ > round_wanted_ + 1) {
+    // A peer has begun a later epoch and waits for us to drain the one before.
+    round_wanted_ = peers_current_ - 1;
+    Drain();
+    peer_status_ = Exchange();
+  }
   if (peer_status_.ok() && (stopping_ || NowNanos() >= retry_at_nanos_)) {
     Flush(urgent);
     if (write_status_.ok()) EnsureRoom();
@@ -199,9 +207,12 @@ uint64_t GroupCommit::RoomNeeded() const {
 
 void GroupCommit::EnsureRoom() {
   const uint64_t now = NowNanos();
-  if (now < room_retry_at_nanos_) return;
-  room_status_ = segments_->EnsureRoom(RoomNeeded());
-  room_retry_at_nanos_ = room_status_.ok() ? 0 : now + retry_nanos_;
+  const uint64_t room = RoomNeeded();
+  if (now >= room_retry_at_nanos_) {
+    spare_status_ = segments_->PrepareAhead(room);
+    room_retry_at_nanos_ = spare_status_.ok() ? 0 : now + retry_nanos_;
+  }
+  room_status_ = segments_->HasRoom(room) ? absl::OkStatus() : spare_status_;
 }
 
 void GroupCommit::ReportHealth() {
@@ -275,7 +286,7 @@ void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
   ThreadSignal& signal = shared_->signal;
   const auto undisturbed = [this] { return !StopRequested() && !SegmentRequested(); };
   if (!write_status_.ok() || !peer_status_.ok())
-    return signal.SleepUntilUrgent(std::min(retry_nanos_, std::max(interval_nanos_, kLeastRetryNanos)), undisturbed);
+    return signal.SleepUntilUrgent(std::min(retry_nanos_, std::max(interval_nanos_, kLeastPauseNanos)), undisturbed);
   if (flushed_ < round_wanted_ || shared_->durable.load(std::memory_order_relaxed) < round_wanted_) {
     const int doublings = std::min(++rounds_behind_ / 8, 6);
     return signal.SleepUntilUrgent(

@@ -77,6 +77,7 @@ class GroupCommit {
   uint64_t greatest_epoch_ = 0;  // of the transactions taken from the buffers
   Status peer_status_;           // of the last exchange
   Status write_status_;          // of the last write
+  Status spare_status_;          // of the last attempt to make a segment ahead of time
   Status room_status_;           // is there room for what is in the buffers
   Status reported_;
   uint64_t retry_at_nanos_ = 0;  // when the disk failed

@@ -76,8 +76,8 @@ LogEnd FindEnd(const SegmentChain& chain, const std::vector<SegmentResult>& resu
     // A new run begins with what was recovered, however much more an older one closed.
     if (header.run != end.run) end.recovered_epoch = header.recovered_epoch;
     end.run = header.run;
-    end.recovered_epoch = std::max(end.recovered_epoch, results[i].closed_epoch);
-    end.last_epoch = std::max({end.last_epoch, header.recovered_epoch, results[i].last_epoch});
+    end.recovered_epoch = std::max({end.recovered_epoch, header.closed_epoch, results[i].closed_epoch});
+    end.last_epoch = std::max({end.last_epoch, header.closed_epoch, results[i].last_epoch});
     end.next_batch = results[i].next_batch;
     if (chain.plans[i].segment == chain.last_segment) end.offset = results[i].end_offset;
   }

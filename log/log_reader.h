@@ -36,8 +36,8 @@ struct Damage {
 
 // What one look over the headers of all batches found (it reads everything, and checks every checksum).
 struct LogSummary {
-  // recovered_epoch is of these segments alone: the caller takes the least of all nodes', but not less than the end
-  // epoch of the checkpoint (it may be that only removed segments close that). The same holds for last_epoch.
+  // recovered_epoch is of this node's log alone: the caller takes the least of all nodes'. Removed segments are counted
+  // in (the headers of those that followed say what they closed), but for void epochs in last_epoch.
   LogEnd end;
   uint64_t first_segment = 0;
   uint64_t segments = 0;

@@ -92,8 +92,8 @@ class LogWriter {
     waiters_.Add({epoch, deadline_nanos, handle});
     shared_->NoteWanted(epoch);
   }
-  // Hands what has become durable, or late, to `resume(handle)`; returns how many. The worker's poller: cheap when
-  // nobody waits.
+  // Hands what has become durable, or late, to `resume(handle)`, which makes it ready and does not run it; returns how
+  // many. The worker's poller: cheap when nobody waits.
   template <class Resume>
   size_t Poll(const Resume& resume) {
     if (waiters_.empty()) return 0;

@@ -35,9 +35,22 @@ std::string Misplaced(const SegmentHeader& header, const SegmentPlan& plan) {
   if (header.segment != plan.segment) return absl::StrCat("the file is segment ", header.segment, " by its header");
   if (header.bytes < plan.size)
     return absl::StrCat("the file has ", plan.size, " bytes, by its header it should have ", header.bytes);
-  if (header.run == 0 || header.first_batch == 0 || header.node >= header.num_nodes)
+  if (header.run == 0 || header.first_batch == 0 || header.node >= header.num_nodes ||
+      header.closed_epoch < header.recovered_epoch)
     return "the segment header has numbers that cannot be";
   return "";
+}
+
+// Why `block` is not the header of this segment, in `what`; or it is, and the plan has it.
+Status TakeHeader(std::span<const std::byte, kSegmentHeaderBytes> block, SegmentPlan* plan, std::string* what) {
+  const StatusOr<SegmentHeader> header = SegmentHeader::Decode(block);
+  // A whole and undamaged header of a newer version is nothing that salvage could read.
+  if (absl::IsInvalidArgument(header.status()) && SegmentHeader::HasMagic(block))
+    return absl::InvalidArgumentError(absl::StrCat(plan->path, ": ", header.status().message()));
+  *what = header.ok() ? Misplaced(*header, *plan) : std::string(header.status().message());
+  plan->header_valid = what->empty();
+  if (plan->header_valid) plan->header = *header;
+  return absl::OkStatus();
 }
 
 StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint64_t segment, DamageList* damages) {
@@ -45,6 +58,7 @@ StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint6
   SegmentPlan& plan = entry.plan;
   plan.segment = segment;
   plan.path = directory + "/" + SegmentName(segment);
+  plan.header_valid = false;
   StatusOr<std::unique_ptr<File>> file = files.Open(plan.path, OpenMode::kRead);
   if (!file.ok()) return file.status();
   const StatusOr<uint64_t> size = (*file)->Size();
@@ -52,32 +66,17 @@ StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint6
   plan.size = *size;
   std::array<std::byte, kSegmentHeaderBytes> block{};  // what a short file lacks counts as zeros
   const StatusOr<size_t> got = (*file)->Read(0, block);
-  plan.header_valid = false;
+  std::string what;
   if (!got.ok()) {
     if (!damages->salvage()) return got.status();
-    GANNET_RETURN_IF_ERROR(damages->Found(plan.path, 0, absl::StrCat("cannot be read: ", got.status().ToString())));
-    return entry;
-  }
-  if (SegmentHeader::Torn(block)) {
+    what = absl::StrCat("cannot be read: ", got.status().ToString());
+  } else if (SegmentHeader::Torn(block)) {
     entry.torn = true;
-    return entry;
+  } else {
+    GANNET_RETURN_IF_ERROR(TakeHeader(block, &plan, &what));
+    entry.torn = plan.header_valid && plan.size < plan.header.bytes;
   }
-  const StatusOr<SegmentHeader> header = SegmentHeader::Decode(block);
-  if (!header.ok()) {
-    // A whole and undamaged header of a newer version is nothing that salvage could read.
-    if (absl::IsInvalidArgument(header.status()) && SegmentHeader::HasMagic(block))
-      return absl::InvalidArgumentError(absl::StrCat(plan.path, ": ", header.status().message()));
-    GANNET_RETURN_IF_ERROR(damages->Found(plan.path, 0, std::string(header.status().message())));
-    return entry;
-  }
-  const std::string misplaced = Misplaced(*header, plan);
-  if (!misplaced.empty()) {
-    GANNET_RETURN_IF_ERROR(damages->Found(plan.path, 0, misplaced));
-    return entry;
-  }
-  plan.header = *header;
-  plan.header_valid = true;
-  entry.torn = plan.size < header->bytes;
+  if (!what.empty()) GANNET_RETURN_IF_ERROR(damages->Found(plan.path, 0, what));
   return entry;
 }
 
@@ -103,6 +102,8 @@ std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& ne
   if (next.run == previous.run ? next.recovered_epoch != previous.recovered_epoch
                                : next.recovered_epoch < previous.recovered_epoch)
     return "the epoch that it says was recovered contradicts the segment before";
+  if (next.run == previous.run && next.closed_epoch < previous.closed_epoch)
+    return "the epoch that it says was closed is lower than in the segment before";
   return "";
 }
 

@@ -25,7 +25,8 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
       segment_bytes_(RoundUp(std::max<uint64_t>(options.segment_bytes, 2 * kSegmentHeaderBytes), kDiskBlockBytes)),
       segment_(end.segment),
       end_(end.offset),
-      next_batch_(end.next_batch) {
+      next_batch_(end.next_batch),
+      closed_epoch_(end.recovered_epoch) {
   header_.run = end.run + 1;
   header_.node = options.node;
   header_.num_nodes = options.num_nodes;
@@ -68,6 +69,7 @@ Status SegmentWriter::WriteHeaderToSpare() {
   header.bytes = spare_bytes_;
   header.first_batch = next_batch_;
   header.previous_end = end_;
+  header.closed_epoch = closed_epoch_;
   const auto block = std::make_unique<HeaderBlock>();
   header.Encode(block->bytes);
   return spare_->WriteDurably(0, block->bytes);
@@ -93,16 +95,15 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
   }
   end_ += bytes;
   ++next_batch_;
+  closed_epoch_ = std::max(closed_epoch_, complete.closed_epoch);
   ++statistics_.batches;
   statistics_.disk_bytes += bytes;
   return absl::OkStatus();
 }
 
-Status SegmentWriter::EnsureRoom(uint64_t room) {
-  // The next segment is made when half of this one is used, so that a full disk is known early.
+Status SegmentWriter::PrepareAhead(uint64_t room) {
   if (HasSpare(room) || RoomLeft() >= std::max(room, current_bytes_ / 2)) return absl::OkStatus();
-  const Status status = PrepareSpare(room);
-  return RoomLeft() >= room ? absl::OkStatus() : status;
+  return PrepareSpare(room);
 }
 
 Status SegmentWriter::PrepareSpare(uint64_t room) {

@@ -35,9 +35,11 @@ class SegmentWriter {
   // Writes the batch durably, in a new segment if there is none or no room in it. After an error the segment is given
   // up; to be called again with the same batch.
   Status Write(BatchBuffer* batch, const BatchHeader& header, uint64_t room);
-  // Sees to it that there is room for `room` bytes of batches, in this segment or a prepared one, and prepares the next
-  // ahead of time. ResourceExhausted if the disk is full, with advice.
-  Status EnsureRoom(uint64_t room);
+  // Prepares the next segment, with room for `room` bytes of batches, when half of this one is used, so that a full
+  // disk is known early. ResourceExhausted if it is, with advice.
+  Status PrepareAhead(uint64_t room);
+  // Whether batches of `room` bytes can be written without another file.
+  bool HasRoom(uint64_t room) const { return RoomLeft() >= room || HasSpare(room); }
 
   uint64_t segment() const { return segment_; }  // the last that was begun
   uint64_t next_batch() const { return next_batch_; }
@@ -64,6 +66,7 @@ class SegmentWriter {
   uint64_t segment_;
   uint64_t end_;  // offset after the last durable batch of segment_
   uint64_t next_batch_;
+  uint64_t closed_epoch_;  // by the durable batches
 
   std::unique_ptr<File> spare_;
   uint64_t spare_bytes_ = 0;

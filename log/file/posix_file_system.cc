@@ -72,10 +72,15 @@ class PosixFile final : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  struct Outcome {
+    int error = 0;             // errno, 0 if all is well
+    bool sync_failed = false;  // the error is the sync's
+  };
+
   void FillWithZeros(uint64_t begin, uint64_t end);
   Status WriteAndSync(uint64_t offset, std::span<const std::byte> data, bool sync);
-  internal::WriteOutcome TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync);
-  static internal::WriteOutcome WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data, bool sync);
+  Outcome TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync);
+  static int WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data);
 
   const std::string path_;
   uint64_t size_ = 0;
@@ -101,7 +106,7 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
     zeros_->Leave(offset, offset + data.size());
     if (zeros_->done()) zeros_.reset();
   }
-  internal::WriteOutcome outcome = TryWrite(offset, data, sync);
+  Outcome outcome = TryWrite(offset, data, sync);
   if (outcome.error == EINVAL && !outcome.sync_failed && direct_.valid()) {
     // Aligned as it is, only a file system that took the flag and did not mean it says so.
     fallbacks_->NoteDirect(path_);
@@ -122,29 +127,30 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
   return status;
 }
 
-internal::WriteOutcome PosixFile::TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync) {
+PosixFile::Outcome PosixFile::TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync) {
   const int fd = direct_.valid() ? direct_.get() : cached_.get();
-  if (ring_ != nullptr) {
-    const internal::WriteOutcome outcome = ring_->Write(fd, offset, data, sync);
-    if (!outcome.not_submitted) return outcome;
-    fallbacks_->NoteRing(outcome.error);
+  int error = ring_ != nullptr ? ring_->Write(fd, offset, data) : WritePlainly(fd, offset, data);
+  if (ring_ != nullptr && !ring_->works()) {
+    fallbacks_->NoteRing(error);
     ring_.reset();
+    error = WritePlainly(fd, offset, data);
   }
-  return WritePlainly(fd, offset, data, sync);
+  if (error != 0) return {.error = error};
+  if (sync && fdatasync(fd) != 0) return {.error = errno, .sync_failed = true};
+  return {};
 }
 
-internal::WriteOutcome PosixFile::WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data, bool sync) {
+int PosixFile::WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data) {
   while (!data.empty()) {
     const ssize_t bytes = pwrite(fd, data.data(), data.size(), static_cast<off_t>(offset));
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return {.error = errno};
+    if (bytes < 0) return errno;
     const size_t blocks = static_cast<size_t>(bytes) / kDiskBlockBytes * kDiskBlockBytes;
-    if (blocks == 0) return {.error = EIO};
+    if (blocks == 0) return EIO;
     offset += blocks;
     data = data.subspan(blocks);
   }
-  if (sync && fdatasync(fd) != 0) return {.error = errno, .sync_failed = true};
-  return {};
+  return 0;
 }
 
 PosixFileSystem::PosixFileSystem(PosixOptions options) : options_(options), fallbacks_(std::make_shared<Fallbacks>()) {

@@ -1,8 +1,8 @@
-// The operating system's files. A file that is written has an io_uring of its own and is open with O_DIRECT: a durable
-// write is one submission, WRITE -> FSYNC(DATASYNC), and goes past the page cache. Reads go through the page cache,
-// which reads ahead.
+// The operating system's files. A file that is written has an io_uring of its own and is open with O_DIRECT: writes go
+// past the page cache, the parts of a large one in parallel, and fdatasync makes them durable. Reads go through the
+// page cache, which reads ahead.
 //
-// Where the kernel or a container forbids io_uring, pwrite and fdatasync take its place; where a file system refuses
+// Where the kernel or a container forbids io_uring, pwrite takes its place; where a file system refuses
 // O_DIRECT (old tmpfs, some network file systems), writes go through the page cache. Description() says so. What the
 // contract promises holds in every case.
 #pragma once
@@ -16,7 +16,7 @@
 namespace gannet::log {
 
 struct PosixOptions {
-  bool io_uring = true;    // false: pwrite and fdatasync
+  bool io_uring = true;    // false: pwrite
   bool direct = true;      // false: through the page cache
   bool zero_ahead = true;  // allocated space is filled with zeros (zero_ahead.h); only with O_DIRECT
 };

@@ -45,7 +45,8 @@ const SegmentHeader kHeader{.segment = 7,
                             .num_nodes = 5,
                             .first_batch = 99,
                             .previous_end = 8192,
-                            .recovered_epoch = 1234567890123};
+                            .recovered_epoch = 1234567890123,
+                            .closed_epoch = 1234567890124};
 
 TEST(SegmentHeader, RoundTrip) {
   std::array<std::byte, kSegmentHeaderBytes> block;
@@ -61,6 +62,7 @@ TEST(SegmentHeader, RoundTrip) {
   EXPECT_EQ(header->first_batch, kHeader.first_batch);
   EXPECT_EQ(header->previous_end, kHeader.previous_end);
   EXPECT_EQ(header->recovered_epoch, kHeader.recovered_epoch);
+  EXPECT_EQ(header->closed_epoch, kHeader.closed_epoch);
 }
 
 TEST(SegmentHeader, EveryFlippedBitIsSeen) {

@@ -38,7 +38,7 @@ std::vector<std::byte> Encode(const TestTransaction& transaction) {
 }
 
 SegmentBuilder::SegmentBuilder(SegmentHeader header)
-    : header_(header), image_(header.bytes), next_batch_(header.first_batch) {
+    : header_(header), image_(header.bytes), next_batch_(header.first_batch), closed_epoch_(header.closed_epoch) {
   header.Encode(std::span(image_).first<kSegmentHeaderBytes>());
 }
 
@@ -57,6 +57,7 @@ uint64_t SegmentBuilder::Add(uint64_t closed_epoch, const std::vector<TestTransa
                            .transactions = static_cast<uint32_t>(transactions.size())};
   end_ += BatchBytesOnDisk(body.size());
   ++next_batch_;
+  closed_epoch_ = closed_epoch;
   GANNET_CHECK(end_ <= image_.size(), "a test's segment is too small");
   header.Encode(std::span(image_).subspan(offset).first<kBatchHeaderBytes>());
   if (!body.empty()) std::memcpy(image_.data() + offset + kBatchHeaderBytes, body.data(), body.size());
@@ -68,6 +69,7 @@ SegmentHeader HeaderAfter(const SegmentBuilder& previous) {
   ++header.segment;
   header.first_batch = previous.next_batch();
   header.previous_end = previous.end();
+  header.closed_epoch = previous.closed_epoch();
   return header;
 }
 

@@ -40,6 +40,7 @@ class SegmentBuilder {
   uint64_t Add(uint64_t closed_epoch, const std::vector<TestTransaction>& transactions);
   uint64_t end() const { return end_; }
   uint64_t next_batch() const { return next_batch_; }
+  uint64_t closed_epoch() const { return closed_epoch_; }
   const SegmentHeader& header() const { return header_; }
   Image& image() { return image_; }
 
@@ -48,6 +49,7 @@ class SegmentBuilder {
   Image image_;
   uint64_t end_ = kSegmentHeaderBytes;
   uint64_t next_batch_;
+  uint64_t closed_epoch_;
 };
 
 // The header of a segment that goes on after `previous`, in the same run.

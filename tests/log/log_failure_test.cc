@@ -117,6 +117,7 @@ TEST_P(LogFailureTest, ErrorsNowAndThenLoseNothingThatWasAcknowledged) {
       (GetParam().short_write ? faults.short_write_one_in : faults.write_error_one_in) = 5;
   }
   disk_.SetOptions(faults);
+  FailNext(1);  // one of them for sure
   std::map<Name, uint64_t> epochs[kThreads];
   std::atomic<int> running = kThreads;
   std::vector<std::thread> threads;
@@ -204,6 +205,15 @@ TEST_F(FullDiskTest, WhatIsUnderWayBecomesDurableAndWorkGoesOnWhenThereIsRoom) {
   const Recovered recovered = Recover(*disk_.CrashedCopy(6));
   EXPECT_TRUE(recovered.Has({50, 0}));
   EXPECT_EQ(recovered.epochs.size(), committed_ + 1);
+}
+
+TEST_F(FullDiskTest, StopIsFineIfAllIsDurable) {
+  auto log = StartLog(&disk_, {}, SmallLog());
+  auto writer = log->OpenWriter().value();
+  std::atomic<uint64_t> last{0};
+  ASSERT_TRUE(absl::IsResourceExhausted(Fill(writer.get(), 1, &last)));
+  EXPECT_TRUE(log->Stop().ok());
+  EXPECT_EQ(Recover(*disk_.CrashedCopy(5)).epochs.size(), committed_);
 }
 
 TEST_F(FullDiskTest, RemovingSegmentsMakesRoom) {

@@ -34,6 +34,7 @@ SmallLog MakeSmallLog() {
   SegmentHeader header = HeaderAfter(second);
   header.run = 2;
   header.recovered_epoch = 3;
+  header.closed_epoch = 3;
   SegmentBuilder third(header);
   log.before_third = log.all.size();
   add(&third, 5, {Simple(4, "e"), {.epoch = 5, .changes = {{.kind = ChangeKind::kRemove, .version = 9, .key = "k"}}}});
@@ -133,6 +134,7 @@ TEST(DamagedLog, HeaderThatDoesNotFitItsPlace) {
       [](SegmentHeader* header) { header->previous_end -= kDiskBlockBytes; },
       [](SegmentHeader* header) { header->previous_end = uint64_t{1} << 40; },
       [](SegmentHeader* header) { header->recovered_epoch = 1; },
+      [](SegmentHeader* header) { header->closed_epoch = 0, header->recovered_epoch = 1, header->run = 2; },
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     const Status status = ReadWith(changes[i]);

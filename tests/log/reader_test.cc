@@ -141,6 +141,7 @@ SegmentHeader NextRun(const LogEnd& end, const SegmentHeader& like, uint64_t rec
   header.first_batch = end.next_batch;
   header.previous_end = end.offset;
   header.recovered_epoch = recovered_epoch;
+  header.closed_epoch = recovered_epoch;
   return header;
 }
 
@@ -275,11 +276,24 @@ TEST(LogReader, SegmentsBelowAreLeftOut) {
     ASSERT_TRUE(read.summary.ok()) << read.summary.status();
     EXPECT_EQ(read.transactions.size(), 4 - from);
     EXPECT_EQ(read.summary->first_segment, from);
+    EXPECT_EQ(read.summary->end.recovered_epoch, 3u);
   }
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(files, {.from_segment = 1}).summary.status()));
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(files, {.from_segment = 4}).summary.status()));
   files.files.erase(PathOf(0));
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(files).summary.status()));
+}
+
+TEST(LogReader, WhatRemovedSegmentsClosedIsKnown) {
+  ImageFileSystem files;
+  SegmentBuilder first(FirstHeader(4));
+  first.Add(41, {Simple(40, "a")});
+  SegmentBuilder second(HeaderAfter(first));
+  Put(&files, &second);
+  const ReadResult read = ReadAll(files, {.from_segment = 2});
+  ASSERT_TRUE(read.summary.ok()) << read.summary.status();
+  EXPECT_EQ(read.summary->end.recovered_epoch, 41u);
+  EXPECT_EQ(read.summary->end.last_epoch, 41u);
 }
 
 TEST(LogReader, ManyThreadsSeeEverySegmentOnce) {

@@ -40,7 +40,7 @@ void RepairSegment(Bytes segment) {
   StoreLittle(&segment[12], kFormatVersion);
   StoreLittle(&segment[16], uint64_t{1});
   StoreLittle(&segment[24], uint64_t{segment.size()});
-  StoreLittle(&segment[72], kSegmentEndMark);
+  StoreLittle(&segment[80], kSegmentEndMark);
   StoreLittle(&segment[8], Crc32c(segment.subspan(12, kSegmentHeaderBytes - 12)));
   for (size_t at = kSegmentHeaderBytes; at + kDiskBlockBytes <= segment.size(); at += kDiskBlockBytes) {
     const Bytes header = segment.subspan(at, kBatchHeaderBytes);

@@ -33,6 +33,7 @@ void MakeLog(ImageFileSystem* files) {
   header.first_batch = 3;
   header.previous_end = kSegmentHeaderBytes;
   header.recovered_epoch = 4;
+  header.closed_epoch = 4;
   SegmentBuilder third(header);
   third.Add(7, batches[2]);
   third.Add(8, batches[3]);
