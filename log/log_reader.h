@@ -34,6 +34,14 @@ struct Damage {
   std::string what;  // and what can be done
 };
 
+// The oldest segment that a log still has.
+struct LogBegin {
+  uint64_t segment = 0;
+  uint64_t closed_epoch = 0;  // everything before it is of epochs up to this
+};
+// NotFound if the directory has no log.
+StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory);
+
 // What one look over the headers of all batches found (it reads everything, and checks every checksum).
 struct LogSummary {
   // recovered_epoch is of this node's log alone: the caller takes the least of all nodes'. Removed segments are counted

@@ -183,6 +183,15 @@ Status CheckEmptyTail(FileSystem& files, const std::vector<Entry>& entries, Dama
 
 }  // namespace
 
+StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory) {
+  const StatusOr<std::vector<uint64_t>> segments = ListSegments(files, directory);
+  if (!segments.ok()) return segments.status();
+  DamageList damages(/*salvage=*/false);
+  const StatusOr<Entry> first = ReadEntry(files, directory, segments->front(), &damages);
+  if (!first.ok()) return first.status();
+  return LogBegin{.segment = segments->front(), .closed_epoch = first->plan.header_valid ? first->plan.header.closed_epoch : 0};
+}
+
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
                                         DamageList* damages) {
   StatusOr<std::vector<uint64_t>> segments = ListSegments(files, directory);

@@ -285,10 +285,10 @@ TEST(DurabilityTest, AFailedSyncLosesNothingThatWasAcknowledged) {
     Database& database = (*cluster)->database();
     uint64_t n = 0;
     for (int round = 0; round < 5; ++round) {
-      disk->Schedule({.operation = log::DiskOperation::kSync, .after = seed % 3, .path_contains = "log-"});
+      disk->Schedule({.operation = log::DiskOperation::kSync, .after = seed % 3, .path_contains = "segment"});
       disk->Schedule({.operation = log::DiskOperation::kWrite,
                       .after = 4 + seed % 5,
-                      .path_contains = "log-",
+                      .path_contains = "segment",
                       .short_write = seed % 2 == 0});
       for (int i = 0; i < 10; ++i) {
         Status status;
@@ -319,8 +319,11 @@ TEST(DurabilityTest, AnotherSchemaIsRefused) {
   tables = HistoryTables();
   std::swap(tables[0], tables[1]);
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, tables).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, HistoryTables(), {.nodes = 2}).status()) ||
-              absl::IsNotFound(DurableCluster::Open(disk, HistoryTables(), {.nodes = 2}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, HistoryTables(), {.nodes = 2}).status()));
+  const Disk of_two = NewDisk();
+  ASSERT_TRUE(DurableCluster::Open(of_two, HistoryTables(), {.nodes = 2}).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(of_two, HistoryTables()).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(of_two, HistoryTables(), {.nodes = 3}).status()));
 }
 
 // --- Several nodes ---

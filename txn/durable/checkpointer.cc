@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/record.h"
@@ -68,8 +69,12 @@ StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCop
 
 }  // namespace
 
-Checkpointer::Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, const std::string& directory)
-    : state_(state), files_(files), log_(log), directory_(directory) {}
+Checkpointer::Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
+                           const std::string& directory)
+    : state_(state), files_(files), log_(log), words_(words), directory_(directory) {
+  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (manifest.ok()) NoteKept(*manifest);
+}
 
 Checkpointer::~Checkpointer() {
   Stop();
@@ -160,8 +165,27 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
     statistics_.bytes += description.bytes();
   }
   GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
-  // The older of the two stays usable: with its part of the log. The very first needs none before itself.
-  return log_->RemoveSegmentsBelow(manifest->checkpoints.back().first_segment);
+  NoteKept(*manifest);
+  return RemoveUnneededSegments();
+}
+
+void Checkpointer::NoteKept(const log::Manifest& manifest) {
+  for (auto at = manifest.checkpoints.rbegin(); at != manifest.checkpoints.rend(); ++at) {
+    if (cuts_.empty() || cuts_.back().first < at->begin_epoch) cuts_.emplace_back(at->begin_epoch, at->first_segment);
+  }
+  if (!manifest.checkpoints.empty()) words_->PublishOldest(manifest.checkpoints.back().begin_epoch);
+}
+
+// The older of the two checkpoints stays usable, with its part of the log; and so do those of the other nodes. What is
+// below a checkpoint's first segment is of epochs before its begin.
+Status Checkpointer::RemoveUnneededSegments() {
+  const uint64_t own_oldest = cuts_.size() < 2 ? cuts_.front().first : cuts_[cuts_.size() - 2].first;
+  const uint64_t oldest = std::min(own_oldest, words_->least_oldest());
+  uint64_t below = 0;
+  for (const auto& [begin_epoch, first_segment] : cuts_) {
+    if (begin_epoch <= oldest) below = first_segment;
+  }
+  return log_->RemoveSegmentsBelow(below);
 }
 
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -22,6 +23,7 @@
 namespace gannet::txn {
 
 struct DatabaseState;
+class EpochWords;
 class Table;
 
 struct CheckpointStatistics {
@@ -35,7 +37,8 @@ struct CheckpointStatistics {
 class Checkpointer {
  public:
   // All must outlive this.
-  Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, const std::string& directory);
+  Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
+               const std::string& directory);
   ~Checkpointer();
 
   // Takes one every so often, in a thread of its own.
@@ -54,13 +57,19 @@ class Checkpointer {
   // Closes the current epoch, and waits until it is durable.
   StatusOr<uint64_t> CloseEpoch();
   Status Publish(const log::CheckpointDescription& description);
+  // The checkpoints that the directory has: what this node keeps, it tells the others.
+  void NoteKept(const log::Manifest& manifest);
+  Status RemoveUnneededSegments();
 
   DatabaseState* state_;
   log::FileSystem* files_;
   log::Log* log_;
+  EpochWords* words_;
   std::string directory_;
 
   std::mutex take_mutex_;
+  // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
+  std::vector<std::pair<uint64_t, uint64_t>> cuts_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
   bool stop_ = false;

@@ -1,5 +1,7 @@
 #include "txn/durable/durability.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "log/checkpoint.h"
 #include "log/file/pmem_file_system.h"
@@ -9,6 +11,32 @@
 #include "txn/session_internal.h"
 
 namespace gannet::txn {
+
+namespace {
+
+// Its name survives, too.
+Status MakeDurableDirectory(log::FileSystem& files, std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(path));
+  const size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  return files.SyncDirectory(parent);
+}
+
+// A directory belongs to one node, or to the nodes of a cluster.
+Status CheckShape(log::FileSystem& files, const std::string& directory, int num_nodes) {
+  const StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (!names.ok()) return names.status();
+  const auto has = [&](absl::string_view name) { return std::find(names->begin(), names->end(), name) != names->end(); };
+  if (num_nodes == 1 ? has("node-0") : has("MANIFEST")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, " belongs to ", num_nodes == 1 ? "a cluster of several nodes" : "a single node",
+                     "; open it with as many nodes, or name another directory"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state) {
   const DatabaseOptions& options = state->options;
@@ -23,9 +51,10 @@ StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state) {
   }
   log::FileSystem& files = *durability->files_;
   const int nodes = state->fabric->num_nodes();
-  GANNET_RETURN_IF_ERROR(files.MakeDirectory(options.directory));
+  GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, options.directory));
+  GANNET_RETURN_IF_ERROR(CheckShape(files, options.directory, nodes));
   durability->directory_ = NodeDirectory(options.directory, state->node->id(), nodes);
-  GANNET_RETURN_IF_ERROR(files.MakeDirectory(durability->directory_));
+  if (nodes > 1) GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, durability->directory_));
   StatusOr<std::shared_ptr<void>> lock = files.Lock(durability->directory_);
   if (!lock.ok()) return lock.status();
   durability->lock_ = *std::move(lock);
@@ -75,7 +104,7 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
   const bool alone = state_->fabric->num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
-  checkpointer_ = std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), directory_);
+  checkpointer_ = std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), directory_);
   if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
     checkpointer_->Start(options.checkpoint_every);
   }

@@ -8,7 +8,7 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kWords = 4;  // magic, current, drained, flushed
+constexpr size_t kWords = 5;  // magic, current, drained, flushed, oldest
 
 }  // namespace
 
@@ -46,6 +46,11 @@ void EpochWords::Announce(uint64_t current) {
   }
 }
 
+void EpochWords::PublishOldest(uint64_t begin_epoch) {
+  StoreWord(words_ + 4 * kWordBytes, begin_epoch);
+  if (fabric_->num_nodes() == 1) least_oldest_.store(begin_epoch, std::memory_order_release);
+}
+
 // One READ per node. A node whose log has not started yet has no magic: nothing has been drained there.
 StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   StoreWord(words_ + 2 * kWordBytes, own.drained);
@@ -67,14 +72,17 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
     return absl::UnavailableError(absl::StrCat("the logs of the other nodes cannot be read, so nothing becomes durable: ",
                                                absl::string_view(status.message())));
   }
+  uint64_t oldest = LoadWord(words_ + 4 * kWordBytes);
   for (size_t i = 0; i < nodes; ++i) {
     if (static_cast<rdma::NodeId>(i) == node_->id()) continue;
     const uint64_t* words = &images_[i * kWords];
+    oldest = std::min(oldest, words[0] == kMagic ? words[4] : 0);
     const bool started = words[0] == kMagic;
     all.current = std::max(all.current, started ? words[1] : 0);
     all.drained = std::min(all.drained, started ? words[2] : 0);
     all.flushed = std::min(all.flushed, started ? words[3] : 0);
   }
+  least_oldest_.store(oldest, std::memory_order_release);
   return all;
 }
 

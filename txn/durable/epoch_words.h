@@ -1,10 +1,14 @@
 // This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
 //
-//   | magic | current | drained | flushed | this run's first epoch | ... one line |
+//   | magic | current | drained | flushed | oldest | ... one line |
+//
+// oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it may
+// hold decisions of transactions whose parts that node would recover.
 //
 // It lies at the same offset on every node: Database::Open allocates it right after the grace period's slots.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -27,6 +31,11 @@ class EpochWords : public log::PeerEpochs {
   // The current epoch of `node`, for a READ in a batch.
   rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
 
+  // This node will recover nothing of earlier epochs from the log.
+  void PublishOldest(uint64_t begin_epoch);
+  // The least that any node published, as of the last Exchange; this node's own if it is alone.
+  uint64_t least_oldest() const { return least_oldest_.load(std::memory_order_acquire); }
+
   // log::PeerEpochs. Announce is thread-safe; Exchange is for the log thread.
   void Announce(uint64_t current) override;
   StatusOr<log::NodeEpochs> Exchange(const log::NodeEpochs& own) override;
@@ -43,6 +52,7 @@ class EpochWords : public log::PeerEpochs {
   uint64_t offset_;
   std::unique_ptr<rdma::Channel> channel_;
   coro::Worker worker_;
+  std::atomic<uint64_t> least_oldest_{0};
   std::vector<uint64_t> images_;  // kWords per node
   std::vector<rdma::Operation> operations_;
 };

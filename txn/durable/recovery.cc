@@ -29,11 +29,16 @@ double SecondsSince(uint64_t start) {
 class LogsReader {
  public:
   LogsReader(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
-             const DatabaseOptions& options)
-      : files_(files), directory_(directory), node_(node), num_nodes_(num_nodes), options_(options) {}
+             const DatabaseOptions& options, const log::CheckpointDescription& checkpoint)
+      : files_(files),
+        directory_(directory),
+        node_(node),
+        num_nodes_(num_nodes),
+        options_(options),
+        checkpoint_(checkpoint) {}
 
-  // Changes of this node's records go to *changes. `from_segment` is of this node's log.
-  Status Read(uint64_t from_segment, LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
+  // Changes of this node's records that the checkpoint leaves go to *changes.
+  Status Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
 
  private:
   using Id = std::pair<uint64_t, uint64_t>;  // epoch, id
@@ -55,6 +60,7 @@ class LogsReader {
   int node_;
   int num_nodes_;
   const DatabaseOptions& options_;
+  const log::CheckpointDescription& checkpoint_;
   uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
   uint64_t last_epoch_ = 0;
 
@@ -79,12 +85,21 @@ void LogsReader::NoteDecision(const log::TransactionView& transaction) {
   decided_.emplace(transaction.epoch, transaction.id);
 }
 
-// Other nodes' checkpoints do not matter here: whatever there is of their logs may have decisions for this node.
+// Of the epochs that this node's checkpoint leaves, the other logs must have all decisions.
 Status LogsReader::ReadOthers() {
   for (int node = 0; node < num_nodes_; ++node) {
     if (node == node_) continue;
+    const std::string other = NodeDirectory(directory_, node, num_nodes_);
+    StatusOr<log::LogBegin> begin = log::FindLogBegin(files_, other);
+    if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
+    if (!begin.ok()) return begin.status();
+    if (begin->closed_epoch >= std::max<uint64_t>(checkpoint_.begin_epoch, 1)) {
+      return absl::DataLossError(absl::StrCat(other, ": the log begins after epoch ", begin->closed_epoch, ", but node ",
+                                              node_, " needs it from epoch ", checkpoint_.begin_epoch,
+                                              " on: log files are missing; restore the directory from a backup"));
+    }
     StatusOr<log::LogSummary> summary =
-        ReadOne(node, 0, [this](int, const log::TransactionView& transaction) -> Status {
+        ReadOne(node, begin->segment > 1 ? begin->segment : 0, [this](int, const log::TransactionView& transaction) -> Status {
           NoteDecision(transaction);
           return absl::OkStatus();
         });
@@ -113,6 +128,7 @@ void LogsReader::KeepAside(const log::TransactionView& transaction) {
 
 Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges* changes) {
   if (transaction.epoch > recovered_) return absl::OkStatus();  // some other log does not have its epoch
+  if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
   NoteDecision(transaction);
   if (transaction.part == log::TransactionPart::kPart || transaction.epoch > transaction.closed_epoch) {
     KeepAside(transaction);
@@ -140,10 +156,10 @@ Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) con
   return absl::OkStatus();
 }
 
-Status LogsReader::Read(uint64_t from_segment, LatestChanges* changes, log::LogEnd* end, RecoveryReport* report) {
+Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report) {
   GANNET_RETURN_IF_ERROR(ReadOthers());
   const StatusOr<log::LogSummary> summary =
-      ReadOne(node_, from_segment,
+      ReadOne(node_, checkpoint_.first_segment,
               [&](int, const log::TransactionView& transaction) { return Visit(transaction, changes); });
   if (!summary.ok()) return summary.status();
   *end = summary->end;
@@ -216,8 +232,8 @@ Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& 
   const log::CheckpointDescription checkpoint =
       manifest->checkpoints.empty() ? log::CheckpointDescription{} : manifest->checkpoints.front();
   LatestChanges changes;
-  LogsReader reader(files, directory, node, state.fabric->num_nodes(), state.options);
-  GANNET_RETURN_IF_ERROR(reader.Read(checkpoint.first_segment, &changes, end, report));
+  LogsReader reader(files, directory, node, state.fabric->num_nodes(), state.options, checkpoint);
+  GANNET_RETURN_IF_ERROR(reader.Read(&changes, end, report));
   if (checkpoint.end_epoch > end->recovered_epoch) {
     return absl::DataLossError(absl::StrCat(own, ": the checkpoint ", checkpoint.id, " goes up to epoch ",
                                             checkpoint.end_epoch, ", but the logs only to ", end->recovered_epoch,
