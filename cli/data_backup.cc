@@ -41,9 +41,11 @@ Status CopyCheckpoint(log::FileSystem& files, const NodeData& node, const std::s
 }
 
 Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& to) {
+  // Of several nodes all there is: an older checkpoint of another node may need the decisions in it.
   const auto& checkpoints = node.manifest.checkpoints;
+  const bool all = checkpoints.empty() || node.manifest.num_nodes > 1;
   const StatusOr<std::vector<std::string>> segments =
-      SegmentsFrom(files, node.path, checkpoints.empty() ? 0 : checkpoints.front().first_segment);
+      SegmentsFrom(files, node.path, all ? 0 : checkpoints.front().first_segment);
   if (!segments.ok()) return segments.status();
   for (const std::string& name : *segments) {
     GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, node.path + "/" + name, to + "/" + name));
