@@ -135,7 +135,8 @@ class Database {
   // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory.
   Status Checkpoint();
   // Flushes the log and stops it; with DurabilityMode::kNone, takes a checkpoint. No session may be open (those of Run
-  // are closed here). The error, if not everything that was committed is durable.
+  // are closed here). The nodes of a cluster close together, as they start: each waits a while for the others. The error,
+  // if not everything that was committed is durable.
   Status Close();
 
   // Of Start; all zero without a directory.

@@ -66,19 +66,21 @@ class DurableCluster {
     return cluster;
   }
   ~DurableCluster() {
-    for (auto& database : databases_) database->Close().IgnoreError();
+    Close().IgnoreError();
   }
 
   Database& database(int node = 0) { return *databases_[static_cast<size_t>(node)]; }
   const Table& table(const std::string& name, int node = 0) { return *database(node).FindTable(name); }
-  // All nodes' logs end before any database goes.
+  // All nodes together.
   Status Close() {
-    Status first;
-    for (auto& database : databases_) {
-      const Status status = database->Close();
-      if (first.ok()) first = status;
+    std::vector<Status> closed(databases_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < closed.size(); ++i) {
+      threads.emplace_back([&, i] { closed[i] = databases_[i]->Close(); });
     }
-    return first;
+    for (std::thread& thread : threads) thread.join();
+    for (const Status& status : closed) GANNET_RETURN_IF_ERROR(status);
+    return absl::OkStatus();
   }
 
  private:

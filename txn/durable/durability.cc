@@ -14,6 +14,8 @@ namespace gannet::txn {
 
 namespace {
 
+constexpr absl::Duration kCloseWithin = absl::Seconds(10);
+
 // Its name survives, too.
 Status MakeDurableDirectory(log::FileSystem& files, std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -112,8 +114,13 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
 }
 
 Status Durability::Stop() {
+  if (log_ == nullptr || stopped_) return absl::OkStatus();
+  stopped_ = true;
   if (checkpointer_ != nullptr) checkpointer_->Stop();
-  return log_ == nullptr ? absl::OkStatus() : log_->Stop();
+  Status together;
+  if (state_->fabric->num_nodes() > 1) together = words_->CloseTogether(kCloseWithin);
+  const Status status = log_->Stop();
+  return status.ok() ? together : status;
 }
 
 }  // namespace gannet::txn

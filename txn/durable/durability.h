@@ -2,6 +2,7 @@
 // with other nodes, checkpoints. Made by Database::Open, starts with Database::Start.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -51,6 +52,7 @@ class Durability {
   RemovalVersions removals_;
   RecoveryReport recovery_;
   std::atomic<uint64_t> transaction_ids_{0};
+  bool stopped_ = false;
 };
 
 }  // namespace gannet::txn

@@ -1,9 +1,11 @@
 #include "txn/durable/epoch_words.h"
 
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
+#include "rdma/base/clock.h"
 
 namespace gannet::txn {
 namespace {
@@ -44,6 +46,32 @@ void EpochWords::Announce(uint64_t current) {
     if (found == seen) return;
     seen = found;
   }
+}
+
+Status EpochWords::CloseTogether(absl::Duration timeout) {
+  StoreWord(words_ + 5 * kWordBytes, 1);
+  StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
+  if (!channel.ok()) return channel.status();
+  coro::Worker worker;
+  worker.AddPoller([c = channel->get()] { return c->Poll(); });
+  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
+  for (int i = 0; i < fabric_->num_nodes();) {
+    const auto id = static_cast<rdma::NodeId>(i);
+    std::array<uint64_t, 6> words{};  // all there are
+    const auto read = [](rdma::Channel* to, rdma::GlobalAddress from, uint64_t* into) -> coro::Task<Status> {
+      co_return co_await to->Read(from, into, sizeof words);
+    };
+    const Status status = worker.BlockOn(read(channel->get(), {id, offset_}, words.data()));
+    const bool has_log = words[0] == kMagic;
+    if (!has_log || words[5] != 0 || !status.ok() || !fabric_->Alive(id)) {
+      ++i;
+    } else if (NowNanos() > deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("node ", i, " does not close; close all nodes of a cluster together"));
+    } else {
+      worker.BlockOn(worker.Sleep(NowNanos() + 100'000));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void EpochWords::PublishOldest(uint64_t begin_epoch) {

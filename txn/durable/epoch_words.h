@@ -1,6 +1,6 @@
 // This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
 //
-//   | magic | current | drained | flushed | oldest | ... one line |
+//   | magic | current | drained | flushed | oldest | closing | one line |
 //
 // oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it may
 // hold decisions of transactions whose parts that node would recover.
@@ -30,6 +30,10 @@ class EpochWords : public log::PeerEpochs {
 
   // The current epoch of `node`, for a READ in a batch.
   rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
+
+  // This node appends nothing any more. Waits until that is true of all nodes that live, so that each can still close
+  // its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
+  Status CloseTogether(absl::Duration timeout);
 
   // This node will recover nothing of earlier epochs from the log.
   void PublishOldest(uint64_t begin_epoch);
