@@ -1,5 +1,7 @@
 #include "txn/database.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -162,6 +164,12 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
     session->worker.AddPoller([s = session.get()] {
       return s->log_writer->Poll([s](std::coroutine_handle<> handle) { s->worker.Resume(handle); });
     });
+    if (nodes == 1) {  // nobody else's calls or completions to look for
+      session->worker.SetIdle([s = session.get()] {
+        constexpr uint64_t kAtMostNanos = 100'000;
+        s->log_writer->waiting() > 0 ? s->log_writer->SleepUntilDurable(kAtMostNanos) : static_cast<void>(sched_yield());
+      });
+    }
   }
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
   session->remote_indexes.resize(state_->tables.size() * nodes);
