@@ -216,7 +216,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
     Random random(27);
     const OwnedKey least = KeyOf(0);
     const OwnedKey greatest = KeyOf(UINT64_MAX);
-    for (int round = 0; (round < 1500 || changes < 5000) && !HasFailure(); ++round) {
+    for (int round = 0; (round < 500 || changes < 1500) && !HasFailure(); ++round) {
       EpochGuard guard(client.epoch());
       const OwnedKey present = KeyOf(4 * random.Below(kKeys / 4));
       const StatusOr<FindResult> found = client.Find(remote.get(), present.view());
