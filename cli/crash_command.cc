@@ -112,6 +112,7 @@ void AddChildCommand(CLI::App& app, int* exit_code) {
   AddInteger(*command, "--kill-count", &options->kill_count, 1, INT64_MAX, "At which passage");
   AddDuration(*command, "--checkpoint-every", &options->checkpoint_every, absl::ZeroDuration(), "0s: never");
   AddDuration(*command, "--group-commit", &options->group_commit, absl::Microseconds(1), "Between batches");
+  command->add_flag("--armed-from-start", options->armed_from_start, "Passages of recovery count");
   command->add_flag("--finish", options->finish, "Tell, close, end");
   command->callback([options, exit_code] { *exit_code = crash::RunChild(*options); });
 }

@@ -54,6 +54,11 @@ class Child {
   _exit(kExitFailed);
 }
 
+void Arm(const ChildOptions& options) {
+  if (options.kill_point.empty()) return;
+  if (const Status armed = log::ArmKillPoint(options.kill_point, options.kill_count); !armed.ok()) Die(armed);
+}
+
 // Small segments and buffers: everything that happens seldom happens often.
 txn::DatabaseOptions DatabaseOptionsOf(const ChildOptions& options) {
   txn::DatabaseOptions database;
@@ -149,12 +154,11 @@ void Child::Work() {
 
 int RunChild(const ChildOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would kill it if the parent were gone
-  if (!options.kill_point.empty()) {
-    if (const Status armed = log::ArmKillPoint(options.kill_point, options.kill_count); !armed.ok()) Die(armed);
-  }
+  if (options.armed_from_start) Arm(options);
   Child child(options);
   const Status ready = child.MakeReady();
   if (!ready.ok()) Die(ready);
+  if (!options.armed_from_start) Arm(options);
   if (!options.finish) child.Work();
   if (const Status closed = child.Close(); !closed.ok()) Die(closed);
   return kExitOk;

@@ -12,6 +12,7 @@ struct ChildOptions {
   uint64_t cycle = 0;
   std::string kill_point;  // empty: none
   uint64_t kill_count = 1;
+  bool armed_from_start = false;
   absl::Duration checkpoint_every;
   absl::Duration group_commit = absl::Microseconds(500);
   bool finish = false;  // tell, prepare, close and end

@@ -62,6 +62,7 @@ std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish
   if (!finish && !plan.kill_point.empty()) {
     arguments.insert(arguments.end(),
                      {"--kill-point", plan.kill_point, "--kill-count", absl::StrFormat("%d", plan.kill_count)});
+    if (plan.armed_from_start) arguments.push_back("--armed-from-start");
   }
   return arguments;
 }
@@ -162,7 +163,12 @@ Status CrashTest::Run(const std::function<void(uint64_t)>& progress) {
   std::string last = "nothing was killed yet";
   for (uint64_t cycle = 0; cycle < options_.cycles; ++cycle) {
     const CyclePlan plan = PlanCycle(options_, cycle);
+    const uint64_t cycle_start = NowNanos();
     const Status status = RunCycle(plan);
+    if (const double seconds = SecondsSince(cycle_start); seconds > report_.longest_cycle_seconds) {
+      report_.longest_cycle_seconds = seconds;
+      report_.longest_cycle = Describe(plan);
+    }
     report_.operations = judge_->statistics();
     report_.seconds = SecondsSince(start);
     const std::string now = "to be killed " + Describe(plan);
@@ -197,8 +203,11 @@ std::string ToText(const CrashOptions& options, const CrashReport& report) {
                             WithCommas(o.most_lost));
   }
   const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
-  text += absl::StrFormat("recovery: %.1f ms on average, %.1f ms at most; the test took %.1f s\n", mean * 1e3,
-                          report.longest_recovery_seconds * 1e3, report.seconds);
+  text += absl::StrFormat(
+      "recovery: %.1f ms on average, %.1f ms at most; the longest cycle took %.2f s (killed %s), all "
+      "of them %.1f s\n",
+      mean * 1e3, report.longest_recovery_seconds * 1e3, report.longest_cycle_seconds, report.longest_cycle,
+      report.seconds);
   return text;
 }
 

@@ -26,6 +26,8 @@ struct CrashReport {
   uint64_t recoveries = 0;
   double recovery_seconds = 0;
   double longest_recovery_seconds = 0;
+  double longest_cycle_seconds = 0;
+  std::string longest_cycle;  // what it waited for
   double seconds = 0;
 };
 

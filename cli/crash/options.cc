@@ -22,7 +22,7 @@ uint64_t MostPassages(std::string_view point) {
   if (point.starts_with("batch-")) return 60;
   if (point == "checkpoint-table") return 8;
   if (point.starts_with("checkpoint-")) return 3;
-  if (point.starts_with("manifest-") || point.starts_with("segment-")) return 4;
+  if (point.starts_with("manifest-") || point.starts_with("segment-")) return 3;
   return 1;  // recovery-
 }
 
@@ -74,6 +74,9 @@ CyclePlan PlanCycle(const CrashOptions& options, uint64_t cycle) {
   // The very first start has nothing to recover, and no checkpoint of another run.
   plan.kill_in_recovery = plan.kill_point.empty() && card >= kInRecovery;
   plan.kill_count = static_cast<uint64_t>(random.Between(1, static_cast<int64_t>(MostPassages(plan.kill_point))));
+  // Of what a start passes, too, some kills come there.
+  const bool at_start = plan.kill_point.starts_with("manifest-") || plan.kill_point.starts_with("segment-");
+  plan.armed_from_start = plan.kill_point.starts_with("recovery-") || (at_start && random.OneIn(2));
   plan.kill_after = options.cycle_time * (plan.kill_in_recovery ? 0.3 : 1.0) * random.Unit();
   static constexpr int kCheckpointMillis[] = {0, 20, 60};
   static constexpr int kGroupCommitMicros[] = {100, 500, 2000};
@@ -84,7 +87,9 @@ CyclePlan PlanCycle(const CrashOptions& options, uint64_t cycle) {
 }
 
 std::string Describe(const CyclePlan& plan) {
-  if (!plan.kill_point.empty()) return absl::StrFormat("at %s, passage %d", plan.kill_point, plan.kill_count);
+  if (!plan.kill_point.empty())
+    return absl::StrFormat("at %s, passage %d%s", plan.kill_point, plan.kill_count,
+                           plan.armed_from_start ? " from its start" : "");
   return absl::StrFormat("%s after its %s", absl::FormatDuration(absl::Trunc(plan.kill_after, absl::Microseconds(1))),
                          plan.kill_in_recovery ? "start" : "first operation");
 }

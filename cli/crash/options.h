@@ -38,6 +38,7 @@ struct CyclePlan {
   uint64_t cycle = 0;
   std::string kill_point;         // empty: by the clock
   uint64_t kill_count = 1;        // at which passage
+  bool armed_from_start = false;  // else when operations begin
   bool kill_in_recovery = false;  // the clock starts with the process, not with the operations
   absl::Duration kill_after;      // by the clock
   absl::Duration checkpoint_every;
