@@ -80,14 +80,19 @@ class BankWorkload final : public Workload {
  private:
   StatusOr<uint64_t> TellAccounts(txn::Database& database) const {
     const txn::Table& accounts = *database.FindTable("account");
+    std::vector<Account> rows(kAccounts);
+    std::vector<txn::GetRequest> requests;
+    GANNET_RETURN_IF_ERROR(database.Run([&](txn::BlockingTransaction& t) {
+      requests.clear();
+      for (uint64_t a = 0; a < kAccounts; ++a) requests.push_back(txn::GetRequest::Of(accounts, a, &rows[a]));
+      return t.GetMany(requests);
+    }));
     uint64_t found = 0;
     for (uint64_t a = 0; a < kAccounts; ++a) {
-      Account account;
-      const Status status = database.Run([&](txn::BlockingTransaction& t) { return t.Get(accounts, a, &account); });
-      if (absl::IsNotFound(status)) continue;
-      GANNET_RETURN_IF_ERROR(status);
-      pipe_->Send({.kind = MessageKind::kRow, .a = kBalances, .b = a, .c = static_cast<uint64_t>(account.balance)});
-      pipe_->Send({.kind = MessageKind::kRow, .a = kMoves, .b = a, .c = account.moves});
+      if (absl::IsNotFound(requests[a].status)) continue;
+      GANNET_RETURN_IF_ERROR(requests[a].status);
+      pipe_->Send({.kind = MessageKind::kRow, .a = kBalances, .b = a, .c = static_cast<uint64_t>(rows[a].balance)});
+      pipe_->Send({.kind = MessageKind::kRow, .a = kMoves, .b = a, .c = rows[a].moves});
       ++found;
     }
     return found;

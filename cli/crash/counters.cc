@@ -26,12 +26,19 @@ Status Counters::CreateTable(txn::Database& database) {
 }
 
 StatusOr<uint64_t> Counters::Tell(txn::Database& database) {
+  // One transaction: over several nodes, each may wait for the log.
+  std::vector<txn::GetRequest> requests;
+  GANNET_RETURN_IF_ERROR(database.Run([&](txn::BlockingTransaction& t) {
+    requests.clear();
+    for (uint32_t worker = 0; worker < workers_; ++worker) {
+      requests.push_back(txn::GetRequest::Of(TableOf(database), uint64_t{worker}, &last_[worker]));
+    }
+    return t.GetMany(requests);
+  }));
   uint64_t found = 0;
   for (uint32_t worker = 0; worker < workers_; ++worker) {
-    const Status status = database.Run(
-        [&](txn::BlockingTransaction& t) { return t.Get(TableOf(database), uint64_t{worker}, &last_[worker]); });
-    if (absl::IsNotFound(status)) continue;
-    GANNET_RETURN_IF_ERROR(status);
+    if (absl::IsNotFound(requests[worker].status)) continue;
+    GANNET_RETURN_IF_ERROR(requests[worker].status);
     pipe_->Send({.kind = MessageKind::kCounter, .worker = worker, .number = last_[worker]});
     ++found;
   }

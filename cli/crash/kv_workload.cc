@@ -1,6 +1,7 @@
 // Rows of fixed and of variable length in a hash table and an ordered one: inserted, updated and removed, up to four of
 // them and the worker's counter at once.
 #include <array>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cli/crash/counters.h"
@@ -37,13 +38,9 @@ class KvWorkload final : public Workload {
     StatusOr<uint64_t> rows = counters_.Tell(*databases[0]);
     if (!rows.ok()) return rows.status();
     for (uint32_t worker = 0; worker < static_cast<uint32_t>(options_.workers()); ++worker) {
-      for (uint64_t table = 0; table < kKvTables; ++table) {
-        for (uint64_t key = 0; key < kKeysPerWorker; ++key) {
-          const StatusOr<bool> told = TellRow(*databases[0], table, worker, key);
-          if (!told.ok()) return told.status();
-          *rows += *told ? 1 : 0;
-        }
-      }
+      const StatusOr<uint64_t> told = TellRows(*databases[0], worker);
+      if (!told.ok()) return told.status();
+      *rows += *told;
     }
     pipe_->Send({.kind = MessageKind::kStateEnd, .number = KeysIn(databases), .a = *rows});
     return absl::OkStatus();
@@ -83,26 +80,39 @@ class KvWorkload final : public Workload {
     return *database.FindTable(table == kHashTable ? "hash" : "ordered");
   }
 
-  // False if there is no such row.
-  StatusOr<bool> TellRow(txn::Database& database, uint64_t table, uint32_t worker, uint64_t key) const {
-    const RowKey row_key(table, worker, key);
-    std::array<std::byte, kMostPayloadBytes> payload{};
-    std::array<txn::GetRequest, 1> request;
+  // All rows of a worker, in one transaction: over several nodes, each may wait for the log. Returns how many.
+  StatusOr<uint64_t> TellRows(txn::Database& database, uint32_t worker) const {
+    std::vector<Message> messages;
     const Status status = database.Run([&](txn::BlockingTransaction& t) -> Status {
-      // The first byte tells how long the row is.
-      request[0] = {.table = &TableOf(database, table), .key = row_key.get(), .out = std::span(payload).first(1)};
-      GANNET_RETURN_IF_ERROR(t.GetMany(request));
-      if (!request[0].status.ok()) return request[0].status;
-      return t.Get(*request[0].table, row_key.get(), std::span(payload).first(request[0].payload_bytes));
+      messages.clear();
+      for (uint64_t table = 0; table < kKvTables; ++table) {
+        for (uint64_t key = 0; key < kKeysPerWorker; ++key) {
+          const StatusOr<uint64_t> content = ReadRow(t, TableOf(database, table), RowKey(table, worker, key));
+          if (absl::IsNotFound(content.status())) continue;
+          if (!content.ok()) return content.status();
+          messages.push_back({.kind = MessageKind::kRow, .worker = worker, .a = table, .b = key, .c = *content});
+        }
+      }
+      return absl::OkStatus();
     });
-    if (absl::IsNotFound(status)) return false;
     if (!status.ok()) return status;
-    pipe_->Send({.kind = MessageKind::kRow,
-                 .worker = worker,
-                 .a = table,
-                 .b = key,
-                 .c = ContentOf(std::span(payload).first(request[0].payload_bytes))});
-    return true;
+    for (const Message& message : messages) pipe_->Send(message);
+    return messages.size();
+  }
+
+  // NotFound if there is none.
+  static StatusOr<uint64_t> ReadRow(txn::BlockingTransaction& t, const txn::Table& table, const RowKey& key) {
+    std::array<std::byte, kMostPayloadBytes> payload{};
+    // The first byte tells how long the row is.
+    std::array<txn::GetRequest, 1> request;
+    request[0] = {.table = &table, .key = key.get(), .out = std::span(payload).first(1)};
+    const Status first = t.GetMany(request);
+    if (!first.ok()) return first;
+    if (!request[0].status.ok()) return request[0].status;
+    const std::span<std::byte> whole = std::span(payload).first(request[0].payload_bytes);
+    const Status read = t.Get(table, key.get(), whole);
+    if (!read.ok()) return read;
+    return ContentOf(whole);
   }
 
   coro::Task<Status> Apply(txn::Transaction& t, uint32_t worker, uint64_t number,
