@@ -11,6 +11,7 @@ namespace gannet::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct BadFlags {
@@ -73,6 +74,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"DurabilityUnknown", Run({"--durability", "maybe"}), {"--durability maybe", "none, async or sync"}},
         BadFlags{"DirectoryOfSomethingElse", Run({"--dir", "/etc"}), {"--dir /etc", "no database"}},
         BadFlags{
+            "UnknownKillPoint", {"crashtest", "--kill-point", "nowhere"}, {"--kill-point nowhere", "batch-written"}},
+        BadFlags{"CrashTestWithoutDurability", {"crashtest", "--mode", "none"}, {"--mode none", "sync or async"}},
+        BadFlags{"CrashTestInADirectoryInUse", {"crashtest", "--dir", "/etc"}, {"--dir /etc", "not empty"}},
+        BadFlags{"DumpWithoutDirectory", {"log", "dump"}, {"DIR", "gannet log dump --help"}},
+        BadFlags{
             "UnknownFlag", Run({"--warehouse", "2"}), {"--warehouse: there is no such flag", "gannet tpcc run --help"}},
         BadFlags{"ValueMissing", Run({"--threads"}), {"--threads: needs a value"}},
         BadFlags{"NoVerb", {"tpcc"}, {"gannet tpcc --help"}},
@@ -103,7 +109,10 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
 TEST(Help, OfTheProgramNamesItsCommands) {
   const Outcome outcome = RunProgram({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("tpcc"));
+  for (const char* command : {"tpcc", "recover", "verify", "log", "backup", "restore", "crashtest"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(command));
+  }
+  EXPECT_THAT(outcome.out, Not(HasSubstr("crashtest-child"))) << "is not for people";
 }
 
 TEST(Version, IsTheProjects) {
