@@ -133,7 +133,8 @@ coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
 coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, uint32_t home) {
   const std::vector<uint32_t>& homes = options_.homes;
   const uint32_t w = home != 0 ? home : homes[terminal->random().Below(homes.size())];
-  const bool several = terminals_.size() > 1;
+  // On one node there are no verbs to tell apart.
+  const bool several = terminals_.size() > 1 && session_->database().fabric().num_nodes() > 1;
   const bool sampled = !several || --until_sample_ == 0;
   if (several) {
     if (sampled) until_sample_ = kVerbSampleInterval;
