@@ -156,19 +156,33 @@ class NodeVerifier {
   std::mutex mutex_;  // of the problems, while a log is read
 };
 
-// What all nodes recover must have what each node's checkpoint has.
-void CompareEpochs(const std::vector<NodeData>& nodes, Verification* all) {
+// What all nodes recover must have what each node's checkpoint has; and what a node's checkpoint leaves to the logs
+// must be in the logs of the others, too: their decisions say whether it counts.
+Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, Verification* all) {
   uint64_t recovered = UINT64_MAX;
   for (const NodeVerification& node : all->nodes) recovered = std::min(recovered, node.log.end.recovered_epoch);
   for (const NodeData& node : nodes) {
     if (node.manifest.checkpoints.empty()) continue;
     const log::CheckpointDescription& newest = node.manifest.checkpoints.front();
-    if (newest.end_epoch <= recovered) continue;
-    all->problems.push_back({node.path + "/MANIFEST", 0,
-                             absl::StrFormat("checkpoint %d goes up to epoch %d, but the logs only to %d: the end of a "
-                                             "log is missing",
-                                             newest.id, newest.end_epoch, recovered)});
+    if (newest.end_epoch > recovered) {
+      all->problems.push_back({node.path + "/MANIFEST", 0,
+                               absl::StrFormat("checkpoint %d goes up to epoch %d, but the logs only to %d: the end of "
+                                               "a log is missing",
+                                               newest.id, newest.end_epoch, recovered)});
+    }
+    for (const NodeData& other : nodes) {
+      if (&other == &node) continue;
+      const StatusOr<log::LogBegin> begin = log::FindLogBegin(files, other.path);
+      if (absl::IsNotFound(begin.status())) continue;  // told already, if there should be one
+      if (!begin.ok()) return begin.status();
+      if (begin->closed_epoch < newest.begin_epoch) continue;
+      all->problems.push_back({other.path, 0,
+                               absl::StrFormat("its log begins after epoch %d, but checkpoint %d of %s needs it from "
+                                               "epoch %d on: older segments are missing",
+                                               begin->closed_epoch, newest.id, node.path, newest.begin_epoch)});
+    }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -181,7 +195,7 @@ StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::st
     NodeVerifier verifier(&files, &node, threads, &all);
     GANNET_RETURN_IF_ERROR(verifier.Verify());
   }
-  CompareEpochs(*nodes, &all);
+  GANNET_RETURN_IF_ERROR(CompareNodes(files, *nodes, &all));
   return all;
 }
 
