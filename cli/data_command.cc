@@ -92,7 +92,7 @@ void AddRecover(CLI::App& app, int* exit_code) {
   const auto options = std::make_shared<DataOptions>();
   CLI::App* command = AddCommand(app, "recover", "Recover a data directory into memory, and tell how it went.",
                                  absl::StrFormat("Changes nothing, and needs no other program: the directory describes "
-                                                 "its tables. %s",
+                                                 "its tables. Of a directory in use, recover a backup.\n%s",
                                                  kClusters),
                                  options, RunRecover, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");

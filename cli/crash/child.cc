@@ -75,7 +75,7 @@ txn::DatabaseOptions DatabaseOptionsOf(const ChildOptions& options) {
 }
 
 Status Child::Open() {
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = options_.test.nodes, .bytes_per_node = uint64_t{256} << 20});
+  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = options_.test.nodes, .bytes_per_node = uint64_t{1} << 30});
   if (!fabric.ok()) return fabric.status();
   fabric_ = *std::move(fabric);
   for (int node = 0; node < options_.test.nodes; ++node) {

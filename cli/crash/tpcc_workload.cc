@@ -15,7 +15,7 @@ namespace {
 
 constexpr tpcc::SchemaOptions kSchema = {.warehouses = kTpccWarehouses,
                                          .scale = {.items = 300, .customers_per_district = 30}};
-constexpr uint32_t kPaymentsPerCycle = 1'000'000;
+constexpr uint32_t kPaymentsPerCycle = 100'000;
 
 uint32_t WorkerOf(uint32_t w, uint32_t d) {
   return (w - 1) * tpcc::kDistricts + d - 1;
