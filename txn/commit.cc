@@ -535,6 +535,11 @@ coro::Async<Status> TransactionImpl::Commit() {
   if (log_ == nullptr) return CommitReserved();
   redo_bytes_ = RedoBytes();
   if (redo_bytes_ > 0) {
+    if (session_->db->load_unsaved.load(std::memory_order_relaxed)) [[unlikely]] {
+      redo_bytes_ = 0;
+      return absl::FailedPreconditionError(
+          "a table was filled by BulkLoader, which is not logged: call Database::Checkpoint, then commit changes");
+    }
     bool wait = false;
     Status reserved = log_->Reserve(redo_bytes_, &wait);
     if (wait) return CommitWhenRoom();

@@ -208,7 +208,9 @@ class Session {
   std::unique_ptr<SessionState> state_;
 };
 
-// Fills this node's part of an empty table, without transactions: nobody may use the table yet.
+// Fills this node's part of an empty table, without transactions: nobody may use the table yet. Not logged: in a database
+// with a directory it becomes durable by Database::Checkpoint, and changes are committed only after that
+// (FailedPrecondition).
 class BulkLoader {
  public:
   BulkLoader(Session* session, const Table* table);

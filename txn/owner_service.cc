@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
+#include "log/format.h"
 #include "txn/durable/durability.h"
 #include "txn/record.h"
 #include "txn/state_word.h"
@@ -181,7 +182,13 @@ StatusOr<size_t> OwnerService::Log(std::span<const std::byte> request) {
   if (db_->durability == nullptr || !db_->durability->started()) {
     return absl::FailedPreconditionError(absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
   }
-  GANNET_RETURN_IF_ERROR(db_->durability->log().AppendForPeer(epoch, request.subspan(sizeof epoch)));
+  const std::span<const std::byte> part = request.subspan(sizeof epoch);
+  log::TransactionDecoder decoder(part);
+  const StatusOr<bool> whole = decoder.Next();
+  if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
+    return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");
+  }
+  GANNET_RETURN_IF_ERROR(db_->durability->log().AppendForPeer(epoch, part));
   return 0;
 }
 

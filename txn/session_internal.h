@@ -55,6 +55,8 @@ struct DatabaseState {
   std::unique_ptr<EpochWords> epoch_words;  // until the log starts, which takes them
   std::unique_ptr<Durability> durability;   // null without a data directory
   std::vector<std::unique_ptr<Table>> tables;
+  // A BulkLoader filled a table since the last checkpoint: no change of it may be logged yet.
+  std::atomic<bool> load_unsaved{false};
   bool started = false;
   bool closed = false;
 

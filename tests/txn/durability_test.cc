@@ -307,6 +307,33 @@ TEST(DurabilityTest, AFailedSyncLosesNothingThatWasAcknowledged) {
   }
 }
 
+// Otherwise a crash would leave a log of changes to rows that are gone.
+TEST(DurabilityTest, ChangesAreRefusedUntilALoadIsInACheckpoint) {
+  const Disk disk = NewDisk();
+  {
+    auto cluster = DurableCluster::Open(disk, HistoryTables());
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    {
+      auto session = database.OpenSession();
+      ASSERT_TRUE(session.ok());
+      BulkLoader loader(session->get(), database.FindTable("rows"));
+      for (uint64_t key = 5000; key < 5100; ++key) ASSERT_TRUE(loader.Add(key, key).ok());
+      ASSERT_TRUE(loader.Finish().ok());
+    }
+    EXPECT_TRUE(absl::IsFailedPrecondition(RunStep(database, 6, 0, 1)));
+    EXPECT_EQ(ReadState(database, 5).rows.size(), 100u) << "reading is no change";
+    ASSERT_TRUE(database.Checkpoint().ok());
+    EXPECT_TRUE(RunStep(database, 6, 0, 1).ok());
+    disk->PowerOff();
+  }
+  disk->PowerOn();
+  auto cluster = DurableCluster::Open(disk, HistoryTables());
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(ReadState((*cluster)->database(), 5).rows.size(), 100u);
+  ExpectPrefix(ReadState((*cluster)->database(), 0), 6, 0, 1);
+}
+
 TEST(DurabilityTest, AnotherSchemaIsRefused) {
   const Disk disk = NewDisk();
   {
