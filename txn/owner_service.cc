@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
 #include "log/format.h"
+#include "rdma/base/check.h"
 #include "txn/durable/durability.h"
 #include "txn/record.h"
 #include "txn/state_word.h"
@@ -43,8 +43,8 @@ Status OwnerService::CheckItem(const PrepareItem& item) const {
 
 StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
                                                   Prepared* prepared) {
-  StatusOr<NewRecord> made = MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits,
-                                              item.above_version);
+  StatusOr<NewRecord> made =
+      MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits, item.above_version);
   if (!made.ok()) return made.status();
   prepared->record = db_->node->AddressOf(made->block);
   prepared->state = made->state;
@@ -180,7 +180,8 @@ StatusOr<size_t> OwnerService::Log(std::span<const std::byte> request) {
   const uint64_t epoch = reader.GetU64();
   if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
   if (db_->durability == nullptr || !db_->durability->started()) {
-    return absl::FailedPreconditionError(absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
   }
   const std::span<const std::byte> part = request.subspan(sizeof epoch);
   log::TransactionDecoder decoder(part);
@@ -188,7 +189,11 @@ StatusOr<size_t> OwnerService::Log(std::span<const std::byte> request) {
   if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
     return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");
   }
-  GANNET_RETURN_IF_ERROR(db_->durability->log().AppendForPeer(epoch, part));
+  log::Log& log = db_->durability->log();
+  const Status appended = log.AppendForPeer(epoch, part);
+  // Too much for now: the transaction is run again. (A full disk is no conflict: health() knows of it.)
+  if (absl::IsResourceExhausted(appended) && log.health().ok()) return Status(absl::StatusCode::kAborted, "");
+  GANNET_RETURN_IF_ERROR(appended);
   return 0;
 }
 
