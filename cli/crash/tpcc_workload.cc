@@ -62,9 +62,10 @@ class TpccWorkload final : public Workload {
                              .scale = kSchema.scale,
                              .warehouses = kTpccWarehouses,
                              .now = 1};
-    tpcc::PaymentNumbers numbers{.worker = tpcc::kFirstWorker + worker,
-                                 .next = static_cast<uint32_t>(cycle_) * kPaymentsPerCycle + 1};
-    const auto terminal = std::make_unique<tpcc::Terminal>(session, &tables, source, &numbers);
+    tpcc::Office office(source.warehouses);
+    office.numbers = {.worker = tpcc::kFirstWorker + worker,
+                      .next = static_cast<uint32_t>(cycle_) * kPaymentsPerCycle + 1};
+    const auto terminal = std::make_unique<tpcc::Terminal>(session, &tables, source, &office);
     const auto order = std::make_unique<Order>();
     Status status;
     while (status.ok() || tpcc::IsRolledBack(status)) {
