@@ -13,16 +13,16 @@ namespace gannet::log {
 
 // Every place there is; kill_point.cc has their names in the same order.
 enum class KillPoint : uint8_t {
-  kCommitLocked,         // before the redo is appended
-  kCommitAppended,       // after, before the install
-  kCommitInstalled,      // before the worker leaves its slot
-  kBatchCollected,       // log thread: the epoch is drained, nothing is written
-  kBatchWritten,         // durable, nobody has been told
-  kSegmentCreated,       // preallocated, no header
-  kSegmentBegun,         // header durable
-  kSegmentRemoved,       // one of several
-  kManifestWritten,      // the temporary file, not renamed
-  kManifestRenamed,      // before the directory is synced
+  kCommitLocked,     // before the redo is appended
+  kCommitAppended,   // after, before the install
+  kCommitInstalled,  // before the worker leaves its slot
+  kBatchCollected,   // log thread: the epoch is drained, nothing is written
+  kBatchWritten,     // durable, nobody has been told
+  kSegmentCreated,   // preallocated, no header
+  kSegmentBegun,     // header durable
+  kSegmentRemoved,   // one of several
+  kManifestWritten,  // the temporary file, not renamed
+  kManifestRenamed,  // before the directory is synced
   kCheckpointBegun,
   kCheckpointTable,      // after each table
   kCheckpointFinished,   // files synced, not in the manifest

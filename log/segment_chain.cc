@@ -189,7 +189,8 @@ StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory)
   DamageList damages(/*salvage=*/false);
   const StatusOr<Entry> first = ReadEntry(files, directory, segments->front(), &damages);
   if (!first.ok()) return first.status();
-  return LogBegin{.segment = segments->front(), .closed_epoch = first->plan.header_valid ? first->plan.header.closed_epoch : 0};
+  return LogBegin{.segment = segments->front(),
+                  .closed_epoch = first->plan.header_valid ? first->plan.header.closed_epoch : 0};
 }
 
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,

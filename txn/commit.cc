@@ -136,9 +136,8 @@ Status TransactionImpl::ValidateDirect() const {
 Status TransactionImpl::PrepareMove(WriteEntry& entry) {
   std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
   CopyOwnPayload(entry, 0, payload);
-  StatusOr<NewRecord> made =
-      MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload, session_->owner_bits,
-                       VersionOf(entry.seen));
+  StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload,
+                                              session_->owner_bits, VersionOf(entry.seen));
   if (!made.ok()) return made.status();
   entry.moved_to = session_->db->node->AddressOf(made->block);
   entry.moved_state = made->state;

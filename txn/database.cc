@@ -167,7 +167,8 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
     if (nodes == 1) {  // nobody else's calls or completions to look for
       session->worker.SetIdle([s = session.get()] {
         constexpr uint64_t kAtMostNanos = 100'000;
-        s->log_writer->waiting() > 0 ? s->log_writer->SleepUntilDurable(kAtMostNanos) : static_cast<void>(sched_yield());
+        s->log_writer->waiting() > 0 ? s->log_writer->SleepUntilDurable(kAtMostNanos)
+                                     : static_cast<void>(sched_yield());
       });
     }
   }

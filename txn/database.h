@@ -59,15 +59,15 @@ struct DatabaseOptions {
   absl::Duration group_commit = absl::Microseconds(500);  // from one write of the log to the next
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
   absl::Duration durable_within = absl::Seconds(10);
-  absl::Duration checkpoint_every = absl::ZeroDuration();  // 0: only by Checkpoint
+  absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
   uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // 0: as fast as the disk
   uint64_t log_segment_bytes = uint64_t{64} << 20;
   size_t log_buffer_bytes = size_t{4} << 20;  // per session; half of it bounds the changes of one transaction
   int recovery_threads = 2;
-  bool salvage = false;      // recover what can be had of damaged files, and list what cannot
-  std::string application = {};  // kept in the manifest for whoever reads the directory
+  bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
+  std::string application = {};                      // kept in the manifest for whoever reads the directory
   std::shared_ptr<log::FileSystem> files = nullptr;  // null: as `medium` says
-  uint64_t memory_bytes = uint64_t{8} << 30;  // address space for the records; Open(directory, ...) only
+  uint64_t memory_bytes = uint64_t{8} << 30;         // address space for the records; Open(directory, ...) only
 };
 
 struct TableStatistics {
@@ -135,8 +135,8 @@ class Database {
   // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory.
   Status Checkpoint();
   // Flushes the log and stops it; with DurabilityMode::kNone, takes a checkpoint. No session may be open (those of Run
-  // are closed here). The nodes of a cluster close together, as they start: each waits a while for the others. The error,
-  // if not everything that was committed is durable.
+  // are closed here). The nodes of a cluster close together, as they start: each waits a while for the others. The
+  // error, if not everything that was committed is durable.
   Status Close();
 
   // Of Start; all zero without a directory.
@@ -208,8 +208,8 @@ class Session {
   std::unique_ptr<SessionState> state_;
 };
 
-// Fills this node's part of an empty table, without transactions: nobody may use the table yet. Not logged: in a database
-// with a directory it becomes durable by Database::Checkpoint, and changes are committed only after that
+// Fills this node's part of an empty table, without transactions: nobody may use the table yet. Not logged: in a
+// database with a directory it becomes durable by Database::Checkpoint, and changes are committed only after that
 // (FailedPrecondition).
 class BulkLoader {
  public:

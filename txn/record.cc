@@ -5,8 +5,7 @@
 namespace gannet::txn {
 
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
-                                     std::span<const std::byte> payload, uint64_t owner_bits,
-                                     uint64_t above_version) {
+                                     std::span<const std::byte> payload, uint64_t owner_bits, uint64_t above_version) {
   StatusOr<std::byte*> block = slab.Allocate(index::RecordBytes(key.size(), payload.size()));
   if (!block.ok()) return block.status();
   // Nobody can reach the block by an index. Whoever still holds its old address finds it locked from here on.

@@ -1,13 +1,14 @@
 // The commit's part with the log (log/log.h has the argument, docs/log_format.md what is written).
 //
 //   own node only    one transaction into this worker's buffer
-//   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts; then the
+//   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts; then
+//   the
 //                    own changes as the decision. Whatever fails before the decision is in the buffer aborts the
 //                    transaction, and the parts that were appended count for nothing.
 //
-// The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by READs
-// in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs there.
-// So whoever reads what it wrote finds an epoch not less, at its own node or at the record's.
+// The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by
+// READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
+// there. So whoever reads what it wrote finds an epoch not less, at its own node or at the record's.
 #include <algorithm>
 #include <bitset>
 
@@ -80,13 +81,14 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
 }
 
 coro::Task<Status> TransactionImpl::CommitWhenRoom() {
-  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.durable_within));
+  const uint64_t deadline =
+      NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.durable_within));
   for (bool wait = true; wait;) {
     if (NowNanos() > deadline) {
       redo_bytes_ = 0;
-      co_return absl::ResourceExhaustedError(
-          absl::StrCat("the log's buffer stays full: the disk of ", session_->db->options.directory,
-                       " does not take what is written; see log_health()"));
+      co_return absl::ResourceExhaustedError(absl::StrCat("the log's buffer stays full: the disk of ",
+                                                          session_->db->options.directory,
+                                                          " does not take what is written; see log_health()"));
     }
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
     Status reserved = log_->Reserve(redo_bytes_, &wait);
@@ -116,9 +118,8 @@ coro::Task<Status> TransactionImpl::LogMixed() {
         next = 0;
         continue;  // encoded again, with the id
       }
-      StatusOr<size_t> answer =
-          co_await session_->channel->Call(node, kTxnLog, std::span<const std::byte>(message_).first(bytes), {},
-                                           session_->db->options.call_timeout);
+      StatusOr<size_t> answer = co_await session_->channel->Call(
+          node, kTxnLog, std::span<const std::byte>(message_).first(bytes), {}, session_->db->options.call_timeout);
       if (!answer.ok()) co_return answer.status();
     }
   }
@@ -126,8 +127,8 @@ coro::Task<Status> TransactionImpl::LogMixed() {
   co_return absl::OkStatus();
 }
 
-// A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns its
-// bytes, 0 if there are none.
+// A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns
+// its bytes, 0 if there are none.
 size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id) {
   message_.resize(rdma::kMaxMessageBytes);
   std::memcpy(message_.data(), &epoch_, sizeof epoch_);
@@ -148,9 +149,9 @@ size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id)
 // The key is in the index now, so no removal of it comes before this insert any more that is not noted.
 void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
   const RemovalVersions& removals = session_->db->durability->removals();
-  entry.seen = RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen,
-                                  removals.Of(RemovalVersions::PlaceOf(entry.table->id(), entry.key)),
-                                  session_->owner_bits);
+  entry.seen =
+      RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen,
+                         removals.Of(RemovalVersions::PlaceOf(entry.table->id(), entry.key)), session_->owner_bits);
 }
 
 // Before the key leaves its index.

@@ -54,7 +54,6 @@ Transaction Session::Begin() {
 
 namespace {
 
-
 // Errors that say nothing about data: no validation makes them truer.
 bool IsAboutTheSystem(const Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -72,8 +71,10 @@ coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_stat
   return transaction.WhenDurable(std::move(body_status));
 }
 
-// The body's own error is true only if what it read was true; and it may tell of what it read only when that is durable.
-coro::Task<Status> Session::BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status) {
+// The body's own error is true only if what it read was true; and it may tell of what it read only when that is
+// durable.
+coro::Task<Status> Session::BelieveIfValid(Transaction& transaction, coro::Task<Status> validation,
+                                           Status body_status) {
   Status valid = co_await validation;
   if (!valid.ok()) co_return valid;
   coro::Async<Status> durable = transaction.WhenDurable(std::move(body_status));

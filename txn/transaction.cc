@@ -44,9 +44,9 @@ coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epo
   const log::Log& log = session->db->durability->log();
   if (log.durable_epoch() >= epoch) co_return status;
   const Status health = log.health();
-  co_return absl::UnknownError(absl::StrCat("what the transaction wrote or read is in memory but did not become durable within ",
-                                            absl::FormatDuration(within), ": ",
-                                            health.ok() ? "the disk is slow" : absl::string_view(health.message())));
+  co_return absl::UnknownError(absl::StrCat(
+      "what the transaction wrote or read is in memory but did not become durable within ",
+      absl::FormatDuration(within), ": ", health.ok() ? "the disk is slow" : absl::string_view(health.message())));
 }
 
 coro::Async<Status> Transaction::WhenDurable(Status status) {

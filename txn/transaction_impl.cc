@@ -13,7 +13,10 @@ namespace gannet::txn {
 using index::PayloadDataOffset;
 
 TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant)
-    : session_(session), log_(session->log_writer.get()), participant_(std::move(participant)), context_{session->slab.get(), participant_.get()} {
+    : session_(session),
+      log_(session->log_writer.get()),
+      participant_(std::move(participant)),
+      context_{session->slab.get(), participant_.get()} {
   reads_.reserve(512);
   witnesses_.reserve(64);
 }

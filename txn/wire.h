@@ -30,7 +30,7 @@ struct PrepareItem {
   TableId table;
   Key key;
   std::span<const std::byte> payload;
-  bool move = false;  // a new place for a record that stays in the index: not inserted there
+  bool move = false;           // a new place for a record that stays in the index: not inserted there
   uint64_t above_version = 0;  // of the record that moves
 };
 

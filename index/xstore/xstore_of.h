@@ -50,8 +50,7 @@ class XStoreOf final : public XStore, public RpcTarget {
     std::copy_n(position->next.begin(), W, from.words.begin());
     KeyWords<W> next;
     ScanResult result;
-    const bool more =
-        tree_->ScanForward(from, KeyWords<W>::Highest(), SIZE_MAX, kLeavesPerStep, &result, &next);
+    const bool more = tree_->ScanForward(from, KeyWords<W>::Highest(), SIZE_MAX, kLeavesPerStep, &result, &next);
     for (const Entry& entry : result.entries) records->push_back(entry.record);
     if (more) std::copy_n(next.words.begin(), W, position->next.begin());
     return more;

@@ -32,8 +32,8 @@ class Worker {
   int AddPoller(Poller poller);
   void RemovePoller(int id);
 
-  // Called instead of sched_yield when nothing has happened for a while: may sleep, but no longer than what a poller or a
-  // sleeping coroutine may wait.
+  // Called instead of sched_yield when nothing has happened for a while: may sleep, but no longer than what a poller or
+  // a sleeping coroutine may wait.
   void SetIdle(std::function<void()> idle) { idle_ = std::move(idle); }
 
   // Takes ownership of `task`; it runs within Run() or BlockOn().

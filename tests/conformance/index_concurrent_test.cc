@@ -60,8 +60,8 @@ void ExpectWalkMeetsAll(LocalIndex* index, rdma::EpochManager::Participant* epoc
   }
   std::sort(records.begin(), records.end(), [](auto a, auto b) { return a.bits() < b.bits(); });
   for (const auto& [key, record] : stable) {
-    const auto equal = std::equal_range(records.begin(), records.end(), record,
-                                        [](auto a, auto b) { return a.bits() < b.bits(); });
+    const auto equal =
+        std::equal_range(records.begin(), records.end(), record, [](auto a, auto b) { return a.bits() < b.bits(); });
     ASSERT_GE(equal.second - equal.first, 1);
     ASSERT_TRUE(!ordered || equal.second - equal.first == 1);
   }

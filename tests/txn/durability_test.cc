@@ -134,15 +134,20 @@ TEST(DurabilityTest, ClosingAndOpeningShowsTheSame) {
       EXPECT_TRUE(status.ok()) << status;
       EXPECT_EQ(read, large);
     } else {
-      ASSERT_TRUE(database.Run([&](BlockingTransaction& t) {
-        return t.Insert(names, Key("the one that grew"), std::as_bytes(std::span("small", 5)));
-      }).ok());
-      ASSERT_TRUE(database.Run([&](BlockingTransaction& t) -> Status {
-        std::array<std::byte, 5> small;
-        auto handle = t.transaction().GetForUpdate(names, Key("the one that grew"), small);
-        if (!handle.value().ok()) return handle.value().status();
-        return t.transaction().Update(*handle.value(), std::as_bytes(std::span(large)), 0, /*resize=*/true);
-      }).ok());
+      ASSERT_TRUE(database
+                      .Run([&](BlockingTransaction& t) {
+                        return t.Insert(names, Key("the one that grew"), std::as_bytes(std::span("small", 5)));
+                      })
+                      .ok());
+      ASSERT_TRUE(database
+                      .Run([&](BlockingTransaction& t) -> Status {
+                        std::array<std::byte, 5> small;
+                        auto handle = t.transaction().GetForUpdate(names, Key("the one that grew"), small);
+                        if (!handle.value().ok()) return handle.value().status();
+                        return t.transaction().Update(*handle.value(), std::as_bytes(std::span(large)), 0,
+                                                      /*resize=*/true);
+                      })
+                      .ok());
     }
     for (uint64_t n = before + 1; n <= before + 100; ++n) {
       const Status status = RunStep(database, 9, 0, n);
@@ -220,8 +225,9 @@ TEST(DurabilityTest, AKeyThatComesAndGoesKeepsItsLastState) {
   uint64_t last = 0;
   {
     // All within few epochs: the versions alone order the changes of a key.
-    auto cluster = DurableCluster::Open(disk, HistoryTables(), {.database = {.durability = DurabilityMode::kAsync,
-                                                                             .group_commit = absl::Milliseconds(50)}});
+    auto cluster = DurableCluster::Open(
+        disk, HistoryTables(),
+        {.database = {.durability = DurabilityMode::kAsync, .group_commit = absl::Milliseconds(50)}});
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     for (last = 1; last < 3000; ++last) ASSERT_TRUE(RunStep((*cluster)->database(), 3, 0, last).ok());
     --last;

@@ -65,9 +65,7 @@ class DurableCluster {
     for (const Status& status : started) GANNET_RETURN_IF_ERROR(status);
     return cluster;
   }
-  ~DurableCluster() {
-    Close().IgnoreError();
-  }
+  ~DurableCluster() { Close().IgnoreError(); }
 
   Database& database(int node = 0) { return *databases_[static_cast<size_t>(node)]; }
   const Table& table(const std::string& name, int node = 0) { return *database(node).FindTable(name); }

@@ -137,14 +137,15 @@ Status Checkpointer::TakeLocked() {
   const StatusOr<uint64_t> segment = log_->BeginSegment();
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
-  // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is closed.
+  // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is
+  // closed.
   const StatusOr<uint64_t> before = CloseEpoch();
   if (!before.ok()) return before.status();
   description.begin_epoch = *before + 1;
   log::MayDieHere(log::KillPoint::kCheckpointBegun);
 
-  StatusOr<std::unique_ptr<log::CheckpointWriter>> writer = log::CheckpointWriter::Create(
-      files_, directory_, description.id, state_->options.checkpoint_bytes_per_second);
+  StatusOr<std::unique_ptr<log::CheckpointWriter>> writer =
+      log::CheckpointWriter::Create(files_, directory_, description.id, state_->options.checkpoint_bytes_per_second);
   if (!writer.ok()) return writer.status();
   GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
   const StatusOr<uint64_t> end = CloseEpoch();
@@ -221,10 +222,8 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
     for (size_t i = 0; i < n; ++i) {
       const Key key = copies[i].key.view();
       const RedoKey bytes(key);
-      GANNET_RETURN_IF_ERROR(writer->Add({.table = table.id(),
-                                          .version = copies[i].version,
-                                          .key = bytes.bytes(),
-                                          .payload = copies[i].payload}));
+      GANNET_RETURN_IF_ERROR(writer->Add(
+          {.table = table.id(), .version = copies[i].version, .key = bytes.bytes(), .payload = copies[i].payload}));
     }
     std::lock_guard lock(mutex_);
     if (stop_) return absl::CancelledError("the database is being closed");

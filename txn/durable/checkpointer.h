@@ -1,9 +1,9 @@
 // Takes checkpoints of one node beside the running workload (log/checkpoint.h has the files and what they promise).
 //
-//   begin    a new log segment; then wait until every commit appended before it has been installed (its epoch is closed)
-//   walk     every table's index, record by record, each copied at one moment
-//   end      wait until the log is durable up to the epoch in which the walk ended
-//   publish  into the manifest; then the checkpoint before the previous one and the log below the previous one go
+//   begin    a new log segment; then wait until every commit appended before it has been installed (its epoch is
+//   closed) walk     every table's index, record by record, each copied at one moment end      wait until the log is
+//   durable up to the epoch in which the walk ended publish  into the manifest; then the checkpoint before the previous
+//   one and the log below the previous one go
 #pragma once
 
 #include <condition_variable>
@@ -29,8 +29,8 @@ class Table;
 struct CheckpointStatistics {
   uint64_t taken = 0;
   uint64_t failed = 0;
-  uint64_t bytes = 0;    // of all that were taken
-  double seconds = 0;    // of the last
+  uint64_t bytes = 0;  // of all that were taken
+  double seconds = 0;  // of the last
   Status last_status = {};
 };
 

@@ -29,11 +29,13 @@ Status MakeDurableDirectory(log::FileSystem& files, std::string path) {
 Status CheckShape(log::FileSystem& files, const std::string& directory, int num_nodes) {
   const StatusOr<std::vector<std::string>> names = files.List(directory);
   if (!names.ok()) return names.status();
-  const auto has = [&](absl::string_view name) { return std::find(names->begin(), names->end(), name) != names->end(); };
+  const auto has = [&](absl::string_view name) {
+    return std::find(names->begin(), names->end(), name) != names->end();
+  };
   if (num_nodes == 1 ? has("node-0") : has("MANIFEST")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory, " belongs to ", num_nodes == 1 ? "a cluster of several nodes" : "a single node",
-                     "; open it with as many nodes, or name another directory"));
+    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to ",
+                                                   num_nodes == 1 ? "a cluster of several nodes" : "a single node",
+                                                   "; open it with as many nodes, or name another directory"));
   }
   return absl::OkStatus();
 }

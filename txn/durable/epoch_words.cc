@@ -66,7 +66,8 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
     if (!has_log || words[5] != 0 || !status.ok() || !fabric_->Alive(id)) {
       ++i;
     } else if (NowNanos() > deadline) {
-      return absl::DeadlineExceededError(absl::StrCat("node ", i, " does not close; close all nodes of a cluster together"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("node ", i, " does not close; close all nodes of a cluster together"));
     } else {
       worker.BlockOn(worker.Sleep(NowNanos() + 100'000));
     }
@@ -97,8 +98,9 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   };
   const Status status = worker_.BlockOn(read(channel_.get(), operations_));
   if (!status.ok()) {
-    return absl::UnavailableError(absl::StrCat("the logs of the other nodes cannot be read, so nothing becomes durable: ",
-                                               absl::string_view(status.message())));
+    return absl::UnavailableError(
+        absl::StrCat("the logs of the other nodes cannot be read, so nothing becomes durable: ",
+                     absl::string_view(status.message())));
   }
   uint64_t oldest = LoadWord(words_ + 4 * kWordBytes);
   for (size_t i = 0; i < nodes; ++i) {

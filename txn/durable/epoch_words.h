@@ -2,8 +2,8 @@
 //
 //   | magic | current | drained | flushed | oldest | closing | one line |
 //
-// oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it may
-// hold decisions of transactions whose parts that node would recover.
+// oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it
+// may hold decisions of transactions whose parts that node would recover.
 //
 // It lies at the same offset on every node: Database::Open allocates it right after the grace period's slots.
 #pragma once

@@ -73,8 +73,7 @@ StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
                                               const log::TransactionVisitor& visit) const {
   const log::ReadOptions options{
       .threads = options_.recovery_threads, .salvage = options_.salvage, .from_segment = from_segment};
-  StatusOr<log::LogSummary> summary =
-      log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
+  StatusOr<log::LogSummary> summary = log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
   if (absl::IsNotFound(summary.status())) return log::LogSummary{};  // no log yet: nothing recovered
   return summary;
 }
@@ -94,15 +93,15 @@ Status LogsReader::ReadOthers() {
     if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
     if (!begin.ok()) return begin.status();
     if (begin->closed_epoch >= std::max<uint64_t>(checkpoint_.begin_epoch, 1)) {
-      return absl::DataLossError(absl::StrCat(other, ": the log begins after epoch ", begin->closed_epoch, ", but node ",
-                                              node_, " needs it from epoch ", checkpoint_.begin_epoch,
+      return absl::DataLossError(absl::StrCat(other, ": the log begins after epoch ", begin->closed_epoch,
+                                              ", but node ", node_, " needs it from epoch ", checkpoint_.begin_epoch,
                                               " on: log files are missing; restore the directory from a backup"));
     }
-    StatusOr<log::LogSummary> summary =
-        ReadOne(node, begin->segment > 1 ? begin->segment : 0, [this](int, const log::TransactionView& transaction) -> Status {
-          NoteDecision(transaction);
-          return absl::OkStatus();
-        });
+    StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0,
+                                                [this](int, const log::TransactionView& transaction) -> Status {
+                                                  NoteDecision(transaction);
+                                                  return absl::OkStatus();
+                                                });
     if (!summary.ok()) return summary.status();
     recovered_ = std::min(recovered_, summary->end.recovered_epoch);
     last_epoch_ = std::max(last_epoch_, summary->end.last_epoch);

@@ -28,7 +28,8 @@ struct DatabaseState;
 std::string NodeDirectory(const std::string& directory, int node, int num_nodes);
 
 // Everything that `state`'s tables had, as of the greatest epoch that all nodes' logs have closed. *end: where this
-// node's log goes on. The tables are empty and nobody uses them yet. Without a manifest there is nothing to recover: Ok.
+// node's log goes on. The tables are empty and nobody uses them yet. Without a manifest there is nothing to recover:
+// Ok.
 Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 

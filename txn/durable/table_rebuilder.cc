@@ -75,8 +75,8 @@ StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context
 
 void TableRebuilder::NoteDamage(const log::CheckpointFile& file, uint64_t offset, const std::string& what) {
   std::lock_guard lock(damages_mutex_);
-  damages_.push_back(absl::StrCat(log::CheckpointDirectory(directory_, checkpoint_.id), "/", file.name, " at ", offset,
-                                  ": ", what));
+  damages_.push_back(
+      absl::StrCat(log::CheckpointDirectory(directory_, checkpoint_.id), "/", file.name, " at ", offset, ": ", what));
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -146,9 +146,8 @@ Status TableRebuilder::RebuildOrdered(const Table& table) {
     GANNET_RETURN_IF_ERROR(log::ReadCheckpointFile(
         *files_, directory_, checkpoint_.id, file,
         [&](const log::CheckpointRecord& record) { return rebuild.AddCheckpointed(record); },
-        state_->options.salvage
-            ? [&](uint64_t offset, const std::string& what) { NoteDamage(file, offset, what); }
-            : std::function<void(uint64_t, const std::string&)>()));
+        state_->options.salvage ? [&](uint64_t offset, const std::string& what) { NoteDamage(file, offset, what); }
+                                : std::function<void(uint64_t, const std::string&)>()));
   }
   return rebuild.Finish();
 }
@@ -203,8 +202,8 @@ Status TableRebuilder::RebuildAll(int threads, RecoveryReport* report) {
   for (const log::CheckpointFile& file : checkpoint_.files) {
     const Table* table = state_->TableById(file.table);
     if (table == nullptr) {
-      return absl::DataLossError(absl::StrCat(directory_, ": the checkpoint has a table ", file.table,
-                                              " that the manifest does not name"));
+      return absl::DataLossError(
+          absl::StrCat(directory_, ": the checkpoint has a table ", file.table, " that the manifest does not name"));
     }
     if (table->options().index == IndexKind::kHash) {
       work.emplace_back([this, table, &file] { return LoadHashFile(*table, file); });
