@@ -7,6 +7,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "cli/crash_command.h"
+#include "cli/data_command.h"
 #include "cli/exit_codes.h"
 #include "cli/tpcc_command.h"
 
@@ -27,7 +29,9 @@ const CLI::App* Deepest(const CLI::App& app, std::string* name) {
 std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = command.remaining();
   std::vector<std::string> choices;
-  for (const CLI::App* choice : command.get_subcommands({})) choices.push_back(choice->get_name());
+  for (const CLI::App* choice : command.get_subcommands({})) {
+    if (!choice->get_group().empty()) choices.push_back(choice->get_name());  // the others are hidden
+  }
   if (!choices.empty() && (unknown.empty() || unknown.front().front() != '-')) {
     const std::string said = unknown.empty() ? "" : absl::StrFormat("there is no command '%s'; ", unknown.front());
     return said + "give a command: " + absl::StrJoin(choices, ", ");
@@ -53,6 +57,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   app.require_subcommand(1);
   app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
   gannet::cli::AddTpccCommand(app, &exit_code);
+  gannet::cli::AddDataCommands(app, &exit_code);
+  gannet::cli::AddCrashCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -78,6 +78,38 @@ std::string FormatReadPath(txn::ReadPathPolicy policy) {
   return "";
 }
 
+StatusOr<txn::DurabilityMode> ParseDurability(const std::string& text) {
+  using enum txn::DurabilityMode;
+  for (const txn::DurabilityMode mode : {kNone, kAsync, kSync}) {
+    if (text == FormatDurability(mode)) return mode;
+  }
+  return absl::InvalidArgumentError("must be none, async or sync");
+}
+
+std::string FormatDurability(txn::DurabilityMode mode) {
+  switch (mode) {
+    case txn::DurabilityMode::kNone:
+      return "none";
+    case txn::DurabilityMode::kAsync:
+      return "async";
+    case txn::DurabilityMode::kSync:
+      return "sync";
+  }
+  return "";
+}
+
+StatusOr<txn::LogMedium> ParseMedium(const std::string& text) {
+  using enum txn::LogMedium;
+  for (const txn::LogMedium medium : {kFile, kPmem}) {
+    if (text == FormatMedium(medium)) return medium;
+  }
+  return absl::InvalidArgumentError("must be file or pmem");
+}
+
+std::string FormatMedium(txn::LogMedium medium) {
+  return medium == txn::LogMedium::kFile ? "file" : "pmem";
+}
+
 std::string FormatBytes(uint64_t bytes) {
   static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
+#include "txn/database.h"
 #include "txn/path_chooser.h"
 
 namespace gannet::cli {
@@ -27,6 +28,14 @@ StatusOr<std::array<int, 5>> ParseMix(const std::string& text);
 // "adaptive", "one-sided" or "call".
 StatusOr<txn::ReadPathPolicy> ParseReadPath(const std::string& text);
 std::string FormatReadPath(txn::ReadPathPolicy policy);
+
+// "none", "async" or "sync".
+StatusOr<txn::DurabilityMode> ParseDurability(const std::string& text);
+std::string FormatDurability(txn::DurabilityMode mode);
+
+// "file" or "pmem".
+StatusOr<txn::LogMedium> ParseMedium(const std::string& text);
+std::string FormatMedium(txn::LogMedium medium);
 
 // The other way round: "1.5 GiB".
 std::string FormatBytes(uint64_t bytes);

@@ -1,7 +1,10 @@
 #include "cli/tpcc_cluster.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
+
+#include "cli/tpcc_directory.h"
 
 namespace gannet::cli {
 
@@ -16,6 +19,15 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   cluster->fabric_ = *std::move(fabric);
   txn::DatabaseOptions database_options;
   database_options.read_path = options.read_path;
+  if (!options.directory.empty()) {
+    database_options.directory = options.directory;
+    database_options.durability = *options.durability;
+    database_options.medium = *options.medium;
+    database_options.group_commit = *options.group_commit;
+    database_options.checkpoint_every = *options.checkpoint_every;
+    database_options.application = TpccApplication(options.warehouses, options.load_seed);
+    database_options.recovery_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }
   tpcc::SchemaOptions schema;
   schema.warehouses = static_cast<uint32_t>(options.warehouses);
   for (int node = 0; node < options.nodes; ++node) {
@@ -27,20 +39,27 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     cluster->owned_.push_back(*std::move(database));
     cluster->tables_.push_back(*tables);
   }
-  GANNET_RETURN_IF_ERROR(cluster->StartAll());
+  GANNET_RETURN_IF_ERROR(cluster->OnAll([](txn::Database& database) { return database.Start(); }));
   return cluster;
 }
 
-// Start waits for the other nodes, so each has a thread of its own.
-Status TpccCluster::StartAll() {
+Status TpccCluster::OnAll(Status (*work)(txn::Database&)) {
   std::vector<Status> statuses(databases_.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < databases_.size(); ++i) {
-    threads.emplace_back([this, &statuses, i] { statuses[i] = databases_[i]->Start(); });
+    threads.emplace_back([this, work, &statuses, i] { statuses[i] = work(*databases_[i]); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
   return absl::OkStatus();
+}
+
+Status TpccCluster::Checkpoint() {
+  return OnAll([](txn::Database& database) { return database.Checkpoint(); });
+}
+
+Status TpccCluster::Close() {
+  return OnAll([](txn::Database& database) { return database.Close(); });
 }
 
 }  // namespace gannet::cli

@@ -15,15 +15,21 @@ namespace gannet::cli {
 
 class TpccCluster {
  public:
-  // Complete() was called on `options`. The tables are empty; the databases serve each other.
+  // Complete() was called on `options`. The tables have what was recovered; the databases serve each other.
   static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options);
 
   std::span<txn::Database* const> databases() const { return databases_; }
   std::span<const tpcc::Tables> tables() const { return tables_; }
 
+  // Makes what was loaded durable, on all nodes.
+  Status Checkpoint();
+  // No session may be open. The first error of any node.
+  Status Close();
+
  private:
   TpccCluster() = default;
-  Status StartAll();
+  // Calls it for every node at once: they wait for each other.
+  Status OnAll(Status (*work)(txn::Database&));
 
   // Databases go before the fabric they are attached to.
   std::unique_ptr<rdma::ShmFabric> fabric_;

@@ -1,14 +1,17 @@
 #include "cli/tpcc_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
@@ -44,6 +47,54 @@ Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   return loaded;
 }
 
+// Loads, and makes the load durable; or takes note of what the directory had.
+Status Fill(TpccCluster& cluster, Progress& progress, TpccResult* result) {
+  const bool durable = !result->options.directory.empty();
+  if (durable) result->durability.emplace().log_description = cluster.databases()[0]->log_description();
+  if (!result->options.loaded) {
+    GANNET_RETURN_IF_ERROR(Load(cluster, progress, result));
+    if (!durable) return absl::OkStatus();
+    progress.Step("writing the first checkpoint");
+    return cluster.Checkpoint();
+  }
+  for (const txn::Database* database : cluster.databases()) {
+    const txn::RecoveryReport& recovery = database->recovery();
+    result->durability->recovery.push_back(recovery);
+    result->load_seconds = std::max(result->load_seconds, recovery.log_seconds + recovery.load_seconds);
+  }
+  result->after_load = MeasureMemory(cluster.databases());
+  return absl::OkStatus();
+}
+
+// The log's part in a run: from its start to its last interval, by when as many transactions are known.
+class LogWatch {
+ public:
+  LogWatch(TpccCluster* cluster, DurabilityReport* report)
+      : cluster_(cluster), report_(report), start_(LogStatisticsOf(cluster->databases())) {}
+  void Ran(const tpcc::IntervalReport& interval) {
+    report_->log = Difference(LogStatisticsOf(cluster_->databases()), start_);
+    report_->transactions += interval.transactions;
+    report_->new_orders += interval.new_orders;
+  }
+
+ private:
+  TpccCluster* cluster_;
+  DurabilityReport* report_;
+  log::LogStatistics start_;
+};
+
+// How many were ever taken in the directory, all nodes: they are numbered.
+StatusOr<uint64_t> CheckpointsOf(const TpccOptions& options) {
+  if (options.directory.empty()) return 0;
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*DiskFiles(), options.directory);
+  if (!nodes.ok()) return nodes.status();
+  uint64_t sum = 0;
+  for (const NodeData& node : *nodes) {
+    if (!node.manifest.checkpoints.empty()) sum += node.manifest.checkpoints.front().id;
+  }
+  return sum;
+}
+
 Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const TpccOptions& o = result->options;
   const InterruptGuard interrupts;
@@ -55,16 +106,26 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   options.mix = o.mix;
   options.think_time = o.think_time;
   options.seed = o.seed;
-  options.load_seed = o.seed;
+  options.load_seed = o.load_seed;
   options.interval = o.interval;
   options.stop = &InterruptGuard::requested();
 
   StatusOr<Calibration> calibration = Calibrate();
   if (!calibration.ok()) return calibration.status();
   result->before_run_calibration = *calibration;
+  std::optional<LogWatch> log;
+  if (result->durability.has_value()) log.emplace(&cluster, &*result->durability);
+  const StatusOr<uint64_t> checkpoints = CheckpointsOf(o);
+  if (!checkpoints.ok()) return checkpoints.status();
   auto report = tpcc::RunBenchmark(cluster.databases(), cluster.tables(), options,
-                                   [&progress](const tpcc::IntervalReport& interval) { progress.Ran(interval); });
+                                   [&progress, &log](const tpcc::IntervalReport& interval) {
+                                     progress.Ran(interval);
+                                     if (log.has_value()) log->Ran(interval);
+                                   });
   if (!report.ok()) return report.status();
+  const StatusOr<uint64_t> checkpoints_now = CheckpointsOf(o);
+  if (!checkpoints_now.ok()) return checkpoints_now.status();
+  if (result->durability.has_value()) result->durability->checkpoints = *checkpoints_now - *checkpoints;
   result->run = *std::move(report);
   result->interrupted = InterruptGuard::requested();
   calibration = Calibrate();
@@ -88,10 +149,14 @@ Status LoadRunCheck(TpccResult* result) {
   Progress progress;
   auto cluster = TpccCluster::Open(result->options);
   if (!cluster.ok()) return cluster.status();
-  GANNET_RETURN_IF_ERROR(Load(**cluster, progress, result));
+  GANNET_RETURN_IF_ERROR(Fill(**cluster, progress, result));
   if (result->options.verb == TpccVerb::kRun) GANNET_RETURN_IF_ERROR(Run(**cluster, progress, result));
   if (result->options.verb != TpccVerb::kPrepare) GANNET_RETURN_IF_ERROR(Check(**cluster, progress, result));
-  return absl::OkStatus();
+  if (!result->durability.has_value()) return absl::OkStatus();
+  const uint64_t start = NowNanos();
+  const Status closed = (*cluster)->Close();
+  result->durability->close_seconds = SecondsSince(start);
+  return closed;
 }
 
 int Execute(TpccOptions options, const std::string& name) {
@@ -139,20 +204,24 @@ void AddTpccCommand(CLI::App& app, int* exit_code) {
   CLI::App* tpcc = app.add_subcommand("tpcc", "The TPC-C benchmark: nine tables, five transactions.");
   tpcc->require_subcommand(1);
   tpcc->footer(
-      "Without a durable log a database lives as long as the process that owns it: the verbs load what they need,\n"
-      "and nothing is left when they end. `run` is the one to start with.");
-  AddVerb(*tpcc, TpccVerb::kPrepare, "prepare", "Load the tables; report their rows and memory.",
-          "Tells how long loading takes and how much memory so many warehouses need. The tables are gone when it ends.",
-          exit_code);
+      "Without --dir a database lives as long as the process that owns it: the verbs load what they need, and nothing\n"
+      "is left when they end. With --dir they keep it, and go on from what they find. `run` is the one to start with.");
+  AddVerb(
+      *tpcc, TpccVerb::kPrepare, "prepare", "Load the tables; report their rows and memory.",
+      "Tells how long loading takes and how much memory so many warehouses need. The tables are gone when it ends,\n"
+      "unless --dir keeps them.",
+      exit_code);
   AddVerb(*tpcc, TpccVerb::kRun, "run", "Load the tables, run the mix, check consistency, report.",
           "Exit code: 0 all is well; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"
           "Ctrl-C (the report is still printed).\n\n"
-          "Example: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --json report.json",
+          "Example: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --json report.json\n"
+          "With a durable log: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --dir data",
           exit_code);
-  AddVerb(*tpcc, TpccVerb::kCheck, "check", "Load the tables and evaluate the twelve consistency conditions.",
-          "Checks what `prepare` would load; `run` checks what its transactions left. Exit code 1 if a condition does\n"
-          "not hold.",
-          exit_code);
+  AddVerb(
+      *tpcc, TpccVerb::kCheck, "check", "Load the tables and evaluate the twelve consistency conditions.",
+      "Checks what --dir has, or else what `prepare` would load; `run` checks what its transactions left. Exit code 1\n"
+      "if a condition does not hold.",
+      exit_code);
 }
 
 }  // namespace gannet::cli

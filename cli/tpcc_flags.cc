@@ -1,10 +1,9 @@
 #include "cli/tpcc_flags.h"
 
-#include <functional>
 #include <string>
-#include <utility>
 
 #include "CLI/CLI.hpp"
+#include "cli/flags.h"
 #include "cli/parse.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/keys.h"
@@ -15,55 +14,53 @@ namespace {
 constexpr int kMaxThreads = 256;  // the key of HISTORY numbers them in a byte
 constexpr int kMaxCoroutines = 1024;
 
-// An option whose text `parse` turns into *target. The last of several counts.
-template <class Parse, class T>
-CLI::Option* Add(CLI::App& command, const std::string& flag, T* target, Parse parse, const std::string& type,
-                 const std::string& description) {
-  const auto set = [flag, target, parse](const std::string& text) {
-    auto value = parse(text);
-    if (!value.ok()) throw CLI::ValidationError(flag + " " + text, std::string(value.status().message()));
-    *target = static_cast<T>(*std::move(value));
-  };
-  CLI::Option* option = command.add_option_function<std::string>(flag, set, description);
-  return option->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-}
-
-template <class T>
-CLI::Option* AddInteger(CLI::App& command, const std::string& flag, T* target, int64_t low, int64_t high,
-                        const std::string& description) {
-  return Add(
-      command, flag, target, [low, high](const std::string& text) { return ParseInteger(text, low, high); }, "N",
-      description);
-}
-
-CLI::Option* AddDuration(CLI::App& command, const std::string& flag, absl::Duration* target, absl::Duration low,
-                         const std::string& description) {
-  return Add(
-      command, flag, target, [low](const std::string& text) { return ParseDuration(text, low); }, "TIME", description);
-}
-
 void AddStoreFlags(CLI::App& command, TpccOptions* o) {
   const std::string group = "What is loaded";
   AddInteger(command, "--warehouses", &o->warehouses, 1, tpcc::kMaxWarehouses,
-             "Warehouses, about 100 MB each; dealt to the nodes in turn. Default: one per node")
+             "Warehouses, about 100 MB each; dealt to the nodes in turn. Default: one per node, or as --dir has")
       ->group(group);
   AddInteger(command, "--nodes", &o->nodes, 1, rdma::kMaxShmNodes,
-             "Nodes, as threads of this process that reach each other's memory only through the fabric. Default: 1")
+             "Nodes, as threads of this process that reach each other's memory only through the fabric. Default: 1,\n"
+             "or as --dir has")
       ->group(group);
   Add(command, "--memory-per-node", &o->memory_per_node, ParseSize, "SIZE",
       "Most memory that a node may use, such as 8G. Default: an equal share of three quarters of the machine's")
       ->group(group);
   AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of the population and of the run. Default: 1")->group(group);
-  command
-      .add_option("--store", o->store,
-                  "Keep the nodes' memory in this file (on /dev/shm) for other processes to map. It must not exist,\n"
-                  "and is removed at the end. Default: anonymous memory")
-      ->type_name("PATH")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+  AddPath(command, "--store", &o->store, "PATH",
+          "Keep the nodes' memory in this file (on /dev/shm) for other processes to map. It must not exist,\n"
+          "and is removed at the end. Default: anonymous memory")
       ->group(group);
   command
       .add_flag("--adversarial", o->adversarial,
                 "Access lines in random order and yield in between, as the fabric's contract allows. Slow; for testing")
+      ->group(group);
+}
+
+void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
+  const std::string group = "Where it is kept";
+  AddPath(
+      command, "--dir", &o->directory, "DIR",
+      "Keep the data in this directory: what is there is recovered instead of loaded; a new or empty one is loaded\n"
+      "and kept. Default: nowhere, all is gone at the end")
+      ->group(group);
+  Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM",
+      "How it is written: file (io_uring, past the page cache) or pmem (mapped). Default: file")
+      ->group(group);
+  if (o->verb != TpccVerb::kRun) return;
+  Add(command, "--durability", &o->durability, ParseDurability, "MODE",
+      "When a commit returns: sync (when it is durable), async (at once; a crash loses a few milliseconds), or none\n"
+      "(nothing is logged; only what was there before and after the run is kept). Default with --dir: sync")
+      ->group(group);
+  Add(
+      command, "--group-commit", &o->group_commit,
+      [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1)); }, "TIME",
+      "From one write of the log to the next. Default: 500us")
+      ->group(group);
+  Add(
+      command, "--checkpoint-every", &o->checkpoint_every,
+      [](const std::string& text) { return ParseDuration(text, absl::ZeroDuration()); }, "TIME",
+      "Take a checkpoint so often beside the run, and shorten the log. Default: 0s, never")
       ->group(group);
 }
 
@@ -72,8 +69,10 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
   AddInteger(command, "--threads", &o->threads, 1, kMaxThreads,
              "Worker threads, dealt to the nodes in turn. Default: one per node")
       ->group(group);
-  AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
-             "Transactions that each thread interleaves. Default: 1 on one node, 4 on several")
+  AddInteger(
+      command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
+      "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 256 with --durability sync,\n"
+      "so that a thread has work while commits wait for the disk")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Milliseconds(10),
               "How long to measure, such as 500ms, 30s or 2m. Default: 30s")
@@ -101,11 +100,9 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
 
 void AddTpccFlags(CLI::App& command, TpccOptions* options) {
   AddStoreFlags(command, options);
+  AddDirectoryFlags(command, options);
   if (options->verb == TpccVerb::kRun) AddRunFlags(command, options);
-  command.add_option("--json", options->json, "Write the report as JSON to this file too")
-      ->type_name("FILE")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->group("Report");
+  AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file too")->group("Report");
 }
 
 }  // namespace gannet::cli

@@ -10,6 +10,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+double PerOne(uint64_t sum, uint64_t count) {
+  return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
+}
+
 Json Of(const rdma::VerbCounters& verbs) {
   return {{"read", verbs.reads},         {"write", verbs.writes},        {"cas", verbs.compare_and_swaps},
           {"faa", verbs.fetch_and_adds}, {"call", verbs.calls},          {"bytes", verbs.bytes_in + verbs.bytes_out},
@@ -81,7 +85,54 @@ Json Of(const TpccOptions& o) {
           {"read_path", FormatReadPath(o.read_path)},
           {"memory_per_node_bytes", o.memory_per_node},
           {"adversarial", o.adversarial},
-          {"store", o.store}};
+          {"store", o.store},
+          {"directory", o.directory},
+          {"durability", o.directory.empty() ? "none" : FormatDurability(*o.durability)}};
+}
+
+Json Of(const txn::RecoveryReport& r) {
+  return {{"recovered_epoch", r.recovered_epoch},
+          {"last_commit_wall_nanos", r.last_commit_wall_nanos},
+          {"log_segments", r.log_segments},
+          {"log_bytes", r.log_bytes},
+          {"transactions", r.transactions},
+          {"changes", r.changes},
+          {"undone_transactions", r.undone_transactions},
+          {"undecided_parts", r.undecided_parts},
+          {"checkpoint", r.checkpoint_id},
+          {"checkpoint_bytes", r.checkpoint_bytes},
+          {"records", r.records},
+          {"log_seconds", r.log_seconds},
+          {"load_seconds", r.load_seconds},
+          {"peak_memory_bytes", r.peak_memory_bytes},
+          {"torn_tail", r.torn_tail},
+          {"damages", r.damages}};
+}
+
+Json Of(const DurabilityReport& d, const TpccOptions& o) {
+  Json json = {{"mode", FormatDurability(*o.durability)},
+               {"medium", FormatMedium(*o.medium)},
+               {"log", d.log_description},
+               {"group_commit_us", absl::ToDoubleMicroseconds(*o.group_commit)},
+               {"checkpoint_every_seconds", absl::ToDoubleSeconds(*o.checkpoint_every)},
+               {"checkpoints", d.checkpoints},
+               {"batches", d.log.batches},
+               {"transactions_logged", d.log.transactions},
+               {"transactions", d.transactions},
+               {"new_orders", d.new_orders},
+               {"payload_bytes", d.log.payload_bytes},
+               {"log_bytes", d.log.record_bytes},
+               {"disk_bytes", d.log.disk_bytes},
+               {"failures", d.log.failures},
+               {"log_bytes_per_transaction", PerOne(d.log.record_bytes, d.log.transactions)},
+               {"log_bytes_per_new_order", d.bytes_per_new_order()},
+               {"payload_bytes_per_new_order", d.payload_per_new_order()},
+               {"overhead", d.overhead()},
+               {"write_amplification", d.write_amplification()},
+               {"close_seconds", d.close_seconds},
+               {"recovery", Json::array()}};
+  for (const txn::RecoveryReport& recovery : d.recovery) json["recovery"].push_back(Of(recovery));
+  return json;
 }
 
 void AddRun(const TpccResult& result, Json* json) {
@@ -100,6 +151,7 @@ void AddRun(const TpccResult& result, Json* json) {
 std::string ToJson(const TpccResult& result) {
   Json json;
   if (result.run.has_value()) AddRun(result, &json);
+  if (result.durability.has_value()) json["durability"] = Of(*result.durability, result.options);
   Json& memory = json["memory"] = Of(result.memory());
   if (result.run.has_value()) {
     memory["after_load"] = Of(result.after_load);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/parse.h"
+#include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/keys.h"
 
@@ -46,6 +47,44 @@ Status CompleteMemory(TpccOptions* o) {
   return absl::OkStatus();
 }
 
+// While a commit waits for the disk, its thread needs others to work on.
+constexpr int kCoroutinesOfSync = 256;
+
+Status NeedDirectory(const TpccOptions& o) {
+  const char* flag = o.durability.has_value()         ? "--durability"
+                     : o.medium.has_value()           ? "--medium"
+                     : o.group_commit.has_value()     ? "--group-commit"
+                     : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                                                      : nullptr;
+  if (flag == nullptr) return absl::OkStatus();
+  return Wrong("%s: says how data is kept, but not where; give --dir, too", flag);
+}
+
+// What the directory has decides where nothing was said, and must not be contradicted.
+Status CompleteFromDirectory(TpccOptions* o) {
+  o->durability = o->durability.value_or(txn::DurabilityMode::kSync);
+  o->medium = o->medium.value_or(txn::LogMedium::kFile);
+  o->group_commit = o->group_commit.value_or(absl::Microseconds(500));
+  o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
+  if (*o->durability == txn::DurabilityMode::kSync && o->coroutines == 0) o->coroutines = kCoroutinesOfSync;
+  const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
+  if (!found.ok()) return Wrong("--dir %s: %s", o->directory, found.status().message());
+  if (found->nodes == 0) return absl::OkStatus();
+  if (o->nodes != 0 && o->nodes != found->nodes) {
+    return Wrong("--nodes %d: %s has the data of %s; leave --nodes out, or name another --dir", o->nodes, o->directory,
+                 Nodes(found->nodes));
+  }
+  if (o->warehouses != 0 && o->warehouses != found->warehouses) {
+    return Wrong("--warehouses %d: %s has %d; leave --warehouses out, or name another --dir", o->warehouses,
+                 o->directory, found->warehouses);
+  }
+  o->nodes = found->nodes;
+  o->warehouses = found->warehouses;
+  o->loaded = found->loaded;
+  if (found->loaded) o->load_seed = found->seed;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 uint64_t UsableMemoryBytes() {
@@ -57,6 +96,9 @@ uint64_t UsableMemoryBytes() {
 }
 
 Status Complete(TpccOptions* o) {
+  o->load_seed = o->seed;
+  GANNET_RETURN_IF_ERROR(o->directory.empty() ? NeedDirectory(*o) : CompleteFromDirectory(o));
+  if (o->nodes == 0) o->nodes = 1;
   if (o->warehouses == 0) o->warehouses = o->nodes;
   if (o->threads == 0) o->threads = o->nodes;
   if (o->warehouses < o->nodes) {

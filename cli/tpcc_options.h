@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
+#include "txn/database.h"
 #include "txn/path_chooser.h"
 
 namespace gannet::cli {
@@ -17,16 +19,26 @@ struct TpccOptions {
   TpccVerb verb = TpccVerb::kRun;
 
   // What is loaded, and where.
-  int nodes = 1;
-  int warehouses = 0;            // 0: one per node; Complete() says how many
+  int nodes = 0;                 // 0: as the directory has, or 1
+  int warehouses = 0;            // 0: as the directory has, or one per node
   uint64_t memory_per_node = 0;  // bytes; 0: Complete() takes an equal share of most of the machine's memory
   std::string store;             // a memory file for the nodes' memory; empty: anonymous memory
   bool adversarial = false;
   uint64_t seed = 1;
 
+  // Where it is kept. Without a directory it is gone at the end, and the others must not be given.
+  std::string directory;
+  std::optional<txn::DurabilityMode> durability;
+  std::optional<txn::LogMedium> medium;
+  std::optional<absl::Duration> group_commit;
+  std::optional<absl::Duration> checkpoint_every;  // 0: never
+  // Complete() looks: the directory has been loaded before, by this seed.
+  bool loaded = false;
+  uint64_t load_seed = 1;
+
   // What is run.
   int threads = 0;     // over all nodes; 0: one per node
-  int coroutines = 0;  // per thread; 0: the driver chooses
+  int coroutines = 0;  // per thread; 0: Complete() or the driver chooses
   absl::Duration warmup = absl::Seconds(2);
   absl::Duration duration = absl::Seconds(30);
   absl::Duration interval = absl::Seconds(1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 
 namespace gannet::cli {
 namespace {
@@ -23,7 +24,46 @@ uint64_t ResidentBytes() {
   return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+double Ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+template <class Combine>
+log::LogStatistics Combined(const log::LogStatistics& a, const log::LogStatistics& b, Combine combine) {
+  return {.transactions = combine(a.transactions, b.transactions),
+          .changes = combine(a.changes, b.changes),
+          .payload_bytes = combine(a.payload_bytes, b.payload_bytes),
+          .record_bytes = combine(a.record_bytes, b.record_bytes),
+          .disk_bytes = combine(a.disk_bytes, b.disk_bytes),
+          .batches = combine(a.batches, b.batches),
+          .segments = combine(a.segments, b.segments),
+          .failures = combine(a.failures, b.failures)};
+}
+
 }  // namespace
+
+double DurabilityReport::bytes_per_new_order() const {
+  return Ratio(log.record_bytes, new_orders);
+}
+double DurabilityReport::payload_per_new_order() const {
+  return Ratio(log.payload_bytes, new_orders);
+}
+double DurabilityReport::overhead() const {
+  return Ratio(log.record_bytes, log.payload_bytes);
+}
+double DurabilityReport::write_amplification() const {
+  return Ratio(log.disk_bytes, log.payload_bytes);
+}
+
+log::LogStatistics LogStatisticsOf(std::span<txn::Database* const> databases) {
+  log::LogStatistics sum;
+  for (const txn::Database* database : databases) sum = Combined(sum, database->log_statistics(), std::plus<>());
+  return sum;
+}
+
+log::LogStatistics Difference(const log::LogStatistics& later, const log::LogStatistics& earlier) {
+  return Combined(later, earlier, std::minus<>());
+}
 
 bool TpccResult::consistent() const {
   return std::ranges::all_of(consistency, [](const tpcc::ConditionResult& condition) { return condition.holds; });

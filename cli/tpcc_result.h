@@ -9,6 +9,7 @@
 
 #include "cli/calibration.h"
 #include "cli/tpcc_options.h"
+#include "log/log.h"
 #include "rdma/slab.h"
 #include "tpcc/consistency.h"
 #include "tpcc/report.h"
@@ -22,9 +23,27 @@ struct MemoryReport {
   uint64_t resident_bytes = 0;               // of the process, as the kernel counts it
 };
 
+// What a directory costs and gives.
+struct DurabilityReport {
+  std::string log_description;                // how the log is written
+  std::vector<txn::RecoveryReport> recovery;  // per node; empty if nothing was there
+  uint64_t checkpoints = 0;                   // taken during the run, all nodes
+  // From the begin of the warm-up to the last interval: what was logged, and by what.
+  log::LogStatistics log;
+  uint64_t transactions = 0;
+  uint64_t new_orders = 0;
+  double close_seconds = 0;
+
+  // Log bytes, of all transactions, for each committed NewOrder.
+  double bytes_per_new_order() const;
+  double payload_per_new_order() const;
+  double overhead() const;             // bytes of log records / bytes of their payloads
+  double write_amplification() const;  // bytes on disk / bytes of payloads
+};
+
 struct TpccResult {
   TpccOptions options;
-  double load_seconds = 0;
+  double load_seconds = 0;  // or, from a directory, of the recovery
   MemoryReport after_load;
 
   // Only if there was a run.
@@ -33,6 +52,7 @@ struct TpccResult {
   Calibration before_run_calibration;
   Calibration after_run_calibration;
   bool interrupted = false;
+  std::optional<DurabilityReport> durability;  // if there is a directory
 
   // Empty if they were not evaluated (prepare).
   std::vector<tpcc::ConditionResult> consistency;
@@ -46,6 +66,10 @@ struct TpccResult {
 
 // Walks the indexes: slow.
 MemoryReport MeasureMemory(std::span<txn::Database* const> databases);
+
+// Summed over the nodes.
+log::LogStatistics LogStatisticsOf(std::span<txn::Database* const> databases);
+log::LogStatistics Difference(const log::LogStatistics& later, const log::LogStatistics& earlier);
 
 std::string ToText(const TpccResult& result);
 std::string ToJson(const TpccResult& result);

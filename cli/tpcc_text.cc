@@ -20,9 +20,9 @@ std::string Count(int n, const char* what) {
 
 std::string Heading(const TpccResult& result) {
   const TpccOptions& o = result.options;
-  std::string text =
-      absl::StrFormat("%s on %s (shm%s), seed %d\nloaded in %.1f s\n", Count(o.warehouses, "warehouse"),
-                      Count(o.nodes, "node"), o.adversarial ? ", adversarial" : "", o.seed, result.load_seconds);
+  std::string text = absl::StrFormat("%s on %s (shm%s), seed %d\n%s in %.1f s\n", Count(o.warehouses, "warehouse"),
+                                     Count(o.nodes, "node"), o.adversarial ? ", adversarial" : "", o.seed,
+                                     o.loaded ? "recovered from " + o.directory : "loaded", result.load_seconds);
   if (!result.run.has_value()) return text;
   text += absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n",
                           result.run->seconds, absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"),
@@ -53,6 +53,41 @@ std::string Throughput(const TpccResult& result) {
                          WithCommas(static_cast<uint64_t>(run.transactions_per_second)),
                          WithCommas(static_cast<uint64_t>(run.new_orders_per_minute)),
                          result.options.think_time ? "with think time" : "no think time");
+}
+
+std::string Recovery(const DurabilityReport& durability) {
+  std::string text;
+  for (size_t node = 0; node < durability.recovery.size(); ++node) {
+    const txn::RecoveryReport& r = durability.recovery[node];
+    text += absl::StrFormat(
+        "node %d: recovered epoch %d: %s records from checkpoint %d (%s) and %s of log with %s transactions, in %.2f + "
+        "%.2f s%s\n",
+        node, r.recovered_epoch, WithCommas(r.records), r.checkpoint_id, FormatBytes(r.checkpoint_bytes),
+        FormatBytes(r.log_bytes), WithCommas(r.transactions), r.log_seconds, r.load_seconds,
+        r.torn_tail ? "; the last write was torn" : "");
+  }
+  return text;
+}
+
+std::string Durability(const TpccResult& result) {
+  const TpccOptions& o = result.options;
+  const DurabilityReport& d = *result.durability;
+  std::string text = absl::StrFormat("durability %s in %s: %s\n%s", FormatDurability(*o.durability), o.directory,
+                                     d.log_description, Recovery(d));
+  if (!result.run.has_value()) return text;
+  const double per_transaction =
+      d.log.transactions == 0 ? 0.0 : static_cast<double>(d.log.record_bytes) / static_cast<double>(d.log.transactions);
+  text += absl::StrFormat(
+      "log: %s transactions in %s batches, every %s; %s on disk, %d failures; %s taken beside the run\n",
+      WithCommas(d.log.transactions), WithCommas(d.log.batches), absl::FormatDuration(*o.group_commit),
+      FormatBytes(d.log.disk_bytes), d.log.failures, Count(static_cast<int>(d.checkpoints), "checkpoint"));
+  text += absl::StrFormat(
+      "log bytes: %.0f per transaction that writes; all together %.0f per NewOrder, of which %.0f are payload; "
+      "overhead "
+      "%.2fx, write amplification %.2fx; closed in %.2f s\n",
+      per_transaction, d.bytes_per_new_order(), d.payload_per_new_order(), d.overhead(), d.write_amplification(),
+      d.close_seconds);
+  return text;
 }
 
 std::string Verbs(const tpcc::RunReport& run) {
@@ -114,6 +149,7 @@ std::string CalibrationLine(const TpccResult& result) {
 std::string ToText(const TpccResult& result) {
   std::string text = Heading(result);
   if (result.run.has_value()) text += "\n" + Throughput(result) + "\n" + Verbs(*result.run);
+  if (result.durability.has_value()) text += "\n" + Durability(result);
   text += "\n" + Memory(result);
   if (!result.consistency.empty()) text += "\n" + Consistency(result);
   if (result.run.has_value()) text += "\n" + CalibrationLine(result);

@@ -24,6 +24,7 @@
 // Participant::Enter/Leave.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -108,6 +109,11 @@ struct ClientStatistics {
   }
 };
 
+// Where a walk is; by default at the beginning. What the words mean is the index's business.
+struct WalkPosition {
+  std::array<uint64_t, 9> next{};
+};
+
 // What a thread brings to a call that allocates or retires memory. Not thread-safe; one per worker or server thread.
 struct Context {
   rdma::SlabCache* slab = nullptr;
@@ -120,7 +126,8 @@ class LocalIndex {
 
   virtual FindResult Find(const Key& key) = 0;
 
-  // Starts the first cache miss of a Find of `key` that comes soon, where that pays: for lookups in several indexes at once.
+  // Starts the first cache miss of a Find of `key` that comes soon, where that pays: for lookups in several indexes at
+  // once.
   virtual void PrefetchFor(const Key&) {}
 
   // The second step after PrefetchFor: a record of this index that is probably the key's, its first cache miss started;
@@ -138,12 +145,19 @@ class LocalIndex {
   // Removes the key if it is mapped to `record`; NotFound otherwise. Does not touch the record.
   virtual StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) = 0;
 
-  // Maps the key from record `from` to record `to` (a record that outgrew its block moves). NotFound if it is not mapped to
-  // `from`. Needs no memory, so it cannot fail for lack of it. The set of keys, and so every witness, stays as it is.
+  // Maps the key from record `from` to record `to` (a record that outgrew its block moves). NotFound if it is not
+  // mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys, and so every witness, stays
+  // as it is.
   virtual Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) = 0;
 
   // Appends to *result. Unimplemented for kinds that are not ordered.
   virtual Status Scan(const ScanRange& range, ScanResult* result) = 0;
+
+  // One step of a walk over everything in the index, beside concurrent changes: appends the records of some more keys
+  // to *records and moves *position on. False when there is nothing after that. A key that is present during the whole
+  // walk is met at least once, others perhaps; ordered kinds meet keys in ascending order and each once. The caller is
+  // inside the epoch during a step (and until it is done with the records), not from one step to the next.
+  virtual bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) = 0;
 
   // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.
   virtual Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) = 0;

@@ -59,14 +59,15 @@ Status BenchWorker::Open() {
   session_ = *std::move(session);
   unix_offset_ns_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now())) - NowNanos();
   deck_ = std::make_unique<Deck>(options_.run->mix);
-  numbers_.worker = options_.number;
+  office_ = std::make_unique<Office>(MakeSource(0).warehouses);
+  office_->numbers.worker = options_.number;
   GANNET_RETURN_IF_ERROR(FindNextPayment());
   const size_t terminals =
       options_.run->think_time ? options_.homes.size() * kDistricts : static_cast<size_t>(options_.coroutines);
   for (size_t i = 0; i < terminals; ++i) {
     InputSource source = MakeSource(i);
     if (options_.run->think_time) source.terminal_district = static_cast<uint32_t>(i % kDistricts) + 1;
-    terminals_.push_back(std::make_unique<Terminal>(session_.get(), options_.tables, source, &numbers_));
+    terminals_.push_back(std::make_unique<Terminal>(session_.get(), options_.tables, source, office_.get()));
   }
   return absl::OkStatus();
 }
@@ -75,8 +76,8 @@ Status BenchWorker::FindNextPayment() {
   txn::ScanRows rows;
   for (const uint32_t w : options_.homes) {
     for (uint32_t d = 1; d <= kDistricts; ++d) {
-      const index::ScanRange range{.from = HistoryKey(w, d, numbers_.worker, 0),
-                                   .to = HistoryKey(w, d, numbers_.worker, UINT32_MAX),
+      const index::ScanRange range{.from = HistoryKey(w, d, office_->numbers.worker, 0),
+                                   .to = HistoryKey(w, d, office_->numbers.worker, UINT32_MAX),
                                    .reverse = true,
                                    .limit = 1};
       const txn::Table& history = *options_.tables->history;
@@ -84,7 +85,7 @@ Status BenchWorker::FindNextPayment() {
         return ScanOnce(transaction, history, range, &rows, {.keys_only = true});
       }));
       if (rows.empty()) continue;
-      numbers_.next = std::max(numbers_.next, SequenceOf(rows.key(0).integer()) + 1);
+      office_->numbers.next = std::max(office_->numbers.next, SequenceOf(rows.key(0).integer()) + 1);
     }
   }
   return absl::OkStatus();
@@ -133,7 +134,8 @@ coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
 coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, uint32_t home) {
   const std::vector<uint32_t>& homes = options_.homes;
   const uint32_t w = home != 0 ? home : homes[terminal->random().Below(homes.size())];
-  const bool several = terminals_.size() > 1;
+  // On one node there are no verbs to tell apart.
+  const bool several = terminals_.size() > 1 && session_->database().fabric().num_nodes() > 1;
   const bool sampled = !several || --until_sample_ == 0;
   if (several) {
     if (sampled) until_sample_ = kVerbSampleInterval;

@@ -112,7 +112,7 @@ class BenchWorker {
 
   std::unique_ptr<txn::Session> session_;
   std::vector<std::unique_ptr<Terminal>> terminals_;
-  PaymentNumbers numbers_;
+  std::unique_ptr<Office> office_;
   std::unique_ptr<Deck> deck_;
   Phase seen_ = Phase::kWarmup;
   rdma::VerbCounters verbs_at_start_;

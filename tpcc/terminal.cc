@@ -1,6 +1,51 @@
 #include "tpcc/terminal.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace gannet::tpcc {
+
+class Terminal::DeskLease {
+ public:
+  explicit DeskLease(Office* office) : office_(office), desk_(office->TakeDesk()) {}
+  ~DeskLease() { office_->ReturnDesk(std::move(desk_)); }
+  DeskLease(const DeskLease&) = delete;
+  DeskLease& operator=(const DeskLease&) = delete;
+  Desk* operator->() const { return desk_.get(); }
+
+ private:
+  Office* office_;
+  std::unique_ptr<Desk> desk_;
+};
+
+coro::Task<Status> Terminal::TryNewOrder(txn::Transaction& transaction) {
+  const DeskLease desk(office_);
+  co_return co_await NewOrder(transaction, *tables_, new_order_, desk->new_order_scratch, &desk->new_order_output);
+}
+
+coro::Task<Status> Terminal::TryPayment(txn::Transaction& transaction) {
+  const DeskLease desk(office_);
+  co_return co_await Payment(transaction, *tables_, payment_, desk->payment_scratch, &desk->payment_output);
+}
+
+coro::Task<Status> Terminal::TryOrderStatus(txn::Transaction& transaction) {
+  const DeskLease desk(office_);
+  co_return co_await OrderStatus(transaction, *tables_, order_status_, desk->order_status_scratch,
+                                 &desk->order_status_output);
+}
+
+coro::Task<Status> Terminal::TryDelivery(txn::Transaction& transaction) {
+  const DeskLease desk(office_);
+  Status status = co_await Delivery(transaction, *tables_, delivery_, desk->delivery_scratch, &desk->delivery_output);
+  delivered_ = desk->delivery_output.orders;
+  co_return status;
+}
+
+coro::Task<Status> Terminal::TryStockLevel(txn::Transaction& transaction) {
+  const DeskLease desk(office_);
+  co_return co_await StockLevel(transaction, *tables_, stock_level_, desk->stock_level_scratch,
+                                &desk->stock_level_output);
+}
 
 coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome) {
   // Not a coroutine: the bodies only refer to members, which outlive the returned task.
@@ -8,50 +53,33 @@ coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn:
   switch (procedure) {
     case Procedure::kNewOrder:
       new_order_ = MakeNewOrderInput(source_, w);
-      return session_->Run(
-          [this](txn::Transaction& transaction) {
-            return NewOrder(transaction, *tables_, new_order_, new_order_scratch_, &new_order_output_);
-          },
-          outcome);
+      return session_->Run([this](txn::Transaction& transaction) { return TryNewOrder(transaction); }, outcome);
     case Procedure::kPayment:
-      payment_ = MakePaymentInput(source_, w, *numbers_);
-      return session_->Run(
-          [this](txn::Transaction& transaction) {
-            return Payment(transaction, *tables_, payment_, payment_scratch_, &payment_output_);
-          },
-          outcome);
+      payment_ = MakePaymentInput(source_, w, office_->numbers);
+      return session_->Run([this](txn::Transaction& transaction) { return TryPayment(transaction); }, outcome);
     case Procedure::kOrderStatus:
       order_status_ = MakeOrderStatusInput(source_, w);
-      return session_->Run(
-          [this](txn::Transaction& transaction) {
-            return OrderStatus(transaction, *tables_, order_status_, order_status_scratch_, &order_status_output_);
-          },
-          outcome);
+      return session_->Run([this](txn::Transaction& transaction) { return TryOrderStatus(transaction); }, outcome);
     case Procedure::kDelivery:
       delivery_ = MakeDeliveryInput(source_, w);
-      delivery_.first_to_look_at = undelivered_[w - 1];
+      delivery_.first_to_look_at = office_->undelivered[w - 1];
       return RunDelivery(outcome);
     case Procedure::kStockLevel:
       break;
   }
   stock_level_ = MakeStockLevelInput(source_, w);
-  return session_->Run(
-      [this](txn::Transaction& transaction) {
-        return StockLevel(transaction, *tables_, stock_level_, stock_level_scratch_, &stock_level_output_);
-      },
-      outcome);
+  return session_->Run([this](txn::Transaction& transaction) { return TryStockLevel(transaction); }, outcome);
 }
 
 coro::Task<Status> Terminal::RunDelivery(txn::RunOutcome* outcome) {
-  coro::Task<Status> run = session_->Run(
-      [this](txn::Transaction& transaction) {
-        return Delivery(transaction, *tables_, delivery_, delivery_scratch_, &delivery_output_);
-      },
-      outcome);
+  coro::Task<Status> run =
+      session_->Run([this](txn::Transaction& transaction) { return TryDelivery(transaction); }, outcome);
   Status status = co_await run;
   if (!status.ok()) co_return status;
+  // Another terminal may have been there since.
+  std::array<uint32_t, kDistricts>& undelivered = office_->undelivered[delivery_.w - 1];
   for (uint32_t d = 0; d < kDistricts; ++d) {
-    if (delivery_output_.orders[d] != 0) undelivered_[delivery_.w - 1][d] = delivery_output_.orders[d] + 1;
+    if (delivered_[d] != 0) undelivered[d] = std::max(undelivered[d], delivered_[d] + 1);
   }
   co_return status;
 }

@@ -1,8 +1,11 @@
-// Terminal: one coroutine's inputs, buffers and outputs for the five transactions. Allocates nothing once it is made.
+// Terminal: what one coroutine keeps of the transactions it runs, and the desks that a worker's terminals share.
+// Allocates nothing in the long run.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "rdma/base/status.h"
@@ -17,12 +20,49 @@
 
 namespace gannet::tpcc {
 
-// Large: make it on the heap. Used by one coroutine at a time, on its session's thread.
+// Where a transaction is worked out: what it reads into, and what it answers. Needed only while its body runs, not
+// while the commit waits to be durable; so the many terminals of a worker share few of them, which stay in the cache.
+struct Desk {
+  NewOrderScratch new_order_scratch;
+  NewOrderOutput new_order_output;
+  PaymentScratch payment_scratch;
+  PaymentOutput payment_output;
+  OrderStatusScratch order_status_scratch;
+  OrderStatusOutput order_status_output;
+  DeliveryScratch delivery_scratch;
+  DeliveryOutput delivery_output;
+  StockLevelScratch stock_level_scratch;
+  StockLevelOutput stock_level_output;
+};
+
+// What the terminals of one worker share. Not thread-safe.
+class Office {
+ public:
+  explicit Office(size_t warehouses) : undelivered(warehouses) {}
+
+  // The desk that was used last.
+  std::unique_ptr<Desk> TakeDesk() {
+    if (desks_.empty()) return std::make_unique<Desk>();
+    std::unique_ptr<Desk> desk = std::move(desks_.back());
+    desks_.pop_back();
+    return desk;
+  }
+  void ReturnDesk(std::unique_ptr<Desk> desk) { desks_.push_back(std::move(desk)); }
+
+  PaymentNumbers numbers;
+  // DeliveryInput::first_to_look_at by warehouse - 1: after what this worker delivered.
+  std::vector<std::array<uint32_t, kDistricts>> undelivered;
+
+ private:
+  std::vector<std::unique_ptr<Desk>> desks_;
+};
+
+// Used by one coroutine at a time, on its session's thread.
 class Terminal {
  public:
-  // All must outlive this. `numbers` is shared by the terminals of one worker.
-  Terminal(txn::Session* session, const Tables* tables, const InputSource& source, PaymentNumbers* numbers)
-      : session_(session), tables_(tables), source_(source), numbers_(numbers), undelivered_(source.warehouses) {}
+  // All must outlive this.
+  Terminal(txn::Session* session, const Tables* tables, const InputSource& source, Office* office)
+      : session_(session), tables_(tables), source_(source), office_(office) {}
 
   // Draws an input for home warehouse `w` and runs the transaction until it commits. The status is Ok; that of
   // RolledBack(); or why it failed. `outcome` must live until the await returns.
@@ -31,30 +71,26 @@ class Terminal {
   Random& random() { return source_.random; }
 
  private:
+  class DeskLease;
+  // One attempt each, of the input that was drawn.
+  coro::Task<Status> TryNewOrder(txn::Transaction& transaction);
+  coro::Task<Status> TryPayment(txn::Transaction& transaction);
+  coro::Task<Status> TryOrderStatus(txn::Transaction& transaction);
+  coro::Task<Status> TryDelivery(txn::Transaction& transaction);
+  coro::Task<Status> TryStockLevel(txn::Transaction& transaction);
   coro::Task<Status> RunDelivery(txn::RunOutcome* outcome);
 
   txn::Session* session_;
   const Tables* tables_;
   InputSource source_;
-  PaymentNumbers* numbers_;
-  // DeliveryInput::first_to_look_at by warehouse - 1: after what this terminal delivered.
-  std::vector<std::array<uint32_t, kDistricts>> undelivered_;
+  Office* office_;
 
   NewOrderInput new_order_;
-  NewOrderScratch new_order_scratch_;
-  NewOrderOutput new_order_output_;
   PaymentInput payment_;
-  PaymentScratch payment_scratch_;
-  PaymentOutput payment_output_;
   OrderStatusInput order_status_;
-  OrderStatusScratch order_status_scratch_;
-  OrderStatusOutput order_status_output_;
   DeliveryInput delivery_;
-  DeliveryScratch delivery_scratch_;
-  DeliveryOutput delivery_output_;
+  std::array<uint32_t, kDistricts> delivered_{};  // by the latest attempt; 0: none in that district
   StockLevelInput stock_level_;
-  StockLevelScratch stock_level_scratch_;
-  StockLevelOutput stock_level_output_;
 };
 
 }  // namespace gannet::tpcc

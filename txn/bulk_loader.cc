@@ -56,6 +56,7 @@ Status BulkLoader::Finish() {
   (*participant)->Enter();
   index::Context context{state_->session->slab.get(), participant->get()};
   Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  if (state_->session->log_writer != nullptr) state_->session->db->load_unsaved.store(true);
   (*participant)->Leave();
   state_->entries = {};
   return status;

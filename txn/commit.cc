@@ -16,13 +16,16 @@
 // Locks are tried once: no waiting, so no deadlock. Everything up to the validation can fail and is undone; nothing
 // after it can, except that another node dies: then its part of the outcome is unknown.
 //
-// The seam for the log is between validation and install (CommitDirect, CommitMixed).
+// With a log (redo.cc): the commit's epoch is read between lock and validate, and the changes are in the log's buffers,
+// here and at the other nodes, before anything is installed.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "log/kill_point.h"
 #include "rdma/base/check.h"
 #include "rdma/versioned.h"
 #include "txn/record.h"
+#include "txn/redo_scope.h"
 #include "txn/transaction_impl.h"
 #include "txn/wire.h"
 
@@ -90,6 +93,7 @@ Status TransactionImpl::IndexInsert(WriteEntry& entry) {
       entry.table->local_index().Insert(context_, entry.key, entry.record, &existing);
   if (change.ok()) [[likely]] {
     entry.indexed = true;
+    if (log_ != nullptr) RaiseInsertVersion(entry);
     CarryWitnesses(*change);
     return absl::OkStatus();
   }
@@ -132,8 +136,8 @@ Status TransactionImpl::ValidateDirect() const {
 Status TransactionImpl::PrepareMove(WriteEntry& entry) {
   std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
   CopyOwnPayload(entry, 0, payload);
-  StatusOr<NewRecord> made =
-      MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload, session_->owner_bits);
+  StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload,
+                                              session_->owner_bits, VersionOf(entry.seen));
   if (!made.ok()) return made.status();
   entry.moved_to = session_->db->node->AddressOf(made->block);
   entry.moved_state = made->state;
@@ -170,7 +174,10 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
     }
     session_->live_bytes->Add(entry.table->id(), block_bytes);
   } else {  // a removal, of an old record or of an own insert
-    if (entry.kind == WriteKind::kRemove) session_->live_bytes->Add(entry.table->id(), -block_bytes);
+    if (entry.kind == WriteKind::kRemove) {
+      session_->live_bytes->Add(entry.table->id(), -block_bytes);
+      if (log_ != nullptr) NoteRemovedVersion(entry);
+    }
     const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", entry.record.ToString(),
                  change.status().ToString());
@@ -243,15 +250,18 @@ Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
 
 Status TransactionImpl::CommitDirect() {
   Status status = LockAndIndexDirect();
+  const RedoScope redo(this);
   if (status.ok()) status = ValidateDirect();
   if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
   if (!status.ok()) [[unlikely]] {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
     return status;
   }
+  if (redo_bytes_ > 0) AppendRedo(log::TransactionPart::kWhole, 0);
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.kind != WriteKind::kNone) InstallDirect(entry);
   }
+  log::MayDieHere(log::KillPoint::kCommitInstalled);
   return absl::OkStatus();
 }
 
@@ -319,7 +329,7 @@ size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
         (prepared_.size() + 1) * kPreparedBytes > rdma::kMaxMessageBytes) {
       break;
     }
-    txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move});
+    txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
     prepared_.push_back(static_cast<uint32_t>(i));
   }
   const auto n = static_cast<uint16_t>(prepared_.size());
@@ -370,10 +380,12 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
     if (is_direct(nth(i))) continue;
     operations_.push_back(rdma::Operation::Read(nth(i).word, &words[i], sizeof(uint64_t)));
   }
+  const std::span<const uint64_t> epochs = AskForEpochs();
   if (!operations_.empty()) {
     Status status = co_await session_->channel->Post(operations_);
     if (!status.ok()) co_return status;
   }
+  NoteRemoteEpochs(epochs);
   for (size_t i = 0; i < n; ++i) {
     const ReadEntry& entry = nth(i);
     const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : words[i];
@@ -495,8 +507,10 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
   Status status = LockAndIndexDirect();
   if (status.ok()) status = co_await LockRemote();
   if (status.ok()) status = co_await PrepareRemote();
+  const RedoScope redo(this);
   if (status.ok()) status = co_await ValidateMixed();
   if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
+  if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
   if (!status.ok()) {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
     co_await ReleaseRemote();
@@ -517,6 +531,26 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
 }
 
 coro::Async<Status> TransactionImpl::Commit() {
+  if (log_ == nullptr) return CommitReserved();
+  redo_bytes_ = RedoBytes();
+  if (redo_bytes_ > 0) {
+    if (session_->db->load_unsaved.load(std::memory_order_relaxed)) [[unlikely]] {
+      redo_bytes_ = 0;
+      return absl::FailedPreconditionError(
+          "a table was filled by BulkLoader, which is not logged: call Database::Checkpoint, then commit changes");
+    }
+    bool wait = false;
+    Status reserved = log_->Reserve(redo_bytes_, &wait);
+    if (wait) return CommitWhenRoom();
+    if (!reserved.ok()) {
+      redo_bytes_ = 0;
+      return reserved;
+    }
+  }
+  return CommitReserved();
+}
+
+coro::Async<Status> TransactionImpl::CommitReserved() {
   if (touched_remote_) return CommitMixed();
   return CommitDirect();
 }

@@ -1,5 +1,7 @@
 #include "txn/database.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +10,8 @@
 #include "index/hash/hash_rpc.h"
 #include "index/xstore/xstore.h"
 #include "rdma/base/check.h"
+#include "rdma/shm/shm_fabric.h"
+#include "txn/durable/durability.h"
 #include "txn/owner_service.h"
 #include "txn/session_internal.h"
 #include "txn/transaction_impl.h"
@@ -43,9 +47,15 @@ Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(stat
 }
 
 Database::~Database() {
-  state_->idle_sessions.clear();
+  Close().IgnoreError();
   state_->node->Shutdown();
   state_->epochs->Stop();
+}
+
+DatabaseState::~DatabaseState() = default;
+
+RemovalVersions* DatabaseState::removals() const {
+  return durability == nullptr || options.durability == DurabilityMode::kNone ? nullptr : &durability->removals();
 }
 
 StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
@@ -68,7 +78,26 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   index::RegisterHashMethods(state->indexes.get());
   index::RegisterXStoreMethods(state->indexes.get());
   state->owner_service = std::make_unique<OwnerService>(state.get());
+  // Also where nothing is logged: every node's memory has the same layout.
+  StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
+  if (!words.ok()) return words.status();
+  state->epoch_words = std::move(*words);
+  if (!options.directory.empty()) {
+    StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state.get());
+    if (!durability.ok()) return durability.status();
+    state->durability = *std::move(durability);
+  }
   return std::unique_ptr<Database>(new Database(std::move(state)));
+}
+
+StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& directory, DatabaseOptions options) {
+  if (directory.empty()) return absl::InvalidArgumentError("Database::Open: name a directory");
+  options.directory = directory;
+  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = options.memory_bytes});
+  if (!fabric.ok()) return fabric.status();
+  auto database = Open(fabric->get(), 0, options);
+  if (database.ok()) (*database)->state_->owned_fabric = *std::move(fabric);
+  return database;
 }
 
 StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
@@ -105,6 +134,7 @@ const Table* Database::FindTable(const std::string& name) const {
 
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
+  if (state_->durability != nullptr) GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words)));
   state_->started = true;
   // A single node calls nobody: no thread waits for calls that cannot come.
   if (state_->fabric->num_nodes() > 1) {
@@ -127,6 +157,21 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
   session->self = state_->node->id();
   session->owner_bits = OwnerBits(session->self, session->channel->index());
   session->memory = state_->node->memory().data();
+  if (state_->durability != nullptr && state_->options.durability != DurabilityMode::kNone) {
+    StatusOr<std::unique_ptr<log::LogWriter>> writer = state_->durability->log().OpenWriter();
+    if (!writer.ok()) return writer.status();
+    session->log_writer = *std::move(writer);
+    session->worker.AddPoller([s = session.get()] {
+      return s->log_writer->Poll([s](std::coroutine_handle<> handle) { s->worker.Resume(handle); });
+    });
+    if (nodes == 1) {  // nobody else's calls or completions to look for
+      session->worker.SetIdle([s = session.get()] {
+        constexpr uint64_t kAtMostNanos = 100'000;
+        s->log_writer->waiting() > 0 ? s->log_writer->SleepUntilDurable(kAtMostNanos)
+                                     : static_cast<void>(sched_yield());
+      });
+    }
+  }
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
   session->remote_indexes.resize(state_->tables.size() * nodes);
   session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
@@ -170,6 +215,38 @@ Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
   std::lock_guard lock(state_->sessions_mutex);
   state_->idle_sessions.push_back(std::move(session));
   return status;
+}
+
+Status Database::Checkpoint() {
+  if (state_->durability == nullptr || !state_->started) {
+    return absl::FailedPreconditionError("a checkpoint needs a database that was opened with a directory, and started");
+  }
+  return state_->durability->checkpointer().Take();
+}
+
+Status Database::Close() {
+  state_->idle_sessions.clear();
+  if (state_->durability == nullptr || !state_->started || state_->closed) return absl::OkStatus();
+  state_->closed = true;
+  Status status;
+  if (state_->options.durability == DurabilityMode::kNone) status = Checkpoint();
+  const Status stopped = state_->durability->Stop();
+  return status.ok() ? stopped : status;
+}
+
+const RecoveryReport& Database::recovery() const {
+  static const RecoveryReport nothing;
+  return state_->durability == nullptr ? nothing : state_->durability->recovery();
+}
+log::LogStatistics Database::log_statistics() const {
+  return state_->durability == nullptr || !state_->started ? log::LogStatistics{}
+                                                           : state_->durability->log().statistics();
+}
+Status Database::log_health() const {
+  return state_->durability == nullptr || !state_->started ? absl::OkStatus() : state_->durability->log().health();
+}
+std::string Database::log_description() const {
+  return state_->durability == nullptr ? "" : state_->durability->files().Description();
 }
 
 std::vector<TableStatistics> Database::table_statistics() {

@@ -17,7 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "index/index.h"
+#include "log/file/file_system.h"
+#include "log/log.h"
 #include "rdma/base/random.h"
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
@@ -30,11 +33,41 @@
 
 namespace gannet::txn {
 
+// When the commit of a transaction is acknowledged, in a database with a directory.
+enum class DurabilityMode : uint8_t {
+  kNone,   // nothing is logged: what Close (or a Checkpoint while nothing runs) wrote survives, no more
+  kAsync,  // at once; a crash loses at most the last group commit and what was being written: a few milliseconds
+  kSync,   // when it is durable
+};
+
+// What the log and the checkpoints are written with.
+enum class LogMedium : uint8_t {
+  kFile,  // io_uring, past the page cache where the file system allows
+  kPmem,  // mapped files by libpmem: persistent memory if the directory is on such
+};
+
 struct DatabaseOptions {
   ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how remote records are read
   int server_threads = 1;                                // run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
+
+  // Durability. Without a directory there is none, and the rest means nothing.
+  std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
+  DurabilityMode durability = DurabilityMode::kSync;
+  LogMedium medium = LogMedium::kFile;
+  absl::Duration group_commit = absl::Microseconds(500);  // from one write of the log to the next
+  // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
+  absl::Duration durable_within = absl::Seconds(10);
+  absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
+  uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // 0: as fast as the disk
+  uint64_t log_segment_bytes = uint64_t{64} << 20;
+  size_t log_buffer_bytes = size_t{4} << 20;  // per session; half of it bounds the changes of one transaction
+  int recovery_threads = 2;
+  bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
+  std::string application = {};                      // kept in the manifest for whoever reads the directory
+  std::shared_ptr<log::FileSystem> files = nullptr;  // null: as `medium` says
+  uint64_t memory_bytes = uint64_t{8} << 30;         // address space for the records; Open(directory, ...) only
 };
 
 struct TableStatistics {
@@ -42,6 +75,26 @@ struct TableStatistics {
   std::string index_kind;
   uint64_t record_bytes = 0;  // blocks of this node's live records
   index::Statistics index = {};
+};
+
+// What Start found in the data directory.
+struct RecoveryReport {
+  uint64_t recovered_epoch = 0;
+  uint64_t last_commit_wall_nanos = 0;  // when the last batch of the log was written; since 1970
+  uint64_t log_segments = 0;
+  uint64_t log_bytes = 0;
+  uint64_t transactions = 0;         // in the log
+  uint64_t changes = 0;              // in the log
+  uint64_t undone_transactions = 0;  // in the log, but of an epoch that was not complete
+  uint64_t undecided_parts = 0;      // of transactions of several nodes that never committed
+  uint64_t checkpoint_id = 0;        // 0: none
+  uint64_t checkpoint_bytes = 0;
+  uint64_t records = 0;  // in memory now
+  double log_seconds = 0;
+  double load_seconds = 0;
+  uint64_t peak_memory_bytes = 0;  // of the process
+  bool torn_tail = false;
+  std::vector<std::string> damages;  // left out; only with DatabaseOptions::salvage
 };
 
 // What happened to one call of Run.
@@ -57,6 +110,10 @@ class Database {
   // Attaches as node `node`. `fabric` must outlive the database.
   static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                   const DatabaseOptions& options);
+  // One node alone, over memory of its own, with its data in `directory`, which is made if it is not there. Create the
+  // same tables as ever, then Start recovers what they had.
+  static StatusOr<std::unique_ptr<Database>> Open(const std::string& directory, DatabaseOptions options);
+  // Closes, and drops what Close would say.
   ~Database();
 
   // Before Start. InvalidArgument names the option that is wrong.
@@ -64,7 +121,7 @@ class Database {
   // Null if there is none.
   const Table* FindTable(const std::string& name) const;
 
-  // Serves the other nodes and waits until they do.
+  // Recovers what the directory has, if there is one. Serves the other nodes and waits until they do.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
   // One per worker thread. Thread-safe.
@@ -73,6 +130,23 @@ class Database {
   // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread, with a session that this
   // thread keeps for the next call, until it commits. What it returns: as Session::Run.
   Status Run(const std::function<Status(BlockingTransaction&)>& body);
+
+  // Makes what was committed, and what BulkLoader loaded, durable by a checkpoint of this node; transactions may run
+  // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory.
+  Status Checkpoint();
+  // Flushes the log and stops it; with DurabilityMode::kNone, takes a checkpoint. No session may be open (those of Run
+  // are closed here). The nodes of a cluster close together, as they start: each waits a while for the others. The
+  // error, if not everything that was committed is durable.
+  Status Close();
+
+  // Of Start; all zero without a directory.
+  const RecoveryReport& recovery() const;
+  // All zero without a log.
+  log::LogStatistics log_statistics() const;
+  // Ok, or why commits cannot be made durable now.
+  Status log_health() const;
+  // How the log is written; empty without one.
+  std::string log_description() const;
 
   // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();
@@ -128,12 +202,15 @@ class Session {
   explicit Session(std::unique_ptr<SessionState> state);
   // Commits if the body was content; else rolls back, and believes the body's error only if its read set validates.
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
+  static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);
   uint64_t BackOffUntil(uint32_t attempt);
   bool shares_thread_ = false;
   std::unique_ptr<SessionState> state_;
 };
 
-// Fills this node's part of an empty table, without transactions: nobody may use the table yet.
+// Fills this node's part of an empty table, without transactions: nobody may use the table yet. Not logged: in a
+// database with a directory it becomes durable by Database::Checkpoint, and changes are committed only after that
+// (FailedPrecondition).
 class BulkLoader {
  public:
   BulkLoader(Session* session, const Table* table);

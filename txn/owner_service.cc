@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "log/format.h"
 #include "rdma/base/check.h"
+#include "txn/durable/durability.h"
 #include "txn/record.h"
 #include "txn/state_word.h"
 
@@ -19,6 +21,7 @@ OwnerService::OwnerService(DatabaseState* db) : db_(db) {
   using Room = std::span<std::byte>;
   db->node->Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
   db->node->Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
+  db->node->Handle(kTxnLog, [this](rdma::NodeId, Bytes in, Room) { return Log(in); });
   db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
 }
 
@@ -40,7 +43,8 @@ Status OwnerService::CheckItem(const PrepareItem& item) const {
 
 StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
                                                   Prepared* prepared) {
-  StatusOr<NewRecord> made = MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits);
+  StatusOr<NewRecord> made =
+      MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits, item.above_version);
   if (!made.ok()) return made.status();
   prepared->record = db_->node->AddressOf(made->block);
   prepared->state = made->state;
@@ -53,6 +57,10 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
       db_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
   if (change.ok()) {
     prepared->change = *change;
+    if (RemovalVersions* removals = db_->removals()) {
+      prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
+                                           removals->Of(RemovalVersions::PlaceOf(item.table, item.key)), owner_bits);
+    }
     CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
     return PrepareOutcome::kPrepared;
   }
@@ -134,6 +142,9 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   std::byte* record = db_->node->memory().data() + item.record.offset();
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
   if (item.kind == FinishKind::kRemove) {
+    if (RemovalVersions* removals = db_->removals()) {
+      removals->Note(RemovalVersions::PlaceOf(item.table, item.key), VersionOf(NextState(item.state, true)));
+    }
     const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),
                  change.status().ToString());
@@ -159,6 +170,30 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
     FinishOne(lease.context(), item);
   }
   GANNET_RETURN_IF_ERROR(reader.Finish());
+  return 0;
+}
+
+// A part of a transaction that another node coordinates. What it changes here is locked by it, and stays so until this
+// was answered.
+StatusOr<size_t> OwnerService::Log(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const uint64_t epoch = reader.GetU64();
+  if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
+  if (db_->durability == nullptr || !db_->durability->started()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
+  }
+  const std::span<const std::byte> part = request.subspan(sizeof epoch);
+  log::TransactionDecoder decoder(part);
+  const StatusOr<bool> whole = decoder.Next();
+  if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
+    return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");
+  }
+  log::Log& log = db_->durability->log();
+  const Status appended = log.AppendForPeer(epoch, part);
+  // Too much for now: the transaction is run again. (A full disk is no conflict: health() knows of it.)
+  if (absl::IsResourceExhausted(appended) && log.health().ok()) return Status(absl::StatusCode::kAborted, "");
+  GANNET_RETURN_IF_ERROR(appended);
   return 0;
 }
 

@@ -25,6 +25,7 @@ class OwnerService {
  private:
   StatusOr<size_t> Prepare(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> Finish(std::span<const std::byte> request);
+  StatusOr<size_t> Log(std::span<const std::byte> request);
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
 
   Status CheckItem(const PrepareItem& item) const;

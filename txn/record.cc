@@ -1,13 +1,15 @@
 #include "txn/record.h"
 
+#include <algorithm>
+
 namespace gannet::txn {
 
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
-                                     std::span<const std::byte> payload, uint64_t owner_bits) {
+                                     std::span<const std::byte> payload, uint64_t owner_bits, uint64_t above_version) {
   StatusOr<std::byte*> block = slab.Allocate(index::RecordBytes(key.size(), payload.size()));
   if (!block.ok()) return block.status();
   // Nobody can reach the block by an index. Whoever still holds its old address finds it locked from here on.
-  const uint64_t state = VersionOf(LoadWord(*block)) | kAbsentBit;
+  const uint64_t state = std::max(VersionOf(LoadWord(*block)), above_version) | kAbsentBit;
   StoreWord(*block, Locked(state, owner_bits));
   const size_t lines = RecordLines(key, payload.size());
   rdma::BeginWrite(*block, lines);
@@ -21,6 +23,14 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
   rdma::CopyIn(*block, index::PayloadDataOffset(key.size()), payload);
   for (size_t i = 1; i < lines; ++i) StoreWord(*block + i * kLineBytes, NextState(state, false));
   return NewRecord{*block, state};
+}
+
+uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits) {
+  if (VersionOf(state) >= version) return state;
+  const uint64_t raised = version | kAbsentBit;
+  for (size_t i = 1; i < lines; ++i) StoreWord(record + i * kLineBytes, NextState(raised, false));
+  StoreWord(record, Locked(raised, owner_bits));
+  return raised;
 }
 
 void MarkAbsent(std::byte* record, size_t lines, uint64_t state) {

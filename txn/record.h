@@ -33,8 +33,14 @@ inline int64_t BlockBytesOf(const Key& key, size_t payload_bytes) {
 
 // A complete record that is locked by `owner_bits` and absent. Its lines already carry the version of the install, so
 // that storing NextState(state, false) in the state word, by a CPU or by one 8-byte WRITE, makes it whole and visible.
+// That version will be above `above_version` (a record that moves: of where it was).
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
-                                     std::span<const std::byte> payload, uint64_t owner_bits);
+                                     std::span<const std::byte> payload, uint64_t owner_bits,
+                                     uint64_t above_version = 0);
+
+// Makes the version of a record that MakeLockedRecord made, and that is still locked and absent, at least `version`.
+// Returns its new state.
+uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits);
 
 // Marks a record that the caller has locked absent, for good, and unlocks it. `state`: before the lock.
 void MarkAbsent(std::byte* record, size_t lines, uint64_t state);

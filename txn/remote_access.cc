@@ -49,7 +49,9 @@ uint32_t TransactionImpl::FirstReadBytes(const Table& table, const Key& key) con
 // kConflict here means: READ again. If the record is longer than the image, request->payload_bytes tells how long.
 TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
                                                    size_t image_bytes) {
-  if (const int own = writes_.FindRecord(found.record); own >= 0) {
+  // An index cache may name a record that meanwhile is another key's.
+  if (const int own = writes_.FindRecord(found.record);
+      own >= 0 && writes_[own].table == request->table && writes_[own].key == request->key) {
     ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
     return Look::kDone;
   }
@@ -60,7 +62,7 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
   const bool whole = needed <= image_bytes;
   if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) return Look::kConflict;
   if (IsAbsent(state)) return Look::kGone;
-  if (!index::RecordHoldsKey(image, request->key)) {
+  if (meta.table != request->table->id() || !index::RecordHoldsKey(image, request->key)) {
     if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
     ReadMissing(request, found.witness);
     return Look::kDone;

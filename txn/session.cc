@@ -54,12 +54,6 @@ Transaction Session::Begin() {
 
 namespace {
 
-// The body's own error is true only if what it read was true.
-coro::Task<Status> BelieveIfValid(coro::Task<Status> validation, Status body_status) {
-  Status valid = co_await validation;
-  co_return valid.ok() ? body_status : valid;
-}
-
 // Errors that say nothing about data: no validation makes them truer.
 bool IsAboutTheSystem(const Status& status) {
   return absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -72,8 +66,19 @@ coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_stat
   if (body_status.ok()) return transaction.Commit();
   if (IsAboutTheSystem(body_status)) return body_status;
   coro::Async<Status> valid = transaction.Validate();
-  if (!valid.ready()) return BelieveIfValid(std::move(valid.task()), std::move(body_status));
-  return valid.value().ok() ? std::move(body_status) : std::move(valid.value());
+  if (!valid.ready()) return BelieveIfValid(transaction, std::move(valid.task()), std::move(body_status));
+  if (!valid.value().ok()) return valid;
+  return transaction.WhenDurable(std::move(body_status));
+}
+
+// The body's own error is true only if what it read was true; and it may tell of what it read only when that is
+// durable.
+coro::Task<Status> Session::BelieveIfValid(Transaction& transaction, coro::Task<Status> validation,
+                                           Status body_status) {
+  Status valid = co_await validation;
+  if (!valid.ok()) co_return valid;
+  coro::Async<Status> durable = transaction.WhenDurable(std::move(body_status));
+  co_return co_await durable;
 }
 
 uint64_t Session::BackOffUntil(uint32_t attempt) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "index/service.h"
+#include "log/log.h"
 #include "rdma/base/random.h"
 #include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
@@ -18,7 +19,10 @@
 
 namespace gannet::txn {
 
+class Durability;
+class EpochWords;
 class OwnerService;
+class RemovalVersions;
 class TransactionImpl;
 
 // Bytes of live records by table. One writer adds (a session, or a server thread under a lock), anybody reads.
@@ -37,16 +41,24 @@ class LiveBytes {
 };
 
 struct DatabaseState {
+  ~DatabaseState();
+
   Database* database = nullptr;
   DatabaseOptions options;
+  std::unique_ptr<rdma::Fabric> owned_fabric;  // of a database that was opened with a directory alone
   rdma::Fabric* fabric = nullptr;
   std::unique_ptr<rdma::Node> node;
   std::unique_ptr<rdma::SlabAllocator> slab;
   std::unique_ptr<rdma::EpochManager> epochs;
   std::unique_ptr<index::IndexService> indexes;
   std::unique_ptr<OwnerService> owner_service;
+  std::unique_ptr<EpochWords> epoch_words;  // until the log starts, which takes them
+  std::unique_ptr<Durability> durability;   // null without a data directory
   std::vector<std::unique_ptr<Table>> tables;
+  // A BulkLoader filled a table since the last checkpoint: no change of it may be logged yet.
+  std::atomic<bool> load_unsaved{false};
   bool started = false;
+  bool closed = false;
 
   std::mutex sessions_mutex;
   std::vector<LiveBytes*> session_bytes;  // of open sessions
@@ -54,6 +66,8 @@ struct DatabaseState {
   uint64_t sessions_opened = 0;
   std::vector<std::unique_ptr<Session>> idle_sessions;  // of Database::Run
 
+  // Null if no versions are kept: nothing is logged.
+  RemovalVersions* removals() const;
   const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
 };
 
@@ -61,6 +75,7 @@ struct SessionState {
   DatabaseState* db = nullptr;
   Session* session = nullptr;
   std::unique_ptr<rdma::Channel> channel;
+  std::unique_ptr<log::LogWriter> log_writer;  // null if commits are not logged
   std::unique_ptr<rdma::SlabCache> slab;
   std::unique_ptr<LiveBytes> live_bytes;
   coro::Worker worker;
@@ -87,5 +102,6 @@ struct SessionState {
 inline constexpr rdma::MethodId kTxnPrepare = 256;  // make locked placeholders for inserts
 inline constexpr rdma::MethodId kTxnFinish = 257;   // take records out of the index and mark them absent
 inline constexpr rdma::MethodId kTxnRead = 258;     // find a record and return it: the RPC read path
+inline constexpr rdma::MethodId kTxnLog = 259;      // append changes of the owner's records to its log
 
 }  // namespace gannet::txn

@@ -2,16 +2,68 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
+#include "txn/durable/durability.h"
 #include "txn/session_internal.h"
 #include "txn/transaction_impl.h"
 
 namespace gannet::txn {
 
-Transaction::Transaction(std::unique_ptr<TransactionImpl> impl) : impl_(std::move(impl)) {}
+namespace {
+
+struct DurableAwaiter {
+  log::LogWriter* writer;
+  uint64_t epoch;
+  uint64_t deadline;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> handle) const { writer->Await(epoch, deadline, handle); }
+  void await_resume() const noexcept {}
+};
+
+}  // namespace
+
+Transaction::Transaction(std::unique_ptr<TransactionImpl> impl) : session_(&impl->session()), impl_(std::move(impl)) {}
 
 Transaction::~Transaction() {
+  Release();
+}
+
+void Transaction::Release() {
+  if (impl_ == nullptr) return;
   impl_->End();
-  impl_->session().idle_transactions.push_back(std::move(impl_));
+  session_->idle_transactions.push_back(std::move(impl_));
+}
+
+// While it waits the transaction holds nothing: its writes are visible, its memory serves others.
+coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epoch, Status status) {
+  const absl::Duration within = session->db->options.durable_within;
+  const DurableAwaiter awaiter{session->log_writer.get(), epoch,
+                               NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(within))};
+  co_await awaiter;
+  const log::Log& log = session->db->durability->log();
+  if (log.durable_epoch() >= epoch) co_return status;
+  const Status health = log.health();
+  co_return absl::UnknownError(absl::StrCat(
+      "what the transaction wrote or read is in memory but did not become durable within ",
+      absl::FormatDuration(within), ": ", health.ok() ? "the disk is slow" : absl::string_view(health.message())));
+}
+
+coro::Async<Status> Transaction::WhenDurable(Status status) {
+  const uint64_t epoch = impl_->EpochToAwait();
+  Release();
+  if (epoch == 0) return status;
+  return AwaitDurable(session_, epoch, std::move(status));
+}
+
+coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
+  Status status = co_await commit;
+  if (!status.ok()) {
+    Release();
+    co_return status;
+  }
+  coro::Async<Status> durable = WhenDurable(std::move(status));
+  co_return co_await durable;
 }
 
 coro::Async<Status> Transaction::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
@@ -44,17 +96,22 @@ coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange
   return impl_->Scan(table, range, rows, options);
 }
 coro::Async<Status> Transaction::Commit() {
-  return impl_->Commit();
+  coro::Async<Status> committed = impl_->Commit();
+  if (!committed.ready()) return AfterCommit(std::move(committed.task()));
+  if (committed.value().ok()) return WhenDurable(absl::OkStatus());
+  Release();
+  return committed;
 }
 coro::Async<Status> Transaction::Validate() {
   return impl_->Validate();
 }
 void Transaction::Rollback() {
+  if (impl_ == nullptr) return;
   impl_->End();
   impl_->Begin();
 }
 Session& Transaction::session() {
-  return *impl_->session().session;
+  return *session_->session;
 }
 
 }  // namespace gannet::txn

@@ -45,6 +45,7 @@ using index::Key;
 
 class Session;
 class TransactionImpl;
+struct SessionState;
 
 // Names a record that this transaction got for update (or inserted); valid within the transaction.
 struct RecordHandle {
@@ -154,7 +155,8 @@ class Transaction {
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
 
   // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error
-  // before the commit point (nothing happened); Unknown (a node died at the commit point).
+  // before the commit point (nothing happened); Unknown (a node died at the commit point, or the log did not become
+  // durable in time). With DurabilityMode::kSync the await returns when the commit is durable. The transaction is over.
   coro::Async<Status> Commit();
   // Drops the buffered writes. Also what destroying an uncommitted transaction does.
   void Rollback();
@@ -166,7 +168,15 @@ class Transaction {
  private:
   friend class Session;
   explicit Transaction(std::unique_ptr<TransactionImpl> impl);
-  std::unique_ptr<TransactionImpl> impl_;
+  // Gives the working part back to the session.
+  void Release();
+  // Of a result that rests on what was read: the same, when all that was read is durable.
+  coro::Async<Status> WhenDurable(Status status);
+  static coro::Task<Status> AwaitDurable(SessionState* session, uint64_t epoch, Status status);
+  coro::Task<Status> AfterCommit(coro::Task<Status> commit);
+
+  SessionState* session_;
+  std::unique_ptr<TransactionImpl> impl_;  // null after Commit
 };
 
 }  // namespace gannet::txn

@@ -13,7 +13,10 @@ namespace gannet::txn {
 using index::PayloadDataOffset;
 
 TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant)
-    : session_(session), participant_(std::move(participant)), context_{session->slab.get(), participant_.get()} {
+    : session_(session),
+      log_(session->log_writer.get()),
+      participant_(std::move(participant)),
+      context_{session->slab.get(), participant_.get()} {
   reads_.reserve(512);
   witnesses_.reserve(64);
 }
@@ -33,6 +36,8 @@ void TransactionImpl::End() {
   arena_.Reset();
   touched_remote_ = exists_ = false;
   inserts_ = removals_ = 0;
+  epoch_ = 0;
+  logged_ = false;
   active_ = false;
   participant_->Leave();
 }

@@ -5,6 +5,7 @@
 //   direct_access.cc      reads of this node's records by its CPU
 //   remote_access.cc      reads of other nodes' records: one-sided or by call
 //   commit.cc             the protocol: lock, validate, install, unlock
+//   redo.cc               its part with the log: epoch, redo, what to wait for
 #pragma once
 
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "index/index.h"
 #include "index/record_header.h"
+#include "log/format.h"
 #include "rdma/coro/async.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
@@ -51,6 +53,9 @@ class TransactionImpl {
   coro::Async<Status> Validate();
 
   SessionState& session() { return *session_; }
+
+  // After Commit or Validate: what must be durable before their result may be acknowledged. 0: it may be now.
+  uint64_t EpochToAwait() const;
 
  private:
   // What looking at one record gave.
@@ -133,12 +138,31 @@ class TransactionImpl {
   Status PrepareMove(WriteEntry& entry);
   void FinishMove(WriteEntry& entry);
 
+  // redo.cc
+  class RedoScope;  // the commit's stay in its epoch, and its reservation in the log's buffer
+  size_t RedoBytes() const;
+  coro::Async<Status> CommitReserved();
+  coro::Task<Status> CommitWhenRoom();
+  void AppendRedo(log::TransactionPart part, uint64_t id);
+  void AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry);
+  coro::Task<Status> LogMixed();
+  size_t EncodePart(rdma::NodeId node, size_t* next, uint64_t id);
+  void RaiseInsertVersion(WriteEntry& entry);
+  void NoteRemovedVersion(const WriteEntry& entry);
+  // READs of the other nodes' epochs, for the validation's batch; then what they brought.
+  std::span<const uint64_t> AskForEpochs();
+  void NoteRemoteEpochs(std::span<const uint64_t> epochs);
+
   SessionState* session_;
+  log::LogWriter* log_;  // null: nothing is logged
   std::unique_ptr<rdma::EpochManager::Participant> participant_;
   index::Context context_;
   bool active_ = false;
   bool touched_remote_ = false;  // some read or write needs verbs: the commit is a coroutine
   bool exists_ = false;          // an insert met a live record
+  size_t redo_bytes_ = 0;        // reserved in the log's buffer; 0: nothing to log
+  bool logged_ = false;          // it has changes, and they belong to epoch_
+  uint64_t epoch_ = 0;           // the commit's; of a transaction that only reads: the latest it saw
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;
 

@@ -4,6 +4,7 @@
 //   kTxnPrepare   request:  u64 owner bits, u16 n, n x PrepareItem
 //                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there
 //   kTxnFinish    request:  u64 owner bits, u16 n, n x FinishItem        response: empty
+//   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                 and
@@ -29,7 +30,8 @@ struct PrepareItem {
   TableId table;
   Key key;
   std::span<const std::byte> payload;
-  bool move = false;  // a new place for a record that stays in the index: not inserted there
+  bool move = false;           // a new place for a record that stays in the index: not inserted there
+  uint64_t above_version = 0;  // of the record that moves
 };
 
 struct Prepared {
@@ -68,6 +70,7 @@ inline void Put(rdma::WireWriter& writer, const PrepareItem& item) {
   writer.PutU16(item.table);
   index::PutKey(writer, item.key);
   writer.PutBytes(item.payload);
+  writer.PutU64(item.above_version);
 }
 inline bool Get(rdma::WireReader& reader, PrepareItem* item) {
   bool valid;
@@ -75,6 +78,7 @@ inline bool Get(rdma::WireReader& reader, PrepareItem* item) {
   item->table = reader.GetU16();
   item->key = index::GetKey(reader, &valid);
   item->payload = reader.GetBytes();
+  item->above_version = reader.GetU64();
   return valid && reader.ok();
 }
 

@@ -57,6 +57,7 @@ class HashIndex : public LocalIndex {
   Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   // Unimplemented: there is no order.
   Status Scan(const ScanRange& range, ScanResult* result) override;
+  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
   // `fill` means nothing here: `expected_keys` decides how full buckets are.
   Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override;
   Statistics statistics() override;

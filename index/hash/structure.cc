@@ -53,6 +53,28 @@ void HashIndex::VisitChains(Visit visit) const {
   }
 }
 
+// A split moves keys from a bucket to one with a higher number, which the walk has still ahead of it. The new bucket
+// counts in size() only when the split is over, so the end is believed only while no split is under way.
+bool HashIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
+  constexpr uint64_t kBucketsPerStep = 64;
+  Snapshot snapshot;
+  uint64_t& number = position->next[0];
+  const uint64_t end = number + kBucketsPerStep;
+  for (; number < end; ++number) {
+    if (number >= size().count()) {
+      std::lock_guard no_split(growth_mutex_);
+      if (number >= size().count()) return false;
+    }
+    const BucketName name{number % initial_, static_cast<uint32_t>(number / initial_)};
+    for (hash::SpinWait wait; !TrySnapshot(Head(name), &snapshot); wait.Once()) {
+    }
+    for (int i = 0; i < snapshot.length * hash::kSlots; ++i) {
+      if (snapshot.slots[i] != 0) records->emplace_back(node_id_, hash::RecordOffsetOf(snapshot.slots[i]));
+    }
+  }
+  return true;
+}
+
 Statistics HashIndex::statistics() {
   Statistics result{.private_bytes = sizeof(*this)};
   VisitChains([&](const BucketName&, const Snapshot& snapshot) {

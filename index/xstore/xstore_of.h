@@ -1,8 +1,10 @@
 // XStoreOf: the index for keys of W words: a tree, the owner of its model, and what peers may ask of them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "index/xstore/model/model_owner.h"
 #include "index/xstore/rpc/messages.h"
@@ -41,6 +43,17 @@ class XStoreOf final : public XStore, public RpcTarget {
       tree_->ScanForward(from, to, range.limit, SIZE_MAX, result, &next);
     }
     return absl::OkStatus();
+  }
+  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
+    constexpr size_t kLeavesPerStep = 16;
+    KeyWords<W> from;
+    std::copy_n(position->next.begin(), W, from.words.begin());
+    KeyWords<W> next;
+    ScanResult result;
+    const bool more = tree_->ScanForward(from, KeyWords<W>::Highest(), SIZE_MAX, kLeavesPerStep, &result, &next);
+    for (const Entry& entry : result.entries) records->push_back(entry.record);
+    if (more) std::copy_n(next.words.begin(), W, position->next.begin());
+    return more;
   }
   Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override {
     return tree_->BulkLoad(context, entries, fill);

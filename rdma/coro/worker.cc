@@ -66,7 +66,7 @@ void Worker::Round() {
   if (progress > 0) {
     idle_rounds_ = 0;
   } else if (++idle_rounds_ > kIdleRoundsBeforeYield) {
-    sched_yield();
+    idle_ ? idle_() : static_cast<void>(sched_yield());
   } else {
     CpuRelax();
   }

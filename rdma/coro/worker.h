@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "rdma/base/ring_queue.h"
@@ -30,6 +31,10 @@ class Worker {
   // Pollers are called in the order they were added, once per round. Returns an id for RemovePoller.
   int AddPoller(Poller poller);
   void RemovePoller(int id);
+
+  // Called instead of sched_yield when nothing has happened for a while: may sleep, but no longer than what a poller or
+  // a sleeping coroutine may wait.
+  void SetIdle(std::function<void()> idle) { idle_ = std::move(idle); }
 
   // Takes ownership of `task`; it runs within Run() or BlockOn().
   void Spawn(Task<void> task);
@@ -96,6 +101,7 @@ class Worker {
   std::vector<Task<void>> tasks_;
   std::vector<std::pair<int, Poller>> pollers_;
   int next_poller_id_ = 0;
+  std::function<void()> idle_;
   uint32_t idle_rounds_ = 0;
 };
 

@@ -11,6 +11,7 @@ namespace gannet::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct BadFlags {
@@ -66,6 +67,17 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--json /no/such/directory/report.json"}},
         BadFlags{"JsonIsADirectory", Run({"--json", "/tmp"}), {"--json /tmp"}},
         BadFlags{"StoreExists", Run({"--store", "/etc/passwd"}), {"--store /etc/passwd", "exists"}},
+        BadFlags{"DurabilityNowhere", Run({"--durability", "sync"}), {"--durability", "--dir"}},
+        BadFlags{"GroupCommitNowhere", Run({"--group-commit", "1ms"}), {"--group-commit", "--dir"}},
+        BadFlags{"CheckpointsNowhere", Run({"--checkpoint-every", "1s"}), {"--checkpoint-every", "--dir"}},
+        BadFlags{"MediumNowhere", {"tpcc", "check", "--medium", "pmem"}, {"--medium", "--dir"}},
+        BadFlags{"DurabilityUnknown", Run({"--durability", "maybe"}), {"--durability maybe", "none, async or sync"}},
+        BadFlags{"DirectoryOfSomethingElse", Run({"--dir", "/etc"}), {"--dir /etc", "no database"}},
+        BadFlags{
+            "UnknownKillPoint", {"crashtest", "--kill-point", "nowhere"}, {"--kill-point nowhere", "batch-written"}},
+        BadFlags{"CrashTestWithoutDurability", {"crashtest", "--mode", "none"}, {"--mode none", "sync or async"}},
+        BadFlags{"CrashTestInADirectoryInUse", {"crashtest", "--dir", "/etc"}, {"--dir /etc", "not empty"}},
+        BadFlags{"DumpWithoutDirectory", {"log", "dump"}, {"DIR", "gannet log dump --help"}},
         BadFlags{
             "UnknownFlag", Run({"--warehouse", "2"}), {"--warehouse: there is no such flag", "gannet tpcc run --help"}},
         BadFlags{"ValueMissing", Run({"--threads"}), {"--threads: needs a value"}},
@@ -78,8 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(Help, OfEveryVerbNamesItsFlags) {
-  const std::vector<std::string> load = {"--warehouses",  "--nodes", "--memory-per-node", "--seed", "--store",
-                                         "--adversarial", "--json"};
+  const std::vector<std::string> load = {"--warehouses", "--nodes", "--memory-per-node",
+                                         "--seed",       "--store", "--adversarial",
+                                         "--json",       "--dir",   "--medium"};
   for (const char* verb : {"prepare", "run", "check"}) {
     const Outcome outcome = RunProgram({"tpcc", verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0);
@@ -87,8 +100,8 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
     for (const std::string& flag : load) EXPECT_THAT(outcome.out, HasSubstr(flag)) << verb;
   }
   const Outcome run = RunProgram({"tpcc", "run", "--help"});
-  for (const char* flag :
-       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines", "--read-path"}) {
+  for (const char* flag : {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines",
+                           "--read-path", "--durability", "--group-commit", "--checkpoint-every"}) {
     EXPECT_THAT(run.out, HasSubstr(flag));
   }
 }
@@ -96,7 +109,10 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
 TEST(Help, OfTheProgramNamesItsCommands) {
   const Outcome outcome = RunProgram({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("tpcc"));
+  for (const char* command : {"tpcc", "recover", "verify", "log", "backup", "restore", "crashtest"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(command));
+  }
+  EXPECT_THAT(outcome.out, Not(HasSubstr("crashtest-child"))) << "is not for people";
 }
 
 TEST(Version, IsTheProjects) {

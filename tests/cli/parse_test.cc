@@ -67,6 +67,13 @@ TEST(ParseReadPath, KnowsThree) {
   EXPECT_FALSE(ParseReadPath("fast").ok());
 }
 
+TEST(ParseDurability, KnowsThreeModesAndTwoMedia) {
+  for (const char* text : {"none", "async", "sync"}) EXPECT_EQ(FormatDurability(ParseDurability(text).value()), text);
+  EXPECT_FALSE(ParseDurability("on").ok());
+  for (const char* text : {"file", "pmem"}) EXPECT_EQ(FormatMedium(ParseMedium(text).value()), text);
+  EXPECT_FALSE(ParseMedium("tape").ok());
+}
+
 TEST(FormatBytes, PicksTheUnit) {
   EXPECT_EQ(FormatBytes(0), "0 B");
   EXPECT_EQ(FormatBytes(1023), "1023 B");

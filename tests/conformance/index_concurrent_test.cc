@@ -1,4 +1,5 @@
 // Threads of the owner on one index: no key is lost, none appears twice, scans stay in order.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -42,6 +43,30 @@ void ChurnOwnKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, int se
   }
 }
 
+// Every record of `stable`; in key order and once, if the index keeps an order.
+void ExpectWalkMeetsAll(LocalIndex* index, rdma::EpochManager::Participant* epoch, const Model& stable, bool ordered) {
+  WalkPosition position;
+  std::vector<rdma::GlobalAddress> records;
+  for (bool more = true; more;) {
+    EpochGuard guard(epoch);  // nested in the caller's, which keeps all of the records
+    more = index->Walk(&position, &records);
+  }
+  if (ordered) {
+    auto at = records.begin();
+    for (const auto& [key, record] : stable) {
+      at = std::find(at, records.end(), record);
+      ASSERT_NE(at, records.end());
+    }
+  }
+  std::sort(records.begin(), records.end(), [](auto a, auto b) { return a.bits() < b.bits(); });
+  for (const auto& [key, record] : stable) {
+    const auto equal =
+        std::equal_range(records.begin(), records.end(), record, [](auto a, auto b) { return a.bits() < b.bits(); });
+    ASSERT_GE(equal.second - equal.first, 1);
+    ASSERT_TRUE(!ordered || equal.second - equal.first == 1);
+  }
+}
+
 void ReadStableKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, const Model& stable, bool ordered,
                     const std::atomic<bool>& stop) {
   OwnerThread owner(cluster);
@@ -62,6 +87,7 @@ void ReadStableKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, cons
       ASSERT_EQ(index->Find(keys[i]).record, stable.at(owned[i]));
     }
     ASSERT_TRUE(index->Find(TestKey(kind, kKeys + random.Below(kKeys)).view()).record.is_null());
+    ExpectWalkMeetsAll(index, owner.epoch(), stable, ordered);
     if (!ordered) continue;
     result.Clear();
     const bool reverse = round % 2 == 1;

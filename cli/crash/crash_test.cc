@@ -1,0 +1,214 @@
+#include "cli/crash/crash_test.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "absl/strings/str_format.h"
+#include "cli/crash/child.h"
+#include "cli/parse.h"
+#include "cli/table.h"
+#include "rdma/base/clock.h"
+
+namespace gannet::cli::crash {
+namespace {
+
+// A machine may be busy: what takes longer than this is stuck.
+constexpr absl::Duration kPatience = absl::Seconds(120);
+// For an armed kill point to be passed, from the first operation on; then the clock kills.
+constexpr absl::Duration kPatienceForPoint = absl::Seconds(20);
+
+double SecondsSince(uint64_t start) {
+  return static_cast<double>(NowNanos() - start) * 1e-9;
+}
+
+absl::Duration Since(uint64_t start) {
+  return absl::Nanoseconds(static_cast<int64_t>(NowNanos() - start));
+}
+
+std::string NameOf(const CyclePlan& plan) {
+  if (!plan.kill_point.empty()) return plan.kill_point;
+  return plan.kill_in_recovery ? "(by the clock, in recovery)" : "(by the clock)";
+}
+
+}  // namespace
+
+std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish) const {
+  std::vector<std::string> arguments = {"crashtest-child",
+                                        "--dir",
+                                        options_.directory,
+                                        "--seed",
+                                        absl::StrFormat("%d", options_.seed),
+                                        "--cycle",
+                                        absl::StrFormat("%d", plan.cycle),
+                                        "--workload",
+                                        FormatWorkload(options_.workload),
+                                        "--mode",
+                                        FormatDurability(options_.mode),
+                                        "--medium",
+                                        FormatMedium(options_.medium),
+                                        "--nodes",
+                                        absl::StrFormat("%d", options_.nodes),
+                                        "--threads",
+                                        absl::StrFormat("%d", options_.threads),
+                                        "--coroutines",
+                                        absl::StrFormat("%d", options_.coroutines),
+                                        "--checkpoint-every",
+                                        absl::FormatDuration(plan.checkpoint_every),
+                                        "--group-commit",
+                                        absl::FormatDuration(plan.group_commit)};
+  if (finish) arguments.push_back("--finish");
+  if (!finish && !plan.kill_point.empty()) {
+    arguments.insert(arguments.end(),
+                     {"--kill-point", plan.kill_point, "--kill-count", absl::StrFormat("%d", plan.kill_count)});
+    if (plan.armed_from_start) arguments.push_back("--armed-from-start");
+  }
+  return arguments;
+}
+
+Status CrashTest::Take(const Message& message) {
+  switch (message.kind) {
+    case MessageKind::kRecovered: {
+      const double seconds = static_cast<double>(message.b) * 1e-9;
+      ++report_.recoveries;
+      report_.recovery_seconds += seconds;
+      report_.longest_recovery_seconds = std::max(report_.longest_recovery_seconds, seconds);
+      break;
+    }
+    case MessageKind::kRunning:
+      running_ = true;
+      break;
+    case MessageKind::kClosed:
+      closed_ = true;
+      break;
+    default:
+      break;
+  }
+  return judge_->Take(message);
+}
+
+Status CrashTest::Follow(ChildProcess* child, const CyclePlan* plan) {
+  running_ = closed_ = killed_ = false;
+  uint64_t since = NowNanos();  // of the start, then of the first operation
+  std::vector<Message> messages;
+  while (true) {
+    absl::Duration left = kPatience - Since(since);
+    if (plan != nullptr) {
+      if (running_ || plan->kill_in_recovery) {
+        left = (plan->kill_point.empty() ? plan->kill_after : kPatienceForPoint) - Since(since);
+      }
+      if (left <= absl::ZeroDuration() && (running_ || plan->kill_in_recovery) && !killed_) {
+        child->Kill();
+        killed_ = true;
+        left = kPatience;
+      }
+    }
+    if (killed_) left = kPatience;
+    if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("the child is stuck");
+    const bool was_running = running_;
+    const StatusOr<ChildProcess::Result> result = child->Read(left, &messages);
+    if (!result.ok()) return result.status();
+    for (const Message& message : messages) GANNET_RETURN_IF_ERROR(Take(message));
+    if (*result == ChildProcess::Result::kEnd) return absl::OkStatus();
+    if (running_ && !was_running && (plan == nullptr || !plan->kill_in_recovery)) since = NowNanos();
+  }
+}
+
+Status CrashTest::RunCycle(const CyclePlan& plan) {
+  StatusOr<ChildProcess> child = ChildProcess::Start(Arguments(plan, /*finish=*/false));
+  if (!child.ok()) return child.status();
+  GANNET_RETURN_IF_ERROR(Follow(&*child, &plan));
+  const StatusOr<int> status = child->Wait();
+  if (!status.ok()) return status.status();
+  judge_->ChildDied();
+  if (!WIFSIGNALED(*status) || WTERMSIG(*status) != SIGKILL) {
+    return absl::InternalError(
+        WIFSIGNALED(*status)
+            ? absl::StrFormat("the child died by itself, of signal %d", WTERMSIG(*status))
+            : absl::StrFormat("the child ended with exit code %d; what it said is above", WEXITSTATUS(*status)));
+  }
+  KillStatistics& kills = report_.kills[NameOf(plan)];
+  ++kills.planned;
+  if (plan.kill_point.empty() || !killed_) ++kills.happened;
+  return absl::OkStatus();
+}
+
+Status CrashTest::RunInPeace(uint64_t cycle) {
+  CyclePlan plan = PlanCycle(options_, cycle);
+  StatusOr<ChildProcess> child = ChildProcess::Start(Arguments(plan, /*finish=*/true));
+  if (!child.ok()) return child.status();
+  GANNET_RETURN_IF_ERROR(Follow(&*child, nullptr));
+  const StatusOr<int> status = child->Wait();
+  if (!status.ok()) return status.status();
+  judge_->ChildDied();
+  if (closed_ && WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return absl::OkStatus();
+  return absl::InternalError("a child that was to close the database and end did not; what it said is above");
+}
+
+Status CrashTest::Explain(const Status& status, uint64_t cycle, const std::string& what) const {
+  return absl::Status(
+      status.code(),
+      absl::StrFormat("seed %d, cycle %d (%s): %s\nthe directory is kept: %s\nto repeat it: %s", options_.seed, cycle,
+                      what, status.message(), options_.directory, ReplayCommand(options_, cycle)));
+}
+
+Status CrashTest::Run(const std::function<void(uint64_t)>& progress) {
+  const uint64_t start = NowNanos();
+  // What a first child leaves is there to be recovered by all others; a load is not what is tested.
+  if (options_.workload == WorkloadKind::kTpcc || PlanCycle(options_, 0).kill_point.starts_with("recovery-")) {
+    const Status prepared = RunInPeace(0);
+    if (!prepared.ok()) return Explain(prepared, 0, "before it, a start in peace");
+  }
+  std::string last = "nothing was killed yet";
+  for (uint64_t cycle = 0; cycle < options_.cycles; ++cycle) {
+    const CyclePlan plan = PlanCycle(options_, cycle);
+    const uint64_t cycle_start = NowNanos();
+    const Status status = RunCycle(plan);
+    if (const double seconds = SecondsSince(cycle_start); seconds > report_.longest_cycle_seconds) {
+      report_.longest_cycle_seconds = seconds;
+      report_.longest_cycle = Describe(plan);
+    }
+    report_.operations = judge_->statistics();
+    report_.seconds = SecondsSince(start);
+    const std::string now = "to be killed " + Describe(plan);
+    if (!status.ok()) return Explain(status, cycle, last + "; " + now);
+    last = absl::StrFormat("the one before was killed %s", Describe(plan));
+    ++report_.cycles;
+    if (progress) progress(cycle);
+  }
+  const Status ended = RunInPeace(options_.cycles);
+  report_.operations = judge_->statistics();
+  report_.seconds = SecondsSince(start);
+  return ended.ok() ? ended : Explain(ended, options_.cycles, last + "; the last start, in peace");
+}
+
+std::string ToText(const CrashOptions& options, const CrashReport& report) {
+  Table table({"killed at", "planned", "happened"});
+  for (const auto& [name, kills] : report.kills) {
+    table.Add({name, WithCommas(kills.planned), WithCommas(kills.happened)});
+  }
+  const JudgeStatistics& o = report.operations;
+  std::string text = absl::StrFormat("%s: %d cycles with seed %d, durability %s on %s, %d %s\n\n%s\n",
+                                     FormatWorkload(options.workload), report.cycles, options.seed,
+                                     FormatDurability(options.mode), FormatMedium(options.medium), options.nodes,
+                                     options.nodes == 1 ? "node" : "nodes", table.ToString());
+  text += absl::StrFormat("operations: %s begun, %s acknowledged, %s seen by readers\n", WithCommas(o.begun),
+                          WithCommas(o.acknowledged), WithCommas(o.observed));
+  text +=
+      absl::StrFormat("recovered: %s times and compared %s times; %s operations that nobody had been told of\n",
+                      WithCommas(report.recoveries), WithCommas(o.recoveries), WithCommas(o.recovered_unacknowledged));
+  if (options.mode == txn::DurabilityMode::kAsync) {
+    text += absl::StrFormat("acknowledged and lost, as async may: %s, at most %s in one crash\n", WithCommas(o.lost),
+                            WithCommas(o.most_lost));
+  }
+  const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
+  text += absl::StrFormat(
+      "recovery: %.1f ms on average, %.1f ms at most; the longest cycle took %.2f s (killed %s), all "
+      "of them %.1f s\n",
+      mean * 1e3, report.longest_recovery_seconds * 1e3, report.longest_cycle_seconds, report.longest_cycle,
+      report.seconds);
+  return text;
+}
+
+}  // namespace gannet::cli::crash

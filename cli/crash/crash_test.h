@@ -1,0 +1,64 @@
+// A crash test: child after child in one directory, each killed, each judging what the one before left.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/crash/child_process.h"
+#include "cli/crash/judge.h"
+#include "cli/crash/options.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli::crash {
+
+struct KillStatistics {
+  uint64_t planned = 0;
+  uint64_t happened = 0;  // the others were killed by the clock, or ended before
+};
+
+struct CrashReport {
+  uint64_t cycles = 0;  // survived
+  std::map<std::string, KillStatistics> kills;
+  JudgeStatistics operations;
+  uint64_t recoveries = 0;
+  double recovery_seconds = 0;
+  double longest_recovery_seconds = 0;
+  double longest_cycle_seconds = 0;
+  std::string longest_cycle;  // what it waited for
+  double seconds = 0;
+};
+
+class CrashTest {
+ public:
+  // `options.directory` is there, or can be made.
+  explicit CrashTest(CrashOptions options) : options_(std::move(options)), judge_(Judge::Make(options_)) {}
+
+  // All cycles, then a start that ends in peace. An error says which cycle, what was wrong and how to repeat it.
+  // `progress` is called after each cycle.
+  Status Run(const std::function<void(uint64_t cycle)>& progress);
+  const CrashReport& report() const { return report_; }
+
+ private:
+  Status RunCycle(const CyclePlan& plan);
+  Status RunInPeace(uint64_t cycle);
+  // Reads until the child is dead.
+  Status Follow(ChildProcess* child, const CyclePlan* plan);
+  Status Take(const Message& message);
+  std::vector<std::string> Arguments(const CyclePlan& plan, bool finish) const;
+  Status Explain(const Status& status, uint64_t cycle, const std::string& what) const;
+
+  const CrashOptions options_;
+  std::unique_ptr<Judge> judge_;
+  CrashReport report_;
+  bool running_ = false;  // this child has begun its operations
+  bool closed_ = false;   // and has ended them in peace
+  bool killed_ = false;   // by this process
+};
+
+// For people.
+std::string ToText(const CrashOptions& options, const CrashReport& report);
+
+}  // namespace gannet::cli::crash

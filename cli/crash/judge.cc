@@ -1,0 +1,219 @@
+#include "cli/crash/judge.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cli/crash/operation.h"
+#include "cli/crash/tables.h"
+
+namespace gannet::cli::crash {
+namespace {
+
+// Follows the operations of kv.
+class KvJudge final : public Judge {
+ public:
+  explicit KvJudge(const CrashOptions& options) : Judge(options), followed_(static_cast<size_t>(options.workers())) {}
+
+ private:
+  Status CheckRows(const State& state) override {
+    for (const auto& [worker, number] : state.counters) Follow(worker, number);
+    for (const auto& [key, content] : rows_) {
+      const auto found = state.rows.find(key);
+      if (found == state.rows.end()) return Wrong(state, key, "is missing");
+      if (found->second != content) return Wrong(state, key, "has another content");
+    }
+    for (const auto& [key, content] : state.rows) {
+      if (!rows_.contains(key)) return Wrong(state, key, "should not be there");
+    }
+    return absl::OkStatus();
+  }
+
+  void Follow(uint32_t worker, uint64_t number) {
+    for (uint64_t& n = followed_[worker]; n < number;) {
+      ++n;
+      for (const KvChange& change : KvOperation(options_.seed, worker, n)) {
+        const RowKey key{change.table, worker, change.key};
+        if (change.remove) {
+          rows_.erase(key);
+        } else {
+          rows_[key] = change.content;
+        }
+      }
+    }
+  }
+
+  static Status Wrong(const State& state, const RowKey& key, const char* what) {
+    const auto& [table, worker, number] = key;
+    return absl::DataLossError(absl::StrFormat("after operation %d of worker %d, its row %d of the %s table %s",
+                                               state.counters.at(worker), worker, number,
+                                               table == kHashTable ? "hash" : "ordered", what));
+  }
+
+  std::vector<uint64_t> followed_;
+  std::map<RowKey, uint64_t> rows_;
+};
+
+// The sum of all accounts, how often they moved, and the journals' ends.
+class BankJudge final : public Judge {
+ public:
+  explicit BankJudge(const CrashOptions& options) : Judge(options) {}
+
+ private:
+  Status CheckRows(const State& state) override {
+    uint64_t transfers = 0;
+    for (const auto& [worker, number] : state.counters) {
+      transfers += number;
+      GANNET_RETURN_IF_ERROR(CheckJournal(state, worker, number));
+    }
+    int64_t balance = 0;
+    uint64_t moves = 0;
+    uint64_t accounts = 0;
+    for (const auto& [key, content] : state.rows) {
+      const auto& [table, worker, number] = key;
+      if (table == kBalances) balance += static_cast<int64_t>(content);
+      if (table == kBalances) ++accounts;
+      if (table == kMoves) moves += content;
+    }
+    if (accounts == 0 && transfers == 0) return absl::OkStatus();  // the bank was never opened
+    if (accounts != kAccounts)
+      return Wrong("accounts", static_cast<int64_t>(kAccounts), static_cast<int64_t>(accounts));
+    const int64_t opened = static_cast<int64_t>(kAccounts) * kOpeningBalance;
+    if (balance != opened) return Wrong("the sum of all balances", opened, balance);
+    if (moves != 2 * transfers) {
+      return Wrong("movements on all accounts", static_cast<int64_t>(2 * transfers), static_cast<int64_t>(moves));
+    }
+    return absl::OkStatus();
+  }
+
+  Status CheckJournal(const State& state, uint32_t worker, uint64_t number) {
+    const uint64_t first = number < kJournalEntries ? 1 : number - kJournalEntries + 1;
+    const auto begin = state.rows.lower_bound({kJournal, worker, 0});
+    const auto end = state.rows.upper_bound({kJournal, worker, UINT64_MAX});
+    uint64_t expected = first;
+    for (auto row = begin; row != end; ++row, ++expected) {
+      const uint64_t entry = std::get<2>(row->first);
+      if (entry != expected || row->second != ContentOf(BankOperation(options_.seed, worker, entry))) {
+        return absl::DataLossError(absl::StrFormat(
+            "after transfer %d of worker %d, its journal has entry %d where entry %d should be, or another content",
+            number, worker, entry, expected));
+      }
+    }
+    if (expected == number + 1) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrFormat("after transfer %d of worker %d, its journal ends before entry %d", number, worker, expected));
+  }
+
+  static Status Wrong(const char* what, int64_t should, int64_t is) {
+    return absl::DataLossError(absl::StrFormat("%s: should be %d, but is %d", what, should, is));
+  }
+};
+
+// What TPC-C's own conditions do not say is said by the counters: no order that was acknowledged is missing.
+class TpccJudge final : public Judge {
+ public:
+  explicit TpccJudge(const CrashOptions& options) : Judge(options) {}
+
+ private:
+  Status CheckRows(const State&) override { return absl::OkStatus(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Judge> Judge::Make(const CrashOptions& options) {
+  switch (options.workload) {
+    case WorkloadKind::kBank:
+      return std::make_unique<BankJudge>(options);
+    case WorkloadKind::kTpcc:
+      return std::make_unique<TpccJudge>(options);
+    case WorkloadKind::kKv:
+      break;
+  }
+  return std::make_unique<KvJudge>(options);
+}
+
+size_t Judge::WorkersOf(const CrashOptions& options) {
+  return options.workload == WorkloadKind::kTpcc ? kTpccWorkers : static_cast<size_t>(options.workers());
+}
+
+Status Judge::Take(const Message& message) {
+  if (message.worker >= progress_.size()) return absl::InternalError("the child names a worker that does not exist");
+  Progress& progress = progress_[message.worker];
+  switch (message.kind) {
+    case MessageKind::kRecovered:
+    case MessageKind::kRunning:
+    case MessageKind::kClosed:
+      return absl::OkStatus();
+    case MessageKind::kCounter:
+      state_.counters[message.worker] = message.number;
+      return absl::OkStatus();
+    case MessageKind::kRow:
+      state_.rows[{message.a, message.worker, message.b}] = message.c;
+      return absl::OkStatus();
+    case MessageKind::kStateEnd:
+      if (message.number != message.a) {
+        return absl::DataLossError(
+            absl::StrFormat("the indexes count %d keys, but %d rows were found", message.number, message.a));
+      }
+      return CheckState();
+    case MessageKind::kBegun:
+      ++statistics_.begun;
+      progress.begun = std::max(progress.begun, message.number);
+      return absl::OkStatus();
+    case MessageKind::kAcknowledged:
+      ++statistics_.acknowledged;
+      progress.begun = std::max(progress.begun, message.number);
+      progress.acknowledged = std::max(progress.acknowledged, message.number);
+      progress.promised = std::max(progress.promised, message.number);
+      return absl::OkStatus();
+    case MessageKind::kObserved:
+      ++statistics_.observed;
+      progress.promised = std::max(progress.promised, message.number);
+      return absl::OkStatus();
+  }
+  return absl::InternalError("the child sent a message that does not exist");
+}
+
+void Judge::ChildDied() {
+  state_ = {};
+}
+
+Status Judge::CheckCounter(uint32_t worker, uint64_t number) {
+  Progress& progress = progress_[worker];
+  const bool sync = options_.mode == txn::DurabilityMode::kSync;
+  const uint64_t least = sync ? std::max(progress.promised, progress.recovered) : progress.recovered;
+  if (number < least) {
+    return absl::DataLossError(absl::StrFormat("worker %d: operation %d was %s, but only those up to %d were recovered",
+                                               worker, least,
+                                               least == progress.acknowledged ? "acknowledged"
+                                               : least == progress.promised   ? "seen by a reader that was acknowledged"
+                                                                              : "recovered before",
+                                               number));
+  }
+  if (options_.workload != WorkloadKind::kTpcc && number > progress.begun) {
+    return absl::DataLossError(absl::StrFormat(
+        "worker %d: operation %d was recovered, but only those up to %d were begun", worker, number, progress.begun));
+  }
+  return absl::OkStatus();
+}
+
+Status Judge::CheckState() {
+  uint64_t lost = 0;
+  for (uint32_t worker = 0; worker < progress_.size(); ++worker) {
+    const uint64_t number = state_.counters[worker];  // 0 if there is none
+    GANNET_RETURN_IF_ERROR(CheckCounter(worker, number));
+    Progress& progress = progress_[worker];
+    if (number < progress.acknowledged) lost += progress.acknowledged - number;
+    const uint64_t told = std::max(progress.acknowledged, progress.recovered);
+    // The first orders of TPC-C are loaded.
+    const bool loaded = options_.workload == WorkloadKind::kTpcc && progress.recovered == 0;
+    if (number > told && !loaded) statistics_.recovered_unacknowledged += number - told;
+    progress = {.recovered = number, .promised = number, .acknowledged = number, .begun = number};
+  }
+  statistics_.lost += lost;
+  statistics_.most_lost = std::max(statistics_.most_lost, lost);
+  ++statistics_.recoveries;
+  return CheckRows(std::exchange(state_, {}));
+}
+
+}  // namespace gannet::cli::crash

@@ -1,0 +1,70 @@
+// Judge: knows what was begun and acknowledged, and says whether what a child recovered can be so.
+//
+// The operations of one worker are done one after the other, so what is recovered of them must be a prefix: with
+// durability sync, one with every operation that was acknowledged, or seen by a reader that was; with async, any that
+// has what was recovered before (a run goes on only after what it recovered). Nothing that was not begun.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "cli/crash/message.h"
+#include "cli/crash/options.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli::crash {
+
+struct JudgeStatistics {
+  uint64_t begun = 0;
+  uint64_t acknowledged = 0;
+  uint64_t observed = 0;
+  uint64_t recoveries = 0;                // states that were compared
+  uint64_t recovered_unacknowledged = 0;  // operations that survived though nobody had been told
+  uint64_t lost = 0;                      // acknowledged, but gone: async only
+  uint64_t most_lost = 0;                 // in one crash
+};
+
+class Judge {
+ public:
+  static std::unique_ptr<Judge> Make(const CrashOptions& options);
+  virtual ~Judge() = default;
+
+  // A message of the child. DataLoss says what is wrong with what it recovered.
+  Status Take(const Message& message);
+  // The child is dead: a state that it did not finish telling is forgotten.
+  void ChildDied();
+  const JudgeStatistics& statistics() const { return statistics_; }
+
+ protected:
+  using RowKey = std::tuple<uint64_t, uint32_t, uint64_t>;  // table, worker, key
+  struct State {
+    std::map<uint32_t, uint64_t> counters;  // by worker
+    std::map<RowKey, uint64_t> rows;        // contents
+  };
+
+  explicit Judge(const CrashOptions& options) : options_(options), progress_(WorkersOf(options)) {}
+  // Every worker's number is possible; are the rows what these operations leave?
+  virtual Status CheckRows(const State& state) = 0;
+
+  const CrashOptions options_;
+
+ private:
+  struct Progress {
+    uint64_t recovered = 0;  // by the last child that told
+    uint64_t promised = 0;   // acknowledged or observed
+    uint64_t acknowledged = 0;
+    uint64_t begun = 0;
+  };
+  static size_t WorkersOf(const CrashOptions& options);
+  Status CheckState();
+  Status CheckCounter(uint32_t worker, uint64_t number);
+
+  std::vector<Progress> progress_;  // by worker
+  State state_;                     // as told so far
+  JudgeStatistics statistics_;
+};
+
+}  // namespace gannet::cli::crash

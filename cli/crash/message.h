@@ -1,0 +1,48 @@
+// What the child of a crash test tells its parent, through a pipe that survives the child.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace gannet::cli::crash {
+
+enum class MessageKind : uint32_t {
+  kRecovered,     // number: records in memory; a: epoch; b: nanoseconds it took
+  kCounter,       // worker; number: its last operation that is in the database
+  kRow,           // worker; a: table, b: key, c: content
+  kStateEnd,      // number: rows that the indexes count; the state is complete
+  kRunning,       // operations begin
+  kBegun,         // worker, number: of the operation
+  kAcknowledged,  // worker, number
+  kObserved,      // worker, number: a transaction that only read saw this operation, and was acknowledged
+  kClosed,        // the database closed without an error
+};
+
+// A row whose content is not what any operation writes.
+inline constexpr uint64_t kBrokenContent = UINT64_MAX;
+
+struct Message {
+  MessageKind kind = MessageKind::kRecovered;
+  uint32_t worker = 0;
+  uint64_t number = 0;
+  uint64_t a = 0;
+  uint64_t b = 0;
+  uint64_t c = 0;
+};
+static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) == 40);
+
+// From any thread: the kernel does not mix writes as short as this. The process ends if the parent is gone.
+class MessagePipe {
+ public:
+  explicit MessagePipe(int fd) : fd_(fd) {}
+  void Send(const Message& message) const {
+    if (write(fd_, &message, sizeof message) != static_cast<ssize_t>(sizeof message)) _exit(1);
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace gannet::cli::crash

@@ -1,0 +1,56 @@
+// What a crash test is asked to do, and what it decides for each cycle.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "rdma/base/status.h"
+#include "txn/database.h"
+
+namespace gannet::cli::crash {
+
+enum class WorkloadKind { kKv, kBank, kTpcc };
+
+StatusOr<WorkloadKind> ParseWorkload(const std::string& text);
+std::string FormatWorkload(WorkloadKind workload);
+
+// Of the crash test and, but for the cycles, of each of its children.
+struct CrashOptions {
+  uint64_t cycles = 20;
+  uint64_t seed = 1;
+  WorkloadKind workload = WorkloadKind::kKv;
+  txn::DurabilityMode mode = txn::DurabilityMode::kSync;
+  txn::LogMedium medium = txn::LogMedium::kFile;
+  std::string kill_point = "random";  // or "none", or a name
+  std::string directory;              // empty: a temporary one
+  int nodes = 1;
+  int threads = 2;                                      // of a child
+  int coroutines = 8;                                   // per thread: so many operations at once
+  absl::Duration cycle_time = absl::Milliseconds(150);  // most, of a cycle that is killed by the clock
+
+  int workers() const { return threads * coroutines; }
+};
+
+// All that is drawn for one cycle.
+struct CyclePlan {
+  uint64_t cycle = 0;
+  std::string kill_point;         // empty: by the clock
+  uint64_t kill_count = 1;        // at which passage
+  bool armed_from_start = false;  // else when operations begin
+  bool kill_in_recovery = false;  // the clock starts with the process, not with the operations
+  absl::Duration kill_after;      // by the clock
+  absl::Duration checkpoint_every;
+  absl::Duration group_commit;
+};
+
+// A pure function of the options and the cycle. With kill_point "random", any 32 cycles from a multiple of 32 on have
+// every kill point, some kills by the clock and some in recovery.
+CyclePlan PlanCycle(const CrashOptions& options, uint64_t cycle);
+// "killed at batch-written, passage 3".
+std::string Describe(const CyclePlan& plan);
+// The arguments that repeat this test up to and with `cycle`, in a new directory.
+std::string ReplayCommand(const CrashOptions& options, uint64_t cycle);
+
+}  // namespace gannet::cli::crash

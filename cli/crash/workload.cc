@@ -1,0 +1,25 @@
+#include "cli/crash/workload.h"
+
+namespace gannet::cli::crash {
+
+std::unique_ptr<Workload> Workload::Make(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe) {
+  switch (options.workload) {
+    case WorkloadKind::kBank:
+      return MakeBankWorkload(options, pipe);
+    case WorkloadKind::kTpcc:
+      return MakeTpccWorkload(options, cycle, pipe);
+    case WorkloadKind::kKv:
+      break;
+  }
+  return MakeKvWorkload(options, pipe);
+}
+
+uint64_t KeysIn(std::span<txn::Database* const> databases) {
+  uint64_t keys = 0;
+  for (txn::Database* database : databases) {
+    for (const txn::TableStatistics& table : database->table_statistics()) keys += table.index.keys;
+  }
+  return keys;
+}
+
+}  // namespace gannet::cli::crash

@@ -1,0 +1,142 @@
+#include "cli/crash_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/crash/child.h"
+#include "cli/crash/crash_test.h"
+#include "cli/crash/options.h"
+#include "cli/data_directory.h"
+#include "cli/exit_codes.h"
+#include "cli/flags.h"
+#include "log/kill_point.h"
+
+namespace gannet::cli {
+namespace {
+
+using crash::CrashOptions;
+
+// "random", "none", or one of the names.
+StatusOr<std::string> ParseKillPoint(const std::string& text) {
+  std::vector<std::string> choices = {"random", "none"};
+  for (const std::string_view name : log::KillPointNames()) choices.emplace_back(name);
+  if (std::ranges::find(choices, text) != choices.end()) return text;
+  return absl::InvalidArgumentError("must be one of " + absl::StrJoin(choices, ", "));
+}
+
+StatusOr<txn::DurabilityMode> ParseMode(const std::string& text) {
+  const StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
+  if (mode.ok() && *mode != txn::DurabilityMode::kNone) return mode;
+  return absl::InvalidArgumentError("must be sync or async");
+}
+
+// What the test and its children have in common.
+void AddCommonFlags(CLI::App& command, CrashOptions* o) {
+  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything that is drawn. Default: 1");
+  Add(command, "--workload", &o->workload, crash::ParseWorkload, "NAME",
+      "kv (rows of its own for every worker: exactly what was promised must be there), bank (transfers between shared\n"
+      "accounts: the sum), or tpcc (the twelve conditions and no order lost). Default: kv");
+  Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
+  Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
+  AddInteger(command, "--nodes", &o->nodes, 1, 2, "Nodes, all within the process that is killed. Default: 1");
+  AddInteger(command, "--threads", &o->threads, 1, 16, "Of the process that is killed. Default: 2");
+  AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");
+  AddPath(command, "--dir", &o->directory, "DIR",
+          "New or empty; it is kept. Default: one in $TMPDIR, removed at the end");
+}
+
+StatusOr<std::string> MakeTemporaryDirectory() {
+  std::error_code error;
+  std::string path = (std::filesystem::temp_directory_path(error) / "gannet-crashtest-XXXXXX").string();
+  if (error || mkdtemp(path.data()) == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("cannot make a directory like %s; name one with --dir, or set TMPDIR", path));
+  }
+  return path;
+}
+
+int Fail(const Status& status, int exit_code) {
+  absl::FPrintF(stderr, "gannet crashtest: %s\n", status.message());
+  return exit_code;
+}
+
+Status CheckDirectory(CrashOptions* o) {
+  if (o->directory.empty()) {
+    StatusOr<std::string> made = MakeTemporaryDirectory();
+    if (made.ok()) o->directory = *std::move(made);
+    return made.status();
+  }
+  const StatusOr<bool> empty = IsAbsentOrEmpty(*DiskFiles(), o->directory);
+  if (!empty.ok()) return empty.status();
+  if (*empty) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("--dir %s: is not empty; name a new directory", o->directory));
+}
+
+int Execute(CrashOptions options) {
+  const bool temporary = options.directory.empty();
+  if (options.threads < options.nodes) {
+    return Fail(absl::InvalidArgumentError(
+                    absl::StrFormat("--threads %d: each of the %d nodes needs one", options.threads, options.nodes)),
+                kExitBadFlags);
+  }
+  if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
+  const bool live = isatty(STDERR_FILENO) == 1;
+  crash::CrashTest test(options);
+  const Status done = test.Run([&options, live](uint64_t cycle) {
+    if (live) absl::FPrintF(stderr, "\rcycle %d of %d", cycle + 1, options.cycles);
+  });
+  if (live) absl::FPrintF(stderr, "\n");
+  absl::PrintF("%s", crash::ToText(options, test.report()));
+  std::fflush(stdout);
+  if (!done.ok()) return Fail(done, kExitFailed);
+  std::error_code error;
+  if (temporary) std::filesystem::remove_all(options.directory, error);
+  return kExitOk;
+}
+
+void AddChildCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("crashtest-child", "What crashtest starts and kills.")->group("");
+  auto options = std::make_shared<crash::ChildOptions>();
+  AddCommonFlags(*command, &options->test);
+  AddInteger(*command, "--cycle", &options->cycle, 0, INT64_MAX, "Which cycle");
+  Add(*command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME", "Where to die");
+  AddInteger(*command, "--kill-count", &options->kill_count, 1, INT64_MAX, "At which passage");
+  AddDuration(*command, "--checkpoint-every", &options->checkpoint_every, absl::ZeroDuration(), "0s: never");
+  AddDuration(*command, "--group-commit", &options->group_commit, absl::Microseconds(1), "Between batches");
+  command->add_flag("--armed-from-start", options->armed_from_start, "Passages of recovery count");
+  command->add_flag("--finish", options->finish, "Tell, close, end");
+  command->callback([options, exit_code] { *exit_code = crash::RunChild(*options); });
+}
+
+}  // namespace
+
+void AddCrashCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("crashtest", "Kill a database again and again; look whether it keeps its word.");
+  command->footer(
+      "A child process works in a directory until it is killed (-9), at a random moment or at a named place in the\n"
+      "code. The next one recovers what is there, and is killed in turn. What was begun and acknowledged is noted\n"
+      "outside: with sync every acknowledged operation must have survived; with async what survived must be a prefix.\n"
+      "Exit code 1, the directory and the command that repeats it, if something is lost or half there.");
+  auto options = std::make_shared<CrashOptions>();
+  AddInteger(*command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");
+  AddCommonFlags(*command, options.get());
+  Add(*command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME",
+      "Where: the name of a place, random (all of them in turn, and by the clock), or none (by the clock). Default:\n"
+      "random");
+  AddDuration(*command, "--cycle-time", &options->cycle_time, absl::Milliseconds(1),
+              "The longest that a child works until the clock kills it. Default: 150ms");
+  command->callback([options, exit_code] { *exit_code = Execute(*options); });
+  AddChildCommand(app, exit_code);
+}
+
+}  // namespace gannet::cli

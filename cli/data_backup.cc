@@ -1,0 +1,123 @@
+#include "cli/data_backup.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cli/data_directory.h"
+#include "cli/file_copy.h"
+#include "log/checkpoint.h"
+#include "log/format.h"
+#include "txn/durable/recovery.h"
+
+namespace gannet::cli {
+namespace {
+
+constexpr int kAttempts = 5;
+constexpr int kThreads = 2;
+
+// The segments from `first` on, newest first.
+StatusOr<std::vector<std::string>> SegmentsFrom(log::FileSystem& files, const std::string& directory, uint64_t first) {
+  StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (!names.ok()) return names.status();
+  std::erase_if(*names, [first](const std::string& name) {
+    return log::SegmentOfName(name).value_or(0) < first || !log::SegmentOfName(name).has_value();
+  });
+  std::ranges::sort(*names, std::ranges::greater());  // fixed digits: names sort as numbers
+  return names;
+}
+
+Status CopyCheckpoint(log::FileSystem& files, const NodeData& node, const std::string& to) {
+  if (node.manifest.checkpoints.empty()) return absl::OkStatus();
+  const log::CheckpointDescription& checkpoint = node.manifest.checkpoints.front();
+  const std::string source = log::CheckpointDirectory(node.path, checkpoint.id);
+  const std::string target = log::CheckpointDirectory(to, checkpoint.id);
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
+  for (const log::CheckpointFile& file : checkpoint.files) {
+    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, source + "/" + file.name, target + "/" + file.name));
+  }
+  return files.SyncDirectory(target);
+}
+
+Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& to) {
+  // Of several nodes all there is: an older checkpoint of another node may need the decisions in it.
+  const auto& checkpoints = node.manifest.checkpoints;
+  const bool all = checkpoints.empty() || node.manifest.num_nodes > 1;
+  const StatusOr<std::vector<std::string>> segments =
+      SegmentsFrom(files, node.path, all ? 0 : checkpoints.front().first_segment);
+  if (!segments.ok()) return segments.status();
+  for (const std::string& name : *segments) {
+    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, node.path + "/" + name, to + "/" + name));
+  }
+  return absl::OkStatus();
+}
+
+// NotFound if something vanished; DataLoss if what was copied is not sound.
+StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to) {
+  StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
+  if (!nodes.ok()) return nodes.status();
+  const int num_nodes = static_cast<int>(nodes->size());
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
+  for (const NodeData& node : *nodes) {
+    const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
+    GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
+    GANNET_RETURN_IF_ERROR(CopyCheckpoint(files, node, target));
+  }
+  for (NodeData& node : *nodes) {
+    const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
+    GANNET_RETURN_IF_ERROR(CopyLog(files, node, target));
+    // The older checkpoint was left out, and its part of the log.
+    if (node.manifest.checkpoints.size() > 1) node.manifest.checkpoints.resize(1);
+    GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
+  }
+  GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
+  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads);
+  if (!verification.ok() || verification->problems.empty()) return verification;
+  return absl::DataLossError(ToText(verification->problems.front()));
+}
+
+Status MustBeNew(log::FileSystem& files, const std::string& directory) {
+  const StatusOr<bool> empty = IsAbsentOrEmpty(files, directory);
+  if (!empty.ok()) return empty.status();
+  if (*empty) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s is not empty; name a new directory, or remove what is in it", directory));
+}
+
+}  // namespace
+
+StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to) {
+  if (const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from); !nodes.ok()) return nodes.status();
+  GANNET_RETURN_IF_ERROR(MustBeNew(files, to));
+  StatusOr<Verification> result = absl::InternalError("not tried");
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    result = TryToBackUp(files, from, to);
+    if (result.ok()) return result;
+    GANNET_RETURN_IF_ERROR(RemoveTree(files, to));
+    if (!absl::IsNotFound(result.status()) && !absl::IsDataLoss(result.status())) return result.status();
+  }
+  return absl::Status(result.status().code(),
+                      absl::StrFormat("no sound copy of %s in %d attempts (see what gannet verify says of it); the "
+                                      "last one: %s",
+                                      from, kAttempts, result.status().message()));
+}
+
+StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to) {
+  const StatusOr<Verification> sound = VerifyDataDirectory(files, backup, kThreads);
+  if (!sound.ok()) return sound.status();
+  if (!sound->problems.empty()) {
+    return absl::DataLossError(
+        absl::StrFormat("the backup is damaged: %s; nothing was restored", ToText(sound->problems.front())));
+  }
+  GANNET_RETURN_IF_ERROR(MustBeNew(files, to));
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
+  const StatusOr<std::shared_ptr<void>> lock = files.Lock(to);
+  if (!lock.ok()) return lock.status();
+  StatusOr<Verification> restored = TryToBackUp(files, backup, to);
+  if (restored.ok()) return restored;
+  return absl::Status(restored.status().code(), absl::StrFormat("%s; what is in %s now is not whole: remove it",
+                                                                restored.status().message(), to));
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,159 @@
+#include "cli/data_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_format.h"
+#include "cli/data_backup.h"
+#include "cli/data_directory.h"
+#include "cli/data_recover.h"
+#include "cli/data_text.h"
+#include "cli/data_verify.h"
+#include "cli/exit_codes.h"
+#include "cli/flags.h"
+#include "cli/log_dump.h"
+#include "cli/tpcc_options.h"
+
+namespace gannet::cli {
+namespace {
+
+struct DataOptions {
+  std::string directory;
+  std::string other;  // of backup and restore
+  RecoverOptions recover = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  DumpOptions dump;
+};
+
+constexpr const char* kClusters =
+    "A directory of several nodes has sub-directories node-0, node-1, ...; name the one above.";
+
+int Fail(const char* name, const Status& status) {
+  absl::FPrintF(stderr, "gannet %s: %s\n", name, status.message());
+  return absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed;
+}
+
+int RunRecover(const DataOptions& options) {
+  RecoverOptions recover = options.recover;
+  if (recover.memory_per_node == 0)
+    recover.memory_per_node = (UsableMemoryBytes() / 4 * 3) & ~((uint64_t{2} << 20) - 1);
+  const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(DiskFiles(), options.directory, recover);
+  if (!nodes.ok()) return Fail("recover", nodes.status());
+  absl::PrintF("%s", ToText(*nodes));
+  const bool damaged =
+      std::ranges::any_of(*nodes, [](const NodeRecovery& node) { return !node.report.damages.empty(); });
+  return damaged ? kExitFailed : kExitOk;
+}
+
+int Report(const char* name, const StatusOr<Verification>& verification) {
+  if (!verification.ok()) return Fail(name, verification.status());
+  absl::PrintF("%s", ToText(*verification));
+  return verification->problems.empty() ? kExitOk : kExitFailed;
+}
+
+int RunVerify(const DataOptions& options) {
+  return Report("verify", VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads));
+}
+
+int RunDump(const DataOptions& options) {
+  const Status dumped = DumpLog(*DiskFiles(), options.directory, options.dump, stdout);
+  return dumped.ok() ? kExitOk : Fail("log dump", dumped);
+}
+
+int RunBackup(const DataOptions& options) {
+  return Report("backup", BackUp(*DiskFiles(), options.directory, options.other));
+}
+
+int RunRestore(const DataOptions& options) {
+  return Report("restore", Restore(*DiskFiles(), options.directory, options.other));
+}
+
+// A command with its options, which `run` gets.
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* description, const std::string& footer,
+                     const std::shared_ptr<DataOptions>& options, int (*run)(const DataOptions&), int* exit_code) {
+  CLI::App* command = app.add_subcommand(name, description);
+  command->footer(footer);
+  command->callback([options, run, exit_code] { *exit_code = run(*options); });
+  return command;
+}
+
+void AddDirectory(CLI::App& command, const char* name, std::string* target, const char* description) {
+  command.add_option(name, *target, description)->required();
+}
+
+void AddThreads(CLI::App& command, DataOptions* options) {
+  AddInteger(command, "--threads", &options->recover.threads, 1, 256, "That read. Default: one per CPU");
+}
+
+void AddRecover(CLI::App& app, int* exit_code) {
+  const auto options = std::make_shared<DataOptions>();
+  CLI::App* command = AddCommand(app, "recover", "Recover a data directory into memory, and tell how it went.",
+                                 absl::StrFormat("Changes nothing, and needs no other program: the directory describes "
+                                                 "its tables. Of a directory in use, recover a backup.\n%s",
+                                                 kClusters),
+                                 options, RunRecover, exit_code);
+  AddDirectory(*command, "DIR", &options->directory, "The data directory");
+  AddThreads(*command, options.get());
+  command->add_flag("--salvage", options->recover.salvage,
+                    "Go on after damage, and list what is left out. Exit code 1 if there is something");
+  Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
+      "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
+}
+
+void AddVerify(CLI::App& app, int* exit_code) {
+  const auto options = std::make_shared<DataOptions>();
+  CLI::App* command =
+      AddCommand(app, "verify", "Check everything in a data directory.",
+                 absl::StrFormat("Every checksum, every file that the manifest names, every record against its table. "
+                                 "Exit code 1, with file and\noffset, if something is wrong. Of a directory in use, "
+                                 "verify a backup: a file that is being written may look\ndamaged. %s",
+                                 kClusters),
+                 options, RunVerify, exit_code);
+  AddDirectory(*command, "DIR", &options->directory, "The data directory");
+  AddThreads(*command, options.get());
+}
+
+void AddDump(CLI::App& app, int* exit_code) {
+  CLI::App* log = app.add_subcommand("log", "The redo log of a data directory.");
+  log->require_subcommand(1);
+  const auto options = std::make_shared<DataOptions>();
+  CLI::App* command =
+      AddCommand(*log, "dump", "Print the transactions in the log.", kClusters, options, RunDump, exit_code);
+  AddDirectory(*command, "DIR", &options->directory, "The data directory");
+  command->add_flag("--json", options->dump.json, "One JSON object per line and transaction");
+  AddInteger(*command, "--from-epoch", &options->dump.from_epoch, 0, INT64_MAX, "Leave out earlier epochs. Default: 0");
+  AddPath(*command, "--table", &options->dump.table, "NAME", "Only changes of this table");
+}
+
+void AddCopies(CLI::App& app, int* exit_code) {
+  const auto backup = std::make_shared<DataOptions>();
+  CLI::App* command = AddCommand(
+      app, "backup", "Copy a data directory, also while it is in use.",
+      absl::StrFormat("The copy is what a crash at some moment would have left, so it is consistent; it is verified at "
+                      "the end. %s",
+                      kClusters),
+      backup, RunBackup, exit_code);
+  AddDirectory(*command, "DIR", &backup->directory, "The data directory");
+  AddDirectory(*command, "OUT", &backup->other, "A new or empty directory");
+
+  const auto restore = std::make_shared<DataOptions>();
+  command = AddCommand(app, "restore", "Make a data directory from a backup.",
+                       "The backup is verified before anything is written, the directory at the end.", restore,
+                       RunRestore, exit_code);
+  AddDirectory(*command, "BACKUP", &restore->directory, "What gannet backup made");
+  AddDirectory(*command, "DIR", &restore->other, "A new or empty directory");
+}
+
+}  // namespace
+
+void AddDataCommands(CLI::App& app, int* exit_code) {
+  AddRecover(app, exit_code);
+  AddVerify(app, exit_code);
+  AddDump(app, exit_code);
+  AddCopies(app, exit_code);
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,54 @@
+#include "cli/data_recover.h"
+
+#include <memory>
+#include <utility>
+
+#include "cli/data_directory.h"
+#include "log/log.h"
+#include "rdma/shm/shm_fabric.h"
+#include "txn/durable/recovery.h"
+
+namespace gannet::cli {
+namespace {
+
+// A table as the manifest describes it. Who owns which key does not matter: each node recovers what it has.
+txn::TableOptions TableOf(const log::TableDescription& description) {
+  return {.name = description.name,
+          .key_kind = description.integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
+          .max_key_bytes = description.max_key_bytes,
+          .index = description.index == "hash" ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
+          .payload_bytes = description.payload_bytes,
+          .variable_length = description.variable_length,
+          .expected_rows = description.expected_rows,
+          .placement = description.replicated ? txn::Placement::Replicated() : txn::Placement::ByHash()};
+}
+
+}  // namespace
+
+StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(std::shared_ptr<log::FileSystem> files,
+                                                         const std::string& directory, const RecoverOptions& options) {
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files, directory);
+  if (!nodes.ok()) return nodes.status();
+  auto fabric = rdma::ShmFabric::InProcess(
+      {.num_nodes = static_cast<int>(nodes->size()), .bytes_per_node = options.memory_per_node});
+  if (!fabric.ok()) return fabric.status();
+  std::vector<NodeRecovery> result;
+  for (const NodeData& node : *nodes) {
+    // Without a directory it takes no lock and writes no log.
+    txn::DatabaseOptions in_memory;
+    in_memory.recovery_threads = options.threads;
+    in_memory.salvage = options.salvage;
+    auto database = txn::Database::Open(fabric->get(), node.manifest.node, in_memory);
+    if (!database.ok()) return database.status();
+    for (const log::TableDescription& table : node.manifest.tables) {
+      GANNET_RETURN_IF_ERROR((*database)->CreateTable(TableOf(table)).status());
+    }
+    log::LogEnd end;
+    NodeRecovery recovery{.path = node.path, .report = {}};
+    GANNET_RETURN_IF_ERROR(txn::Recover((*database)->state(), *files, directory, &end, &recovery.report));
+    result.push_back(std::move(recovery));
+  }
+  return result;
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,31 @@
+// Recovers a data directory into memory, without the program that made it and without changing anything, to see what it
+// gives and how fast.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "log/file/file_system.h"
+#include "rdma/base/status.h"
+#include "txn/database.h"
+
+namespace gannet::cli {
+
+struct NodeRecovery {
+  std::string path;
+  txn::RecoveryReport report;
+  double seconds() const { return report.log_seconds + report.load_seconds; }
+  uint64_t bytes_read() const { return report.log_bytes + report.checkpoint_bytes; }
+};
+
+struct RecoverOptions {
+  int threads = 2;
+  bool salvage = false;
+  uint64_t memory_per_node = 0;
+};
+
+// Node after node.
+StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(std::shared_ptr<log::FileSystem> files,
+                                                         const std::string& directory, const RecoverOptions& options);
+
+}  // namespace gannet::cli

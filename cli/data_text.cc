@@ -1,0 +1,71 @@
+#include "cli/data_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "cli/parse.h"
+#include "cli/table.h"
+
+namespace gannet::cli {
+namespace {
+
+std::string WallTime(uint64_t nanos) {
+  if (nanos == 0) return "never";
+  return absl::FormatTime("%Y-%m-%d %H:%M:%E3S UTC", absl::FromUnixNanos(static_cast<int64_t>(nanos)),
+                          absl::UTCTimeZone());
+}
+
+std::string Speed(uint64_t bytes, double seconds) {
+  if (seconds <= 0) return "";
+  return absl::StrFormat("%.2f GB/s", static_cast<double>(bytes) * 1e-9 / seconds);
+}
+
+}  // namespace
+
+std::string ToText(const std::vector<NodeRecovery>& nodes) {
+  Table table({"", "read", "seconds", "speed", "records", "transactions", "epoch"});
+  uint64_t peak = 0;
+  std::string details;
+  for (const NodeRecovery& node : nodes) {
+    const txn::RecoveryReport& r = node.report;
+    peak = std::max(peak, r.peak_memory_bytes);
+    table.Add({node.path, FormatBytes(node.bytes_read()), absl::StrFormat("%.3f", node.seconds()),
+               Speed(node.bytes_read(), node.seconds()), WithCommas(r.records), WithCommas(r.transactions),
+               WithCommas(r.recovered_epoch)});
+    details += absl::StrFormat("\n%s\n", node.path);
+    details += r.checkpoint_id == 0
+                   ? "  no checkpoint\n"
+                   : absl::StrFormat("  checkpoint %d: %s\n", r.checkpoint_id, FormatBytes(r.checkpoint_bytes));
+    details += absl::StrFormat("  log: %d segments, %s, %s changes, read in %.3f s (%s); tables made in %.3f s\n",
+                               r.log_segments, FormatBytes(r.log_bytes), WithCommas(r.changes), r.log_seconds,
+                               Speed(r.log_bytes, r.log_seconds), r.load_seconds);
+    details += absl::StrFormat("  last durable epoch %d; the last commit in the log is of %s\n", r.recovered_epoch,
+                               WallTime(r.last_commit_wall_nanos));
+    details += absl::StrFormat("  left out: %s transactions that were not durable yet, %s parts without a decision\n",
+                               WithCommas(r.undone_transactions), WithCommas(r.undecided_parts));
+    if (r.torn_tail) details += "  the last write was torn, as a crash leaves it\n";
+    for (const std::string& damage : r.damages) details += "  DAMAGED, left out: " + damage + "\n";
+  }
+  return table.ToString() + details + absl::StrFormat("\npeak memory: %s\n", FormatBytes(peak));
+}
+
+std::string ToText(const Verification& verification) {
+  Table table(
+      {"", "checkpoints", "their bytes", "their records", "segments", "batches", "transactions", "log bytes", "epoch"});
+  for (const NodeVerification& node : verification.nodes) {
+    table.Add({node.path, WithCommas(node.checkpoints), FormatBytes(node.checkpoint_bytes),
+               WithCommas(node.checkpoint_records), WithCommas(node.log.segments), WithCommas(node.log.batches),
+               WithCommas(node.log.transactions), FormatBytes(node.log.bytes_read),
+               WithCommas(node.log.end.recovered_epoch)});
+  }
+  std::string text = table.ToString();
+  for (const NodeVerification& node : verification.nodes) {
+    if (node.log.torn_tail) text += absl::StrFormat("%s: a torn end, as a crash leaves it\n", node.log.torn_tail_place);
+  }
+  for (const std::string& note : verification.notes) text += note + "\n";
+  for (const Problem& problem : verification.problems) text += "WRONG: " + ToText(problem) + "\n";
+  return text + (verification.problems.empty() ? "all is well\n" : "");
+}
+
+}  // namespace gannet::cli

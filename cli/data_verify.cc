@@ -1,0 +1,206 @@
+#include "cli/data_verify.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cli/data_directory.h"
+#include "log/checkpoint.h"
+#include "log/format.h"
+
+namespace gannet::cli {
+namespace {
+
+constexpr size_t kMostProblems = 1000;  // of records that do not fit; a wrong table would fill the screen
+
+// Why a record cannot be of this table, or nothing.
+std::string Misfit(const log::TableDescription* table, uint16_t id, std::span<const std::byte> key,
+                   const std::span<const std::byte>* payload) {
+  if (table == nullptr) return absl::StrFormat("a record of table %d, which the manifest does not name", id);
+  if (table->integer_keys ? key.size() != 8 : key.size() > table->max_key_bytes) {
+    return absl::StrFormat("a key of %d bytes does not fit table '%s'", key.size(), table->name);
+  }
+  if (payload == nullptr) return "";
+  if (table->variable_length ? payload->size() > table->payload_bytes : payload->size() != table->payload_bytes) {
+    return absl::StrFormat("a payload of %d bytes does not fit table '%s'", payload->size(), table->name);
+  }
+  return "";
+}
+
+// Looks at one node.
+class NodeVerifier {
+ public:
+  NodeVerifier(log::FileSystem* files, const NodeData* node, int threads, Verification* all)
+      : files_(files), node_(node), threads_(threads), all_(all) {
+    result_.path = node->path;
+  }
+
+  Status Verify() {
+    GANNET_RETURN_IF_ERROR(VerifyLog());
+    for (const log::CheckpointDescription& checkpoint : node_->manifest.checkpoints) {
+      GANNET_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint));
+    }
+    GANNET_RETURN_IF_ERROR(LookForOthers());
+    all_->nodes.push_back(std::move(result_));
+    return absl::OkStatus();
+  }
+
+ private:
+  const log::TableDescription* TableOf(uint16_t id) const {
+    const auto& tables = node_->manifest.tables;
+    const auto found = std::ranges::find(tables, id, &log::TableDescription::id);
+    return found == tables.end() ? nullptr : &*found;
+  }
+
+  void Add(std::string file, uint64_t offset, std::string what) {
+    const std::lock_guard lock(mutex_);
+    if (all_->problems.size() < kMostProblems) all_->problems.push_back({std::move(file), offset, std::move(what)});
+  }
+
+  // The part of the log that some checkpoint, or none, needs.
+  Status VerifyLog() {
+    const auto& checkpoints = node_->manifest.checkpoints;
+    const log::ReadOptions options{.threads = threads_,
+                                   .salvage = true,
+                                   .from_segment = checkpoints.empty() ? 0 : checkpoints.back().first_segment};
+    StatusOr<log::LogSummary> summary =
+        log::ReadLog(*files_, node_->path, options, [this](int, const log::TransactionView& transaction) {
+          VerifyTransaction(transaction);
+          return absl::OkStatus();
+        });
+    if (absl::IsNotFound(summary.status())) {
+      if (!checkpoints.empty()) Add(node_->path, 0, "there is no log, but there is a checkpoint, which has one");
+      return absl::OkStatus();
+    }
+    if (!summary.ok()) return summary.status();
+    for (const log::Damage& damage : summary->damages) Add(damage.file, damage.offset, damage.what);
+    result_.log = *std::move(summary);
+    return absl::OkStatus();
+  }
+
+  void VerifyTransaction(const log::TransactionView& transaction) {
+    for (const log::ChangeView& change : transaction.changes) {
+      const bool put = change.kind == log::ChangeKind::kPut;
+      const std::string misfit =
+          Misfit(TableOf(change.table), change.table, change.key, put ? &change.payload : nullptr);
+      if (misfit.empty()) continue;
+      Add(node_->path + "/" + log::SegmentName(transaction.batch.segment), transaction.batch.offset,
+          "in the batch here: " + misfit);
+    }
+  }
+
+  Status VerifyCheckpoint(const log::CheckpointDescription& checkpoint) {
+    ++result_.checkpoints;
+    const std::string path = log::CheckpointDirectory(node_->path, checkpoint.id);
+    if (checkpoint.begin_epoch > checkpoint.end_epoch) {
+      Add(node_->path + "/MANIFEST", 0,
+          absl::StrFormat("checkpoint %d begins with epoch %d, but ends with %d", checkpoint.id, checkpoint.begin_epoch,
+                          checkpoint.end_epoch));
+    }
+    for (const log::CheckpointFile& file : checkpoint.files) {
+      GANNET_RETURN_IF_ERROR(VerifyFile(checkpoint, file, path + "/" + file.name));
+      result_.checkpoint_bytes += file.bytes;
+      result_.checkpoint_records += file.records;
+    }
+    return absl::OkStatus();
+  }
+
+  Status VerifyFile(const log::CheckpointDescription& checkpoint, const log::CheckpointFile& file,
+                    const std::string& path) {
+    const log::TableDescription* const table = TableOf(file.table);
+    const bool ordered = table != nullptr && table->index == "xstore";
+    std::optional<std::string> last;
+    uint64_t record_number = 0;
+    const auto visit = [&](const log::CheckpointRecord& record) -> Status {
+      ++record_number;
+      std::string wrong = record.table == file.table ? Misfit(table, record.table, record.key, &record.payload)
+                                                     : absl::StrFormat("it is of table %d", record.table);
+      std::string key(reinterpret_cast<const char*>(record.key.data()), record.key.size());
+      if (wrong.empty() && ordered && last.has_value() && key <= *last) {
+        wrong = key == *last ? "its key is there twice" : "its key is less than the one before";
+      }
+      if (!wrong.empty()) Add(path, 0, absl::StrFormat("record %d: %s", record_number, wrong));
+      last = std::move(key);
+      return absl::OkStatus();
+    };
+    return log::ReadCheckpointFile(*files_, node_->path, checkpoint.id, file, visit,
+                                   [&](uint64_t offset, const std::string& what) { Add(path, offset, what); });
+  }
+
+  // Files that nobody needs.
+  Status LookForOthers() {
+    const StatusOr<std::vector<std::string>> names = files_->List(node_->path);
+    if (!names.ok()) return names.status();
+    std::set<std::string> known = {"MANIFEST"};
+    for (const log::CheckpointDescription& checkpoint : node_->manifest.checkpoints) {
+      const std::string path = log::CheckpointDirectory(node_->path, checkpoint.id);
+      known.insert(path.substr(node_->path.size() + 1));
+    }
+    for (const std::string& name : *names) {
+      if (known.contains(name) || log::SegmentOfName(name).has_value()) continue;
+      all_->notes.push_back(
+          absl::StrFormat("%s/%s belongs to nothing; a crash while it was made may have left it", node_->path, name));
+    }
+    return absl::OkStatus();
+  }
+
+  log::FileSystem* const files_;
+  const NodeData* const node_;
+  const int threads_;
+  Verification* const all_;
+  NodeVerification result_;
+  std::mutex mutex_;  // of the problems, while a log is read
+};
+
+// What all nodes recover must have what each node's checkpoint has; and what a node's checkpoint leaves to the logs
+// must be in the logs of the others, too: their decisions say whether it counts.
+Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, Verification* all) {
+  uint64_t recovered = UINT64_MAX;
+  for (const NodeVerification& node : all->nodes) recovered = std::min(recovered, node.log.end.recovered_epoch);
+  for (const NodeData& node : nodes) {
+    if (node.manifest.checkpoints.empty()) continue;
+    const log::CheckpointDescription& newest = node.manifest.checkpoints.front();
+    if (newest.end_epoch > recovered) {
+      all->problems.push_back({node.path + "/MANIFEST", 0,
+                               absl::StrFormat("checkpoint %d goes up to epoch %d, but the logs only to %d: the end of "
+                                               "a log is missing",
+                                               newest.id, newest.end_epoch, recovered)});
+    }
+    for (const NodeData& other : nodes) {
+      if (&other == &node) continue;
+      const StatusOr<log::LogBegin> begin = log::FindLogBegin(files, other.path);
+      if (absl::IsNotFound(begin.status())) continue;  // told already, if there should be one
+      if (!begin.ok()) return begin.status();
+      if (begin->closed_epoch < newest.begin_epoch) continue;
+      all->problems.push_back({other.path, 0,
+                               absl::StrFormat("its log begins after epoch %d, but checkpoint %d of %s needs it from "
+                                               "epoch %d on: older segments are missing",
+                                               begin->closed_epoch, newest.id, node.path, newest.begin_epoch)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads) {
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
+  if (!nodes.ok()) return nodes.status();
+  Verification all;
+  for (const NodeData& node : *nodes) {
+    NodeVerifier verifier(&files, &node, threads, &all);
+    GANNET_RETURN_IF_ERROR(verifier.Verify());
+  }
+  GANNET_RETURN_IF_ERROR(CompareNodes(files, *nodes, &all));
+  return all;
+}
+
+std::string ToText(const Problem& problem) {
+  return absl::StrFormat("%s at offset %d: %s", problem.file, problem.offset, problem.what);
+}
+
+}  // namespace gannet::cli

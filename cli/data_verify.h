@@ -1,0 +1,44 @@
+// Looks at everything in a data directory, and changes nothing.
+//
+// Checked: every checksum of the log and of all checkpoints; that the files are those which the manifest names; that
+// every record fits its table; that ordered tables are in order, no key twice; that the log goes on where the newest
+// checkpoint ends; that the nodes belong together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "log/file/file_system.h"
+#include "log/log_reader.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli {
+
+struct Problem {
+  std::string file;
+  uint64_t offset = 0;
+  std::string what;
+};
+
+struct NodeVerification {
+  std::string path;
+  log::LogSummary log;
+  uint64_t checkpoints = 0;
+  uint64_t checkpoint_bytes = 0;  // of all of them
+  uint64_t checkpoint_records = 0;
+};
+
+struct Verification {
+  std::vector<NodeVerification> nodes;
+  std::vector<Problem> problems;   // none: all is well
+  std::vector<std::string> notes;  // what is unusual, but harmless
+};
+
+// An error only if nothing can be looked at: NotFound if there is no database, DataLoss if the manifest is damaged.
+StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads);
+
+// "log-0000000000000001 at offset 4096: what".
+std::string ToText(const Problem& problem);
+
+}  // namespace gannet::cli

@@ -1,0 +1,21 @@
+// Copies of the files of a data directory, made durable.
+#pragma once
+
+#include <string>
+
+#include "log/file/file_system.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli {
+
+// A new file at `to` with the content of `from`, as long as it is when the copying begins; read from back to front.
+// Zeros at its end are not written. NotFound if `from` is not there.
+Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const std::string& to);
+
+// All files of a directory, into a new or empty one.
+Status CopyFiles(log::FileSystem& files, const std::string& from, const std::string& to);
+
+// Removes a directory and what is in it. Ok if there is none.
+Status RemoveTree(log::FileSystem& files, const std::string& directory);
+
+}  // namespace gannet::cli

@@ -1,0 +1,47 @@
+// Command line options whose values cli/parse.h understands.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/time/time.h"
+#include "cli/parse.h"
+
+namespace gannet::cli {
+
+// An option whose text `parse` turns into *target. The last of several counts.
+template <class Parse, class T>
+CLI::Option* Add(CLI::App& command, const std::string& flag, T* target, Parse parse, const std::string& type,
+                 const std::string& description) {
+  const auto set = [flag, target, parse](const std::string& text) {
+    auto value = parse(text);
+    if (!value.ok()) throw CLI::ValidationError(flag + " " + text, std::string(value.status().message()));
+    *target = T(*std::move(value));
+  };
+  CLI::Option* option = command.add_option_function<std::string>(flag, set, description);
+  return option->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+template <class T>
+CLI::Option* AddInteger(CLI::App& command, const std::string& flag, T* target, int64_t low, int64_t high,
+                        const std::string& description) {
+  return Add(
+      command, flag, target, [low, high](const std::string& text) { return ParseInteger(text, low, high); }, "N",
+      description);
+}
+
+inline CLI::Option* AddDuration(CLI::App& command, const std::string& flag, absl::Duration* target, absl::Duration low,
+                                const std::string& description) {
+  return Add(
+      command, flag, target, [low](const std::string& text) { return ParseDuration(text, low); }, "TIME", description);
+}
+
+inline CLI::Option* AddPath(CLI::App& command, const std::string& flag, std::string* target, const std::string& type,
+                            const std::string& description) {
+  return command.add_option(flag, *target, description)
+      ->type_name(type)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+}  // namespace gannet::cli

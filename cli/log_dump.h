@@ -1,0 +1,22 @@
+// The records of a log, for people and for programs.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "log/file/file_system.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli {
+
+struct DumpOptions {
+  bool json = false;  // one object per line and transaction
+  uint64_t from_epoch = 0;
+  std::string table;  // only its changes; empty: all
+};
+
+// In the order of each node's log. InvalidArgument if there is no such table.
+Status DumpLog(log::FileSystem& files, const std::string& directory, const DumpOptions& options, std::FILE* to);
+
+}  // namespace gannet::cli

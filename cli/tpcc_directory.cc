@@ -1,0 +1,43 @@
+#include "cli/tpcc_directory.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "cli/data_directory.h"
+
+namespace gannet::cli {
+
+std::string TpccApplication(int warehouses, uint64_t seed) {
+  return absl::StrFormat("tpcc warehouses=%d seed=%d", warehouses, seed);
+}
+
+StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
+  const std::shared_ptr<log::FileSystem> files = DiskFiles();
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files, directory);
+  if (absl::IsNotFound(nodes.status())) {
+    const StatusOr<bool> empty = IsAbsentOrEmpty(*files, directory);
+    if (!empty.ok()) return empty.status();
+    if (*empty) return TpccDirectory{};
+    return absl::InvalidArgumentError(
+        "has files, but no database; name a new or an empty directory, or remove what an interrupted first start left");
+  }
+  if (!nodes.ok()) return nodes.status();
+  const std::string& application = nodes->front().manifest.application;
+  TpccDirectory found{.nodes = static_cast<int>(nodes->size())};
+  if (std::sscanf(application.c_str(), "tpcc warehouses=%d seed=%" SCNu64, &found.warehouses, &found.seed) != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("has a database of another program ('%s'); name another directory", application));
+  }
+  // The load is kept by the first checkpoint, which each node takes when all have loaded.
+  const auto with_rows =
+      std::ranges::count_if(*nodes, [](const NodeData& node) { return !node.manifest.checkpoints.empty(); });
+  if (with_rows != 0 && with_rows != std::ssize(*nodes)) {
+    return absl::InvalidArgumentError("has a load that only some nodes finished; remove it, or name another directory");
+  }
+  found.loaded = with_rows != 0;
+  return found;
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,47 @@
+#include "log/batch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "log/little_endian.h"
+
+namespace gannet::log {
+
+namespace {
+
+void SetDamage(Batch* batch, size_t at, Status status) {
+  if (!batch->status.ok()) return;
+  batch->damaged_at = at;
+  batch->status = std::move(status);
+}
+
+}  // namespace
+
+void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, bool salvage, Batch* batch) {
+  batch->header = header;
+  batch->transactions.clear();
+  batch->status = absl::OkStatus();
+  const uint64_t end = kBatchHeaderBytes + uint64_t{header.body_bytes};
+  if (bytes.size() < BatchBytesOnDisk(header.body_bytes)) {
+    SetDamage(batch, 0, absl::DataLossError("the batch is longer than the segment"));
+    if (!salvage) return;
+  }
+  const size_t body_bytes = std::min<uint64_t>(end, bytes.size()) - kBatchHeaderBytes;
+  TransactionDecoder decoder(bytes.subspan(kBatchHeaderBytes, body_bytes));
+  while (true) {
+    const StatusOr<bool> more = decoder.Next();
+    if (more.ok()) {
+      if (!*more) break;
+      batch->transactions.push_back(decoder);
+      continue;
+    }
+    SetDamage(batch, kBatchHeaderBytes + decoder.consumed(), more.status());
+    if (!salvage || !decoder.SkipDamaged()) return;
+  }
+  if (batch->transactions.size() != header.transactions)
+    SetDamage(batch, 0, absl::DataLossError("the batch has not as many transactions as it says"));
+  if (end < bytes.size() && !AllZero(bytes.subspan(end)))
+    SetDamage(batch, end, absl::DataLossError("what fills up the batch is not all zeros"));
+}
+
+}  // namespace gannet::log

@@ -1,0 +1,55 @@
+#include "log/batch_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "log/file/file_system.h"
+#include "log/little_endian.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/base/check.h"
+
+namespace gannet::log {
+
+void BatchBuffer::Grow(size_t body_bytes) {
+  const size_t needed = BatchBytesOnDisk(body_bytes);
+  if (needed <= capacity_) return;
+  const size_t larger = RoundUp(std::max(needed, 2 * capacity_), kDiskBlockBytes);
+  std::unique_ptr<std::byte, Free> memory(static_cast<std::byte*>(std::aligned_alloc(kDiskBlockBytes, larger)));
+  GANNET_CHECK(memory != nullptr, "no memory for a batch of %d bytes", larger);
+  if (body_bytes_ != 0) std::memcpy(memory.get() + kBatchHeaderBytes, memory_.get() + kBatchHeaderBytes, body_bytes_);
+  memory_ = std::move(memory);
+  capacity_ = larger;
+}
+
+void BatchBuffer::Append(std::span<const std::byte> transactions) {
+  GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= capacity_, "%d + %d bytes in a buffer of %d",
+               body_bytes_, transactions.size(), capacity_);
+  std::memcpy(memory_.get() + kBatchHeaderBytes + body_bytes_, transactions.data(), transactions.size());
+  body_bytes_ += transactions.size();
+}
+
+BatchBuffer::Content BatchBuffer::Look() const {
+  constexpr size_t kBytesAt = 4;  // format.h: crc32c 4 | bytes 4 | epoch 8 | ...
+  constexpr size_t kEpochAt = 8;
+  Content content;
+  for (size_t at = 0; at < body_bytes_; ++content.transactions) {
+    const std::byte* transaction = memory_.get() + kBatchHeaderBytes + at;
+    const size_t bytes = LoadLittle<uint32_t>(transaction + kBytesAt);
+    GANNET_CHECK(bytes >= kTransactionHeaderBytes && bytes <= body_bytes_ - at,
+                 "a transaction of %d bytes at %d of %d was appended", bytes, at, body_bytes_);
+    content.greatest_epoch = std::max(content.greatest_epoch, LoadLittle<uint64_t>(transaction + kEpochAt));
+    at += bytes;
+  }
+  return content;
+}
+
+std::span<const std::byte> BatchBuffer::Seal(BatchHeader header) {
+  Grow(body_bytes_);
+  header.body_bytes = static_cast<uint32_t>(body_bytes_);
+  header.Encode(std::span<std::byte, kBatchHeaderBytes>(memory_.get(), kBatchHeaderBytes));
+  const size_t end = kBatchHeaderBytes + body_bytes_;
+  std::memset(memory_.get() + end, 0, bytes_on_disk() - end);
+  return {memory_.get(), bytes_on_disk()};
+}
+
+}  // namespace gannet::log

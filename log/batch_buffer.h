@@ -1,0 +1,47 @@
+// BatchBuffer: one batch as it goes to the disk: room for the header, the body, zeros up to a whole number of blocks.
+// It is kept until it is durable, so that it can be written once more, to another segment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "log/format.h"
+
+namespace gannet::log {
+
+class BatchBuffer {
+ public:
+  bool empty() const { return body_bytes_ == 0; }
+  size_t body_bytes() const { return body_bytes_; }
+  uint64_t bytes_on_disk() const { return BatchBytesOnDisk(body_bytes_); }
+
+  void Clear() { body_bytes_ = 0; }
+  // Makes room for so many bytes of body.
+  void Grow(size_t body_bytes);
+  // There is room for it.
+  void Append(std::span<const std::byte> transactions);
+
+  // Counts the transactions of the body, and finds the greatest epoch. Only their headers are read.
+  struct Content {
+    uint32_t transactions = 0;
+    uint64_t greatest_epoch = 0;
+  };
+  Content Look() const;
+
+  // The whole, with this header (whose body_bytes are filled in). Valid until the next change.
+  std::span<const std::byte> Seal(BatchHeader header);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+
+  std::unique_ptr<std::byte, Free> memory_;  // aligned to kDiskBlockBytes
+  size_t capacity_ = 0;
+  size_t body_bytes_ = 0;
+};
+
+}  // namespace gannet::log

@@ -1,0 +1,48 @@
+// What is found damaged ends the reading, or, when somebody wants what is left, goes onto a list.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "log/log_reader.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+// Thread-safe.
+class DamageList {
+ public:
+  explicit DamageList(bool salvage) : salvage_(salvage) {}
+
+  bool salvage() const { return salvage_; }
+
+  // Ok if the reading goes on without the damaged part.
+  Status Found(const std::string& file, uint64_t offset, const std::string& what) {
+    if (!salvage_) {
+      return absl::DataLossError(absl::StrCat(file, " is damaged at offset ", offset, ": ", what,
+                                              ". Restore a backup, or use salvage to get what can be had"));
+    }
+    const std::lock_guard lock(mutex_);
+    damages_.push_back({file, offset, what});
+    return absl::OkStatus();
+  }
+
+  std::vector<Damage> TakeSorted() {
+    const std::lock_guard lock(mutex_);
+    std::sort(damages_.begin(), damages_.end(),
+              [](const Damage& a, const Damage& b) { return std::tie(a.file, a.offset) < std::tie(b.file, b.offset); });
+    return std::exchange(damages_, {});
+  }
+
+ private:
+  const bool salvage_;
+  std::mutex mutex_;
+  std::vector<Damage> damages_;
+};
+
+}  // namespace gannet::log

@@ -1,0 +1,161 @@
+// A disk in memory that breaks in every way a disk does; for tests and simulation. The contract of file_system.h is
+// what it keeps, and nothing beyond: what the contract does not promise to survive a crash, it takes away at random.
+//
+//   FaultyFileSystem disk(seed);
+//   ... run something on it, with faults ...
+//   disk.Crash();                          the power goes and comes back; open files and locks are dead
+//   auto other = disk.CrashedCopy(seed);   or: one of the disks that a crash at this moment might leave
+//
+// Faults:
+//   power cut         of unsynced writes any set of 512-byte sectors survives, in any order: torn and reordered writes,
+//                     a file's length without its content and the other way round. A file's name survives when its
+//                     directory was synced, whether or not the file was; unsynced removals and renames may come undone.
+//   write error       DataLoss; nothing of the data is there.
+//   short write       DataLoss; a random number of sectors is there.
+//   read error        DataLoss.
+//   sync error        DataLoss; every unsynced block is lost or not, reads may show the new content or the old, and the
+//                     next Sync succeeds all the same (as Linux has it: a failed fsync leaves the pages clean).
+//                     For directories likewise.
+//   full disk         ResourceExhausted, when files were to take more than `capacity_bytes`.
+//   read bit flip     one bit of what was read is wrong; the medium is sound.
+//   bit rot           FlipBit: one bit on the medium is wrong from now on.
+//   slow disk         `before` is called before every operation and may sleep, or block until a test lets it go on.
+//
+// All randomness comes from one seed: with one thread the same calls give the same faults. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "log/file/faulty_disk.h"
+#include "log/file/file_system.h"
+#include "rdma/base/random.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+// WriteDurably counts as a write and then a sync.
+enum class DiskOperation : uint8_t {
+  kOpen,
+  kRead,
+  kWrite,
+  kSync,
+  kAllocate,
+  kMakeDirectory,
+  kList,
+  kRemove,
+  kRename,
+  kSyncDirectory,
+  kCount,
+};
+
+struct FaultOptions {
+  uint64_t capacity_bytes = std::numeric_limits<uint64_t>::max();
+  // One in so many operations, at random. 0: never; 1: all of them.
+  uint64_t write_error_one_in = 0;
+  uint64_t short_write_one_in = 0;
+  uint64_t read_error_one_in = 0;
+  uint64_t read_bit_flip_one_in = 0;
+  uint64_t sync_error_one_in = 0;  // of files and directories
+  // Called outside the file system's own lock, by the thread that does the operation.
+  std::function<void(DiskOperation operation, const std::string& path)> before = nullptr;
+};
+
+// A failure at a certain operation.
+struct ScheduledFault {
+  DiskOperation operation = DiskOperation::kWrite;
+  uint64_t after = 0;           // so many of them, from now on, pass first
+  uint64_t times = 1;           // then so many fail
+  std::string path_contains{};  // only those whose path has this in it are counted
+  bool short_write = false;     // of a write: part of it got in
+};
+
+class FaultyFileSystem final : public FileSystem {
+ public:
+  explicit FaultyFileSystem(uint64_t seed, FaultOptions options = {});
+  ~FaultyFileSystem() override;
+
+  // The root directory "/" is there from the start; paths are from there.
+  StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) override;
+  Status MakeDirectory(const std::string& path) override;
+  StatusOr<std::vector<std::string>> List(const std::string& directory) override;
+  Status Remove(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status SyncDirectory(const std::string& path) override;
+  StatusOr<uint64_t> FreeBytes(const std::string& directory) override;
+  StatusOr<std::shared_ptr<void>> Lock(const std::string& directory) override;
+  std::string Description() const override;
+
+  void SetOptions(FaultOptions options);
+  void SetCapacity(uint64_t bytes);
+  void Schedule(ScheduledFault fault);
+  // Forgets scheduled faults and sets the options that cause none, but for the capacity.
+  void Heal();
+
+  // Everything fails with Unavailable, for ever for files and locks that are open now, until PowerOn, which decides
+  // what has survived. In between, the program that used the disk can be torn down without touching what it left.
+  void PowerOff();
+  void PowerOn();
+  void Crash() {
+    PowerOff();
+    PowerOn();
+  }
+  // A disk without faults, as a crash now might leave it. This one goes on.
+  std::unique_ptr<FaultyFileSystem> CrashedCopy(uint64_t seed) const;
+
+  // Flips a bit (0..7) on the medium. NotFound, or OutOfRange beyond the end.
+  Status FlipBit(const std::string& path, uint64_t offset, int bit);
+  // A random bit of [begin, end); returns the offset of its byte.
+  StatusOr<uint64_t> FlipRandomBit(const std::string& path, uint64_t begin, uint64_t end);
+
+  // So many operations were begun, whether they failed or not.
+  uint64_t operations(DiskOperation operation) const;
+  // So many faults happened, full disks not counted.
+  uint64_t faults() const;
+
+ private:
+  friend class FaultyFile;
+  using Node = internal::FaultyNode;
+  enum class Fault : uint8_t { kNone, kError, kShortWrite, kBitFlip };
+  struct Place {  // where a path leads
+    std::shared_ptr<Node> parent;
+    std::string name;
+    std::shared_ptr<Node> node;  // null: no such name
+  };
+
+  // What precedes every operation: the callback, the lock, the power, and whether it is to fail.
+  Status Begin(DiskOperation operation, const std::string& path, std::unique_lock<std::mutex>* lock, Fault* fault);
+  Fault DrawFault(DiskOperation operation, const std::string& path);
+  bool Chance(uint64_t one_in) { return one_in != 0 && random_.OneIn(one_in); }
+  StatusOr<Place> Find(const std::string& path) const;
+  StatusOr<std::shared_ptr<Node>> FindDirectory(const std::string& path) const;
+  // With the lock held.
+  std::unique_ptr<File> NewFile(const std::string& path, std::shared_ptr<Node> node, bool writable);
+  static Status InjectedError(DiskOperation operation, const std::string& path);
+  // Makes the file at least so long, if there is room.
+  Status Grow(Node* node, uint64_t bytes, const std::string& path);
+  void Unlink(const std::shared_ptr<Node>& node);
+
+  mutable std::mutex mutex_;
+  Random random_;
+  FaultOptions options_;
+  std::vector<ScheduledFault> scheduled_;
+  std::shared_ptr<Node> root_;
+  std::shared_ptr<std::set<std::string>> locked_;
+  uint64_t used_bytes_ = 0;
+  uint64_t power_cycle_ = 0;  // files of an earlier one are dead
+  bool powered_ = true;
+  uint64_t faults_ = 0;
+  std::array<uint64_t, static_cast<size_t>(DiskOperation::kCount)> operations_{};
+};
+
+}  // namespace gannet::log

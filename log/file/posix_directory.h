@@ -1,0 +1,53 @@
+// The part of a file system that is about names, on the operating system's files: PosixFileSystem and PmemFileSystem
+// differ only in how they write a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "log/file/file_system.h"
+
+namespace gannet::log::internal {
+
+class PosixDirectories : public FileSystem {
+ public:
+  Status MakeDirectory(const std::string& path) override;
+  StatusOr<std::vector<std::string>> List(const std::string& directory) override;
+  Status Remove(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status SyncDirectory(const std::string& path) override;
+  StatusOr<uint64_t> FreeBytes(const std::string& directory) override;
+  // flock on DIR/LOCK, whose text is the holder's process id. A forked child holds it, too, until it execs or ends.
+  StatusOr<std::shared_ptr<void>> Lock(const std::string& directory) override;
+
+ protected:
+  // For reading: the page cache, with the kernel told that it is read from front to back.
+  static StatusOr<std::unique_ptr<File>> OpenForReading(const std::string& path);
+};
+
+// Reads until `out` is full or the file ends.
+StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset, std::span<std::byte> out);
+// Takes the space on disk and makes the file `bytes` long; if that fails, it is `old_bytes` long as before.
+Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64_t bytes);
+void CheckAligned(const std::string& path, uint64_t offset, std::span<const std::byte> data);
+
+// Closes what it holds.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace gannet::log::internal

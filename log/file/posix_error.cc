@@ -1,0 +1,61 @@
+#include "log/file/posix_error.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace gannet::log::internal {
+namespace {
+
+struct Meaning {
+  absl::StatusCode code;
+  const char* advice;
+};
+
+Meaning MeaningOf(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return {absl::StatusCode::kResourceExhausted, "make room on that disk, or raise the quota"};
+    case EFBIG:
+      return {absl::StatusCode::kResourceExhausted,
+              "the file system or the limit of the process (ulimit -f) allows no more"};
+    case ENOENT:
+    case ENOTDIR:
+      return {absl::StatusCode::kNotFound, "check the path"};
+    case EEXIST:
+      return {absl::StatusCode::kAlreadyExists, "remove it first, or choose another name"};
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return {absl::StatusCode::kPermissionDenied, "check the owner, the permissions and how the disk is mounted"};
+    case ENOTEMPTY:
+      return {absl::StatusCode::kFailedPrecondition, "remove what is in the directory first"};
+    case EMFILE:
+    case ENFILE:
+      return {absl::StatusCode::kUnavailable, "raise the limit of open files (ulimit -n)"};
+    case EIO:
+    case ENXIO:
+    case ENODEV:
+      return {absl::StatusCode::kDataLoss, "the device failed; look into the kernel's log, and do not trust this file"};
+    default:
+      return {absl::StatusCode::kInternal, "unexpected; look into the kernel's log"};
+  }
+}
+
+}  // namespace
+
+Status PosixError(int error, std::string_view what) {
+  const Meaning meaning = MeaningOf(error);
+  return Status(meaning.code, absl::StrCat(absl::string_view(what.data(), what.size()), ": ", std::strerror(error),
+                                           "; ", meaning.advice));
+}
+
+Status SyncError(int error, std::string_view what) {
+  return absl::DataLossError(absl::StrCat(absl::string_view(what.data(), what.size()), ": ", std::strerror(error),
+                                          "; nobody knows what of the file is on disk: write it anew, elsewhere"));
+}
+
+}  // namespace gannet::log::internal

@@ -1,0 +1,167 @@
+#include "log/format.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "isa-l/crc.h"
+#include "log/little_endian.h"
+
+namespace gannet::log {
+
+namespace {
+
+// Byte positions. docs/log_format.md has the same as tables. In every version of the format, present and future, a
+// segment begins with its magic, the checksum of the rest of its header, and the version.
+namespace segment_at {
+constexpr size_t kMagic = 0;
+constexpr size_t kCrc = 8;
+constexpr size_t kVersion = 12;
+constexpr size_t kSegment = 16;
+constexpr size_t kBytes = 24;
+constexpr size_t kRun = 32;
+constexpr size_t kFirstBatch = 40;
+constexpr size_t kPreviousEnd = 48;
+constexpr size_t kRecoveredEpoch = 56;
+constexpr size_t kClosedEpoch = 64;
+constexpr size_t kNode = 72;
+constexpr size_t kNumNodes = 74;
+constexpr size_t kZero = 76;
+constexpr size_t kEndMark = 80;
+constexpr size_t kEnd = 88;
+}  // namespace segment_at
+
+namespace batch_at {
+constexpr size_t kCrc = 0;
+constexpr size_t kMagic = 4;
+constexpr size_t kBatch = 8;
+constexpr size_t kSegment = 16;
+constexpr size_t kClosedEpoch = 24;
+constexpr size_t kWallNanos = 32;
+constexpr size_t kBodyBytes = 40;
+constexpr size_t kTransactions = 44;
+constexpr size_t kEnd = 48;
+}  // namespace batch_at
+
+}  // namespace
+
+uint32_t Crc32c(std::span<const std::byte> data, uint32_t before) {
+  // isa-l neither inverts what it begins with nor what it returns, takes the length as an int, and forgot a const.
+  uint32_t crc = ~before;
+  while (!data.empty()) {
+    const size_t part = std::min<size_t>(data.size(), INT_MAX);
+    auto* bytes = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(data.data()));
+    crc = crc32_iscsi(bytes, static_cast<int>(part), crc);
+    data = data.subspan(part);
+  }
+  return ~crc;
+}
+
+void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
+  namespace at = segment_at;
+  std::fill(to.begin(), to.end(), std::byte{0});
+  StoreLittle(&to[at::kMagic], kSegmentMagic);
+  StoreLittle(&to[at::kVersion], version);
+  StoreLittle(&to[at::kSegment], segment);
+  StoreLittle(&to[at::kBytes], bytes);
+  StoreLittle(&to[at::kRun], run);
+  StoreLittle(&to[at::kNode], node);
+  StoreLittle(&to[at::kNumNodes], num_nodes);
+  StoreLittle(&to[at::kFirstBatch], first_batch);
+  StoreLittle(&to[at::kPreviousEnd], previous_end);
+  StoreLittle(&to[at::kRecoveredEpoch], recovered_epoch);
+  StoreLittle(&to[at::kClosedEpoch], closed_epoch);
+  StoreLittle(&to[at::kEndMark], kSegmentEndMark);
+  StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersion>()));
+}
+
+StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmentHeaderBytes> from) {
+  namespace at = segment_at;
+  if (!HasMagic(from)) return absl::InvalidArgumentError("it does not begin as a log segment of Gannet does");
+  if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kVersion>()))
+    return absl::DataLossError("the checksum of the segment header does not match");
+  SegmentHeader header;
+  header.version = LoadLittle<uint32_t>(&from[at::kVersion]);
+  if (header.version != kFormatVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the log has format version ", header.version,
+                                                   ", this program knows version ", kFormatVersion,
+                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+  }
+  header.segment = LoadLittle<uint64_t>(&from[at::kSegment]);
+  header.bytes = LoadLittle<uint64_t>(&from[at::kBytes]);
+  header.run = LoadLittle<uint64_t>(&from[at::kRun]);
+  header.node = LoadLittle<uint16_t>(&from[at::kNode]);
+  header.num_nodes = LoadLittle<uint16_t>(&from[at::kNumNodes]);
+  header.first_batch = LoadLittle<uint64_t>(&from[at::kFirstBatch]);
+  header.previous_end = LoadLittle<uint64_t>(&from[at::kPreviousEnd]);
+  header.recovered_epoch = LoadLittle<uint64_t>(&from[at::kRecoveredEpoch]);
+  header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
+  if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || LoadLittle<uint32_t>(&from[at::kZero]) != 0 ||
+      !AllZero(from.subspan<at::kEnd>()))
+    return absl::DataLossError("the segment header is not as version 1 has it");
+  return header;
+}
+
+bool SegmentHeader::HasMagic(std::span<const std::byte, kSegmentHeaderBytes> from) {
+  return LoadLittle<uint64_t>(&from[segment_at::kMagic]) == kSegmentMagic;
+}
+
+bool SegmentHeader::Torn(std::span<const std::byte, kSegmentHeaderBytes> from) {
+  namespace at = segment_at;
+  return LoadLittle<uint64_t>(&from[at::kMagic]) == 0 || LoadLittle<uint64_t>(&from[at::kEndMark]) == 0;
+}
+
+void BatchHeader::Encode(std::span<std::byte, kBatchHeaderBytes> to) const {
+  namespace at = batch_at;
+  std::fill(to.begin(), to.end(), std::byte{0});
+  StoreLittle(&to[at::kMagic], kBatchMagic);
+  StoreLittle(&to[at::kBatch], batch);
+  StoreLittle(&to[at::kSegment], segment);
+  StoreLittle(&to[at::kClosedEpoch], closed_epoch);
+  StoreLittle(&to[at::kWallNanos], wall_nanos);
+  StoreLittle(&to[at::kBodyBytes], body_bytes);
+  StoreLittle(&to[at::kTransactions], transactions);
+  StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kMagic>()));
+}
+
+StatusOr<BatchHeader> BatchHeader::Decode(std::span<const std::byte, kBatchHeaderBytes> from) {
+  namespace at = batch_at;
+  if (LoadLittle<uint32_t>(&from[at::kMagic]) != kBatchMagic) return absl::DataLossError("no batch begins here");
+  if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kMagic>()))
+    return absl::DataLossError("the checksum of the batch header does not match");
+  BatchHeader header;
+  header.batch = LoadLittle<uint64_t>(&from[at::kBatch]);
+  header.segment = LoadLittle<uint64_t>(&from[at::kSegment]);
+  header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
+  header.wall_nanos = LoadLittle<uint64_t>(&from[at::kWallNanos]);
+  header.body_bytes = LoadLittle<uint32_t>(&from[at::kBodyBytes]);
+  header.transactions = LoadLittle<uint32_t>(&from[at::kTransactions]);
+  if (!AllZero(from.subspan<at::kEnd>()))
+    return absl::DataLossError("the batch header has bytes set that version 1 leaves zero");
+  if (header.body_bytes % 8 != 0 || header.transactions > header.body_bytes / kTransactionHeaderBytes)
+    return absl::DataLossError("the sizes in the batch header contradict each other");
+  return header;
+}
+
+std::string SegmentName(uint64_t segment) {
+  return absl::StrFormat("log-%016x", segment);
+}
+
+std::optional<uint64_t> SegmentOfName(std::string_view name) {
+  constexpr std::string_view kPrefix = "log-";
+  if (name.size() != kPrefix.size() + 16 || !name.starts_with(kPrefix)) return std::nullopt;
+  uint64_t segment = 0;
+  for (const char digit : name.substr(kPrefix.size())) {
+    if (digit >= '0' && digit <= '9') {
+      segment = segment << 4 | static_cast<uint64_t>(digit - '0');
+    } else if (digit >= 'a' && digit <= 'f') {
+      segment = segment << 4 | static_cast<uint64_t>(digit - 'a' + 10);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return segment;
+}
+
+}  // namespace gannet::log

@@ -1,0 +1,308 @@
+#include "log/group_commit.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "log/kill_point.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/base/clock.h"
+
+namespace gannet::log {
+namespace {
+
+// A worker in its slot is there for microseconds, unless it has lost its core, perhaps to this thread.
+constexpr int kSpins = 50;
+constexpr int kYields = 10;
+constexpr uint64_t kWaitForOthersNanos = 30'000;  // for a worker in its slot, or for peers
+constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; whoever has something wakes the thread
+constexpr uint64_t kLeastRetryNanos = 100'000;
+constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
+constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers
+constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
+
+uint64_t Nanos(absl::Duration duration) {
+  return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(duration), 0));
+}
+
+uint64_t WallNanos() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
+// Everybody waits for this thread, which runs for some microseconds at a time: it should not stand in line behind the
+// workers for a core. What the system does not permit is left out.
+void PreferThisThread() {
+  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; or short sleeps take 50 us longer
+  const sched_param none{};
+  sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);  // threads that a file starts do not inherit it
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -10);
+}
+
+}  // namespace
+
+GroupCommit::GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* segments, const LogEnd& end,
+                         const LogOptions& options)
+    : shared_(shared),
+      writers_(writers),
+      segments_(segments),
+      options_(options),
+      interval_nanos_(Nanos(options.group_commit)),
+      retry_nanos_(std::max(Nanos(options.retry_every), kLeastRetryNanos)),
+      drained_(end.recovered_epoch),
+      closable_(end.recovered_epoch),
+      flushed_(end.recovered_epoch),
+      disk_statistics_(segments->statistics()) {}
+
+void GroupCommit::Prepare(PeerEpochs* peers) {
+  peers_.store(peers, std::memory_order_release);
+  std::lock_guard lock(mutex_);
+  disk_statistics_ = segments_->statistics();
+  running_ = true;
+}
+
+Status GroupCommit::Run() {
+  PreferThisThread();
+  while (true) {
+    const uint64_t begun = NowNanos();
+    Round();
+    if (MayStop(NowNanos())) break;
+    SleepUntilNextRound(begun);
+  }
+  {
+    std::lock_guard lock(mutex_);
+    running_ = false;
+  }
+  ServeBeginSegment();
+  if (CaughtUp() && !pending_) return absl::OkStatus();
+  if (!reported_.ok()) return OwnCopy(reported_);
+  return absl::DeadlineExceededError("the log was stopped while commits, or other nodes, were on their way");
+}
+
+void GroupCommit::StopSoon() {
+  stop_by_nanos_.store(NowNanos() + kPatienceNanos, std::memory_order_release);
+  shared_->signal.Urgent();
+}
+
+// Peers are told first (PeerEpochs::Announce).
+void GroupCommit::RaiseCurrent(uint64_t epoch) {
+  if (shared_->current.load(std::memory_order_seq_cst) >= epoch) return;
+  if (PeerEpochs* peers = peers_.load(std::memory_order_acquire); peers != nullptr) peers->Announce(epoch);
+  RaiseTo(&shared_->current, epoch);
+}
+
+// The epoch up to which something is to be made durable.
+uint64_t GroupCommit::Wanted() const {
+  const uint64_t own =
+      std::max(shared_->last_dirty.load(std::memory_order_seq_cst), shared_->wanted.load(std::memory_order_seq_cst));
+  return std::max(own, peers_current_ == 0 ? 0 : peers_current_ - 1);
+}
+
+void GroupCommit::Round() {
+  const bool urgent = shared_->signal.TakeUrgent();
+  stopping_ = StopRequested();
+  round_wanted_ = Wanted();
+  RaiseCurrent(round_wanted_ + 1);
+  Drain();
+  peer_status_ = Exchange();
+  if (peer_status_.ok() && Wanted() > round_wanted_ && peers_current_ > round_wanted_ + 1) {
+    // A peer has begun a later epoch and waits for us to drain the one before.
+    round_wanted_ = peers_current_ - 1;
+    Drain();
+    peer_status_ = Exchange();
+  }
+  if (peer_status_.ok() && (stopping_ || NowNanos() >= retry_at_nanos_)) {
+    Flush(urgent);
+    if (write_status_.ok()) EnsureRoom();
+  }
+  ReportHealth();
+  ServeBeginSegment();
+}
+
+// drained_ = what is drained now; the commits that hold it up get some time.
+void GroupCommit::Drain() {
+  for (int turn = 0;; ++turn) {
+    const uint64_t current = shared_->current.load(std::memory_order_seq_cst);
+    drained_ = std::max(drained_, std::min(current, writers_->OldestSlot()) - 1);
+    if (drained_ >= round_wanted_ || turn >= kSpins + kYields) return;
+    if (turn < kSpins) {
+      CpuRelax();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+Status GroupCommit::Exchange() {
+  PeerEpochs* const peers = peers_.load(std::memory_order_relaxed);
+  if (peers == nullptr) {
+    closable_ = drained_;
+    shared_->PublishDurable(flushed_);
+    return absl::OkStatus();
+  }
+  const NodeEpochs own{shared_->current.load(std::memory_order_seq_cst), drained_, flushed_};
+  StatusOr<NodeEpochs> all = peers->Exchange(own);
+  GANNET_RETURN_IF_ERROR(all.status());
+  peers_current_ = std::max(peers_current_, all->current);
+  RaiseCurrent(peers_current_);
+  closable_ = std::max(closable_, std::min(all->drained, drained_));
+  shared_->PublishDurable(std::min(all->flushed, flushed_));
+  return absl::OkStatus();
+}
+
+void GroupCommit::Flush(bool urgent) {
+  if (!pending_) {
+    const bool closes = closable_ > flushed_ && Wanted() > flushed_;
+    if (!closes && !urgent && !SegmentRequested()) return;
+    Collect();
+    if (!pending_) return;
+  }
+  // The second attempt goes to a new segment, at once. If that fails, too, the disk gets some rest.
+  write_status_ = WriteBatch();
+  if (!write_status_.ok()) write_status_ = WriteBatch();
+  if (!write_status_.ok()) {
+    retry_at_nanos_ = NowNanos() + retry_nanos_;
+    return;
+  }
+  retry_at_nanos_ = 0;
+  MayDieHere(KillPoint::kBatchWritten);
+  pending_ = false;
+  batch_.Clear();
+  flushed_ = batch_closes_;
+  peer_status_ = Exchange();
+}
+
+// What was appended in the epochs up to closable_ is visible here: whoever appended it has left its slot, and we, or
+// its node, have seen that, and our peers' word came through Exchange.
+void GroupCommit::Collect() {
+  shared_->signal.TakeUrgent();
+  batch_closes_ = std::max(flushed_, closable_);
+  writers_->MoveAllInto(&batch_);
+  pending_ = !batch_.empty() || (batch_closes_ > flushed_ && Wanted() > flushed_);
+  if (pending_) MayDieHere(KillPoint::kBatchCollected);
+}
+
+Status GroupCommit::WriteBatch() {
+  const BatchBuffer::Content content = batch_.Look();
+  greatest_epoch_ = std::max(greatest_epoch_, content.greatest_epoch);
+  const BatchHeader header{
+      .closed_epoch = batch_closes_, .wall_nanos = WallNanos(), .transactions = content.transactions};
+  Status status = segments_->Write(&batch_, header, RoomNeeded());
+  std::lock_guard lock(mutex_);
+  disk_statistics_ = segments_->statistics();
+  return status;
+}
+
+// What is in the buffers when a full disk is noticed, and what the workers may put there until they notice.
+uint64_t GroupCommit::RoomNeeded() const {
+  return 2 * writers_->Capacity() + kRoomForHeaders;
+}
+
+void GroupCommit::EnsureRoom() {
+  const uint64_t now = NowNanos();
+  const uint64_t room = RoomNeeded();
+  if (now >= room_retry_at_nanos_) {
+    spare_status_ = segments_->PrepareAhead(room);
+    room_retry_at_nanos_ = spare_status_.ok() ? 0 : now + retry_nanos_;
+  }
+  room_status_ = segments_->HasRoom(room) ? absl::OkStatus() : spare_status_;
+}
+
+void GroupCommit::ReportHealth() {
+  const Status& status = !peer_status_.ok() ? peer_status_ : !write_status_.ok() ? write_status_ : room_status_;
+  if (status == reported_) return;
+  reported_ = status;
+  shared_->SetHealth(status);
+}
+
+bool GroupCommit::SegmentRequested() const {
+  std::lock_guard lock(mutex_);
+  return segments_requested_ > segments_begun_;
+}
+
+StatusOr<uint64_t> GroupCommit::BeginSegment() {
+  std::unique_lock lock(mutex_);
+  if (!running_) return absl::FailedPreconditionError("the log has not been started, or was stopped");
+  const uint64_t ticket = ++segments_requested_;
+  shared_->signal.Urgent();
+  segment_begun_.wait(lock, [&] { return segments_begun_ >= ticket; });
+  if (!begun_status_.ok()) return OwnCopy(begun_status_);
+  return begun_segment_;
+}
+
+void GroupCommit::ServeBeginSegment() {
+  uint64_t requested;
+  bool running;
+  {
+    std::lock_guard lock(mutex_);
+    requested = segments_requested_;
+    running = running_;
+    if (requested == segments_begun_) return;
+  }
+  StatusOr<uint64_t> result = !reported_.ok() ? StatusOr<uint64_t>(reported_)
+                              : !running      ? absl::CancelledError("the log was stopped")
+                                              : BeginSegmentNow();
+  std::lock_guard lock(mutex_);
+  segments_begun_ = requested;
+  begun_status_ = OwnCopy(result.status());
+  begun_segment_ = result.value_or(0);
+  disk_statistics_ = segments_->statistics();
+  segment_begun_.notify_all();
+}
+
+// Everything that has been appended before is to be in older segments, and of older epochs than commits from now on.
+StatusOr<uint64_t> GroupCommit::BeginSegmentNow() {
+  Flush(true);
+  GANNET_RETURN_IF_ERROR(write_status_);
+  GANNET_RETURN_IF_ERROR(segments_->Begin(RoomNeeded()));
+  RaiseCurrent(greatest_epoch_ + 1);
+  return segments_->segment();
+}
+
+LogStatistics GroupCommit::DiskStatistics() const {
+  std::lock_guard lock(mutex_);
+  return disk_statistics_;
+}
+
+bool GroupCommit::CaughtUp() const {
+  const uint64_t wanted = Wanted();
+  return flushed_ >= wanted && shared_->durable.load(std::memory_order_relaxed) >= wanted;
+}
+
+bool GroupCommit::MayStop(uint64_t now_nanos) const {
+  if (!stopping_) return false;
+  return now_nanos >= stop_by_nanos_.load(std::memory_order_acquire) || !write_status_.ok() || !peer_status_.ok() ||
+         (!pending_ && CaughtUp());
+}
+
+void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
+  ThreadSignal& signal = shared_->signal;
+  const auto undisturbed = [this] { return !StopRequested() && !SegmentRequested(); };
+  if (!write_status_.ok() || !peer_status_.ok())
+    return signal.SleepUntilUrgent(std::min(retry_nanos_, std::max(interval_nanos_, kLeastPauseNanos)), undisturbed);
+  if (flushed_ < round_wanted_ || shared_->durable.load(std::memory_order_relaxed) < round_wanted_) {
+    const int doublings = std::min(++rounds_behind_ / 8, 6);
+    return signal.SleepUntilUrgent(
+        std::min(kWaitForOthersNanos << doublings, std::max(interval_nanos_, kWaitForOthersNanos)),
+        [] { return true; });
+  }
+  rounds_behind_ = 0;
+  const auto clean = [&] { return undisturbed() && Wanted() <= flushed_; };
+  const bool look_at_peers = peers_.load(std::memory_order_relaxed) != nullptr;
+  signal.SleepUntilDirty(look_at_peers               ? std::max(interval_nanos_, kWaitForOthersNanos)
+                         : room_retry_at_nanos_ != 0 ? retry_nanos_
+                                                     : kIdleNanos,
+                         clean);
+  const uint64_t now = NowNanos();
+  const uint64_t next = begun_nanos + interval_nanos_;
+  if (now < next) signal.SleepUntilUrgent(next - now, undisturbed);
+}
+
+}  // namespace gannet::log

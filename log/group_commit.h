@@ -1,0 +1,101 @@
+// GroupCommit: what the log thread does. One round:
+//
+//   advance    if something is dirty in the current epoch, or somebody waits for it: current epoch + 1
+//   drain      until no worker of this node commits in an older epoch; not for ever, another round goes on with it
+//   exchange   with the other nodes: up to which epoch has everybody drained
+//   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
+//   room       make the next segment ahead of time, and notice a full disk
+//
+// Nothing to do: the thread sleeps (with peers it looks at them once per `group_commit`).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "log/batch_buffer.h"
+#include "log/log.h"
+#include "log/log_shared.h"
+#include "log/segment_writer.h"
+#include "log/writer_set.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+class GroupCommit {
+ public:
+  GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* segments, const LogEnd& end,
+              const LogOptions& options);
+
+  // Before the thread is started. `peers` may be null.
+  void Prepare(PeerEpochs* peers);
+  // The thread's body; returns after StopSoon, with the reason why something is not durable, if so.
+  Status Run();
+  void StopSoon();
+
+  // From any thread.
+  void RaiseCurrent(uint64_t epoch);
+  StatusOr<uint64_t> BeginSegment();
+  LogStatistics DiskStatistics() const;
+
+ private:
+  uint64_t Wanted() const;
+  void Round();
+  void Drain();
+  Status Exchange();
+  void Flush(bool urgent);
+  void Collect();
+  Status WriteBatch();
+  void EnsureRoom();
+  void ServeBeginSegment();
+  StatusOr<uint64_t> BeginSegmentNow();
+  bool SegmentRequested() const;
+  void ReportHealth();
+  uint64_t RoomNeeded() const;
+  bool CaughtUp() const;
+  bool StopRequested() const { return stop_by_nanos_.load(std::memory_order_seq_cst) != UINT64_MAX; }
+  bool MayStop(uint64_t now_nanos) const;
+  void SleepUntilNextRound(uint64_t begun_nanos);
+
+  LogShared* const shared_;
+  WriterSet* const writers_;
+  SegmentWriter* const segments_;
+  const LogOptions options_;
+  const uint64_t interval_nanos_;
+  const uint64_t retry_nanos_;
+  std::atomic<PeerEpochs*> peers_{nullptr};
+
+  // Of the log thread.
+  BatchBuffer batch_;
+  bool pending_ = false;         // batch_ was collected and is not durable
+  uint64_t batch_closes_ = 0;    // the epoch that it closes
+  uint64_t drained_;             // of this node
+  uint64_t closable_;            // least drained of all nodes
+  uint64_t flushed_;             // closed by a durable batch
+  uint64_t peers_current_ = 0;   // greatest current epoch of all nodes
+  uint64_t greatest_epoch_ = 0;  // of the transactions taken from the buffers
+  Status peer_status_;           // of the last exchange
+  Status write_status_;          // of the last write
+  Status spare_status_;          // of the last attempt to make a segment ahead of time
+  Status room_status_;           // is there room for what is in the buffers
+  Status reported_;
+  uint64_t retry_at_nanos_ = 0;  // when the disk failed
+  uint64_t room_retry_at_nanos_ = 0;
+  uint64_t round_wanted_ = 0;  // Wanted() when the round began
+  int rounds_behind_ = 0;      // in a row that did not make that durable
+  bool stopping_ = false;      // the round began with a request to stop
+
+  std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable segment_begun_;
+  uint64_t segments_requested_ = 0;
+  uint64_t segments_begun_ = 0;
+  uint64_t begun_segment_ = 0;  // or why there is none
+  Status begun_status_;
+  bool running_ = false;
+  LogStatistics disk_statistics_;
+};
+
+}  // namespace gannet::log

@@ -1,0 +1,51 @@
+// Named places at which a crash test may kill the process. In a program that is not being tested a place costs one load
+// of a word that never changes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+// Every place there is; kill_point.cc has their names in the same order.
+enum class KillPoint : uint8_t {
+  kCommitLocked,     // before the redo is appended
+  kCommitAppended,   // after, before the install
+  kCommitInstalled,  // before the worker leaves its slot
+  kBatchCollected,   // log thread: the epoch is drained, nothing is written
+  kBatchWritten,     // durable, nobody has been told
+  kSegmentCreated,   // preallocated, no header
+  kSegmentBegun,     // header durable
+  kSegmentRemoved,   // one of several
+  kManifestWritten,  // the temporary file, not renamed
+  kManifestRenamed,  // before the directory is synced
+  kCheckpointBegun,
+  kCheckpointTable,      // after each table
+  kCheckpointFinished,   // files synced, not in the manifest
+  kCheckpointPublished,  // in the manifest, old one not removed
+  kRecoveryRead,         // log and checkpoint read, no new run
+  kRecoveryLoaded,       // records are in memory, before the first new segment
+  kCount,
+};
+
+std::string_view KillPointName(KillPoint point);
+std::vector<std::string_view> KillPointNames();
+
+// The process kills itself (SIGKILL) at the `count`-th passage of `name`, from 1. InvalidArgument lists the names.
+Status ArmKillPoint(std::string_view name, uint64_t count);
+
+namespace internal {
+extern std::atomic<int> armed_point;  // -1: none
+void Passed(KillPoint point);
+}  // namespace internal
+
+inline void MayDieHere(KillPoint point) {
+  if (internal::armed_point.load(std::memory_order_relaxed) == static_cast<int>(point)) [[unlikely]]
+    internal::Passed(point);
+}
+
+}  // namespace gannet::log

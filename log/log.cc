@@ -1,0 +1,137 @@
+#include "log/log.h"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "log/group_commit.h"
+#include "log/kill_point.h"
+#include "log/segment_writer.h"
+#include "log/writer_set.h"
+#include "rdma/base/clock.h"
+
+namespace gannet::log {
+namespace {
+
+class ThreadedLog final : public Log {
+ public:
+  ThreadedLog(FileSystem* files, const std::string& directory, const LogEnd& end, const LogOptions& options)
+      : files_(files),
+        directory_(directory),
+        writers_(options.buffer_bytes, options.num_nodes > 1 ? options.buffer_bytes : 0),
+        segments_(files, directory, end, options),
+        group_commit_(&shared_, &writers_, &segments_, end, options) {
+    shared_.current.store(std::max(end.recovered_epoch, end.last_epoch) + 1, std::memory_order_relaxed);
+    shared_.durable.store(end.recovered_epoch, std::memory_order_relaxed);
+  }
+  ~ThreadedLog() override { Stop().IgnoreError(); }
+
+  Status Begin() {
+    GANNET_RETURN_IF_ERROR(segments_.RemoveLeftovers());
+    return segments_.Begin(0);
+  }
+
+  Status Start(PeerEpochs* peers) override {
+    std::lock_guard lock(thread_mutex_);
+    if (thread_.joinable() || stopped_) return absl::FailedPreconditionError("a log is started once");
+    group_commit_.Prepare(peers);
+    thread_ = std::thread([this] { result_ = group_commit_.Run(); });
+    return absl::OkStatus();
+  }
+
+  Status Stop() override {
+    std::lock_guard lock(thread_mutex_);
+    if (!thread_.joinable()) return OwnCopy(result_);
+    stopped_ = true;
+    group_commit_.StopSoon();
+    thread_.join();
+    if (result_.ok()) shared_.SetHealth(absl::FailedPreconditionError("the log was stopped"));
+    return OwnCopy(result_);
+  }
+
+  StatusOr<std::unique_ptr<LogWriter>> OpenWriter() override {
+    StatusOr<std::shared_ptr<WriterChannel>> channel = writers_.Open();
+    GANNET_RETURN_IF_ERROR(channel.status());
+    return std::make_unique<LogWriter>(&shared_, std::move(*channel));
+  }
+
+  Status AppendForPeer(uint64_t epoch, std::span<const std::byte> transaction) override {
+    GANNET_RETURN_IF_ERROR(shared_.Health());
+    group_commit_.RaiseCurrent(epoch);
+    GANNET_RETURN_IF_ERROR(writers_.AppendToInbox(transaction));
+    shared_.NoteDirty(epoch);
+    return absl::OkStatus();
+  }
+
+  void RaiseEpoch(uint64_t epoch) override { group_commit_.RaiseCurrent(epoch); }
+
+  Status WaitDurable(uint64_t epoch, absl::Duration timeout) override {
+    const uint64_t deadline = NowNanos() + static_cast<uint64_t>(std::max<int64_t>(ToInt64Nanoseconds(timeout), 0));
+    shared_.NoteWanted(epoch);
+    while (durable_epoch() < epoch) {
+      const uint64_t now = NowNanos();
+      if (now >= deadline) return NotDurable(epoch, timeout);
+      shared_.SleepUntilDurable(epoch, deadline - now);
+    }
+    return absl::OkStatus();
+  }
+
+  Status health() const override { return shared_.Health(); }
+  StatusOr<uint64_t> BeginSegment() override { return group_commit_.BeginSegment(); }
+  Status RemoveSegmentsBelow(uint64_t segment) override;
+
+  LogStatistics statistics() const override {
+    LogStatistics total = group_commit_.DiskStatistics();
+    const LogStatistics writers = writers_.Counters();
+    total.transactions = writers.transactions;
+    total.changes = writers.changes;
+    total.payload_bytes = writers.payload_bytes;
+    total.record_bytes = writers.record_bytes;
+    return total;
+  }
+
+ private:
+  Status NotDurable(uint64_t epoch, absl::Duration timeout) const {
+    const Status why = shared_.Health();
+    return absl::DeadlineExceededError(absl::StrCat("epoch ", epoch, " is not durable after ",
+                                                    absl::FormatDuration(timeout), " (durable is ", durable_epoch(),
+                                                    ")", why.ok() ? "" : ": ", absl::string_view(why.message())));
+  }
+
+  FileSystem* const files_;
+  const std::string directory_;
+  WriterSet writers_;
+  SegmentWriter segments_;
+  GroupCommit group_commit_;
+
+  std::mutex thread_mutex_;  // guards what follows
+  std::thread thread_;
+  bool stopped_ = false;
+  Status result_;  // the thread's; read after it was joined
+};
+
+// In ascending order, so that what a crash leaves is without gaps.
+Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
+  StatusOr<std::vector<std::string>> names = files_->List(directory_);
+  GANNET_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    const std::optional<uint64_t> number = SegmentOfName(name);
+    if (!number.has_value() || *number >= segment) continue;
+    GANNET_RETURN_IF_ERROR(files_->Remove(directory_ + "/" + name));
+    MayDieHere(KillPoint::kSegmentRemoved);
+  }
+  return files_->SyncDirectory(directory_);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Log>> Log::Create(FileSystem* files, const std::string& directory, const LogEnd& end,
+                                           const LogOptions& options) {
+  auto log = std::make_unique<ThreadedLog>(files, directory, end, options);
+  GANNET_RETURN_IF_ERROR(log->Begin());
+  return log;
+}
+
+}  // namespace gannet::log

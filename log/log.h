@@ -1,0 +1,148 @@
+// The redo log of one node: every worker writes the changes of its commits into a buffer of its own; one thread per
+// node collects them, writes them as one batch, and tells the workers up to which epoch everything is durable.
+//
+//   worker                                              log thread
+//   Reserve(bytes)      room, or wait                    every `group_commit`:
+//   [locks its write set]                                  epoch e -> e + 1
+//   Enter()             slot: I commit in epoch e          wait until no slot shows <= e       (drained)
+//   [validates]                                            take all bytes of all buffers
+//   Append              redo, into the buffer              write batch {closed e}, durably     (flushed)
+//   [installs, unlocks]                                    durable epoch = e; wake who waits
+//   Leave()             slot: idle
+//   wait for durable(e), acknowledge
+//
+// Why a durable prefix of epochs is consistent. The epoch is read after the write set is locked and before the read set
+// is validated. If T2 reads or overwrites what T1 wrote, T1 read its epoch before it unlocked, so T2's is not less. So
+// the transactions of epochs up to e are closed under "read from" and "overwrote": running just them, in order, gives
+// exactly the recovered state. A transaction that only reads must not be acknowledged earlier than what it read: it
+// waits for the durability of the epoch in which it validated, if anything is not durable yet.
+//
+// Several nodes (PeerEpochs). A node may close epoch e only when no worker of any node still commits in it, because
+// such a worker may yet send changes to this node's log (AppendForPeer), and an epoch counts as durable when all nodes
+// have flushed it. So a transaction is in the recovered epochs of all its nodes or of none.
+//
+// When the disk fails (a write or sync returned an error) the segment is given up: what is not durable is still in
+// memory and is written to a new segment. Until that succeeds nothing is acknowledged, Reserve fails with the reason,
+// and it is tried again every `retry_every`. A full disk is noticed while there is still room for all that is in the
+// buffers: Reserve then fails with ResourceExhausted, what is under way becomes durable, and work goes on when there is
+// room again. Reads never need the log.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/time/time.h"
+#include "log/file/file_system.h"
+#include "log/format.h"
+#include "log/log_shared.h"
+#include "log/log_writer.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+struct LogOptions {
+  absl::Duration group_commit = absl::Microseconds(500);  // from one flush to the next, if there is something to flush
+  uint64_t segment_bytes = uint64_t{64} << 20;
+  // Per writer, rounded up to a power of two. A transaction has at most half of it. A segment is made larger if it
+  // could not hold twice what is in all buffers.
+  size_t buffer_bytes = size_t{4} << 20;
+  absl::Duration retry_every = absl::Milliseconds(100);
+  uint16_t node = 0;
+  uint16_t num_nodes = 1;
+};
+
+// Where a log ended (log_reader.h finds out), and so where a new run begins. All zeros: there is no log yet.
+struct LogEnd {
+  uint64_t segment = 0;  // number of the last segment
+  uint64_t offset = 0;   // of the first byte after its last valid batch
+  uint64_t next_batch = 1;
+  uint64_t run = 0;              // of the last segment
+  uint64_t recovered_epoch = 0;  // everything up to it is there, on all nodes
+  uint64_t last_epoch = 0;       // greatest epoch seen anywhere, recovered or void
+};
+
+struct NodeEpochs {
+  uint64_t current = 0;  // commits that begin now are of this epoch or a later one
+  uint64_t drained = 0;  // no worker of the node commits in this epoch or an earlier one any more
+  uint64_t flushed = 0;  // the node's log is durable up to and with it
+};
+
+// The other nodes' epochs. Used by the log thread only.
+class PeerEpochs {
+ public:
+  virtual ~PeerEpochs() = default;
+  // The log calls this before its current epoch becomes `current`: whoever reads something that a commit of this epoch
+  // wrote must find an epoch not less, wherever it looks. From any thread.
+  virtual void Announce(uint64_t current) = 0;
+  // Publishes this node's and returns, over all nodes: the greatest current, the least drained, the least flushed.
+  // Unavailable if a node has died: nothing becomes durable any more.
+  virtual StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) = 0;
+};
+
+struct LogStatistics {
+  uint64_t transactions = 0;
+  uint64_t changes = 0;
+  uint64_t payload_bytes = 0;  // of the changes, without keys and headers
+  uint64_t record_bytes = 0;   // of the transactions, with them
+  uint64_t disk_bytes = 0;     // of the batches, with headers and padding
+  uint64_t batches = 0;
+  uint64_t segments = 0;  // begun in this run
+  uint64_t failures = 0;  // segments given up because of an error
+};
+
+// Thread-safe.
+class Log {
+ public:
+  // Begins a new run in `directory`, after `end`. `files` must outlive the log. Does not look at what is there.
+  static StatusOr<std::unique_ptr<Log>> Create(FileSystem* files, const std::string& directory, const LogEnd& end,
+                                               const LogOptions& options);
+  // Flushes what the writers appended, if the disk lets it.
+  virtual ~Log() = default;
+
+  // Starts the log thread. `peers` may be null (one node) and must outlive the log.
+  virtual Status Start(PeerEpochs* peers) = 0;
+  // Flushes everything, waits for it, stops the thread. What went wrong with the last flush, if anything; a worker that
+  // stays in its slot, or a peer that closes nothing, is waited for a few seconds. Several nodes: let all of them reach
+  // the point after which nobody appends, and wait for the last epoch (WaitDurable), before any of them stops.
+  virtual Status Stop() = 0;
+
+  // One per worker thread. The log must outlive it.
+  virtual StatusOr<std::unique_ptr<LogWriter>> OpenWriter() = 0;
+
+  // For commits of other nodes' workers, from any thread of this node: appends the encoded changes `transaction` (a
+  // whole transaction as TransactionEncoder makes it) under epoch `epoch`, and makes this node's current epoch not
+  // less. The caller's own slot, on its node, is what keeps the epoch from being closed meanwhile. ResourceExhausted:
+  // too much of this kind since the last batch; otherwise what health() says.
+  virtual Status AppendForPeer(uint64_t epoch, std::span<const std::byte> transaction) = 0;
+
+  // Makes this node's current epoch at least `epoch`.
+  virtual void RaiseEpoch(uint64_t epoch) = 0;
+
+  uint64_t current_epoch() const { return shared_.current.load(std::memory_order_acquire); }
+  // Everything of epochs up to this is durable, on all nodes. Monotonic.
+  uint64_t durable_epoch() const { return shared_.durable.load(std::memory_order_acquire); }
+  // The newest epoch in which something was appended here. If it is durable, whoever only read need not wait.
+  uint64_t last_dirty_epoch() const { return shared_.last_dirty.load(std::memory_order_acquire); }
+
+  // Waits (blocking the thread) until `epoch` is durable. DeadlineExceeded after `timeout`, with the disk's error if
+  // there is one. For programs without coroutines, checkpoints, tests. Coroutines: LogWriter::Await.
+  virtual Status WaitDurable(uint64_t epoch, absl::Duration timeout) = 0;
+  // Ok, or why nothing can be written now.
+  virtual Status health() const = 0;
+
+  // Begins a segment and returns its number: what is in the segments below it is of epochs below `current_epoch()` (as
+  // of after this call), so beside a checkpoint of all these epochs they are not needed. Such a checkpoint reads the
+  // records after WaitDurable(current_epoch() - 1): then all commits of these epochs have installed what they wrote.
+  virtual StatusOr<uint64_t> BeginSegment() = 0;
+  // Deletes segments below `segment`.
+  virtual Status RemoveSegmentsBelow(uint64_t segment) = 0;
+
+  virtual LogStatistics statistics() const = 0;
+
+ protected:
+  LogShared shared_;
+};
+
+}  // namespace gannet::log

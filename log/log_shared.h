@@ -1,0 +1,129 @@
+// What the workers and the log thread of one node share: the epochs, how the log thread is woken, and why nothing can
+// be written, if so. Written once per epoch, not per commit.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "log/futex.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+// Raises *word to `value`; false if it was there already.
+inline bool RaiseTo(std::atomic<uint64_t>* word, uint64_t value) {
+  uint64_t seen = word->load(std::memory_order_relaxed);
+  while (seen < value) {
+    if (word->compare_exchange_weak(seen, value)) return true;
+  }
+  return false;
+}
+
+// A status that shares nothing with `status`: one for each thread. Copies share a counted text, and the counting is in
+// a library that ThreadSanitizer does not see.
+inline Status OwnCopy(const Status& status) {
+  return {status.code(), status.message()};
+}
+
+// How the log thread sleeps. No wake-up is lost: the waker changes something, then looks whether the thread sleeps; the
+// thread says that it sleeps, then looks whether something has changed. All of that is seq_cst, so one of them sees the
+// other.
+class ThreadSignal {
+ public:
+  // There is something to make durable. Wakes only a thread that has nothing to do.
+  void Dirty() {
+    if (state_.load(std::memory_order_seq_cst) == kUntilDirty) Wake();
+  }
+  // A buffer gets full, or somebody wants the thread to stop: it shall not wait for its next turn.
+  void Urgent() {
+    urgent_.store(true, std::memory_order_seq_cst);
+    if (state_.load(std::memory_order_seq_cst) != kAwake) Wake();
+  }
+
+  // Of the log thread. `is_idle`: whether there is still nothing to do; it has to read with seq_cst.
+  template <class IsIdle>
+  void SleepUntilDirty(uint64_t nanos, IsIdle is_idle) {
+    Sleep(kUntilDirty, nanos, is_idle);
+  }
+  template <class IsIdle>
+  void SleepUntilUrgent(uint64_t nanos, IsIdle is_idle) {
+    Sleep(kUntilUrgent, nanos, is_idle);
+  }
+  bool TakeUrgent() { return urgent_.load(std::memory_order_relaxed) && urgent_.exchange(false); }
+
+ private:
+  static constexpr uint32_t kAwake = 0;
+  static constexpr uint32_t kUntilDirty = 1;
+  static constexpr uint32_t kUntilUrgent = 2;
+
+  void Wake() {
+    state_.store(kAwake, std::memory_order_seq_cst);
+    FutexWakeAll(state_);
+  }
+  template <class IsIdle>
+  void Sleep(uint32_t how, uint64_t nanos, IsIdle is_idle) {
+    state_.store(how, std::memory_order_seq_cst);
+    if (!urgent_.load(std::memory_order_seq_cst) && is_idle()) FutexWait(state_, how, nanos);
+    state_.store(kAwake, std::memory_order_seq_cst);
+  }
+
+  std::atomic<uint32_t> state_{kAwake};
+  std::atomic<bool> urgent_{false};
+};
+
+struct LogShared {
+  // Every commit reads this line; it is written once per epoch.
+  alignas(kLineBytes) std::atomic<uint64_t> current{1};  // commits that begin now are of this epoch
+  std::atomic<uint64_t> last_dirty{0};                   // newest epoch in which something was appended
+  std::atomic<uint64_t> wanted{0};                       // newest epoch that somebody waits for
+  std::atomic<bool> accepting{true};                     // health is ok
+
+  alignas(kLineBytes) std::atomic<uint64_t> durable{0};
+  std::atomic<uint32_t> durable_changes{0};  // +1 with each change of `durable`, to sleep on
+  std::atomic<uint32_t> durable_sleepers{0};
+
+  alignas(kLineBytes) ThreadSignal signal;
+
+  alignas(kLineBytes) mutable std::mutex health_mutex;  // guards `health`
+  Status health;
+
+  // Something of `epoch` is in a buffer.
+  void NoteDirty(uint64_t epoch) {
+    if (last_dirty.load(std::memory_order_relaxed) < epoch && RaiseTo(&last_dirty, epoch)) signal.Dirty();
+  }
+  // Somebody waits for `epoch`.
+  void NoteWanted(uint64_t epoch) {
+    if (last_dirty.load(std::memory_order_relaxed) >= epoch) return;  // the log thread is at it
+    if (wanted.load(std::memory_order_relaxed) < epoch && RaiseTo(&wanted, epoch)) signal.Dirty();
+  }
+  // Of the log thread.
+  void PublishDurable(uint64_t epoch) {
+    if (epoch <= durable.load(std::memory_order_relaxed)) return;
+    durable.store(epoch, std::memory_order_release);
+    durable_changes.fetch_add(1, std::memory_order_seq_cst);
+    if (durable_sleepers.load(std::memory_order_seq_cst) != 0) FutexWakeAll(durable_changes);
+  }
+  // Sleeps until `epoch` is durable, at most `nanos`. A sleeper that the log thread did not count read durable_changes
+  // before it was incremented, so the kernel does not let it sleep.
+  void SleepUntilDurable(uint64_t epoch, uint64_t nanos) {
+    const uint32_t seen = durable_changes.load(std::memory_order_seq_cst);
+    if (durable.load(std::memory_order_acquire) >= epoch) return;
+    durable_sleepers.fetch_add(1, std::memory_order_seq_cst);
+    FutexWait(durable_changes, seen, nanos);
+    durable_sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  Status Health() const {
+    std::lock_guard lock(health_mutex);
+    return OwnCopy(health);
+  }
+  void SetHealth(const Status& status) {
+    std::lock_guard lock(health_mutex);
+    health = OwnCopy(status);
+    accepting.store(status.ok(), std::memory_order_release);
+  }
+};
+
+}  // namespace gannet::log

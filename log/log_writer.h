@@ -1,0 +1,123 @@
+// LogWriter: one worker's way into the log. The order of calls for one commit is
+//
+//   Reserve -> (locks) -> Enter -> (validates) -> Room, Append -> (installs, unlocks) -> Leave -> Release
+//
+// where Room and Append have no co_await between them, an abort leaves out what it does not reach, and every Reserve
+// that succeeded has its Release. Several commits (coroutines of the worker) may be on their way at once.
+//
+// No lock, no call into the kernel, no line that other workers write: a commit touches the ring, the slot's line and
+// the line of the current epoch.
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "log/durable_waiters.h"
+#include "log/epoch_slot.h"
+#include "log/log_shared.h"
+#include "log/redo_ring.h"
+#include "rdma/base/check.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+// What the log thread sees of a writer. It outlives the writer until it has been emptied.
+struct WriterChannel {
+  explicit WriterChannel(size_t buffer_bytes) : ring(buffer_bytes) {}
+
+  RedoRing ring;
+  SlotWord slot;
+  std::atomic<bool> closed{false};
+  // Written by the writer only.
+  alignas(kLineBytes) std::atomic<uint64_t> transactions{0};
+  std::atomic<uint64_t> changes{0};
+  std::atomic<uint64_t> payload_bytes{0};
+  std::atomic<uint64_t> record_bytes{0};
+};
+
+// One worker's. Not thread-safe. The log must outlive it.
+class LogWriter {
+ public:
+  LogWriter(LogShared* shared, std::shared_ptr<WriterChannel> channel)
+      : shared_(shared), channel_(std::move(channel)), slot_(&channel_->slot, &shared->current) {}
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+  // What was appended is still written.
+  ~LogWriter();
+
+  // Promises room for one transaction of at most `bytes`, before anything is locked. ResourceExhausted: the buffer is
+  // full for the moment (`wait` is set: try again after other coroutines and the log thread had their turn), or the
+  // disk is; InvalidArgument: larger than half of LogOptions::buffer_bytes; otherwise the disk's error, or a peer's.
+  Status Reserve(size_t bytes, bool* wait) {
+    RedoRing& ring = channel_->ring;
+    const size_t promised = promised_ + bytes;
+    if (shared_->accepting.load(std::memory_order_relaxed) && bytes <= ring.largest() && ring.HasRoom(promised))
+        [[likely]] {
+      promised_ = promised;
+      *wait = false;
+      if (ring.used() > ring.largest()) [[unlikely]]
+        AskForRoom();
+      return absl::OkStatus();
+    }
+    return Refuse(bytes, wait);
+  }
+  // The commit has appended, or will not. `bytes` as in Reserve.
+  void Release(size_t bytes) { promised_ -= bytes; }
+
+  // The commit's epoch, at least. A commit that finds a later one at another node uses that (and RaiseEpoch); its slot
+  // still shows what Enter returned, which is to be given to Leave.
+  uint64_t Enter() { return slot_.Enter(); }
+  void Leave(uint64_t entered) { slot_.Leave(entered); }
+
+  // Where to encode a transaction of at most `bytes`, which were reserved.
+  std::byte* Room(size_t bytes) { return channel_->ring.Room(bytes); }
+  // It has been encoded there, with this epoch and so many bytes. Between Enter and Leave.
+  void Append(uint64_t epoch, size_t bytes, uint32_t changes, size_t payload_bytes) {
+    GANNET_CHECK(bytes <= promised_ && bytes % 8 == 0, "%d bytes appended, %d reserved", bytes, promised_);
+    channel_->ring.Publish(bytes);
+    Count(&channel_->transactions, 1);
+    Count(&channel_->changes, changes);
+    Count(&channel_->payload_bytes, payload_bytes);
+    Count(&channel_->record_bytes, bytes);
+    shared_->NoteDirty(epoch);
+  }
+
+  // Resumes `handle` (by the next Poll) when `epoch` is durable, or when `deadline_nanos` (NowNanos) has passed; which
+  // of the two, Log::durable_epoch tells.
+  void Await(uint64_t epoch, uint64_t deadline_nanos, std::coroutine_handle<> handle) {
+    waiters_.Add({epoch, deadline_nanos, handle});
+    shared_->NoteWanted(epoch);
+  }
+  // Hands what has become durable, or late, to `resume(handle)`, which makes it ready and does not run it; returns how
+  // many. The worker's poller: cheap when nobody waits.
+  template <class Resume>
+  size_t Poll(const Resume& resume) {
+    if (waiters_.empty()) return 0;
+    return waiters_.TakeDurable(shared_->durable.load(std::memory_order_acquire), resume) +
+           (waiters_.empty() ? 0 : waiters_.TakeLate(NowNanos(), resume));
+  }
+  // How many wait. A worker in which everything waits may sleep in here instead of spinning, at most `nanos`; it wakes
+  // when the first of them may go on.
+  size_t waiting() const { return waiters_.size(); }
+  void SleepUntilDurable(uint64_t nanos);
+
+ private:
+  static void Count(std::atomic<uint64_t>* counter, uint64_t more) {
+    counter->store(counter->load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
+  // The buffer gets full: the log thread shall not wait for its next turn.
+  void AskForRoom();
+  Status Refuse(size_t bytes, bool* wait);
+
+  LogShared* const shared_;
+  const std::shared_ptr<WriterChannel> channel_;
+  EpochSlot slot_;
+  size_t promised_ = 0;  // reserved and not released
+  DurableWaiters waiters_;
+};
+
+}  // namespace gannet::log

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "log/checkpoint.h"
+#include "log/manifest_json.h"
+
+namespace gannet::log {
+
+namespace {
+
+constexpr std::string_view kCheckpointPrefix = "checkpoint-";
+
+std::string ManifestPath(const std::string& directory) {
+  return directory + "/MANIFEST";
+}
+
+std::string CheckpointName(uint64_t id) {
+  return absl::StrFormat("checkpoint-%016x", id);
+}
+
+Status RemoveTree(FileSystem& files, const std::string& directory) {
+  const StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) GANNET_RETURN_IF_ERROR(files.Remove(directory + "/" + name));
+  return files.Remove(directory);
+}
+
+}  // namespace
+
+uint64_t CheckpointDescription::bytes() const {
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t sum, const CheckpointFile& file) { return sum + file.bytes; });
+}
+
+uint64_t CheckpointDescription::records() const {
+  return std::accumulate(files.begin(), files.end(), uint64_t{0},
+                         [](uint64_t sum, const CheckpointFile& file) { return sum + file.records; });
+}
+
+StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory) {
+  const std::string path = ManifestPath(directory);
+  const StatusOr<std::string> text = ReadWholeFile(files, path);
+  if (!text.ok()) return text.status();
+  StatusOr<Manifest> manifest = ManifestFromJson(*text);
+  if (manifest.ok()) return manifest;
+  return Status(manifest.status().code(), absl::StrCat(path, ": ", manifest.status().message()));
+}
+
+Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest) {
+  const std::string text = ManifestToJson(manifest);
+  return ReplaceWholeFile(files, ManifestPath(directory), std::as_bytes(std::span(text)));
+}
+
+std::string CheckpointDirectory(const std::string& directory, uint64_t id) {
+  return directory + "/" + CheckpointName(id);
+}
+
+Status RemoveCheckpoint(FileSystem& files, const std::string& directory, uint64_t id) {
+  const Status removed = RemoveTree(files, CheckpointDirectory(directory, id));
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
+Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, const Manifest& manifest) {
+  const StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kCheckpointPrefix)) continue;
+    const bool known = std::any_of(manifest.checkpoints.begin(), manifest.checkpoints.end(),
+                                   [&](const CheckpointDescription& one) { return CheckpointName(one.id) == name; });
+    if (!known) GANNET_RETURN_IF_ERROR(RemoveTree(files, directory + "/" + name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::log

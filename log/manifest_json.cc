@@ -1,0 +1,186 @@
+#include "log/manifest_json.h"
+
+#include <concepts>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace gannet::log {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint32_t kManifestVersion = 1;
+
+Json TableToJson(const TableDescription& table) {
+  return Json{{"id", table.id},
+              {"name", table.name},
+              {"integer_keys", table.integer_keys},
+              {"max_key_bytes", table.max_key_bytes},
+              {"index", table.index},
+              {"payload_bytes", table.payload_bytes},
+              {"variable_length", table.variable_length},
+              {"replicated", table.replicated},
+              {"expected_rows", table.expected_rows}};
+}
+
+Json FileToJson(const CheckpointFile& file) {
+  return Json{
+      {"name", file.name}, {"table", file.table}, {"bytes", file.bytes}, {"records", file.records}, {"crc", file.crc}};
+}
+
+Json CheckpointToJson(const CheckpointDescription& checkpoint) {
+  Json files = Json::array();
+  for (const CheckpointFile& file : checkpoint.files) files.push_back(FileToJson(file));
+  return Json{{"id", checkpoint.id},
+              {"begin_epoch", checkpoint.begin_epoch},
+              {"end_epoch", checkpoint.end_epoch},
+              {"first_segment", checkpoint.first_segment},
+              {"wall_nanos", checkpoint.wall_nanos},
+              {"files", std::move(files)}};
+}
+
+// Takes members out of an object and remembers the first thing that is wrong.
+class Fields {
+ public:
+  Fields(const Json& object, const char* what) : object_(object), what_(what) {
+    if (!object.is_object()) Fail("is no object");
+  }
+
+  template <std::unsigned_integral Number>
+  requires(!std::same_as<Number, bool>) void Take(const char* name, Number* to) {
+    const Json* value = Find(name);
+    if (value == nullptr) return;
+    if (!value->is_number_unsigned() || value->get<uint64_t>() > std::numeric_limits<Number>::max())
+      return Fail(absl::StrCat("has a bad number \"", name, "\""));
+    *to = static_cast<Number>(value->get<uint64_t>());
+  }
+
+  void Take(const char* name, bool* to) {
+    const Json* value = Find(name);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) return Fail(absl::StrCat("has \"", name, "\" neither true nor false"));
+    *to = value->get<bool>();
+  }
+
+  void Take(const char* name, std::string* to) {
+    const Json* value = Find(name);
+    if (value == nullptr) return;
+    if (!value->is_string()) return Fail(absl::StrCat("has a bad text \"", name, "\""));
+    *to = value->get<std::string>();
+  }
+
+  template <typename Item>
+  void TakeList(const char* name, Status (*read)(const Json&, Item*), std::vector<Item>* to) {
+    const Json* value = Find(name);
+    if (value == nullptr) return;
+    if (!value->is_array()) return Fail(absl::StrCat("has a bad list \"", name, "\""));
+    for (const Json& element : *value) {
+      Item item;
+      status_.Update(read(element, &item));
+      to->push_back(std::move(item));
+    }
+  }
+
+  Status status() const { return status_; }
+
+ private:
+  const Json* Find(const char* name) {
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(name);
+    if (found != object_.end()) return &*found;
+    Fail(absl::StrCat("has no \"", name, "\""));
+    return nullptr;
+  }
+
+  void Fail(const std::string& how) { status_.Update(absl::DataLossError(absl::StrCat(what_, " ", how))); }
+
+  const Json& object_;
+  const char* const what_;
+  Status status_;
+};
+
+// A name of something in a directory, not a way out of it.
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+Status ReadTable(const Json& json, TableDescription* table) {
+  Fields fields(json, "a table in the manifest");
+  fields.Take("id", &table->id);
+  fields.Take("name", &table->name);
+  fields.Take("integer_keys", &table->integer_keys);
+  fields.Take("max_key_bytes", &table->max_key_bytes);
+  fields.Take("index", &table->index);
+  fields.Take("payload_bytes", &table->payload_bytes);
+  fields.Take("variable_length", &table->variable_length);
+  fields.Take("replicated", &table->replicated);
+  fields.Take("expected_rows", &table->expected_rows);
+  return fields.status();
+}
+
+Status ReadFile(const Json& json, CheckpointFile* file) {
+  Fields fields(json, "a file in the manifest");
+  fields.Take("name", &file->name);
+  fields.Take("table", &file->table);
+  fields.Take("bytes", &file->bytes);
+  fields.Take("records", &file->records);
+  fields.Take("crc", &file->crc);
+  GANNET_RETURN_IF_ERROR(fields.status());
+  if (!IsPlainName(file->name)) return absl::DataLossError("a file in the manifest has a bad name");
+  return absl::OkStatus();
+}
+
+Status ReadCheckpoint(const Json& json, CheckpointDescription* checkpoint) {
+  Fields fields(json, "a checkpoint in the manifest");
+  fields.Take("id", &checkpoint->id);
+  fields.Take("begin_epoch", &checkpoint->begin_epoch);
+  fields.Take("end_epoch", &checkpoint->end_epoch);
+  fields.Take("first_segment", &checkpoint->first_segment);
+  fields.Take("wall_nanos", &checkpoint->wall_nanos);
+  fields.TakeList("files", ReadFile, &checkpoint->files);
+  return fields.status();
+}
+
+}  // namespace
+
+std::string ManifestToJson(const Manifest& manifest) {
+  Json tables = Json::array();
+  for (const TableDescription& table : manifest.tables) tables.push_back(TableToJson(table));
+  Json checkpoints = Json::array();
+  for (const CheckpointDescription& checkpoint : manifest.checkpoints)
+    checkpoints.push_back(CheckpointToJson(checkpoint));
+  const Json json{{"gannet_manifest", manifest.version}, {"node", manifest.node},
+                  {"num_nodes", manifest.num_nodes},     {"application", manifest.application},
+                  {"tables", std::move(tables)},         {"checkpoints", std::move(checkpoints)}};
+  // Texts that are no UTF-8 must not throw.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+StatusOr<Manifest> ManifestFromJson(std::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return absl::DataLossError("the manifest is no JSON");
+  Manifest manifest;
+  Fields version(json, "the manifest");
+  version.Take("gannet_manifest", &manifest.version);
+  GANNET_RETURN_IF_ERROR(version.status());
+  if (manifest.version != kManifestVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the manifest has version ", manifest.version,
+                                                   ", this program knows version ", kManifestVersion,
+                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+  }
+  Fields fields(json, "the manifest");
+  fields.Take("node", &manifest.node);
+  fields.Take("num_nodes", &manifest.num_nodes);
+  fields.Take("application", &manifest.application);
+  fields.TakeList("tables", ReadTable, &manifest.tables);
+  fields.TakeList("checkpoints", ReadCheckpoint, &manifest.checkpoints);
+  GANNET_RETURN_IF_ERROR(fields.status());
+  return manifest;
+}
+
+}  // namespace gannet::log

@@ -1,0 +1,239 @@
+#include "log/segment_chain.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "log/segment_input.h"
+
+namespace gannet::log {
+
+namespace {
+
+struct Entry {
+  SegmentPlan plan;
+  bool torn = false;  // a crash interrupted its making: no whole header, or not its whole length
+};
+
+StatusOr<std::vector<uint64_t>> ListSegments(FileSystem& files, const std::string& directory) {
+  const StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (!names.ok()) return names.status();
+  std::vector<uint64_t> segments;
+  for (const std::string& name : *names) {
+    if (const std::optional<uint64_t> segment = SegmentOfName(name)) segments.push_back(*segment);
+  }
+  if (segments.empty()) return absl::NotFoundError(absl::StrCat(directory, " has no log"));
+  std::sort(segments.begin(), segments.end());
+  return segments;
+}
+
+// What makes a decoded header not that of this file.
+std::string Misplaced(const SegmentHeader& header, const SegmentPlan& plan) {
+  if (header.segment != plan.segment) return absl::StrCat("the file is segment ", header.segment, " by its header");
+  if (header.bytes < plan.size)
+    return absl::StrCat("the file has ", plan.size, " bytes, by its header it should have ", header.bytes);
+  if (header.run == 0 || header.first_batch == 0 || header.node >= header.num_nodes ||
+      header.closed_epoch < header.recovered_epoch)
+    return "the segment header has numbers that cannot be";
+  return "";
+}
+
+// Why `block` is not the header of this segment, in `what`; or it is, and the plan has it.
+Status TakeHeader(std::span<const std::byte, kSegmentHeaderBytes> block, SegmentPlan* plan, std::string* what) {
+  const StatusOr<SegmentHeader> header = SegmentHeader::Decode(block);
+  // A whole and undamaged header of a newer version is nothing that salvage could read.
+  if (absl::IsInvalidArgument(header.status()) && SegmentHeader::HasMagic(block))
+    return absl::InvalidArgumentError(absl::StrCat(plan->path, ": ", header.status().message()));
+  *what = header.ok() ? Misplaced(*header, *plan) : std::string(header.status().message());
+  plan->header_valid = what->empty();
+  if (plan->header_valid) plan->header = *header;
+  return absl::OkStatus();
+}
+
+StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint64_t segment, DamageList* damages) {
+  Entry entry;
+  SegmentPlan& plan = entry.plan;
+  plan.segment = segment;
+  plan.path = directory + "/" + SegmentName(segment);
+  plan.header_valid = false;
+  StatusOr<std::unique_ptr<File>> file = files.Open(plan.path, OpenMode::kRead);
+  if (!file.ok()) return file.status();
+  const StatusOr<uint64_t> size = (*file)->Size();
+  if (!size.ok()) return size.status();
+  plan.size = *size;
+  std::array<std::byte, kSegmentHeaderBytes> block{};  // what a short file lacks counts as zeros
+  const StatusOr<size_t> got = (*file)->Read(0, block);
+  std::string what;
+  if (!got.ok()) {
+    if (!damages->salvage()) return got.status();
+    what = absl::StrCat("cannot be read: ", got.status().ToString());
+  } else if (SegmentHeader::Torn(block)) {
+    entry.torn = true;
+  } else {
+    GANNET_RETURN_IF_ERROR(TakeHeader(block, &plan, &what));
+    entry.torn = plan.header_valid && plan.size < plan.header.bytes;
+  }
+  if (!what.empty()) GANNET_RETURN_IF_ERROR(damages->Found(plan.path, 0, what));
+  return entry;
+}
+
+// What a damaged header would have said, as far as one can tell.
+void GuessHeader(SegmentPlan* plan, const SegmentPlan* previous, const SegmentPlan* next) {
+  if (next != nullptr) {
+    plan->header = next->header;
+  } else if (previous != nullptr) {
+    plan->header = previous->header;
+  }
+  plan->header.segment = plan->segment;
+  plan->header.bytes = plan->size;
+  plan->header.first_batch = previous != nullptr ? previous->header.first_batch : 0;
+}
+
+// Why `next` cannot follow `previous`, both with valid headers.
+std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& next) {
+  if (next.node != previous.node || next.num_nodes != previous.num_nodes)
+    return absl::StrCat("it is of node ", next.node, " of ", next.num_nodes, ", the segment before of node ",
+                        previous.node, " of ", previous.num_nodes);
+  if (next.run < previous.run) return "it is of an earlier run than the segment before";
+  if (next.first_batch < previous.first_batch) return "its batches are numbered lower than those of the segment before";
+  if (next.run == previous.run ? next.recovered_epoch != previous.recovered_epoch
+                               : next.recovered_epoch < previous.recovered_epoch)
+    return "the epoch that it says was recovered contradicts the segment before";
+  if (next.run == previous.run && next.closed_epoch < previous.closed_epoch)
+    return "the epoch that it says was closed is lower than in the segment before";
+  return "";
+}
+
+Status CheckTakeover(const SegmentPlan& before, bool before_torn, const SegmentPlan& next, DamageList* damages) {
+  const uint64_t end = next.header.previous_end;
+  if (before_torn && end == kSegmentHeaderBytes) return absl::OkStatus();
+  if (before_torn)
+    return damages->Found(
+        before.path, 0,
+        "it was never begun (no whole header, or too short), but the next segment says that it had data");
+  if (end >= kSegmentHeaderBytes && end <= before.size && end % kDiskBlockBytes == 0) return absl::OkStatus();
+  return damages->Found(next.path, 0, absl::StrCat("it takes over at offset ", end, ", which cannot be"));
+}
+
+Status CheckMissing(const std::string& directory, uint64_t from, uint64_t to, DamageList* damages) {
+  if (from == to) return absl::OkStatus();
+  const std::string which =
+      to - from == 1 ? "this segment is missing" : absl::StrCat(to - from, " segments are missing from here on");
+  return damages->Found(directory + "/" + SegmentName(from), 0, which);
+}
+
+// Fills in where each segment ends, by the header of the next.
+Status Link(const std::string& directory, std::vector<Entry>* entries, DamageList* damages) {
+  SegmentPlan* previous = nullptr;  // the last one with a header
+  for (size_t i = 0; i < entries->size(); ++i) {
+    SegmentPlan& plan = (*entries)[i].plan;
+    const Entry* before = i == 0 ? nullptr : &(*entries)[i - 1];
+    if (before != nullptr && before->plan.segment + 1 != plan.segment) {
+      GANNET_RETURN_IF_ERROR(CheckMissing(directory, before->plan.segment + 1, plan.segment, damages));
+      if (previous != nullptr) previous->next_missing = true;
+      previous = nullptr;
+      before = nullptr;
+    }
+    if ((*entries)[i].torn) continue;
+    if (!plan.header_valid) {
+      if (previous != nullptr) previous->next_missing = true;
+      previous = &plan;
+      continue;
+    }
+    if (before != nullptr) GANNET_RETURN_IF_ERROR(CheckTakeover(before->plan, before->torn, plan, damages));
+    if (previous != nullptr) {
+      previous->end_batch = plan.header.first_batch;
+      if (&before->plan == previous) previous->end_offset = plan.header.previous_end;
+      const std::string what = previous->header_valid ? Contradiction(previous->header, plan.header) : "";
+      if (!what.empty()) GANNET_RETURN_IF_ERROR(damages->Found(plan.path, 0, what));
+    }
+    previous = &plan;
+  }
+  if (previous != nullptr) previous->last = !previous->next_missing;
+  return absl::OkStatus();
+}
+
+void LimitEpochs(std::vector<SegmentPlan>* plans) {
+  uint64_t limit = kUnknown;
+  for (size_t i = plans->size(); i-- > 0;) {
+    if (i + 1 < plans->size() && (*plans)[i + 1].header.run > (*plans)[i].header.run)
+      limit = std::min(limit, (*plans)[i + 1].header.recovered_epoch);
+    (*plans)[i].last_valid_epoch = limit;
+  }
+}
+
+// Segments that never got a header hold nothing. (Those before another one are known to hold nothing that counts.)
+Status CheckEmptyTail(FileSystem& files, const std::vector<Entry>& entries, DamageList* damages) {
+  for (size_t i = entries.size(); i-- > 0 && entries[i].torn;) {
+    const SegmentPlan& plan = entries[i].plan;
+    StatusOr<std::unique_ptr<File>> file = files.Open(plan.path, OpenMode::kRead);
+    if (!file.ok()) return file.status();
+    SegmentInput input(file->get(), plan.size, damages);
+    const StatusOr<uint64_t> found = FindNonZero(&input, kSegmentHeaderBytes);
+    if (!found.ok()) return found.status();
+    if (*found == plan.size) continue;
+    GANNET_RETURN_IF_ERROR(
+        damages->Found(plan.path, 0, "its making was interrupted (no whole header, or too short), but it holds data"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory) {
+  const StatusOr<std::vector<uint64_t>> segments = ListSegments(files, directory);
+  if (!segments.ok()) return segments.status();
+  DamageList damages(/*salvage=*/false);
+  const StatusOr<Entry> first = ReadEntry(files, directory, segments->front(), &damages);
+  if (!first.ok()) return first.status();
+  return LogBegin{.segment = segments->front(),
+                  .closed_epoch = first->plan.header_valid ? first->plan.header.closed_epoch : 0};
+}
+
+StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
+                                        DamageList* damages) {
+  StatusOr<std::vector<uint64_t>> segments = ListSegments(files, directory);
+  if (!segments.ok()) return segments.status();
+  std::erase_if(*segments, [&](uint64_t segment) { return segment < options.from_segment; });
+  const uint64_t first = segments->empty() ? options.from_segment + 1 : segments->front();
+  if (options.from_segment != 0) GANNET_RETURN_IF_ERROR(CheckMissing(directory, options.from_segment, first, damages));
+
+  std::vector<Entry> entries;
+  for (const uint64_t segment : *segments) {
+    StatusOr<Entry> entry = ReadEntry(files, directory, segment, damages);
+    if (!entry.ok()) return entry.status();
+    entries.push_back(*std::move(entry));
+  }
+  GANNET_RETURN_IF_ERROR(Link(directory, &entries, damages));
+  GANNET_RETURN_IF_ERROR(CheckEmptyTail(files, entries, damages));
+
+  SegmentChain chain;
+  chain.segments = entries.size();
+  if (!entries.empty()) {
+    chain.first_segment = entries.front().plan.segment;
+    chain.last_segment = entries.back().plan.segment;
+  }
+  for (Entry& entry : entries) {
+    if (!entry.torn) chain.plans.push_back(std::move(entry.plan));
+  }
+  for (size_t i = 0; i < chain.plans.size(); ++i) {
+    if (chain.plans[i].header_valid) continue;
+    GuessHeader(&chain.plans[i], i == 0 ? nullptr : &chain.plans[i - 1],
+                i + 1 == chain.plans.size() ? nullptr : &chain.plans[i + 1]);
+  }
+  if (options.from_segment == 0 && !chain.plans.empty() && chain.plans.front().header.first_batch > 1) {
+    GANNET_RETURN_IF_ERROR(damages->Found(
+        chain.plans.front().path, 0, "the log begins here, but not with its first batch: older segments are missing"));
+  }
+  if (options.from_segment != 0 && chain.plans.empty() && !entries.empty()) {
+    GANNET_RETURN_IF_ERROR(
+        damages->Found(entries.front().plan.path, 0, "no segment has a header, but a checkpoint needs them"));
+  }
+  LimitEpochs(&chain.plans);
+  return chain;
+}
+
+}  // namespace gannet::log

@@ -1,0 +1,71 @@
+// Reads one segment from its first batch to its end, checks everything, and hands over what counts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "log/batch.h"
+#include "log/damage.h"
+#include "log/file/file_system.h"
+#include "log/log_reader.h"
+#include "log/segment_chain.h"
+#include "log/segment_input.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+struct SegmentResult {
+  uint64_t end_offset = kSegmentHeaderBytes;  // after the last valid batch
+  uint64_t next_batch = 0;
+  uint64_t closed_epoch = 0;  // greatest of its batches
+  uint64_t last_epoch = 0;    // greatest of its batches and transactions, void ones too
+  uint64_t batches = 0;
+  uint64_t transactions = 0;
+  uint64_t changes = 0;
+  uint64_t bytes_read = 0;
+  uint64_t last_wall_nanos = 0;
+  bool torn = false;  // at end_offset
+};
+
+class SegmentScanner {
+ public:
+  // All must outlive it. `visit` may be null. `thread` is for `visit`.
+  SegmentScanner(const SegmentPlan* plan, File* file, DamageList* damages, int thread, const TransactionVisitor* visit)
+      : plan_(plan), damages_(damages), thread_(thread), visit_(visit), input_(file, plan->size, damages) {}
+
+  StatusOr<SegmentResult> Scan();
+
+ private:
+  enum class Step { kGoOn, kEnd };
+  enum class Begin { kInvalid, kStray, kBatch };  // what is at offset_: a valid header of another place is kStray
+
+  bool AtEnd() const;
+  // Whether the bytes at offset_ are the batch that belongs there: then batch_ has it. Otherwise batch_.status says
+  // why.
+  Status ReadBatch();
+  std::string WrongPlace(const BatchHeader& header) const;
+  StatusOr<Step> TakeBatch();
+  StatusOr<Step> MeetInvalid();
+  StatusOr<Step> MeetTail();
+  StatusOr<Step> Salvage(const std::string& what);
+  StatusOr<uint64_t> FindBatch(uint64_t offset, uint64_t least);
+  Status CheckEnd();
+  Status Deliver();
+
+  const SegmentPlan* const plan_;
+  DamageList* const damages_;
+  const int thread_;
+  const TransactionVisitor* const visit_;
+  SegmentInput input_;
+
+  uint64_t offset_ = kSegmentHeaderBytes;
+  uint64_t expected_ = 0;   // number of the batch at offset_
+  bool gap_known_ = false;  // in salvage: that batches from expected_ on may be missing has been said
+  Begin begin_ = Begin::kInvalid;
+  Batch batch_;
+  std::vector<ChangeView> changes_;
+  SegmentResult result_;
+};
+
+}  // namespace gannet::log

@@ -1,0 +1,223 @@
+// Data directories, as a user meets them: made by `gannet tpcc`, looked into, damaged, copied.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+class DurableTest : public ::testing::Test {
+ protected:
+  DurableTest() {
+    fs::remove_all(scratch_);
+    fs::create_directories(scratch_);
+  }
+  ~DurableTest() override { fs::remove_all(scratch_); }
+
+  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+
+  std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags) const {
+    flags.insert(flags.begin(),
+                 {"tpcc", verb, "--dir", Path("data"), "--json", Path("report.json"), "--memory-per-node", "2G"});
+    return flags;
+  }
+  Json Report() const { return Json::parse(std::ifstream(Path("report.json"))); }
+
+  // A short run that leaves data.
+  void Run(std::vector<std::string> flags = {}) {
+    flags.insert(flags.end(), {"--duration", "300ms", "--warmup", "0s"});
+    const Outcome outcome = RunProgram(Tpcc("run", flags));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+  }
+
+  fs::path LargestOfCheckpoint() const {
+    fs::path best;
+    for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "data")) {
+      if (!entry.is_regular_file() || !entry.path().parent_path().filename().string().starts_with("checkpoint-")) {
+        continue;
+      }
+      if (best.empty() || entry.file_size() > fs::file_size(best)) best = entry.path();
+    }
+    return best;
+  }
+
+  static void Damage(const fs::path& file, std::streamoff offset) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(offset);
+    const int old = stream.get();
+    stream.seekp(offset);
+    stream.put(static_cast<char>(old ^ 0x40));
+    ASSERT_TRUE(stream.good()) << file;
+  }
+
+  const fs::path scratch_ = fs::path(::testing::TempDir()) /
+                            (std::string("gannet_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(DurableTest, ARunIsKeptAndTheNextOneGoesOnWithIt) {
+  Run({"--checkpoint-every", "100ms"});
+  const Json first = Report();
+  EXPECT_EQ(first.at("configuration").at("durability"), "sync");
+  const Json& durability = first.at("durability");
+  EXPECT_EQ(durability.at("mode"), "sync");
+  EXPECT_GT(durability.at("batches"), 0);
+  EXPECT_GT(durability.at("log_bytes_per_new_order").get<double>(), 500);
+  EXPECT_GT(durability.at("overhead").get<double>(), 1);
+  EXPECT_GE(durability.at("write_amplification"), durability.at("overhead"));
+  EXPECT_FALSE(durability.at("log").get<std::string>().empty());
+  EXPECT_EQ(durability.at("recovery").size(), 0u);
+  EXPECT_GT(first.at("configuration").at("coroutines"), 1);
+
+  Run();
+  const Json second = Report();
+  ASSERT_EQ(second.at("durability").at("recovery").size(), 1u);
+  EXPECT_GT(second.at("durability").at("recovery")[0].at("records"), 500000);
+
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("recovered from"));
+  EXPECT_THAT(check.out, HasSubstr("  12  holds  "));
+  const Json checked = Report();
+  const auto orders = [](const Json& report) -> uint64_t {
+    for (const Json& table : report.at("memory").at("tables")) {
+      if (table.at("table") == "order") return table.at("rows");
+    }
+    return 0;
+  };
+  EXPECT_EQ(orders(checked), orders(second)) << "what the second run left";
+  EXPECT_GT(orders(checked), orders(first));
+}
+
+TEST_F(DurableTest, ACommandLineThatContradictsTheDirectoryIsRefused) {
+  const Outcome prepared = RunProgram(Tpcc("prepare", {}));
+  ASSERT_EQ(prepared.exit_code, 0) << prepared.err;
+  const Outcome warehouses = RunProgram(Tpcc("check", {"--warehouses", "2"}));
+  EXPECT_EQ(warehouses.exit_code, 2);
+  EXPECT_THAT(warehouses.err, HasSubstr("--warehouses 2"));
+  const Outcome nodes = RunProgram(Tpcc("check", {"--nodes", "2"}));
+  EXPECT_EQ(nodes.exit_code, 2);
+  EXPECT_THAT(nodes.err, HasSubstr("--nodes 2"));
+}
+
+TEST_F(DurableTest, WhatOtherModesKeep) {
+  for (const char* mode : {"async", "none"}) {
+    Run({"--durability", mode});
+    const Outcome check = RunProgram(Tpcc("check", {}));
+    EXPECT_EQ(check.exit_code, 0) << mode << check.err;
+  }
+}
+
+TEST_F(DurableTest, TwoNodesKeepTheirParts) {
+  Run({"--nodes", "2"});
+  EXPECT_TRUE(fs::exists(Path("data/node-1/MANIFEST")));
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  EXPECT_EQ(Report().at("configuration").at("nodes"), 2);
+  const Outcome verify = RunProgram({"verify", Path("data")});
+  EXPECT_EQ(verify.exit_code, 0) << verify.err << verify.out;
+  const Outcome recover = RunProgram({"recover", Path("data"), "--memory-per-node", "2G"});
+  EXPECT_EQ(recover.exit_code, 0) << recover.err;
+  EXPECT_THAT(recover.out, HasSubstr("node-1"));
+}
+
+TEST_F(DurableTest, CommandsLookIntoADirectoryAndChangeNothing) {
+  Run();
+  const auto contents = [this] {
+    std::ostringstream all;
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "data")) paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+    for (const fs::path& path : paths) {
+      all << path << (fs::is_regular_file(path) ? fs::file_size(path) : 0) << ' '
+          << fs::last_write_time(path).time_since_epoch().count() << '\n';
+    }
+    return all.str();
+  };
+  const std::string before = contents();
+  const Outcome recover = RunProgram({"recover", Path("data"), "--memory-per-node", "2G"});
+  EXPECT_EQ(recover.exit_code, 0) << recover.err;
+  EXPECT_THAT(recover.out, HasSubstr("GB/s"));
+  EXPECT_THAT(recover.out, HasSubstr("last durable epoch"));
+  const Outcome verify = RunProgram({"verify", Path("data")});
+  EXPECT_EQ(verify.exit_code, 0) << verify.out;
+  EXPECT_THAT(verify.out, HasSubstr("all is well"));
+  const Outcome dump = RunProgram({"log", "dump", Path("data"), "--json", "--table", "history"});
+  EXPECT_EQ(dump.exit_code, 0) << dump.err;
+  std::istringstream lines(dump.out);
+  int transactions = 0;
+  for (std::string line; std::getline(lines, line); ++transactions) {
+    const Json transaction = Json::parse(line);
+    EXPECT_GT(transaction.at("epoch"), 0);
+    ASSERT_EQ(transaction.at("changes").size(), 1u) << "a payment has one line of history";
+    EXPECT_EQ(transaction.at("changes")[0].at("table"), "history");
+    EXPECT_EQ(transaction.at("changes")[0].at("payload_hex").get<std::string>().size(), 2 * 39u);
+  }
+  EXPECT_GT(transactions, 0);
+  EXPECT_THAT(RunProgram({"log", "dump", Path("data"), "--from-epoch", "2"}).out, HasSubstr("put    order_line "));
+  EXPECT_EQ(RunProgram({"log", "dump", Path("data"), "--table", "orders"}).exit_code, 2);
+  EXPECT_EQ(contents(), before);
+}
+
+TEST_F(DurableTest, VerifyNamesTheDamagedPlaceAndSalvageListsIt) {
+  Run();
+  const fs::path file = LargestOfCheckpoint();
+  ASSERT_FALSE(file.empty());
+  Damage(file, static_cast<std::streamoff>(4096 + 512));
+  const Outcome verify = RunProgram({"verify", Path("data")});
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("WRONG: " + file.string() + " at offset 4096"));
+  const Outcome recover = RunProgram({"recover", Path("data"), "--memory-per-node", "2G"});
+  EXPECT_EQ(recover.exit_code, 1);
+  EXPECT_THAT(recover.err, HasSubstr(file.filename().string()));
+  const Outcome salvage = RunProgram({"recover", Path("data"), "--memory-per-node", "2G", "--salvage"});
+  EXPECT_EQ(salvage.exit_code, 1);
+  EXPECT_THAT(salvage.out, HasSubstr("DAMAGED, left out: "));
+  const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
+  EXPECT_EQ(backup.exit_code, 1);
+  EXPECT_FALSE(fs::exists(Path("backup"))) << "what is not sound is not left";
+}
+
+TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
+  Program program(
+      Tpcc("run", {"--duration", "1h", "--warmup", "0s", "--interval", "20ms", "--checkpoint-every", "50ms"}),
+      /*stderr_is_terminal=*/true);
+  ASSERT_TRUE(program.WaitForStderr("transactions/s"));
+  const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
+  EXPECT_EQ(backup.exit_code, 0) << backup.err << backup.out;
+  program.Signal(SIGINT);
+  const Outcome run = program.Wait();
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+
+  const Outcome not_empty = RunProgram({"restore", Path("backup"), Path("data")});
+  EXPECT_EQ(not_empty.exit_code, 2);
+  EXPECT_THAT(not_empty.err, HasSubstr("not empty"));
+  fs::remove_all(Path("data"));
+  const Outcome restore = RunProgram({"restore", Path("backup"), Path("data")});
+  ASSERT_EQ(restore.exit_code, 0) << restore.err << restore.out;
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+}
+
+TEST_F(DurableTest, ADirectoryThatIsNoneIsAnError) {
+  for (const char* command : {"verify", "recover"}) {
+    const Outcome outcome = RunProgram({command, Path("nothing")});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("has no database"));
+  }
+}
+
+}  // namespace
+}  // namespace gannet::cli

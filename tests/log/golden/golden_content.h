@@ -1,0 +1,80 @@
+// What the golden files of format version 1 hold. They lie in v1/ and were made once, by make_golden.cc; no test writes
+// them, and every later version of Gannet must read them as they are.
+//
+//   segment 1   run 1: batch 1, batch 2 with transactions of epochs that were not recovered, batch 3 torn
+//   segment 2   a crash interrupted its making
+//   segment 3   run 2, recovered epoch 4: batches 3 and 4
+//   segment 4   run 2: batch 5, batch 6 torn
+//   checkpoint  8: two tables, in a file each
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "log/checkpoint.h"
+#include "tests/log/log_builder.h"
+
+namespace gannet::log {
+
+struct GoldenRecord {
+  uint16_t table = 0;
+  uint64_t epoch = 0;
+  uint64_t version = 0;
+  std::string key{};
+  std::string payload{};
+  friend bool operator==(const GoldenRecord&, const GoldenRecord&) = default;
+};
+
+inline constexpr uint64_t kGoldenCheckpoint = 8;
+
+inline std::string IntegerKey(uint8_t number) {
+  return std::string(7, '\0') + static_cast<char>(number);
+}
+
+// By batch: what counts.
+inline std::vector<std::vector<TestTransaction>> GoldenBatches() {
+  const auto put = [](uint16_t table, uint64_t version, std::string key, std::string payload) {
+    return TestChange{ChangeKind::kPut, table, version, std::move(key), std::move(payload)};
+  };
+  const std::string long_key(kMaxKeyBytes, 'k');
+  return {
+      {{.epoch = 1, .changes = {put(1, 1, IntegerKey(1), "one"), put(2, 1, "", "")}},
+       {.epoch = 2, .changes = {put(2, 7, long_key, std::string(300, 'p'))}}},
+      {{.epoch = 4, .changes = {{.kind = ChangeKind::kRemove, .table = 1, .version = 2, .key = IntegerKey(1)}}}},
+      {{.epoch = 7, .part = TransactionPart::kPart, .id = TransactionIdOf(1, 5), .changes = {put(1, 8, "x", "part")}},
+       {.epoch = 7, .part = TransactionPart::kDecision, .id = TransactionIdOf(0, 6)}},
+      {},
+      {{.epoch = 9, .changes = {put(65535, ~uint64_t{0}, IntegerKey(255), "last")}}},
+  };
+}
+
+inline std::vector<GoldenRecord> GoldenRecords() {
+  return {{1, 0, 3, IntegerKey(1), "first"},
+          {1, 4, 5, IntegerKey(2), std::string(5000, 'q')},
+          {2, 4, 6, std::string(kMaxKeyBytes, 'k'), ""}};
+}
+
+inline Manifest GoldenManifest() {
+  Manifest manifest;
+  manifest.node = 0;
+  manifest.num_nodes = 2;
+  manifest.application = "golden";
+  TableDescription first;
+  first.id = 1;
+  first.name = "numbers";
+  first.index = "hash";
+  first.payload_bytes = 8192;
+  first.variable_length = true;
+  first.expected_rows = 10;
+  TableDescription second = first;
+  second.id = 2;
+  second.name = "names";
+  second.integer_keys = false;
+  second.max_key_bytes = 64;
+  second.index = "xstore";
+  second.replicated = true;
+  manifest.tables = {first, second};
+  return manifest;  // the checkpoint is added by who made it
+}
+
+}  // namespace gannet::log

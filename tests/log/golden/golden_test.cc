@@ -1,0 +1,94 @@
+// Files of format version 1, as they were committed, are read with the content that they were given.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "gtest/gtest.h"
+#include "tests/log/golden/golden_content.h"
+
+namespace gannet::log {
+namespace {
+
+// All files below tests/log/golden/v1, as if they lay in kLogDirectory.
+ImageFileSystem GoldenFiles() {
+  ImageFileSystem files;
+  const std::filesystem::path root = GANNET_GOLDEN_DIRECTORY;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    const auto bytes = BytesOf(text);
+    files.files[std::string(kLogDirectory) + "/" + entry.path().lexically_relative(root).string()] =
+        Image(bytes.begin(), bytes.end());
+  }
+  return files;
+}
+
+TEST(GoldenVersion1, Log) {
+  ImageFileSystem files = GoldenFiles();
+  const ReadResult read = ReadAll(files);
+  ASSERT_TRUE(read.summary.ok()) << read.summary.status();
+  std::vector<TestTransaction> expected;
+  for (const auto& batch : GoldenBatches()) expected.insert(expected.end(), batch.begin(), batch.end());
+  EXPECT_EQ(read.transactions, expected);
+  const LogSummary& summary = *read.summary;
+  EXPECT_EQ(summary.first_segment, 1u);
+  EXPECT_EQ(summary.segments, 4u);
+  EXPECT_EQ(summary.batches, 5u);
+  EXPECT_EQ(summary.last_batch_wall_nanos, 1'700'000'000'000'000'005u);
+  EXPECT_TRUE(summary.torn_tail);
+  EXPECT_EQ(summary.end.segment, 4u);
+  EXPECT_EQ(summary.end.offset, 2 * kDiskBlockBytes);
+  EXPECT_EQ(summary.end.next_batch, 6u);
+  EXPECT_EQ(summary.end.run, 2u);
+  EXPECT_EQ(summary.end.recovered_epoch, 9u);
+  EXPECT_EQ(summary.end.last_epoch, 9u);
+}
+
+TEST(GoldenVersion1, ManifestAndCheckpoint) {
+  ImageFileSystem files = GoldenFiles();
+  const auto manifest = ReadManifest(files, kLogDirectory);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->version, 1u);
+  EXPECT_EQ(manifest->num_nodes, 2);
+  EXPECT_EQ(manifest->application, "golden");
+  ASSERT_EQ(manifest->tables.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const TableDescription& table = manifest->tables[i];
+    const TableDescription expected = GoldenManifest().tables[i];
+    EXPECT_EQ(table.id, expected.id);
+    EXPECT_EQ(table.name, expected.name);
+    EXPECT_EQ(table.integer_keys, expected.integer_keys);
+    EXPECT_EQ(table.max_key_bytes, expected.max_key_bytes);
+    EXPECT_EQ(table.index, expected.index);
+    EXPECT_EQ(table.payload_bytes, expected.payload_bytes);
+    EXPECT_EQ(table.variable_length, expected.variable_length);
+    EXPECT_EQ(table.replicated, expected.replicated);
+    EXPECT_EQ(table.expected_rows, expected.expected_rows);
+  }
+  ASSERT_EQ(manifest->checkpoints.size(), 1u);
+  const CheckpointDescription& checkpoint = manifest->checkpoints[0];
+  EXPECT_EQ(checkpoint.id, kGoldenCheckpoint);
+  EXPECT_EQ(checkpoint.begin_epoch, 3u);
+  EXPECT_EQ(checkpoint.end_epoch, 4u);
+  EXPECT_EQ(checkpoint.first_segment, 1u);
+  EXPECT_EQ(checkpoint.wall_nanos, 1'700'000'000'000'000'000u);
+  EXPECT_EQ(checkpoint.files.size(), 2u);
+
+  std::vector<GoldenRecord> records;
+  const auto visit = [&](const CheckpointRecord& record) {
+    const auto text = [](std::span<const std::byte> bytes) {
+      return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    records.push_back({record.table, record.epoch, record.version, text(record.key), text(record.payload)});
+    return absl::OkStatus();
+  };
+  for (const CheckpointFile& file : checkpoint.files) {
+    const Status read = ReadCheckpointFile(files, kLogDirectory, checkpoint.id, file, visit, nullptr);
+    ASSERT_TRUE(read.ok()) << read;
+  }
+  EXPECT_EQ(records, GoldenRecords());
+}
+
+}  // namespace
+}  // namespace gannet::log

@@ -1,0 +1,255 @@
+// The log on a disk that fails: nothing is acknowledged that is not there, and work goes on when the disk is well.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "log/log.h"
+#include "tests/log/log_test_helpers.h"
+
+namespace gannet::log {
+namespace {
+
+using testing::HasSubstr;
+
+// Until `done`, as long as a busy machine may need.
+template <class Done>
+bool Eventually(Done done) {
+  for (int i = 0; i < 60'000; ++i) {
+    if (done()) return true;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return false;
+}
+
+struct Fault {
+  const char* name;
+  DiskOperation operation;
+  bool short_write;
+};
+
+class LogFailureTest : public testing::TestWithParam<Fault> {
+ protected:
+  void SetUp() override {
+    MakeLogDirectory(&disk_);
+    log_ = StartLog(&disk_, {}, SmallLog());
+    writer_ = log_->OpenWriter().value();
+    ASSERT_TRUE(log_->WaitDurable(Commit(writer_.get(), {1, 0}, 100).value(), kLongEnough).ok());
+  }
+
+  void FailNext(uint64_t times) {
+    const Fault& fault = GetParam();
+    disk_.Schedule({.operation = fault.operation, .times = times, .short_write = fault.short_write});
+  }
+
+  FaultyFileSystem disk_{11};
+  std::unique_ptr<Log> log_;
+  std::unique_ptr<LogWriter> writer_;
+};
+
+TEST_P(LogFailureTest, OneErrorCostsASegmentAndNothingElse) {
+  FailNext(1);
+  const uint64_t epoch = Commit(writer_.get(), {1, 1}, 100).value();
+  ASSERT_TRUE(log_->WaitDurable(epoch, kLongEnough).ok());
+  EXPECT_EQ(log_->statistics().failures, 1u);
+  EXPECT_EQ(log_->statistics().segments, 2u);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Recovered recovered = Recover(*disk_.CrashedCopy(seed));
+    EXPECT_TRUE(recovered.Has({1, 0}));
+    EXPECT_TRUE(recovered.Has({1, 1}));
+  }
+}
+
+TEST_P(LogFailureTest, WhileTheDiskFailsNothingIsAcknowledged) {
+  FailNext(UINT64_MAX);
+  const uint64_t epoch = Commit(writer_.get(), {1, 1}, 100).value();
+  ASSERT_TRUE(Eventually([&] { return !log_->health().ok(); }));
+  EXPECT_TRUE(absl::IsDataLoss(log_->health())) << log_->health();
+  EXPECT_THAT(std::string(log_->health().message()), HasSubstr(kLogDirectory));
+  bool wait = true;
+  EXPECT_TRUE(absl::IsDataLoss(writer_->Reserve(100, &wait)));
+  EXPECT_FALSE(wait);
+  EXPECT_TRUE(absl::IsDataLoss(log_->BeginSegment().status()));
+  const Status late = log_->WaitDurable(epoch, absl::Milliseconds(10));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late));
+  EXPECT_THAT(std::string(late.message()), HasSubstr(kLogDirectory));
+  EXPECT_LT(log_->durable_epoch(), epoch);
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_TRUE(Recover(*disk_.CrashedCopy(seed)).Has({1, 0}));
+
+  disk_.Heal();
+  EXPECT_TRUE(log_->WaitDurable(epoch, kLongEnough).ok());
+  ASSERT_TRUE(Eventually([&] { return log_->health().ok(); }));
+  const uint64_t next = Commit(writer_.get(), {1, 2}, 100).value();
+  ASSERT_TRUE(log_->WaitDurable(next, kLongEnough).ok());
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Recovered recovered = Recover(*disk_.CrashedCopy(seed));
+    for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(recovered.Has({1, i}));
+    EXPECT_EQ(recovered.epochs.size(), 3u);
+  }
+}
+
+TEST_P(LogFailureTest, StopSaysWhatIsNotDurable) {
+  FailNext(UINT64_MAX);
+  ASSERT_TRUE(Commit(writer_.get(), {1, 1}, 100).ok());
+  EXPECT_TRUE(absl::IsDataLoss(log_->Stop()));
+}
+
+TEST_P(LogFailureTest, StopWritesWhatFailedBeforeIfTheDiskIsWell) {
+  FailNext(UINT64_MAX);
+  ASSERT_TRUE(Commit(writer_.get(), {1, 1}, 100).ok());
+  ASSERT_TRUE(Eventually([&] { return !log_->health().ok(); }));
+  disk_.Heal();
+  EXPECT_TRUE(log_->Stop().ok());
+  EXPECT_TRUE(Recover(*disk_.CrashedCopy(3)).Has({1, 1}));
+}
+
+// Workers commit while operations fail at random; crashes at random moments.
+TEST_P(LogFailureTest, ErrorsNowAndThenLoseNothingThatWasAcknowledged) {
+  constexpr uint64_t kThreads = 2;
+  constexpr uint64_t kCommits = 1000;
+  FaultOptions faults;
+  switch (GetParam().operation) {
+    case DiskOperation::kSync:
+      faults.sync_error_one_in = 5;
+      break;
+    default:
+      (GetParam().short_write ? faults.short_write_one_in : faults.write_error_one_in) = 5;
+  }
+  disk_.SetOptions(faults);
+  FailNext(1);  // one of them for sure
+  std::map<Name, uint64_t> epochs[kThreads];
+  std::atomic<int> running = kThreads;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      auto writer = log_->OpenWriter().value();
+      for (uint64_t i = 0; i < kCommits;) {
+        const StatusOr<uint64_t> epoch = Commit(writer.get(), {10 + t, i}, i % 500);
+        if (epoch.ok()) {
+          epochs[t][{10 + t, i++}] = *epoch;
+        } else {
+          absl::SleepFor(absl::Microseconds(100));
+        }
+      }
+      --running;
+    });
+  }
+  std::vector<std::pair<uint64_t, Recovered>> crashes;
+  for (uint64_t seed = 1; running != 0; ++seed) {
+    const uint64_t durable = log_->durable_epoch();
+    if (crashes.size() < 30) crashes.emplace_back(durable, Recover(*disk_.CrashedCopy(seed)));
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  disk_.Heal();
+  ASSERT_TRUE(log_->WaitDurable(log_->last_dirty_epoch(), kLongEnough).ok());
+  crashes.emplace_back(log_->durable_epoch(), Recover(*disk_.CrashedCopy(999)));
+  for (const auto& [durable, recovered] : crashes) {
+    EXPECT_GE(recovered.end.recovered_epoch, durable);
+    for (const auto& committed : epochs) {
+      for (const auto& [name, epoch] : committed)
+        EXPECT_EQ(recovered.Has(name), epoch <= recovered.end.recovered_epoch) << name.first << " " << name.second;
+    }
+  }
+  EXPECT_GT(log_->statistics().failures, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, LogFailureTest,
+                         testing::Values(Fault{"Sync", DiskOperation::kSync, false},
+                                         Fault{"Write", DiskOperation::kWrite, false},
+                                         Fault{"ShortWrite", DiskOperation::kWrite, true}),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+class FullDiskTest : public testing::Test {
+ protected:
+  void SetUp() override { MakeLogDirectory(&disk_); }
+
+  // Commits until the log refuses; returns why.
+  Status Fill(LogWriter* writer, uint64_t thread, std::atomic<uint64_t>* last) {
+    for (uint64_t i = 0;; ++i) {
+      const StatusOr<uint64_t> epoch = Commit(writer, {thread, i}, 1000);
+      if (!epoch.ok()) return epoch.status();
+      RaiseTo(last, *epoch);
+      ++committed_;
+    }
+  }
+
+  FaultyFileSystem disk_{12, {.capacity_bytes = 2 << 20}};
+  std::atomic<uint64_t> committed_{0};
+};
+
+TEST_F(FullDiskTest, WhatIsUnderWayBecomesDurableAndWorkGoesOnWhenThereIsRoom) {
+  constexpr uint64_t kThreads = 3;
+  auto log = StartLog(&disk_, {}, SmallLog());
+  std::atomic<uint64_t> last{0};
+  std::vector<std::unique_ptr<LogWriter>> writers;
+  std::vector<Status> reasons(kThreads);
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) writers.push_back(log->OpenWriter().value());
+  for (uint64_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] { reasons[t] = Fill(writers[t].get(), t, &last); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& reason : reasons) {
+    EXPECT_TRUE(absl::IsResourceExhausted(reason)) << reason;
+    EXPECT_THAT(std::string(reason.message()), testing::AllOf(HasSubstr(kLogDirectory), HasSubstr("free")));
+  }
+  EXPECT_GT(committed_, 1000u);
+  ASSERT_TRUE(log->WaitDurable(last, kLongEnough).ok());
+  EXPECT_EQ(Recover(*disk_.CrashedCopy(5)).epochs.size(), committed_);
+  EXPECT_EQ(log->statistics().failures, 0u);
+
+  disk_.SetCapacity(64 << 20);
+  ASSERT_TRUE(Eventually([&] { return log->health().ok(); }));
+  ASSERT_TRUE(log->WaitDurable(Commit(writers[0].get(), {50, 0}, 1000).value(), kLongEnough).ok());
+  const Recovered recovered = Recover(*disk_.CrashedCopy(6));
+  EXPECT_TRUE(recovered.Has({50, 0}));
+  EXPECT_EQ(recovered.epochs.size(), committed_ + 1);
+}
+
+TEST_F(FullDiskTest, StopIsFineIfAllIsDurable) {
+  auto log = StartLog(&disk_, {}, SmallLog());
+  auto writer = log->OpenWriter().value();
+  std::atomic<uint64_t> last{0};
+  ASSERT_TRUE(absl::IsResourceExhausted(Fill(writer.get(), 1, &last)));
+  EXPECT_TRUE(log->Stop().ok());
+  EXPECT_EQ(Recover(*disk_.CrashedCopy(5)).epochs.size(), committed_);
+}
+
+TEST_F(FullDiskTest, RemovingSegmentsMakesRoom) {
+  auto log = StartLog(&disk_, {}, SmallLog());
+  auto writer = log->OpenWriter().value();
+  std::atomic<uint64_t> last{0};
+  ASSERT_TRUE(absl::IsResourceExhausted(Fill(writer.get(), 1, &last)));
+  ASSERT_TRUE(log->RemoveSegmentsBelow(log->statistics().segments).ok());
+  ASSERT_TRUE(Eventually([&] { return log->health().ok(); }));
+  EXPECT_TRUE(log->WaitDurable(Commit(writer.get(), {2, 0}, 1000).value(), kLongEnough).ok());
+}
+
+TEST_F(FullDiskTest, AFullDiskAtTheBeginIsSaid) {
+  disk_.SetCapacity(64 << 10);
+  const auto log = Log::Create(&disk_, kLogDirectory, {}, SmallLog());
+  EXPECT_TRUE(absl::IsResourceExhausted(log.status())) << log.status();
+  disk_.SetCapacity(2 << 20);
+  EXPECT_TRUE(Log::Create(&disk_, kLogDirectory, {}, SmallLog()).ok());
+}
+
+// A disk error and no room for another segment: the batch is kept until there is.
+TEST_F(FullDiskTest, AnErrorOnAFullDiskIsSurvived) {
+  LogOptions options = SmallLog();
+  options.segment_bytes = 1536 << 10;
+  auto log = StartLog(&disk_, {}, options);
+  auto writer = log->OpenWriter().value();
+  ASSERT_TRUE(log->WaitDurable(Commit(writer.get(), {1, 0}, 100).value(), kLongEnough).ok());
+  disk_.Schedule({.operation = DiskOperation::kSync});
+  const uint64_t epoch = Commit(writer.get(), {1, 1}, 100).value();
+  ASSERT_TRUE(Eventually([&] { return !log->health().ok(); }));
+  EXPECT_TRUE(absl::IsResourceExhausted(log->health())) << log->health();
+  EXPECT_LT(log->durable_epoch(), epoch);
+  disk_.SetCapacity(16 << 20);
+  ASSERT_TRUE(log->WaitDurable(epoch, kLongEnough).ok());
+  EXPECT_TRUE(Recover(*disk_.CrashedCopy(5)).Has({1, 1}));
+}
+
+}  // namespace
+}  // namespace gannet::log

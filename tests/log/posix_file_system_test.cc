@@ -1,0 +1,119 @@
+// What is particular to the operating system's files: what is said of them, and locks between processes.
+#include "log/file/posix_file_system.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "log/file/aligned_buffer.h"
+#include "log/file/disk_ring.h"
+#include "log/file/pmem_file_system.h"
+#include "log/file/posix_error.h"
+
+namespace gannet::log {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class PosixFileSystemTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "gannet-posix-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  static void WriteOneFile(FileSystem& files, const std::string& path) {
+    StatusOr<std::unique_ptr<File>> file = files.Open(path, OpenMode::kCreate);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->WriteDurably(0, AlignedBuffer(kDiskBlockBytes).span()).ok());
+  }
+
+  std::string directory_;
+};
+
+TEST_F(PosixFileSystemTest, DescriptionSaysWhatWasLeftOutAndWhy) {
+  PosixFileSystem plain({.io_uring = false, .direct = false});
+  WriteOneFile(plain, directory_ + "/plain");
+  EXPECT_EQ(plain.Description(), "pwrite (by choice), page cache (by choice)");
+
+  // What the kernel and the file system refuse depends on where the test runs; that it is said does not.
+  int error = 0;
+  const bool ring = internal::DiskRing::Create(&error) != nullptr;
+  PosixFileSystem files;
+  WriteOneFile(files, directory_ + "/a");
+  EXPECT_THAT(files.Description(), StartsWith(ring ? "io_uring, " : "pwrite (the kernel refuses io_uring: "));
+  EXPECT_THAT(files.Description(),
+              testing::AnyOf(testing::EndsWith(", O_DIRECT"), HasSubstr("page cache (O_DIRECT is refused for ")));
+
+  PmemFileSystem pmem;
+  EXPECT_EQ(pmem.Description(), "libpmem");
+  WriteOneFile(pmem, directory_ + "/p");
+  EXPECT_THAT(pmem.Description(), testing::AnyOf(HasSubstr("persistent memory (cache-line"), HasSubstr("(msync")));
+}
+
+TEST_F(PosixFileSystemTest, ALockHoldsAgainstOtherProcessesAndEndsWithItsHolder) {
+  int ready[2];
+  int done[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    PosixFileSystem files;
+    const StatusOr<std::shared_ptr<void>> lock = files.Lock(directory_);
+    char byte = lock.ok() ? 'y' : 'n';
+    if (write(ready[1], &byte, 1) != 1) _exit(1);
+    _exit(read(done[0], &byte, 1) == 1 ? 0 : 1);  // without giving it back
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  PosixFileSystem files;
+  const Status refused = files.Lock(directory_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("process " + std::to_string(child)));
+  ASSERT_EQ(write(done[1], &byte, 1), 1);
+  int end = 0;
+  ASSERT_EQ(waitpid(child, &end, 0), child);
+  EXPECT_TRUE(files.Lock(directory_).ok()) << "the dead hold nothing";
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) close(fd);
+}
+
+TEST_F(PosixFileSystemTest, ErrorsOfTheSystemHaveAMeaningAndAdvice) {
+  const Status full = internal::PosixError(ENOSPC, "writing /x");
+  EXPECT_TRUE(absl::IsResourceExhausted(full));
+  EXPECT_EQ(full.message(), "writing /x: No space left on device; make room on that disk, or raise the quota");
+  EXPECT_TRUE(absl::IsDataLoss(internal::PosixError(EIO, "reading /x")));
+  EXPECT_TRUE(absl::IsPermissionDenied(internal::PosixError(EROFS, "writing /x")));
+  EXPECT_TRUE(absl::IsUnavailable(internal::PosixError(EMFILE, "opening /x")));
+  // A full disk that shows at the sync is not a full disk: pages may be lost.
+  EXPECT_TRUE(absl::IsDataLoss(internal::SyncError(ENOSPC, "syncing /x")));
+}
+
+TEST_F(PosixFileSystemTest, TheRingTellsErrorsAndIsAsGoodAsBefore) {
+  int error = 0;
+  const auto ring = internal::DiskRing::Create(&error);
+  if (ring == nullptr) GTEST_SKIP() << "the kernel refuses io_uring: " << strerror(error);
+  const AlignedBuffer data(3 * internal::DiskRing::kPieceBytes);
+  const std::string path = directory_ + "/a";
+  const internal::Descriptor writable(open(path.c_str(), O_RDWR | O_CREAT, 0644));
+  const internal::Descriptor read_only(open(path.c_str(), O_RDONLY));
+  for (const size_t bytes : {kDiskBlockBytes, data.size()}) {
+    EXPECT_EQ(ring->Write(read_only.get(), 0, data.span().first(bytes)), EBADF);
+    EXPECT_TRUE(ring->works());
+    EXPECT_EQ(ring->Write(writable.get(), 0, data.span().first(bytes)), 0);
+  }
+}
+
+}  // namespace
+}  // namespace gannet::log

@@ -1,0 +1,174 @@
+// The parts of the log writer by themselves.
+#include "log/redo_ring.h"
+
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "log/durable_waiters.h"
+#include "log/epoch_slot.h"
+#include "rdma/base/random.h"
+
+namespace gannet::log {
+namespace {
+
+using testing::ElementsAre;
+
+// A record of `bytes`, each word of which is `number`, but the first, which is the size.
+void WriteRecord(std::byte* at, size_t bytes, uint64_t number) {
+  StoreWord(at, bytes);
+  for (size_t i = 8; i < bytes; i += 8) StoreWord(at + i, number);
+}
+
+// Takes everything out of the ring; checks that the records come whole and in order.
+void Consume(RedoRing* ring, uint64_t* next) {
+  std::vector<std::byte> taken;
+  const uint64_t head = ring->published();
+  ring->VisitUpTo(head,
+                  [&](std::span<const std::byte> piece) { taken.insert(taken.end(), piece.begin(), piece.end()); });
+  ring->ReleaseUpTo(head);
+  for (size_t at = 0; at < taken.size(); ++*next) {
+    const uint64_t bytes = LoadWord(&taken[at]);
+    ASSERT_LE(at + bytes, taken.size());
+    for (size_t i = 8; i < bytes; i += 8) ASSERT_EQ(LoadWord(&taken[at + i]), *next);
+    at += bytes;
+  }
+}
+
+TEST(RedoRingTest, RecordsComeOutAsTheyWentInAcrossTheWrap) {
+  RedoRing ring(4096);
+  Random random(3);
+  uint64_t written = 0;
+  uint64_t read = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const size_t bytes = 16 + 8 * random.Below(random.OneIn(10) ? ring.largest() / 8 - 1 : 20);
+    if (ring.HasRoom(bytes)) {
+      WriteRecord(ring.Room(bytes), bytes, written++);
+      ring.Publish(bytes);
+    }
+    if (random.OneIn(5)) {
+      ASSERT_NO_FATAL_FAILURE(Consume(&ring, &read));
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(Consume(&ring, &read));
+  EXPECT_EQ(read, written);
+  EXPECT_GT(written, 5000u);
+}
+
+TEST(RedoRingTest, WhatFitsTogetherFitsInAnyOrder) {
+  RedoRing ring(4096);
+  Random random(5);
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<size_t> promised;
+    size_t total = 0;
+    for (int i = 0; i < 4; ++i) {
+      const size_t bytes = 8 + 8 * random.Below(ring.largest() / 8);
+      if (!ring.HasRoom(total + bytes)) continue;
+      promised.push_back(bytes);
+      total += bytes;
+    }
+    while (!promised.empty()) {
+      const size_t i = random.Below(promised.size());
+      ring.Room(promised[i]);
+      ring.Publish(promised[i] - 8 * random.Below(promised[i] / 8));
+      promised.erase(promised.begin() + static_cast<ptrdiff_t>(i));
+      ASSERT_LE(ring.published() - ring.tail(), ring.capacity());
+    }
+    if (random.OneIn(2)) ring.ReleaseUpTo(ring.published());
+  }
+}
+
+TEST(RedoRingTest, TheLargestFitsWheneverTheRingIsEmpty) {
+  RedoRing ring(4096);
+  for (size_t i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(ring.HasRoom(ring.largest()));
+    ring.Room(8 * (1 + i % 50));
+    ring.Publish(8 * (1 + i % 50));
+    ring.ReleaseUpTo(ring.published());
+  }
+}
+
+TEST(RedoRingTest, OneThreadWritesAnotherReads) {
+  RedoRing ring(4096);
+  constexpr uint64_t kRecords = 20000;
+  std::thread producer([&] {
+    Random random(9);
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      const size_t bytes = 16 + 8 * random.Below(60);
+      while (!ring.HasRoom(bytes)) std::this_thread::yield();
+      WriteRecord(ring.Room(bytes), bytes, i);
+      ring.Publish(bytes);
+    }
+  });
+  uint64_t read = 0;
+  while (read < kRecords && !testing::Test::HasFatalFailure()) {
+    Consume(&ring, &read);
+    std::this_thread::yield();
+  }
+  producer.join();
+  EXPECT_EQ(read, kRecords);
+}
+
+TEST(EpochSlotTest, ShowsTheOldestCommitInFlight) {
+  SlotWord word;
+  std::atomic<uint64_t> current{5};
+  EpochSlot slot(&word, &current);
+  EXPECT_EQ(slot.Enter(), 5u);
+  EXPECT_EQ(slot.Enter(), 5u);
+  current = 6;
+  EXPECT_EQ(slot.Enter(), 6u);
+  EXPECT_EQ(word.epoch, 5u);
+  slot.Leave(5);
+  EXPECT_EQ(word.epoch, 5u);
+  slot.Leave(6);
+  EXPECT_EQ(word.epoch, 5u);
+  current = 8;
+  EXPECT_EQ(slot.Enter(), 8u);
+  slot.Leave(5);
+  EXPECT_EQ(word.epoch, 8u);
+  slot.Leave(8);
+  EXPECT_EQ(word.epoch, SlotWord::kIdle);
+}
+
+class WaitersTest : public testing::Test {
+ protected:
+  // Handles are only passed on, so any address will do.
+  static std::coroutine_handle<> Handle(uintptr_t name) {
+    return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(name * 16));
+  }
+  auto Take() {
+    return [this](std::coroutine_handle<> handle) {
+      resumed_.push_back(reinterpret_cast<uintptr_t>(handle.address()) / 16);
+    };
+  }
+
+  DurableWaiters waiters_;
+  std::vector<uintptr_t> resumed_;
+};
+
+TEST_F(WaitersTest, ComeOutByEpochAndThenInTurn) {
+  waiters_.Add({5, 100, Handle(1)});
+  waiters_.Add({9, 100, Handle(2)});
+  waiters_.Add({5, 100, Handle(3)});
+  waiters_.Add({6, 100, Handle(4)});
+  EXPECT_EQ(waiters_.TakeDurable(4, Take()), 0u);
+  EXPECT_EQ(waiters_.TakeDurable(6, Take()), 3u);
+  EXPECT_THAT(resumed_, ElementsAre(1, 3, 4));
+  EXPECT_EQ(waiters_.least_epoch(), 9u);
+}
+
+TEST_F(WaitersTest, LateOnesComeOutWhateverTheirEpoch) {
+  waiters_.Add({5, 300, Handle(1)});
+  waiters_.Add({6, 100, Handle(2)});
+  waiters_.Add({7, 200, Handle(3)});
+  EXPECT_EQ(waiters_.TakeLate(99, Take()), 0u);
+  EXPECT_EQ(waiters_.TakeLate(200, Take()), 2u);
+  EXPECT_THAT(resumed_, ElementsAre(2, 3));
+  EXPECT_EQ(waiters_.earliest_deadline(), 300u);
+  EXPECT_EQ(waiters_.TakeDurable(5, Take()), 1u);
+  EXPECT_TRUE(waiters_.empty());
+}
+
+}  // namespace
+}  // namespace gannet::log

@@ -1,0 +1,90 @@
+// Databases with a directory on a disk in memory (log/file/faulty_file_system.h), for tests of what survives.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "log/file/faulty_file_system.h"
+#include "rdma/shm/shm_fabric.h"
+#include "txn/database.h"
+
+namespace gannet::txn {
+
+inline TableOptions HashTable(const std::string& name, Placement placement = Placement::OnFirstNode()) {
+  return {.name = name, .payload_bytes = sizeof(uint64_t), .expected_rows = 1000, .placement = placement};
+}
+inline TableOptions OrderedTable(const std::string& name, Placement placement = Placement::OnFirstNode()) {
+  return {.name = name,
+          .index = IndexKind::kXStore,
+          .payload_bytes = sizeof(uint64_t),
+          .expected_rows = 1000,
+          .placement = placement};
+}
+
+struct DurableOptions {
+  int nodes = 1;
+  DatabaseOptions database = {};
+};
+
+// All nodes of a cluster whose directories are on `disk`. Several may follow one another on one disk.
+class DurableCluster {
+ public:
+  // What Start says; databases are usable only if it is Ok.
+  static StatusOr<std::unique_ptr<DurableCluster>> Open(std::shared_ptr<log::FileSystem> disk,
+                                                        const std::vector<TableOptions>& tables,
+                                                        const DurableOptions& options = {}) {
+    std::unique_ptr<DurableCluster> cluster(new DurableCluster);
+    auto fabric = rdma::ShmFabric::InProcess({.num_nodes = options.nodes, .bytes_per_node = uint64_t{1} << 30});
+    if (!fabric.ok()) return fabric.status();
+    cluster->fabric_ = *std::move(fabric);
+    for (int node = 0; node < options.nodes; ++node) {
+      DatabaseOptions database_options = options.database;
+      database_options.directory = "/data";
+      database_options.files = disk;
+      database_options.log_segment_bytes = uint64_t{1} << 20;
+      database_options.log_buffer_bytes = size_t{256} << 10;
+      auto database = Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
+      if (!database.ok()) return database.status();
+      for (const TableOptions& table : tables) {
+        auto created = (*database)->CreateTable(table);
+        if (!created.ok()) return created.status();
+      }
+      cluster->databases_.push_back(*std::move(database));
+    }
+    std::vector<Status> started(cluster->databases_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < started.size(); ++i) {
+      threads.emplace_back([&, i] { started[i] = cluster->databases_[i]->Start(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Status& status : started) GANNET_RETURN_IF_ERROR(status);
+    return cluster;
+  }
+  ~DurableCluster() { Close().IgnoreError(); }
+
+  Database& database(int node = 0) { return *databases_[static_cast<size_t>(node)]; }
+  const Table& table(const std::string& name, int node = 0) { return *database(node).FindTable(name); }
+  // All nodes together.
+  Status Close() {
+    std::vector<Status> closed(databases_.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < closed.size(); ++i) {
+      threads.emplace_back([&, i] { closed[i] = databases_[i]->Close(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const Status& status : closed) GANNET_RETURN_IF_ERROR(status);
+    return absl::OkStatus();
+  }
+
+ private:
+  DurableCluster() = default;
+  std::unique_ptr<rdma::ShmFabric> fabric_;
+  std::vector<std::unique_ptr<Database>> databases_;
+};
+
+}  // namespace gannet::txn

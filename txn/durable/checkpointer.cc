@@ -1,0 +1,234 @@
+#include "txn/durable/checkpointer.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "log/kill_point.h"
+#include "rdma/base/clock.h"
+#include "txn/durable/epoch_words.h"
+#include "txn/durable/redo_key.h"
+#include "txn/durable/table_rebuilder.h"
+#include "txn/record.h"
+#include "txn/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr absl::Duration kDurableWithin = absl::Seconds(30);
+constexpr uint64_t kLockedForNanos = 10'000'000'000;
+
+// A copy of one committed record.
+struct RecordCopy {
+  index::OwnedKey key;
+  uint64_t version = 0;
+  std::vector<std::byte> payload;
+};
+
+enum class CopyResult { kCopied, kGone, kLocked };
+
+// A record that is absent is removed or not committed yet; both are the log's business. One that is locked and present
+// is waited for.
+CopyResult TryCopy(const std::byte* record, const TableOptions& options, TableId table, RecordCopy* copy) {
+  const uint64_t state = LoadWord(record);
+  if (IsAbsent(state) && state != rdma::kLineBusy) return CopyResult::kGone;
+  if (IsLocked(state)) return CopyResult::kLocked;
+  const index::RecordMeta meta = index::LoadMeta(record);
+  if (meta.table != table || meta.payload_bytes > options.payload_bytes || meta.key_bytes > options.max_key_bytes) {
+    return LoadWord(record) == state ? CopyResult::kGone : CopyResult::kLocked;
+  }
+  copy->key = index::LoadKey(record, options.key_kind);
+  copy->payload.resize(meta.payload_bytes);
+  uint64_t seen;
+  if (!rdma::TryReadLocal(record, index::PayloadDataOffset(meta.key_bytes), copy->payload, &seen) || seen != state) {
+    return CopyResult::kLocked;
+  }
+  copy->version = VersionOf(state);
+  return CopyResult::kCopied;
+}
+
+// False: the record is gone.
+StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCopy* copy) {
+  uint64_t deadline = 0;
+  while (true) {
+    const CopyResult result = TryCopy(record, table.options(), table.id(), copy);
+    if (result == CopyResult::kCopied) return true;
+    if (result == CopyResult::kGone) return false;
+    if (deadline == 0) deadline = NowNanos() + kLockedForNanos;
+    if (NowNanos() > deadline) {
+      const uint64_t state = LoadWord(record);
+      return absl::UnavailableError(absl::StrCat("a record of table '", table.name(), "' stays locked by worker ",
+                                                 LockOwnerChannel(state), " of node ", LockOwnerNode(state),
+                                                 "; no checkpoint is possible until that lock is gone"));
+    }
+    sched_yield();
+  }
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
+                           const std::string& directory)
+    : state_(state), files_(files), log_(log), words_(words), directory_(directory) {
+  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (manifest.ok()) NoteKept(*manifest);
+}
+
+Checkpointer::~Checkpointer() {
+  Stop();
+}
+
+void Checkpointer::Start(absl::Duration every) {
+  thread_ = std::thread([this, every] { Run(every); });
+}
+
+void Checkpointer::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::Run(absl::Duration every) {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, absl::ToChronoNanoseconds(every), [this] { return stop_; })) {
+    lock.unlock();
+    Take().IgnoreError();  // statistics() tell; the next one tries again
+    lock.lock();
+  }
+}
+
+CheckpointStatistics Checkpointer::statistics() const {
+  std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+Status Checkpointer::Take() {
+  std::lock_guard one(take_mutex_);
+  const uint64_t start = NowNanos();
+  // What is loaded after this is not sure to be met by the walk.
+  const bool had_load = state_->load_unsaved.exchange(false);
+  const Status status = TakeLocked();
+  if (!status.ok() && had_load) state_->load_unsaved.store(true);
+  std::lock_guard lock(mutex_);
+  statistics_.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
+  statistics_.last_status = status;
+  ++(status.ok() ? statistics_.taken : statistics_.failed);
+  return status;
+}
+
+StatusOr<uint64_t> Checkpointer::CloseEpoch() {
+  const uint64_t epoch = log_->current_epoch();
+  log_->RaiseEpoch(epoch + 1);
+  GANNET_RETURN_IF_ERROR(log_->WaitDurable(epoch, kDurableWithin));
+  return epoch;
+}
+
+Status Checkpointer::TakeLocked() {
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
+  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
+  log::CheckpointDescription description;
+  description.id = manifest->checkpoints.empty() ? 1 : manifest->checkpoints.front().id + 1;
+  const StatusOr<uint64_t> segment = log_->BeginSegment();
+  if (!segment.ok()) return segment.status();
+  description.first_segment = *segment;
+  // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is
+  // closed.
+  const StatusOr<uint64_t> before = CloseEpoch();
+  if (!before.ok()) return before.status();
+  description.begin_epoch = *before + 1;
+  log::MayDieHere(log::KillPoint::kCheckpointBegun);
+
+  StatusOr<std::unique_ptr<log::CheckpointWriter>> writer =
+      log::CheckpointWriter::Create(files_, directory_, description.id, state_->options.checkpoint_bytes_per_second);
+  if (!writer.ok()) return writer.status();
+  GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
+  const StatusOr<uint64_t> end = CloseEpoch();
+  if (!end.ok()) return end.status();
+  description.end_epoch = *end;
+  description.wall_nanos = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
+  GANNET_RETURN_IF_ERROR((*writer)->Finish(&description));
+  log::MayDieHere(log::KillPoint::kCheckpointFinished);
+  return Publish(description);
+}
+
+Status Checkpointer::Publish(const log::CheckpointDescription& description) {
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
+  manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
+  if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
+  GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
+  log::MayDieHere(log::KillPoint::kCheckpointPublished);
+  {
+    std::lock_guard lock(mutex_);
+    statistics_.bytes += description.bytes();
+  }
+  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
+  NoteKept(*manifest);
+  return RemoveUnneededSegments();
+}
+
+void Checkpointer::NoteKept(const log::Manifest& manifest) {
+  for (auto at = manifest.checkpoints.rbegin(); at != manifest.checkpoints.rend(); ++at) {
+    if (cuts_.empty() || cuts_.back().first < at->begin_epoch) cuts_.emplace_back(at->begin_epoch, at->first_segment);
+  }
+  if (!manifest.checkpoints.empty()) words_->PublishOldest(manifest.checkpoints.back().begin_epoch);
+}
+
+// The older of the two checkpoints stays usable, with its part of the log; and so do those of the other nodes. What is
+// below a checkpoint's first segment is of epochs before its begin.
+Status Checkpointer::RemoveUnneededSegments() {
+  const uint64_t own_oldest = cuts_.size() < 2 ? cuts_.front().first : cuts_[cuts_.size() - 2].first;
+  const uint64_t oldest = std::min(own_oldest, words_->least_oldest());
+  uint64_t below = 0;
+  for (const auto& [begin_epoch, first_segment] : cuts_) {
+    if (begin_epoch <= oldest) below = first_segment;
+  }
+  return log_->RemoveSegmentsBelow(below);
+}
+
+Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
+  for (const std::unique_ptr<Table>& table : state_->tables) {
+    GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
+    GANNET_RETURN_IF_ERROR(WriteTable(*table, writer));
+    log::MayDieHere(log::KillPoint::kCheckpointTable);
+  }
+  return absl::OkStatus();
+}
+
+// A step of the walk and its records are inside the epoch, writing them to disk is not: it may take long.
+Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* writer) {
+  index::WalkPosition position;
+  std::vector<rdma::GlobalAddress> addresses;
+  std::vector<RecordCopy> copies;
+  for (bool more = true; more;) {
+    addresses.clear();
+    size_t n = 0;
+    {
+      index::IndexService::Lease lease(state_->indexes.get());
+      more = table.local_index().Walk(&position, &addresses);
+      if (copies.size() < addresses.size()) copies.resize(addresses.size());
+      for (const rdma::GlobalAddress address : addresses) {
+        const StatusOr<bool> copied = CopyRecord(state_->node->memory().data() + address.offset(), table, &copies[n]);
+        if (!copied.ok()) return copied.status();
+        n += *copied ? 1 : 0;
+      }
+    }
+    for (size_t i = 0; i < n; ++i) {
+      const Key key = copies[i].key.view();
+      const RedoKey bytes(key);
+      GANNET_RETURN_IF_ERROR(writer->Add(
+          {.table = table.id(), .version = copies[i].version, .key = bytes.bytes(), .payload = copies[i].payload}));
+    }
+    std::lock_guard lock(mutex_);
+    if (stop_) return absl::CancelledError("the database is being closed");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,80 @@
+// Takes checkpoints of one node beside the running workload (log/checkpoint.h has the files and what they promise).
+//
+//   begin    a new log segment; then wait until every commit appended before it has been installed (its epoch is
+//   closed) walk     every table's index, record by record, each copied at one moment end      wait until the log is
+//   durable up to the epoch in which the walk ended publish  into the manifest; then the checkpoint before the previous
+//   one and the log below the previous one go
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "log/checkpoint.h"
+#include "log/file/file_system.h"
+#include "log/log.h"
+#include "rdma/base/status.h"
+
+namespace gannet::txn {
+
+struct DatabaseState;
+class EpochWords;
+class Table;
+
+struct CheckpointStatistics {
+  uint64_t taken = 0;
+  uint64_t failed = 0;
+  uint64_t bytes = 0;  // of all that were taken
+  double seconds = 0;  // of the last
+  Status last_status = {};
+};
+
+class Checkpointer {
+ public:
+  // All must outlive this.
+  Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
+               const std::string& directory);
+  ~Checkpointer();
+
+  // Takes one every so often, in a thread of its own.
+  void Start(absl::Duration every);
+  void Stop();
+
+  // Takes one now. Thread-safe; one at a time.
+  Status Take();
+  CheckpointStatistics statistics() const;
+
+ private:
+  void Run(absl::Duration every);
+  Status TakeLocked();
+  Status WriteTables(log::CheckpointWriter* writer);
+  Status WriteTable(const Table& table, log::CheckpointWriter* writer);
+  // Closes the current epoch, and waits until it is durable.
+  StatusOr<uint64_t> CloseEpoch();
+  Status Publish(const log::CheckpointDescription& description);
+  // The checkpoints that the directory has: what this node keeps, it tells the others.
+  void NoteKept(const log::Manifest& manifest);
+  Status RemoveUnneededSegments();
+
+  DatabaseState* state_;
+  log::FileSystem* files_;
+  log::Log* log_;
+  EpochWords* words_;
+  std::string directory_;
+
+  std::mutex take_mutex_;
+  // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
+  std::vector<std::pair<uint64_t, uint64_t>> cuts_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  bool stop_ = false;
+  CheckpointStatistics statistics_;
+  std::thread thread_;
+};
+
+}  // namespace gannet::txn

@@ -1,0 +1,128 @@
+#include "txn/durable/durability.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "log/checkpoint.h"
+#include "log/file/pmem_file_system.h"
+#include "log/file/posix_file_system.h"
+#include "txn/durable/recovery.h"
+#include "txn/durable/table_rebuilder.h"
+#include "txn/session_internal.h"
+
+namespace gannet::txn {
+
+namespace {
+
+constexpr absl::Duration kCloseWithin = absl::Seconds(10);
+
+// Its name survives, too.
+Status MakeDurableDirectory(log::FileSystem& files, std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(path));
+  const size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  return files.SyncDirectory(parent);
+}
+
+// A directory belongs to one node, or to the nodes of a cluster.
+Status CheckShape(log::FileSystem& files, const std::string& directory, int num_nodes) {
+  const StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (!names.ok()) return names.status();
+  const auto has = [&](absl::string_view name) {
+    return std::find(names->begin(), names->end(), name) != names->end();
+  };
+  if (num_nodes == 1 ? has("node-0") : has("MANIFEST")) {
+    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to ",
+                                                   num_nodes == 1 ? "a cluster of several nodes" : "a single node",
+                                                   "; open it with as many nodes, or name another directory"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state) {
+  const DatabaseOptions& options = state->options;
+  std::unique_ptr<Durability> durability(new Durability(state));
+  durability->files_ = options.files;
+  if (durability->files_ == nullptr) {
+    if (options.medium == LogMedium::kPmem) {
+      durability->files_ = std::make_shared<log::PmemFileSystem>();
+    } else {
+      durability->files_ = std::make_shared<log::PosixFileSystem>();
+    }
+  }
+  log::FileSystem& files = *durability->files_;
+  const int nodes = state->fabric->num_nodes();
+  GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, options.directory));
+  GANNET_RETURN_IF_ERROR(CheckShape(files, options.directory, nodes));
+  durability->directory_ = NodeDirectory(options.directory, state->node->id(), nodes);
+  if (nodes > 1) GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, durability->directory_));
+  StatusOr<std::shared_ptr<void>> lock = files.Lock(durability->directory_);
+  if (!lock.ok()) return lock.status();
+  durability->lock_ = *std::move(lock);
+  return durability;
+}
+
+Durability::~Durability() {
+  Stop().IgnoreError();
+}
+
+uint64_t Durability::NextTransactionId() {
+  return log::TransactionIdOf(state_->node->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+// The manifest is what makes the directory a database.
+Status Durability::NoteTables() {
+  log::Manifest manifest;
+  StatusOr<log::Manifest> found = log::ReadManifest(*files_, directory_);
+  if (found.ok()) {
+    manifest = *std::move(found);
+  } else if (!absl::IsNotFound(found.status())) {
+    return found.status();
+  }
+  manifest.node = state_->node->id();
+  manifest.num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes());
+  if (!state_->options.application.empty()) manifest.application = state_->options.application;
+  manifest.tables.clear();
+  for (const std::unique_ptr<Table>& table : state_->tables) manifest.tables.push_back(DescribeTable(*table));
+  return log::WriteManifest(*files_, directory_, manifest);
+}
+
+Status Durability::Start(std::unique_ptr<EpochWords> words) {
+  words_ = std::move(words);
+  const DatabaseOptions& options = state_->options;
+  log::LogEnd end;
+  GANNET_RETURN_IF_ERROR(Recover(*state_, *files_, options.directory, &end, &recovery_));
+  GANNET_RETURN_IF_ERROR(NoteTables());
+  StatusOr<std::unique_ptr<log::Log>> log =
+      log::Log::Create(files_.get(), directory_, end,
+                       {.group_commit = options.group_commit,
+                        .segment_bytes = options.log_segment_bytes,
+                        .buffer_bytes = options.log_buffer_bytes,
+                        .node = state_->node->id(),
+                        .num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes())});
+  if (!log.ok()) return log.status();
+  log_ = *std::move(log);
+  const bool alone = state_->fabric->num_nodes() == 1;
+  GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
+  GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
+  checkpointer_ = std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), directory_);
+  if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
+    checkpointer_->Start(options.checkpoint_every);
+  }
+  return absl::OkStatus();
+}
+
+Status Durability::Stop() {
+  if (log_ == nullptr || stopped_) return absl::OkStatus();
+  stopped_ = true;
+  if (checkpointer_ != nullptr) checkpointer_->Stop();
+  Status together;
+  if (state_->fabric->num_nodes() > 1) together = words_->CloseTogether(kCloseWithin);
+  const Status status = log_->Stop();
+  return status.ok() ? together : status;
+}
+
+}  // namespace gannet::txn

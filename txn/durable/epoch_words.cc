@@ -1,0 +1,119 @@
+#include "txn/durable/epoch_words.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/base/clock.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr size_t kWords = 5;  // magic, current, drained, flushed, oldest
+
+}  // namespace
+
+StatusOr<std::unique_ptr<EpochWords>> EpochWords::Create(rdma::Fabric* fabric, rdma::Node* node,
+                                                         rdma::SlabAllocator* slab) {
+  StatusOr<std::byte*> words = slab->AllocatePermanent(kLineBytes);
+  if (!words.ok()) return words.status();
+  return std::unique_ptr<EpochWords>(new EpochWords(fabric, node, *words));
+}
+
+EpochWords::EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words)
+    : fabric_(fabric),
+      node_(node),
+      words_(words),
+      offset_(static_cast<uint64_t>(words - node->memory().data())),
+      images_(kWords * static_cast<size_t>(fabric->num_nodes())) {}
+
+Status EpochWords::Start(uint64_t current) {
+  StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
+  if (!channel.ok()) return channel.status();
+  channel_ = std::move(*channel);
+  worker_.AddPoller([c = channel_.get()] { return c->Poll(); });
+  StoreWord(words_ + 3 * kWordBytes, current - 1);
+  StoreWord(words_ + 2 * kWordBytes, current - 1);
+  StoreWord(words_ + kCurrent, current);
+  StoreWord(words_, kMagic);
+  return absl::OkStatus();
+}
+
+void EpochWords::Announce(uint64_t current) {
+  for (uint64_t seen = LoadWord(words_ + kCurrent); seen < current;) {
+    const uint64_t found = CompareAndSwapWord(words_ + kCurrent, seen, current);
+    if (found == seen) return;
+    seen = found;
+  }
+}
+
+Status EpochWords::CloseTogether(absl::Duration timeout) {
+  StoreWord(words_ + 5 * kWordBytes, 1);
+  StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
+  if (!channel.ok()) return channel.status();
+  coro::Worker worker;
+  worker.AddPoller([c = channel->get()] { return c->Poll(); });
+  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
+  for (int i = 0; i < fabric_->num_nodes();) {
+    const auto id = static_cast<rdma::NodeId>(i);
+    std::array<uint64_t, 6> words{};  // all there are
+    const auto read = [](rdma::Channel* to, rdma::GlobalAddress from, uint64_t* into) -> coro::Task<Status> {
+      co_return co_await to->Read(from, into, sizeof words);
+    };
+    const Status status = worker.BlockOn(read(channel->get(), {id, offset_}, words.data()));
+    const bool has_log = words[0] == kMagic;
+    if (!has_log || words[5] != 0 || !status.ok() || !fabric_->Alive(id)) {
+      ++i;
+    } else if (NowNanos() > deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("node ", i, " does not close; close all nodes of a cluster together"));
+    } else {
+      worker.BlockOn(worker.Sleep(NowNanos() + 100'000));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void EpochWords::PublishOldest(uint64_t begin_epoch) {
+  StoreWord(words_ + 4 * kWordBytes, begin_epoch);
+  if (fabric_->num_nodes() == 1) least_oldest_.store(begin_epoch, std::memory_order_release);
+}
+
+// One READ per node. A node whose log has not started yet has no magic: nothing has been drained there.
+StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
+  StoreWord(words_ + 2 * kWordBytes, own.drained);
+  StoreWord(words_ + 3 * kWordBytes, own.flushed);
+  log::NodeEpochs all = own;
+  operations_.clear();
+  const auto nodes = static_cast<size_t>(fabric_->num_nodes());
+  for (size_t i = 0; i < nodes; ++i) {
+    const auto id = static_cast<rdma::NodeId>(i);
+    if (id == node_->id()) continue;
+    operations_.push_back(rdma::Operation::Read({id, offset_}, &images_[i * kWords], kWords * kWordBytes));
+  }
+  if (operations_.empty()) return all;
+  const auto read = [](rdma::Channel* channel, std::span<rdma::Operation> operations) -> coro::Task<Status> {
+    co_return co_await channel->Post(operations);
+  };
+  const Status status = worker_.BlockOn(read(channel_.get(), operations_));
+  if (!status.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the logs of the other nodes cannot be read, so nothing becomes durable: ",
+                     absl::string_view(status.message())));
+  }
+  uint64_t oldest = LoadWord(words_ + 4 * kWordBytes);
+  for (size_t i = 0; i < nodes; ++i) {
+    if (static_cast<rdma::NodeId>(i) == node_->id()) continue;
+    const uint64_t* words = &images_[i * kWords];
+    oldest = std::min(oldest, words[0] == kMagic ? words[4] : 0);
+    const bool started = words[0] == kMagic;
+    all.current = std::max(all.current, started ? words[1] : 0);
+    all.drained = std::min(all.drained, started ? words[2] : 0);
+    all.flushed = std::min(all.flushed, started ? words[3] : 0);
+  }
+  least_oldest_.store(oldest, std::memory_order_release);
+  return all;
+}
+
+}  // namespace gannet::txn

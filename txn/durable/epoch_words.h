@@ -1,0 +1,64 @@
+// This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
+//
+//   | magic | current | drained | flushed | oldest | closing | one line |
+//
+// oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it
+// may hold decisions of transactions whose parts that node would recover.
+//
+// It lies at the same offset on every node: Database::Open allocates it right after the grace period's slots.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "log/log.h"
+#include "rdma/coro/worker.h"
+#include "rdma/fabric.h"
+#include "rdma/slab.h"
+
+namespace gannet::txn {
+
+class EpochWords : public log::PeerEpochs {
+ public:
+  static StatusOr<std::unique_ptr<EpochWords>> Create(rdma::Fabric* fabric, rdma::Node* node,
+                                                      rdma::SlabAllocator* slab);
+
+  // From now on other nodes see a log here. Its commits begin in `current`.
+  Status Start(uint64_t current);
+
+  // The current epoch of `node`, for a READ in a batch.
+  rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
+
+  // This node appends nothing any more. Waits until that is true of all nodes that live, so that each can still close
+  // its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
+  Status CloseTogether(absl::Duration timeout);
+
+  // This node will recover nothing of earlier epochs from the log.
+  void PublishOldest(uint64_t begin_epoch);
+  // The least that any node published, as of the last Exchange; this node's own if it is alone.
+  uint64_t least_oldest() const { return least_oldest_.load(std::memory_order_acquire); }
+
+  // log::PeerEpochs. Announce is thread-safe; Exchange is for the log thread.
+  void Announce(uint64_t current) override;
+  StatusOr<log::NodeEpochs> Exchange(const log::NodeEpochs& own) override;
+
+ private:
+  static constexpr uint64_t kMagic = 0x676e745f65706f63;
+  static constexpr size_t kCurrent = 8;
+
+  EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
+
+  rdma::Fabric* fabric_;
+  rdma::Node* node_;
+  std::byte* words_;
+  uint64_t offset_;
+  std::unique_ptr<rdma::Channel> channel_;
+  coro::Worker worker_;
+  std::atomic<uint64_t> least_oldest_{0};
+  std::vector<uint64_t> images_;  // kWords per node
+  std::vector<rdma::Operation> operations_;
+};
+
+}  // namespace gannet::txn

@@ -1,0 +1,36 @@
+// Recovery: from a data directory to tables in memory.
+//
+//   1. the manifest: tables, the newest checkpoint that is whole
+//   2. the logs of all nodes, in parallel: the epoch that all of them recover, the decisions of transactions of several
+//      nodes, and of every key of this node the newest change
+//   3. per table: checkpoint and changes merged; records made, the index filled in bulk (ordered kinds) or in parallel
+//      (hash kinds). XStore models are trained when the first client asks, as ever.
+//
+// The memory that it needs beside the tables: the newest change of every key in the log that the checkpoint leaves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "log/checkpoint.h"
+#include "log/file/file_system.h"
+#include "log/log.h"
+#include "log/log_reader.h"
+#include "rdma/base/status.h"
+#include "txn/database.h"
+
+namespace gannet::txn {
+
+struct DatabaseState;
+
+// DIR itself for one node, else DIR/node-<n>.
+std::string NodeDirectory(const std::string& directory, int node, int num_nodes);
+
+// Everything that `state`'s tables had, as of the greatest epoch that all nodes' logs have closed. *end: where this
+// node's log goes on. The tables are empty and nobody uses them yet. Without a manifest there is nothing to recover:
+// Ok.
+Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
+               RecoveryReport* report);
+
+}  // namespace gannet::txn

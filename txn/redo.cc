@@ -1,0 +1,195 @@
+// The commit's part with the log (log/log.h has the argument, docs/log_format.md what is written).
+//
+//   own node only    one transaction into this worker's buffer
+//   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts; then
+//   the
+//                    own changes as the decision. Whatever fails before the decision is in the buffer aborts the
+//                    transaction, and the parts that were appended count for nothing.
+//
+// The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by
+// READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
+// there. So whoever reads what it wrote finds an epoch not less, at its own node or at the record's.
+#include <algorithm>
+#include <bitset>
+
+#include "absl/strings/str_cat.h"
+#include "log/format.h"
+#include "log/kill_point.h"
+#include "rdma/base/check.h"
+#include "rdma/base/clock.h"
+#include "rdma/shm/shm_fabric.h"
+#include "txn/durable/durability.h"
+#include "txn/durable/redo_key.h"
+#include "txn/record.h"
+#include "txn/redo_scope.h"
+#include "txn/transaction_impl.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr uint64_t kLookForRoomEveryNanos = 20'000;
+constexpr size_t kMaxPartBytes = rdma::kMaxMessageBytes - 64;
+
+bool IsLogged(const WriteEntry& entry) {
+  return entry.kind != WriteKind::kNone && !(entry.kind == WriteKind::kInsert && entry.removed);
+}
+
+size_t RedoBytesOf(const WriteEntry& entry) {
+  return log::ChangeBytes(entry.key.size(), entry.kind == WriteKind::kRemove ? 0 : entry.payload_bytes);
+}
+
+uint64_t InstalledVersion(const WriteEntry& entry) {
+  return VersionOf(NextState(entry.moved_to.is_null() ? entry.seen : entry.moved_state, false));
+}
+
+}  // namespace
+
+// Of all changes, wherever their records are: an upper bound of what goes into this node's buffer.
+size_t TransactionImpl::RedoBytes() const {
+  size_t bytes = 0;
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (IsLogged(entry)) bytes += RedoBytesOf(entry);
+  }
+  return bytes == 0 ? 0 : bytes + log::kTransactionHeaderBytes;
+}
+
+void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
+  const RedoKey key(entry.key);
+  const uint64_t version = InstalledVersion(entry);
+  if (entry.kind == WriteKind::kRemove) {
+    encoder->Add(log::ChangeKind::kRemove, entry.table->id(), version, key.bytes(), 0);
+    return;
+  }
+  std::byte* payload =
+      encoder->Add(log::ChangeKind::kPut, entry.table->id(), version, key.bytes(), entry.payload_bytes);
+  CopyOwnPayload(entry, 0, std::span(payload, entry.payload_bytes));
+}
+
+// This node's changes.
+void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
+  log::TransactionEncoder encoder(log_->Room(redo_bytes_));
+  uint32_t changes = 0;
+  size_t payload_bytes = 0;
+  for (WriteEntry& entry : writes_.entries()) {
+    if (!IsLogged(entry) || entry.record.node() != session_->self) continue;
+    AddRedo(&encoder, entry);
+    ++changes;
+    if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
+  }
+  log_->Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
+  log::MayDieHere(log::KillPoint::kCommitAppended);
+}
+
+coro::Task<Status> TransactionImpl::CommitWhenRoom() {
+  const uint64_t deadline =
+      NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.durable_within));
+  for (bool wait = true; wait;) {
+    if (NowNanos() > deadline) {
+      redo_bytes_ = 0;
+      co_return absl::ResourceExhaustedError(absl::StrCat("the log's buffer stays full: the disk of ",
+                                                          session_->db->options.directory,
+                                                          " does not take what is written; see log_health()"));
+    }
+    co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
+    Status reserved = log_->Reserve(redo_bytes_, &wait);
+    if (reserved.ok()) break;
+    if (!wait) {
+      redo_bytes_ = 0;
+      co_return reserved;
+    }
+  }
+  coro::Async<Status> committed = CommitReserved();
+  co_return co_await committed;
+}
+
+// After the validation: nothing is installed unless all of the redo is in its logs' buffers.
+coro::Task<Status> TransactionImpl::LogMixed() {
+  session_->db->durability->log().RaiseEpoch(epoch_);
+  uint64_t id = 0;
+  const int nodes = session_->db->fabric->num_nodes();
+  for (int i = 0; i < nodes; ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == session_->self) continue;
+    for (size_t next = 0; next < writes_.size();) {
+      const size_t bytes = EncodePart(node, &next, id);
+      if (bytes == 0) break;
+      if (id == 0) {
+        id = session_->db->durability->NextTransactionId();
+        next = 0;
+        continue;  // encoded again, with the id
+      }
+      StatusOr<size_t> answer = co_await session_->channel->Call(
+          node, kTxnLog, std::span<const std::byte>(message_).first(bytes), {}, session_->db->options.call_timeout);
+      if (!answer.ok()) co_return answer.status();
+    }
+  }
+  AppendRedo(id == 0 ? log::TransactionPart::kWhole : log::TransactionPart::kDecision, id);
+  co_return absl::OkStatus();
+}
+
+// A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns
+// its bytes, 0 if there are none.
+size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id) {
+  message_.resize(rdma::kMaxMessageBytes);
+  std::memcpy(message_.data(), &epoch_, sizeof epoch_);
+  log::TransactionEncoder encoder(message_.data() + sizeof epoch_);
+  size_t bytes = sizeof epoch_ + log::kTransactionHeaderBytes;
+  bool any = false;
+  for (; *next < writes_.size(); ++*next) {
+    WriteEntry& entry = writes_[*next];
+    if (!IsLogged(entry) || entry.record.node() != node) continue;
+    if (any && bytes + RedoBytesOf(entry) > kMaxPartBytes) break;
+    bytes += RedoBytesOf(entry);
+    AddRedo(&encoder, entry);
+    any = true;
+  }
+  return any ? sizeof epoch_ + encoder.Finish(epoch_, log::TransactionPart::kPart, id) : 0;
+}
+
+// The key is in the index now, so no removal of it comes before this insert any more that is not noted.
+void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
+  const RemovalVersions& removals = session_->db->durability->removals();
+  entry.seen =
+      RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen,
+                         removals.Of(RemovalVersions::PlaceOf(entry.table->id(), entry.key)), session_->owner_bits);
+}
+
+// Before the key leaves its index.
+void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
+  session_->db->durability->removals().Note(RemovalVersions::PlaceOf(entry.table->id(), entry.key),
+                                            InstalledVersion(entry));
+}
+
+std::span<const uint64_t> TransactionImpl::AskForEpochs() {
+  if (log_ == nullptr) return {};
+  std::bitset<rdma::kMaxShmNodes> nodes;
+  const auto touch = [&](rdma::GlobalAddress address) {
+    if (address.node() != session_->self) nodes.set(address.node());
+  };
+  for (const ReadEntry& entry : reads_) touch(entry.word);
+  for (const ReadEntry& entry : witnesses_) touch(entry.word);
+  for (const WriteEntry& entry : writes_.entries()) touch(entry.record);
+  auto* epochs = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes.count() * sizeof(uint64_t)));
+  size_t n = 0;
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    if (!nodes[node]) continue;
+    operations_.push_back(rdma::Operation::Read(
+        session_->db->durability->words().CurrentAt(static_cast<rdma::NodeId>(node)), &epochs[n++], sizeof(uint64_t)));
+  }
+  return {epochs, n};
+}
+
+void TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> epochs) {
+  for (const uint64_t epoch : epochs) epoch_ = std::max(epoch_, epoch);
+}
+
+// Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
+// one. What it read at other nodes is not later than the epoch it found there.
+uint64_t TransactionImpl::EpochToAwait() const {
+  if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
+  const log::Log& log = session_->db->durability->log();
+  const uint64_t epoch = std::max(epoch_, logged_ ? 0 : log.last_dirty_epoch());
+  return epoch > log.durable_epoch() ? epoch : 0;
+}
+
+}  // namespace gannet::txn
