@@ -55,7 +55,7 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   Add(
       command, "--group-commit", &o->group_commit,
       [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1)); }, "TIME",
-      "From one write of the log to the next. Default: 500us")
+      "From one write of the log to the next. Default: 300us")
       ->group(group);
   Add(
       command, "--checkpoint-every", &o->checkpoint_every,
@@ -71,7 +71,7 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       ->group(group);
   AddInteger(
       command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
-      "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 256 with --durability sync,\n"
+      "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 96 with --durability sync,\n"
       "so that a thread has work while commits wait for the disk")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Milliseconds(10),

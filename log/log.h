@@ -43,7 +43,7 @@
 namespace gannet::log {
 
 struct LogOptions {
-  absl::Duration group_commit = absl::Microseconds(500);  // from one flush to the next, if there is something to flush
+  absl::Duration group_commit = absl::Microseconds(300);  // from one flush to the next, if there is something to flush
   uint64_t segment_bytes = uint64_t{64} << 20;
   // Per writer, rounded up to a power of two. A transaction has at most half of it. A segment is made larger if it
   // could not hold twice what is in all buffers.

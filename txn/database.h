@@ -56,7 +56,7 @@ struct DatabaseOptions {
   std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
-  absl::Duration group_commit = absl::Microseconds(500);  // from one write of the log to the next
+  absl::Duration group_commit = absl::Microseconds(300);  // from one write of the log to the next
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
   absl::Duration durable_within = absl::Seconds(10);
   absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint

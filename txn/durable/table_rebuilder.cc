@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -13,8 +14,8 @@
 namespace gannet::txn {
 namespace {
 
-constexpr double kFill = 0.9;              // as BulkLoader
-constexpr size_t kRecordsPerLease = 4096;  // a long load must not hold back the grace period
+constexpr double kFill = 0.9;  // as BulkLoader
+constexpr size_t kRecordsPerLease = 4096;
 
 std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -41,6 +42,25 @@ Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
+
+// One lease of a context after another, so that a long load does not hold back the grace period.
+class Leases {
+ public:
+  explicit Leases(index::IndexService* service) : service_(service) {}
+  // For one record.
+  index::Context& context() {
+    if (used_++ % kRecordsPerLease == 0) {
+      lease_.reset();
+      lease_.emplace(service_);
+    }
+    return lease_->context();
+  }
+
+ private:
+  index::IndexService* service_;
+  size_t used_ = 0;
+  std::optional<index::IndexService::Lease> lease_;
+};
 
 }  // namespace
 
@@ -85,46 +105,44 @@ void TableRebuilder::NoteDamage(const log::CheckpointFile& file, uint64_t offset
 
 class TableRebuilder::OrderedRebuild {
  public:
-  OrderedRebuild(TableRebuilder* owner, const Table& table) : owner_(owner), table_(table) {
+  OrderedRebuild(TableRebuilder* owner, const Table& table)
+      : owner_(owner), table_(table), leases_(owner->state_->indexes.get()) {
     for (size_t part = 0; part < LatestChanges::kParts; ++part) {
-      LatestChanges::Map* map = owner->changes_->MapOf(part, table.id());
+      const LatestChanges::Map* map = owner->changes_->MapOf(part, table.id());
       if (map == nullptr) continue;
-      for (const auto& [key, change] : *map) changes_.emplace_back(&key, &change);
+      for (const auto& [key, change] : *map) changes_.emplace_back(key, &change);
     }
-    std::sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) { return *a.first < *b.first; });
+    std::sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   }
 
   Status AddCheckpointed(const log::CheckpointRecord& record) {
-    const std::string_view key = AsText(record.key);
+    const RedoKeyView key(AsText(record.key));
     GANNET_RETURN_IF_ERROR(AddChangesBelow(&key));
-    if (next_ < changes_.size() && *changes_[next_].first == key) {
+    if (next_ < changes_.size() && changes_[next_].first == key) {
       if (owner_->IsSuperseded(record)) return absl::OkStatus();  // the change comes with the next call
       ++next_;
     }
-    return Add(key, AsText(record.payload));
+    return Add(key.bytes(), AsText(record.payload));
   }
   // All that are left if `limit` is null.
-  Status AddChangesBelow(const std::string_view* limit) {
-    for (; next_ < changes_.size() && (limit == nullptr || *changes_[next_].first < *limit); ++next_) {
+  Status AddChangesBelow(const RedoKeyView* limit) {
+    constexpr size_t kAhead = 8;
+    for (; next_ < changes_.size() && (limit == nullptr || changes_[next_].first < *limit); ++next_) {
+      if (next_ + 2 * kAhead < changes_.size()) __builtin_prefetch(changes_[next_ + 2 * kAhead].second);
+      if (next_ + kAhead < changes_.size()) __builtin_prefetch(changes_[next_ + kAhead].second->payload);
       const auto& [key, change] = changes_[next_];
-      if (!change->removed) GANNET_RETURN_IF_ERROR(Add(*key, change->payload));
+      if (!change->removed) GANNET_RETURN_IF_ERROR(Add(key.bytes(), change->bytes()));
     }
     return absl::OkStatus();
   }
   Status Finish() {
     GANNET_RETURN_IF_ERROR(AddChangesBelow(nullptr));
-    lease_.reset();
-    index::IndexService::Lease lease(owner_->state_->indexes.get());
-    return table_.local_index().BulkLoad(lease.context(), entries_, kFill);
+    return table_.local_index().BulkLoad(leases_.context(), entries_, kFill);
   }
 
  private:
   Status Add(std::string_view key, std::string_view payload) {
-    if (entries_.size() % kRecordsPerLease == 0) {
-      lease_.reset();
-      lease_.emplace(owner_->state_->indexes.get());
-    }
-    const StatusOr<rdma::GlobalAddress> record = owner_->MakeRecord(lease_->context(), table_, key, payload);
+    const StatusOr<rdma::GlobalAddress> record = owner_->MakeRecord(leases_.context(), table_, key, payload);
     if (!record.ok()) return record.status();
     entries_.push_back(
         {index::OwnedKey(KeyFromRedo(table_.options().key_kind, std::as_bytes(std::span(key)))), *record});
@@ -133,10 +151,10 @@ class TableRebuilder::OrderedRebuild {
 
   TableRebuilder* owner_;
   const Table& table_;
-  std::vector<std::pair<const std::string*, const LatestChange*>> changes_;
+  std::vector<std::pair<RedoKeyView, const LatestChange*>> changes_;
   size_t next_ = 0;
   std::vector<index::Entry> entries_;
-  std::optional<index::IndexService::Lease> lease_;
+  Leases leases_;
 };
 
 Status TableRebuilder::RebuildOrdered(const Table& table) {
@@ -156,29 +174,30 @@ Status TableRebuilder::RebuildOrdered(const Table& table) {
 // Hash tables: any order, from several threads. A checkpoint may have a record twice (its bucket split meanwhile); then
 // both are of the same version or the log has a newer one.
 
-Status TableRebuilder::AddToHash(const Table& table, std::string_view key, std::string_view payload) {
-  index::IndexService::Lease lease(state_->indexes.get());
+Status TableRebuilder::AddToHash(index::Context& context, const Table& table, std::string_view key,
+                                 std::string_view payload) {
   const Key view = KeyFromRedo(table.options().key_kind, std::as_bytes(std::span(key)));
   if (!table.local_index().Find(view).record.is_null()) return absl::OkStatus();
-  const StatusOr<rdma::GlobalAddress> record = MakeRecord(lease.context(), table, key, payload);
+  const StatusOr<rdma::GlobalAddress> record = MakeRecord(context, table, key, payload);
   if (!record.ok()) return record.status();
-  const StatusOr<index::Change> change = table.local_index().Insert(lease.context(), view, *record, nullptr);
+  const StatusOr<index::Change> change = table.local_index().Insert(context, view, *record, nullptr);
   if (!absl::IsAlreadyExists(change.status())) return change.status();
   // Another thread was faster; nobody has seen this one.
   std::byte* block = state_->node->memory().data() + record->offset();
   MarkAbsent(block, RecordLines(view, payload.size()), LoadWord(block));
-  lease.context().slab->Free(block, index::RecordBytes(view.size(), payload.size()));
+  context.slab->Free(block, index::RecordBytes(view.size(), payload.size()));
   bytes_[table.id()].fetch_sub(BlockBytesOf(view, payload.size()), std::memory_order_relaxed);
   records_.fetch_sub(1, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
 Status TableRebuilder::LoadHashFile(const Table& table, const log::CheckpointFile& file) {
+  Leases leases(state_->indexes.get());
   return log::ReadCheckpointFile(
       *files_, directory_, checkpoint_.id, file,
       [&](const log::CheckpointRecord& record) -> Status {
         if (IsSuperseded(record)) return absl::OkStatus();
-        return AddToHash(table, AsText(record.key), AsText(record.payload));
+        return AddToHash(leases.context(), table, AsText(record.key), AsText(record.payload));
       },
       state_->options.salvage ? [&](uint64_t offset, const std::string& what) { NoteDamage(file, offset, what); }
                               : std::function<void(uint64_t, const std::string&)>());
@@ -188,8 +207,9 @@ Status TableRebuilder::LoadHashFile(const Table& table, const log::CheckpointFil
 Status TableRebuilder::AddHashChanges(const Table& table, size_t part) {
   const LatestChanges::Map* map = changes_->MapOf(part, table.id());
   if (map == nullptr) return absl::OkStatus();
+  Leases leases(state_->indexes.get());
   for (const auto& [key, change] : *map) {
-    if (!change.removed) GANNET_RETURN_IF_ERROR(AddToHash(table, key, change.payload));
+    if (!change.removed) GANNET_RETURN_IF_ERROR(AddToHash(leases.context(), table, key.bytes(), change.bytes()));
   }
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ class TableRebuilder {
   // Makes a committed record in this node's memory; InvalidArgument if it does not fit the table.
   StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, const Table& table, std::string_view key,
                                            std::string_view payload);
-  Status AddToHash(const Table& table, std::string_view key, std::string_view payload);
+  Status AddToHash(index::Context& context, const Table& table, std::string_view key, std::string_view payload);
   // True if the log has something newer of the key than the checkpoint.
   bool IsSuperseded(const log::CheckpointRecord& record);
   void NoteDamage(const log::CheckpointFile& file, uint64_t offset, const std::string& what);
