@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/all_nodes.h"
 #include "cli/tpcc_directory.h"
 
 namespace gannet::cli {
@@ -39,27 +40,16 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     cluster->owned_.push_back(*std::move(database));
     cluster->tables_.push_back(*tables);
   }
-  GANNET_RETURN_IF_ERROR(cluster->OnAll([](txn::Database& database) { return database.Start(); }));
+  GANNET_RETURN_IF_ERROR(OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); }));
   return cluster;
 }
 
-Status TpccCluster::OnAll(Status (*work)(txn::Database&)) {
-  std::vector<Status> statuses(databases_.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < databases_.size(); ++i) {
-    threads.emplace_back([this, work, &statuses, i] { statuses[i] = work(*databases_[i]); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
-  return absl::OkStatus();
-}
-
 Status TpccCluster::Checkpoint() {
-  return OnAll([](txn::Database& database) { return database.Checkpoint(); });
+  return OnAllNodes(databases_, [](txn::Database& database) { return database.Checkpoint(); });
 }
 
 Status TpccCluster::Close() {
-  return OnAll([](txn::Database& database) { return database.Close(); });
+  return OnAllNodes(databases_, [](txn::Database& database) { return database.Close(); });
 }
 
 }  // namespace gannet::cli

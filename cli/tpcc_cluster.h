@@ -28,8 +28,6 @@ class TpccCluster {
 
  private:
   TpccCluster() = default;
-  // Calls it for every node at once: they wait for each other.
-  Status OnAll(Status (*work)(txn::Database&));
 
   // Databases go before the fabric they are attached to.
   std::unique_ptr<rdma::ShmFabric> fabric_;

@@ -4,7 +4,8 @@
 //   transaction_impl.cc   begin, end, write buffer, read-your-own-writes
 //   direct_access.cc      reads of this node's records by its CPU
 //   remote_access.cc      reads of other nodes' records: one-sided or by call
-//   commit.cc             the protocol: lock, validate, install, unlock
+//   commit.cc             the protocol: lock, validate, install, unlock; records of this node
+//   commit_remote.cc      its part with records of other nodes
 //   redo.cc               its part with the log: epoch, redo, what to wait for
 #pragma once
 

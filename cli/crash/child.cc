@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/all_nodes.h"
 #include "cli/crash/message.h"
 #include "cli/crash/workload.h"
 #include "cli/exit_codes.h"
@@ -36,7 +37,6 @@ class Child {
 
  private:
   Status Open();
-  Status OnAll(Status (*work)(txn::Database&));
   void WorkOnThread(int thread);
   static coro::Task<void> Endlessly(coro::Task<Status> work, bool may_end);
 
@@ -86,7 +86,7 @@ Status Child::Open() {
     owned_.push_back(*std::move(database));
   }
   const uint64_t start = NowNanos();
-  GANNET_RETURN_IF_ERROR(OnAll([](txn::Database& database) { return database.Start(); }));
+  GANNET_RETURN_IF_ERROR(OnAllNodes(databases_, [](txn::Database& database) { return database.Start(); }));
   Message recovered{.kind = MessageKind::kRecovered, .b = NowNanos() - start};
   for (const txn::Database* database : databases_) {
     recovered.number += database->recovery().records;
@@ -102,20 +102,8 @@ Status Child::MakeReady() {
   return workload_->Prepare(databases_);
 }
 
-// Nodes wait for each other.
-Status Child::OnAll(Status (*work)(txn::Database&)) {
-  std::vector<Status> statuses(databases_.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < databases_.size(); ++i) {
-    threads.emplace_back([this, work, &statuses, i] { statuses[i] = work(*databases_[i]); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
-  return absl::OkStatus();
-}
-
 Status Child::Close() {
-  GANNET_RETURN_IF_ERROR(OnAll([](txn::Database& database) { return database.Close(); }));
+  GANNET_RETURN_IF_ERROR(OnAllNodes(databases_, [](txn::Database& database) { return database.Close(); }));
   pipe_.Send({.kind = MessageKind::kClosed});
   return absl::OkStatus();
 }

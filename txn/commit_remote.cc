@@ -1,0 +1,279 @@
+// The commit protocol (commit.cc) where records of several nodes take part: by verbs, and by calls to the owners of
+// records that are inserted, removed or moved. Each step shares one posting over all nodes.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+#include "rdma/versioned.h"
+#include "txn/commit_internal.h"
+#include "txn/record.h"
+#include "txn/redo_scope.h"
+#include "txn/transaction_impl.h"
+#include "txn/wire.h"
+
+namespace gannet::txn {
+
+coro::Task<Status> TransactionImpl::LockRemote() {
+  operations_.clear();
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !ChangesRecord(entry)) continue;
+    operations_.push_back(
+        rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
+  }
+  if (operations_.empty()) co_return absl::OkStatus();
+  Status status = co_await session_->channel->Post(operations_);
+  // Also after an error: whatever was locked is noted, so that it will be unlocked.
+  Status conflict;
+  size_t i = 0;
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !ChangesRecord(entry)) continue;
+    const rdma::Operation& operation = operations_[i++];
+    entry.locked = operation.result == entry.seen;
+    if (!entry.locked && status.ok() && conflict.ok()) conflict = LockedTooLong(operation.result);
+  }
+  co_return status.ok() ? conflict : status;
+}
+
+// Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit.
+coro::Task<Status> TransactionImpl::PrepareRemote() {
+  const int nodes = session_->db->fabric->num_nodes();
+  for (rdma::NodeId node = 0; node < nodes; ++node) {
+    for (size_t next = 0; next < writes_.size();) {
+      prepared_.clear();
+      next = EncodePrepare(node, next);
+      if (prepared_.empty()) break;
+      response_.resize(rdma::kMaxMessageBytes);
+      StatusOr<size_t> size =
+          co_await session_->channel->Call(node, kTxnPrepare, message_, response_, session_->db->options.call_timeout);
+      if (!size.ok()) co_return size.status();
+      Status status = DecodePrepared(node, std::span<const std::byte>(response_).first(*size));
+      if (!status.ok()) co_return status;
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+// Writes the request for entries [from, ...) of `node` that fit one message and notes them in prepared_; returns where
+// to go on.
+size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
+  message_.resize(rdma::kMaxMessageBytes);
+  rdma::WireWriter writer(message_);
+  writer.PutU64(session_->owner_bits);
+  const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
+  size_t i = from;
+  for (; i < writes_.size(); ++i) {
+    WriteEntry& entry = writes_[i];
+    const bool move = NeedsMove(entry);
+    if (entry.is_direct() || (entry.kind != WriteKind::kInsert && !move)) continue;
+    if (entry.table->OwnerOf(entry.key, session_->self) != node) continue;
+    const std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
+    CopyOwnPayload(entry, 0, payload);
+    constexpr size_t kItemOverhead = 16 + index::kMaxKeyBytes;
+    constexpr size_t kPreparedBytes = 64;  // of the response, per item
+    if (writer.room() < payload.size() + kItemOverhead ||
+        (prepared_.size() + 1) * kPreparedBytes > rdma::kMaxMessageBytes) {
+      break;
+    }
+    txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
+    prepared_.push_back(static_cast<uint32_t>(i));
+  }
+  const auto n = static_cast<uint16_t>(prepared_.size());
+  std::memcpy(count.data(), &n, sizeof n);
+  message_.resize(writer.size());
+  return i;
+}
+
+Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::byte> response) {
+  rdma::WireReader reader(response);
+  const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
+  if (outcome == PrepareOutcome::kExists) {
+    const index::Witness existing = GetWitness(reader);
+    GANNET_RETURN_IF_ERROR(reader.Finish());
+    return NoteExisting({existing.word, existing.seen});
+  }
+  if (outcome != PrepareOutcome::kPrepared) return Conflict();
+  for (uint32_t i : prepared_) {
+    WriteEntry& entry = writes_[i];
+    Prepared prepared;
+    if (!txn::Get(reader, &prepared) || prepared.record.node() != node) {
+      return absl::InternalError(absl::StrCat("node ", node, " answered a prepare with a malformed message"));
+    }
+    if (entry.kind == WriteKind::kInsert) {
+      writes_.SetRecord(i, prepared.record);
+      entry.seen = prepared.state;
+      entry.locked = entry.indexed = true;
+    } else {
+      entry.moved_to = prepared.record;
+      entry.moved_state = prepared.state;
+    }
+    CarryWitnesses(prepared.change);
+  }
+  return reader.Finish();
+}
+
+coro::Task<Status> TransactionImpl::ValidateMixed() {
+  operations_.clear();
+  const size_t n = reads_.size() + witnesses_.size();
+  auto* words = reinterpret_cast<uint64_t*>(arena_.Allocate(n * sizeof(uint64_t)));
+  const auto nth = [&](size_t i) -> const ReadEntry& {
+    return i < reads_.size() ? reads_[i] : witnesses_[i - reads_.size()];
+  };
+  const auto is_direct = [&](const ReadEntry& entry) {
+    return session_->direct && entry.word.node() == session_->self;
+  };
+  for (size_t i = 0; i < n; ++i) {
+    if (is_direct(nth(i))) continue;
+    operations_.push_back(rdma::Operation::Read(nth(i).word, &words[i], sizeof(uint64_t)));
+  }
+  const std::span<const uint64_t> epochs = AskForEpochs();
+  if (!operations_.empty()) {
+    Status status = co_await session_->channel->Post(operations_);
+    if (!status.ok()) co_return status;
+  }
+  NoteRemoteEpochs(epochs);
+  for (size_t i = 0; i < n; ++i) {
+    const ReadEntry& entry = nth(i);
+    const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : words[i];
+    if (word != entry.seen && !(i < reads_.size() && IsOwnLockOf(entry, word))) co_return Conflict();
+  }
+  co_return absl::OkStatus();
+}
+
+// The whole record as it will be, in the image that the READ left in the arena.
+void TransactionImpl::BuildImage(WriteEntry& entry) {
+  const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+  const size_t old_lines = RecordLines(entry.key, entry.image_payload_bytes);
+  if (lines > old_lines) {  // grows within its block
+    std::byte* larger = arena_.Allocate(lines * kLineBytes);
+    std::memset(larger, 0, lines * kLineBytes);
+    std::memcpy(larger, entry.image, old_lines * kLineBytes);
+    entry.image = larger;
+  }
+  ApplyPatches(entry.image, entry);
+  // One line is written at one instant: the lock may go with it. Of several lines, the first must not be seen unlocked
+  // before the others are there, so it stays locked until the WRITE after.
+  const uint64_t next = NextState(entry.seen, false);
+  rdma::StampImage(entry.image, lines, lines == 1 ? next : Locked(entry.seen, session_->owner_bits), next);
+}
+
+// Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
+coro::Task<Status> TransactionImpl::InstallRemote() {
+  operations_.clear();
+  const auto write_word = [&](rdma::GlobalAddress word, uint64_t value) {
+    std::byte* source = arena_.Allocate(sizeof value);
+    std::memcpy(source, &value, sizeof value);
+    operations_.push_back(rdma::Operation::Write(source, word, sizeof value));
+  };
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct()) continue;
+    if (entry.kind == WriteKind::kInsert && !entry.removed) {
+      write_word(entry.record, NextState(entry.seen, false));
+      entry.locked = false;
+    } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {
+      BuildImage(entry);
+      const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+      operations_.push_back(
+          rdma::Operation::Write(entry.image, entry.record, static_cast<uint32_t>(lines * kLineBytes)));
+      if (lines > 1) write_word(entry.record, NextState(entry.seen, false));
+      entry.locked = false;
+    }
+  }
+  if (operations_.empty()) co_return absl::OkStatus();
+  co_return co_await session_->channel->Post(operations_);
+}
+
+// What `entry` needs from its owner to end. Committed: removals, own inserts that were removed again, moves. Aborted:
+// placeholders are unmade.
+bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const {
+  if (entry.is_direct()) return false;
+  *item = {.kind = FinishKind::kRemove,
+           .table = entry.table->id(),
+           .key = entry.key,
+           .record = entry.record,
+           .state = entry.seen,
+           .moved_to = entry.moved_to,
+           .moved_state = entry.moved_state};
+  if (!entry.moved_to.is_null()) {
+    if (committed) {
+      item->kind = FinishKind::kReplace;
+    } else {
+      item->kind = FinishKind::kUnmake;
+      item->record = entry.moved_to;
+      item->state = entry.moved_state;
+    }
+    return true;
+  }
+  if (entry.kind == WriteKind::kInsert) return entry.locked && (!committed || entry.removed);
+  return entry.kind == WriteKind::kRemove && committed;
+}
+
+coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed) {
+  Status first_error;
+  const int nodes = session_->db->fabric->num_nodes();
+  for (rdma::NodeId node = 0; node < nodes; ++node) {
+    for (size_t next = 0; next < writes_.size();) {
+      message_.resize(rdma::kMaxMessageBytes);
+      rdma::WireWriter writer(message_);
+      writer.PutU64(session_->owner_bits);
+      const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
+      uint16_t n = 0;
+      constexpr size_t kItemBytes = 64 + index::kMaxKeyBytes;
+      for (; next < writes_.size() && writer.room() >= kItemBytes; ++next) {
+        FinishItem item;
+        if (!FinishItemOf(writes_[next], committed, &item) || item.record.node() != node) continue;
+        txn::Put(writer, item);
+        if (committed || writes_[next].kind == WriteKind::kInsert) writes_[next].locked = false;
+        ++n;
+      }
+      if (n == 0) break;
+      std::memcpy(count.data(), &n, sizeof n);
+      message_.resize(writer.size());
+      StatusOr<size_t> size =
+          co_await session_->channel->Call(node, kTxnFinish, message_, {}, session_->db->options.call_timeout);
+      if (!size.ok() && first_error.ok()) first_error = size.status();
+    }
+  }
+  co_return first_error;
+}
+
+coro::Task<void> TransactionImpl::ReleaseRemote() {
+  // Errors are for nodes that died, and what was locked there died with them.
+  Status ignored = co_await FinishAtOwners(/*committed=*/false);
+  operations_.clear();
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
+    operations_.push_back(rdma::Operation::Write(&entry.seen, entry.record, sizeof entry.seen));
+    entry.locked = false;
+  }
+  if (!operations_.empty()) ignored = co_await session_->channel->Post(operations_);
+}
+
+coro::Task<Status> TransactionImpl::CommitMixed() {
+  Status status = LockAndIndexDirect();
+  if (status.ok()) status = co_await LockRemote();
+  if (status.ok()) status = co_await PrepareRemote();
+  const RedoScope redo(this);
+  if (status.ok()) status = co_await ValidateMixed();
+  if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
+  if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
+  if (!status.ok()) {
+    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+    co_await ReleaseRemote();
+    co_return status;
+  }
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() && entry.kind != WriteKind::kNone) InstallDirect(entry);
+  }
+  Status installed = co_await InstallRemote();
+  Status finished = co_await FinishAtOwners(/*committed=*/true);
+  if (installed.ok()) installed = finished;
+  if (!installed.ok()) {
+    co_return absl::UnknownError(
+        absl::StrCat("the transaction passed its commit point, but a node did not take its part: ",
+                     absl::string_view(installed.message())));
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace gannet::txn
