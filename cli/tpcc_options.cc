@@ -64,7 +64,7 @@ Status NeedDirectory(const TpccOptions& o) {
 Status CompleteFromDirectory(TpccOptions* o) {
   o->durability = o->durability.value_or(txn::DurabilityMode::kSync);
   o->medium = o->medium.value_or(txn::LogMedium::kFile);
-  o->group_commit = o->group_commit.value_or(absl::Microseconds(500));
+  o->group_commit = o->group_commit.value_or(txn::DatabaseOptions{}.group_commit);
   o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
   if (*o->durability == txn::DurabilityMode::kSync && o->coroutines == 0) o->coroutines = kCoroutinesOfSync;
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
