@@ -41,8 +41,8 @@ class Model {
   Status Retrain(Context& context, uint32_t sub_model);
 
   // A newer model has taken over: from now on the lines say that they belong to none, so that a client which READs one
-  // learns that its model is old. Until the grace period is over they would otherwise look current, and the client of an
-  // old model would go from leaf to sibling for ever.
+  // learns that its model is old. Until the grace period is over they would otherwise look current, and the client of
+  // an old model would go from leaf to sibling for ever.
   void Disown();
 
   const TopModel& top() const { return top_; }
