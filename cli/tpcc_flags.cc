@@ -71,7 +71,7 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       ->group(group);
   AddInteger(
       command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
-      "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 96 with --durability sync,\n"
+      "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 64 with --durability sync,\n"
       "so that a thread has work while commits wait for the disk")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Milliseconds(10),

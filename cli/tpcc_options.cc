@@ -48,7 +48,7 @@ Status CompleteMemory(TpccOptions* o) {
 }
 
 // While a commit waits for the disk, its thread needs others to work on.
-constexpr int kCoroutinesOfSync = 96;
+constexpr int kCoroutinesOfSync = 64;
 
 Status NeedDirectory(const TpccOptions& o) {
   const char* flag = o.durability.has_value()         ? "--durability"
