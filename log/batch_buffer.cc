@@ -24,6 +24,7 @@ void BatchBuffer::Grow(size_t body_bytes) {
 void BatchBuffer::Append(std::span<const std::byte> transactions) {
   GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= capacity_, "%d + %d bytes in a buffer of %d",
                body_bytes_, transactions.size(), capacity_);
+  if (transactions.empty()) return;
   std::memcpy(memory_.get() + kBatchHeaderBytes + body_bytes_, transactions.data(), transactions.size());
   body_bytes_ += transactions.size();
 }

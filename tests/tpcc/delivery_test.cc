@@ -64,21 +64,21 @@ TEST_P(DeliveryTest, UpdatesOrderLinesAndCustomer) {
   ASSERT_TRUE(Run().ok());
   for (uint32_t d = 1; d <= kDistricts; ++d) {
     const auto order = small_->Read<Order>(tables().order, OrderKey(2, d, 22));
-    EXPECT_EQ(order->carrier_id, 6);
-    EXPECT_EQ(order->entry_d, SmallTpcc::kLoadDate) << "the rest of the row stays";
+    EXPECT_EQ(+order->carrier_id, 6);
+    EXPECT_EQ(+order->entry_d, SmallTpcc::kLoadDate) << "the rest of the row stays";
     Cents sum = 0;
     for (uint32_t line = 1; line <= order->ol_cnt; ++line) {
       const auto row = small_->Read<OrderLine>(tables().order_line, OrderLineKey(2, d, 22, line));
-      EXPECT_EQ(row->delivery.delivery_d, kDelivered);
-      EXPECT_EQ(row->quantity, 5);
+      EXPECT_EQ(+row->delivery.delivery_d, kDelivered);
+      EXPECT_EQ(+row->quantity, 5);
       sum += row->delivery.amount;
     }
     EXPECT_GT(sum, 0);
     const auto customer = small_->Read<Customer>(tables().customer, CustomerKey(2, d, order->c_id));
-    EXPECT_EQ(customer->balance, -1000 + sum);
-    EXPECT_EQ(customer->delivery_cnt, 1u);
-    EXPECT_EQ(customer->payment_cnt, 1u);
-    EXPECT_EQ(small_->Read<Order>(tables().order, OrderKey(2, d, 23))->carrier_id, 0);
+    EXPECT_EQ(+customer->balance, -1000 + sum);
+    EXPECT_EQ(+customer->delivery_cnt, 1u);
+    EXPECT_EQ(+customer->payment_cnt, 1u);
+    EXPECT_EQ(+small_->Read<Order>(tables().order, OrderKey(2, d, 23))->carrier_id, 0);
   }
 }
 
@@ -90,7 +90,7 @@ TEST_P(DeliveryTest, SkipsEmptyDistricts) {
   for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], d == 4 ? 0u : 30u);
   ASSERT_TRUE(Run().ok()) << "nothing is left, and that is no error";
   for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], 0u);
-  EXPECT_EQ(small_->Read<Order>(tables().order, OrderKey(2, 4, 30))->carrier_id, 0);
+  EXPECT_EQ(+small_->Read<Order>(tables().order, OrderKey(2, 4, 30))->carrier_id, 0);
 }
 
 }  // namespace

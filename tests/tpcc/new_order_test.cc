@@ -47,14 +47,14 @@ TEST_P(NewOrderTest, InsertsOrderAndLines) {
   const NewOrderInput input = ThreeLines();
   ASSERT_TRUE(Run(input).ok());
   EXPECT_EQ(output_.o_id, 31u);
-  EXPECT_EQ(small_->Read<District>(tables().district, DistrictKey(1, 2))->next_o_id, 32u);
+  EXPECT_EQ(+small_->Read<District>(tables().district, DistrictKey(1, 2))->next_o_id, 32u);
   const auto order = small_->Read<Order>(tables().order, OrderKey(1, 2, 31));
   ASSERT_TRUE(order);
-  EXPECT_EQ(order->c_id, 4u);
-  EXPECT_EQ(order->entry_d, 1'700'000'000u);
-  EXPECT_EQ(order->carrier_id, 0);
-  EXPECT_EQ(order->ol_cnt, 3);
-  EXPECT_EQ(order->all_local, 0);
+  EXPECT_EQ(+order->c_id, 4u);
+  EXPECT_EQ(+order->entry_d, 1'700'000'000u);
+  EXPECT_EQ(+order->carrier_id, 0);
+  EXPECT_EQ(+order->ol_cnt, 3);
+  EXPECT_EQ(+order->all_local, 0);
   EXPECT_TRUE(small_->Exists(tables().new_order, OrderKey(1, 2, 31)));
   EXPECT_TRUE(small_->Exists(tables().order_by_customer, OrderByCustomerKey(1, 2, 4, 31)));
   for (uint32_t i = 0; i < 3; ++i) {
@@ -63,15 +63,15 @@ TEST_P(NewOrderTest, InsertsOrderAndLines) {
     const auto item = small_->Read<Item>(tables().item, ItemKey(input.lines[i].item));
     const auto info =
         small_->Read<StockInfo>(tables().stock_info, StockKey(input.lines[i].supply_w, input.lines[i].item));
-    EXPECT_EQ(line->i_id, input.lines[i].item);
-    EXPECT_EQ(line->delivery.delivery_d, 0u);
-    EXPECT_EQ(line->delivery.amount, item->price * input.lines[i].quantity);
-    EXPECT_EQ(line->supply_w_id, input.lines[i].supply_w);
-    EXPECT_EQ(line->quantity, input.lines[i].quantity);
+    EXPECT_EQ(+line->i_id, input.lines[i].item);
+    EXPECT_EQ(+line->delivery.delivery_d, 0u);
+    EXPECT_EQ(+line->delivery.amount, item->price * input.lines[i].quantity);
+    EXPECT_EQ(+line->supply_w_id, input.lines[i].supply_w);
+    EXPECT_EQ(+line->quantity, input.lines[i].quantity);
     EXPECT_EQ(line->dist_info, info->dist[1]);
     EXPECT_EQ(output_.lines[i].item_name, item->name);
     EXPECT_EQ(output_.lines[i].price, item->price);
-    EXPECT_EQ(output_.lines[i].amount, line->delivery.amount);
+    EXPECT_EQ(+output_.lines[i].amount, +line->delivery.amount);
   }
   EXPECT_FALSE(small_->Exists(tables().order_line, OrderLineKey(1, 2, 31, 4)));
   EXPECT_EQ(small_->FailingConditions(), std::set<int>{});
@@ -82,13 +82,13 @@ TEST_P(NewOrderTest, TakesFromStock) {
   SetQuantity(2, 7, 19);
   ASSERT_TRUE(Run(ThreeLines()).ok());
   const Stock twice = StockOf(1, 5);
-  EXPECT_EQ(twice.quantity, 21 - 4 - 3);
-  EXPECT_EQ(twice.ytd, 7u);
+  EXPECT_EQ(+twice.quantity, 21 - 4 - 3);
+  EXPECT_EQ(+twice.ytd, 7u);
   EXPECT_EQ(twice.order_cnt, 2u);
   EXPECT_EQ(twice.remote_cnt, 0u);
   const Stock remote = StockOf(2, 7);
-  EXPECT_EQ(remote.quantity, 19 - 10 + 91) << "9 is restocked";
-  EXPECT_EQ(remote.ytd, 10u);
+  EXPECT_EQ(+remote.quantity, 19 - 10 + 91) << "9 is restocked";
+  EXPECT_EQ(+remote.ytd, 10u);
   EXPECT_EQ(remote.order_cnt, 1u);
   EXPECT_EQ(remote.remote_cnt, 1u);
   EXPECT_EQ(output_.lines[0].stock_quantity, 17);
@@ -146,7 +146,7 @@ TEST_P(NewOrderTest, AllLocalIsSet) {
   NewOrderInput input = ThreeLines();
   input.lines[1].supply_w = 1;
   ASSERT_TRUE(Run(input).ok());
-  EXPECT_EQ(small_->Read<Order>(tables().order, OrderKey(1, 2, 31))->all_local, 1);
+  EXPECT_EQ(+small_->Read<Order>(tables().order, OrderKey(1, 2, 31))->all_local, 1);
 }
 
 TEST_P(NewOrderTest, RollbackLeavesNoTrace) {
@@ -156,14 +156,14 @@ TEST_P(NewOrderTest, RollbackLeavesNoTrace) {
   const Status status = Run(input);
   EXPECT_TRUE(IsRolledBack(status)) << status;
   EXPECT_EQ(output_.o_id, 31u) << "the order was made before it was rolled back";
-  EXPECT_EQ(small_->Read<District>(tables().district, DistrictKey(1, 2))->next_o_id, 31u);
+  EXPECT_EQ(+small_->Read<District>(tables().district, DistrictKey(1, 2))->next_o_id, 31u);
   EXPECT_FALSE(small_->Exists(tables().order, OrderKey(1, 2, 31)));
   EXPECT_FALSE(small_->Exists(tables().new_order, OrderKey(1, 2, 31)));
   EXPECT_FALSE(small_->Exists(tables().order_by_customer, OrderByCustomerKey(1, 2, 4, 31)));
   EXPECT_TRUE(small_->Keys(tables().order_line, OrderLineKey(1, 2, 31, 0), OrderLineKey(1, 2, 31, 0xff)).empty());
-  EXPECT_EQ(StockOf(1, 5).quantity, before.quantity);
+  EXPECT_EQ(StockOf(1, 5).quantity, +before.quantity);
   EXPECT_EQ(StockOf(1, 5).order_cnt, before.order_cnt);
-  EXPECT_EQ(StockOf(2, 7).quantity, remote_before.quantity);
+  EXPECT_EQ(StockOf(2, 7).quantity, +remote_before.quantity);
   EXPECT_EQ(small_->FailingConditions(), std::set<int>{});
   ASSERT_TRUE(Run(ThreeLines()).ok());
   EXPECT_EQ(output_.o_id, 31u);

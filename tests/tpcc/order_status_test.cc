@@ -43,13 +43,13 @@ TEST_P(OrderStatusTest, ReadsTheLastOrder) {
   const OrderStatusInput input{.w = 2, .d = 3, .customer = {.by_name = false, .last = {}, .c = 77}};
   ASSERT_TRUE(Run(input).ok());
   EXPECT_EQ(output_.c, 77u);
-  EXPECT_EQ(output_.balance, -1000);
+  EXPECT_EQ(+output_.balance, -1000);
   EXPECT_EQ(output_.o_id, InitialOrder(2, 3, 77));
-  EXPECT_EQ(output_.line_count, output_.order.ol_cnt);
+  EXPECT_EQ(output_.line_count, +output_.order.ol_cnt);
   for (uint32_t i = 0; i < output_.line_count; ++i) {
     const auto line = small_->Read<OrderLine>(tables().order_line, OrderLineKey(2, 3, output_.o_id, i + 1));
-    EXPECT_EQ(output_.lines[i].i_id, line->i_id);
-    EXPECT_EQ(output_.lines[i].delivery.amount, line->delivery.amount);
+    EXPECT_EQ(+output_.lines[i].i_id, +line->i_id);
+    EXPECT_EQ(+output_.lines[i].delivery.amount, +line->delivery.amount);
   }
 
   NewOrderInput order{.w = 2, .d = 3, .c = 77, .entry_d = 5, .line_count = 5, .lines = {}};
@@ -63,10 +63,10 @@ TEST_P(OrderStatusTest, ReadsTheLastOrder) {
                   .ok());
   ASSERT_TRUE(Run(input).ok());
   EXPECT_EQ(output_.o_id, 1201u);
-  EXPECT_EQ(output_.order.entry_d, 5u);
-  EXPECT_EQ(output_.order.carrier_id, 0);
+  EXPECT_EQ(+output_.order.entry_d, 5u);
+  EXPECT_EQ(+output_.order.carrier_id, 0);
   ASSERT_EQ(output_.line_count, 5u);
-  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(output_.lines[i].i_id, 10 + i);
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(+output_.lines[i].i_id, 10 + i);
 }
 
 // Against the definition, over all customers of the district: sorted by first name, position n/2 rounded up.
