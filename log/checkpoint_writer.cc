@@ -62,7 +62,7 @@ class CheckpointWriter::Output {
   void AddCrc(uint32_t crc) { description_.crc = Crc32c(std::as_bytes(std::span(&crc, 1)), description_.crc); }
 
   Status Write(size_t bytes) {
-    const Status written = file_->Write(offset_, buffer_.span().first(bytes));
+    Status written = file_->Write(offset_, buffer_.span().first(bytes));
     offset_ += bytes;
     std::memset(buffer_.data(), 0, bytes);
     used_ = kBlockHeaderBytes;

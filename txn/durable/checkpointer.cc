@@ -112,7 +112,7 @@ Status Checkpointer::Take() {
   const uint64_t start = NowNanos();
   // What is loaded after this is not sure to be met by the walk.
   const bool had_load = state_->load_unsaved.exchange(false);
-  const Status status = TakeLocked();
+  Status status = TakeLocked();
   if (!status.ok() && had_load) state_->load_unsaved.store(true);
   std::lock_guard lock(mutex_);
   statistics_.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
