@@ -10,14 +10,13 @@
 // READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
 // there. So whoever reads what it wrote finds an epoch not less, at its own node or at the record's.
 #include <algorithm>
-#include <bitset>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "log/format.h"
 #include "log/kill_point.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
-#include "rdma/shm/shm_fabric.h"
 #include "txn/durable/durability.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
@@ -162,17 +161,20 @@ void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
 
 std::span<const uint64_t> TransactionImpl::AskForEpochs() {
   if (log_ == nullptr) return {};
-  std::bitset<rdma::kMaxShmNodes> nodes;
-  const auto touch = [&](rdma::GlobalAddress address) {
-    if (address.node() != session_->self) nodes.set(address.node());
-  };
+  const auto nodes = static_cast<size_t>(session_->db->fabric->num_nodes());
+  const std::span<std::byte> touched(arena_.Allocate(nodes), nodes);
+  std::fill(touched.begin(), touched.end(), std::byte{0});
+  const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };
   for (const ReadEntry& entry : reads_) touch(entry.word);
   for (const ReadEntry& entry : witnesses_) touch(entry.word);
-  for (const WriteEntry& entry : writes_.entries()) touch(entry.record);
-  auto* epochs = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes.count() * sizeof(uint64_t)));
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (!entry.record.is_null()) touch(entry.record);
+  }
+  touched[session_->self] = std::byte{0};
+  auto* epochs = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes * sizeof(uint64_t)));
   size_t n = 0;
-  for (size_t node = 0; node < nodes.size(); ++node) {
-    if (!nodes[node]) continue;
+  for (size_t node = 0; node < nodes; ++node) {
+    if (touched[node] == std::byte{0}) continue;
     operations_.push_back(rdma::Operation::Read(
         session_->db->durability->words().CurrentAt(static_cast<rdma::NodeId>(node)), &epochs[n++], sizeof(uint64_t)));
   }
