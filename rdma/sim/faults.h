@@ -1,0 +1,47 @@
+// What can go wrong in a simulated rack, each with its probability or schedule. All zeros: nothing does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gannet {
+class Random;
+}
+
+namespace gannet::rdma::sim {
+
+// Probabilities are per event, times in nanoseconds of virtual time.
+struct Faults {
+  // --- memory: what the contract of fabric.h allows ---
+  double scatter_lines = 0;  // of a READ or WRITE: its lines are accessed in random order, over `scatter_nanos`
+  uint64_t scatter_nanos = 2'000;
+  double preempt = 0;  // at a PreemptionPoint: the thread loses its core for up to `preempt_nanos`
+  uint64_t preempt_nanos = 5'000;
+
+  // --- network ---
+  double slow_completion = 0;  // of a verb or message: up to `slow_nanos` late
+  uint64_t slow_nanos = 50'000;
+  double stuck_completion = 0;  // up to `stuck_nanos`
+  uint64_t stuck_nanos = 5'000'000;
+  double lost_request = 0;   // of a CALL: never arrives
+  double lost_response = 0;  // of a CALL: it was served, and nobody hears of it
+  // A verb's queue pair breaks: the verb, and all of that channel to that node that are under way, complete with
+  // Unavailable, done or not; the next one finds a new connection.
+  double disconnect = 0;
+
+  // --- nodes (means of exponential intervals; 0: never) ---
+  uint64_t pause_every = 0;  // all threads of one node stand still for up to `pause_nanos` (a garbage collector, a VM)
+  uint64_t pause_nanos = 2'000'000;
+  uint64_t cut_every = 0;  // one direction of one link, for up to `cut_nanos`: verbs and messages fail or are lost
+  uint64_t cut_nanos = 3'000'000;
+  int64_t clock_skew_nanos = 0;  // each node's clock is off by up to so much, either way
+  double clock_drift = 0;        // and runs up to so much faster or slower
+
+  bool Any() const;
+  // "scatter_lines=0.1 preempt=0.02 ...": what is on. For replay lines and traces.
+  std::string ToString() const;
+  // Swarm testing: each fault is on or off, and how strong, as `random` draws.
+  static Faults Draw(Random* random);
+};
+
+}  // namespace gannet::rdma::sim

@@ -1,0 +1,131 @@
+// Simulation: a cluster in one thread of the operating system and in virtual time, driven by one seed.
+//
+//   sim::Simulation simulation({.seed = 7});                 // this thread is now the simulation's observer
+//   auto fabric = sim::SimFabric::Create(&simulation, {...});
+//   Thread worker("worker", [&] { ... });                     // any code that takes its threads from
+//   rdma/base/thread.h worker.join();                                            // virtual time passes while the
+//   observer waits
+//
+// Every thread is a fiber with a stack of its own. A fiber runs until it waits, or until its own clock (the sum of what
+// it was charged) would pass the next event: then events and other fibers have their turn, in the order of virtual
+// time, equal times in the order they were made. So nothing depends on the machine: the same seed gives the same run.
+//
+// A node has cores. A runnable fiber of a node waits for a free core; one that has run for a quantum while others wait
+// goes to the end of the line. The observer, and threads that it starts, belong to no node and need no core, until they
+// poll a channel of a node: from then on they are of that node.
+//
+// What a simulation cannot find: memory-order bugs (all accesses are sequentially consistent).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "rdma/base/random.h"
+#include "rdma/base/runtime.h"
+#include "rdma/global_address.h"
+#include "rdma/sim/faults.h"
+
+namespace gannet::rdma::sim {
+
+// Nanoseconds per unit of each Cost. costs.cc says where the defaults are from.
+struct CpuCosts {
+  std::array<uint32_t, kNumCosts> picoseconds_per_unit{};
+  static CpuCosts Default();
+};
+
+struct SimulationOptions {
+  uint64_t seed = 1;
+  int cores_per_node = 4;
+  uint64_t quantum_nanos = 1'000'000;
+  CpuCosts costs = CpuCosts::Default();
+  Faults faults;
+  uint64_t wall_epoch_nanos = 1'600'000'000'000'000'000;  // WallNanos at virtual time 0
+  // Everything that happens, one line each, if set: virtual time, node, what. Lines name fibers, nodes and global
+  // addresses, never pointers.
+  std::function<void(std::string_view line)> trace;
+};
+
+inline constexpr NodeId kNoNode = UINT16_MAX;
+
+struct SimulationStatistics {
+  uint64_t events = 0;
+  uint64_t switches = 0;
+  uint64_t preemptions = 0;
+  uint64_t fibers = 0;
+};
+
+// At most one per thread of the operating system at a time.
+class Simulation : public Runtime {
+ public:
+  explicit Simulation(const SimulationOptions& options);
+  // Fibers that still run are abandoned: nothing of theirs is destroyed.
+  ~Simulation() override;
+
+  // Virtual time, without skew, of the running fiber.
+  uint64_t now() const;
+  Random& random();
+  const SimulationOptions& options() const;
+  // Faults from now on. {} ends them: what is cut is whole again.
+  void SetFaults(const Faults& faults);
+  const Faults& faults() const;
+
+  // A thread of `node`. Join it with Join, or by Thread of rdma/base/thread.h.
+  Runtime::Thread* StartOn(NodeId node, std::string name, std::function<void()> body);
+  // `action` runs at virtual time `at` (or now, if that is past) on no fiber: it must not wait.
+  void At(uint64_t at, std::function<void()> action);
+
+  // All fibers of `node` stop where they are, for ever: as by kill -9. If the caller is one of them, this does not
+  // return. Its objects are leaked, not destroyed.
+  void KillFibersOf(NodeId node);
+  // They stand still until virtual time `until`.
+  void PauseFibersOf(NodeId node, uint64_t until);
+  // The running fiber's node.
+  NodeId current_node() const;
+  // The running fiber is of `node` from now on, if it was of none.
+  void BindCurrentTo(NodeId node);
+
+  // Called by Passed, on the fiber that passed the point. Not by default.
+  void OnKillPoint(std::function<void(NodeId node, int kill_point)> action);
+
+  // One more line of the trace; free if there is none. Format with absl::StrFormat only if tracing().
+  bool tracing() const;
+  void Trace(std::string_view what);
+
+  // A digest of everything that happened: order and time of every event. Equal for equal runs.
+  uint64_t digest() const;
+  SimulationStatistics statistics() const;
+  // Virtual nanoseconds that the cores of `node` worked.
+  uint64_t busy_nanos(NodeId node) const;
+
+  // --- Runtime ---
+  uint64_t NowNanos() override;
+  uint64_t WallNanos() override;
+  void Charge(Cost kind, uint64_t units) override;
+  void Relax() override;
+  void Yield() override;
+  void Preempt() override;
+  void SleepUntil(uint64_t deadline_nanos) override;
+  Runtime::Thread* Start(std::string name, std::function<void()> body) override;
+  void Join(Runtime::Thread* thread) override;
+  bool Park(const void* key, uint64_t deadline_nanos) override;
+  void Unpark(const void* key, size_t most) override;
+  void Idle(uint64_t deadline_nanos) override;
+  void WakeIdle() override;
+  std::shared_ptr<void>& Local(size_t slot) override;
+  void Passed(int kill_point) override;
+
+  // --- For the fabric ---
+  // The running fiber, by a number that is the same in equal runs; and waking it if it is idle.
+  uint64_t current_fiber() const;
+  void WakeIdleFiber(uint64_t fiber);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gannet::rdma::sim
