@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/log_reader.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -41,7 +42,7 @@ class DamageList {
 
  private:
   const bool salvage_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Damage> damages_;
 };
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <mutex>
 
-#include "log/futex.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -86,7 +86,7 @@ struct LogShared {
 
   alignas(kLineBytes) ThreadSignal signal;
 
-  alignas(kLineBytes) mutable std::mutex health_mutex;  // guards `health`
+  alignas(kLineBytes) mutable Mutex health_mutex;  // guards `health`
   Status health;
 
   // Something of `epoch` is in a buffer.

@@ -52,6 +52,8 @@ struct DatabaseOptions {
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
 
+  uint64_t seed = 0;  // of the back-off after conflicts
+
   // Durability. Without a directory there is none, and the rest means nothing.
   std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
   DurabilityMode durability = DurabilityMode::kSync;

@@ -75,6 +75,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
     ++changes;
     if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
   }
+  Charge(Cost::kLogByte, redo_bytes_);
   log_->Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
   log::MayDieHere(log::KillPoint::kCommitAppended);
 }

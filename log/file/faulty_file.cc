@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/file/faulty_file_system.h"
 #include "rdma/base/check.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {
@@ -102,7 +103,7 @@ class FaultyFile final : public File {
       status = file->files_->Begin(operation, file->path_, &lock, &fault);
       if (status.ok()) status = file->Alive();
     }
-    std::unique_lock<std::mutex> lock;
+    std::unique_lock<Mutex> lock;
     Fault fault = Fault::kNone;
     Status status;
   };

@@ -1,13 +1,12 @@
 #include "txn/durable/checkpointer.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
@@ -63,7 +62,7 @@ StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCop
                                                  LockOwnerChannel(state), " of node ", LockOwnerNode(state),
                                                  "; no checkpoint is possible until that lock is gone"));
     }
-    sched_yield();
+    YieldThread();
   }
 }
 
@@ -81,7 +80,7 @@ Checkpointer::~Checkpointer() {
 }
 
 void Checkpointer::Start(absl::Duration every) {
-  thread_ = std::thread([this, every] { Run(every); });
+  thread_ = Thread("checkpoint", [this, every] { Run(every); });
 }
 
 void Checkpointer::Stop() {
@@ -95,7 +94,7 @@ void Checkpointer::Stop() {
 
 void Checkpointer::Run(absl::Duration every) {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, absl::ToChronoNanoseconds(every), [this] { return stop_; })) {
+  while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
     lock.unlock();
     Take().IgnoreError();  // statistics() tell; the next one tries again
     lock.lock();
@@ -151,7 +150,7 @@ Status Checkpointer::TakeLocked() {
   const StatusOr<uint64_t> end = CloseEpoch();
   if (!end.ok()) return end.status();
   description.end_epoch = *end;
-  description.wall_nanos = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
+  description.wall_nanos = WallNanos();
   GANNET_RETURN_IF_ERROR((*writer)->Finish(&description));
   log::MayDieHere(log::KillPoint::kCheckpointFinished);
   return Publish(description);

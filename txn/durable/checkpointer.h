@@ -6,11 +6,8 @@
 //   one and the log below the previous one go
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +16,7 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 
@@ -67,14 +65,14 @@ class Checkpointer {
   EpochWords* words_;
   std::string directory_;
 
-  std::mutex take_mutex_;
+  Mutex take_mutex_;
   // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
   std::vector<std::pair<uint64_t, uint64_t>> cuts_;
-  mutable std::mutex mutex_;  // of what follows
-  std::condition_variable wake_;
+  mutable Mutex mutex_;  // of what follows
+  CondVar wake_;
   bool stop_ = false;
   CheckpointStatistics statistics_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace gannet::txn

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/session_internal.h"
@@ -64,7 +65,7 @@ class LogsReader {
   uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
   uint64_t last_epoch_ = 0;
 
-  std::mutex mutex_;  // of what follows, while a log is read
+  Mutex mutex_;  // of what follows, while a log is read
   std::set<Id> decided_;
   std::vector<Aside> aside_;
 };

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/thread.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
 #include "txn/session_internal.h"
@@ -35,10 +35,11 @@ Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
       }
     }
   };
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < statuses.size(); ++i) others.emplace_back(run, &statuses[i]);
+  std::vector<Thread> others;
+  for (size_t i = 1; i < statuses.size(); ++i)
+    others.emplace_back("rebuild", [&run, &statuses, i] { run(&statuses[i]); });
   run(&statuses[0]);
-  for (std::thread& thread : others) thread.join();
+  for (Thread& thread : others) thread.join();
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
@@ -208,7 +209,14 @@ Status TableRebuilder::AddHashChanges(const Table& table, size_t part) {
   const LatestChanges::Map* map = changes_->MapOf(part, table.id());
   if (map == nullptr) return absl::OkStatus();
   Leases leases(state_->indexes.get());
-  for (const auto& [key, change] : *map) {
+  // In the order of the keys: the map's own differs from process to process, and with it the layout of the table.
+  std::vector<const LatestChanges::Map::value_type*> sorted;
+  sorted.reserve(map->size());
+  for (const auto& entry : *map) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->first.bytes() < b->first.bytes(); });
+  for (const auto* entry : sorted) {
+    const auto& [key, change] = *entry;
     if (!change.removed) GANNET_RETURN_IF_ERROR(AddToHash(leases.context(), table, key.bytes(), change.bytes()));
   }
   return absl::OkStatus();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 #include "txn/database.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/session_internal.h"
@@ -55,7 +55,7 @@ class TableRebuilder {
   LatestChanges* changes_;
   std::atomic<uint64_t> records_{0};
   std::vector<std::atomic<int64_t>> bytes_;  // of records, by table
-  std::mutex damages_mutex_;
+  Mutex damages_mutex_;
   std::vector<std::string> damages_;
 };
 
