@@ -36,7 +36,8 @@ namespace gannet::txn {
 // When the commit of a transaction is acknowledged, in a database with a directory.
 enum class DurabilityMode : uint8_t {
   kNone,   // nothing is logged: what Close (or a Checkpoint while nothing runs) wrote survives, no more
-  kAsync,  // at once; a crash loses at most the last group commit and what was being written: a few milliseconds
+  kAsync,  // at once; a crash loses at most the last group commit and what was being written: a few milliseconds, and
+           // nothing that Database::durable_epoch says is durable
   kSync,   // when it is durable
 };
 
@@ -143,6 +144,11 @@ class Database {
   const RecoveryReport& recovery() const;
   // All zero without a log.
   log::LogStatistics log_statistics() const;
+  // The changes that this node's sessions committed before this call survive a crash once durable_epoch() has reached
+  // what it returns: so a program that uses DurabilityMode::kAsync can tell when. Thread-safe; 0 without a log.
+  uint64_t logged_epoch() const;
+  // Never goes back. Thread-safe; 0 without a log.
+  uint64_t durable_epoch() const;
   // Ok, or why commits cannot be made durable now.
   Status log_health() const;
   // How the log is written; empty without one.

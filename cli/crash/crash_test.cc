@@ -199,8 +199,12 @@ std::string ToText(const CrashOptions& options, const CrashReport& report) {
       absl::StrFormat("recovered: %s times and compared %s times; %s operations that nobody had been told of\n",
                       WithCommas(report.recoveries), WithCommas(o.recoveries), WithCommas(o.recovered_unacknowledged));
   if (options.mode == txn::DurabilityMode::kAsync) {
-    text += absl::StrFormat("acknowledged and lost, as async may: %s, at most %s in one crash\n", WithCommas(o.lost),
-                            WithCommas(o.most_lost));
+    text += absl::StrFormat(
+        "acknowledged and lost, as async may: %s, at most %s in one crash, the oldest of them acknowledged %.1f ms "
+        "before the last\n",
+        WithCommas(o.lost), WithCommas(o.most_lost), static_cast<double>(o.longest_loss_nanos) * 1e-6);
+    text += absl::StrFormat("what was durable by then must be there: %s reports of it were compared\n",
+                            WithCommas(o.durable_reports));
   }
   const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
   text += absl::StrFormat(
