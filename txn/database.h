@@ -88,9 +88,13 @@ struct RecoveryReport {
   uint64_t changes = 0;              // in the log
   uint64_t undone_transactions = 0;  // in the log, but of an epoch that was not complete
   uint64_t undecided_parts = 0;      // of transactions of several nodes that never committed
-  uint64_t checkpoint_id = 0;        // 0: none
+  uint64_t checkpoint_id = 0;        // the newest; 0: none
   uint64_t checkpoint_bytes = 0;
-  uint64_t records = 0;  // in memory now
+  // Files of the newest checkpoint were damaged, and of their tables the checkpoint before and the log gave the same:
+  // nothing is lost. 0: it was not needed. The next checkpoint replaces the damaged one.
+  uint64_t older_checkpoint_id = 0;
+  std::vector<std::string> replaced;  // what was damaged: one for each of these tables
+  uint64_t records = 0;               // in memory now
   double log_seconds = 0;
   double load_seconds = 0;
   uint64_t peak_memory_bytes = 0;  // of the process
