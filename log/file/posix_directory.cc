@@ -58,13 +58,14 @@ class ReadOnlyFile final : public File {
     return static_cast<uint64_t>(state.st_size);
   }
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   Status ReadOnly() const {
     return absl::PermissionDeniedError(absl::StrCat(path_, ": is open for reading; only a new file can be written"));
   }
 
-  const std::string path_;
+  std::string path_;
   const Descriptor fd_;
 };
 
