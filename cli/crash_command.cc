@@ -34,7 +34,7 @@ StatusOr<std::string> ParseKillPoint(const std::string& text) {
 }
 
 StatusOr<txn::DurabilityMode> ParseMode(const std::string& text) {
-  const StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
+  StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
   if (mode.ok() && *mode != txn::DurabilityMode::kNone) return mode;
   return absl::InvalidArgumentError("must be sync or async");
 }
@@ -72,8 +72,9 @@ int Fail(const Status& status, int exit_code) {
 Status CheckDirectory(CrashOptions* o) {
   if (o->directory.empty()) {
     StatusOr<std::string> made = MakeTemporaryDirectory();
-    if (made.ok()) o->directory = *std::move(made);
-    return made.status();
+    if (!made.ok()) return made.status();
+    o->directory = *std::move(made);
+    return absl::OkStatus();
   }
   const StatusOr<bool> empty = IsAbsentOrEmpty(*DiskFiles(), o->directory);
   if (!empty.ok()) return empty.status();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/crash/child.h"
 #include "cli/parse.h"
@@ -58,11 +59,11 @@ std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish
                                         absl::FormatDuration(plan.checkpoint_every),
                                         "--group-commit",
                                         absl::FormatDuration(plan.group_commit)};
-  if (finish) arguments.push_back("--finish");
+  if (finish) arguments.emplace_back("--finish");
   if (!finish && !plan.kill_point.empty()) {
     arguments.insert(arguments.end(),
                      {"--kill-point", plan.kill_point, "--kill-count", absl::StrFormat("%d", plan.kill_count)});
-    if (plan.armed_from_start) arguments.push_back("--armed-from-start");
+    if (plan.armed_from_start) arguments.emplace_back("--armed-from-start");
   }
   return arguments;
 }
@@ -172,7 +173,7 @@ Status CrashTest::Run(const std::function<void(uint64_t)>& progress) {
     report_.operations = judge_->statistics();
     report_.seconds = SecondsSince(start);
     const std::string now = "to be killed " + Describe(plan);
-    if (!status.ok()) return Explain(status, cycle, last + "; " + now);
+    if (!status.ok()) return Explain(status, cycle, absl::StrCat(last, "; ", now));
     last = absl::StrFormat("the one before was killed %s", Describe(plan));
     ++report_.cycles;
     if (progress) progress(cycle);
