@@ -107,7 +107,7 @@ Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64
     error = posix_fallocate(fd, static_cast<off_t>(old_bytes), static_cast<off_t>(bytes - old_bytes));
   }
   if (error == 0) return absl::OkStatus();
-  const Status status = PosixError(error, absl::StrCat("taking ", bytes - old_bytes, " bytes for ", path));
+  Status status = PosixError(error, absl::StrCat("taking ", bytes - old_bytes, " bytes for ", path));
   if (ftruncate(fd, static_cast<off_t>(old_bytes)) == 0) return status;
   return Status(status.code(), absl::StrCat(absl::string_view(status.message()),
                                             "; and giving back what it got failed: ", std::strerror(errno)));
