@@ -65,7 +65,7 @@ class JudgeTest : public ::testing::Test {
     judge_->ChildDied();
   }
   // A child that recovered `operations` of worker 0 says so, with these rows.
-  Status Recover(uint64_t operations, std::vector<Message> rows) {
+  Status Recover(uint64_t operations, const std::vector<Message>& rows) {
     GANNET_RETURN_IF_ERROR(judge_->Take({.kind = kCounter, .number = operations}));
     GANNET_RETURN_IF_ERROR(Tell(rows));
     const uint64_t told = rows.size() + 1;
