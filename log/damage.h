@@ -15,6 +15,9 @@
 
 namespace gannet::log {
 
+// How the message of each damage that ends the reading ends.
+inline constexpr char kDamageAdvice[] = ". Restore a backup, or use salvage to get what can be had";
+
 // Thread-safe.
 class DamageList {
  public:
@@ -25,8 +28,7 @@ class DamageList {
   // Ok if the reading goes on without the damaged part.
   Status Found(const std::string& file, uint64_t offset, const std::string& what) {
     if (!salvage_) {
-      return absl::DataLossError(absl::StrCat(file, " is damaged at offset ", offset, ": ", what,
-                                              ". Restore a backup, or use salvage to get what can be had"));
+      return absl::DataLossError(absl::StrCat(file, " is damaged at offset ", offset, ": ", what, kDamageAdvice));
     }
     const std::lock_guard lock(mutex_);
     damages_.push_back({file, offset, what});

@@ -37,6 +37,7 @@ class ThreadedLog final : public Log {
   Status Start(PeerEpochs* peers) override {
     std::lock_guard lock(thread_mutex_);
     if (thread_.joinable() || stopped_) return absl::FailedPreconditionError("a log is started once");
+    shared_.peers.store(peers, std::memory_order_release);
     group_commit_.Prepare(peers);
     thread_ = Thread("log", [this] { result_ = group_commit_.Run(); });
     return absl::OkStatus();

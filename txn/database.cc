@@ -242,6 +242,13 @@ log::LogStatistics Database::log_statistics() const {
   return state_->durability == nullptr || !state_->started ? log::LogStatistics{}
                                                            : state_->durability->log().statistics();
 }
+// A commit's epoch is noted as dirty at its coordinator's log, too, before it is acknowledged.
+uint64_t Database::logged_epoch() const {
+  return state_->durability == nullptr || !state_->started ? 0 : state_->durability->log().last_dirty_epoch();
+}
+uint64_t Database::durable_epoch() const {
+  return state_->durability == nullptr || !state_->started ? 0 : state_->durability->log().durable_epoch();
+}
 Status Database::log_health() const {
   return state_->durability == nullptr || !state_->started ? absl::OkStatus() : state_->durability->log().health();
 }

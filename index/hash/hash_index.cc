@@ -10,7 +10,6 @@
 
 namespace gannet::index {
 
-using hash::BucketName;
 using hash::KeyHash;
 
 namespace {

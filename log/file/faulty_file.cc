@@ -93,6 +93,7 @@ class FaultyFile final : public File {
   }
 
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   using Fault = FaultyFileSystem::Fault;
@@ -117,7 +118,7 @@ class FaultyFile final : public File {
   }
 
   FaultyFileSystem* files_;
-  const std::string path_;
+  std::string path_;
   const std::shared_ptr<internal::FaultyNode> node_;
   const bool writable_;
   uint64_t power_cycle_ = 0;

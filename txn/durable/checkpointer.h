@@ -34,9 +34,10 @@ struct CheckpointStatistics {
 
 class Checkpointer {
  public:
-  // All must outlive this.
+  // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did without, 0 if
+  // none. It goes when the next one is complete; the one before it stays.
   Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
-               const std::string& directory);
+               const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
   // Takes one every so often, in a thread of its own.
@@ -49,7 +50,7 @@ class Checkpointer {
 
  private:
   void Run(absl::Duration every);
-  Status TakeLocked();
+  Status TakeLocked(bool all_logged);
   Status WriteTables(log::CheckpointWriter* writer);
   Status WriteTable(const Table& table, log::CheckpointWriter* writer);
   // Closes the current epoch, and waits until it is durable.
@@ -64,6 +65,7 @@ class Checkpointer {
   log::Log* log_;
   EpochWords* words_;
   std::string directory_;
+  const uint64_t damaged_;
 
   Mutex take_mutex_;
   // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
