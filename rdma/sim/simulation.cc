@@ -60,6 +60,7 @@ struct Simulation::State final : Happening {
   std::array<NodeClock, kMaxSimNodes + 1> clocks;  // the last: of threads that are of no node
   NodeId nodes = 0;                                // that have had threads: the highest, and one
   bool pause_is_scheduled = false;
+  uint64_t last_number = 0;
   std::vector<std::unique_ptr<Action>> actions;
   std::vector<Action*> used_actions;
   std::function<void(NodeId, int)> on_kill_point;
@@ -249,6 +250,13 @@ void Simulation::WakeIdle() {
 
 std::shared_ptr<void>& Simulation::Local(size_t slot) {
   return state_->scheduler.running()->locals[slot];
+}
+
+uint64_t Simulation::NextNumber() {
+  return ++state_->last_number;
+}
+int Simulation::cores() {
+  return state_->options.cores_per_node;
 }
 
 void Simulation::Passed(int kill_point) {

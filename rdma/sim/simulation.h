@@ -136,6 +136,8 @@ class Simulation : public Runtime {
   void Idle(uint64_t deadline_nanos) override;
   void WakeIdle() override;
   std::shared_ptr<void>& Local(size_t slot) override;
+  uint64_t NextNumber() override;
+  int cores() override;
   void Passed(int kill_point) override;
 
   // --- For the fabric ---
