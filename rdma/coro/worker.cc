@@ -39,20 +39,18 @@ void Worker::Spawn(Task<void> task) {
 
 void Worker::Run() {
   while (!tasks_.empty()) {
-    Round();
-    ReapFinished();
+    if (Round()) ReapFinished();
   }
 }
 
 void Worker::RunUntilDone(Task<void> task) {
   ready_.push_back(task.handle());
   while (!task.done()) {
-    Round();
-    ReapFinished();
+    if (Round()) ReapFinished();
   }
 }
 
-void Worker::Round() {
+bool Worker::Round() {
   Charge(Cost::kWorkerRound);
   size_t progress = 0;
   // Only what is ready now: a coroutine that yields must not keep the pollers from their turn.
@@ -78,6 +76,7 @@ void Worker::Round() {
   } else {
     CpuRelax();
   }
+  return progress > 0;
 }
 
 void Worker::ReapFinished() {

@@ -104,22 +104,23 @@ void Flight::Arrive() {
   if (channel_ == nullptr || (IssuerIsDead() && departed_ > from_->gone_at)) return Return();
   const uint64_t now = core_->now();
   if (!to_->there()) return Fail(Failure::kGone, std::max(now, to_->known_at));
-  if (BreaksHere()) return Fail(Failure::kDisconnected, now);
+  if (!Connected()) return Fail(Failure::kDisconnected, now);
   Nic& nic = core_->nic(to_->id);
   const bool to_self = from_->id == to_->id;
   const uint64_t here = to_self ? ToPicos(now) : nic.Receive(ToPicos(now), BytesThere(verb_, size_));
   // What the channel posted before must have taken effect.
-  uint64_t& ordered = channel_->route(to_->id).ordered_until;
+  SimChannel::Route& route = channel_->route(to_->id);
   if (verb_ == Verb::kCompareAndSwap || verb_ == Verb::kFetchAndAdd) {
-    const uint64_t at = ToNanos(nic.ServeAtomic(here, offset_, ToPicos(ordered)));
-    ordered = at + (core_->capabilities().cpu_coherent_atomics ? 0 : WriteBackNanos() + 1);
+    const uint64_t at = ToNanos(nic.ServeAtomic(here, offset_, ToPicos(route.atomics_after)));
+    route.atomics_after = at;
+    route.others_after = at + (core_->capabilities().cpu_coherent_atomics ? 0 : WriteBackNanos() + 1);
     return Post(at, Stage::kAccess);
   }
-  const uint64_t at = std::max(ToNanos(nic.Serve(here)), ordered);
+  const uint64_t at = std::max(ToNanos(nic.Serve(here)), route.others_after);
   const bool many_lines = (offset_ % kLineBytes) + size_ > kLineBytes;
   if (many_lines && core_->simulation().Chance(core_->faults().scatter_lines)) Scatter(at);
   // Of events at one instant, the one that was posted first happens first: so what follows a later line is later.
-  if (IsWrite()) ordered = lines_.empty() ? at : lines_.back().at + 1;
+  if (verb_ == Verb::kWrite) route.others_after = route.atomics_after = lines_.empty() ? at : lines_.back().at + 1;
   Post(lines_.empty() ? at : lines_.front().at, Stage::kAccess);
 }
 
@@ -138,7 +139,7 @@ void Flight::Scatter(uint64_t start) {
 void Flight::Access() {
   if (channel_ == nullptr) return Return();
   if (!to_->there()) return Fail(Failure::kGone, std::max(core_->now(), to_->known_at));
-  if (!Connected()) return Fail(Failure::kDisconnected, core_->now());
+  if (next_line_ == 0 ? BreaksHere() : !Connected()) return Fail(Failure::kDisconnected, core_->now());
   if (verb_ == Verb::kCompareAndSwap || verb_ == Verb::kFetchAndAdd) return AccessAtomically();
   if (lines_.empty()) {
     AccessBytes(0, size_);

@@ -63,7 +63,6 @@ class Flight final : public Happening {
   void Fail(Failure failure, uint64_t at);
   void Return();
 
-  bool IsWrite() const { return verb_ != Verb::kRead; }
   bool IssuerIsDead() const { return from_->phase == Attachment::Phase::kDead; }
   // Is the connection still the one it was sent over?
   bool Connected() const;

@@ -1,5 +1,7 @@
 #include "rdma/sim/nic.h"
 
+#include "rdma/base/random.h"
+
 namespace gannet::rdma::sim {
 namespace {
 
@@ -51,7 +53,7 @@ uint64_t Nic::Serve(uint64_t now) {
 uint64_t Nic::ServeAtomic(uint64_t now, uint64_t offset, uint64_t not_before) {
   ++statistics_.verbs_served;
   const uint64_t served = atomics_.Take(now, per_atomic_) + ToPicos(profile_.memory_nanos);
-  uint64_t& word_free_at = word_free_at_[offset / 8 % kAtomicLocks];
+  uint64_t& word_free_at = word_free_at_[Mix64(offset) % kAtomicLocks];
   const uint64_t at = std::max({served, word_free_at, not_before});
   word_free_at = at + ToPicos(profile_.same_word_nanos);
   return at;

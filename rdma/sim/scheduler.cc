@@ -170,6 +170,7 @@ bool Scheduler::YieldCore() {
   Cpu& node = cpu(self->node);
   if (node.ready.empty()) return false;
   self->state = State::kReady;
+  self->was_at = clock_;
   ReleaseCore(self);  // to the first in line
   node.ready.PushBack(self);
   RunOthers(self);
@@ -177,6 +178,7 @@ bool Scheduler::YieldCore() {
 }
 
 void Scheduler::MakeRunnable(SimThread* thread, uint64_t at) {
+  if (at < thread->was_at) at = thread->was_at;  // it had worked ahead
   Cpu& node = cpu(thread->node);
   if (node.free_cores == 0) {
     thread->state = State::kReady;
@@ -201,6 +203,7 @@ bool Scheduler::Wait(State state, const void* key, uint64_t deadline) {
   self->state = state;
   self->key = key;
   self->deadline = deadline;
+  self->was_at = clock_;
   if (state == State::kParked) parked_[key].PushBack(self);
   if (state == State::kIdle) cpu(self->node).idle.PushBack(self);
   if (deadline != UINT64_MAX) ArmTimer(self, deadline);

@@ -23,8 +23,11 @@ class SimChannel final : public Channel {
 
   // What this channel knows of its connection to a node.
   struct Route {
-    uint64_t ordered_until = 0;  // its WRITEs and atomics have taken effect by then
-    uint32_t connection = 0;     // counts up when it breaks
+    // When what was posted before will have taken effect: atomics that come now act after the one, other verbs after
+    // the other.
+    uint64_t atomics_after = 0;
+    uint64_t others_after = 0;
+    uint32_t connection = 0;  // counts up when it breaks
   };
   Route& route(NodeId node) { return routes_[node]; }
 

@@ -32,6 +32,7 @@ class Runtime::Thread {
   State state = State::kRunnable;
   bool timed_out = false;          // how the last wait ended
   uint64_t slice_start = 0;        // it has had its core since
+  uint64_t was_at = 0;             // its own time when it last gave its core away
   uint64_t deadline = UINT64_MAX;  // of its wait, in virtual time
   uint64_t timer_at = UINT64_MAX;  // the next event that looks at the deadline
   uint64_t wake_at = UINT64_MAX;   // if it goes idle, it must not be so beyond this

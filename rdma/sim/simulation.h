@@ -44,11 +44,11 @@ struct SimulationOptions {
   // A thread may work so far ahead of what happens elsewhere before that has its turn: fewer switches, coarser order.
   uint64_t lead_nanos = 0;
   CpuCosts costs = CpuCosts::Default();
-  Faults faults;
+  Faults faults = {};
   uint64_t wall_epoch_nanos = 1'600'000'000'000'000'000;  // WallNanos at virtual time 0
   // Everything that happens, one line each, if set: virtual time, node, what. Lines name fibers, nodes and global
   // addresses, never pointers.
-  std::function<void(std::string_view line)> trace;
+  std::function<void(std::string_view line)> trace = {};
 };
 
 inline constexpr NodeId kNoNode = UINT16_MAX;

@@ -15,17 +15,11 @@ using sim::Faults;
 using sim::SimFabric;
 using sim::Simulation;
 
-sim::SimulationOptions WithFaults(const Faults& faults) {
-  sim::SimulationOptions options;
-  options.faults = faults;
-  return options;
-}
-
 class SimHarness final : public FabricHarness {
  public:
   SimHarness(int num_nodes, const std::string& nic, const Faults& faults)
       : adversarial_(faults.Any()),
-        simulation_(WithFaults(faults)),
+        simulation_({.faults = faults}),
         fabric_(SimFabric::Create(
                     &simulation_,
                     {.num_nodes = num_nodes, .bytes_per_node = kHarnessBytesPerNode, .nic = *sim::FindNicProfile(nic)})
