@@ -48,7 +48,7 @@ enum class Verdict : uint8_t {
 
 struct Report {
   Verdict verdict = Verdict::kSerializable;
-  std::vector<Anomaly> anomalies;  // with kUnknown: what stood in the way of the last try
+  std::vector<Anomaly> anomalies;  // of guesses: what stood in the way of the last
   size_t operations = 0;
   size_t committed = 0;       // of them, those that were counted as committed
   size_t info_committed = 0;  // of these, those whose client did not know

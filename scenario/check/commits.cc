@@ -26,8 +26,8 @@ struct KeyFacts {
 
 class CommitFinder {
  public:
-  CommitFinder(const History& history, const WriteIndex& index, Random* dice)
-      : history_(history), index_(index), dice_(dice), walk_(history, index) {
+  CommitFinder(const History& history, const WriteIndex& index, Choices* choices)
+      : history_(history), index_(index), choices_(choices), walk_(history, index) {
     result_.committed.resize(history.size());
     result_.guessed.resize(history.size());
     result_.absence_uncertain.resize(index.num_keys());
@@ -40,6 +40,7 @@ class CommitFinder {
     }
     CommitSeen();
     CollectRemovals();
+    result_.unknown_removals = !removals_.empty();
     while (!removals_.empty() && AdoptRemovals()) CommitSeen();
     for (const Removal& removal : removals_) {
       if (!result_.committed[removal.op]) result_.absence_uncertain[removal.key] = 1;
@@ -144,8 +145,7 @@ class CommitFinder {
   }
 
   bool Adopt(const std::vector<OperationId>& removers, bool guess) {
-    OperationId chosen = removers[0];
-    if (dice_ != nullptr) chosen = removers[dice_->Below(removers.size())];
+    const OperationId chosen = removers[choices_->Pick(removers.size())];
     if (result_.committed[chosen]) return false;
     Commit(chosen);
     result_.guessed[chosen] = guess;
@@ -190,7 +190,7 @@ class CommitFinder {
 
   const History& history_;
   const WriteIndex& index_;
-  Random* dice_;
+  Choices* choices_;
   TransactionWalk walk_;
   Commits result_;
   std::vector<OperationId> pending_;
@@ -199,8 +199,9 @@ class CommitFinder {
 
 }  // namespace
 
-Commits FindCommits(const History& history, const WriteIndex& index, Random* dice, std::vector<Anomaly>* anomalies) {
-  return CommitFinder(history, index, dice).Find(anomalies);
+Commits FindCommits(const History& history, const WriteIndex& index, Choices* choices,
+                    std::vector<Anomaly>* anomalies) {
+  return CommitFinder(history, index, choices).Find(anomalies);
 }
 
 }  // namespace gannet::scenario

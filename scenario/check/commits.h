@@ -2,14 +2,14 @@
 //
 // One whose client knows that it committed does. One whose client does not know (kInfo) does if and only if what it
 // wrote was seen by one that does. A removal cannot be seen as such: it counts if a key that was present is later found
-// absent and no other removal explains that. Where several would, one is drawn: a guess.
+// absent and no other removal explains that. Where several would, one is chosen: a guess.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "rdma/base/random.h"
 #include "scenario/check/anomaly.h"
+#include "scenario/check/choices.h"
 #include "scenario/check/history.h"
 #include "scenario/check/transaction_walk.h"
 #include "scenario/check/write_index.h"
@@ -23,6 +23,7 @@ struct Commits {
   // By operation: its effect was there at this time; kNever if that is not known.
   std::vector<uint64_t> applied_by;
   size_t info_committed = 0;
+  bool unknown_removals = false;  // there are some; not all ways to count them are tried
   // Of committed transactions.
   std::vector<ExternalRead> reads;
   std::vector<KeyWrite> writes;
@@ -36,6 +37,6 @@ inline uint64_t CompletionOf(const Operation& operation) {
 }
 
 // Appends the anomalies of single reads and writes.
-Commits FindCommits(const History& history, const WriteIndex& index, Random* dice, std::vector<Anomaly>* anomalies);
+Commits FindCommits(const History& history, const WriteIndex& index, Choices* choices, std::vector<Anomaly>* anomalies);
 
 }  // namespace gannet::scenario

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/random.h"
 #include "scenario/check/absence.h"
+#include "scenario/check/choices.h"
 #include "scenario/check/commits.h"
 #include "scenario/check/cycle.h"
 #include "scenario/check/dependency_graph.h"
@@ -30,12 +30,13 @@ std::vector<uint64_t> Weights(const History& history, const DependencyGraph& gra
 
 class Try {
  public:
-  Try(const History& history, const WriteIndex& index, const CheckOptions& options, Random* dice)
-      : history_(history), index_(index), options_(options), dice_(dice), graph_(0) {}
+  Try(const History& history, const WriteIndex& index, const CheckOptions& options, Choices* choices)
+      : history_(history), index_(index), options_(options), choices_(choices), graph_(0) {}
 
   Report Run(std::vector<Anomaly> anomalies) {
-    commits_ = FindCommits(history_, index_, dice_, &anomalies);
-    const VersionOrder order(history_, index_, commits_, dice_, &anomalies);
+    commits_ = FindCommits(history_, index_, choices_, &anomalies);
+    const VersionOrder order(history_, index_, commits_, choices_, &anomalies);
+    exhaustive_ = order.exhaustive() && !commits_.unknown_removals;
     graph_ = BuildGraph(history_, index_, commits_, order);
     const std::vector<LooseAbsence> loose = PlaceAbsences(history_, index_, commits_, order, &graph_);
     report_.anomalies = std::move(anomalies);
@@ -48,6 +49,9 @@ class Try {
     if (report_.anomalies.size() > options_.max_anomalies) report_.anomalies.resize(options_.max_anomalies);
     return std::move(report_);
   }
+
+  // If all tries fail that the choices lead to, there is no order.
+  bool exhaustive() const { return exhaustive_; }
 
  private:
   void JudgeGraph(const std::vector<LooseAbsence>& loose) {
@@ -97,8 +101,7 @@ class Try {
   bool Decide(const LooseAbsence& absence, SerialOrder* order, bool* guessed) {
     const uint32_t since = order->position(absence.reader) - order->position(absence.insert);
     const uint32_t until = order->position(absence.remove) - order->position(absence.reader);
-    bool before = since < until;
-    if (dice_ != nullptr) before = dice_->OneIn(2);
+    const bool before = (since < until) == (choices_->Pick(2) == 0);
     if (Place(absence, before, order, /*guess=*/true)) {
       *guessed = true;
       return true;
@@ -138,10 +141,11 @@ class Try {
   const History& history_;
   const WriteIndex& index_;
   const CheckOptions& options_;
-  Random* dice_;
+  Choices* choices_;
   Commits commits_;
   DependencyGraph graph_;
   Report report_;
+  bool exhaustive_ = false;
 };
 
 }  // namespace
@@ -149,12 +153,21 @@ class Try {
 Report CheckSerializability(const History& history, const CheckOptions& options) {
   std::vector<Anomaly> anomalies;
   const WriteIndex index(history, &anomalies);
+  Choices choices(options.seed);
   Report report;
-  for (int i = 0; i < std::max(1, options.max_tries); ++i) {
-    Random dice(options.seed + static_cast<uint64_t>(i));
-    report = Try(history, index, options, i == 0 ? nullptr : &dice).Run(anomalies);
-    report.tries = i + 1;
-    if (report.verdict != Verdict::kUnknown) break;
+  bool exhaustive = true;
+  for (int tries = 1;; ++tries) {
+    Try attempt(history, index, options, &choices);
+    report = attempt.Run(anomalies);
+    report.tries = tries;
+    if (report.verdict != Verdict::kUnknown || tries >= options.max_tries) break;
+    exhaustive &= attempt.exhaustive();
+    if (tries > options.max_tries / 2) {
+      choices.Draw();
+    } else if (!choices.Next()) {
+      if (exhaustive) report.verdict = Verdict::kViolated;
+      break;
+    }
   }
   return report;
 }

@@ -7,8 +7,8 @@
 //
 // kViolated and kSerializable are proofs. A history leaves choices where it does not tell which of several absences a
 // read saw, in which order concurrent inserts and removals of a key were, or which of several unknown removals happened
-// (history.h says how to avoid them); they are then guessed, several times if need be, and a guess that explains all is
-// a proof, too. If none does, the verdict is kUnknown.
+// (history.h says how to avoid them); they are then guessed. A guess that explains all is a proof, too; so is it if all
+// that are possible fail. If not all were tried, the verdict is kUnknown.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace gannet::scenario {
 
 struct CheckOptions {
   size_t max_anomalies = 10;
-  int max_tries = 16;  // of guesses
+  int max_tries = 32;  // of guesses
   uint64_t seed = 1;   // of guesses
 };
 

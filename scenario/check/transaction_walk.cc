@@ -85,6 +85,11 @@ void TransactionWalk::ReadAbsent(KeyIndex key, bool by_scan) {
 
 void TransactionWalk::ReadWrite(KeyIndex key, uint32_t write, bool by_scan) {
   const KeyState& state = StateOf(key);
+  if (state.own == kNone && index_.write(write).op == op_ && !index_.write(write).abandoned) {
+    return Say(AnomalyKind::kInternal, {op_},
+               absl::StrFormat("T%u read key %s as the write %u before it made that write itself", op_,
+                               index_.key(key).ToString(), index_.write(write).id));
+  }
   if (state.own == kNone) return AddRead(key, write, by_scan);
   const uint32_t own = writes_[state.own].write;
   if (own == write) return;

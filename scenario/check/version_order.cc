@@ -1,18 +1,19 @@
 #include "scenario/check/version_order.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 namespace gannet::scenario {
 
-VersionOrder::VersionOrder(const History& history, const WriteIndex& index, const Commits& commits, Random* dice,
+VersionOrder::VersionOrder(const History& history, const WriteIndex& index, const Commits& commits, Choices* choices,
                            std::vector<Anomaly>* anomalies)
     : history_(history),
       index_(index),
       commits_(commits),
-      dice_(dice),
+      choices_(choices),
       anomalies_(anomalies),
       successor_(index.num_writes(), kNone),
       followed_(index.num_writes()),
@@ -72,14 +73,13 @@ bool VersionOrder::OrderByVersion(std::span<const uint32_t> writes) {
 void VersionOrder::OrderByReads(std::span<const uint32_t> writes) {
   CollectChains(writes);
   FindDoubleInserts(writes);
-  SortChains();
+  SortChains(writes);
   for (size_t c = 0; c < chains_.size(); ++c) {
     const Chain& chain = chains_[c];
-    for (size_t i = chain.begin; i < chain.end; ++i) {
-      const bool head = i == chain.begin;
-      const bool guessed = head && c > 0 && chains_[c - 1].applied_by >= chain.invoked;
-      versions_.push_back({order_[i], guessed});
-    }
+    // What was never removed is the last.
+    const bool last = c + 1 == chains_.size() && inserts_known_ && Stays(chain);
+    const bool guessed = c > 0 && !Forced(chains_[c - 1], chain) && !(last && !Stays(chains_[c - 1]));
+    for (size_t i = chain.begin; i < chain.end; ++i) versions_.push_back({order_[i], guessed && i == chain.begin});
   }
   tail_.back() = versions_.size();
 }
@@ -110,17 +110,40 @@ void VersionOrder::Follow(uint32_t write) {
 }
 
 // Chains follow each other as blocks. A must precede B if something of A was complete before something of B was
-// invoked: A.applied_by < B.invoked. If that holds for (A, B) and not for (B, A), then A's sum of both is the smaller
-// one; so sorting by the sum respects all that real time says.
-void VersionOrder::SortChains() {
+// invoked (Forced). If that holds for (A, B) and not for (B, A), then A's sum of both times is the smaller one; so
+// sorting by the sum respects all that real time says.
+void VersionOrder::SortChains(std::span<const uint32_t> writes) {
   const auto sum = [](const Chain& chain) { return static_cast<unsigned __int128>(chain.applied_by) + chain.invoked; };
-  std::ranges::stable_sort(chains_, [&](const Chain& a, const Chain& b) { return sum(a) < sum(b); });
-  for (size_t c = 1; c < chains_.size(); ++c) {
-    const bool free = chains_[c - 1].applied_by >= chains_[c].invoked;
-    // What was never removed comes last, if it can.
-    const bool stays = !index_.write(order_[chains_[c - 1].end - 1]).remove;
-    if (free && (stays || (dice_ != nullptr && dice_->OneIn(2)))) std::swap(chains_[c - 1], chains_[c]);
+  std::ranges::stable_sort(chains_, {}, sum);
+  inserts_known_ = InsertsAreKnown(writes);
+  for (size_t c = 0; c + 1 < chains_.size(); ++c) ChooseNext(c);
+}
+
+// Moves to `place` one of the chains from there on that nothing forces behind another of them.
+void VersionOrder::ChooseNext(size_t place) {
+  constexpr size_t kMaxCandidates = 8;
+  candidates_.clear();
+  const size_t end = std::min(chains_.size(), place + kMaxCandidates);
+  for (size_t i = place; i < end; ++i) {
+    bool free = true;
+    for (size_t j = place; j < i && free; ++j) free = !Forced(chains_[j], chains_[i]);
+    if (free) candidates_.push_back(i);
   }
+  if (end < chains_.size() && !Forced(chains_[place], chains_[end])) exhaustive_ = false;
+  const auto removed = std::ranges::stable_partition(candidates_, [&](size_t i) { return !Stays(chains_[i]); });
+  const auto num_removed = static_cast<size_t>(removed.begin() - candidates_.begin());
+  if (inserts_known_ && num_removed > 0) candidates_.resize(num_removed);
+  const size_t chosen = candidates_[choices_->Pick(candidates_.size())];
+  std::rotate(chains_.begin() + static_cast<ptrdiff_t>(place), chains_.begin() + static_cast<ptrdiff_t>(chosen),
+              chains_.begin() + static_cast<ptrdiff_t>(chosen) + 1);
+}
+
+// Every chain begins with an insert that found the key absent, and nothing about that is a guess.
+bool VersionOrder::InsertsAreKnown(std::span<const uint32_t> writes) const {
+  return std::ranges::all_of(writes, [&](uint32_t i) {
+    const KeyWrite& write = commits_.writes[i];
+    return write.has_read && Certain(write.write) && !commits_.absence_uncertain[write.key];
+  });
 }
 
 void VersionOrder::FindLostUpdates() {

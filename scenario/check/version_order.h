@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "rdma/base/random.h"
 #include "scenario/check/anomaly.h"
+#include "scenario/check/choices.h"
 #include "scenario/check/commits.h"
 #include "scenario/check/history.h"
 #include "scenario/check/write_index.h"
@@ -24,8 +24,8 @@ struct Version {
 
 class VersionOrder {
  public:
-  // Appends lost updates and divergent versions. With dice, guesses are drawn instead of the likeliest.
-  VersionOrder(const History& history, const WriteIndex& index, const Commits& commits, Random* dice,
+  // Appends lost updates and divergent versions.
+  VersionOrder(const History& history, const WriteIndex& index, const Commits& commits, Choices* choices,
                std::vector<Anomaly>* anomalies);
 
   std::span<const Version> ordered(KeyIndex key) const { return Part(first_[key], tail_[key]); }
@@ -33,6 +33,8 @@ class VersionOrder {
   std::span<const Version> tail(KeyIndex key) const { return Part(tail_[key], first_[key + 1]); }
   // Place in ordered(key); kNone if it is not there.
   uint32_t position(uint32_t write) const { return position_[write]; }
+  // The choices lead to every order that is possible.
+  bool exhaustive() const { return exhaustive_; }
 
  private:
   struct Chain {
@@ -48,7 +50,11 @@ class VersionOrder {
   void OrderByReads(std::span<const uint32_t> writes);
   void CollectChains(std::span<const uint32_t> writes);
   void Follow(uint32_t write);
-  void SortChains();
+  void SortChains(std::span<const uint32_t> writes);
+  void ChooseNext(size_t place);
+  bool InsertsAreKnown(std::span<const uint32_t> writes) const;
+  bool Stays(const Chain& chain) const { return !index_.write(order_[chain.end - 1]).remove; }
+  static bool Forced(const Chain& a, const Chain& b) { return a.applied_by < b.invoked; }
   void FindLostUpdates();
   void FindDoubleInserts(std::span<const uint32_t> writes);
   bool Certain(uint32_t write) const { return commits_.Certain(index_.write(write).op); }
@@ -57,7 +63,7 @@ class VersionOrder {
   const History& history_;
   const WriteIndex& index_;
   const Commits& commits_;
-  Random* dice_;
+  Choices* choices_;
   std::vector<Anomaly>* anomalies_;
 
   std::vector<uint32_t> by_key_;     // commits_.writes, grouped
@@ -66,6 +72,9 @@ class VersionOrder {
   std::vector<uint8_t> followed_;    // of each write: is in a chain
   std::vector<uint32_t> order_;
   std::vector<Chain> chains_;
+  bool inserts_known_ = false;  // of the key at hand
+  std::vector<size_t> candidates_;
+  bool exhaustive_ = true;
 
   std::vector<Version> versions_;
   std::vector<size_t> first_;

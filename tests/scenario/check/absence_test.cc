@@ -86,7 +86,7 @@ TEST(Absence, WhatTheLimitCutOffIsNotRead) {
         d.Row(reverse ? kZ.key : kX.key, reverse ? 3 : 1);
         d.EndScan();
       });
-      limit == 1 ? ExpectOk(script) : ExpectViolated(script, AnomalyKind::kLostWrite);
+      limit == 1 ? ExpectOk(script) : ExpectViolated(script, AnomalyKind::kPhantom);
     }
   }
 }

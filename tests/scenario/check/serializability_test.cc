@@ -117,6 +117,12 @@ TEST(Serializability, OwnWrites) {
   }
 }
 
+TEST(Serializability, AReadOfAWriteStillToCome) {
+  Script script = Loaded();
+  script.Ok(2, 3, [](Draft& d) { Modify(d, kX, 11, 11); });
+  ExpectViolated(script, AnomalyKind::kInternal);
+}
+
 TEST(Serializability, TwoVersionsOfOneKeyInOneTransaction) {
   Script script = Loaded();
   script.Ok(2, 9, [](Draft& d) { Modify(d, kX, 1, 11); });
