@@ -43,7 +43,9 @@ class CommitFinder {
     result_.unknown_removals = !removals_.empty();
     while (!removals_.empty() && AdoptRemovals()) CommitSeen();
     for (const Removal& removal : removals_) {
-      if (!result_.committed[removal.op]) result_.absence_uncertain[removal.key] = 1;
+      const uint32_t victim = RootOf(removal.victim);
+      const bool possible = !result_.committed[removal.op] && victim != kNone && !overwritten_[victim];
+      if (possible) result_.absence_uncertain[removal.key] = 1;
     }
     Collect(anomalies);
     return std::move(result_);
@@ -68,7 +70,10 @@ class CommitFinder {
         if (write == kNone || index_.write(write).abandoned) continue;
         const OperationId writer = index_.write(write).op;
         if (history_.operation(writer).outcome != Outcome::kInfo) continue;
-        if (!result_.committed[writer]) Commit(writer);
+        if (!result_.committed[writer]) {
+          Commit(writer);
+          result_.guessed[writer] = result_.guessed[op];
+        }
         Apply(writer, completed);
       }
     }
@@ -79,24 +84,39 @@ class CommitFinder {
   void CollectRemovals() {
     for (OperationId op = 0; op < history_.size(); ++op) {
       if (history_.operation(op).outcome != Outcome::kInfo || result_.committed[op]) continue;
-      walk_.Walk(op, nullptr);
+      std::vector<Anomaly> wrong;
+      walk_.Walk(op, &wrong);
+      if (!wrong.empty()) continue;  // it cannot have committed
       for (const KeyWrite& write : walk_.writes()) {
-        if (index_.write(write.write).remove && write.read != kNone) removals_.push_back({op, write.key, write.read});
+        if (write.read == kNone) continue;
+        unknown_updates_[write.write] = write.read;
+        if (index_.write(write.write).remove) removals_.push_back({op, write.key, write.read});
       }
     }
+  }
+
+  // The last committed write under a chain of writes that may or may not be. kNone if the key was absent under it.
+  uint32_t RootOf(uint32_t write) const {
+    while (!result_.committed[index_.write(write).op]) {
+      const auto under = unknown_updates_.find(write);
+      if (under == unknown_updates_.end()) return kNone;
+      write = under->second;
+    }
+    return write;
   }
 
   // By victim, those that may still be adopted.
   std::map<uint32_t, std::vector<OperationId>> Candidates() const {
     std::map<uint32_t, std::vector<OperationId>> candidates;
     for (const Removal& removal : removals_) {
-      const bool victim_was = result_.committed[index_.write(removal.victim).op];
-      if (!result_.committed[removal.op] && victim_was) candidates[removal.victim].push_back(removal.op);
+      const uint32_t victim = RootOf(removal.victim);
+      if (!result_.committed[removal.op] && victim != kNone) candidates[victim].push_back(removal.op);
     }
     return candidates;
   }
 
-  absl::flat_hash_map<KeyIndex, KeyFacts> CollectFacts(std::vector<uint8_t>* overwritten) {
+  absl::flat_hash_map<KeyIndex, KeyFacts> CollectFacts() {
+    overwritten_.assign(index_.num_writes(), 0);
     absl::flat_hash_map<KeyIndex, KeyFacts> facts;
     for (const Removal& removal : removals_) facts[removal.key];
     for (OperationId op = 0; op < history_.size(); ++op) {
@@ -109,7 +129,7 @@ class CommitFinder {
         fact->second.last_absence = std::max(fact->second.last_absence, history_.operation(op).invoked);
       }
       for (const KeyWrite& write : walk_.writes()) {
-        if (write.read != kNone) (*overwritten)[write.read] = 1;
+        if (write.read != kNone) overwritten_[write.read] = 1;
         const auto fact = facts.find(write.key);
         if (fact == facts.end()) continue;
         fact->second.blind |= !write.has_read;
@@ -122,18 +142,16 @@ class CommitFinder {
   // One round: at most one removal for every write that must have been removed. False if there is none.
   bool AdoptRemovals() {
     const auto candidates = Candidates();
-    if (candidates.empty()) return false;
-    std::vector<uint8_t> overwritten(index_.num_writes());
-    absl::flat_hash_map<KeyIndex, KeyFacts> facts = CollectFacts(&overwritten);
+    absl::flat_hash_map<KeyIndex, KeyFacts> facts = CollectFacts();
     bool adopted = false;
     for (const auto& [victim, removers] : candidates) {
-      if (overwritten[victim]) continue;
+      if (overwritten_[victim]) continue;
       KeyFacts& fact = facts[index_.write(victim).key];
-      std::erase_if(fact.present, [&](uint32_t write) { return overwritten[write] != 0; });
+      std::erase_if(fact.present, [&](uint32_t write) { return overwritten_[write] != 0; });
       const bool forced = fact.last_absence > result_.applied_by[index_.write(victim).op] && !fact.blind;
       // Of several that are present at the end, all but one were removed.
       if (!forced && (fact.present.size() < 2 || Latest(fact.present) == victim)) continue;
-      overwritten[victim] = 1;
+      overwritten_[victim] = 1;
       adopted |= Adopt(removers, /*guess=*/!forced || removers.size() > 1);
     }
     return adopted;
@@ -155,9 +173,10 @@ class CommitFinder {
   void Collect(std::vector<Anomaly>* anomalies) {
     for (OperationId op = 0; op < history_.size(); ++op) {
       if (!result_.committed[op]) continue;
-      walk_.Walk(op, anomalies);
+      std::vector<Anomaly>* found = result_.guessed[op] ? &result_.doubts : anomalies;
+      walk_.Walk(op, found);
       for (const ExternalRead& read : walk_.reads()) {
-        if (read.write != kNone) CheckRead(read, anomalies);
+        if (read.write != kNone) CheckRead(read, found);
       }
       result_.reads.insert(result_.reads.end(), walk_.reads().begin(), walk_.reads().end());
       result_.writes.insert(result_.writes.end(), walk_.writes().begin(), walk_.writes().end());
@@ -165,7 +184,8 @@ class CommitFinder {
     std::vector<uint8_t> last(index_.num_writes());
     for (const KeyWrite& write : result_.writes) last[write.write] = 1;
     for (const ExternalRead& read : result_.reads) {
-      if (read.write != kNone && !last[read.write]) CheckIntermediate(read, anomalies);
+      if (read.write == kNone || last[read.write]) continue;
+      CheckIntermediate(read, result_.guessed[read.op] ? &result_.doubts : anomalies);
     }
   }
 
@@ -195,6 +215,8 @@ class CommitFinder {
   Commits result_;
   std::vector<OperationId> pending_;
   std::vector<Removal> removals_;
+  absl::flat_hash_map<uint32_t, uint32_t> unknown_updates_;  // write -> the write that it overwrote
+  std::vector<uint8_t> overwritten_;                         // by write: by a committed one
 };
 
 }  // namespace

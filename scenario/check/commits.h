@@ -23,6 +23,7 @@ struct Commits {
   // By operation: its effect was there at this time; kNever if that is not known.
   std::vector<uint64_t> applied_by;
   size_t info_committed = 0;
+  std::vector<Anomaly> doubts;    // anomalies of transactions that are committed by a guess
   bool unknown_removals = false;  // there are some; not all ways to count them are tried
   // Of committed transactions.
   std::vector<ExternalRead> reads;

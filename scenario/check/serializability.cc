@@ -40,7 +40,12 @@ class Try {
     graph_ = BuildGraph(history_, index_, commits_, order);
     const std::vector<LooseAbsence> loose = PlaceAbsences(history_, index_, commits_, order, &graph_);
     report_.anomalies = std::move(anomalies);
-    if (!report_.anomalies.empty()) report_.verdict = Verdict::kViolated;
+    if (!report_.anomalies.empty()) {
+      report_.verdict = Verdict::kViolated;
+    } else if (!commits_.doubts.empty()) {
+      report_.verdict = Verdict::kUnknown;
+      report_.anomalies = commits_.doubts;
+    }
     JudgeGraph(loose);
     report_.operations = history_.size();
     report_.committed = static_cast<size_t>(std::ranges::count(commits_.committed, 1));

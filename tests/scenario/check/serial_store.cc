@@ -16,10 +16,12 @@ class Store {
     transaction.invoked = now - random_.Below(options_.overlap * 5 + 1);
     transaction.completed = now + random_.Below(options_.overlap * 5 + 1);
     if (random_.Below(100) < options_.info_percent) transaction.outcome = Outcome::kInfo;
-    const std::map<uint64_t, WriteId> before = rows_;
+    const bool lost = transaction.outcome == Outcome::kInfo && random_.OneIn(2);
+    std::map<uint64_t, WriteId> before;
+    if (lost) before = rows_;
     const uint64_t steps = 1 + random_.Below(options_.max_steps);
     for (uint64_t i = 0; i < steps; ++i) transaction.steps.push_back(Take());
-    if (transaction.outcome == Outcome::kInfo && random_.OneIn(2)) rows_ = before;
+    if (lost) rows_.swap(before);
     return transaction;
   }
 
