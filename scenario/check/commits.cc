@@ -133,10 +133,21 @@ class CommitFinder {
         const auto fact = facts.find(write.key);
         if (fact == facts.end()) continue;
         fact->second.blind |= !write.has_read;
+        if (write.read != kNone) under_[write.write] = write.read;
         if (!index_.write(write.write).remove) fact->second.present.push_back(write.write);
       }
     }
     return facts;
+  }
+
+  // Whether the key was there, from the insert under the chain of updates that ends with `write`, before `time`.
+  bool PresentBefore(uint32_t write, uint64_t time) const {
+    while (result_.applied_by[index_.write(write).op] >= time) {
+      const auto under = under_.find(write);
+      if (under == under_.end()) return false;
+      write = under->second;
+    }
+    return true;
   }
 
   // One round: at most one removal for every write that must have been removed. False if there is none.
@@ -148,7 +159,7 @@ class CommitFinder {
       if (overwritten_[victim]) continue;
       KeyFacts& fact = facts[index_.write(victim).key];
       std::erase_if(fact.present, [&](uint32_t write) { return overwritten_[write] != 0; });
-      const bool forced = fact.last_absence > result_.applied_by[index_.write(victim).op] && !fact.blind;
+      const bool forced = !fact.blind && PresentBefore(victim, fact.last_absence);
       // Of several that are present at the end, all but one were removed.
       if (!forced && (fact.present.size() < 2 || Latest(fact.present) == victim)) continue;
       overwritten_[victim] = 1;
@@ -216,6 +227,7 @@ class CommitFinder {
   std::vector<OperationId> pending_;
   std::vector<Removal> removals_;
   absl::flat_hash_map<uint32_t, uint32_t> unknown_updates_;  // write -> the write that it overwrote
+  absl::flat_hash_map<uint32_t, uint32_t> under_;            // the same for committed writes of keys with removals
   std::vector<uint8_t> overwritten_;                         // by write: by a committed one
 };
 

@@ -89,6 +89,26 @@ TEST(Info, ARemovalThatExplainsASecondInsert) {
   EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 1u);
 }
 
+// The reader overlaps the last update of the key, but not its insert.
+TEST(Info, ARemovalAfterAnUpdateThatIsStillRunning) {
+  Script script;
+  script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });
+  script.Ok(2, 30, [](Draft& d) { Modify(d, kX, 1, 2); });
+  script.Dead(3, [](Draft& d) { RemoveSeen(d, kX, 2, 3); });
+  script.Ok(4, 5, [](Draft& d) { d.Read(kX, kAbsent); });
+  EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 1u);
+}
+
+// Neither the update nor the removal is known; the absence proves both.
+TEST(Info, ARemovalOfWhatMayNotHaveBeenWritten) {
+  Script script;
+  script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });
+  script.Dead(2, [](Draft& d) { Modify(d, kX, 1, 2); });
+  script.Dead(3, [](Draft& d) { RemoveSeen(d, kX, 2, 3); });
+  script.Ok(4, 5, [](Draft& d) { d.Read(kX, kAbsent); });
+  EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 2u);
+}
+
 TEST(Info, ARemovalThatDidNotHappen) {
   Script script;
   script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });

@@ -112,9 +112,6 @@ Tally Compare(const WorkloadOptions& base, int rounds) {
     EXPECT_NE(report.verdict, expected ? Verdict::kViolated : Verdict::kSerializable) << "seed " << options.seed << "\n"
                                                                                       << report.ToString();
     EXPECT_EQ(report.verdict == Verdict::kSerializable, report.anomalies.empty()) << "seed " << options.seed;
-    if (getenv("DUMP") && expected == (report.verdict == Verdict::kViolated) ) { printf("---- seed %d expected %d\n%s", round, expected, report.ToString().c_str());
-      History h = Record(transactions);
-      for (uint32_t i = 0; i < h.size(); ++i) { printf("T%u %lu..%lu o%d:", i, h.operation(i).invoked, h.operation(i).completed, (int)h.operation(i).outcome); for (auto& a : h.accesses(i)) printf(" %s(%lu %lu)", std::array{"r","w","del","scan","row","aband"}[(int)a.kind], a.key, a.id); puts(""); } }
     (expected ? tally.serializable : tally.violated)++;
     if (report.verdict == Verdict::kUnknown) ++tally.unknown;
   }
