@@ -44,4 +44,26 @@ struct Faults {
   static Faults Draw(Random* random);
 };
 
+// Calls visit(name, pointer to the field) for every field.
+template <class AnyFaults, class Visit>
+void ForEachFault(AnyFaults* faults, Visit visit) {
+  visit("scatter_lines", &faults->scatter_lines);
+  visit("scatter_nanos", &faults->scatter_nanos);
+  visit("preempt", &faults->preempt);
+  visit("preempt_nanos", &faults->preempt_nanos);
+  visit("slow_completion", &faults->slow_completion);
+  visit("slow_nanos", &faults->slow_nanos);
+  visit("stuck_completion", &faults->stuck_completion);
+  visit("stuck_nanos", &faults->stuck_nanos);
+  visit("lost_request", &faults->lost_request);
+  visit("lost_response", &faults->lost_response);
+  visit("disconnect", &faults->disconnect);
+  visit("pause_every", &faults->pause_every);
+  visit("pause_nanos", &faults->pause_nanos);
+  visit("cut_every", &faults->cut_every);
+  visit("cut_nanos", &faults->cut_nanos);
+  visit("clock_skew_nanos", &faults->clock_skew_nanos);
+  visit("clock_drift", &faults->clock_drift);
+}
+
 }  // namespace gannet::rdma::sim
