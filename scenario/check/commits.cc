@@ -97,12 +97,13 @@ class CommitFinder {
 
   // The last committed write under a chain of writes that may or may not be. kNone if the key was absent under it.
   uint32_t RootOf(uint32_t write) const {
-    while (!result_.committed[index_.write(write).op]) {
+    for (size_t steps = 0; steps <= unknown_updates_.size(); ++steps) {  // a wrong history may go in a circle
+      if (result_.committed[index_.write(write).op]) return write;
       const auto under = unknown_updates_.find(write);
       if (under == unknown_updates_.end()) return kNone;
       write = under->second;
     }
-    return write;
+    return kNone;
   }
 
   // By victim, those that may still be adopted.
@@ -142,12 +143,13 @@ class CommitFinder {
 
   // Whether the key was there, from the insert under the chain of updates that ends with `write`, before `time`.
   bool PresentBefore(uint32_t write, uint64_t time) const {
-    while (result_.applied_by[index_.write(write).op] >= time) {
+    for (size_t steps = 0; steps <= under_.size(); ++steps) {  // a wrong history may go in a circle
+      if (result_.applied_by[index_.write(write).op] < time) return true;
       const auto under = under_.find(write);
       if (under == under_.end()) return false;
       write = under->second;
     }
-    return true;
+    return false;
   }
 
   // One round: at most one removal for every write that must have been removed. False if there is none.
