@@ -95,8 +95,9 @@ Draft& History::draft(OperationId op) {
   return *found->second;
 }
 
-Draft& History::BeginAttempt(OperationId op) {
+Draft& History::BeginAttempt(OperationId op, uint64_t now) {
   Draft& result = draft(op);
+  operations_[op].invoked = now;
   result.Abandon();
   return result;
 }

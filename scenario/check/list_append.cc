@@ -128,7 +128,7 @@ class ListChecker {
     for (OperationId op = 0; op < history_.size(); ++op) {
       const AppendOperation& operation = history_.operation(op);
       result.Invoke(operation.client, operation.invoked);
-      ConvertAccesses(operation, &result.BeginAttempt(op));
+      ConvertAccesses(operation, &result.draft(op));
       Outcome outcome = operation.outcome;
       uint64_t completed = operation.completed;
       if (outcome == Outcome::kInfo) {
