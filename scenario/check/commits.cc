@@ -86,13 +86,24 @@ class CommitFinder {
       if (history_.operation(op).outcome != Outcome::kInfo || result_.committed[op]) continue;
       std::vector<Anomaly> wrong;
       walk_.Walk(op, &wrong);
-      if (!wrong.empty()) continue;  // it cannot have committed
+      const auto visible = [&](const ExternalRead& read) { return read.write == kNone || Visible(read.write); };
+      if (!wrong.empty() || !std::ranges::all_of(walk_.reads(), visible)) continue;  // it cannot have committed
       for (const KeyWrite& write : walk_.writes()) {
         if (write.read == kNone) continue;
         unknown_updates_[write.write] = write.read;
         if (index_.write(write.write).remove) removals_.push_back({op, write.key, write.read});
       }
     }
+  }
+
+  // Not of a transaction or attempt that failed, and the last one of its transaction to the key.
+  bool Visible(uint32_t write) const {
+    const IndexedWrite& made = index_.write(write);
+    if (made.abandoned || history_.operation(made.op).outcome == Outcome::kFail) return false;
+    for (uint32_t next = write + 1; next < index_.num_writes() && index_.write(next).op == made.op; ++next) {
+      if (index_.write(next).key == made.key) return false;
+    }
+    return true;
   }
 
   // The last committed write under a chain of writes that may or may not be. kNone if the key was absent under it.
