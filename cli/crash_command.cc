@@ -34,7 +34,7 @@ StatusOr<std::string> ParseKillPoint(const std::string& text) {
 }
 
 StatusOr<txn::DurabilityMode> ParseMode(const std::string& text) {
-  const StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
+  StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
   if (mode.ok() && *mode != txn::DurabilityMode::kNone) return mode;
   return absl::InvalidArgumentError("must be sync or async");
 }
@@ -72,8 +72,9 @@ int Fail(const Status& status, int exit_code) {
 Status CheckDirectory(CrashOptions* o) {
   if (o->directory.empty()) {
     StatusOr<std::string> made = MakeTemporaryDirectory();
-    if (made.ok()) o->directory = *std::move(made);
-    return made.status();
+    if (!made.ok()) return made.status();
+    o->directory = *std::move(made);
+    return absl::OkStatus();
   }
   const StatusOr<bool> empty = IsAbsentOrEmpty(*DiskFiles(), o->directory);
   if (!empty.ok()) return empty.status();
@@ -125,7 +126,10 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
   command->footer(
       "A child process works in a directory until it is killed (-9), at a random moment or at a named place in the\n"
       "code. The next one recovers what is there, and is killed in turn. What was begun and acknowledged is noted\n"
-      "outside: with sync every acknowledged operation must have survived; with async what survived must be a prefix.\n"
+      "outside: with sync every acknowledged operation must have survived; with async a prefix, with every operation "
+      "of\n"
+      "which the log had said that it is durable: so what is lost is what was acknowledged in the last group commit\n"
+      "and while it was being written. How long that was is measured.\n"
       "Exit code 1, the directory and the command that repeats it, if something is lost or half there.");
   auto options = std::make_shared<CrashOptions>();
   AddInteger(*command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");

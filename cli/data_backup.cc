@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/data_directory.h"
 #include "cli/file_copy.h"
@@ -48,7 +49,7 @@ Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& 
       SegmentsFrom(files, node.path, all ? 0 : checkpoints.front().first_segment);
   if (!segments.ok()) return segments.status();
   for (const std::string& name : *segments) {
-    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, node.path + "/" + name, to + "/" + name));
+    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, absl::StrCat(node.path, "/", name), absl::StrCat(to, "/", name)));
   }
   return absl::OkStatus();
 }

@@ -40,7 +40,7 @@ int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
   if (recover.memory_per_node == 0)
     recover.memory_per_node = (UsableMemoryBytes() / 4 * 3) & ~((uint64_t{2} << 20) - 1);
-  const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(DiskFiles(), options.directory, recover);
+  const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", nodes.status());
   absl::PrintF("%s", ToText(*nodes));
   const bool damaged =

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
@@ -71,7 +72,7 @@ StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& direct
   for (const std::string& name : *names) {
     if (name == "MANIFEST.tmp") continue;
     if (!name.starts_with("node-")) return false;
-    const StatusOr<bool> empty = IsAbsentOrEmpty(files, directory + "/" + name);
+    StatusOr<bool> empty = IsAbsentOrEmpty(files, absl::StrCat(directory, "/", name));
     if (!empty.ok() || !*empty) return empty;
   }
   return true;

@@ -1,6 +1,5 @@
 #include "cli/data_recover.h"
 
-#include <memory>
 #include <utility>
 
 #include "cli/data_directory.h"
@@ -25,9 +24,9 @@ txn::TableOptions TableOf(const log::TableDescription& description) {
 
 }  // namespace
 
-StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(std::shared_ptr<log::FileSystem> files,
-                                                         const std::string& directory, const RecoverOptions& options) {
-  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files, directory);
+StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files, const std::string& directory,
+                                                         const RecoverOptions& options) {
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
   if (!nodes.ok()) return nodes.status();
   auto fabric = rdma::ShmFabric::InProcess(
       {.num_nodes = static_cast<int>(nodes->size()), .bytes_per_node = options.memory_per_node});
@@ -45,7 +44,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(std::shared_ptr<log::Fi
     }
     log::LogEnd end;
     NodeRecovery recovery{.path = node.path, .report = {}};
-    GANNET_RETURN_IF_ERROR(txn::Recover((*database)->state(), *files, directory, &end, &recovery.report));
+    GANNET_RETURN_IF_ERROR(txn::Recover((*database)->state(), files, directory, &end, &recovery.report));
     result.push_back(std::move(recovery));
   }
   return result;

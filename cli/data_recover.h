@@ -25,7 +25,7 @@ struct RecoverOptions {
 };
 
 // Node after node.
-StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(std::shared_ptr<log::FileSystem> files,
-                                                         const std::string& directory, const RecoverOptions& options);
+StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files, const std::string& directory,
+                                                         const RecoverOptions& options);
 
 }  // namespace gannet::cli

@@ -44,6 +44,16 @@ std::string ToText(const std::vector<NodeRecovery>& nodes) {
                                WallTime(r.last_commit_wall_nanos));
     details += absl::StrFormat("  left out: %s transactions that were not durable yet, %s parts without a decision\n",
                                WithCommas(r.undone_transactions), WithCommas(r.undecided_parts));
+    for (const std::string& replaced : r.replaced) {
+      details += absl::StrFormat("  DAMAGED: %s\n", replaced);
+    }
+    if (r.older_checkpoint_id != 0) {
+      details += absl::StrFormat(
+          "  checkpoint %d and the log took the place of what is damaged: nothing is lost. Let a checkpoint be taken, "
+          "and "
+          "look after the disk\n",
+          r.older_checkpoint_id);
+    }
     if (r.torn_tail) details += "  the last write was torn, as a crash leaves it\n";
     for (const std::string& damage : r.damages) details += "  DAMAGED, left out: " + damage + "\n";
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace gannet::cli {
@@ -59,7 +60,7 @@ Status CopyFiles(log::FileSystem& files, const std::string& from, const std::str
   if (!names.ok()) return names.status();
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
   for (const std::string& name : *names) {
-    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, from + "/" + name, to + "/" + name));
+    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, absl::StrCat(from, "/", name), absl::StrCat(to, "/", name)));
   }
   return files.SyncDirectory(to);
 }
@@ -69,7 +70,7 @@ Status RemoveTree(log::FileSystem& files, const std::string& directory) {
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    const std::string path = directory + "/" + name;
+    const std::string path = absl::StrCat(directory, "/", name);
     // A file cannot be listed.
     GANNET_RETURN_IF_ERROR(files.List(path).ok() ? RemoveTree(files, path) : files.Remove(path));
   }

@@ -154,7 +154,7 @@ Status LoadRunCheck(TpccResult* result) {
   if (result->options.verb != TpccVerb::kPrepare) GANNET_RETURN_IF_ERROR(Check(**cluster, progress, result));
   if (!result->durability.has_value()) return absl::OkStatus();
   const uint64_t start = NowNanos();
-  const Status closed = (*cluster)->Close();
+  Status closed = (*cluster)->Close();
   result->durability->close_seconds = SecondsSince(start);
   return closed;
 }

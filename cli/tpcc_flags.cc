@@ -49,7 +49,8 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
       ->group(group);
   if (o->verb != TpccVerb::kRun) return;
   Add(command, "--durability", &o->durability, ParseDurability, "MODE",
-      "When a commit returns: sync (when it is durable), async (at once; a crash loses a few milliseconds), or none\n"
+      "When a commit returns: sync (when it is durable), async (at once; a crash loses the last group commit and\n"
+      "what was being written, a few milliseconds), or none\n"
       "(nothing is logged; only what was there before and after the run is kept). Default with --dir: sync")
       ->group(group);
   Add(

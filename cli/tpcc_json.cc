@@ -101,6 +101,8 @@ Json Of(const txn::RecoveryReport& r) {
           {"undecided_parts", r.undecided_parts},
           {"checkpoint", r.checkpoint_id},
           {"checkpoint_bytes", r.checkpoint_bytes},
+          {"older_checkpoint", r.older_checkpoint_id},
+          {"replaced", r.replaced},
           {"records", r.records},
           {"log_seconds", r.log_seconds},
           {"load_seconds", r.load_seconds},

@@ -65,6 +65,9 @@ std::string Recovery(const DurabilityReport& durability) {
         node, r.recovered_epoch, WithCommas(r.records), r.checkpoint_id, FormatBytes(r.checkpoint_bytes),
         FormatBytes(r.log_bytes), WithCommas(r.transactions), r.log_seconds, r.load_seconds,
         r.torn_tail ? "; the last write was torn" : "");
+    if (r.older_checkpoint_id == 0) continue;
+    text += absl::StrFormat("  checkpoint %d is DAMAGED; %d and the log took its place for %s: nothing is lost\n",
+                            r.checkpoint_id, r.older_checkpoint_id, Count(r.replaced.size(), "table"));
   }
   return text;
 }

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <vector>
 
 #include "index/index.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
@@ -52,9 +51,9 @@ class IndexService {
   rdma::Node* node_;
   rdma::SlabAllocator* slab_;
   rdma::EpochManager* epochs_;
-  mutable std::shared_mutex indexes_mutex_;
+  mutable SharedMutex indexes_mutex_;
   std::vector<LocalIndex*> indexes_;
-  std::mutex contexts_mutex_;
+  Mutex contexts_mutex_;
   std::vector<std::unique_ptr<OwnedContext>> contexts_;
   std::vector<Context*> idle_contexts_;
 };

@@ -51,6 +51,9 @@ struct CheckpointDescription {
   uint64_t end_epoch = 0;      // nothing of later epochs is in it
   uint64_t first_segment = 0;  // of the log that is needed beside it
   uint64_t wall_nanos = 0;
+  // The log has everything that changed since the checkpoint before: so with the log from its first segment on, that
+  // one gives the same as this one. False if something was loaded in bulk or nothing was logged, and if nobody knows.
+  bool all_logged = false;
   std::vector<CheckpointFile> files{};
   uint64_t bytes() const;
   uint64_t records() const;

@@ -119,7 +119,7 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
   const StatusOr<uint64_t> size = (*opened)->Size();
   if (!size.ok()) return size.status();
   FileReader reader(id, &file, opened->get(), *size, &damages, &visit);
-  const Status read = reader.Read();
+  Status read = reader.Read();
   for (const Damage& damage : damages.TakeSorted()) damaged(damage.offset, damage.what);
   return read;
 }

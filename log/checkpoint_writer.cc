@@ -3,12 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "log/checkpoint.h"
 #include "log/checkpoint_format.h"
 #include "log/file/aligned_buffer.h"
 #include "log/little_endian.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -147,7 +147,7 @@ void CheckpointWriter::Throttle(uint64_t bytes) {
   if (bytes_per_second_ == 0) return;
   const double due_seconds = static_cast<double>(written_bytes_) / static_cast<double>(bytes_per_second_);
   const double passed_seconds = static_cast<double>(NowNanos() - start_nanos_) * 1e-9;
-  if (due_seconds > passed_seconds) absl::SleepFor(absl::Seconds(due_seconds - passed_seconds));
+  if (due_seconds > passed_seconds) SleepForNanos(static_cast<uint64_t>((due_seconds - passed_seconds) * 1e9));
 }
 
 Status CheckpointWriter::Finish(CheckpointDescription* description) {

@@ -11,8 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "log/log_reader.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
+
+// How the message of each damage that ends the reading ends.
+inline constexpr char kDamageAdvice[] = ". Restore a backup, or use salvage to get what can be had";
 
 // Thread-safe.
 class DamageList {
@@ -24,8 +28,7 @@ class DamageList {
   // Ok if the reading goes on without the damaged part.
   Status Found(const std::string& file, uint64_t offset, const std::string& what) {
     if (!salvage_) {
-      return absl::DataLossError(absl::StrCat(file, " is damaged at offset ", offset, ": ", what,
-                                              ". Restore a backup, or use salvage to get what can be had"));
+      return absl::DataLossError(absl::StrCat(file, " is damaged at offset ", offset, ": ", what, kDamageAdvice));
     }
     const std::lock_guard lock(mutex_);
     damages_.push_back({file, offset, what});
@@ -41,7 +44,7 @@ class DamageList {
 
  private:
   const bool salvage_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Damage> damages_;
 };
 

@@ -44,6 +44,7 @@ class EpochSlot {
       uint64_t shown;
       do {
         shown = epoch;
+        PreemptionPoint();
         word_->epoch.store(shown, std::memory_order_seq_cst);
         epoch = current_->load(std::memory_order_seq_cst);
       } while (epoch != shown);

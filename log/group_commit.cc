@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {
@@ -31,15 +31,10 @@ uint64_t Nanos(absl::Duration duration) {
   return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(duration), 0));
 }
 
-uint64_t WallNanos() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
-
 // Everybody waits for this thread, which runs for some microseconds at a time: it should not stand in line behind the
 // workers for a core. What the system does not permit is left out.
 void PreferThisThread() {
+  if (Runtime::Current() != nullptr) return;
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; or short sleeps take 50 us longer
   const sched_param none{};
   sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);  // threads that a file starts do not inherit it
@@ -135,7 +130,7 @@ void GroupCommit::Drain() {
     if (turn < kSpins) {
       CpuRelax();
     } else {
-      sched_yield();
+      YieldThread();
     }
   }
 }

@@ -10,9 +10,7 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 
 #include "log/batch_buffer.h"
 #include "log/log.h"
@@ -20,6 +18,7 @@
 #include "log/segment_writer.h"
 #include "log/writer_set.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -88,8 +87,8 @@ class GroupCommit {
 
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable segment_begun_;
+  mutable Mutex mutex_;  // guards what follows
+  CondVar segment_begun_;
   uint64_t segments_requested_ = 0;
   uint64_t segments_begun_ = 0;
   uint64_t begun_segment_ = 0;  // or why there is none

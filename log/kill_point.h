@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rdma/base/runtime.h"
 #include "rdma/base/status.h"
 
 namespace gannet::log {
@@ -44,6 +45,8 @@ void Passed(KillPoint point);
 }  // namespace internal
 
 inline void MayDieHere(KillPoint point) {
+  if (Runtime* runtime = Runtime::Current()) [[unlikely]]
+    runtime->Passed(static_cast<int>(point));
   if (internal::armed_point.load(std::memory_order_relaxed) == static_cast<int>(point)) [[unlikely]]
     internal::Passed(point);
 }

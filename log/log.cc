@@ -11,6 +11,7 @@
 #include "log/segment_writer.h"
 #include "log/writer_set.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {
@@ -36,8 +37,9 @@ class ThreadedLog final : public Log {
   Status Start(PeerEpochs* peers) override {
     std::lock_guard lock(thread_mutex_);
     if (thread_.joinable() || stopped_) return absl::FailedPreconditionError("a log is started once");
+    shared_.peers.store(peers, std::memory_order_release);
     group_commit_.Prepare(peers);
-    thread_ = std::thread([this] { result_ = group_commit_.Run(); });
+    thread_ = Thread("log", [this] { result_ = group_commit_.Run(); });
     return absl::OkStatus();
   }
 
@@ -106,8 +108,8 @@ class ThreadedLog final : public Log {
   SegmentWriter segments_;
   GroupCommit group_commit_;
 
-  std::mutex thread_mutex_;  // guards what follows
-  std::thread thread_;
+  Mutex thread_mutex_;  // guards what follows
+  Thread thread_;
   bool stopped_ = false;
   Status result_;  // the thread's; read after it was joined
 };

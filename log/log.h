@@ -38,6 +38,7 @@
 #include "log/format.h"
 #include "log/log_shared.h"
 #include "log/log_writer.h"
+#include "log/peer_epochs.h"
 #include "rdma/base/status.h"
 
 namespace gannet::log {
@@ -61,24 +62,6 @@ struct LogEnd {
   uint64_t run = 0;              // of the last segment
   uint64_t recovered_epoch = 0;  // everything up to it is there, on all nodes
   uint64_t last_epoch = 0;       // greatest epoch seen anywhere, recovered or void
-};
-
-struct NodeEpochs {
-  uint64_t current = 0;  // commits that begin now are of this epoch or a later one
-  uint64_t drained = 0;  // no worker of the node commits in this epoch or an earlier one any more
-  uint64_t flushed = 0;  // the node's log is durable up to and with it
-};
-
-// The other nodes' epochs. Used by the log thread only.
-class PeerEpochs {
- public:
-  virtual ~PeerEpochs() = default;
-  // The log calls this before its current epoch becomes `current`: whoever reads something that a commit of this epoch
-  // wrote must find an epoch not less, wherever it looks. From any thread.
-  virtual void Announce(uint64_t current) = 0;
-  // Publishes this node's and returns, over all nodes: the greatest current, the least drained, the least flushed.
-  // Unavailable if a node has died: nothing becomes durable any more.
-  virtual StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) = 0;
 };
 
 struct LogStatistics {

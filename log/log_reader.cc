@@ -4,12 +4,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "log/damage.h"
 #include "log/segment_chain.h"
 #include "log/segment_scanner.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -23,10 +23,10 @@ class ParallelScan {
 
   StatusOr<std::vector<SegmentResult>> Run(int threads) {
     const int useful = std::clamp<int>(threads, 1, std::max<int>(1, static_cast<int>(results_.size())));
-    std::vector<std::thread> others;
-    for (int thread = 1; thread < useful; ++thread) others.emplace_back([this, thread] { Work(thread); });
+    std::vector<Thread> others;
+    for (int thread = 1; thread < useful; ++thread) others.emplace_back("log reader", [this, thread] { Work(thread); });
     Work(0);
-    for (std::thread& other : others) other.join();
+    for (Thread& other : others) other.join();
     if (!status_.ok()) return status_;
     return std::move(results_);
   }
@@ -63,7 +63,7 @@ class ParallelScan {
   std::vector<SegmentResult> results_;
   std::atomic<size_t> next_{0};
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;
+  Mutex mutex_;
   Status status_;
 };
 

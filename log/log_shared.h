@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <mutex>
 
-#include "log/futex.h"
+#include "log/peer_epochs.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -79,6 +80,7 @@ struct LogShared {
   std::atomic<uint64_t> last_dirty{0};                   // newest epoch in which something was appended
   std::atomic<uint64_t> wanted{0};                       // newest epoch that somebody waits for
   std::atomic<bool> accepting{true};                     // health is ok
+  std::atomic<PeerEpochs*> peers{nullptr};               // who is told of last_dirty; null: one node
 
   alignas(kLineBytes) std::atomic<uint64_t> durable{0};
   std::atomic<uint32_t> durable_changes{0};  // +1 with each change of `durable`, to sleep on
@@ -86,12 +88,15 @@ struct LogShared {
 
   alignas(kLineBytes) ThreadSignal signal;
 
-  alignas(kLineBytes) mutable std::mutex health_mutex;  // guards `health`
+  alignas(kLineBytes) mutable Mutex health_mutex;  // guards `health`
   Status health;
 
-  // Something of `epoch` is in a buffer.
+  // Something of `epoch` is in a buffer. The peers are told first: who finds the epoch here already knows that they
+  // have been told of it, or of a later one (acquire), and may install.
   void NoteDirty(uint64_t epoch) {
-    if (last_dirty.load(std::memory_order_relaxed) < epoch && RaiseTo(&last_dirty, epoch)) signal.Dirty();
+    if (last_dirty.load(std::memory_order_acquire) >= epoch) return;
+    if (PeerEpochs* told = peers.load(std::memory_order_acquire); told != nullptr) told->AnnounceDirty(epoch);
+    if (RaiseTo(&last_dirty, epoch)) signal.Dirty();
   }
   // Somebody waits for `epoch`.
   void NoteWanted(uint64_t epoch) {

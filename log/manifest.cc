@@ -24,7 +24,7 @@ std::string CheckpointName(uint64_t id) {
 Status RemoveTree(FileSystem& files, const std::string& directory) {
   const StatusOr<std::vector<std::string>> names = files.List(directory);
   if (!names.ok()) return names.status();
-  for (const std::string& name : *names) GANNET_RETURN_IF_ERROR(files.Remove(directory + "/" + name));
+  for (const std::string& name : *names) GANNET_RETURN_IF_ERROR(files.Remove(absl::StrCat(directory, "/", name)));
   return files.Remove(directory);
 }
 
@@ -70,7 +70,7 @@ Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, c
     if (!name.starts_with(kCheckpointPrefix)) continue;
     const bool known = std::any_of(manifest.checkpoints.begin(), manifest.checkpoints.end(),
                                    [&](const CheckpointDescription& one) { return CheckpointName(one.id) == name; });
-    if (!known) GANNET_RETURN_IF_ERROR(RemoveTree(files, directory + "/" + name));
+    if (!known) GANNET_RETURN_IF_ERROR(RemoveTree(files, absl::StrCat(directory, "/", name)));
   }
   return absl::OkStatus();
 }

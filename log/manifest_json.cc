@@ -40,6 +40,7 @@ Json CheckpointToJson(const CheckpointDescription& checkpoint) {
               {"end_epoch", checkpoint.end_epoch},
               {"first_segment", checkpoint.first_segment},
               {"wall_nanos", checkpoint.wall_nanos},
+              {"all_logged", checkpoint.all_logged},
               {"files", std::move(files)}};
 }
 
@@ -72,6 +73,8 @@ class Fields {
     if (!value->is_string()) return Fail(absl::StrCat("has a bad text \"", name, "\""));
     *to = value->get<std::string>();
   }
+
+  bool Has(const char* name) const { return object_.is_object() && object_.contains(name); }
 
   template <typename Item>
   void TakeList(const char* name, Status (*read)(const Json&, Item*), std::vector<Item>* to) {
@@ -142,6 +145,7 @@ Status ReadCheckpoint(const Json& json, CheckpointDescription* checkpoint) {
   fields.Take("end_epoch", &checkpoint->end_epoch);
   fields.Take("first_segment", &checkpoint->first_segment);
   fields.Take("wall_nanos", &checkpoint->wall_nanos);
+  if (fields.Has("all_logged")) fields.Take("all_logged", &checkpoint->all_logged);  // the first manifests had none
   fields.TakeList("files", ReadFile, &checkpoint->files);
   return fields.status();
 }

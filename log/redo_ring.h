@@ -61,6 +61,7 @@ class RedoRing {
   // `bytes` were written at the last Room. What was written before is visible to whoever sees the new head.
   void Publish(size_t bytes) {
     head_ += bytes;
+    PreemptionPoint();
     published_.store(head_, std::memory_order_release);
   }
 

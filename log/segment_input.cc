@@ -20,7 +20,7 @@ Status SegmentInput::MoveWindow(uint64_t offset, size_t bytes) {
   const size_t wanted = std::min<uint64_t>(std::max(bytes, kReadBytes), size_ - offset);
   KeepOverlap(offset, wanted);
   const std::span<std::byte> missing(buffer_.get() + length_, wanted - length_);
-  const Status read = Fill(begin_ + length_, missing);
+  Status read = Fill(begin_ + length_, missing);
   length_ = read.ok() ? wanted : 0;
   return read;
 }
@@ -50,7 +50,7 @@ Status SegmentInput::Fill(uint64_t offset, std::span<std::byte> to) {
   }
   bytes_read_ += *got;
   if (*got == to.size()) return absl::OkStatus();
-  const Status shorter = damages_->Found(path(), offset + *got, "the file has become shorter while it was read");
+  Status shorter = damages_->Found(path(), offset + *got, "the file has become shorter while it was read");
   std::memset(to.data() + *got, 0, to.size() - *got);
   return shorter;
 }

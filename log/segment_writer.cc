@@ -78,6 +78,7 @@ Status SegmentWriter::WriteHeaderToSpare() {
 Status SegmentWriter::NameSpare(const std::string& name) {
   const std::string path = directory_ + "/" + name;
   GANNET_RETURN_IF_ERROR(files_->Rename(spare_path_, path));
+  spare_->Renamed(path);
   spare_path_ = path;  // what DropSpare is to remove if the directory cannot be synced
   return files_->SyncDirectory(directory_);
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -39,11 +39,11 @@ class WriterSet {
  private:
   const size_t buffer_bytes_;
   const size_t inbox_limit_;
-  mutable std::mutex mutex_;  // guards the next two
+  mutable Mutex mutex_;  // guards the next two
   std::vector<std::shared_ptr<WriterChannel>> channels_;
   LogStatistics forgotten_;  // of closed writers
 
-  mutable std::mutex inbox_mutex_;  // guards what follows
+  mutable Mutex inbox_mutex_;  // guards what follows
   std::vector<std::byte> inbox_;
   uint64_t inbox_transactions_ = 0;
   uint64_t inbox_bytes_ = 0;  // ever

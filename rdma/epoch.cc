@@ -1,7 +1,6 @@
 #include "rdma/epoch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <span>
 #include <utility>
@@ -16,7 +15,7 @@ namespace {
 using internal::kEpochAreaBytes;
 using internal::kIdle;
 
-constexpr auto kAdvanceInterval = std::chrono::milliseconds(5);
+constexpr absl::Duration kAdvanceInterval = absl::Milliseconds(5);
 constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not cost memory for ever
 
 // The smallest epoch that the slots of an area (live, or an image of one) show.
@@ -82,6 +81,7 @@ Status EpochManager::State::AdvanceLocked(Channel* with) {
   const uint64_t new_round = round.fetch_add(1) + 1;
   StatusOr<size_t> others = ReadAreas(with);
   if (!others.ok()) return others.status();  // a node died just now; the next round leaves it out
+  PreemptionPoint();
   uint64_t newest = epoch.load();
   uint64_t oldest = OldestIn(area);
   for (size_t i = 0; i < *others; ++i) {
@@ -156,7 +156,7 @@ Status EpochManager::Start() {
   if (!channel.ok()) return channel.status();
   state_->channel = *std::move(channel);
   state_->stop = false;
-  state_->thread = std::thread([state = state_.get()] { state->Loop(); });
+  state_->thread = Thread("epoch", [state = state_.get()] { state->Loop(); });
   return absl::OkStatus();
 }
 

@@ -21,19 +21,17 @@
 
 #include <atomic>
 #include <bitset>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "rdma/base/cache_line.h"
 #include "rdma/base/ring_queue.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 #include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
@@ -78,24 +76,24 @@ struct EpochManager::State {
   std::atomic<uint64_t> round = 1;
   std::atomic<uint64_t> freed_round = 0;  // what was retired in a round <= this is free
 
-  alignas(kLineBytes) std::mutex advance_mutex;               // guards what follows
+  alignas(kLineBytes) Mutex advance_mutex;                    // guards what follows
   RingQueue<std::pair<uint64_t, uint64_t>> epochs_of_rounds;  // (round, g[round]), not yet freed up to that round
   std::vector<std::byte> images;
   std::vector<Operation> reads;
   coro::Worker worker;
 
-  mutable std::mutex mutex;  // guards what follows
+  mutable Mutex mutex;  // guards what follows
   std::bitset<kMaxParticipants> taken;
   RingQueue<internal::Retired> orphans;
   RingQueue<internal::RetiredFunction> orphan_functions;
   std::unique_ptr<SlabCache> orphan_cache;
   Status health;
 
-  std::mutex thread_mutex;  // guards what follows
-  std::condition_variable stopped;
+  Mutex thread_mutex;  // guards what follows
+  CondVar stopped;
   bool stop = false;
   std::unique_ptr<Channel> channel;
-  std::thread thread;
+  Thread thread;
 
   Status Advance(Channel* with);
   Status AdvanceLocked(Channel* with);

@@ -44,6 +44,7 @@ uint64_t EpochManager::Participant::Enter() {
     return epoch;
   }
   inside.push_back({epoch, 1});
+  PreemptionPoint();
   // A full barrier: what this transaction reads, it reads after the slot shows it.
   if (inside.size() == 1) state_->word.exchange(epoch);
   return epoch;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
+#include "rdma/base/thread.h"
 #include "rdma/prefault.h"
 
 namespace gannet::rdma {
@@ -63,7 +64,7 @@ using Blocks = std::vector<std::byte*>;
 
 // The free blocks are listed outside of the blocks, so that nobody but their users ever writes into them.
 struct SlabAllocator::Shared {
-  std::mutex mutex;
+  Mutex mutex;
   std::byte* heap = nullptr;
   size_t heap_bytes = 0;
   size_t carved = 0;

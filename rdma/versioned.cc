@@ -56,6 +56,7 @@ void CopyOut(const std::byte* object, size_t data_offset, std::span<std::byte> o
     const size_t n = std::min(out.size() - done, kLineDataBytes - at % kLineDataBytes);
     LoadBytes(object + PlaceOf(at), out.data() + done, n);
     done += n;
+    if (done < out.size()) PreemptionPoint();
   }
 }
 
@@ -66,15 +67,18 @@ void CopyIn(std::byte* object, size_t data_offset, std::span<const std::byte> da
     const size_t n = std::min(data.size() - done, kLineDataBytes - at % kLineDataBytes);
     StoreBytes(object + PlaceOf(at), data.data() + done, n);
     done += n;
+    PreemptionPoint();
   }
 }
 
 void BeginWrite(std::byte* object, size_t lines) {
   for (size_t i = 1; i < lines; ++i) StoreWord(object + i * kLineBytes, kLineBusy);
+  PreemptionPoint();
 }
 
 void EndWrite(std::byte* object, size_t lines, uint64_t state) {
   for (size_t i = 1; i < lines; ++i) StoreWord(object + i * kLineBytes, state);
+  PreemptionPoint();
   StoreWord(object, state);
 }
 

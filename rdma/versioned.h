@@ -73,6 +73,7 @@ inline bool TryReadLocal(const std::byte* object, size_t data_offset, std::span<
   if ((*state & kLockBit) != 0) [[unlikely]]
     return false;
   CopyOut(object, data_offset, out);
+  PreemptionPoint();
   const uint64_t after = LoadWord(object);
   if (after != *state) [[unlikely]] {
     *state = after;

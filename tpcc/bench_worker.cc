@@ -57,7 +57,7 @@ Status BenchWorker::Open() {
   StatusOr<std::unique_ptr<txn::Session>> session = options_.database->OpenSession();
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
-  unix_offset_ns_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now())) - NowNanos();
+  unix_offset_ns_ = WallNanos() - NowNanos();
   deck_ = std::make_unique<Deck>(options_.run->mix);
   office_ = std::make_unique<Office>(MakeSource(0).warehouses);
   office_->numbers.worker = options_.number;

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 #include "rdma/coro/task.h"
 #include "tpcc/deck.h"
 #include "tpcc/driver.h"
@@ -34,7 +34,7 @@ class RunControl {
 
  private:
   std::atomic<Phase> phase_{Phase::kWarmup};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Status error_;
 };
 

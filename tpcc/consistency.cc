@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "rdma/base/thread.h"
 #include "tpcc/conditions.h"
 #include "tpcc/fact_gatherer.h"
 #include "tpcc/facts.h"
@@ -68,20 +69,20 @@ StatusOr<std::vector<ConditionResult>> CheckConsistency(std::span<txn::Database*
   Distribute(tables[0].warehouses, shares);
 
   Facts facts = EmptyFacts(tables[0]);
-  std::mutex mutex;
+  Mutex mutex;
   Status result;
-  std::vector<std::thread> threads;
-  const size_t per_node = std::max<size_t>(1, std::thread::hardware_concurrency() / nodes.size());
+  std::vector<Thread> threads;
+  const size_t per_node = std::max<size_t>(1, static_cast<size_t>(HardwareThreads()) / nodes.size());
   for (Share& share : shares) {
     for (size_t i = 0; i < std::min(per_node, share.warehouses.size()); ++i) {
-      threads.emplace_back([&] {
+      threads.emplace_back("check", [&] {
         Status status = GatherShare(share, &facts);
         std::lock_guard lock(mutex);
         result.Update(std::move(status));
       });
     }
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
   GANNET_RETURN_IF_ERROR(result);
   return EvaluateConditions(facts);
 }

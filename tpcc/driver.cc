@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 #include "tpcc/bench_worker.h"
 
 namespace gannet::tpcc {
@@ -87,10 +88,10 @@ class Runner {
   }
 
   StatusOr<RunReport> Run() {
-    std::latch prepared(static_cast<std::ptrdiff_t>(workers_.size()) + 1);
-    std::vector<std::thread> threads;
+    Latch prepared(workers_.size() + 1);
+    std::vector<Thread> threads;
     for (const auto& worker : workers_) {
-      threads.emplace_back([&worker, &prepared] {
+      threads.emplace_back("worker", [&worker, &prepared] {
         worker->Prepare();
         prepared.arrive_and_wait();
         worker->Run();
@@ -104,7 +105,7 @@ class Runner {
     Watch(options_.duration);
     control_.Advance(Phase::kStop);
     const uint64_t stop_ns = NowNanos();
-    for (std::thread& thread : threads) thread.join();
+    for (Thread& thread : threads) thread.join();
     GANNET_RETURN_IF_ERROR(control_.error());
     return MakeReport(static_cast<double>(stop_ns - measure_ns) * 1e-9);
   }
@@ -131,7 +132,7 @@ class Runner {
   void SleepUntil(uint64_t until) {
     constexpr uint64_t kSlice = 10'000'000;
     for (uint64_t now = NowNanos(); now < until && !Ended(); now = NowNanos()) {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(kSlice, until - now)));
+      SleepForNanos(std::min(kSlice, until - now));
     }
   }
 

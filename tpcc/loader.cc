@@ -4,11 +4,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "rdma/base/thread.h"
 #include "tpcc/population.h"
 
 namespace gannet::tpcc {
@@ -31,7 +31,7 @@ class Progress {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   const LoadCallback& callback_;
   std::vector<uint8_t> parts_;  // by warehouse
   LoadProgress state_;
@@ -52,7 +52,7 @@ Status RunJob(const Job& job) {
 // Runs the jobs on `threads` threads; the first error stops those that have not begun.
 Status RunJobs(std::span<const Job> jobs, int threads) {
   std::atomic<size_t> next{0};
-  std::mutex mutex;
+  Mutex mutex;
   Status result;
   auto work = [&] {
     for (size_t i = next++; i < jobs.size(); i = next++) {
@@ -63,10 +63,10 @@ Status RunJobs(std::span<const Job> jobs, int threads) {
       next = jobs.size();
     }
   };
-  std::vector<std::thread> pool;
-  for (int i = 1; i < std::min<int>(threads, static_cast<int>(jobs.size())); ++i) pool.emplace_back(work);
+  std::vector<Thread> pool;
+  for (int i = 1; i < std::min<int>(threads, static_cast<int>(jobs.size())); ++i) pool.emplace_back("load", work);
   work();
-  for (std::thread& thread : pool) thread.join();
+  for (Thread& thread : pool) thread.join();
   return result;
 }
 
@@ -88,7 +88,7 @@ Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> table
   }
   if (options.threads < 1) return absl::InvalidArgumentError("0 loading threads: choose at least 1");
   const int num_nodes = nodes[0]->fabric().num_nodes();
-  const Date now = static_cast<Date>(absl::ToUnixSeconds(absl::Now()));
+  const Date now = static_cast<Date>(WallNanos() / 1'000'000'000);
 
   std::vector<PopulationContext> contexts(nodes.size());
   uint32_t warehouses = 0;

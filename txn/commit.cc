@@ -93,10 +93,12 @@ bool TransactionImpl::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
 }
 
 Status TransactionImpl::ValidateDirect() const {
+  PreemptionPoint();
   for (const ReadEntry& entry : reads_) {
     const uint64_t word = LoadWord(Direct(entry.word));
     if (word != entry.seen && !IsOwnLockOf(entry, word)) return Conflict();
   }
+  PreemptionPoint();
   for (const ReadEntry& entry : witnesses_) {
     if (LoadWord(Direct(entry.word)) != entry.seen) return Conflict();
   }

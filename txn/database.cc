@@ -1,7 +1,5 @@
 #include "txn/database.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "index/hash/hash_rpc.h"
 #include "index/xstore/xstore.h"
 #include "rdma/base/check.h"
+#include "rdma/base/thread.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/durability.h"
 #include "txn/owner_service.h"
@@ -136,8 +135,8 @@ Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
   if (state_->durability != nullptr) GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words)));
   state_->started = true;
-  // A single node calls nobody: no thread waits for calls that cannot come.
-  if (state_->fabric->num_nodes() > 1) {
+  // A node that calls nobody: no thread waits for calls that cannot come.
+  if (state_->calls()) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
     GANNET_RETURN_IF_ERROR(state_->fabric->WaitForAll(wait_for_others));
   }
@@ -164,28 +163,29 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
     session->worker.AddPoller([s = session.get()] {
       return s->log_writer->Poll([s](std::coroutine_handle<> handle) { s->worker.Resume(handle); });
     });
-    if (nodes == 1) {  // nobody else's calls or completions to look for
+    if (!state_->calls()) {  // nobody else's calls or completions to look for
       session->worker.SetIdle([s = session.get()] {
         constexpr uint64_t kAtMostNanos = 100'000;
         s->log_writer->waiting() > 0 ? s->log_writer->SleepUntilDurable(kAtMostNanos)
-                                     : static_cast<void>(sched_yield());
+                                     : static_cast<void>(YieldThread());
       });
     }
   }
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
   session->remote_indexes.resize(state_->tables.size() * nodes);
   session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
-  if (nodes > 1) {
+  if (state_->calls()) {
     session->worker.AddPoller([c = session->channel.get()] { return c->Poll(); });
     // A worker that waits serves the others meanwhile: on few cores that saves a switch to a server thread.
     session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
   }
   std::lock_guard lock(state_->sessions_mutex);
-  session->random = Random(0x9e3779b97f4a7c15ull * (++state_->sessions_opened) + session->self);
+  session->random =
+      Random(0x9e3779b97f4a7c15ull * (++state_->sessions_opened) + session->self + Mix64(state_->options.seed));
   state_->session_bytes.push_back(session->live_bytes.get());
   std::unique_ptr<Session> result(new Session(std::move(session)));
   result->state_->session = result.get();
-  result->shares_thread_ = nodes > 1;
+  result->shares_thread_ = state_->calls();
   return result;
 }
 
@@ -241,6 +241,13 @@ const RecoveryReport& Database::recovery() const {
 log::LogStatistics Database::log_statistics() const {
   return state_->durability == nullptr || !state_->started ? log::LogStatistics{}
                                                            : state_->durability->log().statistics();
+}
+// A commit's epoch is noted as dirty at its coordinator's log, too, before it is acknowledged.
+uint64_t Database::logged_epoch() const {
+  return state_->durability == nullptr || !state_->started ? 0 : state_->durability->log().last_dirty_epoch();
+}
+uint64_t Database::durable_epoch() const {
+  return state_->durability == nullptr || !state_->started ? 0 : state_->durability->log().durable_epoch();
 }
 Status Database::log_health() const {
   return state_->durability == nullptr || !state_->started ? absl::OkStatus() : state_->durability->log().health();

@@ -36,7 +36,8 @@ namespace gannet::txn {
 // When the commit of a transaction is acknowledged, in a database with a directory.
 enum class DurabilityMode : uint8_t {
   kNone,   // nothing is logged: what Close (or a Checkpoint while nothing runs) wrote survives, no more
-  kAsync,  // at once; a crash loses at most the last group commit and what was being written: a few milliseconds
+  kAsync,  // at once; a crash loses at most the last group commit and what was being written: a few milliseconds, and
+           // nothing that Database::durable_epoch says is durable
   kSync,   // when it is durable
 };
 
@@ -51,6 +52,8 @@ struct DatabaseOptions {
   int server_threads = 1;                                // run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
+
+  uint64_t seed = 0;  // of the back-off after conflicts
 
   // Durability. Without a directory there is none, and the rest means nothing.
   std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
@@ -87,9 +90,13 @@ struct RecoveryReport {
   uint64_t changes = 0;              // in the log
   uint64_t undone_transactions = 0;  // in the log, but of an epoch that was not complete
   uint64_t undecided_parts = 0;      // of transactions of several nodes that never committed
-  uint64_t checkpoint_id = 0;        // 0: none
+  uint64_t checkpoint_id = 0;        // the newest; 0: none
   uint64_t checkpoint_bytes = 0;
-  uint64_t records = 0;  // in memory now
+  // Files of the newest checkpoint were damaged, and of their tables the checkpoint before and the log gave the same:
+  // nothing is lost. 0: it was not needed. The next checkpoint replaces the damaged one.
+  uint64_t older_checkpoint_id = 0;
+  std::vector<std::string> replaced;  // what was damaged: one for each of these tables
+  uint64_t records = 0;               // in memory now
   double log_seconds = 0;
   double load_seconds = 0;
   uint64_t peak_memory_bytes = 0;  // of the process
@@ -143,6 +150,11 @@ class Database {
   const RecoveryReport& recovery() const;
   // All zero without a log.
   log::LogStatistics log_statistics() const;
+  // The changes that this node's sessions committed before this call survive a crash once durable_epoch() has reached
+  // what it returns: so a program that uses DurabilityMode::kAsync can tell when. Thread-safe; 0 without a log.
+  uint64_t logged_epoch() const;
+  // Never goes back. Thread-safe; 0 without a log.
+  uint64_t durable_epoch() const;
   // Ok, or why commits cannot be made durable now.
   Status log_health() const;
   // How the log is written; empty without one.

@@ -34,6 +34,8 @@ bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out
   if (IsLocked(*state)) return false;
   *payload_bytes = index::LoadMeta(record).payload_bytes;
   if (offset + out.size() <= *payload_bytes) rdma::CopyOut(record, PayloadDataOffset(key_bytes) + offset, out);
+  Charge(Cost::kRecordLine, 1 + out.size() / rdma::kLineDataBytes);
+  PreemptionPoint();
   const uint64_t after = LoadWord(record);
   const bool unchanged = after == *state;
   *state = after;

@@ -224,12 +224,17 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
     }
     const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
     const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
-    if (payload_bytes > table->options().payload_bytes) continue;  // torn: seen below otherwise
+    if (payload_bytes > table->options().payload_bytes) {  // torn: seen below otherwise
+      CpuRelax();
+      continue;
+    }
     writer.PutAddress(found.record);
     writer.PutU64(state);
     writer.PutU64(meta);
     writer.PutU32(payload_bytes);
     rdma::CopyOut(record, index::PayloadDataOffset(key.size()), writer.Reserve(payload_bytes));
+    Charge(Cost::kRecordLine, 1 + payload_bytes / rdma::kLineDataBytes);
+    PreemptionPoint();
     if (LoadWord(record) == state) return writer.Finish();
   }
   return Status(absl::StatusCode::kAborted, "");  // locked for long: the caller retries its transaction

@@ -75,6 +75,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
     ++changes;
     if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
   }
+  Charge(Cost::kLogByte, redo_bytes_);
   log_->Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
   log::MayDieHere(log::KillPoint::kCommitAppended);
 }
@@ -159,9 +160,20 @@ void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
                                             InstalledVersion(entry));
 }
 
+// With changes: the current epochs of the nodes that it touched, for its own must not be less. Without: the newest in
+// which something was logged there, for what it read must be durable before it is acknowledged.
+//
+// Why that is enough. Let it have read, at node B, what U wrote. Before U installed that, U's redo of it was in B's log
+// (as U's own commit there, or as the part that U's coordinator had sent), and before that was known to U, B's word
+// was not less than U's epoch (log::PeerEpochs::AnnounceDirty). The READ of the word is posted after the reads of the
+// body have completed, so it finds that. It does not matter that the validation's READs, in the same batch, may come
+// before or after it: they only confirm what had been read. (B's current epoch would do, too, but a transaction would
+// then wait for a group commit though nothing is dirty.)
 std::span<const uint64_t> TransactionImpl::AskForEpochs() {
   if (log_ == nullptr) return {};
+  if (!logged_ && session_->db->options.durability != DurabilityMode::kSync) return {};  // nothing is awaited
   const auto nodes = static_cast<size_t>(session_->db->fabric->num_nodes());
+  const EpochWords& words = session_->db->durability->words();
   const std::span<std::byte> touched(arena_.Allocate(nodes), nodes);
   std::fill(touched.begin(), touched.end(), std::byte{0});
   const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };
@@ -175,8 +187,9 @@ std::span<const uint64_t> TransactionImpl::AskForEpochs() {
   size_t n = 0;
   for (size_t node = 0; node < nodes; ++node) {
     if (touched[node] == std::byte{0}) continue;
-    operations_.push_back(rdma::Operation::Read(
-        session_->db->durability->words().CurrentAt(static_cast<rdma::NodeId>(node)), &epochs[n++], sizeof(uint64_t)));
+    const auto id = static_cast<rdma::NodeId>(node);
+    operations_.push_back(
+        rdma::Operation::Read(logged_ ? words.CurrentAt(id) : words.DirtyAt(id), &epochs[n++], sizeof(uint64_t)));
   }
   return {epochs, n};
 }
@@ -186,7 +199,7 @@ void TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> epochs) {
 }
 
 // Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
-// one. What it read at other nodes is not later than the epoch it found there.
+// one. What it read at other nodes is not later than the epoch it found there (AskForEpochs).
 uint64_t TransactionImpl::EpochToAwait() const {
   if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
   const log::Log& log = session_->db->durability->log();

@@ -33,8 +33,8 @@ Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state))
 Session::~Session() {
   std::lock_guard lock(state_->db->sessions_mutex);
   std::erase(state_->db->session_bytes, state_->live_bytes.get());
-  for (TableId table = 0; table < state_->live_bytes->size(); ++table) {
-    state_->db->settled_bytes[table] += state_->live_bytes->Of(table);
+  for (size_t table = 0; table < state_->live_bytes->size(); ++table) {
+    state_->db->settled_bytes[table] += state_->live_bytes->Of(static_cast<TableId>(table));
   }
 }
 

@@ -3,13 +3,13 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "index/service.h"
 #include "log/log.h"
 #include "rdma/base/random.h"
+#include "rdma/base/thread.h"
 #include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
@@ -60,12 +60,14 @@ struct DatabaseState {
   bool started = false;
   bool closed = false;
 
-  std::mutex sessions_mutex;
+  Mutex sessions_mutex;
   std::vector<LiveBytes*> session_bytes;  // of open sessions
   std::vector<int64_t> settled_bytes;     // of closed sessions and of calls served for others
   uint64_t sessions_opened = 0;
   std::vector<std::unique_ptr<Session>> idle_sessions;  // of Database::Run
 
+  // Whether sessions of this node call, or await verbs: a node alone whose CPU may do everything itself does not.
+  bool calls() const { return fabric->num_nodes() > 1 || !fabric->capabilities().cpu_coherent_atomics; }
   // Null if no versions are kept: nothing is logged.
   RemovalVersions* removals() const;
   const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }

@@ -24,6 +24,7 @@ TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::Ep
 void TransactionImpl::Begin() {
   GANNET_CHECK(!active_, "a transaction began twice");
   participant_->Enter();
+  Charge(Cost::kTransaction);
   active_ = true;
 }
 

@@ -2,6 +2,7 @@
 // few.
 #include <vector>
 
+#include "cli/crash/acknowledgements.h"
 #include "cli/crash/counters.h"
 #include "cli/crash/operation.h"
 #include "cli/crash/tables.h"
@@ -65,12 +66,13 @@ class BankWorkload final : public Workload {
   }
 
   coro::Task<Status> Work(txn::Session* session, uint32_t worker) override {
+    Acknowledgements acknowledgements(&session->database(), options_.mode, pipe_);
     for (uint64_t number = counters_.last(worker) + 1;; ++number) {
       pipe_->Send({.kind = MessageKind::kBegun, .worker = worker, .number = number});
       const auto apply = [this, worker, number](txn::Transaction& t) { return Apply(t, worker, number); };
       const Status status = co_await session->Run(apply);
       if (!status.ok()) co_return status;
-      pipe_->Send({.kind = MessageKind::kAcknowledged, .worker = worker, .number = number});
+      acknowledgements.Add(worker, number);
       co_await session->worker().Yield();
     }
   }

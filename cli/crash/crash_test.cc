@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/crash/child.h"
 #include "cli/parse.h"
@@ -58,11 +59,11 @@ std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish
                                         absl::FormatDuration(plan.checkpoint_every),
                                         "--group-commit",
                                         absl::FormatDuration(plan.group_commit)};
-  if (finish) arguments.push_back("--finish");
+  if (finish) arguments.emplace_back("--finish");
   if (!finish && !plan.kill_point.empty()) {
     arguments.insert(arguments.end(),
                      {"--kill-point", plan.kill_point, "--kill-count", absl::StrFormat("%d", plan.kill_count)});
-    if (plan.armed_from_start) arguments.push_back("--armed-from-start");
+    if (plan.armed_from_start) arguments.emplace_back("--armed-from-start");
   }
   return arguments;
 }
@@ -172,7 +173,7 @@ Status CrashTest::Run(const std::function<void(uint64_t)>& progress) {
     report_.operations = judge_->statistics();
     report_.seconds = SecondsSince(start);
     const std::string now = "to be killed " + Describe(plan);
-    if (!status.ok()) return Explain(status, cycle, last + "; " + now);
+    if (!status.ok()) return Explain(status, cycle, absl::StrCat(last, "; ", now));
     last = absl::StrFormat("the one before was killed %s", Describe(plan));
     ++report_.cycles;
     if (progress) progress(cycle);
@@ -199,8 +200,12 @@ std::string ToText(const CrashOptions& options, const CrashReport& report) {
       absl::StrFormat("recovered: %s times and compared %s times; %s operations that nobody had been told of\n",
                       WithCommas(report.recoveries), WithCommas(o.recoveries), WithCommas(o.recovered_unacknowledged));
   if (options.mode == txn::DurabilityMode::kAsync) {
-    text += absl::StrFormat("acknowledged and lost, as async may: %s, at most %s in one crash\n", WithCommas(o.lost),
-                            WithCommas(o.most_lost));
+    text += absl::StrFormat(
+        "acknowledged and lost, as async may: %s, at most %s in one crash, the oldest of them acknowledged %.1f ms "
+        "before the last\n",
+        WithCommas(o.lost), WithCommas(o.most_lost), static_cast<double>(o.longest_loss_nanos) * 1e-6);
+    text += absl::StrFormat("what was durable by then must be there: %s reports of it were compared\n",
+                            WithCommas(o.durable_reports));
   }
   const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
   text += absl::StrFormat(

@@ -161,10 +161,10 @@ Status Judge::Take(const Message& message) {
       progress.begun = std::max(progress.begun, message.number);
       return absl::OkStatus();
     case MessageKind::kAcknowledged:
-      ++statistics_.acknowledged;
-      progress.begun = std::max(progress.begun, message.number);
-      progress.acknowledged = std::max(progress.acknowledged, message.number);
-      progress.promised = std::max(progress.promised, message.number);
+      NoteAcknowledged(message, &progress);
+      return absl::OkStatus();
+    case MessageKind::kDurable:
+      NoteDurable(message.number, &progress);
       return absl::OkStatus();
     case MessageKind::kObserved:
       ++statistics_.observed;
@@ -174,6 +174,31 @@ Status Judge::Take(const Message& message) {
   return absl::InternalError("the child sent a message that does not exist");
 }
 
+void Judge::NoteAcknowledged(const Message& message, Progress* progress) {
+  ++statistics_.acknowledged;
+  progress->begun = std::max(progress->begun, message.number);
+  progress->acknowledged = std::max(progress->acknowledged, message.number);
+  progress->promised = std::max(progress->promised, message.number);
+  last_nanos_ = std::max(last_nanos_, message.a);
+  if (options_.mode == txn::DurabilityMode::kAsync) progress->waiting.push_back({message.number, message.a});
+}
+
+// An order of TPC-C may be acknowledged before an earlier one of its district: then it stays in `waiting` for a while.
+void Judge::NoteDurable(uint64_t number, Progress* progress) {
+  ++statistics_.durable_reports;
+  progress->durable = std::max(progress->durable, number);
+  std::deque<Acknowledged>& waiting = progress->waiting;
+  while (!waiting.empty() && waiting.front().number <= progress->durable) waiting.pop_front();
+}
+
+uint64_t Judge::OldestAcknowledgement(const Progress& progress, uint64_t number) {
+  uint64_t oldest = UINT64_MAX;
+  for (const Acknowledged& waiting : progress.waiting) {
+    if (waiting.number > number) oldest = std::min(oldest, waiting.nanos);
+  }
+  return oldest;
+}
+
 void Judge::ChildDied() {
   state_ = {};
 }
@@ -181,14 +206,15 @@ void Judge::ChildDied() {
 Status Judge::CheckCounter(uint32_t worker, uint64_t number) {
   Progress& progress = progress_[worker];
   const bool sync = options_.mode == txn::DurabilityMode::kSync;
-  const uint64_t least = sync ? std::max(progress.promised, progress.recovered) : progress.recovered;
+  const uint64_t least = std::max(sync ? progress.promised : progress.durable, progress.recovered);
   if (number < least) {
-    return absl::DataLossError(absl::StrFormat("worker %d: operation %d was %s, but only those up to %d were recovered",
-                                               worker, least,
-                                               least == progress.acknowledged ? "acknowledged"
-                                               : least == progress.promised   ? "seen by a reader that was acknowledged"
-                                                                              : "recovered before",
-                                               number));
+    return absl::DataLossError(
+        absl::StrFormat("worker %d: operation %d was %s, but only those up to %d were recovered", worker, least,
+                        least == progress.recovered      ? "recovered before"
+                        : !sync                          ? "durable, as the log had said"
+                        : least == progress.acknowledged ? "acknowledged"
+                                                         : "seen by a reader that was acknowledged",
+                        number));
   }
   if (options_.workload != WorkloadKind::kTpcc && number > progress.begun) {
     return absl::DataLossError(absl::StrFormat(
@@ -199,19 +225,23 @@ Status Judge::CheckCounter(uint32_t worker, uint64_t number) {
 
 Status Judge::CheckState() {
   uint64_t lost = 0;
+  uint64_t oldest_lost = last_nanos_;
   for (uint32_t worker = 0; worker < progress_.size(); ++worker) {
     const uint64_t number = state_.counters[worker];  // 0 if there is none
     GANNET_RETURN_IF_ERROR(CheckCounter(worker, number));
     Progress& progress = progress_[worker];
     if (number < progress.acknowledged) lost += progress.acknowledged - number;
+    oldest_lost = std::min(oldest_lost, OldestAcknowledgement(progress, number));
     const uint64_t told = std::max(progress.acknowledged, progress.recovered);
     // The first orders of TPC-C are loaded.
     const bool loaded = options_.workload == WorkloadKind::kTpcc && progress.recovered == 0;
     if (number > told && !loaded) statistics_.recovered_unacknowledged += number - told;
-    progress = {.recovered = number, .promised = number, .acknowledged = number, .begun = number};
+    progress = {.recovered = number, .promised = number, .durable = number, .acknowledged = number, .begun = number};
   }
   statistics_.lost += lost;
   statistics_.most_lost = std::max(statistics_.most_lost, lost);
+  statistics_.longest_loss_nanos = std::max(statistics_.longest_loss_nanos, last_nanos_ - oldest_lost);
+  last_nanos_ = 0;
   ++statistics_.recoveries;
   return CheckRows(std::exchange(state_, {}));
 }

@@ -1,11 +1,16 @@
 // Judge: knows what was begun and acknowledged, and says whether what a child recovered can be so.
 //
 // The operations of one worker are done one after the other, so what is recovered of them must be a prefix: with
-// durability sync, one with every operation that was acknowledged, or seen by a reader that was; with async, any that
-// has what was recovered before (a run goes on only after what it recovered). Nothing that was not begun.
+// durability sync, one with every operation that was acknowledged, or seen by a reader that was; with async, one with
+// every operation that the child knew to be durable, so that what is lost was acknowledged after that; and always what
+// was recovered before (a run goes on only after what it recovered). Nothing that was not begun.
+//
+// How long before the crash the lost operations were acknowledged depends on whether the machine let the child's log
+// thread run. So that is measured, not judged.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -25,6 +30,9 @@ struct JudgeStatistics {
   uint64_t recovered_unacknowledged = 0;  // operations that survived though nobody had been told
   uint64_t lost = 0;                      // acknowledged, but gone: async only
   uint64_t most_lost = 0;                 // in one crash
+  uint64_t durable_reports = 0;           // async only: how often the child said what is durable
+  // From the acknowledgement of the oldest operation that was lost to the last of its child: the longest in one crash.
+  uint64_t longest_loss_nanos = 0;
 };
 
 class Judge {
@@ -52,18 +60,29 @@ class Judge {
   const CrashOptions options_;
 
  private:
+  struct Acknowledged {
+    uint64_t number;
+    uint64_t nanos;
+  };
   struct Progress {
     uint64_t recovered = 0;  // by the last child that told
     uint64_t promised = 0;   // acknowledged or observed
+    uint64_t durable = 0;    // said the child
     uint64_t acknowledged = 0;
     uint64_t begun = 0;
+    std::deque<Acknowledged> waiting = {};  // acknowledged and perhaps not durable; async only
   };
   static size_t WorkersOf(const CrashOptions& options);
   Status CheckState();
   Status CheckCounter(uint32_t worker, uint64_t number);
+  void NoteAcknowledged(const Message& message, Progress* progress);
+  void NoteDurable(uint64_t number, Progress* progress);
+  // Of the operations after `number`.
+  static uint64_t OldestAcknowledgement(const Progress& progress, uint64_t number);
 
   std::vector<Progress> progress_;  // by worker
   State state_;                     // as told so far
+  uint64_t last_nanos_ = 0;         // of the child's last acknowledgement
   JudgeStatistics statistics_;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/crash/acknowledgements.h"
 #include "cli/crash/counters.h"
 #include "cli/crash/operation.h"
 #include "cli/crash/workload.h"
@@ -47,6 +48,7 @@ class KvWorkload final : public Workload {
   }
 
   coro::Task<Status> Work(txn::Session* session, uint32_t worker) override {
+    Acknowledgements acknowledgements(&session->database(), options_.mode, pipe_);
     for (uint64_t number = counters_.last(worker) + 1;; ++number) {
       pipe_->Send({.kind = MessageKind::kBegun, .worker = worker, .number = number});
       const std::vector<KvChange> changes = KvOperation(options_.seed, worker, number);
@@ -55,7 +57,7 @@ class KvWorkload final : public Workload {
       };
       const Status status = co_await session->Run(apply);
       if (!status.ok()) co_return status;
-      pipe_->Send({.kind = MessageKind::kAcknowledged, .worker = worker, .number = number});
+      acknowledgements.Add(worker, number);
       co_await session->worker().Yield();
     }
   }

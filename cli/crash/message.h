@@ -15,7 +15,8 @@ enum class MessageKind : uint32_t {
   kStateEnd,      // number: rows that the indexes count; the state is complete
   kRunning,       // operations begin
   kBegun,         // worker, number: of the operation
-  kAcknowledged,  // worker, number
+  kAcknowledged,  // worker, number; a: when (NowNanos of the child)
+  kDurable,       // worker, number: the log says that this operation, and so every earlier one, is durable
   kObserved,      // worker, number: a transaction that only read saw this operation, and was acknowledged
   kClosed,        // the database closed without an error
 };

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cli/crash/acknowledgements.h"
 #include "cli/crash/tables.h"
 #include "cli/crash/workload.h"
 #include "rdma/base/random.h"
@@ -67,13 +68,14 @@ class TpccWorkload final : public Workload {
                       .next = static_cast<uint32_t>(cycle_) * kPaymentsPerCycle + 1};
     const auto terminal = std::make_unique<tpcc::Terminal>(session, &tables, source, &office);
     const auto order = std::make_unique<Order>();
+    Acknowledgements acknowledgements(&session->database(), options_.mode, pipe_);
     Status status;
     while (status.ok() || tpcc::IsRolledBack(status)) {
       const auto w = static_cast<uint32_t>(source.random.Between(1, kTpccWarehouses));
       const uint64_t draw = source.random.Below(10);
       if (draw < 5) {
         order->input = tpcc::MakeNewOrderInput(source, w);
-        status = co_await RunOrder(session, &tables, order.get());
+        status = co_await RunOrder(session, &tables, order.get(), &acknowledgements);
       } else {
         txn::RunOutcome outcome;
         const auto procedure = draw < 9 ? tpcc::Procedure::kPayment : tpcc::Procedure::kDelivery;
@@ -93,16 +95,13 @@ class TpccWorkload final : public Workload {
     tpcc::NewOrderOutput output;
   };
 
-  coro::Task<Status> RunOrder(txn::Session* session, const tpcc::Tables* tables, Order* order) const {
+  static coro::Task<Status> RunOrder(txn::Session* session, const tpcc::Tables* tables, Order* order,
+                                     Acknowledgements* acknowledgements) {
     const auto body = [tables, order](txn::Transaction& t) {
       return tpcc::NewOrder(t, *tables, order->input, order->scratch, &order->output);
     };
     const Status status = co_await session->Run(body);
-    if (status.ok()) {
-      pipe_->Send({.kind = MessageKind::kAcknowledged,
-                   .worker = WorkerOf(order->input.w, order->input.d),
-                   .number = order->output.o_id});
-    }
+    if (status.ok()) acknowledgements->Add(WorkerOf(order->input.w, order->input.d), order->output.o_id);
     co_return status;
   }
 

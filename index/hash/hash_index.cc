@@ -10,7 +10,6 @@
 
 namespace gannet::index {
 
-using hash::BucketName;
 using hash::KeyHash;
 
 namespace {
@@ -92,6 +91,8 @@ FindResult HashIndex::Find(const Key& key) {
   const uint64_t version = LoadWord(home.head);
   const uint64_t link = hash::LoadLink(home.head);
   const uint32_t matches = hash::MatchTag(home.head, hash.tag());
+  Charge(Cost::kIndexStep, 2);
+  PreemptionPoint();
   if (matches != 0) {
     const std::byte* record = RecordIn(home.head, matches);
     if (record != memory_ && HoldsKey(record, key)) [[likely]]

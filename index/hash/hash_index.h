@@ -21,7 +21,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 
@@ -31,6 +30,7 @@
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/service.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index {
 
@@ -150,7 +150,7 @@ class HashIndex : public LocalIndex {
 
   // Away from what every find reads.
   alignas(kLineBytes) std::atomic<uint64_t> overflow_buckets_{0};
-  std::mutex growth_mutex_;
+  Mutex growth_mutex_;
   bool growth_stopped_ = false;  // guarded by growth_mutex_
 };
 

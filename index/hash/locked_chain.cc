@@ -89,6 +89,7 @@ std::byte* LockedChain::TakeEmptyBucket() {
 
 void LockedChain::Publish() {
   for (int i = 1; i < length_; ++i) StoreWord(buckets_[i], after());
+  PreemptionPoint();
   StoreWord(buckets_[0], after());
   published_ = true;
 }
@@ -99,6 +100,7 @@ void LockedChain::MarkBusy(int bucket) {
 
 void LockedChain::StoreSlot(int i, uint64_t slot) {
   MarkBusy(i / kSlots);
+  PreemptionPoint();
   StoreWord(SlotWord(buckets_[i / kSlots], i % kSlots), slot);
 }
 

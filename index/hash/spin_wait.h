@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <thread>
 
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::hash {
 
@@ -26,7 +26,7 @@ class SpinWait {
   static constexpr uint64_t kGiveUpNanos = 60'000'000'000;
 
   void Yield() {
-    std::this_thread::yield();
+    YieldThread();
     if (rounds_ == kSpins) since_ = NowNanos();
     if (rounds_ % 4096 != 0) return;
     GANNET_CHECK(NowNanos() - since_ < kGiveUpNanos, "a hash bucket stayed locked for %d s",

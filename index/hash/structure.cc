@@ -104,7 +104,7 @@ Status HashIndex::CheckStructure() {
 }
 
 Status HashIndex::CheckChain(const BucketName& name, const Snapshot& snapshot) {
-  const auto bad = [&](std::string what) {
+  const auto bad = [&](const std::string& what) {
     return absl::InternalError(absl::StrCat("bucket (", name.place, ", ", name.path, "): ", what));
   };
   const int capacity = snapshot.length * hash::kSlots;

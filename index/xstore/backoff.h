@@ -1,9 +1,8 @@
 // What to do while somebody else holds a short lock: relax, and let him run if he may have lost his CPU.
 #pragma once
 
-#include <thread>
-
 #include "rdma/base/cache_line.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -13,7 +12,7 @@ class Backoff {
     if (++pauses_ < 64) {
       CpuRelax();
     } else {
-      std::this_thread::yield();
+      YieldThread();
     }
   }
 

@@ -12,11 +12,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "index/index.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -35,7 +35,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   uint64_t free_bytes() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<size_t> free_blocks_{0};
   std::map<size_t, std::vector<std::byte*>> free_;  // by block size
   bool closed_ = false;

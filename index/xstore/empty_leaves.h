@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "index/xstore/key_codec.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -32,7 +33,7 @@ class EmptyLeaves {
 
  private:
   std::atomic<size_t> count_{0};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::deque<KeyWords<W>> lows_;
 };
 

@@ -136,6 +136,7 @@ class Leaf {
   void Publish(uint64_t state) {
 #pragma GCC unroll 8
     for (size_t line = 1; line < Layout::kLines; ++line) StoreWord(at_ + line * kLineBytes, state);
+    PreemptionPoint();
     StoreWord(at_, state);
   }
   void MarkBusy() {

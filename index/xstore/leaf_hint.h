@@ -11,8 +11,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "index/xstore/leaf.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -21,14 +23,14 @@ class LeafHint {
  public:
   // The leaf that may cover `key`; null if nothing is known.
   static Leaf<W> Get(uint64_t tree, const KeyWords<W>& key) {
-    const Slot& slot = slots_[IndexOf(tree, key)];
+    const Slot& slot = Slots()[IndexOf(tree, key)];
     if (slot.tree != tree || key < slot.low || slot.high < key) return Leaf<W>();
     return Leaf<W>(slot.leaf);
   }
   // `leaf` covered `key` just now, with these fences.
   static void Set(uint64_t tree, const KeyWords<W>& key, Leaf<W> leaf, const KeyWords<W>& low,
                   const KeyWords<W>& high) {
-    slots_[IndexOf(tree, key)] = {tree, leaf.at(), low, high};
+    Slots()[IndexOf(tree, key)] = {tree, leaf.at(), low, high};
   }
 
  private:
@@ -42,7 +44,18 @@ class LeafHint {
   static size_t IndexOf(uint64_t tree, const KeyWords<W>& key) {
     return ((key.words[0] >> 32) + (tree << 32)) * 0x9e3779b97f4a7c15ull >> (64 - kBits);
   }
-  static inline thread_local std::array<Slot, size_t{1} << kBits> slots_;
+  using Table = std::array<Slot, size_t{1} << kBits>;
+  static Table& Slots() {
+    if (Runtime* runtime = Runtime::Current()) [[unlikely]]
+      return SimulatedSlots(runtime);
+    return slots_;
+  }
+  static Table& SimulatedSlots(Runtime* runtime) {
+    std::shared_ptr<void>& local = runtime->Local(kLeafHintSlot + W);
+    if (local == nullptr) local = std::make_shared<Table>();
+    return *static_cast<Table*>(local.get());
+  }
+  static inline thread_local Table slots_;
 };
 
 }  // namespace gannet::index::xstore

@@ -10,6 +10,7 @@
 
 #include "index/index.h"
 #include "index/xstore/inner_node.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -48,7 +49,7 @@ class NodePool : public std::enable_shared_from_this<NodePool<W>> {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<Node> nodes_;
   std::vector<Node*> free_;
 };

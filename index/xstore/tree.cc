@@ -11,7 +11,8 @@ template <int W>
 Tree<W>::Tree(IndexService* service, KeyKind kind)
     : service_(service), kind_(kind), memory_(service->node().memory().data()), node_id_(service->node().id()) {
   static std::atomic<uint64_t> next_number{1};
-  number_ = next_number.fetch_add(1, std::memory_order_relaxed);
+  Runtime* const runtime = Runtime::Current();
+  number_ = runtime != nullptr ? runtime->NextNumber() : next_number.fetch_add(1, std::memory_order_relaxed);
 }
 
 template <int W>
@@ -69,6 +70,8 @@ bool Tree<W>::TryLocate(const Words& key, Leaf<W>* leaf) const {
   while (true) {
     const int index = node->Search(key);
     const uint64_t child = node->child(index);
+    Charge(Cost::kIndexStep);
+    PreemptionPoint();
     if (!node->Validate(version)) return false;
     if (level == 1) {
       *leaf = Leaf<W>(reinterpret_cast<std::byte*>(child));
@@ -99,6 +102,8 @@ bool Tree<W>::TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const 
   const Words high = leaf.high();
   const int slot = leaf.FindSlot(key, meta.count);
   const uint64_t record = slot >= 0 ? leaf.record(slot) : 0;
+  Charge(Cost::kIndexStep);
+  PreemptionPoint();
   if (leaf.state() != state || key < low || high < key) [[unlikely]]
     return false;
   LeafHint<W>::Set(number_, key, leaf, low, high);
@@ -133,6 +138,8 @@ bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snap
   snapshot->low = leaf.low();
   snapshot->high = leaf.high();
   snapshot->pairs.Take(leaf, snapshot->meta.count, from, to);
+  Charge(Cost::kIndexStep);
+  PreemptionPoint();
   return leaf.state() == state;
 }
 

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "index/index.h"
@@ -31,6 +30,7 @@
 #include "index/xstore/leaf_hint.h"
 #include "index/xstore/leaf_pairs.h"
 #include "index/xstore/node_pool.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -149,7 +149,7 @@ class Tree {
 
   alignas(kLineBytes) std::atomic<Node*> root_{nullptr};
   std::atomic<const Listener*> listener_{nullptr};
-  alignas(kLineBytes) std::mutex unlink_mutex_;  // one unlinks at a time
+  alignas(kLineBytes) Mutex unlink_mutex_;  // one unlinks at a time
   std::shared_ptr<EmptyLeaves<W>> empties_ = std::make_shared<EmptyLeaves<W>>();
   std::unique_ptr<Listener> owned_listener_;
 };

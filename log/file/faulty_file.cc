@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/file/faulty_file_system.h"
 #include "rdma/base/check.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {
@@ -92,6 +93,7 @@ class FaultyFile final : public File {
   }
 
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   using Fault = FaultyFileSystem::Fault;
@@ -102,7 +104,7 @@ class FaultyFile final : public File {
       status = file->files_->Begin(operation, file->path_, &lock, &fault);
       if (status.ok()) status = file->Alive();
     }
-    std::unique_lock<std::mutex> lock;
+    std::unique_lock<Mutex> lock;
     Fault fault = Fault::kNone;
     Status status;
   };
@@ -116,7 +118,7 @@ class FaultyFile final : public File {
   }
 
   FaultyFileSystem* files_;
-  const std::string path_;
+  std::string path_;
   const std::shared_ptr<internal::FaultyNode> node_;
   const bool writable_;
   uint64_t power_cycle_ = 0;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "rdma/base/check.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {
@@ -38,7 +39,7 @@ FaultyFileSystem::FaultyFileSystem(uint64_t seed, FaultOptions options)
 
 FaultyFileSystem::~FaultyFileSystem() = default;
 
-Status FaultyFileSystem::Begin(DiskOperation operation, const std::string& path, std::unique_lock<std::mutex>* lock,
+Status FaultyFileSystem::Begin(DiskOperation operation, const std::string& path, std::unique_lock<Mutex>* lock,
                                Fault* fault) {
   std::function<void(DiskOperation, const std::string&)> before;
   {
@@ -124,7 +125,7 @@ void FaultyFileSystem::Unlink(const std::shared_ptr<Node>& node) {
 }
 
 StatusOr<std::unique_ptr<File>> FaultyFileSystem::Open(const std::string& path, OpenMode mode) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<Mutex> lock;
   Fault fault = Fault::kNone;
   GANNET_RETURN_IF_ERROR(Begin(DiskOperation::kOpen, path, &lock, &fault));
   if (fault != Fault::kNone) return InjectedError(DiskOperation::kOpen, path);
@@ -142,7 +143,7 @@ StatusOr<std::unique_ptr<File>> FaultyFileSystem::Open(const std::string& path, 
 }
 
 Status FaultyFileSystem::MakeDirectory(const std::string& path) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<Mutex> lock;
   Fault fault = Fault::kNone;
   GANNET_RETURN_IF_ERROR(Begin(DiskOperation::kMakeDirectory, path, &lock, &fault));
   if (fault != Fault::kNone) return InjectedError(DiskOperation::kMakeDirectory, path);
@@ -157,7 +158,7 @@ Status FaultyFileSystem::MakeDirectory(const std::string& path) {
 }
 
 StatusOr<std::vector<std::string>> FaultyFileSystem::List(const std::string& directory) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<Mutex> lock;
   Fault fault = Fault::kNone;
   GANNET_RETURN_IF_ERROR(Begin(DiskOperation::kList, directory, &lock, &fault));
   if (fault != Fault::kNone) return InjectedError(DiskOperation::kList, directory);
@@ -169,7 +170,7 @@ StatusOr<std::vector<std::string>> FaultyFileSystem::List(const std::string& dir
 }
 
 Status FaultyFileSystem::Remove(const std::string& path) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<Mutex> lock;
   Fault fault = Fault::kNone;
   GANNET_RETURN_IF_ERROR(Begin(DiskOperation::kRemove, path, &lock, &fault));
   if (fault != Fault::kNone) return InjectedError(DiskOperation::kRemove, path);
@@ -186,7 +187,7 @@ Status FaultyFileSystem::Remove(const std::string& path) {
 }
 
 Status FaultyFileSystem::Rename(const std::string& from, const std::string& to) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<Mutex> lock;
   Fault fault = Fault::kNone;
   GANNET_RETURN_IF_ERROR(Begin(DiskOperation::kRename, from, &lock, &fault));
   if (fault != Fault::kNone) return InjectedError(DiskOperation::kRename, from);
@@ -210,7 +211,7 @@ Status FaultyFileSystem::Rename(const std::string& from, const std::string& to) 
 }
 
 Status FaultyFileSystem::SyncDirectory(const std::string& path) {
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<Mutex> lock;
   Fault fault = Fault::kNone;
   GANNET_RETURN_IF_ERROR(Begin(DiskOperation::kSyncDirectory, path, &lock, &fault));
   StatusOr<std::shared_ptr<Node>> node = FindDirectory(path);

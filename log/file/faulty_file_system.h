@@ -40,6 +40,7 @@
 #include "log/file/file_system.h"
 #include "rdma/base/random.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -133,7 +134,7 @@ class FaultyFileSystem final : public FileSystem {
   };
 
   // What precedes every operation: the callback, the lock, the power, and whether it is to fail.
-  Status Begin(DiskOperation operation, const std::string& path, std::unique_lock<std::mutex>* lock, Fault* fault);
+  Status Begin(DiskOperation operation, const std::string& path, std::unique_lock<Mutex>* lock, Fault* fault);
   Fault DrawFault(DiskOperation operation, const std::string& path);
   bool Chance(uint64_t one_in) { return one_in != 0 && random_.OneIn(one_in); }
   StatusOr<Place> Find(const std::string& path) const;
@@ -145,7 +146,7 @@ class FaultyFileSystem final : public FileSystem {
   Status Grow(Node* node, uint64_t bytes, const std::string& path);
   void Unlink(const std::shared_ptr<Node>& node);
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Random random_;
   FaultOptions options_;
   std::vector<ScheduledFault> scheduled_;

@@ -46,7 +46,10 @@ class File {
   // within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and not less than Size().
   virtual Status Allocate(uint64_t bytes) = 0;
   virtual StatusOr<uint64_t> Size() = 0;
+  // As it was opened, or as Renamed said.
   virtual const std::string& path() const = 0;
+  // The file has been renamed: messages call it by this path from now on.
+  virtual void Renamed(const std::string& path) = 0;
 };
 
 enum class OpenMode : uint8_t {

@@ -76,6 +76,7 @@ class PmemFile final : public File {
 
   StatusOr<uint64_t> Size() override { return mapped_bytes_; }
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   static constexpr uint64_t kNone = ~uint64_t{0};
@@ -101,7 +102,7 @@ class PmemFile final : public File {
     mapped_bytes_ = 0;
   }
 
-  const std::string path_;
+  std::string path_;
   const Descriptor fd_;
   const std::shared_ptr<std::atomic<unsigned>> found_;
   std::byte* memory_ = nullptr;

@@ -58,13 +58,14 @@ class ReadOnlyFile final : public File {
     return static_cast<uint64_t>(state.st_size);
   }
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   Status ReadOnly() const {
     return absl::PermissionDeniedError(absl::StrCat(path_, ": is open for reading; only a new file can be written"));
   }
 
-  const std::string path_;
+  std::string path_;
   const Descriptor fd_;
 };
 
@@ -106,7 +107,7 @@ Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64
     error = posix_fallocate(fd, static_cast<off_t>(old_bytes), static_cast<off_t>(bytes - old_bytes));
   }
   if (error == 0) return absl::OkStatus();
-  const Status status = PosixError(error, absl::StrCat("taking ", bytes - old_bytes, " bytes for ", path));
+  Status status = PosixError(error, absl::StrCat("taking ", bytes - old_bytes, " bytes for ", path));
   if (ftruncate(fd, static_cast<off_t>(old_bytes)) == 0) return status;
   return Status(status.code(), absl::StrCat(absl::string_view(status.message()),
                                             "; and giving back what it got failed: ", std::strerror(errno)));

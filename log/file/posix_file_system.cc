@@ -70,6 +70,7 @@ class PosixFile final : public File {
 
   StatusOr<uint64_t> Size() override { return size_; }
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   struct Outcome {
@@ -82,7 +83,7 @@ class PosixFile final : public File {
   Outcome TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync);
   static int WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data);
 
-  const std::string path_;
+  std::string path_;
   uint64_t size_ = 0;
   Descriptor cached_;  // for everything but direct writes
   Descriptor direct_;  // invalid: through the page cache

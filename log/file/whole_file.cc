@@ -48,8 +48,8 @@ std::string DirectoryOf(const std::string& path) {
 Status ReplaceWholeFile(FileSystem& files, const std::string& path, std::span<const std::byte> content) {
   const std::string temporary = path + ".tmp";
   // One may be left of a crash.
-  if (const Status removed = files.Remove(temporary); !removed.ok() && !absl::IsNotFound(removed)) return removed;
-  if (const Status written = WriteNew(files, temporary, content); !written.ok()) {
+  if (Status removed = files.Remove(temporary); !removed.ok() && !absl::IsNotFound(removed)) return removed;
+  if (Status written = WriteNew(files, temporary, content); !written.ok()) {
     // Room is what the caller may need most now. If this fails, too, the next replacement removes it.
     files.Remove(temporary).IgnoreError();
     return written;

@@ -74,6 +74,11 @@ class Runtime {
   // with the thread. Slots are numbered in rdma/base/thread.h.
   virtual std::shared_ptr<void>& Local(size_t slot) = 0;
 
+  // In place of a counter of the process: 1, 2, 3, ...
+  virtual uint64_t NextNumber() = 0;
+  // Cores of the running thread's node.
+  virtual int cores() = 0;
+
   // Library code passed one of its kill points (log/kill_point.h). May never return: then this node has died.
   virtual void Passed(int kill_point) = 0;
 

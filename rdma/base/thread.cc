@@ -134,6 +134,11 @@ void SleepUntilNanos(uint64_t deadline_nanos) {
   if (now < deadline_nanos) std::this_thread::sleep_for(std::chrono::nanoseconds(deadline_nanos - now));
 }
 
+int HardwareThreads() {
+  if (Runtime* runtime = Runtime::Current()) return runtime->cores();
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanos) {
   if (Runtime* runtime = Runtime::Current()) {
     if (word.load(std::memory_order_seq_cst) == expected) runtime->Park(&word, runtime->NowNanos() + nanos);

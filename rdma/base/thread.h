@@ -135,8 +135,11 @@ inline void SleepForNanos(uint64_t nanos) {
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanos);
 void FutexWakeAll(const std::atomic<uint32_t>& word);
 
+// Threads that can run at once here.
+int HardwareThreads();
+
 // Slots of Runtime::Local.
-inline constexpr size_t kLeafHintSlot = 0;
-inline constexpr size_t kNumLocalSlots = 1;
+inline constexpr size_t kLeafHintSlot = 0;  // + words of a key, at most 9
+inline constexpr size_t kNumLocalSlots = 10;
 
 }  // namespace gannet

@@ -65,7 +65,7 @@ class JudgeTest : public ::testing::Test {
     judge_->ChildDied();
   }
   // A child that recovered `operations` of worker 0 says so, with these rows.
-  Status Recover(uint64_t operations, std::vector<Message> rows) {
+  Status Recover(uint64_t operations, const std::vector<Message>& rows) {
     GANNET_RETURN_IF_ERROR(judge_->Take({.kind = kCounter, .number = operations}));
     GANNET_RETURN_IF_ERROR(Tell(rows));
     const uint64_t told = rows.size() + 1;
@@ -168,6 +168,39 @@ TEST_F(AsyncJudgeTest, MayLoseTheEndButNotWhatWasRecovered) {
   EXPECT_EQ(judge_->statistics().lost, 2u);
   judge_->ChildDied();
   EXPECT_TRUE(absl::IsDataLoss(Recover(2, KvRows(2))));
+}
+
+TEST_F(AsyncJudgeTest, MayLoseWhatWasAcknowledgedAfterTheLastThatWasDurable) {
+  for (uint64_t n = 1; n <= 5; ++n) {
+    ASSERT_TRUE(judge_->Take({.kind = kAcknowledged, .number = n, .a = 1'000'000 * n}).ok());
+    if (n != 4) continue;
+    ASSERT_TRUE(judge_->Take({.kind = kDurable, .number = 2}).ok());
+  }
+  judge_->ChildDied();
+  EXPECT_TRUE(Recover(2, KvRows(2)).ok());
+  EXPECT_EQ(judge_->statistics().lost, 3u);
+  EXPECT_EQ(judge_->statistics().longest_loss_nanos, 2'000'000u) << "from the third to the fifth";
+  EXPECT_EQ(judge_->statistics().durable_reports, 1u);
+}
+
+TEST_F(AsyncJudgeTest, ADurableOperationThatIsGoneIsFound) {
+  ASSERT_TRUE(judge_->Take({.kind = kDurable, .number = 4}).ok());
+  Work(5, 7);
+  const Status status = Recover(3, KvRows(3));
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("operation 4 was durable, as the log had said"));
+}
+
+TEST_F(AsyncJudgeTest, MeasuresEachCrashByItself) {
+  ASSERT_TRUE(judge_->Take({.kind = kAcknowledged, .number = 1, .a = 9'000'000}).ok());
+  judge_->ChildDied();
+  ASSERT_TRUE(Recover(1, KvRows(1)).ok());
+  EXPECT_EQ(judge_->statistics().longest_loss_nanos, 0u) << "nothing was lost";
+  ASSERT_TRUE(judge_->Take({.kind = kAcknowledged, .number = 2, .a = 3'000'000}).ok());
+  ASSERT_TRUE(judge_->Take({.kind = kAcknowledged, .number = 3, .a = 3'500'000}).ok());
+  judge_->ChildDied();
+  ASSERT_TRUE(Recover(1, KvRows(1)).ok());
+  EXPECT_EQ(judge_->statistics().longest_loss_nanos, 500'000u);
 }
 
 TEST_F(BankJudgeTest, ABankAfterOneTransferIsRight) {

@@ -43,12 +43,19 @@ class DurableTest : public ::testing::Test {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
   }
 
+  // Oldest first.
+  std::vector<fs::path> Checkpoints() const {
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::directory_iterator(scratch_ / "data")) {
+      if (entry.path().filename().string().starts_with("checkpoint-")) paths.push_back(entry.path());
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }
+  // Of the newest.
   fs::path LargestOfCheckpoint() const {
     fs::path best;
-    for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "data")) {
-      if (!entry.is_regular_file() || !entry.path().parent_path().filename().string().starts_with("checkpoint-")) {
-        continue;
-      }
+    for (const auto& entry : fs::directory_iterator(Checkpoints().back())) {
       if (best.empty() || entry.file_size() > fs::file_size(best)) best = entry.path();
     }
     return best;
@@ -188,6 +195,25 @@ TEST_F(DurableTest, VerifyNamesTheDamagedPlaceAndSalvageListsIt) {
   const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
   EXPECT_EQ(backup.exit_code, 1);
   EXPECT_FALSE(fs::exists(Path("backup"))) << "what is not sound is not left";
+}
+
+TEST_F(DurableTest, AnOlderCheckpointTakesThePlaceOfADamagedOne) {
+  do {
+    Run({"--checkpoint-every", "50ms"});
+  } while (Checkpoints().size() < 2);
+  const fs::path file = LargestOfCheckpoint();
+  Damage(file, static_cast<std::streamoff>(4096 + 512));
+  const Outcome verify = RunProgram({"verify", Path("data")});
+  EXPECT_EQ(verify.exit_code, 1);
+  EXPECT_THAT(verify.out, HasSubstr("WRONG: " + file.string() + " at offset 4096"));
+  const Outcome recover = RunProgram({"recover", Path("data"), "--memory-per-node", "2G"});
+  EXPECT_EQ(recover.exit_code, 0) << recover.err;
+  EXPECT_THAT(recover.out, HasSubstr(file.string() + " is damaged at offset 4096"));
+  EXPECT_THAT(recover.out, HasSubstr("nothing is lost"));
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+  EXPECT_THAT(check.out, HasSubstr("nothing is lost"));
+  EXPECT_EQ(Report().at("durability").at("recovery")[0].at("replaced").size(), 1u);
 }
 
 TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {

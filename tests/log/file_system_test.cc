@@ -217,6 +217,20 @@ TEST_P(FileSystemTest, RenameReplacesFilesWithinADirectory) {
   EXPECT_THAT(*files_->List(directory_), ElementsAre("old", "renamed"));
 }
 
+TEST_P(FileSystemTest, AnOpenFileThatIsRenamedGoesOnUnderItsNewName) {
+  const auto file = Create("a");
+  ASSERT_TRUE(file->Allocate(2 * kDiskBlockBytes).ok());
+  const AlignedBuffer data = Filled(kDiskBlockBytes, 9);
+  ASSERT_TRUE(file->WriteDurably(0, data.span()).ok());
+  ASSERT_TRUE(files_->Rename(Path("a"), Path("b")).ok());
+  EXPECT_EQ(file->path(), Path("a")) << "nobody has told it";
+  file->Renamed(Path("b"));
+  EXPECT_EQ(file->path(), Path("b"));
+  ASSERT_TRUE(file->WriteDurably(kDiskBlockBytes, data.span()).ok());
+  ASSERT_TRUE(file->Allocate(4 * kDiskBlockBytes).ok());
+  EXPECT_TRUE(Holds(*OpenToRead("b"), kDiskBlockBytes, data.span()));
+}
+
 TEST_P(FileSystemTest, AnOpenFileOutlivesItsName) {
   const auto file = Create("a");
   ASSERT_TRUE(file->Allocate(4 * kDiskBlockBytes).ok());

@@ -31,11 +31,12 @@ class ImageFile final : public File {
   Status Allocate(uint64_t) override { return ReadOnly(); }
   StatusOr<uint64_t> Size() override { return image_->size(); }
   const std::string& path() const override { return path_; }
+  void Renamed(const std::string& path) override { path_ = path; }
 
  private:
   Status ReadOnly() const { return absl::PermissionDeniedError(path_); }
 
-  const std::string path_;
+  std::string path_;
   const Image* const image_;
 };
 

@@ -89,6 +89,17 @@ TEST_P(LogFailureTest, WhileTheDiskFailsNothingIsAcknowledged) {
   }
 }
 
+// A segment is made under another name than it is written under.
+TEST_P(LogFailureTest, ErrorsNameTheSegmentAsItIsCalled) {
+  const std::string segments = std::string(kLogDirectory) + "/log-";
+  const Fault& fault = GetParam();
+  disk_.Schedule(
+      {.operation = fault.operation, .times = UINT64_MAX, .path_contains = segments, .short_write = fault.short_write});
+  ASSERT_TRUE(Commit(writer_.get(), {1, 1}, 100).ok());
+  ASSERT_TRUE(Eventually([&] { return !log_->health().ok(); }));
+  EXPECT_THAT(std::string(log_->health().message()), HasSubstr(segments));
+}
+
 TEST_P(LogFailureTest, StopSaysWhatIsNotDurable) {
   FailNext(UINT64_MAX);
   ASSERT_TRUE(Commit(writer_.get(), {1, 1}, 100).ok());

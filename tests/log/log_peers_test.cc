@@ -27,6 +27,10 @@ class Board {
       uint64_t& word = board_->epochs_[node_].current;
       word = std::max(word, current);
     }
+    void AnnounceDirty(uint64_t epoch) override {
+      std::lock_guard lock(board_->mutex_);
+      board_->dirty_[node_] = std::max(board_->dirty_[node_], epoch);
+    }
     StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) override {
       std::lock_guard lock(board_->mutex_);
       if (board_->dead_) return absl::UnavailableError("node 2 has died");
@@ -46,6 +50,10 @@ class Board {
     const uint16_t node_;
   };
 
+  uint64_t dirty(uint16_t node) {
+    std::lock_guard lock(mutex_);
+    return dirty_[node];
+  }
   void Kill() {
     std::lock_guard lock(mutex_);
     dead_ = true;
@@ -54,6 +62,7 @@ class Board {
  private:
   std::mutex mutex_;
   std::array<NodeEpochs, kNodes> epochs_;
+  std::array<uint64_t, kNodes> dirty_{};
   bool dead_ = false;
 };
 
@@ -121,6 +130,16 @@ class LogPeersTest : public testing::Test {
   std::vector<std::unique_ptr<Log>> logs_;
   bool dead_ = false;
 };
+
+TEST_F(LogPeersTest, WhatIsDirtyIsAnnouncedBeforeTheCommitGoesOn) {
+  auto writer = logs_[0]->OpenWriter().value();
+  for (uint64_t n = 1; n <= 20; ++n) {
+    const uint64_t epoch = CommitOverTwo(0, 1, writer.get(), {1, n}).value();
+    EXPECT_GE(board_.dirty(0), epoch);
+    EXPECT_GE(board_.dirty(1), epoch);
+    EXPECT_EQ(board_.dirty(2), 0u) << "nothing was appended there";
+  }
+}
 
 TEST_F(LogPeersTest, ACommitOfOneNodeBecomesDurableOnAll) {
   auto writer = logs_[0]->OpenWriter().value();

@@ -31,6 +31,7 @@ Manifest SomeManifest() {
   checkpoint.end_epoch = 11;
   checkpoint.first_segment = 12;
   checkpoint.wall_nanos = 13;
+  checkpoint.all_logged = true;
   checkpoint.files = {{"table-00001-00000", 1, ~uint64_t{0}, 3, 0xffffffff}, {"x", 2, 3, 4, 5}};
   manifest.checkpoints = {checkpoint, CheckpointDescription{}};
   return manifest;
@@ -54,6 +55,8 @@ TEST(Manifest, RoundTrip) {
   ASSERT_EQ(read->checkpoints.size(), 2u);
   EXPECT_EQ(read->checkpoints[0].first_segment, 12u);
   EXPECT_EQ(read->checkpoints[0].files[0].crc, 0xffffffff);
+  EXPECT_TRUE(read->checkpoints[0].all_logged);
+  EXPECT_FALSE(read->checkpoints[1].all_logged);
 }
 
 TEST(Manifest, TextThatIsNoUtf8IsNoCrash) {

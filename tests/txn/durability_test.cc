@@ -291,10 +291,10 @@ TEST(DurabilityTest, AFailedSyncLosesNothingThatWasAcknowledged) {
     Database& database = (*cluster)->database();
     uint64_t n = 0;
     for (int round = 0; round < 5; ++round) {
-      disk->Schedule({.operation = log::DiskOperation::kSync, .after = seed % 3, .path_contains = "segment"});
+      disk->Schedule({.operation = log::DiskOperation::kSync, .after = seed % 3, .path_contains = "log-"});
       disk->Schedule({.operation = log::DiskOperation::kWrite,
                       .after = 4 + seed % 5,
-                      .path_contains = "segment",
+                      .path_contains = "log-",
                       .short_write = seed % 2 == 0});
       for (int i = 0; i < 10; ++i) {
         Status status;

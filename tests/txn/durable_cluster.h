@@ -35,7 +35,7 @@ struct DurableOptions {
 class DurableCluster {
  public:
   // What Start says; databases are usable only if it is Ok.
-  static StatusOr<std::unique_ptr<DurableCluster>> Open(std::shared_ptr<log::FileSystem> disk,
+  static StatusOr<std::unique_ptr<DurableCluster>> Open(const std::shared_ptr<log::FileSystem>& disk,
                                                         const std::vector<TableOptions>& tables,
                                                         const DurableOptions& options = {}) {
     std::unique_ptr<DurableCluster> cluster(new DurableCluster);

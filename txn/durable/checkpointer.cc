@@ -1,13 +1,12 @@
 #include "txn/durable/checkpointer.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
@@ -63,17 +62,23 @@ StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCop
                                                  LockOwnerChannel(state), " of node ", LockOwnerNode(state),
                                                  "; no checkpoint is possible until that lock is gone"));
     }
-    sched_yield();
+    YieldThread();
   }
+}
+
+void RemoveCheckpoint(uint64_t id, log::Manifest* manifest) {
+  std::erase_if(manifest->checkpoints, [id](const log::CheckpointDescription& one) { return one.id == id; });
 }
 
 }  // namespace
 
 Checkpointer::Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
-                           const std::string& directory)
-    : state_(state), files_(files), log_(log), words_(words), directory_(directory) {
-  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (manifest.ok()) NoteKept(*manifest);
+                           const std::string& directory, uint64_t damaged)
+    : state_(state), files_(files), log_(log), words_(words), directory_(directory), damaged_(damaged) {
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return;
+  RemoveCheckpoint(damaged_, &*manifest);
+  NoteKept(*manifest);
 }
 
 Checkpointer::~Checkpointer() {
@@ -81,7 +86,7 @@ Checkpointer::~Checkpointer() {
 }
 
 void Checkpointer::Start(absl::Duration every) {
-  thread_ = std::thread([this, every] { Run(every); });
+  thread_ = Thread("checkpoint", [this, every] { Run(every); });
 }
 
 void Checkpointer::Stop() {
@@ -95,7 +100,7 @@ void Checkpointer::Stop() {
 
 void Checkpointer::Run(absl::Duration every) {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, absl::ToChronoNanoseconds(every), [this] { return stop_; })) {
+  while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
     lock.unlock();
     Take().IgnoreError();  // statistics() tell; the next one tries again
     lock.lock();
@@ -112,7 +117,7 @@ Status Checkpointer::Take() {
   const uint64_t start = NowNanos();
   // What is loaded after this is not sure to be met by the walk.
   const bool had_load = state_->load_unsaved.exchange(false);
-  Status status = TakeLocked();
+  Status status = TakeLocked(!had_load && state_->options.durability != DurabilityMode::kNone);
   if (!status.ok() && had_load) state_->load_unsaved.store(true);
   std::lock_guard lock(mutex_);
   statistics_.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
@@ -128,7 +133,7 @@ StatusOr<uint64_t> Checkpointer::CloseEpoch() {
   return epoch;
 }
 
-Status Checkpointer::TakeLocked() {
+Status Checkpointer::TakeLocked(bool all_logged) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
   GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
@@ -137,6 +142,7 @@ Status Checkpointer::TakeLocked() {
   const StatusOr<uint64_t> segment = log_->BeginSegment();
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
+  description.all_logged = all_logged;
   // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is
   // closed.
   const StatusOr<uint64_t> before = CloseEpoch();
@@ -151,7 +157,7 @@ Status Checkpointer::TakeLocked() {
   const StatusOr<uint64_t> end = CloseEpoch();
   if (!end.ok()) return end.status();
   description.end_epoch = *end;
-  description.wall_nanos = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
+  description.wall_nanos = WallNanos();
   GANNET_RETURN_IF_ERROR((*writer)->Finish(&description));
   log::MayDieHere(log::KillPoint::kCheckpointFinished);
   return Publish(description);
@@ -160,6 +166,7 @@ Status Checkpointer::TakeLocked() {
 Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
+  RemoveCheckpoint(damaged_, &*manifest);
   manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
   if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
   GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));

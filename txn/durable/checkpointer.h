@@ -6,11 +6,8 @@
 //   one and the log below the previous one go
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +16,7 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 
@@ -36,9 +34,10 @@ struct CheckpointStatistics {
 
 class Checkpointer {
  public:
-  // All must outlive this.
+  // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did without, 0 if
+  // none. It goes when the next one is complete; the one before it stays.
   Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
-               const std::string& directory);
+               const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
   // Takes one every so often, in a thread of its own.
@@ -51,7 +50,7 @@ class Checkpointer {
 
  private:
   void Run(absl::Duration every);
-  Status TakeLocked();
+  Status TakeLocked(bool all_logged);
   Status WriteTables(log::CheckpointWriter* writer);
   Status WriteTable(const Table& table, log::CheckpointWriter* writer);
   // Closes the current epoch, and waits until it is durable.
@@ -66,15 +65,16 @@ class Checkpointer {
   log::Log* log_;
   EpochWords* words_;
   std::string directory_;
+  const uint64_t damaged_;
 
-  std::mutex take_mutex_;
+  Mutex take_mutex_;
   // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
   std::vector<std::pair<uint64_t, uint64_t>> cuts_;
-  mutable std::mutex mutex_;  // of what follows
-  std::condition_variable wake_;
+  mutable Mutex mutex_;  // of what follows
+  CondVar wake_;
   bool stop_ = false;
   CheckpointStatistics statistics_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace gannet::txn

@@ -108,7 +108,9 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
   const bool alone = state_->fabric->num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
-  checkpointer_ = std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), directory_);
+  checkpointer_ =
+      std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), directory_,
+                                     recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
     checkpointer_->Start(options.checkpoint_every);
   }

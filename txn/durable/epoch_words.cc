@@ -40,12 +40,20 @@ Status EpochWords::Start(uint64_t current) {
   return absl::OkStatus();
 }
 
-void EpochWords::Announce(uint64_t current) {
-  for (uint64_t seen = LoadWord(words_ + kCurrent); seen < current;) {
-    const uint64_t found = CompareAndSwapWord(words_ + kCurrent, seen, current);
+void EpochWords::Raise(size_t offset, uint64_t epoch) {
+  for (uint64_t seen = LoadWord(words_ + offset); seen < epoch;) {
+    const uint64_t found = CompareAndSwapWord(words_ + offset, seen, epoch);
     if (found == seen) return;
     seen = found;
   }
+}
+
+void EpochWords::Announce(uint64_t current) {
+  Raise(kCurrent, current);
+}
+
+void EpochWords::AnnounceDirty(uint64_t epoch) {
+  Raise(kDirty, epoch);
 }
 
 Status EpochWords::CloseTogether(absl::Duration timeout) {
@@ -57,7 +65,7 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
   for (int i = 0; i < fabric_->num_nodes();) {
     const auto id = static_cast<rdma::NodeId>(i);
-    std::array<uint64_t, 6> words{};  // all there are
+    std::array<uint64_t, 6> words{};
     const auto read = [](rdma::Channel* to, rdma::GlobalAddress from, uint64_t* into) -> coro::Task<Status> {
       co_return co_await to->Read(from, into, sizeof words);
     };

@@ -1,9 +1,12 @@
 // This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
 //
-//   | magic | current | drained | flushed | oldest | closing | one line |
+//   | magic | current | drained | flushed | oldest | closing | dirty | one line |
 //
 // oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it
 // may hold decisions of transactions whose parts that node would recover.
+//
+// dirty: the newest epoch in which something was appended to this node's log. Whoever reads a record here, and this
+// word after that, knows that the record is durable once this epoch is.
 //
 // It lies at the same offset on every node: Database::Open allocates it right after the grace period's slots.
 #pragma once
@@ -31,6 +34,9 @@ class EpochWords : public log::PeerEpochs {
   // The current epoch of `node`, for a READ in a batch.
   rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
 
+  // The newest epoch of `node` in which something was logged, likewise.
+  rdma::GlobalAddress DirtyAt(rdma::NodeId node) const { return {node, offset_ + kDirty}; }
+
   // This node appends nothing any more. Waits until that is true of all nodes that live, so that each can still close
   // its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
   Status CloseTogether(absl::Duration timeout);
@@ -40,15 +46,18 @@ class EpochWords : public log::PeerEpochs {
   // The least that any node published, as of the last Exchange; this node's own if it is alone.
   uint64_t least_oldest() const { return least_oldest_.load(std::memory_order_acquire); }
 
-  // log::PeerEpochs. Announce is thread-safe; Exchange is for the log thread.
+  // log::PeerEpochs. Announce and AnnounceDirty are thread-safe; Exchange is for the log thread.
   void Announce(uint64_t current) override;
+  void AnnounceDirty(uint64_t epoch) override;
   StatusOr<log::NodeEpochs> Exchange(const log::NodeEpochs& own) override;
 
  private:
   static constexpr uint64_t kMagic = 0x676e745f65706f63;
   static constexpr size_t kCurrent = 8;
+  static constexpr size_t kDirty = 48;
 
   EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
+  void Raise(size_t offset, uint64_t epoch);
 
   rdma::Fabric* fabric_;
   rdma::Node* node_;

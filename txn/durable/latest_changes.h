@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "log/format.h"
 #include "rdma/base/random.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 
@@ -141,7 +142,7 @@ class LatestChanges {
     size_t room_ = 0;
   };
   struct Part {
-    std::mutex mutex;
+    Mutex mutex;
     std::vector<Map> tables;
     Arena arena;
   };

@@ -3,14 +3,17 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <mutex>
-#include <set>
-#include <utility>
+#include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "log/damage.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
 #include "txn/durable/latest_changes.h"
+#include "txn/durable/logs_reader.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/session_internal.h"
 
@@ -19,163 +22,6 @@ namespace {
 
 double SecondsSince(uint64_t start) {
   return static_cast<double>(NowNanos() - start) * 1e-9;
-}
-
-// Reads the logs of all nodes, each once.
-//
-// A change may be taken at once if its epoch is closed by its own batch and by the other nodes' logs, which are read
-// first. What is not is kept aside until the end of this node's log is known: transactions of the last, open epoch, and
-// the parts of transactions whose decision is another node's.
-class LogsReader {
- public:
-  LogsReader(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
-             const DatabaseOptions& options, const log::CheckpointDescription& checkpoint)
-      : files_(files),
-        directory_(directory),
-        node_(node),
-        num_nodes_(num_nodes),
-        options_(options),
-        checkpoint_(checkpoint) {}
-
-  // Changes of this node's records that the checkpoint leaves go to *changes.
-  Status Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
-
- private:
-  using Id = std::pair<uint64_t, uint64_t>;  // epoch, id
-  struct Aside {
-    Id id;
-    log::TransactionPart part;
-    std::string bytes;  // an encoded transaction
-  };
-
-  StatusOr<log::LogSummary> ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit) const;
-  Status ReadOthers();
-  Status Visit(const log::TransactionView& transaction, LatestChanges* changes);
-  void NoteDecision(const log::TransactionView& transaction);
-  void KeepAside(const log::TransactionView& transaction);
-  Status TakeAside(LatestChanges* changes, RecoveryReport* report) const;
-
-  log::FileSystem& files_;
-  std::string directory_;
-  int node_;
-  int num_nodes_;
-  const DatabaseOptions& options_;
-  const log::CheckpointDescription& checkpoint_;
-  uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
-  uint64_t last_epoch_ = 0;
-
-  std::mutex mutex_;  // of what follows, while a log is read
-  std::set<Id> decided_;
-  std::vector<Aside> aside_;
-};
-
-StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
-                                              const log::TransactionVisitor& visit) const {
-  const log::ReadOptions options{
-      .threads = options_.recovery_threads, .salvage = options_.salvage, .from_segment = from_segment};
-  StatusOr<log::LogSummary> summary = log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
-  if (absl::IsNotFound(summary.status())) return log::LogSummary{};  // no log yet: nothing recovered
-  return summary;
-}
-
-void LogsReader::NoteDecision(const log::TransactionView& transaction) {
-  if (transaction.part != log::TransactionPart::kDecision) return;
-  std::lock_guard lock(mutex_);
-  decided_.emplace(transaction.epoch, transaction.id);
-}
-
-// Of the epochs that this node's checkpoint leaves, the other logs must have all decisions.
-Status LogsReader::ReadOthers() {
-  for (int node = 0; node < num_nodes_; ++node) {
-    if (node == node_) continue;
-    const std::string other = NodeDirectory(directory_, node, num_nodes_);
-    StatusOr<log::LogBegin> begin = log::FindLogBegin(files_, other);
-    if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
-    if (!begin.ok()) return begin.status();
-    if (begin->closed_epoch >= std::max<uint64_t>(checkpoint_.begin_epoch, 1)) {
-      return absl::DataLossError(absl::StrCat(other, ": the log begins after epoch ", begin->closed_epoch,
-                                              ", but node ", node_, " needs it from epoch ", checkpoint_.begin_epoch,
-                                              " on: log files are missing; restore the directory from a backup"));
-    }
-    StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0,
-                                                [this](int, const log::TransactionView& transaction) -> Status {
-                                                  NoteDecision(transaction);
-                                                  return absl::OkStatus();
-                                                });
-    if (!summary.ok()) return summary.status();
-    recovered_ = std::min(recovered_, summary->end.recovered_epoch);
-    last_epoch_ = std::max(last_epoch_, summary->end.last_epoch);
-  }
-  return absl::OkStatus();
-}
-
-void LogsReader::KeepAside(const log::TransactionView& transaction) {
-  size_t bytes = log::kTransactionHeaderBytes;
-  for (const log::ChangeView& change : transaction.changes) {
-    bytes += log::ChangeBytes(change.key.size(), change.payload.size());
-  }
-  Aside aside{{transaction.epoch, transaction.id}, transaction.part, std::string(bytes, '\0')};
-  log::TransactionEncoder encoder(reinterpret_cast<std::byte*>(aside.bytes.data()));
-  for (const log::ChangeView& change : transaction.changes) {
-    std::byte* payload = encoder.Add(change.kind, change.table, change.version, change.key, change.payload.size());
-    std::copy(change.payload.begin(), change.payload.end(), payload);
-  }
-  encoder.Finish(transaction.epoch, transaction.part, transaction.id);
-  std::lock_guard lock(mutex_);
-  aside_.push_back(std::move(aside));
-}
-
-Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges* changes) {
-  if (transaction.epoch > recovered_) return absl::OkStatus();  // some other log does not have its epoch
-  if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
-  NoteDecision(transaction);
-  if (transaction.part == log::TransactionPart::kPart || transaction.epoch > transaction.closed_epoch) {
-    KeepAside(transaction);
-    return absl::OkStatus();
-  }
-  for (const log::ChangeView& change : transaction.changes) changes->Add(transaction.epoch, change);
-  return absl::OkStatus();
-}
-
-Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) const {
-  for (const Aside& aside : aside_) {
-    if (aside.id.first > recovered_) {
-      ++report->undone_transactions;
-      continue;
-    }
-    if (aside.part == log::TransactionPart::kPart && !decided_.contains(aside.id)) {
-      ++report->undecided_parts;
-      continue;
-    }
-    log::TransactionDecoder decoder(std::as_bytes(std::span(aside.bytes.data(), aside.bytes.size())));
-    const StatusOr<bool> next = decoder.Next();
-    if (!next.ok()) return next.status();
-    for (log::ChangeView change; decoder.NextChange(&change);) changes->Add(aside.id.first, change);
-  }
-  return absl::OkStatus();
-}
-
-Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report) {
-  GANNET_RETURN_IF_ERROR(ReadOthers());
-  const StatusOr<log::LogSummary> summary =
-      ReadOne(node_, checkpoint_.first_segment,
-              [&](int, const log::TransactionView& transaction) { return Visit(transaction, changes); });
-  if (!summary.ok()) return summary.status();
-  *end = summary->end;
-  recovered_ = std::min(recovered_, end->recovered_epoch);
-  end->recovered_epoch = recovered_;
-  end->last_epoch = std::max({end->last_epoch, last_epoch_, recovered_});
-  report->recovered_epoch = recovered_;
-  report->log_segments = summary->segments;
-  report->log_bytes = summary->bytes_read;
-  report->transactions = summary->transactions;
-  report->changes = summary->changes;
-  report->torn_tail = summary->torn_tail;
-  report->last_commit_wall_nanos = summary->last_batch_wall_nanos;
-  for (const log::Damage& damage : summary->damages) {
-    report->damages.push_back(absl::StrCat(damage.file, " at ", damage.offset, ": ", damage.what));
-  }
-  return TakeAside(changes, report);
 }
 
 Status CheckTables(const DatabaseState& state, const log::Manifest& manifest, const std::string& directory) {
@@ -196,6 +42,133 @@ Status CheckTables(const DatabaseState& state, const log::Manifest& manifest, co
                                                      " has other keys or payloads than the one the program creates"));
     }
   }
+  return absl::OkStatus();
+}
+
+std::string WithoutAdvice(const Status& damage) {
+  return std::string(absl::StripSuffix(damage.message(), log::kDamageAdvice));
+}
+
+std::vector<const Table*> TablesOf(const std::vector<DamagedTable>& damaged) {
+  std::vector<const Table*> tables;
+  tables.reserve(damaged.size());
+  for (const DamagedTable& each : damaged) tables.push_back(each.table);
+  return tables;
+}
+
+// Of one node that has a manifest.
+class Recovery {
+ public:
+  Recovery(DatabaseState* state, log::FileSystem* files, const std::string& directory, const log::Manifest& manifest)
+      : state_(state),
+        files_(files),
+        directory_(directory),
+        own_(NodeDirectory(directory, state->node->id(), state->fabric->num_nodes())),
+        manifest_(manifest),
+        newest_(manifest.checkpoints.empty() ? log::CheckpointDescription{} : manifest.checkpoints.front()) {}
+
+  Status Run(log::LogEnd* end, RecoveryReport* report);
+
+ private:
+  Status ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes, log::LogEnd* end,
+                  RecoveryReport* report) const;
+  Status MakeTables(LatestChanges* changes, const log::LogEnd& end, RecoveryReport* report);
+  Status MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>* damaged, Status* why_not,
+                       RecoveryReport* report);
+
+  DatabaseState* state_;
+  log::FileSystem* files_;
+  const std::string directory_;  // of the cluster
+  const std::string own_;
+  const log::Manifest& manifest_;
+  const log::CheckpointDescription newest_;
+};
+
+Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
+                          log::LogEnd* end, RecoveryReport* report) const {
+  LogsReader reader(*files_, directory_, state_->node->id(), state_->fabric->num_nodes(), checkpoint,
+                    state_->options.recovery_threads, salvage);
+  return reader.Read(changes, end, report);
+}
+
+// Makes the damaged tables from the checkpoint before; *damaged keeps those that cannot be made, and *why_not says why.
+// A table's state is a function of the recovered epoch, so it does not matter that the others come from the newest
+// checkpoint. Nothing may be missing in what this takes, with salvage neither.
+Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>* damaged, Status* why_not,
+                               RecoveryReport* report) {
+  const log::CheckpointDescription& older = manifest_.checkpoints[1];
+  LatestChanges changes;
+  log::LogEnd again;
+  RecoveryReport unused;
+  *why_not = ReadLogs(older, /*salvage=*/false, &changes, &again, &unused);
+  if (!why_not->ok()) return absl::OkStatus();
+  if (again.recovered_epoch != end.recovered_epoch) {
+    return absl::DataLossError(absl::StrCat("the logs gave epoch ", end.recovered_epoch, " first and now ",
+                                            again.recovered_epoch, ": does another program write to ", directory_,
+                                            "?"));
+  }
+  TableRebuilder rebuilder(state_, files_, own_, older, &changes);
+  std::vector<DamagedTable> also;
+  GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(TablesOf(*damaged), state_->options.recovery_threads, &also));
+  rebuilder.Count(report);
+  for (const DamagedTable& each : *damaged) {
+    if (std::ranges::find(also, each.table, &DamagedTable::table) != also.end()) continue;
+    report->older_checkpoint_id = older.id;
+    report->replaced.push_back(absl::StrCat("table '", each.table->name(), "': ", WithoutAdvice(each.damage)));
+  }
+  if (!also.empty()) *why_not = also.front().damage;
+  std::erase_if(*damaged, [&](const DamagedTable& each) {
+    return std::ranges::find(also, each.table, &DamagedTable::table) == also.end();
+  });
+  return absl::OkStatus();
+}
+
+Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, RecoveryReport* report) {
+  const int threads = state_->options.recovery_threads;
+  TableRebuilder rebuilder(state_, files_, own_, newest_, changes);
+  std::vector<const Table*> tables;
+  for (const std::unique_ptr<Table>& table : state_->tables) tables.push_back(table.get());
+  std::vector<DamagedTable> damaged;
+  GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(tables, threads, &damaged));
+  Status why_not;
+  if (manifest_.checkpoints.size() < 2) {
+    why_not = absl::NotFoundError("there is none");
+  } else if (!newest_.all_logged) {
+    why_not = absl::FailedPreconditionError("the log does not have all that changed between the two");
+  } else if (!damaged.empty()) {
+    GANNET_RETURN_IF_ERROR(MakeFromOlder(end, &damaged, &why_not, report));
+  }
+  if (!damaged.empty() && !state_->options.salvage) {
+    return absl::DataLossError(absl::StrCat(WithoutAdvice(damaged.front().damage),
+                                            "; the checkpoint before cannot take its place: ", WithoutAdvice(why_not),
+                                            log::kDamageAdvice));
+  }
+  GANNET_RETURN_IF_ERROR(rebuilder.Salvage(TablesOf(damaged), threads));
+  rebuilder.Count(report);
+  return absl::OkStatus();
+}
+
+Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
+  const uint64_t start = NowNanos();
+  LatestChanges changes;
+  GANNET_RETURN_IF_ERROR(ReadLogs(newest_, state_->options.salvage, &changes, end, report));
+  if (newest_.end_epoch > end->recovered_epoch) {
+    return absl::DataLossError(absl::StrCat(own_, ": the checkpoint ", newest_.id, " goes up to epoch ",
+                                            newest_.end_epoch, ", but the logs only to ", end->recovered_epoch,
+                                            ": log files are missing; restore the directory from a backup"));
+  }
+  report->log_seconds = SecondsSince(start);
+  log::MayDieHere(log::KillPoint::kRecoveryRead);
+
+  const uint64_t load_start = NowNanos();
+  GANNET_RETURN_IF_ERROR(MakeTables(&changes, *end, report));
+  report->checkpoint_id = newest_.id;
+  report->checkpoint_bytes = newest_.bytes();
+  report->load_seconds = SecondsSince(load_start);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  report->peak_memory_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  log::MayDieHere(log::KillPoint::kRecoveryLoaded);
   return absl::OkStatus();
 }
 
@@ -227,31 +200,7 @@ Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& 
   if (!manifest.ok()) return manifest.status();
   GANNET_RETURN_IF_ERROR(CheckTables(state, *manifest, own));
 
-  const uint64_t start = NowNanos();
-  const log::CheckpointDescription checkpoint =
-      manifest->checkpoints.empty() ? log::CheckpointDescription{} : manifest->checkpoints.front();
-  LatestChanges changes;
-  LogsReader reader(files, directory, node, state.fabric->num_nodes(), state.options, checkpoint);
-  GANNET_RETURN_IF_ERROR(reader.Read(&changes, end, report));
-  if (checkpoint.end_epoch > end->recovered_epoch) {
-    return absl::DataLossError(absl::StrCat(own, ": the checkpoint ", checkpoint.id, " goes up to epoch ",
-                                            checkpoint.end_epoch, ", but the logs only to ", end->recovered_epoch,
-                                            ": log files are missing; restore the directory from a backup"));
-  }
-  report->log_seconds = SecondsSince(start);
-  log::MayDieHere(log::KillPoint::kRecoveryRead);
-
-  const uint64_t load_start = NowNanos();
-  TableRebuilder rebuilder(&state, &files, own, checkpoint, &changes);
-  GANNET_RETURN_IF_ERROR(rebuilder.RebuildAll(state.options.recovery_threads, report));
-  report->checkpoint_id = checkpoint.id;
-  report->checkpoint_bytes = checkpoint.bytes();
-  report->load_seconds = SecondsSince(load_start);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  report->peak_memory_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-  log::MayDieHere(log::KillPoint::kRecoveryLoaded);
-  return absl::OkStatus();
+  return Recovery(&state, &files, directory, *manifest).Run(end, report);
 }
 
 }  // namespace gannet::txn

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/thread.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
 #include "txn/session_internal.h"
@@ -35,10 +35,11 @@ Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
       }
     }
   };
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < statuses.size(); ++i) others.emplace_back(run, &statuses[i]);
+  std::vector<Thread> others;
+  for (size_t i = 1; i < statuses.size(); ++i)
+    others.emplace_back("rebuild", [&run, &statuses, i] { run(&statuses[i]); });
   run(&statuses[0]);
-  for (std::thread& thread : others) thread.join();
+  for (Thread& thread : others) thread.join();
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
@@ -93,10 +94,36 @@ StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context
   return state_->node->AddressOf(made->block);
 }
 
-void TableRebuilder::NoteDamage(const log::CheckpointFile& file, uint64_t offset, const std::string& what) {
-  std::lock_guard lock(damages_mutex_);
-  damages_.push_back(
-      absl::StrCat(log::CheckpointDirectory(directory_, checkpoint_.id), "/", file.name, " at ", offset, ": ", what));
+// Null, so that the first damage ends the reading, unless damage is to be left out.
+TableRebuilder::OnDamage TableRebuilder::DamageNoter(const log::CheckpointFile& file) {
+  if (!salvage_) return {};
+  return [this, &file](uint64_t offset, const std::string& what) {
+    std::lock_guard lock(mutex_);
+    left_out_.push_back(
+        absl::StrCat(log::CheckpointDirectory(directory_, checkpoint_.id), "/", file.name, " at ", offset, ": ", what));
+  };
+}
+
+Status TableRebuilder::GiveUpIfDamaged(const Table& table, const Status& status) {
+  if (!absl::IsDataLoss(status)) return status;
+  std::lock_guard lock(mutex_);
+  damages_[table.id()].Update(status);
+  return absl::OkStatus();
+}
+
+bool TableRebuilder::IsGivenUp(const Table& table) {
+  std::lock_guard lock(mutex_);
+  return !damages_[table.id()].ok();
+}
+
+void TableRebuilder::Discard(index::Context& context, const Table& table, rdma::GlobalAddress record) {
+  std::byte* block = state_->node->memory().data() + record.offset();
+  const index::RecordMeta meta = index::LoadMeta(block);
+  const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
+  MarkAbsent(block, RecordLines(key.view(), meta.payload_bytes), LoadWord(block));
+  context.slab->Free(block, index::RecordBytes(key.view().size(), meta.payload_bytes));
+  bytes_[table.id()].fetch_sub(BlockBytesOf(key.view(), meta.payload_bytes), std::memory_order_relaxed);
+  records_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -139,6 +166,10 @@ class TableRebuilder::OrderedRebuild {
     GANNET_RETURN_IF_ERROR(AddChangesBelow(nullptr));
     return table_.local_index().BulkLoad(leases_.context(), entries_, kFill);
   }
+  // In the place of Finish.
+  void GiveUp() {
+    for (const index::Entry& entry : entries_) owner_->Discard(leases_.context(), table_, entry.record);
+  }
 
  private:
   Status Add(std::string_view key, std::string_view payload) {
@@ -161,11 +192,12 @@ Status TableRebuilder::RebuildOrdered(const Table& table) {
   OrderedRebuild rebuild(this, table);
   for (const log::CheckpointFile& file : checkpoint_.files) {
     if (file.table != table.id()) continue;
-    GANNET_RETURN_IF_ERROR(log::ReadCheckpointFile(
+    const Status read = log::ReadCheckpointFile(
         *files_, directory_, checkpoint_.id, file,
-        [&](const log::CheckpointRecord& record) { return rebuild.AddCheckpointed(record); },
-        state_->options.salvage ? [&](uint64_t offset, const std::string& what) { NoteDamage(file, offset, what); }
-                                : std::function<void(uint64_t, const std::string&)>()));
+        [&](const log::CheckpointRecord& record) { return rebuild.AddCheckpointed(record); }, DamageNoter(file));
+    if (read.ok()) continue;
+    rebuild.GiveUp();
+    return GiveUpIfDamaged(table, read);
   }
   return rebuild.Finish();
 }
@@ -182,25 +214,45 @@ Status TableRebuilder::AddToHash(index::Context& context, const Table& table, st
   if (!record.ok()) return record.status();
   const StatusOr<index::Change> change = table.local_index().Insert(context, view, *record, nullptr);
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  // Another thread was faster; nobody has seen this one.
-  std::byte* block = state_->node->memory().data() + record->offset();
-  MarkAbsent(block, RecordLines(view, payload.size()), LoadWord(block));
-  context.slab->Free(block, index::RecordBytes(view.size(), payload.size()));
-  bytes_[table.id()].fetch_sub(BlockBytesOf(view, payload.size()), std::memory_order_relaxed);
-  records_.fetch_sub(1, std::memory_order_relaxed);
+  Discard(context, table, *record);  // another thread was faster
   return absl::OkStatus();
 }
 
 Status TableRebuilder::LoadHashFile(const Table& table, const log::CheckpointFile& file) {
+  if (IsGivenUp(table)) return absl::OkStatus();
   Leases leases(state_->indexes.get());
-  return log::ReadCheckpointFile(
+  const Status read = log::ReadCheckpointFile(
       *files_, directory_, checkpoint_.id, file,
       [&](const log::CheckpointRecord& record) -> Status {
         if (IsSuperseded(record)) return absl::OkStatus();
         return AddToHash(leases.context(), table, AsText(record.key), AsText(record.payload));
       },
-      state_->options.salvage ? [&](uint64_t offset, const std::string& what) { NoteDamage(file, offset, what); }
-                              : std::function<void(uint64_t, const std::string&)>());
+      DamageNoter(file));
+  return GiveUpIfDamaged(table, read);
+}
+
+// A walk may meet less than everything when buckets split or merge under it, so until there is nothing left.
+Status TableRebuilder::Empty(const Table& table) {
+  std::vector<rdma::GlobalAddress> records;
+  for (bool empty = false; !empty;) {
+    empty = true;
+    index::WalkPosition position;
+    for (bool more = true; more;) {
+      records.clear();
+      index::IndexService::Lease lease(state_->indexes.get());
+      more = table.local_index().Walk(&position, &records);
+      for (const rdma::GlobalAddress record : records) {
+        const std::byte* block = state_->node->memory().data() + record.offset();
+        const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
+        const StatusOr<index::Change> removed = table.local_index().Remove(lease.context(), key.view(), record);
+        if (absl::IsNotFound(removed.status())) continue;  // met twice
+        if (!removed.ok()) return removed.status();
+        Discard(lease.context(), table, record);
+        empty = false;
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 // After the checkpoint's files: what they have is at least as new as the change if it was not superseded.
@@ -208,16 +260,24 @@ Status TableRebuilder::AddHashChanges(const Table& table, size_t part) {
   const LatestChanges::Map* map = changes_->MapOf(part, table.id());
   if (map == nullptr) return absl::OkStatus();
   Leases leases(state_->indexes.get());
-  for (const auto& [key, change] : *map) {
+  // In the order of the keys: the map's own differs from process to process, and with it the layout of the table.
+  std::vector<const LatestChanges::Map::value_type*> sorted;
+  sorted.reserve(map->size());
+  for (const auto& entry : *map) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->first.bytes() < b->first.bytes(); });
+  for (const auto* entry : sorted) {
+    const auto& [key, change] = *entry;
     if (!change.removed) GANNET_RETURN_IF_ERROR(AddToHash(leases.context(), table, key.bytes(), change.bytes()));
   }
   return absl::OkStatus();
 }
 
-Status TableRebuilder::RebuildAll(int threads, RecoveryReport* report) {
+Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int threads) {
   std::vector<std::function<Status()>> work;
-  for (const std::unique_ptr<Table>& table : state_->tables) {
-    if (table->options().index == IndexKind::kXStore) work.emplace_back([&] { return RebuildOrdered(*table); });
+  for (const Table* table : tables) {
+    if (table->options().index == IndexKind::kXStore)
+      work.emplace_back([this, table] { return RebuildOrdered(*table); });
   }
   for (const log::CheckpointFile& file : checkpoint_.files) {
     const Table* table = state_->TableById(file.table);
@@ -225,24 +285,48 @@ Status TableRebuilder::RebuildAll(int threads, RecoveryReport* report) {
       return absl::DataLossError(
           absl::StrCat(directory_, ": the checkpoint has a table ", file.table, " that the manifest does not name"));
     }
-    if (table->options().index == IndexKind::kHash) {
+    if (table->options().index == IndexKind::kHash && std::ranges::find(tables, table) != tables.end()) {
       work.emplace_back([this, table, &file] { return LoadHashFile(*table, file); });
     }
   }
-  GANNET_RETURN_IF_ERROR(RunAll(work, threads));
-  work.clear();
-  for (const std::unique_ptr<Table>& table : state_->tables) {
-    if (table->options().index != IndexKind::kHash) continue;
+  return RunAll(work, threads);
+}
+
+Status TableRebuilder::AddChanges(const std::vector<const Table*>& tables, int threads) {
+  std::vector<std::function<Status()>> work;
+  for (const Table* table : tables) {
+    if (table->options().index != IndexKind::kHash || IsGivenUp(*table)) continue;
     for (size_t part = 0; part < LatestChanges::kParts; ++part) {
-      work.emplace_back([this, table = table.get(), part] { return AddHashChanges(*table, part); });
+      work.emplace_back([this, table, part] { return AddHashChanges(*table, part); });
     }
   }
-  GANNET_RETURN_IF_ERROR(RunAll(work, threads));
-  report->records = records_.load();
+  return RunAll(work, threads);
+}
+
+Status TableRebuilder::Rebuild(const std::vector<const Table*>& tables, int threads,
+                               std::vector<DamagedTable>* damaged) {
+  GANNET_RETURN_IF_ERROR(LoadFiles(tables, threads));
+  GANNET_RETURN_IF_ERROR(AddChanges(tables, threads));
+  for (const Table* table : tables) {
+    if (!IsGivenUp(*table)) continue;
+    if (table->options().index == IndexKind::kHash) GANNET_RETURN_IF_ERROR(Empty(*table));
+    damaged->push_back({table, std::exchange(damages_[table->id()], absl::OkStatus())});
+  }
+  return absl::OkStatus();
+}
+
+Status TableRebuilder::Salvage(const std::vector<const Table*>& tables, int threads) {
+  salvage_ = true;
+  std::vector<DamagedTable> damaged;
+  GANNET_RETURN_IF_ERROR(Rebuild(tables, threads, &damaged));
+  return damaged.empty() ? absl::OkStatus() : damaged.front().damage;  // what no checksum guards: it does not fit
+}
+
+void TableRebuilder::Count(RecoveryReport* report) {
+  report->records += records_.load();
+  report->damages.insert(report->damages.end(), left_out_.begin(), left_out_.end());
   std::lock_guard lock(state_->sessions_mutex);
   for (size_t i = 0; i < bytes_.size(); ++i) state_->settled_bytes[i] += bytes_[i].load();
-  report->damages.insert(report->damages.end(), damages_.begin(), damages_.end());
-  return absl::OkStatus();
 }
 
 }  // namespace gannet::txn

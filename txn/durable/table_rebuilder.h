@@ -2,7 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 #include "txn/database.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/session_internal.h"
@@ -19,9 +21,15 @@ namespace gannet::txn {
 
 log::TableDescription DescribeTable(const Table& table);
 
+// A table that could not be made, because of a damaged file of the checkpoint.
+struct DamagedTable {
+  const Table* table = nullptr;
+  Status damage;
+};
+
 class TableRebuilder {
  public:
-  // All must outlive this. `changes` is used up.
+  // All must outlive this.
   TableRebuilder(DatabaseState* state, log::FileSystem* files, const std::string& directory,
                  const log::CheckpointDescription& checkpoint, LatestChanges* changes)
       : state_(state),
@@ -29,13 +37,31 @@ class TableRebuilder {
         directory_(directory),
         checkpoint_(checkpoint),
         changes_(changes),
+        damages_(state->tables.size()),
         bytes_(state->tables.size()) {}
 
-  // By `threads` threads; the pieces of work are ordered tables, and files and parts of hash tables.
-  Status RebuildAll(int threads, RecoveryReport* report);
+  // Fills `tables`, which are empty, by `threads` threads; the pieces of work are ordered tables, and files and parts
+  // of hash tables. Tables of which a file is damaged are empty afterwards, and in *damaged.
+  Status Rebuild(const std::vector<const Table*>& tables, int threads, std::vector<DamagedTable>* damaged);
+  // The same, but damaged blocks are left out; Count tells them.
+  Status Salvage(const std::vector<const Table*>& tables, int threads);
+  // To be called once, at the end: into the report and the database's counters.
+  void Count(RecoveryReport* report);
 
  private:
   class OrderedRebuild;
+  using OnDamage = std::function<void(uint64_t offset, const std::string& what)>;
+
+  Status LoadFiles(const std::vector<const Table*>& tables, int threads);
+  Status AddChanges(const std::vector<const Table*>& tables, int threads);
+  // Ok if `status` says that a file is damaged: the table is then given up, and the others go on.
+  Status GiveUpIfDamaged(const Table& table, const Status& status);
+  bool IsGivenUp(const Table& table);
+  // Takes a record that nobody has seen out of memory; it is in no index.
+  void Discard(index::Context& context, const Table& table, rdma::GlobalAddress record);
+  // Takes everything out of a hash table.
+  Status Empty(const Table& table);
+  OnDamage DamageNoter(const log::CheckpointFile& file);
 
   Status RebuildOrdered(const Table& table);
   Status LoadHashFile(const Table& table, const log::CheckpointFile& file);
@@ -46,17 +72,18 @@ class TableRebuilder {
   Status AddToHash(index::Context& context, const Table& table, std::string_view key, std::string_view payload);
   // True if the log has something newer of the key than the checkpoint.
   bool IsSuperseded(const log::CheckpointRecord& record);
-  void NoteDamage(const log::CheckpointFile& file, uint64_t offset, const std::string& what);
 
   DatabaseState* state_;
   log::FileSystem* files_;
   std::string directory_;
   const log::CheckpointDescription& checkpoint_;
   LatestChanges* changes_;
+  bool salvage_ = false;
   std::atomic<uint64_t> records_{0};
+  Mutex mutex_;                  // of the next two
+  std::vector<Status> damages_;  // by table: why it was given up
+  std::vector<std::string> left_out_;
   std::vector<std::atomic<int64_t>> bytes_;  // of records, by table
-  std::mutex damages_mutex_;
-  std::vector<std::string> damages_;
 };
 
 }  // namespace gannet::txn

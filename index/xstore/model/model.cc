@@ -104,6 +104,7 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   std::vector<LeafSpan> spans;
   spans.reserve(leaves.size());
   uint32_t keys = 0;
+  Charge(Cost::kTrainKey, leaves.size() * 2);  // a model is trained on the fences of leaves
   for (const LeafInfo& leaf : leaves) {
     const TopModel::Place low = top_.Locate(leaf.low);
     const TopModel::Place high = top_.Locate(leaf.high);

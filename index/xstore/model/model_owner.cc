@@ -23,15 +23,16 @@ ModelOwner<W>::~ModelOwner() {
 
 template <int W>
 void ModelOwner<W>::Start(const std::shared_ptr<Trainer>& trainer) {
-  std::call_once(started_, [&] {
+  if (started_.load(std::memory_order_acquire)) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (started_.load(std::memory_order_relaxed)) return;
     trainer_ = trainer;
+    scheduled_ = true;
     tree_->SetListener([this](const Words& low, const Words& high) { NoteChange(low, high); });
-    {
-      std::lock_guard lock(mutex_);
-      scheduled_ = true;
-    }
-    trainer_->Schedule(this);
-  });
+    started_.store(true, std::memory_order_release);
+  }
+  trainer_->Schedule(this);
 }
 
 template <int W>

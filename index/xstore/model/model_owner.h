@@ -16,6 +16,7 @@
 #include "index/xstore/model/model.h"
 #include "index/xstore/model/trainer.h"
 #include "index/xstore/xstore.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -48,10 +49,10 @@ class ModelOwner : private Trainer::Task {
   Tree<W>* tree_;
   XStoreOptions options_;
   ModelPools pools_;
-  std::once_flag started_;
-  std::shared_ptr<Trainer> trainer_;
+  std::atomic<bool> started_{false};
+  std::shared_ptr<Trainer> trainer_;  // set before started_
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable Mutex mutex_;  // of what follows
   std::vector<std::pair<Words, Words>> changes_;
   bool scheduled_ = false;
   bool running_ = false;

@@ -20,7 +20,7 @@ bool Projection::SetScales() {
   uint64_t scale = 1;
   for (int i = digits_ - 1; i >= 0; --i) {
     digit_[i].scale = scale;
-    const auto radix = static_cast<uint64_t>(digit_[i].high - digit_[i].low + 1);
+    const auto radix = static_cast<uint64_t>(digit_[i].high - digit_[i].low) + 1;
     if (scale > kLimit / radix) return false;
     scale *= radix;
   }

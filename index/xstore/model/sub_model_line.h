@@ -52,6 +52,7 @@ struct SubModelLine {
     StoreWord(line + 16, uint64_t{model.size} << 32 | uint64_t{model.over} << 8 | model.under);
     StoreWord(line + 24, uint64_t{index} << 32 | table);
     StoreWord(line + 32, generation);
+    PreemptionPoint();
     StoreWord(line, state + 1);
   }
 };

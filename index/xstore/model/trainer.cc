@@ -1,13 +1,12 @@
 #include "index/xstore/model/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace gannet::index::xstore {
 namespace {
 
 // Between two tasks: what is scheduled meanwhile for the same sub-models is done at once, and workers have the CPU.
-constexpr std::chrono::milliseconds kPause{1};
+constexpr absl::Duration kPause = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -25,7 +24,7 @@ void Trainer::Schedule(Task* task) {
     std::lock_guard lock(mutex_);
     if (std::find(waiting_.begin(), waiting_.end(), task) != waiting_.end()) return;
     waiting_.push_back(task);
-    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+    if (!thread_.joinable()) thread_ = Thread("trainer", [this] { Loop(); });
   }
   changed_.notify_all();
 }

@@ -2,10 +2,9 @@
 // node that no client asks for models pays nothing.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
-#include <thread>
+
+#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 
@@ -32,12 +31,12 @@ class Trainer {
  private:
   void Loop();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
   std::deque<Task*> waiting_;
   Task* running_ = nullptr;
   bool stop_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace gannet::index::xstore

@@ -1,0 +1,120 @@
+#include "txn/durable/logs_reader.h"
+
+#include <algorithm>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "log/format.h"
+#include "txn/durable/recovery.h"
+
+namespace gannet::txn {
+
+StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
+                                              const log::TransactionVisitor& visit) const {
+  const log::ReadOptions options{.threads = threads_, .salvage = salvage_, .from_segment = from_segment};
+  StatusOr<log::LogSummary> summary = log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
+  if (absl::IsNotFound(summary.status())) return log::LogSummary{};  // no log yet: nothing recovered
+  return summary;
+}
+
+void LogsReader::NoteDecision(const log::TransactionView& transaction) {
+  if (transaction.part != log::TransactionPart::kDecision) return;
+  std::lock_guard lock(mutex_);
+  decided_.emplace(transaction.epoch, transaction.id);
+}
+
+// Of the epochs that this node's checkpoint leaves, the other logs must have all decisions.
+Status LogsReader::ReadOthers() {
+  for (int node = 0; node < num_nodes_; ++node) {
+    if (node == node_) continue;
+    const std::string other = NodeDirectory(directory_, node, num_nodes_);
+    StatusOr<log::LogBegin> begin = log::FindLogBegin(files_, other);
+    if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
+    if (!begin.ok()) return begin.status();
+    if (begin->closed_epoch >= std::max<uint64_t>(checkpoint_.begin_epoch, 1)) {
+      return absl::DataLossError(absl::StrCat(other, ": the log begins after epoch ", begin->closed_epoch,
+                                              ", but node ", node_, " needs it from epoch ", checkpoint_.begin_epoch,
+                                              " on: log files are missing; restore the directory from a backup"));
+    }
+    StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0,
+                                                [this](int, const log::TransactionView& transaction) -> Status {
+                                                  NoteDecision(transaction);
+                                                  return absl::OkStatus();
+                                                });
+    if (!summary.ok()) return summary.status();
+    recovered_ = std::min(recovered_, summary->end.recovered_epoch);
+    last_epoch_ = std::max(last_epoch_, summary->end.last_epoch);
+  }
+  return absl::OkStatus();
+}
+
+void LogsReader::KeepAside(const log::TransactionView& transaction) {
+  size_t bytes = log::kTransactionHeaderBytes;
+  for (const log::ChangeView& change : transaction.changes) {
+    bytes += log::ChangeBytes(change.key.size(), change.payload.size());
+  }
+  Aside aside{{transaction.epoch, transaction.id}, transaction.part, std::string(bytes, '\0')};
+  log::TransactionEncoder encoder(reinterpret_cast<std::byte*>(aside.bytes.data()));
+  for (const log::ChangeView& change : transaction.changes) {
+    std::byte* payload = encoder.Add(change.kind, change.table, change.version, change.key, change.payload.size());
+    std::copy(change.payload.begin(), change.payload.end(), payload);
+  }
+  encoder.Finish(transaction.epoch, transaction.part, transaction.id);
+  std::lock_guard lock(mutex_);
+  aside_.push_back(std::move(aside));
+}
+
+Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges* changes) {
+  if (transaction.epoch > recovered_) return absl::OkStatus();  // some other log does not have its epoch
+  if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
+  NoteDecision(transaction);
+  if (transaction.part == log::TransactionPart::kPart || transaction.epoch > transaction.closed_epoch) {
+    KeepAside(transaction);
+    return absl::OkStatus();
+  }
+  for (const log::ChangeView& change : transaction.changes) changes->Add(transaction.epoch, change);
+  return absl::OkStatus();
+}
+
+Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) const {
+  for (const Aside& aside : aside_) {
+    if (aside.id.first > recovered_) {
+      ++report->undone_transactions;
+      continue;
+    }
+    if (aside.part == log::TransactionPart::kPart && !decided_.contains(aside.id)) {
+      ++report->undecided_parts;
+      continue;
+    }
+    log::TransactionDecoder decoder(std::as_bytes(std::span(aside.bytes.data(), aside.bytes.size())));
+    const StatusOr<bool> next = decoder.Next();
+    if (!next.ok()) return next.status();
+    for (log::ChangeView change; decoder.NextChange(&change);) changes->Add(aside.id.first, change);
+  }
+  return absl::OkStatus();
+}
+
+Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report) {
+  GANNET_RETURN_IF_ERROR(ReadOthers());
+  const StatusOr<log::LogSummary> summary =
+      ReadOne(node_, checkpoint_.first_segment,
+              [&](int, const log::TransactionView& transaction) { return Visit(transaction, changes); });
+  if (!summary.ok()) return summary.status();
+  *end = summary->end;
+  recovered_ = std::min(recovered_, end->recovered_epoch);
+  end->recovered_epoch = recovered_;
+  end->last_epoch = std::max({end->last_epoch, last_epoch_, recovered_});
+  report->recovered_epoch = recovered_;
+  report->log_segments = summary->segments;
+  report->log_bytes = summary->bytes_read;
+  report->transactions = summary->transactions;
+  report->changes = summary->changes;
+  report->torn_tail = summary->torn_tail;
+  report->last_commit_wall_nanos = summary->last_batch_wall_nanos;
+  for (const log::Damage& damage : summary->damages) {
+    report->damages.push_back(absl::StrCat(damage.file, " at ", damage.offset, ": ", damage.what));
+  }
+  return TakeAside(changes, report);
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,72 @@
+// Step 2 of recovery (recovery.h): reads the logs of all nodes, each once.
+//
+// A change may be taken at once if its epoch is closed by its own batch and by the other nodes' logs, which are read
+// first. What is not is kept aside until the end of this node's log is known: transactions of the last, open epoch, and
+// the parts of transactions whose decision is another node's.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "log/checkpoint.h"
+#include "log/file/file_system.h"
+#include "log/log.h"
+#include "log/log_reader.h"
+#include "rdma/base/status.h"
+#include "rdma/base/thread.h"
+#include "txn/database.h"
+#include "txn/durable/latest_changes.h"
+
+namespace gannet::txn {
+
+// One Read.
+class LogsReader {
+ public:
+  // `directory`: of the whole cluster. `files` and `checkpoint` must outlive this.
+  LogsReader(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
+             const log::CheckpointDescription& checkpoint, int threads, bool salvage)
+      : files_(files),
+        directory_(directory),
+        node_(node),
+        num_nodes_(num_nodes),
+        checkpoint_(checkpoint),
+        threads_(threads),
+        salvage_(salvage) {}
+
+  // Changes of this node's records that the checkpoint leaves go to *changes.
+  Status Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
+
+ private:
+  using Id = std::pair<uint64_t, uint64_t>;  // epoch, id
+  struct Aside {
+    Id id;
+    log::TransactionPart part;
+    std::string bytes;  // an encoded transaction
+  };
+
+  StatusOr<log::LogSummary> ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit) const;
+  Status ReadOthers();
+  Status Visit(const log::TransactionView& transaction, LatestChanges* changes);
+  void NoteDecision(const log::TransactionView& transaction);
+  void KeepAside(const log::TransactionView& transaction);
+  Status TakeAside(LatestChanges* changes, RecoveryReport* report) const;
+
+  log::FileSystem& files_;
+  std::string directory_;
+  int node_;
+  int num_nodes_;
+  const log::CheckpointDescription& checkpoint_;
+  int threads_;
+  bool salvage_;                     // go on after damage; report->damages has it
+  uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
+  uint64_t last_epoch_ = 0;
+
+  Mutex mutex_;  // of what follows, while a log is read
+  std::set<Id> decided_;
+  std::vector<Aside> aside_;
+};
+
+}  // namespace gannet::txn
