@@ -124,9 +124,9 @@ class History {
   OperationId Invoke(uint32_t client, uint64_t now);
   // The accesses of an operation that is not complete. The reference is good until then.
   Draft& draft(OperationId op);
-  // The same; what an earlier attempt of the operation did is rolled back: its writes must never be seen, and what the
-  // operation does it does from now on. The narrower that time is, the less is left to guess.
-  Draft& BeginAttempt(OperationId op, uint64_t now);
+  // The same; what an earlier attempt of the operation did is rolled back: its writes must never be seen. With `now`,
+  // what the operation does it does from then on: the narrower that time is, the less is left to guess.
+  Draft& BeginAttempt(OperationId op, uint64_t now = 0);
   void Complete(OperationId op, uint64_t now, Outcome outcome);
 
   WriteId NextWriteId() { return ++last_write_id_; }
