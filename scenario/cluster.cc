@@ -24,7 +24,7 @@ void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operati
   Random& random = simulation->random();
   uint64_t nanos = 20'000 + random.Below(100'000);
   if (random.OneIn(200)) nanos += random.Below(3'000'000);
-  simulation->SleepUntil(simulation->NowNanos() + nanos);
+  SleepForNanos(nanos);
 }
 
 }  // namespace

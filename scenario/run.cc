@@ -99,7 +99,7 @@ void Run::Watch(uint64_t nanos) {
   constexpr uint64_t kSlice = 1'000'000;
   const uint64_t until = simulation_->now() + nanos;
   while (simulation_->now() < until && control_.broken.empty()) {
-    simulation_->SleepUntil(std::min(until, simulation_->now() + kSlice));
+    SleepForNanos(std::min(until - simulation_->now(), kSlice));
   }
 }
 
@@ -107,7 +107,7 @@ Status Run::StopCrew() {
   control_.stop = true;
   const uint64_t deadline = simulation_->now() + kStopNanos;
   while (crew_->finished < crew_->threads.size() && simulation_->now() < deadline && control_.broken.empty()) {
-    simulation_->SleepUntil(simulation_->now() + 100'000);
+    SleepForNanos(100'000);
   }
   GANNET_RETURN_IF_ERROR(Broken());
   if (crew_->finished < crew_->threads.size()) {

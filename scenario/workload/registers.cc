@@ -55,7 +55,7 @@ class RegisterTransaction {
   void Begin(OperationId op) { op_ = op; }
 
   coro::Task<Status> Attempt(Transaction& transaction) {
-    Draft& draft = workload_->history_.BeginAttempt(op_);
+    Draft& draft = workload_->history_.BeginAttempt(op_, workload_->control_->Now());
     for (const Step& step : steps_) {
       Status status = co_await Do(transaction, draft, step);
       if (!status.ok()) co_return status;
