@@ -98,8 +98,8 @@ void CallFlight::Run() {
 }
 
 StatusOr<size_t> CallFlight::RunHandler(std::span<std::byte> response) {
-  const auto handler = to_->handlers.find(call_.method);
-  if (handler == to_->handlers.end()) {
+  const auto handler = to_->handlers->find(call_.method);
+  if (handler == to_->handlers->end()) {
     return absl::UnimplementedError(absl::StrCat("node ", to_->id, " has no handler for method ", call_.method));
   }
   StatusOr<size_t> bytes = handler->second(from_->id, request_, response);

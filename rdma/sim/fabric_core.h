@@ -59,7 +59,7 @@ struct Attachment {
   std::bitset<kMaxSimChannelsPerNode> used_channels;
   std::array<SimChannel*, kMaxSimChannelsPerNode> channels{};
   // The calls that wait to be served here.
-  std::unordered_map<MethodId, Handler> handlers;
+  const std::unordered_map<MethodId, Handler>* handlers = nullptr;  // the node's
   RingQueue<CallFlight*> requests;
   std::vector<Runtime::Thread*> servers;
   size_t parked_servers = 0;

@@ -15,6 +15,11 @@ constexpr int kMaxServerThreads = 64;
 
 }  // namespace
 
+SimNode::~SimNode() {
+  Shutdown();
+  own_->handlers = nullptr;
+}
+
 StatusOr<std::unique_ptr<Channel>> SimNode::OpenChannel() {
   for (size_t i = 0; i < own_->used_channels.size(); ++i) {
     if (!own_->used_channels[i]) return std::make_unique<SimChannel>(core_, own_, static_cast<uint16_t>(i));
@@ -25,7 +30,7 @@ StatusOr<std::unique_ptr<Channel>> SimNode::OpenChannel() {
 
 void SimNode::Handle(MethodId method, Handler handler) {
   GANNET_CHECK(own_->servers.empty(), "node %d: method %d is registered after Serve", id(), method);
-  const bool is_new = own_->handlers.emplace(method, std::move(handler)).second;
+  const bool is_new = handlers_.emplace(method, std::move(handler)).second;
   GANNET_CHECK(is_new, "node %d: method %d has two handlers", id(), method);
 }
 
