@@ -20,6 +20,7 @@ constexpr uint64_t kMilli = 1'000'000;
 constexpr MethodId kCount = 60000;
 
 using ::testing::AnyOf;
+using ::testing::HasSubstr;
 
 GlobalAddress At(NodeId node, uint64_t offset) {
   return SimCluster::At(node, offset);
@@ -298,6 +299,22 @@ TEST(SimFabric, APausedNodesMemoryAnswersAndItsThreadsDoNot) {
   EXPECT_LE(cluster.now(), 10 * kMicro);
   EXPECT_TRUE(cluster.Call(1, kCount, absl::Seconds(1)).ok());
   EXPECT_GE(cluster.now(), 2 * kMilli);
+}
+
+TEST(SimFabric, TheTraceNamesNodesAndAddresses) {
+  std::string trace;
+  SimCluster cluster({.num_nodes = 2, .trace = [&trace](std::string_view line) { trace.append(line).append("\n"); }});
+  uint64_t served = 0;
+  ServeCount(&cluster, &served);
+  ASSERT_TRUE(cluster.Write(At(1, 8), 1).ok());
+  ASSERT_TRUE(cluster.Call(1, kCount, absl::Seconds(1)).ok());
+  cluster.fabric().Cut(0, 1);
+  cluster.fabric().Kill(1);
+  for (const char* part :
+       {"node 1 attaches", "WRITE of 8 bytes at 1:0x1008 by node 0 channel 0",
+        "CALL of method 60000 with 0 bytes by node 0 is at node 1", "link 0 -> 1 is cut", "node 1 dies"}) {
+    EXPECT_THAT(trace, HasSubstr(part));
+  }
 }
 
 // Everything at once: two runs of a seed are the same, runs of two seeds are not.
