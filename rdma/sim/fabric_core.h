@@ -65,6 +65,7 @@ struct Attachment {
   size_t parked_servers = 0;
   std::vector<uint64_t> serving_workers;  // fibers that call ServePending
   size_t next_worker = 0;
+  bool observer_serves = false;  // it is one of them
 };
 
 // Records that are used again and again; freed at the end, all of them.

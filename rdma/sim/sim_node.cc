@@ -72,7 +72,10 @@ size_t SimNode::ServePending(size_t limit) {
 void SimNode::RememberWorker() {
   last_worker_ = core_->simulation().current_fiber();
   std::vector<uint64_t>& workers = own_->serving_workers;
-  if (std::find(workers.begin(), workers.end(), last_worker_) == workers.end()) workers.push_back(last_worker_);
+  if (std::find(workers.begin(), workers.end(), last_worker_) != workers.end()) return;
+  workers.push_back(last_worker_);
+  own_->observer_serves = own_->observer_serves || last_worker_ == kObserver;
+  core_->simulation().BindCurrentTo(id());
 }
 
 void SimNode::Shutdown() {

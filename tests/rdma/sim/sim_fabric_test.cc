@@ -301,6 +301,43 @@ TEST(SimFabric, APausedNodesMemoryAnswersAndItsThreadsDoNot) {
   EXPECT_GE(cluster.now(), 2 * kMilli);
 }
 
+// Three workers of node 1 serve between their coroutines' sleeps: no request waits until a worker looks by itself.
+TEST(SimFabric, WorkersServeWhetherTheyAreIdleOrBusy) {
+  SimCluster cluster({});
+  cluster.node(1).Handle(kCount, [](NodeId, std::span<const std::byte>, std::span<std::byte>) {
+    Charge(Cost::kIndexStep, 50);
+    return StatusOr<size_t>(0);
+  });
+  bool stop = false;
+  std::vector<Thread> workers;
+  for (int i = 0; i < 3; ++i) {
+    workers.emplace_back("serves", [&cluster, &stop] {
+      coro::Worker worker;
+      worker.AddPoller([&cluster] { return cluster.node(1).ServePending(1); });
+      const auto wait = [](coro::Worker* on, const bool* until) -> coro::Task<void> {
+        while (!*until) co_await on->SleepUntil(NowNanos() + 50 * kMilli);
+      };
+      worker.BlockOn(wait(&worker, &stop));
+    });
+  }
+  SleepForNanos(kMilli);
+  uint64_t longest = 0;
+  const auto call = [](SimCluster* from, uint64_t* most) -> coro::Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      std::array<std::byte, 8> response;
+      const uint64_t start = from->now();
+      const StatusOr<size_t> size = co_await from->channel().Call(1, kCount, {}, response);
+      EXPECT_TRUE(size.ok()) << size.status();
+      *most = std::max(*most, from->now() - start);
+    }
+  };
+  for (int i = 0; i < 5; ++i) cluster.worker().Spawn(call(&cluster, &longest));
+  cluster.worker().Run();
+  EXPECT_LE(longest, 15 * kMicro);  // two rounds of about 5 us, and the way
+  stop = true;
+  for (Thread& worker : workers) worker.join();
+}
+
 TEST(SimFabric, TheTraceNamesNodesAndAddresses) {
   std::string trace;
   SimCluster cluster({.num_nodes = 2, .trace = [&trace](std::string_view line) { trace.append(line).append("\n"); }});
