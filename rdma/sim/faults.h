@@ -26,7 +26,7 @@ struct Faults {
   double lost_request = 0;   // of a CALL: never arrives
   double lost_response = 0;  // of a CALL: it was served, and nobody hears of it
   // A verb's queue pair breaks: the verb, and all of that channel to that node that are under way, complete with
-  // Unavailable, done or not; the next one finds a new connection.
+  // Unavailable, done or not (but never by halves: a WRITE that has begun ends); the next one finds a new connection.
   double disconnect = 0;
 
   // --- nodes (means of exponential intervals; 0: never) ---
@@ -34,6 +34,7 @@ struct Faults {
   uint64_t pause_nanos = 2'000'000;
   uint64_t cut_every = 0;  // one direction of one link, for up to `cut_nanos`: verbs and messages fail or are lost
   uint64_t cut_nanos = 3'000'000;
+  // Clocks keep what they were given when the simulation began.
   int64_t clock_skew_nanos = 0;  // each node's clock is off by up to so much, either way
   double clock_drift = 0;        // and runs up to so much faster or slower
 
