@@ -20,9 +20,10 @@ if(GANNET_SANITIZE)
   target_link_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE})
 endif()
 
-# gannet_library(name SOURCES ... DEPS ...): a static library of one folder; its includes are relative to the root.
+# gannet_library(name [INTERNAL] SOURCES ... DEPS ...): a static library of one folder; its includes are relative to the
+# root. An INTERNAL one is for our own programs and tests, and is not installed.
 function(gannet_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;DEPS" ${ARGN})
   add_library(gannet_${name} STATIC ${ARG_SOURCES})
   add_library(gannet::${name} ALIAS gannet_${name})
   set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
@@ -31,8 +32,10 @@ function(gannet_library name)
   target_compile_features(gannet_${name} PUBLIC cxx_std_20)
   target_link_libraries(gannet_${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gannet_flags>)
   # For Install.cmake.
-  set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})
-  set_property(GLOBAL APPEND PROPERTY GANNET_DEPENDENCIES ${ARG_DEPS})
+  if(NOT ARG_INTERNAL)
+    set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})
+    set_property(GLOBAL APPEND PROPERTY GANNET_DEPENDENCIES ${ARG_DEPS})
+  endif()
 endfunction()
 
 # gannet_test(name SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per program.

@@ -7,6 +7,7 @@
 
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/runtime.h"
 
 namespace gannet::coro {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 // After this many rounds in which nothing happened, the thread offers its core to others between rounds: with more
 // threads than cores, the one we wait for may need it.
 constexpr uint32_t kIdleRoundsBeforeYield = 64;
+
+// A simulated worker that waits for nothing it could name looks again after this time.
+constexpr uint64_t kLongestIdleNanos = 100'000;
 
 }  // namespace
 
@@ -35,20 +39,19 @@ void Worker::Spawn(Task<void> task) {
 
 void Worker::Run() {
   while (!tasks_.empty()) {
-    Round();
-    ReapFinished();
+    if (Round()) ReapFinished();
   }
 }
 
 void Worker::RunUntilDone(Task<void> task) {
   ready_.push_back(task.handle());
   while (!task.done()) {
-    Round();
-    ReapFinished();
+    if (Round()) ReapFinished();
   }
 }
 
-void Worker::Round() {
+bool Worker::Round() {
+  Charge(Cost::kWorkerRound);
   size_t progress = 0;
   // Only what is ready now: a coroutine that yields must not keep the pollers from their turn.
   for (size_t n = ready_.size(); n > 0; --n, ++progress) {
@@ -65,11 +68,15 @@ void Worker::Round() {
 
   if (progress > 0) {
     idle_rounds_ = 0;
+  } else if (Runtime* runtime = Runtime::Current()) [[unlikely]] {
+    const uint64_t look_again = runtime->NowNanos() + kLongestIdleNanos;
+    runtime->Idle(sleeping_.empty() ? look_again : std::min(look_again, sleeping_.top().deadline_ns));
   } else if (++idle_rounds_ > kIdleRoundsBeforeYield) {
     idle_ ? idle_() : static_cast<void>(sched_yield());
   } else {
     CpuRelax();
   }
+  return progress > 0;
 }
 
 void Worker::ReapFinished() {

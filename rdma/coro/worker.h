@@ -92,8 +92,9 @@ class Worker {
   }
 
   void RunUntilDone(Task<void> task);
-  // One step: resume what is ready, wake sleepers, poll. Relaxes the CPU when there was nothing to do.
-  void Round();
+  // One step: resume what is ready, wake sleepers, poll. Relaxes the CPU when there was nothing to do. False if nothing
+  // was resumed: then no task has finished either.
+  bool Round();
   void ReapFinished();
 
   RingQueue<std::coroutine_handle<>> ready_;

@@ -10,6 +10,7 @@
 #include "rdma/shm/call_client.h"
 #include "rdma/shm/channel_numbers.h"
 #include "rdma/shm/region.h"
+#include "rdma/verb_check.h"
 
 namespace gannet::rdma::shm {
 
@@ -29,8 +30,6 @@ class ShmChannel final : public Channel {
   bool OwnNodeIsThere() const { return own_word_->load(std::memory_order_acquire) == node_word_; }
   // Is `operation` in range, aligned, and its node there?
   bool Admits(const Operation& operation) const;
-  // Why not.
-  Status Explain(const Operation& operation) const;
   std::byte* At(GlobalAddress address) const { return memory_ + address.node() * memory_stride_ + address.offset(); }
   void Run(Operation& operation);
   void RunAdversarially(std::span<Operation> operations);
@@ -41,8 +40,7 @@ class ShmChannel final : public Channel {
   uint64_t node_word_;  // of the attachment this channel belongs to
   std::byte* memory_;   // of node 0
   uint64_t memory_stride_;
-  uint64_t bytes_per_node_;
-  int num_nodes_;
+  VerbRange range_;
   std::optional<Adversary> adversary_;
   CallClient calls_;
 };

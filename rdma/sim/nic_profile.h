@@ -8,7 +8,8 @@
 
 namespace gannet::rdma::sim {
 
-// Times in nanoseconds, rates per second, bandwidth in bytes per second and direction. How they act:
+// Times in nanoseconds, rates per second, bandwidth in bytes per second and direction; a rate of 0 is no limit. How
+// they act:
 //
 //   verb      the issuer's NIC takes it from the doorbell (doorbell_nanos, then 1 / verbs_per_second each, in turn),
 //   sends
@@ -33,9 +34,13 @@ struct NicProfile {
   double bandwidth = 0;
   uint32_t header_bytes = 0;  // of each packet on the wire
   bool cpu_coherent_atomics = false;
+
+  // What an unloaded 64-byte READ takes in all.
+  uint64_t read_nanos() const;
 };
 
-// cx4-100g (the xstore seed's), cx5-100g, cx6-200g, and `ideal` (1 us, no limits) for tests.
+// cx4-100g, 2x-cx4-100g (the xstore seed's machine, taken as one), cx5-100g, cx6-200g, and `ideal` (1 us, no limits)
+// for tests.
 const std::vector<NicProfile>& NicProfiles();
 std::optional<NicProfile> FindNicProfile(std::string_view name);
 

@@ -20,8 +20,6 @@ struct SimFabricOptions {
   uint64_t detection_nanos = 1'000'000;
 };
 
-inline constexpr int kMaxSimNodes = 64;
-
 struct NicStatistics {
   uint64_t verbs_sent = 0;
   uint64_t verbs_served = 0;

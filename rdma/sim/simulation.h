@@ -41,15 +41,35 @@ struct SimulationOptions {
   uint64_t seed = 1;
   int cores_per_node = 4;
   uint64_t quantum_nanos = 1'000'000;
+  // A thread may work so far ahead of what happens elsewhere before that has its turn: fewer switches, coarser order.
+  uint64_t lead_nanos = 0;
   CpuCosts costs = CpuCosts::Default();
-  Faults faults;
+  Faults faults = {};
   uint64_t wall_epoch_nanos = 1'600'000'000'000'000'000;  // WallNanos at virtual time 0
   // Everything that happens, one line each, if set: virtual time, node, what. Lines name fibers, nodes and global
   // addresses, never pointers.
-  std::function<void(std::string_view line)> trace;
+  std::function<void(std::string_view line)> trace = {};
 };
 
 inline constexpr NodeId kNoNode = UINT16_MAX;
+inline constexpr int kMaxSimNodes = 64;
+
+// What happens at a time, in the simulation's own account: a packet arrives, a fault begins.
+class Happening {
+ public:
+  // Names its kind in the digest.
+  explicit Happening(uint32_t label = 0) : label_(label) {}
+  // On no fiber: must not wait.
+  virtual void Happen() = 0;
+  uint32_t label() const { return label_; }
+  void set_label(uint32_t label) { label_ = label; }
+
+ protected:
+  ~Happening() = default;
+
+ private:
+  uint32_t label_;
+};
 
 struct SimulationStatistics {
   uint64_t events = 0;
@@ -69,7 +89,7 @@ class Simulation : public Runtime {
   uint64_t now() const;
   Random& random();
   const SimulationOptions& options() const;
-  // Faults from now on. {} ends them: what is cut is whole again.
+  // Faults from now on. {} ends them: what they cut is whole again. Clocks keep the skew and drift of options().faults.
   void SetFaults(const Faults& faults);
   const Faults& faults() const;
 
@@ -116,12 +136,28 @@ class Simulation : public Runtime {
   void Idle(uint64_t deadline_nanos) override;
   void WakeIdle() override;
   std::shared_ptr<void>& Local(size_t slot) override;
+  uint64_t NextNumber() override;
+  int cores() override;
   void Passed(int kill_point) override;
 
   // --- For the fabric ---
-  // The running fiber, by a number that is the same in equal runs; and waking it if it is idle.
+  // The running fiber, by a number that is the same in equal runs.
   uint64_t current_fiber() const;
-  void WakeIdleFiber(uint64_t fiber);
+  // Fiber `fiber` goes on at virtual time `at` (or now, if that is past), if it is idle then.
+  void WakeIdleFiber(uint64_t fiber, uint64_t at = 0);
+  // Those of a node that are idle now, all of them.
+  void WakeIdleOf(NodeId node);
+  bool IsIdle(uint64_t fiber) const;
+  bool AnyIdle(NodeId node) const;
+  void Post(uint64_t at, Happening* what);
+  // Lives as long as the simulation: what events may still point to.
+  void Keep(std::shared_ptr<void> what);
+  // `action` is called whenever faults are set, and now.
+  void OnFaults(std::function<void()> action);
+  // True with `probability`. Draws nothing if that is 0.
+  bool Chance(double probability) { return probability > 0 && random().Unit() < probability; }
+  // Exponentially distributed, at least 1.
+  uint64_t Exponential(uint64_t mean);
 
  private:
   struct State;

@@ -1,9 +1,9 @@
 // Nodes come, leave and die.
 #include <array>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "rdma/base/thread.h"
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {
@@ -50,7 +50,7 @@ TEST_P(FabricSuite, VerbsAndCallsToADeadNodeAreUnavailableAndNameIt) {
   ASSERT_TRUE(Add(At(1, 0), 1).ok());
   harness_->Kill(1);
   // In bounded time: until it is noticed, verbs may still work.
-  while (fabric().Alive(1)) std::this_thread::yield();
+  while (fabric().Alive(1)) YieldThread();
   std::array<std::byte, 64> buffer{};
   for (const Operation& operation :
        {Operation::Read(At(1, 0), buffer.data(), 64), Operation::Write(buffer.data(), At(1, 0), 64),
@@ -71,7 +71,7 @@ TEST_P(FabricSuite, VerbsAndCallsToADeadNodeAreUnavailableAndNameIt) {
 TEST_P(FabricSuite, ABatchWithADeadNodeFailsAsAWhole) {
   Make(3);
   harness_->Kill(1);
-  while (fabric().Alive(1)) std::this_thread::yield();
+  while (fabric().Alive(1)) YieldThread();
   std::array<std::byte, 8> buffer;
   std::array<Operation, 2> batch{Operation::Read(At(2, 0), buffer.data(), 8),
                                  Operation::Read(At(1, 0), buffer.data(), 8)};
@@ -82,7 +82,7 @@ TEST_P(FabricSuite, ADeadNodesPlaceCanBeTakenAndItsMemoryIsNew) {
   Make();
   ASSERT_TRUE(Add(At(1, 0), 77).ok());
   harness_->Kill(1);
-  while (fabric().Alive(1)) std::this_thread::yield();
+  while (fabric().Alive(1)) YieldThread();
   harness_->Restart(1);
   ASSERT_TRUE(fabric().WaitForAll(absl::Seconds(20)).ok());
   EXPECT_EQ(ReadWord(At(1, 0)), 0u);
@@ -102,7 +102,7 @@ TEST_P(FabricSuite, ANodeThatLeavesIsUnavailableAndItsChannelsAreOfNoUse) {
 TEST_P(FabricSuite, WaitForAllNamesWhoIsMissing) {
   Make(3);
   harness_->Kill(2);
-  while (fabric().Alive(2)) std::this_thread::yield();
+  while (fabric().Alive(2)) YieldThread();
   const Status status = fabric().WaitForAll(absl::Milliseconds(5));
   EXPECT_THAT(status, IsStatus(absl::StatusCode::kDeadlineExceeded));
   EXPECT_TRUE(absl::StrContains(status.message(), " 2")) << status;

@@ -180,7 +180,7 @@ StatusOr<size_t> Stall(Node* node, const std::atomic<bool>& stop, std::span<cons
   const uint64_t offset = reader.GetU64();
   GANNET_RETURN_IF_ERROR(reader.Finish());
   const uint64_t deadline = NowNanos() + kLongestStallNs;
-  while (LoadWord(node->memory().data() + offset) == 0 && !stop && NowNanos() < deadline) std::this_thread::yield();
+  while (LoadWord(node->memory().data() + offset) == 0 && !stop && NowNanos() < deadline) YieldThread();
   return size_t{0};
 }
 
@@ -198,7 +198,7 @@ FabricPeer::FabricPeer(Fabric* fabric, NodeId id) : fabric_(fabric), id_(id) {
 FabricPeer::~FabricPeer() {
   stop_ = true;
   node_->Shutdown();
-  for (std::thread& job : jobs_) job.join();
+  for (Thread& job : jobs_) job.join();
 }
 
 void FabricPeer::Register() {
@@ -236,7 +236,7 @@ void FabricPeer::Register() {
 // The suite starts jobs one after the other, so one server thread at a time is here.
 void FabricPeer::Start(const Job& job) {
   ++running_;
-  jobs_.emplace_back([this, job] {
+  jobs_.emplace_back("job", [this, job] {
     StatusOr<std::unique_ptr<Channel>> channel = node_->OpenChannel();
     GANNET_CHECK(channel.ok(), "%s", channel.status().ToString());
     JobRun run{.channel = channel->get(), .job = job, .stop = &stop_};

@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <memory>
-#include <thread>
 #include <vector>
 
+#include "rdma/base/thread.h"
 #include "rdma/fabric.h"
 
 namespace gannet::rdma::conformance {
@@ -61,7 +61,7 @@ class FabricPeer {
   std::atomic<bool> stop_ = false;
   std::atomic<uint64_t> running_ = 0;
   std::atomic<uint64_t> violations_ = 0;
-  std::vector<std::thread> jobs_;
+  std::vector<Thread> jobs_;
 };
 
 }  // namespace gannet::rdma::conformance

@@ -1,0 +1,45 @@
+// What work costs, in picoseconds per unit. "Here" is the machine the project is developed on: a virtual machine whose
+// dependent cache miss takes 160-175 ns. "There" is the xstore seed's testbed (2 x 12-core Xeon E5-2650 v4).
+#include "rdma/sim/simulation.h"
+
+namespace gannet::rdma::sim {
+namespace {
+
+constexpr uint32_t kNano = 1000;
+
+}  // namespace
+
+CpuCosts CpuCosts::Default() {
+  CpuCosts costs;
+  const auto set = [&costs](Cost kind, uint32_t picoseconds) {
+    costs.picoseconds_per_unit[static_cast<size_t>(kind)] = picoseconds;
+  };
+  // An empty ibv_poll_cq reads one line of the completion queue that is in the cache, and a turn of our loop is about
+  // 15 ns here.
+  set(Cost::kWorkerRound, 30 * kNano);
+  // A work request of 64-128 bytes and a share of a doorbell: threads there post about 10 M verbs/s (Kalia et al.,
+  // "Design Guidelines for High Performance RDMA Systems", USENIX ATC 2016: 7-10 M/s with doorbell batching), of which
+  // the completion takes a part.
+  set(Cost::kPostVerb, 50 * kNano);
+  set(Cost::kCompletion, 30 * kNano);
+  // 24 threads there serve about 20-24 M GETs/s by RPC (xstore seed, Fig. 2c and 12a), 1.0-1.2 us each; seven to eight
+  // index steps are the other part (below). FaSST (OSDI 2016) measures 0.2-0.25 us for an empty RPC at the server
+  // alone.
+  set(Cost::kHandleCall, 400 * kNano);
+  // "One CPU core can perform 43 million 64-byte random reads per second ... 1.8M reqs/s for traversing an 8-level
+  // B+tree" (xstore seed, section 3): 70 ns a level, plus the search in the node.
+  set(Cost::kIndexStep, 80 * kNano);
+  // Two multiply-adds and a bound on cached data. The seed's whole client part of a lookup is 350 ns (Fig. 12b).
+  set(Cost::kModelStep, 10 * kNano);
+  // 8 us for a model of 200 keys (xstore seed, section 7.5).
+  set(Cost::kTrainKey, 40 * kNano);
+  // 64 bytes at about 10 GB/s from memory that is read in sequence.
+  set(Cost::kRecordLine, 6 * kNano);
+  // An empty transaction here (bench/txn_bench.cc).
+  set(Cost::kTransaction, 150 * kNano);
+  // crc32_iscsi and a copy: about 8 GB/s together here.
+  set(Cost::kLogByte, 125);
+  return costs;
+}
+
+}  // namespace gannet::rdma::sim

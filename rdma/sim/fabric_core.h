@@ -1,0 +1,157 @@
+// What the nodes and channels of a sim fabric, and all that is under way between them, share. It lives as long as the
+// simulation, because events point to it.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "rdma/base/ring_queue.h"
+#include "rdma/fabric.h"
+#include "rdma/sim/nic.h"
+#include "rdma/sim/sim_fabric.h"
+#include "rdma/verb_check.h"
+
+namespace gannet::rdma::sim {
+
+class SimChannel;
+class Flight;
+class CallFlight;
+struct Batch;
+class FabricCore;
+
+inline constexpr int kMaxSimChannelsPerNode = 128;
+inline constexpr uint64_t kSimHeapOffset = 4096;
+
+// Pages of its own, zero at first.
+class Mapping {
+ public:
+  explicit Mapping(uint64_t bytes);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  uint64_t bytes_;
+};
+
+// A node from Attach until it leaves or dies. Kept for ever: what is under way may come from it or go to it.
+struct Attachment {
+  enum class Phase : uint8_t { kAttached, kLeft, kDead };
+
+  Attachment(NodeId the_id, uint64_t bytes) : id(the_id), memory(bytes) {}
+
+  bool there() const { return phase == Phase::kAttached; }
+  // Do the others know that it is gone?
+  bool known_gone(uint64_t now) const { return !there() && now >= known_at; }
+
+  const NodeId id;
+  const Mapping memory;
+  Phase phase = Phase::kAttached;
+  uint64_t gone_at = UINT64_MAX;
+  uint64_t known_at = UINT64_MAX;
+  std::bitset<kMaxSimChannelsPerNode> used_channels;
+  std::array<SimChannel*, kMaxSimChannelsPerNode> channels{};
+  // The calls that wait to be served here.
+  std::unordered_map<MethodId, Handler> handlers;
+  RingQueue<CallFlight*> requests;
+  std::vector<Runtime::Thread*> servers;
+  size_t parked_servers = 0;
+  std::vector<uint64_t> serving_workers;  // fibers that call ServePending
+  size_t next_worker = 0;
+};
+
+// Records that are used again and again; freed at the end, all of them.
+template <class T>
+class Pool {
+ public:
+  template <class... Args>
+  T* Take(Args&&... args) {
+    if (free_.empty()) {
+      all_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
+      return all_.back().get();
+    }
+    T* taken = free_.back();
+    free_.pop_back();
+    return taken;
+  }
+  void Return(T* record) { free_.push_back(record); }
+
+ private:
+  std::vector<std::unique_ptr<T>> all_;
+  std::vector<T*> free_;
+};
+
+// Wakes a channel when the earliest deadline of its calls has come.
+struct DeadlineTimer final : Happening {
+  explicit DeadlineTimer(FabricCore* the_core) : Happening(4), core(the_core) {}
+  void Happen() override;
+
+  FabricCore* core;
+  SimChannel* channel = nullptr;  // null: it needs it no more
+  uint64_t at = 0;
+};
+
+class FabricCore final : public Happening {
+ public:
+  FabricCore(Simulation* simulation, const SimFabricOptions& options);
+  ~FabricCore();
+
+  Simulation& simulation() { return *simulation_; }
+  const SimFabricOptions& options() const { return options_; }
+  const VerbRange& range() const { return range_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+  const Faults& faults() const { return simulation_->faults(); }
+  Nic& nic(NodeId node) { return nics_[node]; }
+  uint64_t now() const { return simulation_->now(); }
+
+  // The latest attachment of a node, or null.
+  Attachment* current(NodeId node) const { return current_[node]; }
+  bool Alive(NodeId node) const {
+    return node < options_.num_nodes && current_[node] != nullptr && !current_[node]->known_gone(now());
+  }
+  Attachment* Attach(NodeId node);
+  void Kill(NodeId node);
+  // It leaves in order: everybody knows at once.
+  void Leave(Attachment* attachment);
+
+  bool cut(NodeId from, NodeId to) const { return cuts_[from][to]; }
+  void Cut(NodeId from, NodeId to, bool cut);
+  void MendAll() { cuts_ = {}; }
+  void FaultsChanged();
+  uint64_t WireNanos(NodeId from, NodeId to) const { return from == to ? 0 : options_.nic.wire_nanos; }
+  // How much later something is than it should be.
+  uint64_t DrawDelay();
+
+  // It is time to cut some link.
+  void Happen() override;
+
+  Pool<Flight> flights;
+  Pool<CallFlight> calls;
+  Pool<Batch> batches;
+  Pool<DeadlineTimer> timers;
+  Pool<std::vector<std::byte>> scratch;  // of kMaxMessageBytes: handlers write their responses there
+
+ private:
+  // All calls to it fail now.
+  void FailCallsTo(Attachment* gone);
+  void ScheduleCut();
+
+  Simulation* simulation_;
+  const SimFabricOptions options_;
+  const VerbRange range_;
+  const Capabilities capabilities_;
+  std::vector<Nic> nics_;
+  std::vector<Attachment*> current_;
+  std::vector<std::unique_ptr<Attachment>> attachments_;  // all there ever were
+  std::array<std::array<bool, kMaxSimNodes>, kMaxSimNodes> cuts_{};
+  bool cut_is_scheduled_ = false;
+};
+
+}  // namespace gannet::rdma::sim

@@ -1,0 +1,66 @@
+#include "rdma/sim/faults.h"
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/random.h"
+
+namespace gannet::rdma::sim {
+namespace {
+
+// Each fault, its name, and the strongest that Draw makes it. One table, so that none is forgotten in one place.
+template <class Visit>
+void ForEach(Faults* faults, Visit visit) {
+  visit("scatter_lines", &faults->scatter_lines, 0.5);
+  visit("preempt", &faults->preempt, 0.02);
+  visit("slow_completion", &faults->slow_completion, 0.05);
+  visit("stuck_completion", &faults->stuck_completion, 0.0005);
+  visit("lost_request", &faults->lost_request, 0.002);
+  visit("lost_response", &faults->lost_response, 0.002);
+  visit("disconnect", &faults->disconnect, 0.0005);
+  visit("clock_drift", &faults->clock_drift, 0.001);
+}
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+}  // namespace
+
+bool Faults::Any() const {
+  bool any = pause_every != 0 || cut_every != 0 || clock_skew_nanos != 0;
+  Faults copy = *this;
+  ForEach(&copy, [&any](const char*, const double* probability, double) { any = any || *probability > 0; });
+  return any;
+}
+
+std::string Faults::ToString() const {
+  std::string text;
+  const auto add = [&text](const char* name, auto value) {
+    if (value != 0) absl::StrAppend(&text, text.empty() ? "" : " ", name, "=", value);
+  };
+  Faults copy = *this;
+  ForEach(&copy, [&add](const char* name, const double* probability, double) { add(name, *probability); });
+  add("pause_every", pause_every);
+  add("cut_every", cut_every);
+  add("clock_skew_nanos", clock_skew_nanos);
+  return text.empty() ? "none" : text;
+}
+
+Faults Faults::Draw(Random* random) {
+  Faults faults;
+  ForEach(&faults, [random](const char*, double* probability, double strongest) {
+    // Drawn whether it is on or not, so that one fault's luck does not shift the others'.
+    const bool on = random->OneIn(2);
+    const double strength = random->Unit() * random->Unit() * strongest;
+    *probability = on ? strength : 0;
+  });
+  const bool pauses = random->OneIn(3);
+  const uint64_t pause_every = (5 + random->Below(50)) * kMillisecond;
+  const bool cuts = random->OneIn(3);
+  const uint64_t cut_every = (5 + random->Below(50)) * kMillisecond;
+  const bool skew = random->OneIn(2);
+  const auto skew_nanos = static_cast<int64_t>(random->Below(100 * kMillisecond));
+  if (pauses) faults.pause_every = pause_every;
+  if (cuts) faults.cut_every = cut_every;
+  if (skew) faults.clock_skew_nanos = skew_nanos;
+  return faults;
+}
+
+}  // namespace gannet::rdma::sim

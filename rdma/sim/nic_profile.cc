@@ -1,0 +1,116 @@
+#include "rdma/sim/nic_profile.h"
+
+namespace gannet::rdma::sim {
+namespace {
+
+constexpr double kMillion = 1e6;
+constexpr double k100Gigabit = 12.5e9;  // bytes per second; EDR's 4 x 25.78 Gb/s are this after 64/66 coding
+// Local route, base transport, RDMA extended and acknowledge headers, and checksums: 42 bytes of a READ's request, 30
+// of its response.
+constexpr uint32_t kInfiniBandHeaderBytes = 36;
+
+NicProfile ConnectX4() {
+  return {
+      .name = "cx4-100g",
+      .source =
+          "latency: about 2 us for a small READ (perftest; seed xstore, Fig. 12b, two READs and 0.35 us of CPU). "
+          "served: seed xstore, section 7.2: 82 M GETs/s of two READs over two NICs, 82 M READs/s each. "
+          "sent: 'about eight client NICs saturate one server NIC' is the clients' CPUs; the NIC's own limit is "
+          "estimated at half of the data sheet's 150 M messages/s. "
+          "atomics: Kalia et al., USENIX ATC 2016, section 4: 2-3 M/s of one word, two orders below READs; estimated.",
+      .doorbell_nanos = 300,
+      .completion_nanos = 400,
+      .wire_nanos = 350,
+      .memory_nanos = 500,
+      .same_word_nanos = 400,
+      .verbs_per_second = 75 * kMillion,
+      .inbound_per_second = 82 * kMillion,
+      .atomics_per_second = 25 * kMillion,
+      .bandwidth = k100Gigabit,
+      .header_bytes = kInfiniBandHeaderBytes,
+      .cpu_coherent_atomics = false,
+  };
+}
+
+// Both NICs of a machine, each with its own half of the threads, as one that is twice as fast.
+NicProfile TwoConnectX4() {
+  NicProfile nic = ConnectX4();
+  nic.name = "2x-cx4-100g";
+  nic.source = "two of cx4-100g: every machine of seed xstore's testbed (section 7.1) has two";
+  nic.verbs_per_second *= 2;
+  nic.inbound_per_second *= 2;
+  nic.atomics_per_second *= 2;
+  nic.bandwidth *= 2;
+  return nic;
+}
+
+NicProfile ConnectX5() {
+  NicProfile nic = ConnectX4();
+  nic.name = "cx5-100g";
+  nic.source =
+      "data sheet: 200 M messages/s, 750 ns lower bound of latency; a small READ takes about 1.7 us (perftest). Rates "
+      "scaled from cx4-100g by the data sheets' ratio 200 / 150; estimated.";
+  nic.doorbell_nanos = 250;
+  nic.completion_nanos = 350;
+  nic.wire_nanos = 300;
+  nic.memory_nanos = 450;
+  nic.same_word_nanos = 350;
+  nic.verbs_per_second = 100 * kMillion;
+  nic.inbound_per_second = 110 * kMillion;
+  nic.atomics_per_second = 35 * kMillion;
+  return nic;
+}
+
+NicProfile ConnectX6() {
+  NicProfile nic = ConnectX5();
+  nic.name = "cx6-200g";
+  nic.source =
+      "data sheet: 215 M messages/s, 200 Gb/s; a small READ takes about 1.6 us (perftest). Rates scaled from cx5-100g "
+      "by the data sheets' ratio; estimated.";
+  nic.doorbell_nanos = 230;
+  nic.completion_nanos = 330;
+  nic.wire_nanos = 290;
+  nic.memory_nanos = 420;
+  nic.same_word_nanos = 330;
+  nic.verbs_per_second = 108 * kMillion;
+  nic.inbound_per_second = 118 * kMillion;
+  nic.atomics_per_second = 38 * kMillion;
+  nic.bandwidth = 2 * k100Gigabit;
+  return nic;
+}
+
+// Rates of 0 are no limits.
+NicProfile Ideal() {
+  return {
+      .name = "ideal",
+      .source = "no machine: 1 us, no limits, for tests",
+      .doorbell_nanos = 50,
+      .completion_nanos = 50,
+      .wire_nanos = 300,
+      .memory_nanos = 300,
+      .cpu_coherent_atomics = true,
+  };
+}
+
+}  // namespace
+
+uint64_t NicProfile::read_nanos() const {
+  const auto one = [](double per_second) { return per_second > 0 ? 1e9 / per_second : 0; };
+  const double bytes = 64 + 2.0 * header_bytes;
+  const double served = one(verbs_per_second) + one(inbound_per_second) + (bandwidth > 0 ? bytes * 1e9 / bandwidth : 0);
+  return doorbell_nanos + 2 * wire_nanos + memory_nanos + completion_nanos + static_cast<uint64_t>(served);
+}
+
+const std::vector<NicProfile>& NicProfiles() {
+  static const std::vector<NicProfile> profiles{ConnectX4(), TwoConnectX4(), ConnectX5(), ConnectX6(), Ideal()};
+  return profiles;
+}
+
+std::optional<NicProfile> FindNicProfile(std::string_view name) {
+  for (const NicProfile& profile : NicProfiles()) {
+    if (profile.name == name) return profile;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gannet::rdma::sim

@@ -1,0 +1,78 @@
+#include "rdma/sim/sim_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+#include "rdma/sim/call_flight.h"
+#include "rdma/sim/sim_channel.h"
+
+namespace gannet::rdma::sim {
+namespace {
+
+constexpr int kMaxServerThreads = 64;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Channel>> SimNode::OpenChannel() {
+  for (size_t i = 0; i < own_->used_channels.size(); ++i) {
+    if (!own_->used_channels[i]) return std::make_unique<SimChannel>(core_, own_, static_cast<uint16_t>(i));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("node ", id(), " has given out all of its ", kMaxSimChannelsPerNode, " channels"));
+}
+
+void SimNode::Handle(MethodId method, Handler handler) {
+  GANNET_CHECK(own_->servers.empty(), "node %d: method %d is registered after Serve", id(), method);
+  const bool is_new = own_->handlers.emplace(method, std::move(handler)).second;
+  GANNET_CHECK(is_new, "node %d: method %d has two handlers", id(), method);
+}
+
+Status SimNode::Serve(int threads) {
+  if (threads < 1 || threads > kMaxServerThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a node has 1 to ", kMaxServerThreads, " server threads, not ", threads));
+  }
+  if (!own_->servers.empty()) return absl::FailedPreconditionError(absl::StrCat("node ", id(), " serves already"));
+  for (int i = 0; i < threads; ++i) {
+    own_->servers.push_back(core_->simulation().StartOn(id(), absl::StrCat("server-", i), [this] { Loop(); }));
+  }
+  return absl::OkStatus();
+}
+
+void SimNode::Loop() {
+  while (own_->there()) {
+    if (!own_->requests.empty()) {
+      ServeOne();
+      continue;
+    }
+    ++own_->parked_servers;
+    core_->simulation().Park(&own_->requests, UINT64_MAX);
+    --own_->parked_servers;
+  }
+}
+
+void SimNode::ServeOne() {
+  own_->requests.pop_front()->Run();
+}
+
+size_t SimNode::ServePending(size_t limit) {
+  if (core_->simulation().current_fiber() != last_worker_) RememberWorker();
+  size_t served = 0;
+  for (; served < limit && !own_->requests.empty() && own_->there(); ++served) ServeOne();
+  return served;
+}
+
+void SimNode::RememberWorker() {
+  last_worker_ = core_->simulation().current_fiber();
+  std::vector<uint64_t>& workers = own_->serving_workers;
+  if (std::find(workers.begin(), workers.end(), last_worker_) == workers.end()) workers.push_back(last_worker_);
+}
+
+void SimNode::Shutdown() {
+  core_->Leave(own_);
+  for (Runtime::Thread* server : own_->servers) core_->simulation().Join(server);
+}
+
+}  // namespace gannet::rdma::sim

@@ -1,0 +1,39 @@
+// A node of the sim fabric.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "rdma/fabric.h"
+#include "rdma/sim/fabric_core.h"
+
+namespace gannet::rdma::sim {
+
+class SimNode final : public Node {
+ public:
+  SimNode(FabricCore* core, Attachment* own) : core_(core), own_(own) {}
+  ~SimNode() override { Shutdown(); }
+
+  NodeId id() const override { return own_->id; }
+  std::span<std::byte> memory() override { return {own_->memory.data(), core_->options().bytes_per_node}; }
+  uint64_t heap_offset() const override { return kSimHeapOffset; }
+
+  StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
+  void Handle(MethodId method, Handler handler) override;
+  Status Serve(int threads) override;
+  size_t ServePending(size_t limit) override;
+  void Shutdown() override;
+
+ private:
+  // Of a server thread.
+  void Loop();
+  void ServeOne();
+  // The running thread is one of those that serve between their coroutines.
+  void RememberWorker();
+
+  FabricCore* core_;
+  Attachment* own_;
+  uint64_t last_worker_ = UINT64_MAX;
+};
+
+}  // namespace gannet::rdma::sim

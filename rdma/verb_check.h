@@ -1,0 +1,56 @@
+// What every backend asks of a verb before it performs it, and what it counts: so that they agree.
+#pragma once
+
+#include <cstdint>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/base/status.h"
+#include "rdma/counters.h"
+#include "rdma/fabric.h"
+
+namespace gannet::rdma {
+
+// "READ", "CAS", ...
+const char* NameOf(Verb verb);
+
+// Where verbs may go.
+struct VerbRange {
+  int num_nodes = 0;
+  uint64_t heap_offset = 0;
+  uint64_t bytes_per_node = 0;
+};
+
+// Is `operation` aligned, and within the heap of a node that can exist?
+inline bool IsInRange(const Operation& operation, const VerbRange& range) {
+  const GlobalAddress at = operation.remote;
+  return at.node() < range.num_nodes && ((at.offset() | operation.size) & (kWordBytes - 1)) == 0 &&
+         at.offset() >= range.heap_offset && at.offset() + operation.size <= range.bytes_per_node;
+}
+
+// Why a verb was refused: it is not in range, or, if it is, its issuer or its target is not there.
+Status ExplainRefusal(const Operation& operation, const VerbRange& range, NodeId issuer, bool issuer_is_there);
+
+inline void CountVerb(const Operation& operation, VerbCounters* counters) {
+  switch (operation.verb) {
+    case Verb::kRead:
+      ++counters->reads;
+      counters->bytes_in += operation.size;
+      break;
+    case Verb::kWrite:
+      ++counters->writes;
+      counters->bytes_out += operation.size;
+      break;
+    case Verb::kCompareAndSwap:
+      ++counters->compare_and_swaps;
+      counters->bytes_out += 2 * kWordBytes;
+      counters->bytes_in += kWordBytes;
+      break;
+    case Verb::kFetchAndAdd:
+      ++counters->fetch_and_adds;
+      counters->bytes_out += kWordBytes;
+      counters->bytes_in += kWordBytes;
+      break;
+  }
+}
+
+}  // namespace gannet::rdma

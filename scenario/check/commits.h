@@ -1,0 +1,43 @@
+// Which transactions count as committed, and what they read from each other and wrote.
+//
+// One whose client knows that it committed does. One whose client does not know (kInfo) does if and only if what it
+// wrote was seen by one that does. A removal cannot be seen as such: it counts if a key that was present is later found
+// absent and no other removal explains that. Where several would, one is chosen: a guess.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scenario/check/anomaly.h"
+#include "scenario/check/choices.h"
+#include "scenario/check/history.h"
+#include "scenario/check/transaction_walk.h"
+#include "scenario/check/write_index.h"
+
+namespace gannet::scenario {
+
+struct Commits {
+  std::vector<uint8_t> committed;          // by operation
+  std::vector<uint8_t> guessed;            // by operation: committed by a guess
+  std::vector<uint8_t> absence_uncertain;  // by key: an unknown removal, not counted, might explain absences
+  // By operation: its effect was there at this time; kNever if that is not known.
+  std::vector<uint64_t> applied_by;
+  size_t info_committed = 0;
+  std::vector<Anomaly> doubts;    // anomalies of transactions that are committed by a guess
+  bool unknown_removals = false;  // there are some; not all ways to count them are tried
+  // Of committed transactions.
+  std::vector<ExternalRead> reads;
+  std::vector<KeyWrite> writes;
+
+  bool Certain(OperationId op) const { return !guessed[op]; }
+};
+
+// When the client knew that it committed.
+inline uint64_t CompletionOf(const Operation& operation) {
+  return operation.outcome == Outcome::kOk ? operation.completed : kNever;
+}
+
+// Appends the anomalies of single reads and writes.
+Commits FindCommits(const History& history, const WriteIndex& index, Choices* choices, std::vector<Anomaly>* anomalies);
+
+}  // namespace gannet::scenario

@@ -1,0 +1,185 @@
+// Random histories of a serial store are accepted; changed ones are judged as trying all orders judges them.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rdma/base/random.h"
+#include "scenario/check/serializability.h"
+#include "tests/scenario/check/serial_store.h"
+
+namespace gannet::scenario {
+namespace {
+
+// Whether some order of all kOk and any kInfo transactions explains all reads and respects real time.
+class AllOrders {
+ public:
+  explicit AllOrders(const std::vector<Transaction>& transactions) : transactions_(transactions) {}
+  bool Exists() { return Extend(0, {}); }
+
+ private:
+  using State = std::map<uint64_t, WriteId>;
+
+  bool Extend(uint32_t done, const State& state) {
+    if (!tried_.emplace(done, state).second) return false;
+    bool all = true;
+    for (uint32_t i = 0; i < transactions_.size(); ++i) {
+      if (done >> i & 1) continue;
+      if (transactions_[i].outcome == Outcome::kOk) all = false;
+      if (!MayBeNext(i, done)) continue;
+      State next = state;
+      if (Explains(transactions_[i], &next) && Extend(done | 1u << i, next)) return true;
+    }
+    return all;
+  }
+
+  bool MayBeNext(uint32_t next, uint32_t done) const {
+    for (uint32_t i = 0; i < transactions_.size(); ++i) {
+      if (i == next || (done >> i & 1) || transactions_[i].outcome != Outcome::kOk) continue;
+      if (transactions_[i].completed < transactions_[next].invoked) return false;
+    }
+    return true;
+  }
+
+  static bool Explains(const Transaction& transaction, State* state) {
+    return std::ranges::all_of(transaction.steps, [&](const Step& step) {
+      if (step.kind == Step::Kind::kScan) return step.rows == Scan(step.query, *state);
+      const auto found = state->find(step.row.key);
+      if ((found == state->end() ? kAbsent : found->second) != step.seen) return false;
+      if (step.kind == Step::Kind::kUpdate || step.kind == Step::Kind::kInsert) (*state)[step.row.key] = step.id;
+      if (step.kind == Step::Kind::kRemove) state->erase(step.row.key);
+      return true;
+    });
+  }
+
+  static std::vector<std::pair<uint64_t, WriteId>> Scan(const ScanQuery& query, const State& state) {
+    std::vector<std::pair<uint64_t, WriteId>> rows(state.lower_bound(query.from), state.upper_bound(query.to));
+    if (query.reverse) std::ranges::reverse(rows);
+    if (rows.size() > query.limit) rows.resize(query.limit);
+    return rows;
+  }
+
+  const std::vector<Transaction>& transactions_;
+  std::set<std::pair<uint32_t, State>> tried_;
+};
+
+// Another version of the key, or its absence.
+WriteId AnotherVersion(const std::vector<Transaction>& transactions, RowKey row, Random* random) {
+  std::vector<WriteId> versions{kAbsent};
+  for (const Transaction& transaction : transactions) {
+    for (const Step& step : transaction.steps) {
+      const bool present = step.kind == Step::Kind::kUpdate || step.kind == Step::Kind::kInsert;
+      if (present && step.row == row) versions.push_back(step.id);
+    }
+  }
+  return versions[random->Below(versions.size())];
+}
+
+void ChangeOneRead(std::vector<Transaction>* transactions, Random* random) {
+  Transaction& transaction = (*transactions)[random->Below(transactions->size())];
+  Step& step = transaction.steps[random->Below(transaction.steps.size())];
+  if (step.kind == Step::Kind::kGet) {
+    step.seen = AnotherVersion(*transactions, step.row, random);
+  } else if (step.kind == Step::Kind::kUpdate || step.kind == Step::Kind::kRemove) {
+    const WriteId seen = AnotherVersion(*transactions, step.row, random);
+    if (seen != kAbsent) step.seen = seen;
+  } else if (step.kind == Step::Kind::kScan && !step.rows.empty()) {
+    const auto row = step.rows.begin() + static_cast<ptrdiff_t>(random->Below(step.rows.size()));
+    const WriteId seen = AnotherVersion(*transactions, {0, row->first}, random);
+    row->second = seen;
+    if (seen == kAbsent) step.rows.erase(row);
+  }
+}
+
+struct Tally {
+  size_t serializable = 0;
+  size_t violated = 0;
+  size_t unknown = 0;
+};
+
+Tally Compare(const WorkloadOptions& base, int rounds) {
+  Tally tally;
+  for (int round = 0; round < rounds; ++round) {
+    WorkloadOptions options = base;
+    options.seed = static_cast<uint64_t>(round);
+    std::vector<Transaction> transactions = RunSerially(options);
+    Random random(options.seed);
+    for (uint64_t i = random.Below(3); i > 0; --i) ChangeOneRead(&transactions, &random);
+    const bool expected = AllOrders(transactions).Exists();
+    const Report report = CheckSerializability(Record(transactions));
+    EXPECT_NE(report.verdict, expected ? Verdict::kViolated : Verdict::kSerializable) << "seed " << options.seed << "\n"
+                                                                                      << report.ToString();
+    EXPECT_EQ(report.verdict == Verdict::kSerializable, report.anomalies.empty()) << "seed " << options.seed;
+    (expected ? tally.serializable : tally.violated)++;
+    if (report.verdict == Verdict::kUnknown) ++tally.unknown;
+  }
+  return tally;
+}
+
+TEST(RandomHistory, JudgedAsByTryingAllOrders) {
+  const Tally tally =
+      Compare({.transactions = 7, .keys = 3, .max_steps = 3, .overlap = 4, .remove_percent = 20}, 6'000);
+  EXPECT_GT(tally.serializable, 1'000u);
+  EXPECT_GT(tally.violated, 1'000u);
+  EXPECT_LT(tally.unknown, 60u);
+}
+
+TEST(RandomHistory, JudgedAsByTryingAllOrdersWithMuchOverlapAndManyRemovals) {
+  const Tally tally = Compare(
+      {.transactions = 8, .keys = 2, .max_steps = 2, .overlap = 12, .remove_percent = 60, .scan_percent = 25}, 6'000);
+  EXPECT_GT(tally.serializable, 1'000u);
+  EXPECT_GT(tally.violated, 1'000u);
+  EXPECT_LT(tally.unknown, 600u);
+}
+
+TEST(RandomHistory, JudgedAsByTryingAllOrdersWithUnknownOutcomes) {
+  const Tally tally = Compare(
+      {.transactions = 7, .keys = 3, .max_steps = 3, .overlap = 5, .info_percent = 30, .remove_percent = 30}, 6'000);
+  EXPECT_GT(tally.serializable, 1'000u);
+  EXPECT_GT(tally.violated, 1'000u);
+  EXPECT_LT(tally.unknown, 300u);
+}
+
+void ExpectSerializable(const WorkloadOptions& options) {
+  const Report report = CheckSerializability(Record(RunSerially(options)));
+  EXPECT_EQ(report.verdict, Verdict::kSerializable) << "seed " << options.seed << "\n" << report.ToString();
+  EXPECT_EQ(report.operations, options.transactions);
+}
+
+TEST(RandomHistory, SerialHistoriesAreAccepted) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    ExpectSerializable({.seed = seed, .transactions = 1'000, .keys = 5 + seed, .info_percent = 0});
+    ExpectSerializable({.seed = seed, .transactions = 1'000, .keys = 20 + seed, .info_percent = 3});
+    ExpectSerializable({.seed = seed, .transactions = 1'000, .keys = 20, .overlap = 10, .versions = true});
+  }
+}
+
+TEST(RandomHistory, AHistoryOf200000Transactions) {
+  ExpectSerializable({.transactions = 200'000, .keys = 20'000, .scan_percent = 2});
+}
+
+// Of a long history one read is changed to a version that was overwritten long before.
+TEST(RandomHistory, OneOldVersionInALongHistoryIsFound) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::vector<Transaction> transactions = RunSerially({.seed = seed, .transactions = 5'000, .keys = 50});
+    std::map<uint64_t, std::vector<WriteId>> written;  // until 1000 transactions ago
+    Random random(seed);
+    const size_t target = 2'000 + random.Below(2'000);
+    for (size_t i = 0; i < target - 1'000; ++i) {
+      for (const Step& step : transactions[i].steps) {
+        if (step.kind == Step::Kind::kUpdate) written[step.row.key].push_back(step.id);
+      }
+    }
+    Step stale{.kind = Step::Kind::kGet, .row = {0, random.Below(50)}};
+    const std::vector<WriteId>& versions = written[stale.row.key];
+    ASSERT_GT(versions.size(), 10u);
+    stale.seen = versions[versions.size() - 10];
+    transactions[target].steps = {stale};
+    EXPECT_EQ(CheckSerializability(Record(transactions)).verdict, Verdict::kViolated) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace gannet::scenario

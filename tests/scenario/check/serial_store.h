@@ -1,0 +1,49 @@
+// A store that executes one transaction after the other, and the history that clients around it would record: each
+// transaction takes effect at one moment between its invocation and its completion.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "rdma/base/random.h"
+#include "scenario/check/history.h"
+
+namespace gannet::scenario {
+
+struct Step {
+  enum class Kind : uint8_t { kGet, kUpdate, kInsert, kRemove, kScan } kind;
+  RowKey row = {};
+  WriteId seen = kAbsent;
+  WriteId id = kAbsent;
+  uint64_t version = 0;
+  ScanQuery query = {};
+  std::vector<std::pair<uint64_t, WriteId>> rows = {};
+};
+
+struct Transaction {
+  uint64_t invoked = 0;
+  uint64_t completed = 0;
+  Outcome outcome = Outcome::kOk;
+  std::vector<Step> steps;
+};
+
+struct WorkloadOptions {
+  uint64_t seed = 1;
+  size_t transactions = 100;
+  uint64_t keys = 10;
+  uint64_t max_steps = 4;
+  uint64_t overlap = 50;  // how many transactions take effect during the longest
+  uint32_t info_percent = 0;
+  uint32_t remove_percent = 10;
+  uint32_t scan_percent = 10;
+  bool versions = false;  // writes are numbered, and nothing is read before it is written
+};
+
+// In the order in which they took effect. Of those that are kInfo half never did.
+std::vector<Transaction> RunSerially(const WorkloadOptions& options);
+
+// Of the transactions in any order; recorded in the order of their invocations.
+History Record(const std::vector<Transaction>& transactions);
+
+}  // namespace gannet::scenario
