@@ -120,7 +120,8 @@ void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
              "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim")
       ->group(group);
   AddPath(command, "--nic", &o->nic, "NAME",
-          "Model of the NICs, on sim: cx4-100g, cx5-100g, cx6-200g or ideal. Default: cx4-100g")
+          "Model of the NICs, on sim: cx4-100g, 2x-cx4-100g (a machine of the seed has two), cx5-100g, cx6-200g\n"
+          "or ideal. Default: cx4-100g")
       ->group(group);
   Add(command, "--cache", &o->cache, ParseCache, "WHAT",
       "What a client of xstore keeps: whole (models and translation tables), models, or top (the top model only).\n"

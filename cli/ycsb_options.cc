@@ -6,6 +6,7 @@
 #include "cli/machine_memory.h"
 #include "cli/parse.h"
 #include "rdma/shm/shm_fabric.h"
+#include "rdma/sim/nic_profile.h"
 
 namespace gannet::cli {
 namespace {
@@ -35,6 +36,14 @@ void ChooseDefaults(YcsbOptions* o) {
   }
 }
 
+Status CheckNic(const YcsbOptions& o) {
+  if (!o.simulated()) return o.nic.empty() ? absl::OkStatus() : Wrong("--nic %s: is for --fabric sim", o.nic);
+  if (rdma::sim::FindNicProfile(o.nic).has_value()) return absl::OkStatus();
+  std::string names;
+  for (const rdma::sim::NicProfile& profile : rdma::sim::NicProfiles()) names += " " + std::string(profile.name);
+  return Wrong("--nic %s: must be one of%s", o.nic, names);
+}
+
 Status CheckMemory(YcsbOptions* o) {
   const ycsb::ServerOptions server = {.index = o->index,
                                       .expected_keys = o->keys / static_cast<uint64_t>(o->servers) + 1,
@@ -48,7 +57,7 @@ Status CheckMemory(YcsbOptions* o) {
                  o->keys, FormatBytes(needed), FormatBytes(usable));
   }
   // Address space, not memory: as much again for inserts, and more.
-  o->bytes_per_node = 2 * loaded + (uint64_t{4} << 30);
+  o->bytes_per_node = (2 * loaded + (uint64_t{4} << 30)) & ~((uint64_t{2} << 20) - 1);
   return absl::OkStatus();
 }
 
@@ -56,7 +65,7 @@ Status CheckMemory(YcsbOptions* o) {
 
 Status Complete(YcsbOptions* o) {
   ChooseDefaults(o);
-  if (!o->simulated() && !o->nic.empty()) return Wrong("--nic %s: is for --fabric sim", o->nic);
+  GANNET_RETURN_IF_ERROR(CheckNic(*o));
   if (o->clients.threads > kMaxThreadsPerMachine) {
     return Wrong("--clients %dx%d: at most %d threads on a machine", o->clients.machines, o->clients.threads,
                  kMaxThreadsPerMachine);
