@@ -10,6 +10,7 @@
 #include "cli/crash_command.h"
 #include "cli/data_command.h"
 #include "cli/exit_codes.h"
+#include "cli/sim_command.h"
 #include "cli/tpcc_command.h"
 #include "cli/ycsb_command.h"
 
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   gannet::cli::AddYcsbCommand(app, &exit_code);
   gannet::cli::AddDataCommands(app, &exit_code);
   gannet::cli::AddCrashCommand(app, &exit_code);
+  gannet::cli::AddSimCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

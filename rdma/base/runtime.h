@@ -65,7 +65,8 @@ class Runtime {
   virtual void Unpark(const void* key, size_t most) = 0;
 
   // A worker that has nothing to do waits until something happens that one of its pollers may want to see: a completion
-  // of a channel that it polls, a request to its node, WakeIdle; or the deadline.
+  // of a channel that it polls, a request to its node, WakeIdle; or the deadline. What happened since the worker last
+  // charged a Cost::kWorkerRound, after which its pollers look, counts, too.
   virtual void Idle(uint64_t deadline_nanos) = 0;
   // Something happened that pollers of this node look for (a new durable epoch).
   virtual void WakeIdle() = 0;

@@ -1,13 +1,12 @@
 #include "rdma/coro/worker.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/runtime.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::coro {
 namespace {
@@ -72,7 +71,7 @@ bool Worker::Round() {
     const uint64_t look_again = runtime->NowNanos() + kLongestIdleNanos;
     runtime->Idle(sleeping_.empty() ? look_again : std::min(look_again, sleeping_.top().deadline_ns));
   } else if (++idle_rounds_ > kIdleRoundsBeforeYield) {
-    idle_ ? idle_() : static_cast<void>(sched_yield());
+    idle_ ? idle_() : YieldThread();
   } else {
     CpuRelax();
   }

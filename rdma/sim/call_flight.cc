@@ -73,11 +73,13 @@ void CallFlight::WakeServer() {
   Simulation& simulation = core_->simulation();
   if (to_->parked_servers > 0) return simulation.Unpark(&to_->requests, 1);
   std::vector<uint64_t>& workers = to_->serving_workers;
+  if (workers.empty()) return;
+  // All are busy: whoever is about to go idle must look once more.
+  if (!to_->observer_serves && !simulation.AnyIdle(to_->id)) return simulation.WakeIdleOf(to_->id);
   for (size_t i = 0; i < workers.size(); ++i) {
     const uint64_t worker = workers[to_->next_worker++ % workers.size()];
     if (simulation.IsIdle(worker)) return simulation.WakeIdleFiber(worker);
   }
-  // All are busy: whoever is about to go idle must look once more.
   for (const uint64_t worker : workers) simulation.WakeIdleFiber(worker);
 }
 
@@ -98,8 +100,8 @@ void CallFlight::Run() {
 }
 
 StatusOr<size_t> CallFlight::RunHandler(std::span<std::byte> response) {
-  const auto handler = to_->handlers.find(call_.method);
-  if (handler == to_->handlers.end()) {
+  const auto handler = to_->handlers->find(call_.method);
+  if (handler == to_->handlers->end()) {
     return absl::UnimplementedError(absl::StrCat("node ", to_->id, " has no handler for method ", call_.method));
   }
   StatusOr<size_t> bytes = handler->second(from_->id, request_, response);

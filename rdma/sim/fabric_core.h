@@ -59,12 +59,13 @@ struct Attachment {
   std::bitset<kMaxSimChannelsPerNode> used_channels;
   std::array<SimChannel*, kMaxSimChannelsPerNode> channels{};
   // The calls that wait to be served here.
-  std::unordered_map<MethodId, Handler> handlers;
+  const std::unordered_map<MethodId, Handler>* handlers = nullptr;  // the node's
   RingQueue<CallFlight*> requests;
   std::vector<Runtime::Thread*> servers;
   size_t parked_servers = 0;
   std::vector<uint64_t> serving_workers;  // fibers that call ServePending
   size_t next_worker = 0;
+  bool observer_serves = false;  // it is one of them
 };
 
 // Records that are used again and again; freed at the end, all of them.

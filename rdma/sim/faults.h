@@ -26,7 +26,7 @@ struct Faults {
   double lost_request = 0;   // of a CALL: never arrives
   double lost_response = 0;  // of a CALL: it was served, and nobody hears of it
   // A verb's queue pair breaks: the verb, and all of that channel to that node that are under way, complete with
-  // Unavailable, done or not; the next one finds a new connection.
+  // Unavailable, done or not (but never by halves: a WRITE that has begun ends); the next one finds a new connection.
   double disconnect = 0;
 
   // --- nodes (means of exponential intervals; 0: never) ---
@@ -34,6 +34,7 @@ struct Faults {
   uint64_t pause_nanos = 2'000'000;
   uint64_t cut_every = 0;  // one direction of one link, for up to `cut_nanos`: verbs and messages fail or are lost
   uint64_t cut_nanos = 3'000'000;
+  // Clocks keep what they were given when the simulation began.
   int64_t clock_skew_nanos = 0;  // each node's clock is off by up to so much, either way
   double clock_drift = 0;        // and runs up to so much faster or slower
 
@@ -43,5 +44,27 @@ struct Faults {
   // Swarm testing: each fault is on or off, and how strong, as `random` draws.
   static Faults Draw(Random* random);
 };
+
+// Calls visit(name, pointer to the field) for every field.
+template <class AnyFaults, class Visit>
+void ForEachFault(AnyFaults* faults, Visit visit) {
+  visit("scatter_lines", &faults->scatter_lines);
+  visit("scatter_nanos", &faults->scatter_nanos);
+  visit("preempt", &faults->preempt);
+  visit("preempt_nanos", &faults->preempt_nanos);
+  visit("slow_completion", &faults->slow_completion);
+  visit("slow_nanos", &faults->slow_nanos);
+  visit("stuck_completion", &faults->stuck_completion);
+  visit("stuck_nanos", &faults->stuck_nanos);
+  visit("lost_request", &faults->lost_request);
+  visit("lost_response", &faults->lost_response);
+  visit("disconnect", &faults->disconnect);
+  visit("pause_every", &faults->pause_every);
+  visit("pause_nanos", &faults->pause_nanos);
+  visit("cut_every", &faults->cut_every);
+  visit("cut_nanos", &faults->cut_nanos);
+  visit("clock_skew_nanos", &faults->clock_skew_nanos);
+  visit("clock_drift", &faults->clock_drift);
+}
 
 }  // namespace gannet::rdma::sim

@@ -139,7 +139,8 @@ void Flight::Scatter(uint64_t start) {
 void Flight::Access() {
   if (channel_ == nullptr) return Return();
   if (!to_->there()) return Fail(Failure::kGone, std::max(core_->now(), to_->known_at));
-  if (next_line_ == 0 ? BreaksHere() : !Connected()) return Fail(Failure::kDisconnected, core_->now());
+  // A WRITE that has begun ends: its packet is there.
+  if (next_line_ == 0 && BreaksHere()) return Fail(Failure::kDisconnected, core_->now());
   if (verb_ == Verb::kCompareAndSwap || verb_ == Verb::kFetchAndAdd) return AccessAtomically();
   if (lines_.empty()) {
     AccessBytes(0, size_);

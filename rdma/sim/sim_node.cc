@@ -15,6 +15,11 @@ constexpr int kMaxServerThreads = 64;
 
 }  // namespace
 
+SimNode::~SimNode() {
+  Shutdown();
+  own_->handlers = nullptr;
+}
+
 StatusOr<std::unique_ptr<Channel>> SimNode::OpenChannel() {
   for (size_t i = 0; i < own_->used_channels.size(); ++i) {
     if (!own_->used_channels[i]) return std::make_unique<SimChannel>(core_, own_, static_cast<uint16_t>(i));
@@ -25,7 +30,7 @@ StatusOr<std::unique_ptr<Channel>> SimNode::OpenChannel() {
 
 void SimNode::Handle(MethodId method, Handler handler) {
   GANNET_CHECK(own_->servers.empty(), "node %d: method %d is registered after Serve", id(), method);
-  const bool is_new = own_->handlers.emplace(method, std::move(handler)).second;
+  const bool is_new = handlers_.emplace(method, std::move(handler)).second;
   GANNET_CHECK(is_new, "node %d: method %d has two handlers", id(), method);
 }
 
@@ -67,7 +72,10 @@ size_t SimNode::ServePending(size_t limit) {
 void SimNode::RememberWorker() {
   last_worker_ = core_->simulation().current_fiber();
   std::vector<uint64_t>& workers = own_->serving_workers;
-  if (std::find(workers.begin(), workers.end(), last_worker_) == workers.end()) workers.push_back(last_worker_);
+  if (std::find(workers.begin(), workers.end(), last_worker_) != workers.end()) return;
+  workers.push_back(last_worker_);
+  own_->observer_serves = own_->observer_serves || last_worker_ == kObserver;
+  core_->simulation().BindCurrentTo(id());
 }
 
 void SimNode::Shutdown() {

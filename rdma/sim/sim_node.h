@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <unordered_map>
 
 #include "rdma/fabric.h"
 #include "rdma/sim/fabric_core.h"
@@ -11,8 +12,8 @@ namespace gannet::rdma::sim {
 
 class SimNode final : public Node {
  public:
-  SimNode(FabricCore* core, Attachment* own) : core_(core), own_(own) {}
-  ~SimNode() override { Shutdown(); }
+  SimNode(FabricCore* core, Attachment* own) : core_(core), own_(own) { own_->handlers = &handlers_; }
+  ~SimNode() override;
 
   NodeId id() const override { return own_->id; }
   std::span<std::byte> memory() override { return {own_->memory.data(), core_->options().bytes_per_node}; }
@@ -33,6 +34,7 @@ class SimNode final : public Node {
 
   FabricCore* core_;
   Attachment* own_;
+  std::unordered_map<MethodId, Handler> handlers_;
   uint64_t last_worker_ = UINT64_MAX;
 };
 

@@ -1,18 +1,17 @@
 // Simulation: a cluster in one thread of the operating system and in virtual time, driven by one seed.
 //
-//   sim::Simulation simulation({.seed = 7});                 // this thread is now the simulation's observer
+//   sim::Simulation simulation({.seed = 7});  // this thread is now the simulation's observer
 //   auto fabric = sim::SimFabric::Create(&simulation, {...});
-//   Thread worker("worker", [&] { ... });                     // any code that takes its threads from
-//   rdma/base/thread.h worker.join();                                            // virtual time passes while the
-//   observer waits
+//   Thread worker("worker", [&] { ... });     // any code that takes its threads from rdma/base/thread.h
+//   worker.join();                            // virtual time passes while the observer waits
 //
 // Every thread is a fiber with a stack of its own. A fiber runs until it waits, or until its own clock (the sum of what
 // it was charged) would pass the next event: then events and other fibers have their turn, in the order of virtual
 // time, equal times in the order they were made. So nothing depends on the machine: the same seed gives the same run.
 //
 // A node has cores. A runnable fiber of a node waits for a free core; one that has run for a quantum while others wait
-// goes to the end of the line. The observer, and threads that it starts, belong to no node and need no core, until they
-// poll a channel of a node: from then on they are of that node.
+// goes to the end of the line. The observer belongs to no node and needs no core. Nor do threads that it starts, until
+// they poll a channel of a node or serve its requests: from then on they are of that node, and die with it.
 //
 // What a simulation cannot find: memory-order bugs (all accesses are sequentially consistent).
 #pragma once
@@ -53,6 +52,7 @@ struct SimulationOptions {
 
 inline constexpr NodeId kNoNode = UINT16_MAX;
 inline constexpr int kMaxSimNodes = 64;
+inline constexpr uint64_t kObserver = 0;  // its fiber
 
 // What happens at a time, in the simulation's own account: a packet arrives, a fault begins.
 class Happening {
@@ -145,7 +145,7 @@ class Simulation : public Runtime {
   uint64_t current_fiber() const;
   // Fiber `fiber` goes on at virtual time `at` (or now, if that is past), if it is idle then.
   void WakeIdleFiber(uint64_t fiber, uint64_t at = 0);
-  // Those of a node that are idle now, all of them.
+  // Those of a node that are idle, all of them; who is not looks once more before it goes idle.
   void WakeIdleOf(NodeId node);
   bool IsIdle(uint64_t fiber) const;
   bool AnyIdle(NodeId node) const;

@@ -1,5 +1,6 @@
 // Choices: goes through the ways in which the open questions of a history can be answered. Whoever tries an answer asks
-// Pick at each question; Next moves on to answers that were not tried yet.
+// Pick at each question; Next moves on to answers that were not tried yet. The same answers must lead to the same next
+// question, with the same options in the same order: only then "all have been tried" is a proof.
 #pragma once
 
 #include <cstddef>

@@ -86,7 +86,8 @@ class CommitFinder {
       if (history_.operation(op).outcome != Outcome::kInfo || result_.committed[op]) continue;
       std::vector<Anomaly> wrong;
       walk_.Walk(op, &wrong);
-      if (!wrong.empty()) continue;  // it cannot have committed
+      const auto visible = [&](const ExternalRead& read) { return read.write == kNone || Visible(read.write); };
+      if (!wrong.empty() || !std::ranges::all_of(walk_.reads(), visible)) continue;  // it cannot have committed
       for (const KeyWrite& write : walk_.writes()) {
         if (write.read == kNone) continue;
         unknown_updates_[write.write] = write.read;
@@ -95,14 +96,25 @@ class CommitFinder {
     }
   }
 
+  // Not of a transaction or attempt that failed, and the last one of its transaction to the key.
+  bool Visible(uint32_t write) const {
+    const IndexedWrite& made = index_.write(write);
+    if (made.abandoned || history_.operation(made.op).outcome == Outcome::kFail) return false;
+    for (uint32_t next = write + 1; next < index_.num_writes() && index_.write(next).op == made.op; ++next) {
+      if (index_.write(next).key == made.key) return false;
+    }
+    return true;
+  }
+
   // The last committed write under a chain of writes that may or may not be. kNone if the key was absent under it.
   uint32_t RootOf(uint32_t write) const {
-    while (!result_.committed[index_.write(write).op]) {
+    for (size_t steps = 0; steps <= unknown_updates_.size(); ++steps) {  // a wrong history may go in a circle
+      if (result_.committed[index_.write(write).op]) return write;
       const auto under = unknown_updates_.find(write);
       if (under == unknown_updates_.end()) return kNone;
       write = under->second;
     }
-    return write;
+    return kNone;
   }
 
   // By victim, those that may still be adopted.
@@ -142,12 +154,13 @@ class CommitFinder {
 
   // Whether the key was there, from the insert under the chain of updates that ends with `write`, before `time`.
   bool PresentBefore(uint32_t write, uint64_t time) const {
-    while (result_.applied_by[index_.write(write).op] >= time) {
+    for (size_t steps = 0; steps <= under_.size(); ++steps) {  // a wrong history may go in a circle
+      if (result_.applied_by[index_.write(write).op] < time) return true;
       const auto under = under_.find(write);
       if (under == under_.end()) return false;
       write = under->second;
     }
-    return true;
+    return false;
   }
 
   // One round: at most one removal for every write that must have been removed. False if there is none.

@@ -1,5 +1,6 @@
 #include "scenario/check/history.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -95,8 +96,9 @@ Draft& History::draft(OperationId op) {
   return *found->second;
 }
 
-Draft& History::BeginAttempt(OperationId op) {
+Draft& History::BeginAttempt(OperationId op, uint64_t now) {
   Draft& result = draft(op);
+  operations_[op].invoked = std::max(operations_[op].invoked, now);
   result.Abandon();
   return result;
 }

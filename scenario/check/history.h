@@ -2,7 +2,7 @@
 //
 //   const OperationId op = history.Invoke(client, NowNanos());
 //   Status status = co_await session.Run([&](Transaction& t) -> Task<Status> {
-//     Draft& draft = history.BeginAttempt(op);            // the body may run several times
+//     Draft& draft = history.BeginAttempt(op, NowNanos());  // the body may run several times
 //     ... Get k; its value says that write 44 made it:    draft.Read({table, k}, 44);
 //     ... missed Get:                                     draft.Read({table, k}, kAbsent);
 //     ... update, just before asking for it:              draft.Write({table, k}, history.NextWriteId());
@@ -73,7 +73,7 @@ struct Access {
 struct Operation {
   uint32_t client;
   Outcome outcome;
-  uint64_t invoked;
+  uint64_t invoked;    // its last attempt
   uint64_t completed;  // kNever: the client never learned how it ended
   uint64_t first_access;
   uint32_t num_accesses;
@@ -124,8 +124,9 @@ class History {
   OperationId Invoke(uint32_t client, uint64_t now);
   // The accesses of an operation that is not complete. The reference is good until then.
   Draft& draft(OperationId op);
-  // The same; what an earlier attempt of the operation did is rolled back: its writes must never be seen.
-  Draft& BeginAttempt(OperationId op);
+  // The same; what an earlier attempt of the operation did is rolled back: its writes must never be seen. With `now`,
+  // what the operation does it does from then on: the narrower that time is, the less is left to guess.
+  Draft& BeginAttempt(OperationId op, uint64_t now = 0);
   void Complete(OperationId op, uint64_t now, Outcome outcome);
 
   WriteId NextWriteId() { return ++last_write_id_; }

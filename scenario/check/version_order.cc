@@ -116,6 +116,8 @@ void VersionOrder::SortChains(std::span<const uint32_t> writes) {
   const auto sum = [](const Chain& chain) { return static_cast<unsigned __int128>(chain.applied_by) + chain.invoked; };
   std::ranges::stable_sort(chains_, {}, sum);
   inserts_known_ = InsertsAreKnown(writes);
+  earliest_.assign(chains_.size() + 1, kNever);
+  for (size_t c = chains_.size(); c-- > 0;) earliest_[c] = std::min(earliest_[c + 1], chains_[c].invoked);
   for (size_t c = 0; c + 1 < chains_.size(); ++c) ChooseNext(c);
 }
 
@@ -129,7 +131,7 @@ void VersionOrder::ChooseNext(size_t place) {
     for (size_t j = place; j < i && free; ++j) free = !Forced(chains_[j], chains_[i]);
     if (free) candidates_.push_back(i);
   }
-  if (end < chains_.size() && !Forced(chains_[place], chains_[end])) exhaustive_ = false;
+  if (end < chains_.size() && earliest_[end] <= chains_[place].applied_by) exhaustive_ = false;
   const auto removed = std::ranges::stable_partition(candidates_, [&](size_t i) { return !Stays(chains_[i]); });
   const auto num_removed = static_cast<size_t>(removed.begin() - candidates_.begin());
   if (inserts_known_ && num_removed > 0) candidates_.resize(num_removed);

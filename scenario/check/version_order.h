@@ -72,7 +72,8 @@ class VersionOrder {
   std::vector<uint8_t> followed_;    // of each write: is in a chain
   std::vector<uint32_t> order_;
   std::vector<Chain> chains_;
-  bool inserts_known_ = false;  // of the key at hand
+  bool inserts_known_ = false;      // of the key at hand
+  std::vector<uint64_t> earliest_;  // invocation of a chain from this one on, in the order of SortChains
   std::vector<size_t> candidates_;
   bool exhaustive_ = true;
 

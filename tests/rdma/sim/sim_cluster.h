@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rdma/coro/worker.h"
@@ -18,6 +20,7 @@ struct SimClusterOptions {
   int num_nodes = 2;
   std::string nic = "ideal";
   Faults faults = {};
+  std::function<void(std::string_view line)> trace = {};
 };
 
 class SimCluster {
@@ -67,6 +70,7 @@ class SimCluster {
     SimulationOptions simulation;
     simulation.seed = options.seed;
     simulation.faults = options.faults;
+    simulation.trace = options.trace;
     return simulation;
   }
   coro::Task<Status> PostTask(std::span<Operation> operations) { co_return co_await channel_->Post(operations); }

@@ -20,6 +20,7 @@ constexpr uint64_t kMilli = 1'000'000;
 constexpr MethodId kCount = 60000;
 
 using ::testing::AnyOf;
+using ::testing::HasSubstr;
 
 GlobalAddress At(NodeId node, uint64_t offset) {
   return SimCluster::At(node, offset);
@@ -298,6 +299,59 @@ TEST(SimFabric, APausedNodesMemoryAnswersAndItsThreadsDoNot) {
   EXPECT_LE(cluster.now(), 10 * kMicro);
   EXPECT_TRUE(cluster.Call(1, kCount, absl::Seconds(1)).ok());
   EXPECT_GE(cluster.now(), 2 * kMilli);
+}
+
+// Three workers of node 1 serve between their coroutines' sleeps: no request waits until a worker looks by itself.
+TEST(SimFabric, WorkersServeWhetherTheyAreIdleOrBusy) {
+  SimCluster cluster({});
+  cluster.node(1).Handle(kCount, [](NodeId, std::span<const std::byte>, std::span<std::byte>) {
+    Charge(Cost::kIndexStep, 50);
+    return StatusOr<size_t>(0);
+  });
+  bool stop = false;
+  std::vector<Thread> workers;
+  for (int i = 0; i < 3; ++i) {
+    workers.emplace_back("serves", [&cluster, &stop] {
+      coro::Worker worker;
+      worker.AddPoller([&cluster] { return cluster.node(1).ServePending(1); });
+      const auto wait = [](coro::Worker* on, const bool* until) -> coro::Task<void> {
+        while (!*until) co_await on->SleepUntil(NowNanos() + 50 * kMilli);
+      };
+      worker.BlockOn(wait(&worker, &stop));
+    });
+  }
+  SleepForNanos(kMilli);
+  uint64_t longest = 0;
+  const auto call = [](SimCluster* from, uint64_t* most) -> coro::Task<void> {
+    for (int i = 0; i < 20; ++i) {
+      std::array<std::byte, 8> response;
+      const uint64_t start = from->now();
+      const StatusOr<size_t> size = co_await from->channel().Call(1, kCount, {}, response);
+      EXPECT_TRUE(size.ok()) << size.status();
+      *most = std::max(*most, from->now() - start);
+    }
+  };
+  for (int i = 0; i < 5; ++i) cluster.worker().Spawn(call(&cluster, &longest));
+  cluster.worker().Run();
+  EXPECT_LE(longest, 15 * kMicro);  // two rounds of about 5 us, and the way
+  stop = true;
+  for (Thread& worker : workers) worker.join();
+}
+
+TEST(SimFabric, TheTraceNamesNodesAndAddresses) {
+  std::string trace;
+  SimCluster cluster({.num_nodes = 2, .trace = [&trace](std::string_view line) { trace.append(line).append("\n"); }});
+  uint64_t served = 0;
+  ServeCount(&cluster, &served);
+  ASSERT_TRUE(cluster.Write(At(1, 8), 1).ok());
+  ASSERT_TRUE(cluster.Call(1, kCount, absl::Seconds(1)).ok());
+  cluster.fabric().Cut(0, 1);
+  cluster.fabric().Kill(1);
+  for (const char* part :
+       {"node 1 attaches", "WRITE of 8 bytes at 1:0x1008 by node 0 channel 0",
+        "CALL of method 60000 with 0 bytes by node 0 is at node 1", "link 0 -> 1 is cut", "node 1 dies"}) {
+    EXPECT_THAT(trace, HasSubstr(part));
+  }
 }
 
 // Everything at once: two runs of a seed are the same, runs of two seeds are not.

@@ -19,8 +19,8 @@ TEST(History, KeepsOperationsAsTheyEnd) {
   History history;
   const OperationId a = history.Invoke(1, 10);
   const OperationId b = history.Invoke(2, 11);
-  history.BeginAttempt(b).Read(kX, 5);
-  history.BeginAttempt(a).Insert(kY, 6);
+  history.draft(b).Read(kX, 5);
+  history.draft(a).Insert(kY, 6);
   history.Complete(b, 12, Outcome::kOk);
   EXPECT_EQ(history.operation(a).outcome, Outcome::kInfo);
   EXPECT_EQ(history.operation(a).completed, kNever);
@@ -39,20 +39,21 @@ TEST(History, KeepsOperationsAsTheyEnd) {
 TEST(History, AnAttemptThatIsRepeatedKeepsOnlyItsAbandonedWrites) {
   History history;
   const OperationId op = history.Invoke(1, 10);
-  Draft& draft = history.BeginAttempt(op);
+  Draft& draft = history.BeginAttempt(op, 10);
   Modify(draft, kX, 1, 2);
   draft.BeginScan({});
   draft.Row(kY.key, 7);
-  Modify(history.BeginAttempt(op), kX, 1, 3);
+  Modify(history.BeginAttempt(op, 20), kX, 1, 3);
   EXPECT_THAT(KindsOf(history, op), ElementsAre(AccessKind::kAbandoned, AccessKind::kRead, AccessKind::kWrite));
-  history.BeginAttempt(op);
+  EXPECT_EQ(history.operation(op).invoked, 20u);
+  history.BeginAttempt(op, 30);
   EXPECT_THAT(KindsOf(history, op), ElementsAre(AccessKind::kAbandoned, AccessKind::kAbandoned));
 }
 
 TEST(History, ALimitCutsTheRange) {
   History history;
   const OperationId op = history.Invoke(1, 10);
-  Draft& draft = history.BeginAttempt(op);
+  Draft& draft = history.draft(op);
   for (const bool reverse : {false, true}) {
     draft.BeginScan({.table = 3, .from = 10, .to = 90, .reverse = reverse, .limit = 2});
     draft.Row(reverse ? 70 : 20, 1);

@@ -136,6 +136,19 @@ TEST(Info, TheRemovalThatFitsIsFound) {
   EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 1u);
 }
 
+// The removal read what nobody can have seen, so the other one it was.
+TEST(Info, ARemovalThatCannotHaveCommitted) {
+  Script script;
+  script.Ok(0, 1, [](Draft& d) {
+    d.Insert(kX, 1);
+    d.Write(kX, 2);
+  });
+  script.Dead(2, [](Draft& d) { RemoveSeen(d, kX, 1, 3); });
+  script.Dead(3, [](Draft& d) { RemoveSeen(d, kX, 2, 4); });
+  script.Ok(5, 6, [](Draft& d) { d.Read(kX, kAbsent); });
+  EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 1u);
+}
+
 TEST(Info, AFailedTransactionNeverCounts) {
   Script script;
   script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });

@@ -142,6 +142,28 @@ TEST(RandomHistory, JudgedAsByTryingAllOrdersWithUnknownOutcomes) {
   EXPECT_LT(tally.unknown, 300u);
 }
 
+TEST(RandomHistory, JudgedAsByTryingAllOrdersWithOneKeyThatComesAndGoes) {
+  const Tally tally = Compare(
+      {.transactions = 9, .keys = 1, .max_steps = 2, .overlap = 8, .info_percent = 50, .remove_percent = 60}, 6'000);
+  EXPECT_GT(tally.serializable, 1'000u);
+  EXPECT_GT(tally.violated, 1'000u);
+  EXPECT_LT(tally.unknown, 300u);
+}
+
+TEST(RandomHistory, JudgedAsByTryingAllOrdersWithManyScans) {
+  const Tally tally = Compare({.transactions = 8,
+                               .keys = 4,
+                               .max_steps = 5,
+                               .overlap = 6,
+                               .info_percent = 10,
+                               .remove_percent = 40,
+                               .scan_percent = 30},
+                              6'000);
+  EXPECT_GT(tally.serializable, 1'000u);
+  EXPECT_GT(tally.violated, 1'000u);
+  EXPECT_LT(tally.unknown, 100u);
+}
+
 void ExpectSerializable(const WorkloadOptions& options) {
   const Report report = CheckSerializability(Record(RunSerially(options)));
   EXPECT_EQ(report.verdict, Verdict::kSerializable) << "seed " << options.seed << "\n" << report.ToString();

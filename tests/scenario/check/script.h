@@ -21,7 +21,7 @@ class Script {
   // The client died.
   OperationId Dead(uint64_t from, const Body& body) {
     const OperationId op = history.Invoke(clients_++, from);
-    body(history.BeginAttempt(op));
+    body(history.draft(op));
     return op;
   }
 

@@ -106,7 +106,7 @@ History Record(const std::vector<Transaction>& transactions) {
   History history;
   for (const Transaction* transaction : by_invocation) {
     const OperationId op = history.Invoke(static_cast<uint32_t>(history.size()), transaction->invoked);
-    Draft& draft = history.BeginAttempt(op);
+    Draft& draft = history.draft(op);
     for (const Step& step : transaction->steps) Replay(step, step.version != 0, &draft);
     history.Complete(op, transaction->completed, transaction->outcome);
   }

@@ -64,8 +64,8 @@ TEST(Serializability, ReadOfAnAttemptThatWasRolledBack) {
   for (const bool seen : {true, false}) {
     Script script = Loaded();
     const OperationId op = script.history.Invoke(100, 2);
-    Modify(script.history.BeginAttempt(op), kX, 1, 11);
-    Modify(script.history.BeginAttempt(op), kX, 1, 12);
+    Modify(script.history.BeginAttempt(op, 2), kX, 1, 11);
+    Modify(script.history.BeginAttempt(op, 4), kX, 1, 12);
     script.history.Complete(op, 5, Outcome::kOk);
     script.Ok(3, 9, [&](Draft& d) { d.Read(kX, seen ? 11 : 12); });
     seen ? (void)ExpectViolated(script, AnomalyKind::kAbortedRead) : ExpectOk(script);
@@ -275,10 +275,10 @@ TEST(Serializability, AClientSeesItsOwnPast) {
   for (const uint32_t reader : {7, 8}) {
     Script script = Loaded();
     const OperationId write = script.history.Invoke(7, 2);
-    Modify(script.history.BeginAttempt(write), kX, 1, 11);
+    Modify(script.history.draft(write), kX, 1, 11);
     script.history.Complete(write, 3, Outcome::kOk);
     const OperationId read = script.history.Invoke(reader, 3);
-    script.history.BeginAttempt(read).Read(kX, 1);
+    script.history.draft(read).Read(kX, 1);
     script.history.Complete(read, 4, Outcome::kOk);
     script.Ok(10, 11, [](Draft& d) { d.Read(kX, 11); });
     reader == 7 ? (void)ExpectViolated(script, AnomalyKind::kStaleRead) : ExpectOk(script);

@@ -1,0 +1,227 @@
+#include "cli/sim_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/exit_codes.h"
+#include "cli/flags.h"
+#include "cli/output_file.h"
+#include "rdma/base/clock.h"
+#include "scenario/report_json.h"
+#include "scenario/scenario.h"
+#include "scenario/sweep.h"
+#include "scenario/workload/workload.h"
+
+namespace gannet::cli {
+namespace {
+
+using scenario::ScenarioOptions;
+using scenario::ScenarioReport;
+
+struct SimOptions {
+  uint64_t seed = 1;
+  uint64_t seeds = 0;  // 0: just the one, in this process
+  int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  std::string scenario_file;
+  std::string workload;
+  std::optional<absl::Duration> until;
+  std::string trace_file;
+  std::string elle_file;
+  std::string json_file;
+  bool keep_going = false;
+  bool no_faults = false;
+};
+
+int Fail(const Status& status, int exit_code) {
+  absl::FPrintF(stderr, "gannet sim: %s\n", status.message());
+  return exit_code;
+}
+
+StatusOr<std::string> ParseWorkload(const std::string& text) {
+  const std::vector<std::string>& names = scenario::WorkloadNames();
+  if (std::ranges::find(names, text) != names.end()) return text;
+  return absl::InvalidArgumentError("must be one of " + absl::StrJoin(names, ", "));
+}
+
+// The words after `gannet sim` that run `seed` alone as it was run here.
+std::string ReplayArguments(const SimOptions& o, uint64_t seed) {
+  std::string line = absl::StrCat("--seed ", seed);
+  if (!o.scenario_file.empty()) absl::StrAppend(&line, " --scenario ", o.scenario_file);
+  if (!o.workload.empty()) absl::StrAppend(&line, " --workload ", o.workload);
+  if (o.until.has_value()) absl::StrAppend(&line, " --until ", absl::FormatDuration(*o.until));
+  if (o.no_faults) absl::StrAppend(&line, " --no-faults");
+  return line;
+}
+
+StatusOr<ScenarioOptions> MakeScenario(const SimOptions& o) {
+  ScenarioOptions result;
+  if (!o.scenario_file.empty()) {
+    std::ifstream file(o.scenario_file);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) return absl::InvalidArgumentError(absl::StrCat("--scenario ", o.scenario_file, ": cannot be read"));
+    if (Status status = ReadScenario(text.str(), &result); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--scenario ", o.scenario_file, ": ", status.message()));
+    }
+  }
+  result.seed = o.seed;
+  if (!o.workload.empty()) result.workload = o.workload;
+  if (o.until.has_value()) result.faulty_nanos = static_cast<uint64_t>(absl::ToInt64Nanoseconds(*o.until));
+  if (o.no_faults) result.faults = rdma::sim::Faults{};
+  result.elle_file = o.elle_file;
+  return result;
+}
+
+void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const ScenarioReport& report) {
+  ScenarioOptions seeded = scenario;
+  seeded.seed = report.seed;
+  absl::PrintF("seed %d: %s\n", report.seed, Describe(Drawn(seeded)));
+  absl::PrintF("%s: %s\n", report.passed ? "passed" : "FAILED", report.verdict);
+  if (!report.details.empty()) absl::PrintF("%s\n", report.details);
+  absl::PrintF("%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts\n", report.committed,
+               report.failed, report.unknown, report.aborts, report.power_cuts);
+  absl::PrintF(
+      "%.3f virtual seconds in %.3f real ones (1:%.1f); %d events, %d switches, %d preemptions, digest %016x\n",
+      static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
+      static_cast<double>(report.real_nanos) / std::max<double>(1, static_cast<double>(report.virtual_nanos)),
+      report.events, report.switches, report.preemptions, report.digest);
+  if (!report.passed) absl::PrintF("replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
+}
+
+Status WriteJson(const SimOptions& o, const nlohmann::ordered_json& json) {
+  if (o.json_file.empty()) return absl::OkStatus();
+  StatusOr<OutputFile> file = OutputFile::Open(o.json_file);
+  if (!file.ok()) return absl::InvalidArgumentError(absl::StrCat("--json ", file.status().message()));
+  return file->Write(json.dump(2) + "\n");
+}
+
+int RunOne(const SimOptions& o, ScenarioOptions scenario) {
+  std::ofstream trace;
+  if (!o.trace_file.empty()) {
+    trace.open(o.trace_file);
+    if (!trace) {
+      return Fail(absl::InvalidArgumentError(absl::StrCat("--trace ", o.trace_file, ": cannot be written")),
+                  kExitBadFlags);
+    }
+    scenario.trace = [&trace](std::string_view line) { trace << line << '\n'; };
+  }
+  const ScenarioReport report = RunScenario(scenario);
+  PrintReport(o, scenario, report);
+  nlohmann::ordered_json json = ToJson(report);
+  json["scenario"] = ToJson(Drawn(scenario));
+  if (Status status = WriteJson(o, json); !status.ok()) return Fail(status, kExitBadFlags);
+  return report.passed ? kExitOk : kExitFailed;
+}
+
+int RunMany(const SimOptions& o, const ScenarioOptions& scenario) {
+  scenario::SweepOptions sweep;
+  sweep.first_seed = o.seed;
+  sweep.seeds = o.seeds;
+  sweep.jobs = o.jobs;
+  sweep.scenario = scenario;
+  const bool live = isatty(STDERR_FILENO) == 1;
+  const uint64_t begun = NowNanos();
+  uint64_t done = 0;
+  uint64_t failed = 0;
+  ScenarioReport total;
+  nlohmann::ordered_json failures = nlohmann::ordered_json::array();
+  const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
+    ++done;
+    total.committed += report.committed;
+    total.failed += report.failed;
+    total.unknown += report.unknown;
+    total.aborts += report.aborts;
+    total.power_cuts += report.power_cuts;
+    total.events += report.events;
+    total.virtual_nanos += report.virtual_nanos;
+    total.real_nanos += report.real_nanos;
+    if (live) absl::FPrintF(stderr, "\r%d of %d seeds, %d failed", done, o.seeds, failed);
+    if (report.passed) return true;
+    ++failed;
+    if (live) absl::FPrintF(stderr, "\n");
+    PrintReport(o, scenario, report);
+    std::fflush(stdout);
+    failures.push_back(ToJson(report));
+    return o.keep_going;
+  });
+  if (live) absl::FPrintF(stderr, "\n");
+  if (!status.ok()) return Fail(status, kExitFailed);
+  const double seconds = static_cast<double>(NowNanos() - begun) * 1e-9;
+  absl::PrintF("%d seeds from %d: %d failed; %d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts\n",
+               done, o.seed, failed, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts);
+  absl::PrintF("%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
+               static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
+               static_cast<double>(total.events) * 1e-6);
+  nlohmann::ordered_json json;
+  json["seeds"] = done;
+  json["first_seed"] = o.seed;
+  json["failed"] = failed;
+  json["seconds"] = seconds;
+  json["total"] = ToJson(total);
+  json["failures"] = failures;
+  if (Status written = WriteJson(o, json); !written.ok()) return Fail(written, kExitBadFlags);
+  return failed == 0 ? kExitOk : kExitFailed;
+}
+
+int Execute(const SimOptions& o) {
+  StatusOr<ScenarioOptions> scenario = MakeScenario(o);
+  if (!scenario.ok()) return Fail(scenario.status(), kExitBadFlags);
+  if (o.seeds == 0) return RunOne(o, *std::move(scenario));
+  if (!o.trace_file.empty() || !o.elle_file.empty()) {
+    return Fail(absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
+  }
+  return RunMany(o, *scenario);
+}
+
+}  // namespace
+
+void AddSimCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("sim", "Run a cluster in a deterministic simulation, with faults; judge it.");
+  command->footer(
+      "Everything runs in one thread and virtual time, driven by the seed: the same seed gives the same run. What the\n"
+      "scenario leaves open (nodes, workload, which faults and how strong) is drawn from the seed. First there are "
+      "faults,\n"
+      "and nothing wrong may be seen; then they stop, and everybody must make progress. At the end all transactions "
+      "are\n"
+      "checked: strict serializability, phantoms included; and the structure of every index.\n"
+      "Exit code 1, what is wrong and the line that repeats it, if a seed fails.\n\n"
+      "Example: gannet sim --seeds 1000\n"
+      "         gannet sim --seed 17 --trace trace.txt");
+  auto options = std::make_shared<SimOptions>();
+  SimOptions* o = options.get();
+  AddInteger(*command, "--seed", &o->seed, 0, INT64_MAX, "Of everything. Default: 1");
+  AddInteger(*command, "--seeds", &o->seeds, 1, INT64_MAX,
+             "So many seeds, from --seed on, each in a process of its own");
+  AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
+  AddPath(*command, "--scenario", &o->scenario_file, "FILE",
+          "A JSON object that settles what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
+          "nic,\ncoherent, durability, power_cuts, faulty_nanos, settle_nanos, faults {...}. --json shows one in full");
+  Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
+      "registers (reads, updates, inserts, removals, scans of few keys) or append (lists that only grow, for Elle).\n"
+      "Default: drawn");
+  Add(
+      *command, "--until", &o->until,
+      [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1)); }, "TIME",
+      "Virtual time under faults, about. Default: 20ms");
+  command->add_flag("--no-faults", o->no_faults, "Nothing breaks");
+  command->add_flag("--keep-going", o->keep_going, "With --seeds: do not stop at the first seed that fails");
+  AddPath(*command, "--trace", &o->trace_file, "FILE", "Write what happened, one line per event");
+  AddPath(*command, "--elle", &o->elle_file, "FILE", "With --workload append: write the history as EDN, for Elle");
+  AddPath(*command, "--json", &o->json_file, "FILE", "Write the report as JSON");
+  command->callback([options, exit_code] { *exit_code = Execute(*options); });
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,128 @@
+#include "scenario/cluster.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+#include "rdma/base/random.h"
+#include "rdma/base/thread.h"
+
+namespace gannet::scenario {
+namespace {
+
+constexpr char kDirectory[] = "/data";
+constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
+constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
+constexpr size_t kBufferBytes = size_t{64} << 10;
+
+// A disk that takes 20 to 120 us for what goes to the medium, and now and then much longer.
+void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operation) {
+  using log::DiskOperation;
+  if (operation != DiskOperation::kWrite && operation != DiskOperation::kSync &&
+      operation != DiskOperation::kSyncDirectory)
+    return;
+  Random& random = simulation->random();
+  uint64_t nanos = 20'000 + random.Below(100'000);
+  if (random.OneIn(200)) nanos += random.Below(3'000'000);
+  SleepForNanos(nanos);
+}
+
+}  // namespace
+
+Cluster::Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, std::vector<txn::TableOptions> tables)
+    : simulation_(simulation), drawn_(drawn), tables_(std::move(tables)) {
+  if (drawn_->durability == "sync") {
+    disk_ = std::make_shared<log::FaultyFileSystem>(Mix64(drawn_->seed ^ 0xd15c));
+    disk_->SetOptions({.before = [simulation](log::DiskOperation operation, const std::string&) {
+      SpendDiskTime(simulation, operation);
+    }});
+  }
+}
+
+Cluster::~Cluster() = default;
+
+Status Cluster::OnEachNode(const std::string& name, const std::function<Status(int node)>& work) {
+  std::vector<Status> statuses(static_cast<size_t>(nodes()));
+  std::vector<Runtime::Thread*> threads;
+  for (int node = 0; node < nodes(); ++node) {
+    threads.push_back(
+        simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat(name, " ", node),
+                             [&work, node, status = &statuses[static_cast<size_t>(node)]] { *status = work(node); }));
+  }
+  for (Runtime::Thread* thread : threads) simulation_->Join(thread);
+  for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+Status Cluster::Start() {
+  rdma::sim::SimFabricOptions options;
+  options.num_nodes = nodes();
+  options.bytes_per_node = kBytesPerNode;
+  options.nic = *rdma::sim::FindNicProfile(drawn_->nic);
+  options.nic.cpu_coherent_atomics = *drawn_->coherent;
+  StatusOr<std::unique_ptr<rdma::sim::SimFabric>> fabric = rdma::sim::SimFabric::Create(simulation_, options);
+  if (!fabric.ok()) return fabric.status();
+  fabric_ = std::move(*fabric);
+  databases_.clear();
+  databases_.resize(static_cast<size_t>(nodes()));
+  return OnEachNode("start", [this](int node) { return StartNode(node); });
+}
+
+Status Cluster::StartNode(int node) {
+  txn::DatabaseOptions options;
+  options.seed = drawn_->seed;
+  options.recovery_threads = 1;
+  options.server_threads = 1;
+  if (disk_ != nullptr) {
+    options.directory = kDirectory;
+    options.files = disk_;
+    options.durability = txn::DurabilityMode::kSync;
+    options.log_segment_bytes = kSegmentBytes;
+    options.log_buffer_bytes = kBufferBytes;
+    options.checkpoint_every = absl::Milliseconds(static_cast<int64_t>(drawn_->seed % 4 * 5));
+  }
+  StatusOr<std::unique_ptr<txn::Database>> opened =
+      txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
+  if (!opened.ok()) return opened.status();
+  for (const txn::TableOptions& table : tables_) {
+    GANNET_RETURN_IF_ERROR((*opened)->CreateTable(table).status());
+  }
+  std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
+  database = std::move(*opened);
+  return database->Start();
+}
+
+void Cluster::CutPower() {
+  for (int node = 0; node < nodes(); ++node) fabric_->Kill(static_cast<rdma::NodeId>(node));
+  disk_->Crash();
+  // What the dead own is not torn down: nobody did that when the power went.
+  for (std::unique_ptr<txn::Database>& database : databases_) static_cast<void>(database.release());
+  databases_.clear();
+  static_cast<void>(fabric_.release());
+}
+
+Status Cluster::Close() {
+  GANNET_RETURN_IF_ERROR(OnEachNode("close", [this](int node) { return database(node).Close(); }));
+  GANNET_RETURN_IF_ERROR(OnEachNode("destroy", [this](int node) -> Status {
+    databases_[static_cast<size_t>(node)].reset();
+    return absl::OkStatus();
+  }));
+  databases_.clear();
+  fabric_.reset();
+  return absl::OkStatus();
+}
+
+Status Cluster::CheckStructures() {
+  return OnEachNode("check", [this](int node) -> Status {
+    for (const txn::TableOptions& options : tables_) {
+      const txn::Table* table = database(node).FindTable(options.name);
+      GANNET_CHECK(table != nullptr, "table %s", options.name);
+      if (Status status = table->local_index().CheckStructure(); !status.ok()) {
+        return {status.code(), absl::StrCat("node ", node, ", table ", options.name, ": ", status.message())};
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace gannet::scenario

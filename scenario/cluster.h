@@ -1,0 +1,54 @@
+// The simulated cluster of a scenario: nodes with databases, over a disk that breaks; it can lose its power and start
+// again with what the disk kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "log/file/faulty_file_system.h"
+#include "rdma/base/status.h"
+#include "rdma/sim/sim_fabric.h"
+#include "rdma/sim/simulation.h"
+#include "scenario/scenario.h"
+#include "txn/database.h"
+
+namespace gannet::scenario {
+
+class Cluster {
+ public:
+  // `drawn`: every field set. All must outlive it.
+  Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, std::vector<txn::TableOptions> tables);
+  ~Cluster();
+
+  // Opens and starts the databases of all nodes at once. After a power cut: recovers.
+  Status Start();
+  // From the observer: all nodes die at this moment; the disk loses what was not synced, as the seed has it.
+  void CutPower();
+  // In order. No session may be open.
+  Status Close();
+
+  int nodes() const { return drawn_->nodes; }
+  txn::Database& database(int node) { return *databases_[static_cast<size_t>(node)]; }
+  rdma::sim::Simulation& simulation() { return *simulation_; }
+  rdma::sim::SimFabric& fabric() { return *fabric_; }
+
+  // Runs work(node) on a thread of each node at once, and waits for all; the first error.
+  Status OnEachNode(const std::string& name, const std::function<Status(int node)>& work);
+  // Each key once, in order, reachable; on every node and table, while nothing changes.
+  Status CheckStructures();
+
+ private:
+  Status StartNode(int node);
+
+  rdma::sim::Simulation* simulation_;
+  const ScenarioOptions* drawn_;
+  std::vector<txn::TableOptions> tables_;
+  std::shared_ptr<log::FaultyFileSystem> disk_;
+  std::unique_ptr<rdma::sim::SimFabric> fabric_;
+  std::vector<std::unique_ptr<txn::Database>> databases_;
+};
+
+}  // namespace gannet::scenario

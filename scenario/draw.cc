@@ -1,0 +1,64 @@
+// What a scenario leaves open, drawn from its seed.
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/random.h"
+#include "rdma/sim/nic_profile.h"
+#include "scenario/scenario.h"
+#include "scenario/workload/workload.h"
+
+namespace gannet::scenario {
+namespace {
+
+constexpr uint64_t kLeastSettleNanos = 30'000'000;
+
+template <size_t kSize>
+const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
+  return names[random->Below(kSize)];
+}
+
+}  // namespace
+
+// Every draw is made whether its result is used or not: naming one field changes no other.
+ScenarioOptions Drawn(const ScenarioOptions& options) {
+  Random random(Mix64(options.seed) ^ 0x5ce0a210);
+  ScenarioOptions drawn = options;
+  const int nodes = 1 + static_cast<int>(random.Below(4));
+  const int workers = 1 + static_cast<int>(random.Below(2));
+  const int coroutines = 1 + static_cast<int>(random.Below(5));
+  const uint64_t keys = uint64_t{4} << random.Below(5);
+  const std::string workload = random.OneIn(3) ? "registers" : "registers";
+  const bool coherent = !random.OneIn(4);
+  const char* nic = OneOf(std::array{"ideal", "cx4-100g", "cx5-100g", "cx6-200g"}, &random);
+  const bool durable = random.OneIn(3);
+  const int power_cuts = static_cast<int>(random.Below(3));
+  const rdma::sim::Faults faults = rdma::sim::Faults::Draw(&random);
+
+  if (drawn.nodes == 0) drawn.nodes = nodes;
+  if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
+  if (drawn.coroutines == 0) drawn.coroutines = coroutines;
+  if (drawn.keys == 0) drawn.keys = keys;
+  if (drawn.workload.empty()) drawn.workload = workload;
+  if (!drawn.coherent.has_value()) drawn.coherent = coherent;
+  if (drawn.nic.empty()) drawn.nic = nic;
+  if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
+  if (drawn.power_cuts < 0) drawn.power_cuts = power_cuts;
+  if (drawn.durability == "none") drawn.power_cuts = 0;
+  if (!drawn.faults.has_value()) drawn.faults = faults;
+  if (drawn.settle_nanos == 0) {
+    drawn.settle_nanos = kLeastSettleNanos +
+                         2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos});
+  }
+  return drawn;
+}
+
+std::string Describe(const ScenarioOptions& drawn) {
+  return absl::StrCat(drawn.workload, ", ", drawn.nodes, " nodes x ", drawn.workers_per_node, " workers x ",
+                      drawn.coroutines, " coroutines, ", drawn.keys, " keys, ", drawn.nic,
+                      *drawn.coherent ? "" : " (atomics of the NIC only)", ", durability ", drawn.durability,
+                      drawn.power_cuts > 0 ? absl::StrCat(", ", drawn.power_cuts, " power cuts") : "",
+                      drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
+}
+
+}  // namespace gannet::scenario

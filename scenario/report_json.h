@@ -1,0 +1,17 @@
+// Reports and scenarios as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "rdma/base/status.h"
+#include "scenario/scenario.h"
+
+namespace gannet::scenario {
+
+nlohmann::ordered_json ToJson(const ScenarioReport& report);
+StatusOr<ScenarioReport> ReportFromJson(const std::string& text);
+// Every field, as ReadScenario reads it.
+nlohmann::ordered_json ToJson(const ScenarioOptions& drawn);
+
+}  // namespace gannet::scenario

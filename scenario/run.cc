@@ -1,0 +1,221 @@
+// RunScenario: the two phases of a scenario and its judgement.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+#include "scenario/cluster.h"
+#include "scenario/scenario.h"
+#include "scenario/workload/workload.h"
+
+namespace gannet::scenario {
+namespace {
+
+constexpr uint64_t kStopNanos = 60'000'000'000;  // virtual: whoever has not stopped by then hangs
+
+uint64_t VirtualNow(void* clock) {
+  return static_cast<rdma::sim::Simulation*>(clock)->now();
+}
+
+// One run. Its methods are called by the observer.
+class Run {
+ public:
+  Run(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn) : simulation_(simulation), drawn_(drawn) {
+    control_.now = &VirtualNow;
+    control_.clock = simulation;
+  }
+
+  Status Execute(ScenarioReport* report);
+  const Control& control() const { return control_; }
+
+ private:
+  // The threads of all workers between two power cuts, and what their clients have done.
+  struct Crew {
+    std::vector<Runtime::Thread*> threads;
+    std::vector<std::unique_ptr<Client>> clients;
+    size_t finished = 0;
+  };
+
+  Status Load();
+  void StartCrew();
+  void WorkerThread(int node, Crew* crew, uint32_t first_client);
+  // Sleeps for `nanos`, or until somebody saw what must not be.
+  void Watch(uint64_t nanos);
+  Status StopCrew();
+  Status RunFaultyPhase(ScenarioReport* report);
+  Status RunSoundPhase();
+  Status Broken() const { return control_.broken.empty() ? absl::OkStatus() : absl::InternalError(control_.broken); }
+
+  rdma::sim::Simulation* simulation_;
+  const ScenarioOptions& drawn_;
+  Control control_;
+  std::unique_ptr<Workload> workload_;
+  std::unique_ptr<Cluster> cluster_;
+  Crew* crew_ = nullptr;  // leaked at a power cut, with what its threads hold
+  uint32_t next_client_ = 1;
+};
+
+Status Run::Load() {
+  return cluster_->OnEachNode("load", [this](int node) -> Status {
+    if (node != 0) return absl::OkStatus();
+    StatusOr<std::unique_ptr<txn::Session>> session = cluster_->database(0).OpenSession();
+    if (!session.ok()) return session.status();
+    return workload_->Load(**session);
+  });
+}
+
+void Run::StartCrew() {
+  crew_ = new Crew;
+  for (int node = 0; node < drawn_.nodes; ++node) {
+    for (int worker = 0; worker < drawn_.workers_per_node; ++worker) {
+      const uint32_t first = next_client_;
+      next_client_ += static_cast<uint32_t>(drawn_.coroutines);
+      crew_->threads.push_back(
+          simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat("worker ", node, ".", worker),
+                               [this, node, first, crew = crew_] { WorkerThread(node, crew, first); }));
+    }
+  }
+}
+
+void Run::WorkerThread(int node, Crew* crew, uint32_t first_client) {
+  StatusOr<std::unique_ptr<txn::Session>> session = cluster_->database(node).OpenSession();
+  if (!session.ok()) {
+    control_.broken = absl::StrCat("no session on node ", node, ": ", session.status().ToString());
+    return;
+  }
+  for (int i = 0; i < drawn_.coroutines; ++i) {
+    std::unique_ptr<Client> client = workload_->NewClient(**session, first_client + static_cast<uint32_t>(i));
+    (*session)->worker().Spawn(client->Run());
+    crew->clients.push_back(std::move(client));
+  }
+  (*session)->worker().Run();
+  ++crew->finished;
+}
+
+void Run::Watch(uint64_t nanos) {
+  constexpr uint64_t kSlice = 1'000'000;
+  const uint64_t until = simulation_->now() + nanos;
+  while (simulation_->now() < until && control_.broken.empty()) {
+    SleepForNanos(std::min(until - simulation_->now(), kSlice));
+  }
+}
+
+Status Run::StopCrew() {
+  control_.stop = true;
+  const uint64_t deadline = simulation_->now() + kStopNanos;
+  while (crew_->finished < crew_->threads.size() && simulation_->now() < deadline && control_.broken.empty()) {
+    SleepForNanos(100'000);
+  }
+  GANNET_RETURN_IF_ERROR(Broken());
+  if (crew_->finished < crew_->threads.size()) {
+    return absl::DeadlineExceededError(absl::StrFormat("%d of %d workers still hang %d s after they were told to stop",
+                                                       crew_->threads.size() - crew_->finished, crew_->threads.size(),
+                                                       kStopNanos / 1'000'000'000));
+  }
+  for (Runtime::Thread* thread : crew_->threads) simulation_->Join(thread);
+  delete std::exchange(crew_, nullptr);
+  control_.stop = false;
+  return absl::OkStatus();
+}
+
+Status Run::RunFaultyPhase(ScenarioReport* report) {
+  const auto pieces = static_cast<uint64_t>(drawn_.power_cuts) + 1;
+  for (uint64_t piece = 0; piece < pieces; ++piece) {
+    StartCrew();
+    simulation_->SetFaults(*drawn_.faults);
+    const uint64_t nanos = drawn_.faulty_nanos / pieces;
+    Watch(nanos / 2 + simulation_->random().Below(nanos));
+    GANNET_RETURN_IF_ERROR(Broken());
+    if (piece + 1 == pieces) break;
+    cluster_->CutPower();
+    crew_ = nullptr;
+    ++report->power_cuts;
+    simulation_->SetFaults({});
+    GANNET_RETURN_IF_ERROR(cluster_->Start());
+  }
+  return absl::OkStatus();
+}
+
+// Nothing is wrong any more: everybody must get on.
+Status Run::RunSoundPhase() {
+  simulation_->SetFaults({});
+  cluster_->fabric().MendAll();
+  std::vector<uint64_t> before;
+  for (const std::unique_ptr<Client>& client : crew_->clients) before.push_back(client->committed());
+  Watch(drawn_.settle_nanos);
+  GANNET_RETURN_IF_ERROR(Broken());
+  size_t stuck = 0;
+  for (size_t i = 0; i < before.size(); ++i) stuck += crew_->clients[i]->committed() == before[i] ? 1 : 0;
+  if (stuck != 0) {
+    return absl::DeadlineExceededError(
+        absl::StrFormat("no progress: %d of %d clients committed nothing in the %d ms after the faults stopped", stuck,
+                        before.size(), drawn_.settle_nanos / 1'000'000));
+  }
+  return StopCrew();
+}
+
+Status Run::Execute(ScenarioReport* report) {
+  StatusOr<std::unique_ptr<Workload>> workload = MakeWorkload(drawn_, &control_);
+  if (!workload.ok()) return workload.status();
+  workload_ = std::move(*workload);
+  cluster_ = std::make_unique<Cluster>(simulation_, &drawn_, workload_->Tables());
+  GANNET_RETURN_IF_ERROR(cluster_->Start());
+  GANNET_RETURN_IF_ERROR(Load());
+  GANNET_RETURN_IF_ERROR(RunFaultyPhase(report));
+  GANNET_RETURN_IF_ERROR(RunSoundPhase());
+  GANNET_RETURN_IF_ERROR(cluster_->OnEachNode("read all", [this](int node) -> Status {
+    if (node != 0) return absl::OkStatus();
+    StatusOr<std::unique_ptr<txn::Session>> session = cluster_->database(0).OpenSession();
+    if (!session.ok()) return session.status();
+    return workload_->ReadAll(**session);
+  }));
+  GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
+  GANNET_RETURN_IF_ERROR(cluster_->Close());
+  Judgement judgement = workload_->Judge();
+  report->passed = judgement.passed;
+  report->verdict = std::move(judgement.verdict);
+  report->details = std::move(judgement.details);
+  report->checked_edges = judgement.edges;
+  return Broken();
+}
+
+}  // namespace
+
+ScenarioReport RunScenario(const ScenarioOptions& options) {
+  const uint64_t begun = NowNanos();
+  const ScenarioOptions drawn = Drawn(options);
+  ScenarioReport report;
+  report.seed = drawn.seed;
+  {
+    rdma::sim::SimulationOptions simulated;
+    simulated.seed = drawn.seed;
+    simulated.trace = drawn.trace;
+    rdma::sim::Simulation simulation(simulated);
+    // Leaked if it fails: threads of the simulation may still refer to it.
+    auto run = std::make_unique<Run>(&simulation, drawn);
+    const Status status = run->Execute(&report);
+    if (!status.ok()) {
+      report.passed = false;
+      report.verdict = status.ToString();
+    }
+    const Control& control = run->control();
+    report.committed = control.committed;
+    report.failed = control.failed;
+    report.unknown = control.unknown;
+    report.aborts = control.aborts;
+    const rdma::sim::SimulationStatistics statistics = simulation.statistics();
+    report.events = statistics.events;
+    report.switches = statistics.switches;
+    report.preemptions = statistics.preemptions;
+    report.virtual_nanos = simulation.now();
+    report.digest = simulation.digest();
+    if (!status.ok()) static_cast<void>(run.release());
+  }
+  report.real_nanos = NowNanos() - begun;
+  return report;
+}
+
+}  // namespace gannet::scenario

@@ -1,0 +1,69 @@
+// Scenario: one seed's run of a simulated cluster: topology, workload, faults, oracles.
+//
+// Everything that a scenario leaves open is drawn from its seed (swarm testing: each seed has its own selection of
+// faults and its own strength of each). A run has two phases. In the first there are faults; whatever happens, nothing
+// wrong may be seen. Then the faults stop, what is cut is mended, and within `settle` every client must get on:
+// progress. In the end the whole data is read, the indexes are checked, and the history of all transactions goes to the
+// checker of strict serializability.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rdma/base/status.h"
+#include "rdma/sim/faults.h"
+
+namespace gannet::scenario {
+
+struct ScenarioOptions {
+  uint64_t seed = 1;
+  std::string workload = {};           // registers or append; empty: drawn
+  int nodes = 0;                       // 0: drawn
+  int workers_per_node = 0;            // 0: drawn
+  int coroutines = 0;                  // 0: drawn; of each worker
+  uint64_t keys = 0;                   // 0: drawn
+  uint64_t faulty_nanos = 20'000'000;  // virtual time of the first phase
+  uint64_t settle_nanos = 0;           // of the second; 0: what the faults can need to be over
+  std::string nic = {};                // a profile; empty: drawn
+  std::optional<bool> coherent = {};   // whether CPUs and NICs may lock the same words; unset: drawn
+  std::string durability = {};         // none or sync; empty: drawn
+  int power_cuts = -1;                 // of the whole cluster, in the first phase; -1: drawn. Only with sync
+  std::optional<rdma::sim::Faults> faults = {};
+  std::string elle_file = {};  // where the append workload's history goes, as EDN
+  std::function<void(std::string_view line)> trace = nullptr;
+};
+
+// A JSON object with the fields of ScenarioOptions by their names, faults as an object of theirs; what it does not
+// name stays as it is in *options. InvalidArgument names the field.
+Status ReadScenario(std::string_view json, ScenarioOptions* options);
+
+// What RunScenario settled on: every field set. For replay lines.
+ScenarioOptions Drawn(const ScenarioOptions& options);
+std::string Describe(const ScenarioOptions& drawn);
+
+struct ScenarioReport {
+  uint64_t seed = 0;
+  bool passed = false;
+  std::string verdict;  // one line: "passed", or what is wrong
+  std::string details;  // the anomalies in full, or empty
+  uint64_t committed = 0;
+  uint64_t failed = 0;   // certainly not applied
+  uint64_t unknown = 0;  // perhaps applied
+  uint64_t aborts = 0;   // attempts that met a conflict
+  uint64_t power_cuts = 0;
+  uint64_t events = 0;
+  uint64_t switches = 0;
+  uint64_t preemptions = 0;
+  uint64_t virtual_nanos = 0;
+  uint64_t real_nanos = 0;
+  uint64_t digest = 0;
+  uint64_t checked_edges = 0;  // of the dependency graph
+};
+
+// Leaks what dead nodes leave; run each in a process of its own (sweep.h) if there are many.
+ScenarioReport RunScenario(const ScenarioOptions& options);
+
+}  // namespace gannet::scenario

@@ -1,0 +1,37 @@
+// Registers: transactions of random reads, updates, inserts, removals and scans of few keys, in a hash table and two
+// ordered ones (integer and byte keys). Judged by the checker of strict serializability.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenario/check/history.h"
+#include "scenario/workload/row.h"
+#include "scenario/workload/workload.h"
+
+namespace gannet::scenario {
+
+class Registers : public Workload {
+ public:
+  using RegisterRow = Row<12>;  // two lines
+
+  Registers(const ScenarioOptions& drawn, Control* control);
+
+  std::vector<txn::TableOptions> Tables() const override;
+  Status Load(txn::Session& session) override;
+  std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) override;
+  Status ReadAll(txn::Session& session) override;
+  Judgement Judge() override;
+
+ private:
+  friend class RegisterClient;
+  friend class RegisterTransaction;
+
+  uint64_t keys_;
+  uint64_t seed_;
+  Control* control_;
+  History history_;
+};
+
+}  // namespace gannet::scenario

@@ -1,0 +1,70 @@
+// Workload: what the clients of a scenario do, and how it is judged.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rdma/base/random.h"
+#include "rdma/base/status.h"
+#include "rdma/coro/task.h"
+#include "scenario/scenario.h"
+#include "txn/database.h"
+
+namespace gannet::scenario {
+
+// What the clients share with whoever watches them. All of it is of one thread of the operating system.
+struct Control {
+  bool stop = false;
+  uint64_t (*now)(void* clock) = nullptr;  // virtual time, the same for all
+  void* clock = nullptr;
+  uint64_t Now() const { return now(clock); }
+
+  uint64_t committed = 0;
+  uint64_t failed = 0;
+  uint64_t unknown = 0;
+  uint64_t aborts = 0;
+  std::string broken;  // what a client saw that must not be: the run ends
+};
+
+// What the checkers found.
+struct Judgement {
+  bool passed = true;
+  std::string verdict;  // one line
+  std::string details;
+  uint64_t edges = 0;
+};
+
+// One coroutine of a worker.
+class Client {
+ public:
+  virtual ~Client() = default;
+  // Runs transactions until control.stop.
+  virtual coro::Task<void> Run() = 0;
+  // Transactions that committed so far.
+  uint64_t committed() const { return committed_; }
+
+ protected:
+  uint64_t committed_ = 0;
+};
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual std::vector<txn::TableOptions> Tables() const = 0;
+  // One session on node 0, before any client.
+  virtual Status Load(txn::Session& session) = 0;
+  // `number` is unique in the run, also over power cuts.
+  virtual std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) = 0;
+  // Reads everything, after the last client: part of the history.
+  virtual Status ReadAll(txn::Session& session) = 0;
+  virtual Judgement Judge() = 0;
+};
+
+// InvalidArgument lists the names.
+StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control);
+const std::vector<std::string>& WorkloadNames();
+
+}  // namespace gannet::scenario

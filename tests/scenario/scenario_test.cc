@@ -1,0 +1,101 @@
+// Scenarios end to end: they are deterministic, they pass, and what the seed does not draw is as it was said.
+#include "scenario/scenario.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "scenario/report_json.h"
+#include "scenario/sweep.h"
+
+namespace gannet::scenario {
+namespace {
+
+ScenarioOptions Small(uint64_t seed) {
+  ScenarioOptions options;
+  options.seed = seed;
+  options.faulty_nanos = 3'000'000;
+  return options;
+}
+
+// A child per run: a simulation leaks what dead nodes leave.
+ScenarioReport RunInChild(const ScenarioOptions& options) {
+  ScenarioReport result;
+  const Status status =
+      RunSweep({.first_seed = options.seed, .seeds = 1, .scenario = options}, [&](const ScenarioReport& report) {
+        result = report;
+        return true;
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  return result;
+}
+
+TEST(ScenarioTest, TheSameSeedGivesTheSameRun) {
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    const ScenarioReport first = RunInChild(Small(seed));
+    const ScenarioReport second = RunInChild(Small(seed));
+    EXPECT_EQ(first.digest, second.digest) << seed;
+    EXPECT_EQ(first.events, second.events) << seed;
+    EXPECT_EQ(first.committed, second.committed) << seed;
+    EXPECT_EQ(first.virtual_nanos, second.virtual_nanos) << seed;
+  }
+}
+
+TEST(ScenarioTest, ASecondRunInTheSameProcessIsTheSame) {
+  ScenarioOptions options = Small(5);
+  options.durability = "none";
+  options.power_cuts = 0;
+  const ScenarioReport first = RunScenario(options);
+  const ScenarioReport second = RunScenario(options);
+  EXPECT_EQ(first.digest, second.digest);
+  EXPECT_EQ(first.verdict, second.verdict);
+}
+
+TEST(ScenarioTest, OtherSeedsGiveOtherRuns) {
+  EXPECT_NE(RunInChild(Small(1)).digest, RunInChild(Small(2)).digest);
+}
+
+TEST(ScenarioTest, WithoutFaultsNothingIsRefused) {
+  ScenarioOptions options = Small(11);
+  options.faults = rdma::sim::Faults{};
+  options.durability = "sync";
+  options.power_cuts = 0;
+  const ScenarioReport report = RunInChild(options);
+  EXPECT_TRUE(report.passed) << report.verdict << "\n" << report.details;
+  EXPECT_GT(report.committed, 0u);
+  EXPECT_EQ(report.unknown, 0u);
+}
+
+TEST(ScenarioTest, WhatSurvivesAPowerCutIsWhatWasAcknowledged) {
+  for (const uint64_t seed : {21, 22, 23}) {
+    ScenarioOptions options = Small(seed);
+    options.durability = "sync";
+    options.power_cuts = 2;
+    const ScenarioReport report = RunInChild(options);
+    EXPECT_TRUE(report.passed) << seed << ": " << report.verdict << "\n" << report.details;
+    EXPECT_EQ(report.power_cuts, 2u);
+  }
+}
+
+TEST(ScenarioTest, AScenarioIsReadAsItIsWritten) {
+  const ScenarioOptions drawn = Drawn(Small(7));
+  ScenarioOptions read;
+  const Status status = ReadScenario(ToJson(drawn).dump(), &read);
+  ASSERT_TRUE(status.ok()) << status;
+  read.seed = drawn.seed;
+  EXPECT_EQ(ToJson(read).dump(), ToJson(drawn).dump());
+  EXPECT_EQ(Describe(Drawn(read)), Describe(drawn));
+}
+
+TEST(ScenarioTest, AWrongScenarioIsRefusedByItsField) {
+  ScenarioOptions options;
+  EXPECT_NE(ReadScenario("[]", &options).message().find("object"), absl::string_view::npos);
+  EXPECT_NE(ReadScenario(R"({"knodes": 1})", &options).message().find("knodes"), absl::string_view::npos);
+  EXPECT_NE(ReadScenario(R"({"nodes": "x"})", &options).message().find("nodes"), absl::string_view::npos);
+  EXPECT_NE(ReadScenario(R"({"faults": {"preempt": -1}})", &options).message().find("preempt"),
+            absl::string_view::npos);
+  EXPECT_NE(ReadScenario(R"({"faults": {"rain": 1}})", &options).message().find("rain"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace gannet::scenario
