@@ -37,6 +37,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o) {
   run.distribution = o.keys_drawn();
   run.paths = o.paths;
   run.caches.xcache.mode = o.cache;
+  run.caches.share_xcache = o.simulated();
   if (o.cache_bytes != 0) run.caches.location_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
   run.warmup = *o.warmup;
   run.duration = *o.duration;

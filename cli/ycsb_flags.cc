@@ -124,8 +124,8 @@ void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
           "or ideal. Default: cx4-100g")
       ->group(group);
   Add(command, "--cache", &o->cache, ParseCache, "WHAT",
-      "What a client of xstore keeps: whole (models and translation tables), models, or top (the top model only).\n"
-      "Default: whole")
+      "What a client of xstore keeps: whole (models and translation tables), models, or top (the top model only). On\n"
+      "sim, the threads of a machine share it. Default: whole")
       ->group(group);
   Add(command, "--cache-bytes", &o->cache_bytes, ParseSize, "SIZE",
       "The most that a client's cache may take: of xstore's model, or of hash's record addresses. Default: no limit,\n"

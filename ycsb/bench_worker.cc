@@ -96,9 +96,10 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
       control_->Fail(std::move(done));
       break;
     }
+    KindStatistics& kind = StatisticsOf(outcome);
+    ++kind.finished;
     live_operations_.store(live_operations_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (seen_ == Phase::kMeasure) {
-      KindStatistics& kind = statistics_.kinds[static_cast<size_t>(outcome.kind)];
       ++kind.operations;
       kind.records += outcome.records;
       kind.latency.Record(nanos);
@@ -119,13 +120,17 @@ coro::Task<void> BenchWorker::Profile(Client* client) {
     Outcome outcome;
     const rdma::VerbCounters verbs = connection_->channel().counters();
     Status done = co_await RunOne(client, &outcome);
-    if (!done.ok()) control_->Fail(std::move(done));
+    if (!done.ok()) {
+      control_->Fail(std::move(done));
+      break;
+    }
+    ++StatisticsOf(outcome).finished;
     Sample(outcome, verbs);
   }
 }
 
 void BenchWorker::Sample(const Outcome& outcome, const rdma::VerbCounters& before) {
-  KindStatistics& kind = statistics_.kinds[static_cast<size_t>(outcome.kind)];
+  KindStatistics& kind = StatisticsOf(outcome);
   kind.verbs += connection_->channel().counters() - before;
   ++kind.verb_samples;
 }
@@ -208,7 +213,7 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
   co_return absl::OkStatus();
 }
 
-// Looks up keys so close to each other that every sub-model is met.
+// Looks up keys so close to each other that every sub-model is met. Threads that share a cache share the work.
 Status BenchWorker::FillCaches() {
   if (!options_.fill_caches || cluster_->options().index != IndexKind::kXStore ||
       options_.paths.reads != Path::kOneSided) {
@@ -219,8 +224,13 @@ Status BenchWorker::FillCaches() {
     const uint64_t sub_models = std::max<uint64_t>(1, cluster_->server(i).xstore()->model_statistics().sub_models);
     const uint64_t end = space.FirstRankOf(i + 1);
     const uint64_t step = std::max<uint64_t>(1, (end - space.FirstRankOf(i)) / sub_models / 2);
+    const bool shared = options_.caches.share_xcache;
+    const auto part = shared ? static_cast<uint64_t>(number_ % options_.threads_per_machine) : 0;
+    const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
     std::vector<index::Key> keys;
-    for (uint64_t rank = space.FirstRankOf(i); rank < end; rank += step) keys.push_back(space.LoadedKey(rank));
+    for (uint64_t rank = space.FirstRankOf(i) + part * step; rank < end; rank += parts * step) {
+      keys.push_back(space.LoadedKey(rank));
+    }
     GANNET_RETURN_IF_ERROR(connection_->FindAll(static_cast<rdma::NodeId>(i), keys));
   }
   return absl::OkStatus();

@@ -37,6 +37,7 @@ class RunControl {
 
 struct KindStatistics {
   uint64_t operations = 0;
+  uint64_t finished = 0;
   uint64_t records = 0;
   Histogram latency;
   rdma::VerbCounters verbs;
@@ -82,6 +83,7 @@ class BenchWorker {
   coro::Task<Status> Update(Client* client, uint64_t key);
   coro::Task<Status> Insert(Client* client);
   coro::Task<Status> Scan(Client* client, uint64_t from, Outcome* outcome);
+  KindStatistics& StatisticsOf(const Outcome& outcome) { return statistics_.kinds[static_cast<size_t>(outcome.kind)]; }
   void Sample(const Outcome& outcome, const rdma::VerbCounters& before);
   // Notices that the phase changed: the measured window begins or ends here for this worker.
   void ObservePhase();

@@ -37,6 +37,8 @@ struct ClusterOptions {
 // Where client threads run. It lends no memory but what the grace period needs.
 struct Machine {
   ~Machine();
+  // Caches that its threads share, one for each server; see CacheOptions.
+  std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
   std::unique_ptr<rdma::Node> node;
   std::unique_ptr<rdma::SlabAllocator> slab;
   std::unique_ptr<rdma::EpochManager> epochs;

@@ -22,6 +22,15 @@ coro::Task<Status> FindMany(index::RemoteIndex* index, std::span<const index::Ke
   co_return found;
 }
 
+index::XCacheOptions XCacheFor(Machine* machine, size_t server, const CacheOptions& options) {
+  index::XCacheOptions xcache = options.xcache;
+  if (!options.share_xcache) return xcache;
+  if (machine->xcaches.size() <= server) machine->xcaches.resize(server + 1);
+  if (machine->xcaches[server] == nullptr) machine->xcaches[server] = index::MakeSharedCache(xcache);
+  xcache.shared = machine->xcaches[server];
+  return xcache;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int machine, const CacheOptions& options) {
@@ -36,9 +45,10 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   for (int i = 0; i < cluster->options().servers; ++i) {
     const auto server = static_cast<rdma::NodeId>(i);
     rdma::Channel* const through = connection->channel_.get();
+    const index::XCacheOptions xcache = XCacheFor(&home, static_cast<size_t>(i), options);
     auto index = cluster->options().index == IndexKind::kHash
                      ? index::ConnectHash(through, server, kIndex, {.location_cache_bytes = options.location_bytes})
-                     : index::ConnectXStore(through, server, kIndex, options.xcache);
+                     : index::ConnectXStore(through, server, kIndex, xcache);
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
   }

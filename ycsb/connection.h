@@ -18,7 +18,9 @@ namespace gannet::ycsb {
 
 struct CacheOptions {
   size_t location_bytes = 1 << 20;  // hash: of the location cache, of each thread and server
-  index::XCacheOptions xcache;      // xstore: of each thread and server
+  index::XCacheOptions xcache;      // xstore: of each thread (or machine) and server
+  // xstore: the threads of a machine share their caches. In simulations only: the cache is not thread-safe.
+  bool share_xcache = false;
 };
 
 // Belongs to the thread that uses it, which must be the one that opened it.
@@ -36,7 +38,7 @@ class Connection {
   const KeySpace& keys() const { return cluster_->keys(); }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
-  // Of all its index clients.
+  // Of all its index clients; without caches that are shared.
   index::ClientStatistics statistics() const;
 
   // Looks the key up and waits for it. For the first thing that a client asks.

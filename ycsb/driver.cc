@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/runtime.h"
 #include "rdma/base/thread.h"
 #include "ycsb/bench_worker.h"
 
@@ -26,6 +27,9 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   }
   if (o.mix[static_cast<size_t>(Kind::kScan)] > 0 && cluster.options().index == IndexKind::kHash) {
     return absl::InvalidArgumentError("scans need an ordered index; hash is not");
+  }
+  if (o.caches.share_xcache && Runtime::Current() == nullptr) {
+    return absl::InvalidArgumentError("threads can share a cache of XStore in a simulation only");
   }
   if (o.duration <= absl::ZeroDuration() || o.warmup < absl::ZeroDuration() || o.interval <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("duration and interval must be positive, warm-up not negative");
@@ -51,6 +55,7 @@ class Runner {
   Runner(Cluster* cluster, const RunOptions& options, const RunProgress& progress)
       : cluster_(cluster), options_(options), progress_(progress) {
     const int threads = cluster->options().machines * options.threads_per_machine;
+    for (int i = 0; i < cluster->options().machines; ++i) cluster->machine(i).xcaches.clear();
     for (int i = 0; i < threads; ++i) {
       workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, &control_));
     }
@@ -69,11 +74,11 @@ class Runner {
     }
     prepared.arrive_and_wait();
     begin_nanos_ = NowNanos();
-    Watch(options_.warmup);
+    Watch(options_.warmup, 0);
     if (options_.watch) options_.watch(false);
     const uint64_t measure_nanos = NowNanos();
     control_.Advance(Phase::kMeasure);
-    Watch(options_.duration);
+    Watch(options_.duration, options_.at_least);
     control_.Advance(Phase::kStop);
     const uint64_t stop_nanos = NowNanos();
     if (options_.watch) options_.watch(true);
@@ -92,12 +97,14 @@ class Runner {
            (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
   }
 
-  // Waits for `duration`, or until the run has ended, and reports after each interval.
-  void Watch(absl::Duration duration) {
+  // Waits for `duration` and `at_least` operations, or until the run has ended, and reports after each interval.
+  void Watch(absl::Duration duration, uint64_t at_least) {
     last_nanos_ = NowNanos();
     const uint64_t end = last_nanos_ + Nanos(duration);
-    while (last_nanos_ < end && !Ended()) {
-      SleepUntil(std::min(end, last_nanos_ + Nanos(options_.interval)));
+    const uint64_t enough = last_operations_ + at_least;
+    while ((last_nanos_ < end || last_operations_ < enough) && !Ended()) {
+      const uint64_t next = last_nanos_ + Nanos(options_.interval);
+      SleepUntil(last_nanos_ < end ? std::min(end, next) : next);
       ReportInterval();
     }
   }
@@ -135,6 +142,7 @@ class Runner {
       for (const auto& worker : workers_) {
         const KindStatistics& part = worker->statistics().kinds[k];
         kind.operations += part.operations;
+        kind.finished += part.finished;
         kind.records += part.records;
         kind.verbs += part.verbs;
         kind.verb_samples += part.verb_samples;
@@ -143,12 +151,16 @@ class Runner {
       SetLatencies(*latency, &kind);
       all->Merge(*latency);
       report.all.operations += kind.operations;
+      report.all.finished += kind.finished;
       report.all.records += kind.records;
     }
     SetLatencies(*all, &report.all);
     for (const auto& worker : workers_) {
       report.all.verbs += worker->statistics().verbs;
       report.lookups += worker->statistics().lookups;
+    }
+    for (int i = 0; i < cluster_->options().machines; ++i) {
+      for (const auto& cache : cluster_->machine(i).xcaches) report.lookups.cache_bytes += index::BytesOf(*cache);
     }
     report.all.verb_samples = report.all.operations;
     report.operations = report.all.operations;

@@ -35,6 +35,7 @@ struct RunOptions {
   bool fill_caches = true;  // of XStore, before the warm-up
   absl::Duration warmup = absl::Seconds(1);
   absl::Duration duration = absl::Seconds(10);
+  uint64_t at_least = 0;                       // operations: `duration` is made longer until so many are done
   absl::Duration interval = absl::Seconds(1);  // between two calls of the progress callback
   uint64_t seed = 1;
   // Set by another thread or a signal handler: the run ends early and reports what it measured until then. May be null.

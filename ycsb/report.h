@@ -11,8 +11,9 @@
 namespace gannet::ycsb {
 
 struct KindReport {
-  uint64_t operations = 0;
-  uint64_t records = 0;  // that scans returned
+  uint64_t operations = 0;  // measured
+  uint64_t finished = 0;    // also those of the warm-up, and after the end
+  uint64_t records = 0;     // that scans returned
   double mean_us = 0;
   double p50_us = 0;
   double p90_us = 0;
