@@ -18,7 +18,8 @@ StatusOr<std::unique_ptr<YcsbCluster>> YcsbCluster::Open(const YcsbOptions& o) {
                                                                .index = o.index,
                                                                .value_bytes = static_cast<size_t>(o.value_bytes),
                                                                .fill = o.fill_percent / 100.0,
-                                                               .sub_models = static_cast<uint32_t>(o.sub_models)});
+                                                               .sub_models = static_cast<uint32_t>(o.sub_models),
+                                                               .train_models = o.paths.reads == ycsb::Path::kOneSided});
   if (!cluster.ok()) return cluster.status();
   opened->cluster_ = *std::move(cluster);
   return opened;

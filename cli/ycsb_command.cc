@@ -57,7 +57,7 @@ Status Load(ycsb::Cluster& cluster, Progress& progress, YcsbResult* result) {
 Status Run(YcsbCluster& cluster, Progress& progress, YcsbResult* result) {
   const InterruptGuard interrupts;
   const Stopwatch watch;
-  progress.Step("training models");
+  if (result->options.paths.reads == ycsb::Path::kOneSided) progress.Step("training models");
   GANNET_RETURN_IF_ERROR(cluster.cluster().Start());
   progress.Step("connecting clients and filling their caches");
   ycsb::RunOptions options = RunOptionsOf(result->options);

@@ -35,11 +35,11 @@ std::string Heading(const YcsbResult& result) {
                           WithCommas(o.keys), NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
                           Count(static_cast<uint64_t>(o.servers), "server"), NameOf(o.fabric, kFabricNames),
                           o.nic.empty() ? "" : ", " + o.nic, o.seed, result.load_seconds);
-  text +=
-      absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server\n",
-                      absl::FormatDuration(absl::Seconds(run.seconds)), absl::FormatDuration(*o.warmup),
-                      o.clients.machines, o.clients.threads, Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
-                      Count(static_cast<uint64_t>(o.server_threads), "thread"));
+  text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server\n",
+                          absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
+                          absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
+                          Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
+                          Count(static_cast<uint64_t>(o.server_threads), "thread"));
   if (result.interrupted)
     text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
   return text;

@@ -92,7 +92,7 @@ Status Cluster::Load(const std::function<void(uint64_t)>& progress) {
 Status Cluster::Start() {
   for (const auto& server : servers_) GANNET_RETURN_IF_ERROR(server->Start(options_.server_threads));
   for (const auto& machine : machines_) GANNET_RETURN_IF_ERROR(machine->epochs->Start());
-  if (options_.index != IndexKind::kXStore) return absl::OkStatus();
+  if (options_.index != IndexKind::kXStore || !options_.train_models) return absl::OkStatus();
   // On a thread of its own: a simulated thread belongs to the node whose channel it polls, for good.
   Status trained;
   Thread client("ycsb-train", [this, &trained] { trained = TrainModels(); });

@@ -32,6 +32,9 @@ struct ClusterOptions {
   size_t value_bytes = kMinValueBytes;
   double fill = 0.5;        // of loaded leaves; the seed's trees are half full
   uint32_t sub_models = 0;  // of each server's XStore; 0: as many as its own rule gives
+  // XStore's models are trained before the first run. Without, a server does not know of models until a client reads
+  // one-sided: nothing takes its time from those who only call.
+  bool train_models = true;
 };
 
 // Where client threads run. It lends no memory but what the grace period needs.
@@ -54,7 +57,7 @@ class Cluster {
 
   // `progress` (may be null): keys loaded so far, of all servers.
   Status Load(const std::function<void(uint64_t)>& progress);
-  // Begins to serve, and waits until the servers' models are trained.
+  // Begins to serve, and waits until the servers' models are trained, if they are to be.
   Status Start();
 
   const ClusterOptions& options() const { return options_; }
