@@ -211,7 +211,10 @@ class RegisterClient : public Client {
     while (!control.stop && control.broken.empty()) {
       Plan();
       const Status status = co_await Execute();
-      if (status.ok() || absl::IsAlreadyExists(status)) continue;
+      if (status.ok() || absl::IsAlreadyExists(status)) {
+        co_await session_.worker().Yield();  // on one node nothing else would let the others have a turn
+        continue;
+      }
       co_await session_.worker().SleepUntil(NowNanos() + 50'000);  // something is broken: no hurry
     }
   }
