@@ -74,7 +74,7 @@ struct XCacheOptions {
   // keys 25 KiB at most).
   size_t max_bytes = SIZE_MAX;
   // A cache of MakeSharedCache in place of one of the client's own.
-  std::shared_ptr<xstore::CachedModel> shared;
+  std::shared_ptr<xstore::CachedModel> shared{};
 };
 
 // A cache that several clients of one index use, made with `options`. Not thread-safe: for the clients of one thread,
