@@ -57,6 +57,11 @@ void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
       "uniform, zipfian (0.99, scattered over the keys) or latest (of the keys that a client has inserted).\n"
       "Default: YCSB's own, which is latest for d and zipfian for the others")
       ->group(group);
+  Add(
+      command, "--insert-rate", &o->insert_rate, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); },
+      "N",
+      "The last client machine inserts so many keys per second, such as 500K or 2M, in place of the mix. Default: none")
+      ->group(group);
   Add(command, "--path", &o->paths.reads, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
       "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) or rpc\n"
       "(one call to the server). Inserts are calls. Default: one-sided")

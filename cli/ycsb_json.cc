@@ -48,6 +48,7 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"workload", std::string(1, o.workload.letter)},
           {"mix", o.operations()},
           {"distribution", NameOf(o.keys_drawn(), ycsb::kDistributionNames)},
+          {"insert_rate", o.insert_rate},
           {"path", NameOf(o.paths.reads, ycsb::kPathNames)},
           {"updates", NameOf(o.paths.updates, ycsb::kPathNames)},
           {"index", NameOf(o.index, ycsb::kIndexNames)},

@@ -74,6 +74,10 @@ Status Complete(YcsbOptions* o) {
     return Wrong("--clients %dx%d: at most %d machines beside %d servers", o->clients.machines, o->clients.threads,
                  rdma::kMaxShmNodes - o->servers, o->servers);
   }
+  if (o->insert_rate > 0 && o->clients.machines < 2) {
+    return Wrong("--insert-rate %d: takes a machine of its own; give --clients 2x%d or more", o->insert_rate,
+                 o->clients.threads);
+  }
   if (o->keys < static_cast<uint64_t>(o->servers)) {
     return Wrong("--keys %d: at least one for each of the %d servers", o->keys, o->servers);
   }

@@ -28,6 +28,7 @@ struct YcsbOptions {
   ycsb::Workload workload = *ycsb::FindWorkload("c");
   std::optional<ycsb::Mix> mix;                    // instead of the workload's
   std::optional<ycsb::Distribution> distribution;  // instead of the workload's
+  uint64_t insert_rate = 0;                        // of a machine of its own; 0: none
   ycsb::Paths paths;
   std::optional<ycsb::Path> updates;
   std::optional<absl::Duration> warmup;

@@ -87,6 +87,11 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
   while (true) {
     ObservePhase();
     if (seen_ == Phase::kStop) break;
+    if (inserts_only()) {
+      co_await connection_->worker().SleepUntil(NextInsertNanos());
+      ObservePhase();
+      if (seen_ == Phase::kStop) break;
+    }
     Outcome outcome;
     const rdma::VerbCounters verbs = alone ? connection_->channel().counters() : rdma::VerbCounters{};
     const uint64_t start = NowNanos();
@@ -110,6 +115,14 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
   }
   --running_;
   if (first && !alone) co_await Profile(client);
+}
+
+// A thread that is behind does not make up for more than a millisecond.
+uint64_t BenchWorker::NextInsertNanos() {
+  constexpr uint64_t kMostBehind = 1'000'000;
+  const uint64_t interval = 1'000'000'000 * static_cast<uint64_t>(options_.threads_per_machine) / options_.insert_rate;
+  next_insert_nanos_ = std::max(next_insert_nanos_ + interval, NowNanos() - kMostBehind);
+  return next_insert_nanos_;
 }
 
 coro::Task<void> BenchWorker::Profile(Client* client) {
@@ -151,7 +164,7 @@ void BenchWorker::ObservePhase() {
 }
 
 coro::Task<Status> BenchWorker::RunOne(Client* client, Outcome* outcome) {
-  outcome->kind = DrawKind(options_.mix, &random_);
+  outcome->kind = inserts_only() ? Kind::kInsert : DrawKind(options_.mix, &random_);
   const uint64_t key = outcome->kind == Kind::kInsert ? 0 : keys_.Existing(&random_);
   Status done;
   switch (outcome->kind) {

@@ -76,6 +76,12 @@ class BenchWorker {
   };
 
   Status FillCaches();
+  // One of those that insert at a given rate.
+  bool inserts_only() const {
+    return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;
+  }
+  // When the next of them is due.
+  uint64_t NextInsertNanos();
   coro::Task<void> Loop(Client* client, bool first);
   coro::Task<void> Profile(Client* client);
   coro::Task<Status> RunOne(Client* client, Outcome* outcome);
@@ -103,6 +109,7 @@ class BenchWorker {
   std::vector<std::unique_ptr<Client>> clients_;
   Phase seen_ = Phase::kWarmup;
   int running_ = 0;  // coroutines
+  uint64_t next_insert_nanos_ = 0;
   rdma::VerbCounters verbs_at_start_;
   index::ClientStatistics lookups_at_start_;
 };

@@ -28,6 +28,9 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (o.mix[static_cast<size_t>(Kind::kScan)] > 0 && cluster.options().index == IndexKind::kHash) {
     return absl::InvalidArgumentError("scans need an ordered index; hash is not");
   }
+  if (o.insert_rate > 0 && cluster.options().machines < 2) {
+    return absl::InvalidArgumentError("the machine that inserts needs another one beside it");
+  }
   if (o.caches.share_xcache && Runtime::Current() == nullptr) {
     return absl::InvalidArgumentError("threads can share a cache of XStore in a simulation only");
   }

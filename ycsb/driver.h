@@ -30,6 +30,9 @@ struct RunOptions {
   int coroutines = 1;  // of each thread
   Mix mix = kWorkloads[2].mix;
   Distribution distribution = Distribution::kUniform;
+  // If not 0: the last machine does not run the mix, but inserts so many keys per second, or as many as it can. Needs
+  // another machine.
+  uint64_t insert_rate = 0;
   Paths paths;
   CacheOptions caches;
   bool fill_caches = true;  // of XStore, before the warm-up

@@ -67,6 +67,7 @@ uint64_t KeySpace::max_inserts() const {
 }
 
 uint64_t KeySpace::InsertedKey(uint64_t n) const {
+  GANNET_CHECK(n < max_inserts(), "insert number %d into a key space with room for %d", n, max_inserts());
   const Stretch stretch = StretchOf(scatter_(n % loaded_));
   return stretch.base + stretch.gap / 2 + n / loaded_;
 }

@@ -87,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"YcsbNicOfShm", {"ycsb", "--nic", "cx4-100g"}, {"--nic cx4-100g", "sim"}},
         BadFlags{"YcsbUnknownNic", {"ycsb", "--fabric", "sim", "--nic", "fast"}, {"--nic fast", "cx4-100g"}},
         BadFlags{"YcsbMix", {"ycsb", "--mix", "90,20,0,0,0"}, {"--mix 90,20,0,0,0", "sum to 100"}},
+        BadFlags{"YcsbInsertRate", {"ycsb", "--insert-rate", "1K"}, {"--insert-rate 1000", "--clients 2x2"}},
         BadFlags{"YcsbTinyValues", {"ycsb", "--value-bytes", "4"}, {"--value-bytes 4", "8 to 1024"}},
         BadFlags{"DumpWithoutDirectory", {"log", "dump"}, {"DIR", "gannet log dump --help"}},
         BadFlags{
@@ -120,11 +121,11 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
 TEST(Help, OfYcsbNamesItsFlags) {
   const Outcome outcome = RunProgram({"ycsb", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* flag :
-       {"--workload",       "--mix",        "--distribution", "--path",        "--updates",    "--duration",
-        "--warmup",         "--seed",       "--index",        "--keys",        "--keyspace",   "--value-bytes",
-        "--fill",           "--sub-models", "--fabric",       "--clients",     "--coroutines", "--servers",
-        "--server-threads", "--nic",        "--cache",        "--cache-bytes", "--json",       "Examples"}) {
+  for (const char* flag : {"--workload", "--mix",      "--distribution", "--insert-rate", "--path",
+                           "--updates",  "--duration", "--warmup",       "--seed",        "--index",
+                           "--keys",     "--keyspace", "--value-bytes",  "--fill",        "--sub-models",
+                           "--fabric",   "--clients",  "--coroutines",   "--servers",     "--server-threads",
+                           "--nic",      "--cache",    "--cache-bytes",  "--json",        "Examples"}) {
     EXPECT_THAT(outcome.out, HasSubstr(flag));
   }
 }

@@ -172,6 +172,23 @@ TEST(Driver, VerbsPerOperationAreTheSameOnBothFabrics) {
   }
 }
 
+TEST(Driver, OneMachineInsertsAtItsRateBesideTheOthers) {
+  SmallBenchOptions options;
+  options.simulated = true;
+  options.machines = 2;
+  SmallBench bench(options);
+  RunOptions run_options = bench.ShortRun();
+  run_options.threads_per_machine = 2;
+  run_options.warmup = absl::Microseconds(200);
+  run_options.duration = absl::Milliseconds(10);
+  run_options.insert_rate = 50'000;
+  const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_NEAR(static_cast<double>(run->of(Kind::kInsert).operations), 500, 10) << "in 10 ms of virtual time";
+  EXPECT_GT(run->of(Kind::kRead).operations, 1000u);
+  ExpectStoreHas(*run, bench.Contents(), options.keys);
+}
+
 TEST(Driver, ASimulatedRunIsTheSameEveryTime) {
   const auto run = [] {
     SmallBenchOptions options;
