@@ -28,7 +28,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const int workers = 1 + static_cast<int>(random.Below(2));
   const int coroutines = 1 + static_cast<int>(random.Below(5));
   const uint64_t keys = uint64_t{4} << random.Below(5);
-  const std::string workload = random.OneIn(3) ? "registers" : "registers";
+  const std::string workload = random.OneIn(3) ? "append" : "registers";
   const bool coherent = !random.OneIn(4);
   const char* nic = OneOf(std::array{"ideal", "cx4-100g", "cx5-100g", "cx6-200g"}, &random);
   const bool durable = random.OneIn(3);

@@ -89,10 +89,18 @@ Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::b
   const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
   if (outcome == PrepareOutcome::kExists) {
     const index::Witness existing = GetWitness(reader);
-    GANNET_RETURN_IF_ERROR(reader.Finish());
+    const uint16_t made = reader.GetU16();
+    if (made > prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
+    prepared_.resize(made);
+    GANNET_RETURN_IF_ERROR(DecodeMade(node, reader));
     return NoteExisting({existing.word, existing.seen});
   }
   if (outcome != PrepareOutcome::kPrepared) return Conflict();
+  return DecodeMade(node, reader);
+}
+
+// Of each entry of prepared_: the placeholder, or the block to move to.
+Status TransactionImpl::DecodeMade(rdma::NodeId node, rdma::WireReader& reader) {
   for (uint32_t i : prepared_) {
     WriteEntry& entry = writes_[i];
     Prepared prepared;

@@ -100,11 +100,19 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
   for (size_t i = 0; i < n; ++i) {
     const StatusOr<PrepareOutcome> outcome = PrepareOne(lease.context(), items[i], owner_bits, &prepared[i]);
     if (outcome.ok() && *outcome == PrepareOutcome::kPrepared) continue;
+    rdma::WireWriter writer(response);
+    if (outcome.ok() && *outcome == PrepareOutcome::kExists) {
+      // What was made before stays until the caller has validated: made and unmade again it would change the witnesses
+      // of the very transaction that asks, which then could never tell the key's existence from a conflict.
+      writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kExists));
+      PutWitness(writer, {prepared[i].record, prepared[i].state});
+      writer.PutU16(static_cast<uint16_t>(i));
+      for (size_t done = 0; done < i; ++done) Put(writer, prepared[done]);
+      return writer.Finish();
+    }
     for (size_t done = 0; done < i; ++done) Undo(lease.context(), items[done], prepared[done]);
     if (!outcome.ok()) return outcome.status();
-    rdma::WireWriter writer(response);
     writer.PutU8(static_cast<uint8_t>(*outcome));
-    if (*outcome == PrepareOutcome::kExists) PutWitness(writer, {prepared[i].record, prepared[i].state});
     return writer.Finish();
   }
   rdma::WireWriter writer(response);

@@ -131,6 +131,7 @@ class TransactionImpl {
   coro::Task<void> ReleaseRemote();
   size_t EncodePrepare(rdma::NodeId node, size_t from);
   Status DecodePrepared(rdma::NodeId node, std::span<const std::byte> response);
+  Status DecodeMade(rdma::NodeId node, rdma::WireReader& reader);
   bool FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const;
   coro::Task<Status> FinishAtOwners(bool committed);
   void BuildImage(WriteEntry& entry);

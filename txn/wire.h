@@ -2,7 +2,8 @@
 // here only; rdma/rpc.h gives the integers.
 //
 //   kTxnPrepare   request:  u64 owner bits, u16 n, n x PrepareItem
-//                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there
+//                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there,
+//                 u16 n, n x Prepared of the items before it, which stay made;
 //   kTxnFinish    request:  u64 owner bits, u16 n, n x FinishItem        response: empty
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
 //   kTxnRead      request:  u16 table, key

@@ -334,11 +334,7 @@ Judgement Registers::Judge() {
   Judgement result;
   result.passed = report.ok();
   result.edges = report.edges;
-  result.verdict =
-      report.ok()
-          ? absl::StrCat("strictly serializable: ", report.committed, " transactions")
-          : absl::StrCat(report.verdict == Verdict::kUnknown ? "undecided" : "not serializable",
-                         report.anomalies.empty() ? "" : absl::StrCat(": ", NameOf(report.anomalies.front().kind)));
+  result.verdict = VerdictOf(report);
   if (!report.ok()) result.details = report.ToString();
   return result;
 }

@@ -10,6 +10,7 @@
 #include "rdma/base/random.h"
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
+#include "scenario/check/anomaly.h"
 #include "scenario/scenario.h"
 #include "txn/database.h"
 
@@ -49,6 +50,9 @@ class Client {
  protected:
   uint64_t committed_ = 0;
 };
+
+// In one line.
+std::string VerdictOf(const Report& report);
 
 class Workload {
  public:
