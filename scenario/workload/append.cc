@@ -177,12 +177,7 @@ Judgement Append::Judge() {
       return result;
     }
   }
-  const Report report = CheckListAppend(history_);
-  result.passed = report.ok();
-  result.edges = report.edges;
-  result.verdict = VerdictOf(report);
-  if (!report.ok()) result.details = report.ToString();
-  return result;
+  return JudgementOf(CheckListAppend(history_));
 }
 
 }  // namespace gannet::scenario

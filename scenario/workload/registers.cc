@@ -330,13 +330,7 @@ Status Registers::ReadAll(txn::Session& session) {
 }
 
 Judgement Registers::Judge() {
-  const Report report = CheckSerializability(history_);
-  Judgement result;
-  result.passed = report.ok();
-  result.edges = report.edges;
-  result.verdict = VerdictOf(report);
-  if (!report.ok()) result.details = report.ToString();
-  return result;
+  return JudgementOf(CheckSerializability(history_));
 }
 
 }  // namespace gannet::scenario

@@ -8,14 +8,24 @@
 namespace gannet::scenario {
 
 const std::vector<std::string>& WorkloadNames() {
-  static const std::vector<std::string> names = {"registers", "append"};
+  static const std::vector<std::string> names = {"registers", "append", "tpcc"};
   return names;
 }
 
-std::string VerdictOf(const Report& report) {
-  if (report.ok()) return absl::StrCat("strictly serializable: ", report.committed, " transactions");
-  return absl::StrCat(report.verdict == Verdict::kUnknown ? "undecided" : "not serializable",
-                      report.anomalies.empty() ? "" : absl::StrCat(": ", NameOf(report.anomalies.front().kind)));
+Judgement JudgementOf(const Report& report) {
+  Judgement result;
+  result.passed = report.verdict != Verdict::kViolated;
+  result.undecided = report.verdict == Verdict::kUnknown;
+  result.edges = report.edges;
+  if (report.ok()) {
+    result.verdict = absl::StrCat("strictly serializable: ", report.committed, " transactions");
+    return result;
+  }
+  result.verdict =
+      absl::StrCat(result.undecided ? "undecided" : "not serializable",
+                   report.anomalies.empty() ? "" : absl::StrCat(": ", NameOf(report.anomalies.front().kind)));
+  result.details = report.ToString();
+  return result;
 }
 
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control) {

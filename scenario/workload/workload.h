@@ -33,6 +33,7 @@ struct Control {
 // What the checkers found.
 struct Judgement {
   bool passed = true;
+  bool undecided = false;
   std::string verdict;  // one line
   std::string details;
   uint64_t edges = 0;
@@ -51,13 +52,12 @@ class Client {
   uint64_t committed_ = 0;
 };
 
-// In one line.
-std::string VerdictOf(const Report& report);
+Judgement JudgementOf(const Report& report);
 
 class Workload {
  public:
   virtual ~Workload() = default;
-  virtual std::vector<txn::TableOptions> Tables() const = 0;
+  virtual std::vector<txn::TableOptions> Tables() const = 0;  // on every node
   // One session on node 0, before any client.
   virtual Status Load(txn::Session& session) = 0;
   // `number` is unique in the run, also over power cuts.
@@ -69,6 +69,7 @@ class Workload {
 
 // InvalidArgument lists the names.
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control);
+// Of all workloads, TPC-C with them.
 const std::vector<std::string>& WorkloadNames();
 
 }  // namespace gannet::scenario
