@@ -70,14 +70,14 @@ YcsbCluster::Snapshot YcsbCluster::Look() const {
   return snapshot;
 }
 
-Usage YcsbCluster::UsageOf(int first, int end) const {
+Usage YcsbCluster::UsageOf(int first, int end, int cores) const {
   Usage usage;
   const double span = static_cast<double>(std::max<uint64_t>(1, end_.now - begin_.now)) * (end - first);
   const auto share = [span](uint64_t later, uint64_t earlier) { return static_cast<double>(later - earlier) / span; };
   for (int node = first; node < end; ++node) {
     const Busy& a = begin_.nodes[static_cast<size_t>(node)];
     const Busy& b = end_.nodes[static_cast<size_t>(node)];
-    usage.cpu += share(b.cpu, a.cpu) / cores_per_node();
+    usage.cpu += share(b.cpu, a.cpu) / cores;
     usage.nic_send += share(b.nic.busy_send_nanos, a.nic.busy_send_nanos);
     usage.nic_serve += share(b.nic.busy_serve_nanos, a.nic.busy_serve_nanos);
     usage.link_out += share(b.nic.busy_out_nanos, a.nic.busy_out_nanos);
@@ -89,8 +89,8 @@ Usage YcsbCluster::UsageOf(int first, int end) const {
 std::optional<SimulationReport> YcsbCluster::simulation_report() const {
   if (simulation_ == nullptr || end_.nodes.empty()) return std::nullopt;
   const rdma::sim::SimulationStatistics statistics = simulation_->statistics();
-  return SimulationReport{.servers = UsageOf(0, options_.servers),
-                          .machines = UsageOf(options_.servers, fabric_->num_nodes()),
+  return SimulationReport{.servers = UsageOf(0, options_.servers, options_.server_threads),
+                          .machines = UsageOf(options_.servers, fabric_->num_nodes(), options_.clients.threads),
                           .events = statistics.events,
                           .switches = statistics.switches,
                           .virtual_seconds = static_cast<double>(simulation_->now()) * 1e-9};

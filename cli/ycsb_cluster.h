@@ -46,8 +46,8 @@ class YcsbCluster {
   Status OpenFabric();
   Snapshot Look() const;
   int cores_per_node() const;
-  // Of nodes [first, end), between the two snapshots.
-  Usage UsageOf(int first, int end) const;
+  // Of nodes [first, end) with so many cores in use each, between the two snapshots.
+  Usage UsageOf(int first, int end, int cores) const;
 
   const YcsbOptions options_;
   // The cluster goes before the fabric, and that before the simulation.

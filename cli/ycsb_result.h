@@ -17,7 +17,7 @@ namespace gannet::cli {
 
 // Of simulated nodes while it was measured: averages over the nodes, 1 = busy all the time.
 struct Usage {
-  double cpu = 0;
+  double cpu = 0;        // of as many cores as the node has threads for calls, or for clients
   double nic_send = 0;   // the engine that takes verbs from the CPU
   double nic_serve = 0;  // the engine that serves others' verbs
   double link_out = 0;

@@ -189,6 +189,26 @@ TEST(Driver, OneMachineInsertsAtItsRateBesideTheOthers) {
   ExpectStoreHas(*run, bench.Contents(), options.keys);
 }
 
+// Lookups of many clients are under way while the model that they share is replaced by one with more sub-models.
+TEST(Driver, ModelsGrowUnderTheReaders) {
+  for (const bool shared : {false, true}) {
+    SmallBenchOptions options;
+    options.simulated = true;
+    SmallBench bench(options);
+    RunOptions run_options = bench.ShortRun();
+    run_options.threads_per_machine = 4;
+    run_options.coroutines = 4;
+    run_options.mix = {60, 0, 40, 0, 0};
+    run_options.caches.share_xcache = shared;
+    run_options.at_least = 40'000;
+    const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_GT(bench.cluster().server(0).xstore()->model_statistics().generation, 1u);
+    EXPECT_GT(run->lookups.cache_bytes, 0u);
+    ExpectStoreHas(*run, bench.Contents(), options.keys);
+  }
+}
+
 TEST(Driver, ASimulatedRunIsTheSameEveryTime) {
   const auto run = [] {
     SmallBenchOptions options;
