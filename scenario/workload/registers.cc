@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "scenario/check/serializability.h"
 
 namespace gannet::scenario {
@@ -180,7 +181,9 @@ class RegisterTransaction {
       const auto row = rows_.As<RegisterRow>(i);
       const std::optional<WriteId> id = row.id();
       if (!id.has_value()) {
-        workload_->control_->broken = absl::StrCat("a scan of ", kNames[step.table], " returned a torn row");
+        workload_->control_->broken =
+            absl::StrCat("a torn row in a scan: ", kNames[step.table], ":", NumberOf(step.table, rows_.key(i)),
+                         " has words of writes ", absl::StrJoin(row.words, ","));
         break;
       }
       draft.Row(NumberOf(step.table, rows_.key(i)), *id);
