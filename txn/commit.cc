@@ -58,7 +58,18 @@ void TransactionImpl::CarryWitnesses(const index::Change& change) {
   if (held && !change.split_to.word.is_null()) witnesses_.push_back({change.split_to.word, change.split_to.seen});
 }
 
+// What the transaction made of its own insert since. Before anybody can find the record, and under a version of its own:
+// a reader that knows the block from earlier (a location cache) may have READ lines of what Insert put there.
+void TransactionImpl::ApplyToOwnInsert(WriteEntry& entry) {
+  const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+  rdma::BeginWrite(entry.direct, lines);
+  ApplyPatches(entry.direct, entry);
+  entry.seen = RaiseLockedVersion(entry.direct, lines, entry.seen, VersionOf(entry.seen) + 1, session_->owner_bits);
+}
+
 Status TransactionImpl::IndexInsert(WriteEntry& entry) {
+  if (entry.patches != nullptr) [[unlikely]]
+    ApplyToOwnInsert(entry);
   rdma::GlobalAddress existing;
   const StatusOr<index::Change> change =
       entry.table->local_index().Insert(context_, entry.key, entry.record, &existing);
@@ -144,13 +155,7 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
     ApplyPatches(entry.direct, entry);
     rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
   } else if (entry.kind == WriteKind::kInsert && !entry.removed) {
-    if (entry.patches == nullptr) {
-      StoreWord(entry.direct, NextState(entry.seen, false));
-    } else {
-      rdma::BeginWrite(entry.direct, lines);
-      ApplyPatches(entry.direct, entry);
-      rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
-    }
+    StoreWord(entry.direct, NextState(entry.seen, false));
     session_->live_bytes->Add(entry.table->id(), block_bytes);
   } else {  // a removal, of an old record or of an own insert
     if (entry.kind == WriteKind::kRemove) {

@@ -115,6 +115,7 @@ class TransactionImpl {
 
   // commit.cc
   Status LockDirect(WriteEntry& entry);
+  void ApplyToOwnInsert(WriteEntry& entry);
   Status IndexInsert(WriteEntry& entry);
   void CarryWitnesses(const index::Change& change);
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
