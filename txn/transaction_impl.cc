@@ -39,6 +39,8 @@ void TransactionImpl::End() {
   inserts_ = removals_ = 0;
   epoch_ = 0;
   logged_ = false;
+  asks_for_locks_ = false;
+  ticket_ = nullptr;
   active_ = false;
   participant_->Leave();
 }
