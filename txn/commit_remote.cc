@@ -337,8 +337,7 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed) {
       PutCaller(caller);
       std::memcpy(count.data(), &n, sizeof n);
       message_.resize(writer.size());
-      StatusOr<size_t> size =
-          co_await session_->channel->Call(node, kTxnFinish, message_, {}, timeout);
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, message_, {}, timeout);
       if (size.ok()) continue;
       if (IsUnknownOutcome(size.status())) {
         if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();

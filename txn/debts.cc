@@ -40,8 +40,7 @@ bool Debts::MustWait(const Debt& debt) const {
   }
   return std::ranges::any_of(debts_, [&debt](const std::shared_ptr<Debt>& other) {
     return other->kind != Debt::Kind::kUnlock &&
-           (other->record == debt.record ||
-            std::ranges::find(other->records, debt.record) != other->records.end());
+           (other->record == debt.record || std::ranges::find(other->records, debt.record) != other->records.end());
   });
 }
 
@@ -111,8 +110,7 @@ coro::Task<void> Debts::Settle(std::shared_ptr<Debt> debt) {
 }
 
 coro::Task<bool> Debts::Unlock(std::shared_ptr<Debt> debt) {
-  const StatusOr<uint64_t> found =
-      co_await session_->channel->CompareAndSwap(debt->record, debt->held, debt->next);
+  const StatusOr<uint64_t> found = co_await session_->channel->CompareAndSwap(debt->record, debt->held, debt->next);
   co_return found.ok() && *found != rdma::kLineBusy;
 }
 

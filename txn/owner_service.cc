@@ -88,11 +88,8 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
 
 void OwnerService::Unmake(index::Context& context, std::vector<Unmaking>* made) {
   for (const Unmaking& one : *made) {
-    FinishOne(context, {.kind = one.kind,
-                        .table = one.table,
-                        .key = one.key.view(),
-                        .record = one.record,
-                        .state = one.state});
+    FinishOne(context,
+              {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
   }
   made->clear();
 }

@@ -177,8 +177,8 @@ class TransactionImpl {
   uint64_t epoch_ = 0;           // the commit's; of a transaction that only reads: the latest it saw
   bool asks_for_locks_ = false;
   bool has_slot_ = false;
-  uint16_t slot_ = 0;                    // of its name as a caller, if has_slot_
-  std::shared_ptr<DebtTicket> ticket_;   // null: nothing is owed after the commit point
+  uint16_t slot_ = 0;                          // of its name as a caller, if has_slot_
+  std::shared_ptr<DebtTicket> ticket_;         // null: nothing is owed after the commit point
   std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;

@@ -23,7 +23,7 @@ class RemoteOf final : public RemoteIndex {
   using Words = KeyWords<W>;
 
   RemoteOf(rdma::Channel* channel, rdma::NodeId owner, IndexId id, KeyKind kind, const XCacheOptions& options)
-      : channel_(channel), owner_(owner), id_(id), kind_(kind), cache_(options) {}
+      : channel_(channel), owner_(owner), id_(id), call_timeout_(options.call_timeout), kind_(kind), cache_(options) {}
 
   coro::Async<StatusOr<FindResult>> Find(const Key& key) override;
   coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
@@ -94,6 +94,7 @@ class RemoteOf final : public RemoteIndex {
   rdma::Channel* channel_;
   rdma::NodeId owner_;
   IndexId id_;
+  absl::Duration call_timeout_;
   KeyKind kind_;
   CachedModel cache_;
   bool outdated_ = true;  // the owner may have another generation of the model than the cache
