@@ -46,10 +46,8 @@ coro::Task<Status> TransactionImpl::LockRemote() {
   operations_.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
-    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]] {
-      session_->debts.Awaken();
+    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]]
       co_return Conflict();
-    }
     operations_.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
   }
@@ -368,6 +366,8 @@ coro::Task<void> TransactionImpl::ReleaseRemote() {
 }
 
 coro::Task<Status> TransactionImpl::CommitMixed() {
+  if (!session_->debts.empty()) [[unlikely]]
+    session_->debts.Awaken();
   Status status = LockAndIndexDirect();
   if (status.ok()) status = co_await LockRemote();
   if (status.ok()) status = co_await PrepareRemote();

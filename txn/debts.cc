@@ -62,6 +62,11 @@ void Debts::Start(const std::shared_ptr<Debt>& debt) {
   session_->worker.Spawn(Settle(debt));
 }
 
+bool Debts::OthersRun() const {
+  const auto ours = std::ranges::count_if(debts_, [](const std::shared_ptr<Debt>& debt) { return debt->running; });
+  return session_->worker.unfinished() > static_cast<size_t>(ours);
+}
+
 void Debts::Awaken() {
   for (const std::shared_ptr<Debt>& debt : debts_) {
     if (!debt->running) Start(debt);
@@ -101,7 +106,7 @@ coro::Task<void> Debts::Settle(std::shared_ptr<Debt> debt) {
         co_return;
       }
     }
-    if (NowNanos() >= rests_at) {
+    if (NowNanos() >= rests_at && !OthersRun()) {
       debt->running = false;
       co_return;
     }
@@ -152,8 +157,8 @@ coro::Task<bool> Debts::Await(std::shared_ptr<DebtTicket> ticket, uint64_t deadl
 }
 
 coro::Task<void> Debts::AwaitAll(uint64_t deadline_nanos) {
-  Awaken();
   while (!debts_.empty() && NowNanos() < deadline_nanos) {
+    Awaken();
     co_await session_->worker.SleepUntil(NowNanos() + kLookAgainNanos);
   }
 }

@@ -24,9 +24,10 @@
 // become it until the CAS has completed. Two unlocks of one record may run side by side: they want the same.
 //
 // Transactions of this and other nodes meet a debt as a locked record: a conflict, run again after a while. A debt is
-// dropped when its node is dead. It rests when it has been tried for call_timeout in vain, until the session meets it
-// again (a cut link does not keep a thread from stopping). A session that is closed settles its debts first; what
-// remains after call_timeout is taken over by the next session with the same channel, that is: the same owner bits.
+// dropped when its node is dead. When it has been tried for call_timeout in vain and nothing else runs on the worker,
+// it rests until the session's next commit with other nodes (a cut link does not keep a thread from stopping). A
+// session that is closed settles its debts first; what remains after call_timeout is taken over by the next session
+// with the same channel, that is: the same owner bits.
 //
 // Belongs to the session's thread. Costs nothing while there are none.
 #pragma once
@@ -100,6 +101,8 @@ class Debts {
 
  private:
   void Start(const std::shared_ptr<Debt>& debt);
+  // The worker has more to do than to settle these.
+  bool OthersRun() const;
   // Tries until it is settled, dropped or rests.
   coro::Task<void> Settle(std::shared_ptr<Debt> debt);
   // True if it is settled: by success, or by an answer that no repetition will change (the ticket is lost then).
