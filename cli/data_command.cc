@@ -16,6 +16,7 @@
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/log_dump.h"
+#include "cli/machine_memory.h"
 #include "cli/tpcc_options.h"
 
 namespace gannet::cli {

@@ -31,8 +31,9 @@ CLI::Option* AddInteger(CLI::App& command, const std::string& flag, T* target, i
       description);
 }
 
-inline CLI::Option* AddDuration(CLI::App& command, const std::string& flag, absl::Duration* target, absl::Duration low,
-                                const std::string& description) {
+template <class T>
+CLI::Option* AddDuration(CLI::App& command, const std::string& flag, T* target, absl::Duration low,
+                         const std::string& description) {
   return Add(
       command, flag, target, [low](const std::string& text) { return ParseDuration(text, low); }, "TIME", description);
 }

@@ -41,21 +41,47 @@ StatusOr<uint64_t> ParseSize(const std::string& text) {
   return value * unit;
 }
 
-StatusOr<std::array<int, 5>> ParseMix(const std::string& text) {
+StatusOr<uint64_t> ParseCount(const std::string& text, uint64_t low, uint64_t high) {
+  static constexpr std::string_view kUnits = "KMG";
+  std::string number = text;
+  uint64_t unit = 1;
+  if (!number.empty()) {
+    if (const size_t power = kUnits.find(number.back()); power != std::string_view::npos) {
+      for (size_t i = 0; i <= power; ++i) unit *= 1000;
+      number.pop_back();
+    }
+  }
+  uint64_t value = 0;
+  if (absl::SimpleAtoi(number, &value) && value <= high / unit && value * unit >= low) return value * unit;
+  return absl::InvalidArgumentError(
+      absl::StrFormat("must be a number from %d to %d, such as 500, 20K or 10M", low, high));
+}
+
+StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::string_view> names) {
+  std::string choices;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (text == names[i]) return i;
+    choices += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + std::string(names[i]);
+  }
+  return absl::InvalidArgumentError("must be " + choices);
+}
+
+StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
-  std::array<int, 5> mix{};
+  std::array<int, 5> shares{};
   int sum = 0;
-  bool understood = parts.size() == mix.size();
-  for (size_t i = 0; understood && i < mix.size(); ++i) {
-    understood = absl::SimpleAtoi(parts[i], &mix[i]) && mix[i] >= 0 && mix[i] <= 100;
-    sum += mix[i];
+  bool understood = parts.size() == shares.size();
+  for (size_t i = 0; understood && i < shares.size(); ++i) {
+    understood = absl::SimpleAtoi(parts[i], &shares[i]) && shares[i] >= 0 && shares[i] <= 100;
+    sum += shares[i];
   }
-  if (!understood) {
-    return absl::InvalidArgumentError(
-        "must be five whole percentages (NewOrder, Payment, OrderStatus, Delivery, StockLevel), such as 45,43,4,4,4");
-  }
+  if (!understood) return absl::InvalidArgumentError("must be five whole percentages " + example);
   if (sum != 100) return absl::InvalidArgumentError(absl::StrFormat("must sum to 100, but sums to %d", sum));
-  return mix;
+  return shares;
+}
+
+StatusOr<std::array<int, 5>> ParseMix(const std::string& text) {
+  return ParseShares(text, "(NewOrder, Payment, OrderStatus, Delivery, StockLevel), such as 45,43,4,4,4");
 }
 
 StatusOr<txn::ReadPathPolicy> ParseReadPath(const std::string& text) {

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
@@ -21,6 +23,15 @@ StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration l
 
 // Bytes: a number and perhaps K, M, G or T (powers of 1024).
 StatusOr<uint64_t> ParseSize(const std::string& text);
+
+// A count: a number and perhaps K, M or G (powers of 1000), in [low, high].
+StatusOr<uint64_t> ParseCount(const std::string& text, uint64_t low, uint64_t high);
+
+// Which of `names` it is.
+StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::string_view> names);
+
+// Five whole percentages that sum to 100. `example` says what they are, and how they look.
+StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example);
 
 // Five whole percentages, in the order NewOrder, Payment, OrderStatus, Delivery, StockLevel, that sum to 100.
 StatusOr<std::array<int, 5>> ParseMix(const std::string& text);

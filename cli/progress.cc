@@ -38,4 +38,20 @@ void Progress::Ran(const tpcc::IntervalReport& interval) {
                 100 * static_cast<double>(interval.aborts) / attempts, interval.warming_up ? "  (warming up)" : "");
 }
 
+void Progress::Loaded(uint64_t keys, uint64_t of) {
+  if (!enabled_) return;
+  std::lock_guard lock(mutex_);
+  absl::FPrintF(stderr, "\rloading: %s of %s keys%s", WithCommas(keys), WithCommas(of), keys == of ? "\n" : "");
+  std::fflush(stderr);
+}
+
+void Progress::Ran(const ycsb::IntervalReport& interval) {
+  if (!enabled_) return;
+  const double seconds = std::max(interval.seconds, 1e-9);
+  std::lock_guard lock(mutex_);
+  absl::FPrintF(stderr, "%9.4f s %14s operations/s%s\n", interval.at_seconds,
+                WithCommas(static_cast<uint64_t>(static_cast<double>(interval.operations) / seconds)),
+                interval.warming_up ? "  (warming up)" : "");
+}
+
 }  // namespace gannet::cli

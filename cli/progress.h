@@ -7,6 +7,7 @@
 
 #include "tpcc/loader.h"
 #include "tpcc/report.h"
+#include "ycsb/report.h"
 
 namespace gannet::cli {
 
@@ -22,6 +23,9 @@ class Progress {
   void Loaded(const tpcc::LoadProgress& progress);
   // One line per interval.
   void Ran(const tpcc::IntervalReport& interval);
+  // The same for the bench of indexes: keys, operations.
+  void Loaded(uint64_t keys, uint64_t of);
+  void Ran(const ycsb::IntervalReport& interval);
 
  private:
   std::mutex mutex_;

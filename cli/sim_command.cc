@@ -136,10 +136,12 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario) {
   const uint64_t begun = NowNanos();
   uint64_t done = 0;
   uint64_t failed = 0;
+  uint64_t undecided = 0;
   ScenarioReport total;
   nlohmann::ordered_json failures = nlohmann::ordered_json::array();
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
     ++done;
+    undecided += report.undecided ? 1 : 0;
     total.committed += report.committed;
     total.failed += report.failed;
     total.unknown += report.unknown;
@@ -160,8 +162,10 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario) {
   if (live) absl::FPrintF(stderr, "\n");
   if (!status.ok()) return Fail(status, kExitFailed);
   const double seconds = static_cast<double>(NowNanos() - begun) * 1e-9;
-  absl::PrintF("%d seeds from %d: %d failed; %d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts\n",
-               done, o.seed, failed, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts);
+  absl::PrintF(
+      "%d seeds from %d: %d failed, %d undecided; %d committed, %d rolled back, %d unknown, %d conflicts, %d power "
+      "cuts\n",
+      done, o.seed, failed, undecided, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts);
   absl::PrintF("%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
                static_cast<double>(total.events) * 1e-6);
@@ -169,6 +173,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario) {
   json["seeds"] = done;
   json["first_seed"] = o.seed;
   json["failed"] = failed;
+  json["undecided"] = undecided;
   json["seconds"] = seconds;
   json["total"] = ToJson(total);
   json["failures"] = failures;
@@ -210,8 +215,9 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
           "A JSON object that settles what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
           "nic,\ncoherent, durability, power_cuts, faulty_nanos, settle_nanos, faults {...}. --json shows one in full");
   Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
-      "registers (reads, updates, inserts, removals, scans of few keys) or append (lists that only grow, for Elle).\n"
-      "Default: drawn");
+      "registers (reads, updates, inserts, removals, scans of few keys), append (lists that only grow, for Elle), or "
+      "tpcc\n"
+      "(its twelve conditions). Default: drawn");
   Add(
       *command, "--until", &o->until,
       [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1)); }, "TIME",

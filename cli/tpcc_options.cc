@@ -1,12 +1,10 @@
 #include "cli/tpcc_options.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_format.h"
+#include "cli/machine_memory.h"
 #include "cli/parse.h"
 #include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
@@ -86,14 +84,6 @@ Status CompleteFromDirectory(TpccOptions* o) {
 }
 
 }  // namespace
-
-uint64_t UsableMemoryBytes() {
-  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  uint64_t limit = 0;
-  // "max" if there is no limit: then nothing is read.
-  if (std::ifstream group("/sys/fs/cgroup/memory.max"); group >> limit) bytes = std::min(bytes, limit);
-  return bytes;
-}
 
 Status Complete(TpccOptions* o) {
   o->load_seed = o->seed;

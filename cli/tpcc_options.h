@@ -53,9 +53,6 @@ struct TpccOptions {
 // machine: InvalidArgument with "--flag value: what to do".
 Status Complete(TpccOptions* options);
 
-// Memory that this process may use: the machine's, or its control group's if that is less.
-uint64_t UsableMemoryBytes();
-
 // Loading touches at least this much memory per warehouse (for a refusal that is surely right; the real need is more).
 inline constexpr uint64_t kLeastBytesPerWarehouse = uint64_t{60} << 20;
 

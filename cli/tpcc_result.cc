@@ -1,10 +1,9 @@
 #include "cli/tpcc_result.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <functional>
+
+#include "cli/machine_memory.h"
 
 namespace gannet::cli {
 namespace {
@@ -15,13 +14,6 @@ void AddTo(index::Statistics* sum, const index::Statistics& part) {
   sum->private_bytes += part.private_bytes;
   sum->nodes += part.nodes;
   sum->height = std::max(sum->height, part.height);
-}
-
-uint64_t ResidentBytes() {
-  uint64_t total_pages = 0;
-  uint64_t resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
-  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 double Ratio(uint64_t a, uint64_t b) {

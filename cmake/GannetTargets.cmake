@@ -7,7 +7,10 @@ set(GANNET_MARCH "x86-64-v3" CACHE STRING "Value of -march")
 
 add_library(gannet_flags INTERFACE)
 target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-                       -march=${GANNET_MARCH} -fno-omit-frame-pointer)
+                       -march=${GANNET_MARCH} -fno-omit-frame-pointer
+                       # No fused multiply-add by choice of the optimiser: a simulated run must be the same in every
+                       # build, and models are trained in floating point.
+                       -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # At -O3 it sees copies overlap in `"literal" + string` (GCC bug 105651).
   target_compile_options(gannet_flags INTERFACE -Wno-restrict)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rdma/base/mutant.h"
+
 namespace gannet::rdma {
 namespace {
 
@@ -65,7 +67,7 @@ void CopyIn(std::byte* object, size_t data_offset, std::span<const std::byte> da
   while (done < data.size()) {
     const size_t at = data_offset + done;
     const size_t n = std::min(data.size() - done, kLineDataBytes - at % kLineDataBytes);
-    StoreBytes(object + PlaceOf(at), data.data() + done, n);
+    if (!GANNET_MUTANT(kLoseSecondLine) || done == 0) StoreBytes(object + PlaceOf(at), data.data() + done, n);
     done += n;
     PreemptionPoint();
   }

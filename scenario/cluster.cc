@@ -31,8 +31,8 @@ void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operati
 
 }  // namespace
 
-Cluster::Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, std::vector<txn::TableOptions> tables)
-    : simulation_(simulation), drawn_(drawn), tables_(std::move(tables)) {
+Cluster::Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, CreateTables create_tables)
+    : simulation_(simulation), drawn_(drawn), create_tables_(std::move(create_tables)) {
   if (drawn_->durability == "sync") {
     disk_ = std::make_shared<log::FaultyFileSystem>(Mix64(drawn_->seed ^ 0xd15c));
     disk_->SetOptions({.before = [simulation](log::DiskOperation operation, const std::string&) {
@@ -87,9 +87,7 @@ Status Cluster::StartNode(int node) {
   StatusOr<std::unique_ptr<txn::Database>> opened =
       txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
   if (!opened.ok()) return opened.status();
-  for (const txn::TableOptions& table : tables_) {
-    GANNET_RETURN_IF_ERROR((*opened)->CreateTable(table).status());
-  }
+  GANNET_RETURN_IF_ERROR(create_tables_(**opened));
   std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
   database = std::move(*opened);
   return database->Start();
@@ -117,11 +115,9 @@ Status Cluster::Close() {
 
 Status Cluster::CheckStructures() {
   return OnEachNode("check", [this](int node) -> Status {
-    for (const txn::TableOptions& options : tables_) {
-      const txn::Table* table = database(node).FindTable(options.name);
-      GANNET_CHECK(table != nullptr, "table %s", options.name);
+    for (const txn::Table* table : database(node).tables()) {
       if (Status status = table->local_index().CheckStructure(); !status.ok()) {
-        return {status.code(), absl::StrCat("node ", node, ", table ", options.name, ": ", status.message())};
+        return {status.code(), absl::StrCat("node ", node, ", table ", table->name(), ": ", status.message())};
       }
     }
     return absl::OkStatus();

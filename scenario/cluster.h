@@ -19,8 +19,11 @@ namespace gannet::scenario {
 
 class Cluster {
  public:
+  // Makes a database's tables, before it starts.
+  using CreateTables = std::function<Status(txn::Database& database)>;
+
   // `drawn`: every field set. All must outlive it.
-  Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, std::vector<txn::TableOptions> tables);
+  Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, CreateTables create_tables);
   ~Cluster();
 
   // Opens and starts the databases of all nodes at once. After a power cut: recovers.
@@ -45,7 +48,7 @@ class Cluster {
 
   rdma::sim::Simulation* simulation_;
   const ScenarioOptions* drawn_;
-  std::vector<txn::TableOptions> tables_;
+  CreateTables create_tables_;
   std::shared_ptr<log::FaultyFileSystem> disk_;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;

@@ -28,7 +28,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const int workers = 1 + static_cast<int>(random.Below(2));
   const int coroutines = 1 + static_cast<int>(random.Below(5));
   const uint64_t keys = uint64_t{4} << random.Below(5);
-  const std::string workload = random.OneIn(3) ? "registers" : "registers";
+  const uint64_t workload = random.Below(10);
   const bool coherent = !random.OneIn(4);
   const char* nic = OneOf(std::array{"ideal", "cx4-100g", "cx5-100g", "cx6-200g"}, &random);
   const bool durable = random.OneIn(3);
@@ -39,7 +39,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
   if (drawn.coroutines == 0) drawn.coroutines = coroutines;
   if (drawn.keys == 0) drawn.keys = keys;
-  if (drawn.workload.empty()) drawn.workload = workload;
+  if (drawn.workload.empty()) drawn.workload = workload < 6 ? "registers" : workload < 9 ? "append" : "tpcc";
   if (!drawn.coherent.has_value()) drawn.coherent = coherent;
   if (drawn.nic.empty()) drawn.nic = nic;
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";

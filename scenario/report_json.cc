@@ -30,6 +30,7 @@ template <class Report, class Visit>
 void ForEachResult(Report* report, Visit visit) {
   visit("seed", &report->seed);
   visit("passed", &report->passed);
+  visit("undecided", &report->undecided);
   visit("verdict", &report->verdict);
   visit("details", &report->details);
   visit("committed", &report->committed);

@@ -20,7 +20,7 @@ namespace gannet::scenario {
 
 struct ScenarioOptions {
   uint64_t seed = 1;
-  std::string workload = {};           // registers or append; empty: drawn
+  std::string workload = {};           // registers, append or tpcc; empty: drawn
   int nodes = 0;                       // 0: drawn
   int workers_per_node = 0;            // 0: drawn
   int coroutines = 0;                  // 0: drawn; of each worker
@@ -46,9 +46,10 @@ std::string Describe(const ScenarioOptions& drawn);
 
 struct ScenarioReport {
   uint64_t seed = 0;
-  bool passed = false;
-  std::string verdict;  // one line: "passed", or what is wrong
-  std::string details;  // the anomalies in full, or empty
+  bool passed = false;     // nothing wrong was found
+  bool undecided = false;  // the history did not tell enough to prove it right or wrong; counts as passed
+  std::string verdict;     // one line: "passed", or what is wrong
+  std::string details;     // the anomalies in full, or empty
   uint64_t committed = 0;
   uint64_t failed = 0;   // certainly not applied
   uint64_t unknown = 0;  // perhaps applied

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "rdma/base/histogram.h"
 #include "rdma/base/status.h"
 #include "rdma/base/thread.h"
 #include "rdma/coro/task.h"
 #include "tpcc/deck.h"
 #include "tpcc/driver.h"
-#include "tpcc/histogram.h"
 #include "tpcc/random.h"
 #include "tpcc/terminal.h"
 

@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/check.h"
+#include "rdma/base/mutant.h"
 #include "rdma/versioned.h"
 #include "txn/commit_internal.h"
 #include "txn/record.h"
@@ -97,10 +98,12 @@ Status TransactionImpl::ValidateDirect() const {
   PreemptionPoint();
   for (const ReadEntry& entry : reads_) {
     const uint64_t word = LoadWord(Direct(entry.word));
+    if (GANNET_MUTANT(kSkipValidation)) continue;
     if (word != entry.seen && !IsOwnLockOf(entry, word)) return Conflict();
   }
   PreemptionPoint();
   for (const ReadEntry& entry : witnesses_) {
+    if (GANNET_MUTANT(kSkipWitness)) break;
     if (LoadWord(Direct(entry.word)) != entry.seen) return Conflict();
   }
   return absl::OkStatus();
@@ -134,7 +137,11 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const int64_t block_bytes = BlockBytesOf(entry.key, entry.image_payload_bytes);
   if (entry.kind == WriteKind::kUpdate) {
-    rdma::BeginWrite(entry.direct, lines);
+    if (GANNET_MUTANT(kUnlockBeforeInstall))
+      rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
+    else
+      rdma::BeginWrite(entry.direct, lines);
+    PreemptionPoint();
     ApplyPatches(entry.direct, entry);
     rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
   } else if (entry.kind == WriteKind::kInsert && !entry.removed) {
@@ -155,7 +162,11 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", entry.record.ToString(),
                  change.status().ToString());
     MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
-    participant_->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes), session_->slab.get());
+    if (GANNET_MUTANT(kReuseWithoutGrace))
+      session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));
+    else
+      participant_->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
+                           session_->slab.get());
   }
   entry.locked = false;
 }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/mutant.h"
 #include "rdma/versioned.h"
 #include "txn/commit_internal.h"
 #include "txn/record.h"
@@ -232,6 +233,7 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
   for (size_t i = 0; i < n; ++i) {
     const ReadEntry& entry = nth(i);
     const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : words[i];
+    if (i < reads_.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
     if (word != entry.seen && !(i < reads_.size() && IsOwnLockOf(entry, word))) co_return Conflict();
   }
   co_return absl::OkStatus();
@@ -268,6 +270,7 @@ coro::Task<void> TransactionImpl::InstallRemote() {
       write_word(entry.record, NextState(entry.seen, false));
     } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {
       BuildImage(entry);
+      if (GANNET_MUTANT(kUnlockBeforeInstall)) write_word(entry.record, NextState(entry.seen, false));
       const size_t lines = RecordLines(entry.key, entry.payload_bytes);
       operations_.push_back(
           rdma::Operation::Write(entry.image, entry.record, static_cast<uint32_t>(lines * kLineBytes)));

@@ -133,6 +133,12 @@ const Table* Database::FindTable(const std::string& name) const {
   return nullptr;
 }
 
+std::vector<const Table*> Database::tables() const {
+  std::vector<const Table*> result;
+  for (const std::unique_ptr<Table>& table : state_->tables) result.push_back(table.get());
+  return result;
+}
+
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
   if (state_->durability != nullptr) GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words)));

@@ -127,6 +127,8 @@ class Database {
   StatusOr<const Table*> CreateTable(const TableOptions& options);
   // Null if there is none.
   const Table* FindTable(const std::string& name) const;
+  // In the order in which they were created.
+  std::vector<const Table*> tables() const;
 
   // Recovers what the directory has, if there is one. Serves the other nodes and waits until they do.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/format.h"
 #include "rdma/base/check.h"
+#include "rdma/base/mutant.h"
 #include "txn/durable/durability.h"
 #include "txn/record.h"
 #include "txn/state_word.h"
@@ -204,7 +205,10 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
     StoreWord(db_->node->memory().data() + item.moved_to.offset(), NextState(item.moved_state, false));
   }
   MarkAbsent(record, RecordLines(item.key, payload_bytes), item.state);
-  context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
+  if (GANNET_MUTANT(kReuseWithoutGrace))
+    context.slab->Free(record, index::RecordBytes(item.key.size(), payload_bytes));
+  else
+    context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
   CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rdma/base/mutant.h"
+
 namespace gannet::txn {
 
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
@@ -9,7 +11,8 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
   StatusOr<std::byte*> block = slab.Allocate(index::RecordBytes(key.size(), payload.size()));
   if (!block.ok()) return block.status();
   // Nobody can reach the block by an index. Whoever still holds its old address finds it locked from here on.
-  const uint64_t state = std::max(VersionOf(LoadWord(*block)), above_version) | kAbsentBit;
+  const uint64_t before = GANNET_MUTANT(kReuseWithoutGrace) ? 0 : VersionOf(LoadWord(*block));
+  const uint64_t state = std::max(before, above_version) | kAbsentBit;
   StoreWord(*block, Locked(state, owner_bits));
   const size_t lines = RecordLines(key, payload.size());
   rdma::BeginWrite(*block, lines);

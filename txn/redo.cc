@@ -17,6 +17,7 @@
 #include "log/kill_point.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/mutant.h"
 #include "txn/durable/durability.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
@@ -201,6 +202,7 @@ void TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> epochs) {
 // Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
 // one. What it read at other nodes is not later than the epoch it found there (AskForEpochs).
 uint64_t TransactionImpl::EpochToAwait() const {
+  if (GANNET_MUTANT(kAcknowledgeEarly)) return 0;
   if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
   const log::Log& log = session_->db->durability->log();
   const uint64_t epoch = std::max(epoch_, logged_ ? 0 : log.last_dirty_epoch());

@@ -66,13 +66,24 @@ enum class XCacheMode : uint8_t {
   kTopOnly,    // the top model: one READ for a sub-model, one for entries of its table, then the leaf
 };
 
+namespace xstore {
+class CachedModel;
+}
+
 struct XCacheOptions {
   XCacheMode mode = XCacheMode::kWhole;
   // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB; of byte
   // keys 25 KiB at most).
   size_t max_bytes = SIZE_MAX;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
+  // A cache of MakeSharedCache in place of one of the client's own.
+  std::shared_ptr<xstore::CachedModel> shared{};
 };
+
+// A cache that several clients of one index use, made with `options`. Not thread-safe: for the clients of one thread,
+// or of the threads of a simulated machine. A client's statistics do not count its bytes.
+std::shared_ptr<xstore::CachedModel> MakeSharedCache(const XCacheOptions& options);
+uint64_t BytesOf(const xstore::CachedModel& cache);
 
 // The client's side, for index `id` of node `owner`, on `channel` (which must outlive it). Makes no call yet: what the
 // index looks like is asked for by the first operation, which is NotFound if there is no such index then.

@@ -15,7 +15,7 @@
 
 namespace gannet {
 
-// What costs a simulated CPU time. rdma/sim/costs.h has the nanoseconds of each, and how they were measured. A unit is
+// What costs a simulated CPU time. rdma/sim/costs.cc has the nanoseconds of each, and how they were measured. A unit is
 // one of what the name says.
 enum class Cost : uint8_t {
   kWorkerRound,  // a turn of a worker's loop: its pollers

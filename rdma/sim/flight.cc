@@ -179,8 +179,9 @@ void Flight::AccessAtomically() {
   if (!IssuerIsDead()) operation_->result = found;
   if (core_->simulation().tracing()) TraceAccess();
   if (!changes) return SendAnswer();
-  if (!core_->capabilities().cpu_coherent_atomics) {
-    // The NIC has read the word over PCIe and writes it back: what a CPU stores in between is lost.
+  if (!core_->capabilities().cpu_coherent_atomics && WriteBackNanos() > 0) {
+    // The NIC has read the word over PCIe and writes it back: what a CPU stores in between is lost. (Other atomics of
+    // the word are not served meanwhile; a NIC that needs no time for them has no such window.)
     return Post(core_->now() + WriteBackNanos(), Stage::kWriteBack);
   }
   Store(At(), new_value_);

@@ -330,17 +330,7 @@ Status Registers::ReadAll(txn::Session& session) {
 }
 
 Judgement Registers::Judge() {
-  const Report report = CheckSerializability(history_);
-  Judgement result;
-  result.passed = report.ok();
-  result.edges = report.edges;
-  result.verdict =
-      report.ok()
-          ? absl::StrCat("strictly serializable: ", report.committed, " transactions")
-          : absl::StrCat(report.verdict == Verdict::kUnknown ? "undecided" : "not serializable",
-                         report.anomalies.empty() ? "" : absl::StrCat(": ", NameOf(report.anomalies.front().kind)));
-  if (!report.ok()) result.details = report.ToString();
-  return result;
+  return JudgementOf(CheckSerializability(history_));
 }
 
 }  // namespace gannet::scenario

@@ -10,6 +10,7 @@
 #include "rdma/base/random.h"
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
+#include "scenario/check/anomaly.h"
 #include "scenario/scenario.h"
 #include "txn/database.h"
 
@@ -32,6 +33,7 @@ struct Control {
 // What the checkers found.
 struct Judgement {
   bool passed = true;
+  bool undecided = false;
   std::string verdict;  // one line
   std::string details;
   uint64_t edges = 0;
@@ -50,10 +52,12 @@ class Client {
   uint64_t committed_ = 0;
 };
 
+Judgement JudgementOf(const Report& report);
+
 class Workload {
  public:
   virtual ~Workload() = default;
-  virtual std::vector<txn::TableOptions> Tables() const = 0;
+  virtual std::vector<txn::TableOptions> Tables() const = 0;  // on every node
   // One session on node 0, before any client.
   virtual Status Load(txn::Session& session) = 0;
   // `number` is unique in the run, also over power cuts.
@@ -65,6 +69,7 @@ class Workload {
 
 // InvalidArgument lists the names.
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control);
+// Of all workloads, TPC-C with them.
 const std::vector<std::string>& WorkloadNames();
 
 }  // namespace gannet::scenario

@@ -77,6 +77,18 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownKillPoint", {"crashtest", "--kill-point", "nowhere"}, {"--kill-point nowhere", "batch-written"}},
         BadFlags{"CrashTestWithoutDurability", {"crashtest", "--mode", "none"}, {"--mode none", "sync or async"}},
         BadFlags{"CrashTestInADirectoryInUse", {"crashtest", "--dir", "/etc"}, {"--dir /etc", "not empty"}},
+        BadFlags{"YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e or f"}},
+        BadFlags{"YcsbUnknownIndex", {"ycsb", "--index", "tree"}, {"--index tree", "hash or xstore"}},
+        BadFlags{"YcsbScansOfHash", {"ycsb", "--index", "hash", "--workload", "e"}, {"--index hash", "xstore"}},
+        BadFlags{"YcsbClients", {"ycsb", "--clients", "24"}, {"--clients 24", "15x24"}},
+        BadFlags{"YcsbTooManyClients", {"ycsb", "--clients", "64x1"}, {"--clients 64x1", "at most 63"}},
+        BadFlags{"YcsbKeys", {"ycsb", "--keys", "many"}, {"--keys many", "10M"}},
+        BadFlags{"YcsbKeysBeyondMemory", {"ycsb", "--keys", "4G"}, {"--keys 4000000000", "give fewer"}},
+        BadFlags{"YcsbNicOfShm", {"ycsb", "--nic", "cx4-100g"}, {"--nic cx4-100g", "sim"}},
+        BadFlags{"YcsbUnknownNic", {"ycsb", "--fabric", "sim", "--nic", "fast"}, {"--nic fast", "cx4-100g"}},
+        BadFlags{"YcsbMix", {"ycsb", "--mix", "90,20,0,0,0"}, {"--mix 90,20,0,0,0", "sum to 100"}},
+        BadFlags{"YcsbInsertRate", {"ycsb", "--insert-rate", "1K"}, {"--insert-rate 1000", "--clients 2x2"}},
+        BadFlags{"YcsbTinyValues", {"ycsb", "--value-bytes", "4"}, {"--value-bytes 4", "8 to 1024"}},
         BadFlags{"DumpWithoutDirectory", {"log", "dump"}, {"DIR", "gannet log dump --help"}},
         BadFlags{
             "UnknownFlag", Run({"--warehouse", "2"}), {"--warehouse: there is no such flag", "gannet tpcc run --help"}},
@@ -106,10 +118,22 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
   }
 }
 
+TEST(Help, OfYcsbNamesItsFlags) {
+  const Outcome outcome = RunProgram({"ycsb", "--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  for (const char* flag : {"--workload", "--mix",      "--distribution", "--insert-rate", "--path",
+                           "--updates",  "--duration", "--warmup",       "--seed",        "--index",
+                           "--keys",     "--keyspace", "--value-bytes",  "--fill",        "--sub-models",
+                           "--fabric",   "--clients",  "--coroutines",   "--servers",     "--server-threads",
+                           "--nic",      "--cache",    "--cache-bytes",  "--json",        "Examples"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(flag));
+  }
+}
+
 TEST(Help, OfTheProgramNamesItsCommands) {
   const Outcome outcome = RunProgram({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* command : {"tpcc", "recover", "verify", "log", "backup", "restore", "crashtest"}) {
+  for (const char* command : {"tpcc", "ycsb", "recover", "verify", "log", "backup", "restore", "crashtest"}) {
     EXPECT_THAT(outcome.out, HasSubstr(command));
   }
   EXPECT_THAT(outcome.out, Not(HasSubstr("crashtest-child"))) << "is not for people";

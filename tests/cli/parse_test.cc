@@ -60,6 +60,27 @@ TEST(ParseMix, SaysWhatItSumsTo) {
   EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("sums to 101"));
 }
 
+TEST(ParseShares, SaysWhatTheyAre) {
+  EXPECT_THAT(ParseShares("90,10,0,0,0", "of this").value(), ElementsAre(90, 10, 0, 0, 0));
+  EXPECT_THAT(std::string(ParseShares("90,10", "of this").status().message()), HasSubstr("percentages of this"));
+}
+
+TEST(ParseCount, KnowsThousandsAndMillions) {
+  EXPECT_EQ(ParseCount("500", 1, 1000).value(), 500u);
+  EXPECT_EQ(ParseCount("20K", 1, 1'000'000).value(), 20'000u);
+  EXPECT_EQ(ParseCount("10M", 1, 4'000'000'000).value(), 10'000'000u);
+  EXPECT_EQ(ParseCount("4G", 1, 4'000'000'000).value(), 4'000'000'000u);
+  for (const char* text : {"", "K", "0", "5G", "99999999999999999999", "18446744073709551615G", "-1", "1.5M", "10m"}) {
+    EXPECT_FALSE(ParseCount(text, 1, 4'000'000'000).ok()) << text;
+  }
+}
+
+TEST(ParseChoice, NamesTheChoices) {
+  static constexpr std::string_view kNames[] = {"red", "green", "blue"};
+  EXPECT_EQ(ParseChoice("green", kNames).value(), 1u);
+  EXPECT_EQ(ParseChoice("grey", kNames).status().message(), "must be red, green or blue");
+}
+
 TEST(ParseReadPath, KnowsThree) {
   for (const char* text : {"adaptive", "one-sided", "call"}) {
     EXPECT_EQ(FormatReadPath(ParseReadPath(text).value()), text);

@@ -133,6 +133,42 @@ TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
   }
 }
 
+TEST_F(XStoreClientTest, WhatOneClientCachedTheOthersOfASharedCacheHave) {
+  Start();
+  for (uint64_t i = 0; i < 10000; ++i) Insert(i * 10);
+  const XCacheOptions options = {.shared = MakeSharedCache({})};
+  const auto first = Connect(options);
+  Train(first.get());
+  for (uint64_t key = 0; key < 100000; key += 10) ExpectFind(first.get(), key);
+  EXPECT_GE(BytesOf(*options.shared), index_->statistics().nodes * 8) << "an entry for each leaf";
+  EXPECT_EQ(first->statistics().cache_bytes, 0u) << "it is not this client's alone";
+
+  const auto second = Connect(options);
+  ExpectFind(second.get(), 0);  // asks what the index is like
+  const rdma::VerbCounters before = Counters();
+  for (uint64_t key = 0; key < 100000; key += 10) ExpectFind(second.get(), key);
+  const rdma::VerbCounters spent = Counters() - before;
+  EXPECT_EQ(spent.round_trips, 10000u);
+  EXPECT_EQ(spent.calls, 0u);
+}
+
+TEST_F(XStoreClientTest, ClientsOfASharedCacheFollowItToOtherModels) {
+  Start();
+  for (uint64_t i = 0; i < 10000; ++i) Insert(i * 10);
+  const XCacheOptions options = {.shared = MakeSharedCache({})};
+  const auto first = Connect(options);
+  const auto second = Connect(options);
+  Train(first.get());
+  Train(second.get());
+  // The model gets more sub-models.
+  for (uint64_t i = 0; i < 20000; ++i) Insert(i * 10 + 1 + i % 2);
+  WaitForTraining();
+  EXPECT_GT(index_->model_statistics().generation, 1u);
+  for (const uint64_t key : keys_) ExpectFind(key % 4 == 0 ? first.get() : second.get(), key);
+  ExpectScan(first.get(), 0, 5000);
+  ExpectScan(second.get(), 90000, 95000);
+}
+
 TEST_F(XStoreClientTest, AStaleCacheIsStillRight) {
   for (const XCacheMode mode : {XCacheMode::kWhole, XCacheMode::kModelOnly, XCacheMode::kTopOnly}) {
     keys_.clear();

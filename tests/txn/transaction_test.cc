@@ -88,6 +88,25 @@ TEST_P(TransactionTest, InsertOfAPresentKeyFailsAndLeavesNoTrace) {
   EXPECT_EQ(account.balance, 5);
 }
 
+TEST_P(TransactionTest, InsertOfAPresentKeyFailsBesideInsertsOfMissedKeys) {
+  // So many that some of them share the bucket, and so the witness, of a key that was missed.
+  constexpr uint64_t kPresent = 1000;
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(points, kPresent, Account{.balance = 5}); }).ok());
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    for (uint64_t key = 0; key < 32; ++key) {
+      Account account;
+      if (Status s = t.Get(points, key, &account); !absl::IsNotFound(s)) return s;
+      if (Status s = t.Insert(points, key, Account{.balance = 6}); !s.ok()) return s;
+    }
+    return t.Insert(points, kPresent, Account{.balance = 7});
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  for (uint64_t key = 0; key < 32; ++key) {
+    Account account;
+    EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Get(points, key, &account); }))) << key;
+  }
+}
+
 TEST_P(TransactionTest, TheSameKeyInsertedTwiceInOneTransactionFails) {
   const Status status = Run([&](BlockingTransaction& t) -> Status {
     if (Status s = t.Insert(ordered, 3, Account{}); !s.ok()) return s;

@@ -45,7 +45,7 @@ class CachedModel {
   uint64_t bytes() const;
 
  private:
-  // 18 bytes: the paper's 14, and where the table is (kWhole: in tables_; kModelOnly: its block number).
+  // `table`: where the table is (kWhole: in tables_; kModelOnly: its block number).
   struct __attribute__((packed)) Slot {
     float slope;
     float intercept;
@@ -54,7 +54,7 @@ class CachedModel {
     uint32_t size;  // 0: not cached
     uint32_t table;
   };
-  static_assert(sizeof(Slot) == 18);
+  static_assert(sizeof(Slot) == kCachedSubModelBytes);
 
   static SubModel ModelOf(const Slot& slot);
   void Store(uint32_t sub_model, const SubModel& model, uint32_t table);

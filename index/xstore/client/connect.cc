@@ -117,6 +117,14 @@ class LazyRemote final : public RemoteIndex {
 }  // namespace
 }  // namespace xstore
 
+std::shared_ptr<xstore::CachedModel> MakeSharedCache(const XCacheOptions& options) {
+  return std::make_shared<xstore::CachedModel>(options);
+}
+
+uint64_t BytesOf(const xstore::CachedModel& cache) {
+  return cache.bytes();
+}
+
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                      const XCacheOptions& options) {
   return std::make_unique<xstore::LazyRemote>(channel, owner, id, options);

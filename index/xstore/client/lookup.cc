@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rdma/base/runtime.h"
+
 namespace gannet::index::xstore {
 
 template <int W>
@@ -11,7 +13,11 @@ void Lookup<W>::Start(const Words& key) {
   leaves_read_ = right_of_left_ = 0;
   outdated_ = refill_ = widened_ = false;
   stage_ = Stage::kFallback;
-  if (cache_->generation() == 0) return;
+  // The top model is in the CPU's cache; the sub-model and the entry of its table are not.
+  Charge(Cost::kModelStep, 2);
+  Charge(Cost::kIndexStep, 2);
+  generation_ = cache_->generation();
+  if (generation_ == 0) return;
   place_ = cache_->top().Locate(key);
   line_ = {};
   std::span<const uint64_t> table;
@@ -27,6 +33,10 @@ void Lookup<W>::Start(const Words& key) {
 // Chooses leaves of the range for the next round, and finds their entries.
 template <int W>
 void Lookup<W>::ReadRange() {
+  if (stranded()) {
+    stage_ = Stage::kFallback;
+    return;
+  }
   const uint32_t size = range_.last - range_.first + 1;
   count_ = probing() ? std::min(size, kProbes) : size;
   for (uint32_t i = 0; i < count_; ++i) {
@@ -45,7 +55,7 @@ void Lookup<W>::ReadRange() {
 template <int W>
 size_t Lookup<W>::Ask(rdma::Operation* operations) {
   if (over()) return 0;
-  if (++rounds_ > kMaxRounds) {
+  if (++rounds_ > kMaxRounds || stranded()) {
     stage_ = Stage::kFallback;
     return 0;
   }
@@ -110,6 +120,11 @@ size_t Lookup<W>::AskForTable(rdma::Operation* operations) {
 
 template <int W>
 void Lookup<W>::Look() {
+  // What was READ for the cache is of no use then; leaves are what they are.
+  if (stranded() && stage_ != Stage::kLeaves && stage_ != Stage::kConfirm) {
+    stage_ = stage_ == Stage::kRefill ? Stage::kFound : Stage::kFallback;
+    return;
+  }
   switch (stage_) {
     case Stage::kLine:
       return LookAtLine();
@@ -180,6 +195,7 @@ void Lookup<W>::LookAtLeaves() {
   bool torn = false;
   const bool whole = !probing();
   const size_t lines = whole ? LeafLayout<W>::kLines : LeafLayout<W>::kFenceLines;
+  Charge(Cost::kRecordLine, count_ * lines);
   for (uint32_t i = 0; i < count_; ++i) {
     const Leaf<W> leaf(ImageAt(i));
     const LeafMeta meta = leaf.meta();

@@ -67,6 +67,8 @@ class Lookup {
   rdma::GlobalAddress AddressOf(uint32_t block_number) const {
     return rdma::GlobalAddress(owner_, uint64_t{block_number} * kLineBytes);
   }
+  // The cache has another generation of the model than at the start: places in it mean nothing any more.
+  bool stranded() const { return cache_->generation() != generation_; }
   void ReadRange();
   bool probing() const { return range_.last - range_.first >= kWindow; }
   size_t AskForTable(rdma::Operation* operations);
@@ -90,7 +92,8 @@ class Lookup {
   int siblings_ = 0;
   uint32_t leaves_read_ = 0;
   bool outdated_ = false;
-  bool refill_ = false;  // the table is to be READ again, for the cache
+  bool refill_ = false;      // the table is to be READ again, for the cache
+  uint64_t generation_ = 0;  // of the model at the start
   TopModel::Place place_{};
   SubModelLine line_;  // what is known of it
   // Logical leaves that may be the one, of all that the model predicted; the round READs leaf_[0, count_) of them.

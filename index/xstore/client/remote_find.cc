@@ -9,13 +9,13 @@ namespace gannet::index::xstore {
 template <int W>
 RemoteOf<W>::Session::Session(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache)
     : operations(kGroup * Lookup<W>::kMaxOperations), request(kMaxKeysPerFind * (sizeof(Words) + 16) + 64) {
-  while (lookups.size() < kGroup) lookups.push_back(std::make_unique<Lookup<W>>(channel, owner, cache));
+  lookups.push_back(std::make_unique<Lookup<W>>(channel, owner, cache));
 }
 
 template <int W>
 RemoteOf<W>::SessionLease::SessionLease(RemoteOf* remote) : remote_(remote) {
   if (remote->free_sessions_.empty()) {
-    session_ = std::make_unique<Session>(remote->channel_, remote->owner_, &remote->cache_);
+    session_ = std::make_unique<Session>(remote->channel_, remote->owner_, remote->cache_.get());
   } else {
     session_ = std::move(remote->free_sessions_.back());
     remote->free_sessions_.pop_back();
@@ -104,6 +104,9 @@ coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<Fi
 // Rounds with one doorbell each, until every lookup is over.
 template <int W>
 coro::Task<Status> RemoteOf<W>::RunLookups(Session& session, std::span<const Words> keys) {
+  while (session.lookups.size() < keys.size()) {
+    session.lookups.push_back(std::make_unique<Lookup<W>>(channel_, owner_, cache_.get()));
+  }
   for (size_t i = 0; i < keys.size(); ++i) session.lookups[i]->Start(keys[i]);
   std::array<bool, kGroup> asked;
   while (true) {
@@ -147,15 +150,15 @@ FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup, const Words& key) cons
 // Where the cache believes the key to be.
 template <int W>
 PositionHint RemoteOf<W>::HintFor(const Words& key) const {
-  if (cache_.generation() == 0) return {};
-  const TopModel::Place place = cache_.top().Locate(key);
+  if (cache_->generation() == 0) return {};
+  const TopModel::Place place = cache_->top().Locate(key);
   SubModel model;
   std::span<const uint64_t> table;
   uint32_t block;
-  if (!cache_.FindTable(place.sub_model, &model, &table) && !cache_.FindModel(place.sub_model, &model, &block))
+  if (!cache_->FindTable(place.sub_model, &model, &table) && !cache_->FindModel(place.sub_model, &model, &block))
     return {};
   const SubModel::Range range = model.Predict(place.x);
-  return {cache_.generation(), place.sub_model, range.first + (range.last - range.first) / 2};
+  return {cache_->generation(), place.sub_model, range.first + (range.last - range.first) / 2};
 }
 
 // At most kMaxKeysPerFind keys. Brings fresh sub-models for them, too.
@@ -176,7 +179,7 @@ coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Wor
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
   const uint64_t generation = reader.GetU64();
-  outdated_ |= generation != cache_.generation();
+  outdated_ |= generation != cache_->generation();
   for (size_t i = 0; i < keys.size(); ++i) {
     FindResult result;
     result.record = reader.GetAddress();
@@ -200,13 +203,13 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
   SubModelLine line;
   if (!reader.ok() || !line.Load(image.data())) return absl::InvalidArgumentError("the owner sent a broken sub-model");
   // Of a newer model, or not for this key: of no use here.
-  if (line.generation != cache_.generation() || cache_.top().Locate(key).sub_model != line.index)
+  if (line.generation != cache_->generation() || cache_->top().Locate(key).sub_model != line.index)
     return absl::OkStatus();
   if (line.model.size == 0 || line.model.size > kMaxTableEntries) {
     return absl::InvalidArgumentError("the owner sent a sub-model without a table");
   }
-  cache_.PutModel(line.index, line.model, line.table);
-  if (size == line.model.size) cache_.PutTable(line.index, line.model, std::span<const uint64_t>(table.data(), size));
+  cache_->PutModel(line.index, line.model, line.table);
+  if (size == line.model.size) cache_->PutTable(line.index, line.model, std::span<const uint64_t>(table.data(), size));
   return absl::OkStatus();
 }
 
@@ -241,14 +244,14 @@ Status RemoteOf<W>::AcceptModel(rdma::WireReader& reader) {
   for (uint32_t i = 0; i < blocks && reader.ok(); ++i) directory.push_back(reader.GetU32());
   GANNET_RETURN_IF_ERROR(reader.Finish());
   directory.shrink_to_fit();
-  if (generation != cache_.generation()) cache_.Reset(generation, *std::move(top), std::move(directory));
+  if (generation != cache_->generation()) cache_->Reset(generation, *std::move(top), std::move(directory));
   return absl::OkStatus();
 }
 
 template <int W>
 ClientStatistics RemoteOf<W>::statistics() const {
   ClientStatistics statistics = statistics_;
-  statistics.cache_bytes = cache_.bytes();
+  statistics.cache_bytes = shares_cache_ ? 0 : cache_->bytes();
   return statistics;
 }
 

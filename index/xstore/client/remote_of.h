@@ -1,7 +1,7 @@
 // RemoteOf: a client of an XStore index with keys of W words.
 //
 // Several coroutines of the channel's worker may be inside at once; each has a Session for what it works on, and none
-// holds on to the cache over an await.
+// holds on to the cache over an await. So it does not matter to them whether the cache is shared with other clients.
 #pragma once
 
 #include <array>
@@ -23,7 +23,13 @@ class RemoteOf final : public RemoteIndex {
   using Words = KeyWords<W>;
 
   RemoteOf(rdma::Channel* channel, rdma::NodeId owner, IndexId id, KeyKind kind, const XCacheOptions& options)
-      : channel_(channel), owner_(owner), id_(id), call_timeout_(options.call_timeout), kind_(kind), cache_(options) {}
+      : channel_(channel),
+        owner_(owner),
+        id_(id),
+        call_timeout_(options.call_timeout),
+        kind_(kind),
+        cache_(options.shared != nullptr ? options.shared : std::make_shared<CachedModel>(options)),
+        shares_cache_(options.shared != nullptr) {}
 
   coro::Async<StatusOr<FindResult>> Find(const Key& key) override;
   coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
@@ -44,7 +50,7 @@ class RemoteOf final : public RemoteIndex {
   // Buffers of one call, reused.
   struct Session {
     Session(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache);
-    std::vector<std::unique_ptr<Lookup<W>>> lookups;  // kGroup
+    std::vector<std::unique_ptr<Lookup<W>>> lookups;  // at least one, at most kGroup
     std::vector<rdma::Operation> operations;
     std::vector<std::byte> images;    // of a scan
     std::vector<TableEntry> entries;  // likewise: the leaves of a batch
@@ -96,7 +102,8 @@ class RemoteOf final : public RemoteIndex {
   IndexId id_;
   absl::Duration call_timeout_;
   KeyKind kind_;
-  CachedModel cache_;
+  const std::shared_ptr<CachedModel> cache_;
+  const bool shares_cache_;
   bool outdated_ = true;  // the owner may have another generation of the model than the cache
   ClientStatistics statistics_;
   std::vector<std::unique_ptr<Session>> free_sessions_;

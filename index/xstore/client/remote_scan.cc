@@ -49,7 +49,7 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
   ++statistics_.lookups;
-  if (cache_.generation() != 0) {
+  if (cache_->generation() != 0) {
     const Status read = co_await ScanByReads(*session, state);
     GANNET_CO_RETURN_IF_ERROR(read);
   }
@@ -110,14 +110,14 @@ coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) 
 template <int W>
 void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const {
   session.entries.clear();
-  TopModel::Place place = cache_.top().Locate(state.next);
-  const TopModel::Place last_place = cache_.top().Locate(state.reverse ? state.from : state.to);
+  TopModel::Place place = cache_->top().Locate(state.next);
+  const TopModel::Place last_place = cache_->top().Locate(state.reverse ? state.from : state.to);
   const size_t wanted = state.wanted();
   size_t keys = 0;
   SubModel model;
   std::span<const uint64_t> table;
   bool first = true;
-  while (cache_.FindTable(place.sub_model, &model, &table)) {
+  while (cache_->FindTable(place.sub_model, &model, &table)) {
     const bool last = place.sub_model == last_place.sub_model;
     const SubModel::Range begin = model.Predict(place.x);
     const SubModel::Range stop = model.Predict(last_place.x);
@@ -141,17 +141,17 @@ void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const
 template <int W>
 coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& state) {
   session.entries.clear();
-  const TopModel::Place place = cache_.top().Locate(state.next);
+  const TopModel::Place place = cache_->top().Locate(state.next);
   SubModelLine line;
-  if (!cache_.FindModel(place.sub_model, &line.model, &line.table)) {
-    const rdma::GlobalAddress from(owner_, cache_.LineOffset(place.sub_model));
+  if (!cache_->FindModel(place.sub_model, &line.model, &line.table)) {
+    const rdma::GlobalAddress from(owner_, cache_->LineOffset(place.sub_model));
     const Status status = co_await channel_->Read(from, session.line.data(), kLineBytes);
     GANNET_CO_RETURN_IF_ERROR(status);
-    if (!line.Load(session.line.data()) || line.generation != cache_.generation() || line.index != place.sub_model ||
+    if (!line.Load(session.line.data()) || line.generation != cache_->generation() || line.index != place.sub_model ||
         line.model.size == 0 || line.model.size > kMaxTableEntries) {
       co_return absl::OkStatus();
     }
-    cache_.PutModel(place.sub_model, line.model, line.table);
+    cache_->PutModel(place.sub_model, line.model, line.table);
   }
   const SubModel::Range range = line.model.Predict(place.x);
   const auto most = static_cast<uint32_t>(kScanBatch);
@@ -174,7 +174,7 @@ coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& s
 // One doorbell for the planned leaves, then consumes what goes on without a gap. False if there was nothing to READ.
 template <int W>
 coro::Task<StatusOr<bool>> RemoteOf<W>::ReadBatch(Session& session, ScanState& state) {
-  if (cache_.keeps_tables()) {
+  if (cache_->keeps_tables()) {
     PlanFromTables(session, state);
   } else {
     const Status planned = co_await PlanByReads(session, state);
@@ -247,7 +247,7 @@ coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) 
 template <int W>
 Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state) {
   // Who only scans learns in no other way that there is a model now.
-  outdated_ |= reader.GetU64() != cache_.generation();
+  outdated_ |= reader.GetU64() != cache_->generation();
   const bool more = reader.GetU8() != 0;
   const Words next = GetKey<W>(reader);
   const uint32_t entries = reader.GetU32();

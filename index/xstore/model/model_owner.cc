@@ -148,6 +148,7 @@ void ModelOwner<W>::UpdateStatistics(uint64_t retrainings) {
   statistics_.generation = generation_;
   statistics_.retrainings += retrainings;
   statistics_.sub_models = model_->sub_models();
+  statistics_.model_bytes = uint64_t{model_->sub_models()} * kCachedSubModelBytes;
   statistics_.table_entries = model_->table_entries();
   statistics_.leaves_per_lookup = model_->leaves_per_lookup();
   statistics_.mean_error = model_->mean_error();

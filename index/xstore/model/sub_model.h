@@ -21,6 +21,9 @@ namespace gannet::index::xstore {
 double DecodeError(uint8_t code);
 uint8_t EncodeError(double error);
 
+// What a client's cache takes for one, without its table: the paper's 14 bytes, and where the table is.
+inline constexpr size_t kCachedSubModelBytes = 18;
+
 struct SubModel {
   float slope = 0;  // leaves per unit of x
   float intercept = 0;

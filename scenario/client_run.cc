@@ -1,4 +1,4 @@
-// RunScenario: the two phases of a scenario and its judgement.
+// The runs of clients whose history is judged.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +8,7 @@
 #include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
 #include "scenario/cluster.h"
+#include "scenario/run.h"
 #include "scenario/scenario.h"
 #include "scenario/workload/workload.h"
 
@@ -172,7 +173,12 @@ Status Run::Execute(ScenarioReport* report) {
   StatusOr<std::unique_ptr<Workload>> workload = MakeWorkload(drawn_, &control_);
   if (!workload.ok()) return workload.status();
   workload_ = std::move(*workload);
-  cluster_ = std::make_unique<Cluster>(simulation_, &drawn_, workload_->Tables());
+  cluster_ = std::make_unique<Cluster>(simulation_, &drawn_, [this](txn::Database& database) -> Status {
+    for (const txn::TableOptions& table : workload_->Tables()) {
+      GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
+    }
+    return absl::OkStatus();
+  });
   GANNET_RETURN_IF_ERROR(cluster_->Start());
   GANNET_RETURN_IF_ERROR(Load());
   GANNET_RETURN_IF_ERROR(RunFaultyPhase(report));
@@ -187,6 +193,7 @@ Status Run::Execute(ScenarioReport* report) {
   GANNET_RETURN_IF_ERROR(cluster_->Close());
   Judgement judgement = workload_->Judge();
   report->passed = judgement.passed;
+  report->undecided = judgement.undecided;
   report->verdict = std::move(judgement.verdict);
   report->details = std::move(judgement.details);
   report->checked_edges = judgement.edges;
@@ -195,38 +202,17 @@ Status Run::Execute(ScenarioReport* report) {
 
 }  // namespace
 
-ScenarioReport RunScenario(const ScenarioOptions& options) {
-  const uint64_t begun = NowNanos();
-  const ScenarioOptions drawn = Drawn(options);
-  ScenarioReport report;
-  report.seed = drawn.seed;
-  {
-    rdma::sim::SimulationOptions simulated;
-    simulated.seed = drawn.seed;
-    simulated.trace = drawn.trace;
-    rdma::sim::Simulation simulation(simulated);
-    // Leaked if it fails: threads of the simulation may still refer to it.
-    auto run = std::make_unique<Run>(&simulation, drawn);
-    const Status status = run->Execute(&report);
-    if (!status.ok()) {
-      report.passed = false;
-      report.verdict = status.ToString();
-    }
-    const Control& control = run->control();
-    report.committed = control.committed;
-    report.failed = control.failed;
-    report.unknown = control.unknown;
-    report.aborts = control.aborts;
-    const rdma::sim::SimulationStatistics statistics = simulation.statistics();
-    report.events = statistics.events;
-    report.switches = statistics.switches;
-    report.preemptions = statistics.preemptions;
-    report.virtual_nanos = simulation.now();
-    report.digest = simulation.digest();
-    if (!status.ok()) static_cast<void>(run.release());
-  }
-  report.real_nanos = NowNanos() - begun;
-  return report;
+Status RunClients(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn, ScenarioReport* report) {
+  auto run = std::make_unique<Run>(simulation, drawn);
+  Status status = run->Execute(report);
+  const Control& control = run->control();
+  report->committed = control.committed;
+  report->failed = control.failed;
+  report->unknown = control.unknown;
+  report->aborts = control.aborts;
+  // Threads of the simulation may still refer to it.
+  if (!status.ok()) static_cast<void>(run.release());
+  return status;
 }
 
 }  // namespace gannet::scenario

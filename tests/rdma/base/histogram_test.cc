@@ -1,4 +1,4 @@
-#include "tpcc/histogram.h"
+#include "rdma/base/histogram.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "rdma/base/random.h"
 
-namespace gannet::tpcc {
+namespace gannet {
 namespace {
 
 TEST(HistogramTest, EmptyIsZero) {
@@ -70,4 +70,4 @@ TEST(HistogramTest, ValuesBeyondTheLastBucketKeepTheirMaximum) {
 }
 
 }  // namespace
-}  // namespace gannet::tpcc
+}  // namespace gannet

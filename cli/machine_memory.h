@@ -1,0 +1,14 @@
+// How much memory there is, and how much this process has.
+#pragma once
+
+#include <cstdint>
+
+namespace gannet::cli {
+
+// Memory that this process may use: the machine's, or its control group's if that is less.
+uint64_t UsableMemoryBytes();
+
+// Of this process, as the kernel counts it.
+uint64_t ResidentBytes();
+
+}  // namespace gannet::cli

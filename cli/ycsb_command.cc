@@ -1,0 +1,69 @@
+#include "cli/ycsb_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
+#include "cli/ycsb_flags.h"
+#include "cli/ycsb_result.h"
+#include "cli/ycsb_run.h"
+
+namespace gannet::cli {
+namespace {
+
+int Execute(YcsbOptions options) {
+  const auto fail = [](const Status& status, int exit_code) {
+    absl::FPrintF(stderr, "gannet ycsb: %s\n", status.message());
+    return exit_code;
+  };
+  if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
+  std::optional<OutputFile> json;
+  if (!options.json.empty()) {
+    auto file = OutputFile::Open(options.json);
+    if (!file.ok()) {
+      return fail(absl::InvalidArgumentError(absl::StrFormat(
+                      "--json %s; name a file in a directory that you may write to", file.status().message())),
+                  kExitBadFlags);
+    }
+    json.emplace(*std::move(file));
+  }
+  Progress progress;
+  YcsbResult result;
+  result.options = std::move(options);
+  if (const Status done = RunYcsb(&progress, &result); !done.ok()) return fail(done, kExitFailed);
+  absl::PrintF("%s", ToText(result));
+  if (json.has_value()) {
+    if (const Status written = json->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
+  }
+  return result.interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
+}
+
+}  // namespace
+
+void AddYcsbCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("ycsb", "The YCSB workloads: measures an index and its records, over a fabric.");
+  command->footer(
+      "Servers hold keys and records; client machines read them with one-sided READs through the index's client\n"
+      "cache, or by calls. Every value that is read is checked against its key. Reported are throughput, latencies,\n"
+      "verbs, bytes and round trips per operation, what the index and its caches take, how good its model is, and, on\n"
+      "sim, how busy CPUs and NICs are. On shm, times are this machine's; on sim they are those of the modelled "
+      "rack.\n\n"
+      "Exit code: 0 all is well; 1 the run failed or a wrong value was read; 2 a flag is wrong; 130 stopped by Ctrl-C\n"
+      "(the report is still printed).\n\n"
+      "Examples: gannet ycsb --workload c --index xstore --keys 1M\n"
+      "          gannet ycsb --workload c --index xstore --keys 1M --path rpc\n"
+      "          gannet ycsb --workload c --distribution uniform --fabric sim --keys 1M --clients 15x24 --json c.json");
+  auto options = std::make_shared<YcsbOptions>();
+  AddYcsbFlags(*command, options.get());
+  command->callback([options, exit_code] { *exit_code = Execute(*options); });
+}
+
+}  // namespace gannet::cli

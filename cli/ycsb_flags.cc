@@ -1,0 +1,150 @@
+#include "cli/ycsb_flags.h"
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_split.h"
+#include "cli/flags.h"
+#include "cli/parse.h"
+#include "ycsb/value.h"
+
+namespace gannet::cli {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kMaxCoroutines = 256;
+constexpr uint64_t kMaxKeys = 4'000'000'000;
+
+StatusOr<ycsb::Workload> ParseWorkload(const std::string& text) {
+  const auto workload = ycsb::FindWorkload(text);
+  if (workload.has_value()) return *workload;
+  return absl::InvalidArgumentError("must be a, b, c, d, e or f");
+}
+
+StatusOr<ClientThreads> ParseClients(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
+  if (parts.size() == 2) {
+    const auto machines = ParseInteger(parts[0], 1, kMaxThreads);
+    const auto threads = ParseInteger(parts[1], 1, kMaxThreads);
+    if (machines.ok() && threads.ok()) return ClientThreads{static_cast<int>(*machines), static_cast<int>(*threads)};
+  }
+  return absl::InvalidArgumentError("must be machines x threads of each, such as 15x24");
+}
+
+StatusOr<ycsb::Mix> ParseOperations(const std::string& text) {
+  return ParseShares(text, "(read, update, insert, scan, read-modify-write), such as 90,10,0,0,0");
+}
+
+template <class Enum, size_t N>
+auto Choice(const std::string_view (&names)[N]) {
+  return [&names](const std::string& text) -> StatusOr<Enum> {
+    const auto at = ParseChoice(text, names);
+    if (!at.ok()) return at.status();
+    return static_cast<Enum>(*at);
+  };
+}
+
+void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
+  const std::string group = "What is run";
+  Add(command, "--workload", &o->workload, ParseWorkload, "LETTER",
+      "a: 50% read, 50% update; b: 95% read, 5% update; c: read only; d: 95% read, 5% insert; e: 95% scan of 1-100\n"
+      "records, 5% insert; f: 50% read, 50% read-modify-write. Default: c")
+      ->group(group);
+  Add(command, "--mix", &o->mix, ParseOperations, "R,U,I,S,M",
+      "Other shares of read, update, insert, scan and read-modify-write, in percent")
+      ->group(group);
+  Add(command, "--distribution", &o->distribution, Choice<ycsb::Distribution>(ycsb::kDistributionNames), "NAME",
+      "uniform, zipfian (0.99, scattered over the keys) or latest (of the keys that a client has inserted).\n"
+      "Default: YCSB's own, which is latest for d and zipfian for the others")
+      ->group(group);
+  Add(
+      command, "--insert-rate", &o->insert_rate, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); },
+      "N",
+      "The last client machine inserts so many keys per second, such as 500K or 2M, in place of the mix. Default: none")
+      ->group(group);
+  Add(command, "--path", &o->paths.reads, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
+      "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) or rpc\n"
+      "(one call to the server). Inserts are calls. Default: one-sided")
+      ->group(group);
+  Add(command, "--updates", &o->updates, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
+      "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE). Default: rpc")
+      ->group(group);
+  AddDuration(command, "--duration", &o->duration, absl::Microseconds(1),
+              "How long to measure, in the time of the fabric. Default: 10s on shm, 10ms on sim")
+      ->group(group);
+  AddDuration(command, "--warmup", &o->warmup, absl::ZeroDuration(),
+              "How long to run before, once caches are filled. Default: 1s on shm, 2ms on sim")
+      ->group(group);
+  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything random. Default: 1")->group(group);
+}
+
+void AddDataFlags(CLI::App& command, YcsbOptions* o) {
+  const std::string group = "On what";
+  Add(command, "--index", &o->index, Choice<ycsb::IndexKind>(ycsb::kIndexNames), "NAME",
+      "hash (no scans) or xstore. Default: xstore")
+      ->group(group);
+  Add(
+      command, "--keys", &o->keys, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); }, "N",
+      "Keys that are loaded, such as 500K or 10M, dealt to the servers by ranges. Default: 1M")
+      ->group(group);
+  Add(command, "--keyspace", &o->key_form, Choice<ycsb::KeyForm>(ycsb::kKeyFormNames), "FORM",
+      "linear (equal distances), noised (the same plus noise) or osm-like (uneven at all scales, as longitudes of a\n"
+      "map). Default: linear")
+      ->group(group);
+  AddInteger(command, "--value-bytes", &o->value_bytes, static_cast<int64_t>(ycsb::kMinValueBytes),
+             static_cast<int64_t>(ycsb::kMaxValueBytes), "Of every record. Default: 8")
+      ->group(group);
+  AddInteger(command, "--fill", &o->fill_percent, 10, 100, "Percent of a leaf that loading fills. Default: 50")
+      ->group(group);
+  AddInteger(command, "--sub-models", &o->sub_models, 1, UINT32_MAX,
+             "Of each server's XStore. Default: one for 200 keys, and more as keys come")
+      ->group(group);
+}
+
+StatusOr<index::XCacheMode> ParseCache(const std::string& text) {
+  static constexpr std::string_view kNames[] = {"whole", "models", "top"};
+  const auto at = ParseChoice(text, kNames);
+  if (!at.ok()) return at.status();
+  return static_cast<index::XCacheMode>(*at);
+}
+
+void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
+  const std::string group = "Where";
+  Add(command, "--fabric", &o->fabric, Choice<FabricKind>(kFabricNames), "NAME",
+      "shm: threads of this process that reach each other's memory through shared memory, in real time.\n"
+      "sim: a simulated rack, in virtual time: the same seed gives the same numbers on every machine. Default: shm")
+      ->group(group);
+  Add(command, "--clients", &o->clients, ParseClients, "MxT",
+      "Client machines x threads of each. Default: 1x2 on shm, 15x24 on sim")
+      ->group(group);
+  AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
+             "Operations that a client thread has under way. Default: 1 on shm, 8 on sim")
+      ->group(group);
+  AddInteger(command, "--servers", &o->servers, 1, 32, "Nodes that hold the keys. Default: 1")->group(group);
+  AddInteger(command, "--server-threads", &o->server_threads, 1, 64,
+             "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim")
+      ->group(group);
+  AddPath(command, "--nic", &o->nic, "NAME",
+          "Model of the NICs, on sim: cx4-100g, 2x-cx4-100g (a machine of the seed has two), cx5-100g, cx6-200g\n"
+          "or ideal. Default: cx4-100g")
+      ->group(group);
+  Add(command, "--cache", &o->cache, ParseCache, "WHAT",
+      "What a client of xstore keeps: whole (models and translation tables), models, or top (the top model only). On\n"
+      "sim, the threads of a machine share it. Default: whole")
+      ->group(group);
+  Add(command, "--cache-bytes", &o->cache_bytes, ParseSize, "SIZE",
+      "The most that a client's cache may take: of xstore's model, or of hash's record addresses. Default: no limit,\n"
+      "or 1M for each thread")
+      ->group(group);
+}
+
+}  // namespace
+
+void AddYcsbFlags(CLI::App& command, YcsbOptions* options) {
+  AddWorkFlags(command, options);
+  AddDataFlags(command, options);
+  AddPlaceFlags(command, options);
+  AddPath(command, "--json", &options->json, "FILE", "Write the report there, too, for programs")->group("Report");
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,59 @@
+// What `gannet ycsb` found out, before it is printed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/calibration.h"
+#include "cli/ycsb_options.h"
+#include "index/index.h"
+#include "index/xstore/xstore.h"
+#include "rdma/slab.h"
+#include "ycsb/cluster.h"
+#include "ycsb/report.h"
+
+namespace gannet::cli {
+
+// Of simulated nodes while it was measured: averages over the nodes, 1 = busy all the time.
+struct Usage {
+  double cpu = 0;        // of as many cores as the node has threads for calls, or for clients
+  double nic_send = 0;   // the engine that takes verbs from the CPU
+  double nic_serve = 0;  // the engine that serves others' verbs
+  double link_out = 0;
+  double link_in = 0;
+};
+
+struct SimulationReport {
+  Usage servers;
+  Usage machines;
+  uint64_t events = 0;
+  uint64_t switches = 0;
+  double virtual_seconds = 0;  // everything: training, filling caches, warm-up, run
+};
+
+struct YcsbResult {
+  YcsbOptions options;
+  double load_seconds = 0;  // real time
+  double run_seconds = 0;   // real time, of everything after the load
+  ycsb::RunReport run;
+  bool interrupted = false;
+
+  // Of all servers.
+  index::Statistics index;
+  rdma::SlabStatistics memory;
+  std::optional<index::XStore::ModelStatistics> model;  // XStore; averages and sums
+  uint64_t resident_bytes = 0;                          // of this process
+
+  std::optional<SimulationReport> simulation;
+  Calibration before_run_calibration;  // shm
+  Calibration after_run_calibration;
+};
+
+// Into result's index, memory, model and resident_bytes. Walks the indexes: slow.
+void MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
+
+std::string ToText(const YcsbResult& result);
+std::string ToJson(const YcsbResult& result);
+
+}  // namespace gannet::cli

@@ -1,0 +1,89 @@
+#include "cli/ycsb_run.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "cli/interrupt.h"
+#include "cli/ycsb_cluster.h"
+#include "ycsb/driver.h"
+
+namespace gannet::cli {
+namespace {
+
+// Of the wall clock, also beside a simulation.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+ycsb::RunOptions RunOptionsOf(const YcsbOptions& o) {
+  ycsb::RunOptions run;
+  run.threads_per_machine = o.clients.threads;
+  run.coroutines = o.coroutines;
+  run.mix = o.operations();
+  run.distribution = o.keys_drawn();
+  run.insert_rate = o.insert_rate;
+  run.paths = o.paths;
+  run.caches.xcache.mode = o.cache;
+  run.caches.share_xcache = o.simulated();
+  if (o.cache_bytes != 0) run.caches.location_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
+  run.warmup = *o.warmup;
+  run.duration = *o.duration;
+  run.interval = o.simulated() ? *o.duration / 5 : absl::Seconds(1);
+  run.seed = o.seed;
+  run.stop = &InterruptGuard::requested();
+  return run;
+}
+
+Status Load(ycsb::Cluster& cluster, Progress& progress, YcsbResult* result) {
+  const Stopwatch watch;
+  Status loaded = cluster.Load([&](uint64_t keys) { progress.Loaded(keys, result->options.keys); });
+  result->load_seconds = watch.seconds();
+  return loaded;
+}
+
+Status Run(YcsbCluster& cluster, Progress& progress, YcsbResult* result) {
+  const InterruptGuard interrupts;
+  const Stopwatch watch;
+  if (result->options.paths.reads == ycsb::Path::kOneSided) progress.Step("training models");
+  GANNET_RETURN_IF_ERROR(cluster.cluster().Start());
+  progress.Step("connecting clients and filling their caches");
+  ycsb::RunOptions options = RunOptionsOf(result->options);
+  options.watch = [&cluster](bool end) { cluster.Watch(end); };
+  auto run = ycsb::RunBenchmark(&cluster.cluster(), options,
+                                [&progress](const ycsb::IntervalReport& interval) { progress.Ran(interval); });
+  if (!run.ok()) return run.status();
+  result->run = *std::move(run);
+  result->run_seconds = watch.seconds();
+  result->interrupted = InterruptGuard::requested();
+  result->simulation = cluster.simulation_report();
+  return absl::OkStatus();
+}
+
+// How fast this machine is: without a meaning where time is virtual.
+Status CalibrateFor(const YcsbOptions& options, Calibration* calibration) {
+  if (options.simulated()) return absl::OkStatus();
+  const StatusOr<Calibration> measured = Calibrate();
+  if (measured.ok()) *calibration = *measured;
+  return measured.status();
+}
+
+}  // namespace
+
+Status RunYcsb(Progress* progress, YcsbResult* result) {
+  auto cluster = YcsbCluster::Open(result->options);
+  if (!cluster.ok()) return cluster.status();
+  GANNET_RETURN_IF_ERROR(Load((*cluster)->cluster(), *progress, result));
+  GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->before_run_calibration));
+  GANNET_RETURN_IF_ERROR(Run(**cluster, *progress, result));
+  GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->after_run_calibration));
+  progress->Step("measuring the index");
+  MeasureStore(&(*cluster)->cluster(), result);
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::cli

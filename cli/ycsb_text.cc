@@ -1,0 +1,138 @@
+// The report for people.
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/parse.h"
+#include "cli/table.h"
+#include "cli/ycsb_result.h"
+
+namespace gannet::cli {
+namespace {
+
+std::string Decimal(double value) {
+  return absl::StrFormat("%.1f", value);
+}
+
+std::string Count(uint64_t n, const char* what) {
+  return absl::StrFormat("%s %s%s", WithCommas(n), what, n == 1 ? "" : "s");
+}
+
+template <class Enum, size_t N>
+std::string NameOf(Enum value, const std::string_view (&names)[N]) {
+  return std::string(names[static_cast<size_t>(value)]);
+}
+
+std::string Heading(const YcsbResult& result) {
+  const YcsbOptions& o = result.options;
+  const ycsb::RunReport& run = result.run;
+  std::string text = absl::StrFormat(
+      "workload %c (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
+      o.workload.letter, absl::StrJoin(o.operations(), ","), NameOf(o.keys_drawn(), ycsb::kDistributionNames),
+      NameOf(o.index, ycsb::kIndexNames), NameOf(o.paths.reads, ycsb::kPathNames),
+      NameOf(o.paths.updates, ycsb::kPathNames));
+  text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s (%s%s), seed %d; loaded in %.1f s\n",
+                          WithCommas(o.keys), NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
+                          Count(static_cast<uint64_t>(o.servers), "server"), NameOf(o.fabric, kFabricNames),
+                          o.nic.empty() ? "" : ", " + o.nic, o.seed, result.load_seconds);
+  text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server\n",
+                          absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
+                          absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
+                          Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
+                          Count(static_cast<uint64_t>(o.server_threads), "thread"));
+  if (result.interrupted)
+    text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
+  return text;
+}
+
+std::string Throughput(const ycsb::RunReport& run) {
+  Table table({"", "operations", "mean us", "p50 us", "p90 us", "p99 us", "max us"});
+  const auto add = [&table](std::string_view name, const ycsb::KindReport& kind) {
+    table.Add({std::string(name), WithCommas(kind.operations), Decimal(kind.mean_us), Decimal(kind.p50_us),
+               Decimal(kind.p90_us), Decimal(kind.p99_us), Decimal(kind.max_us)});
+  };
+  for (size_t k = 0; k < ycsb::kKinds; ++k) {
+    if (run.kinds[k].operations > 0) add(ycsb::kKindNames[k], run.kinds[k]);
+  }
+  add("all", run.all);
+  std::string text = table.ToString() + absl::StrFormat("\n%s operations per second\n",
+                                                        WithCommas(static_cast<uint64_t>(run.operations_per_second)));
+  if (run.all.records > 0 && run.seconds > 0) {
+    text += absl::StrFormat("%s records per second by scans\n",
+                            WithCommas(static_cast<uint64_t>(static_cast<double>(run.all.records) / run.seconds)));
+  }
+  return text;
+}
+
+std::string Verbs(const ycsb::RunReport& run) {
+  Table table(
+      {"per operation", "READ", "WRITE", "CAS", "FAA", "CALL", "bytes in", "bytes out", "round trips", "retries"});
+  const auto add = [&table](std::string_view name, const ycsb::KindReport& kind) {
+    const auto each = [&kind](uint64_t sum) {
+      return absl::StrFormat("%.2f", static_cast<double>(sum) / static_cast<double>(kind.verb_samples));
+    };
+    const rdma::VerbCounters& v = kind.verbs;
+    table.Add({std::string(name), each(v.reads), each(v.writes), each(v.compare_and_swaps), each(v.fetch_and_adds),
+               each(v.calls), each(v.bytes_in), each(v.bytes_out), each(v.round_trips), each(v.retries)});
+  };
+  for (size_t k = 0; k < ycsb::kKinds; ++k) {
+    if (run.kinds[k].verb_samples > 0) add(ycsb::kKindNames[k], run.kinds[k]);
+  }
+  if (run.all.verb_samples > 0) add("all", run.all);
+  return table.ToString();
+}
+
+std::string Lookups(const ycsb::RunReport& run) {
+  const index::ClientStatistics& l = run.lookups;
+  if (l.lookups == 0) return absl::StrFormat("client caches: %s\n", FormatBytes(l.cache_bytes));
+  const auto each = [&l](uint64_t sum) { return static_cast<double>(sum) / static_cast<double>(l.lookups); };
+  return absl::StrFormat(
+      "lookups by clients: %s; %.4f by READs alone, %.4f fell back to a call, %.3f leaves or buckets READ for each; "
+      "caches: %s\n",
+      WithCommas(l.lookups), each(l.one_sided), each(l.fallbacks), each(l.leaves_read), FormatBytes(l.cache_bytes));
+}
+
+std::string Store(const YcsbResult& result) {
+  std::string text = absl::StrFormat(
+      "index: %s keys, %s nodes, height %d, %s registered and %s private; records and index: %s of registered memory; "
+      "resident: %s\n",
+      WithCommas(result.index.keys), WithCommas(result.index.nodes), result.index.height,
+      FormatBytes(result.index.registered_bytes), FormatBytes(result.index.private_bytes),
+      FormatBytes(result.memory.carved_bytes - result.memory.free_bytes), FormatBytes(result.resident_bytes));
+  if (!result.model.has_value() || result.model->sub_models == 0) return text;
+  const index::XStore::ModelStatistics& m = *result.model;
+  text += absl::StrFormat(
+      "model: %s sub-models (%s), %s table entries; %.3f leaves predicted per lookup, mean error %.3f leaves; %s whole "
+      "trainings, %s of sub-models\n",
+      WithCommas(m.sub_models), FormatBytes(m.model_bytes), WithCommas(m.table_entries), m.leaves_per_lookup,
+      m.mean_error, WithCommas(m.generation), WithCommas(m.retrainings));
+  return text;
+}
+
+std::string Simulation(const YcsbResult& result) {
+  const SimulationReport& s = *result.simulation;
+  Table table({"busy", "CPU", "NIC sends", "NIC serves", "link out", "link in"});
+  const auto add = [&table](const char* name, const Usage& u) {
+    const auto percent = [](double share) { return absl::StrFormat("%.1f%%", 100 * share); };
+    table.Add(
+        {name, percent(u.cpu), percent(u.nic_send), percent(u.nic_serve), percent(u.link_out), percent(u.link_in)});
+  };
+  add("servers", s.servers);
+  add("client machines", s.machines);
+  return table.ToString() +
+         absl::StrFormat("simulated %.4f s in %.1f s of real time: %s events, %s switches of threads\n",
+                         s.virtual_seconds, result.run_seconds, WithCommas(s.events), WithCommas(s.switches));
+}
+
+}  // namespace
+
+std::string ToText(const YcsbResult& result) {
+  std::string text = Heading(result) + "\n" + Throughput(result.run) + "\n" + Verbs(result.run) + "\n" +
+                     Lookups(result.run) + Store(result);
+  if (result.simulation.has_value()) return text + "\n" + Simulation(result);
+  return text + absl::StrFormat("calibration: %.0f ns per dependent read before the run, %.0f ns after\n",
+                                result.before_run_calibration.dependent_read_ns,
+                                result.after_run_calibration.dependent_read_ns);
+}
+
+}  // namespace gannet::cli

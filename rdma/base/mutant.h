@@ -1,0 +1,28 @@
+// Mutants: deliberate mistakes in the protocols, to prove that the oracles of scenario/ find them. They exist only
+// where a file is compiled with GANNET_MUTANTS, which one test program does (tests/scenario/CMakeLists.txt); everywhere
+// else GANNET_MUTANT(...) is the constant false.
+#pragma once
+
+#include <cstdint>
+
+#ifdef GANNET_MUTANTS
+
+namespace gannet {
+
+enum class Mutant : uint8_t {
+  kNone,
+  kSkipValidation,       // a transaction commits whatever has become of what it read
+  kSkipWitness,          // absences and scanned ranges are not validated: phantoms
+  kUnlockBeforeInstall,  // the lock goes before the new payload is there
+  kLoseSecondLine,       // a payload's second line is not written
+  kReuseWithoutGrace,    // a removed record's memory is reused at once, and its versions begin anew
+  kAcknowledgeEarly,     // a commit is acknowledged before it is durable
+};
+inline Mutant active_mutant = Mutant::kNone;
+
+}  // namespace gannet
+
+#define GANNET_MUTANT(name) (::gannet::active_mutant == ::gannet::Mutant::name)
+#else
+#define GANNET_MUTANT(name) false
+#endif

@@ -1,0 +1,20 @@
+// The kinds of runs of a scenario.
+#pragma once
+
+#include "rdma/base/status.h"
+#include "rdma/sim/simulation.h"
+#include "scenario/scenario.h"
+
+namespace gannet::scenario {
+
+inline constexpr char kTpccWorkload[] = "tpcc";
+
+// Both fill *report with the verdict and what was done; an error is what went wrong instead. After an error objects of
+// theirs are leaked, for threads of the simulation may still use them.
+
+// The workloads of workload/workload.h: clients whose history goes to a checker.
+Status RunClients(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn, ScenarioReport* report);
+// TPC-C: its twelve conditions must hold in the end, and after every power cut.
+Status RunTpcc(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn, ScenarioReport* report);
+
+}  // namespace gannet::scenario

@@ -1,0 +1,36 @@
+#include "scenario/scenario.h"
+
+#include "rdma/base/clock.h"
+#include "rdma/sim/simulation.h"
+#include "scenario/run.h"
+
+namespace gannet::scenario {
+
+ScenarioReport RunScenario(const ScenarioOptions& options) {
+  const uint64_t begun = NowNanos();
+  const ScenarioOptions drawn = Drawn(options);
+  ScenarioReport report;
+  report.seed = drawn.seed;
+  {
+    rdma::sim::SimulationOptions simulated;
+    simulated.seed = drawn.seed;
+    simulated.trace = drawn.trace;
+    rdma::sim::Simulation simulation(simulated);
+    const Status status = drawn.workload == kTpccWorkload ? RunTpcc(&simulation, drawn, &report)
+                                                          : RunClients(&simulation, drawn, &report);
+    if (!status.ok()) {
+      report.passed = false;
+      report.verdict = status.ToString();
+    }
+    const rdma::sim::SimulationStatistics statistics = simulation.statistics();
+    report.events = statistics.events;
+    report.switches = statistics.switches;
+    report.preemptions = statistics.preemptions;
+    report.virtual_nanos = simulation.now();
+    report.digest = simulation.digest();
+  }
+  report.real_nanos = NowNanos() - begun;
+  return report;
+}
+
+}  // namespace gannet::scenario

@@ -1,0 +1,106 @@
+// Short real runs of `gannet ycsb`, judged by their exit codes and reports.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class YcsbTest : public ::testing::Test {
+ protected:
+  ~YcsbTest() override { std::filesystem::remove(json_path_); }
+
+  Json Report(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"ycsb", "--keys", "20K", "--json", json_path_});
+    const Outcome outcome = RunProgram(flags);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "") << "progress is for terminals";
+    text_ = outcome.out;
+    return outcome.exit_code == 0 ? Json::parse(std::ifstream(json_path_)) : Json();
+  }
+
+  std::string text_;
+  const std::string json_path_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + "_ycsb.json";
+};
+
+// Everything a program that reads the report may rely on.
+void ExpectComplete(const Json& report) {
+  EXPECT_TRUE(report.at("operations_per_second").is_number());
+  EXPECT_EQ(report.at("interrupted"), false);
+  for (const char* kind : {"read", "update", "insert", "scan", "read_modify_write"}) {
+    const Json& k = report.at("operations").at(kind);
+    EXPECT_TRUE(k.at("operations").is_number_unsigned());
+    for (const char* p : {"mean", "p50", "p90", "p99", "max"}) EXPECT_TRUE(k.at("latency_us").at(p).is_number());
+    for (const char* verb : {"read", "write", "cas", "faa", "call", "bytes", "round_trips", "retries"}) {
+      EXPECT_TRUE(k.at("verbs").at(verb).is_number()) << verb;
+    }
+  }
+  EXPECT_EQ(report.at("index").at("keys"), 20'000);
+  EXPECT_TRUE(report.at("clients").at("cache_bytes").is_number_unsigned());
+  EXPECT_EQ(report.at("configuration").at("keys"), 20'000);
+}
+
+TEST_F(YcsbTest, OnSharedMemoryReportsEverything) {
+  const Json report = Report({"--duration", "100ms", "--warmup", "10ms"});
+  ExpectComplete(report);
+  EXPECT_GT(report.at("model").at("sub_models"), 0);
+  EXPECT_GT(report.at("calibration").at("dependent_read_ns_before_run").get<double>(), 0);
+  EXPECT_FALSE(report.contains("simulation"));
+  for (const char* text : {"workload c", "zipfian", "xstore", "operations per second", "READ", "lookups by clients",
+                           "sub-models", "calibration"}) {
+    EXPECT_THAT(text_, HasSubstr(text));
+  }
+}
+
+TEST_F(YcsbTest, SimulatedIsTheSameEveryTimeAndTellsWhatIsBusy) {
+  const std::vector<std::string> flags = {"--fabric",   "sim",   "--clients",     "3x4",  "--server-threads", "2",
+                                          "--duration", "200us", "--warmup",      "50us", "--workload",       "b",
+                                          "--servers",  "2",     "--value-bytes", "64"};
+  Json report = Report(flags);
+  ExpectComplete(report);
+  EXPECT_GT(report.at("operations_per_second").get<double>(), 0);
+  EXPECT_GT(report.at("simulation").at("servers").at("cpu").get<double>(), 0);
+  EXPECT_GT(report.at("simulation").at("servers").at("nic_serve").get<double>(), 0);
+  EXPECT_THAT(text_, HasSubstr("client machines"));
+  Json again = Report(flags);
+  // Of the machine that simulates.
+  for (Json* json : {&report, &again}) {
+    json->erase("load_seconds");
+    json->erase("run_seconds");
+    json->at("index").erase("resident_bytes");
+  }
+  EXPECT_EQ(report, again);
+}
+
+TEST_F(YcsbTest, SimulatedCallsKeepTheServersBusyAndReadsDoNot) {
+  const std::vector<std::string> flags = {"--fabric", "sim", "--clients", "2x4", "--duration", "200us", "--path"};
+  for (const char* path : {"one-sided", "rpc"}) {
+    std::vector<std::string> all = flags;
+    all.push_back(path);
+    const Json report = Report(all);
+    const bool calls = std::string(path) == "rpc";
+    EXPECT_EQ(report.at("operations").at("read").at("verbs").at("call").get<double>() > 0, calls);
+    EXPECT_EQ(report.at("simulation").at("servers").at("cpu").get<double>() > 0.01, calls);
+  }
+}
+
+TEST_F(YcsbTest, EveryWorkloadRuns) {
+  for (const char* workload : {"a", "b", "c", "d", "e", "f"}) {
+    const Json report = Report({"--fabric", "sim", "--clients", "1x2", "--duration", "200us", "--workload", workload,
+                                "--keyspace", "osm-like"});
+    EXPECT_GT(report.at("all").at("operations"), 0) << workload;
+  }
+}
+
+}  // namespace
+}  // namespace gannet::cli

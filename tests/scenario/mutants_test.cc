@@ -1,0 +1,87 @@
+// The oracles are proven by mistakes made on purpose: each must be found within a stated number of seeds, and none of
+// these seeds fails without a mistake. docs/simulation.md has the list.
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "rdma/base/mutant.h"
+#include "scenario/scenario.h"
+#include "scenario/sweep.h"
+
+namespace gannet::scenario {
+namespace {
+
+struct Case {
+  Mutant mutant;
+  const char* name;
+  uint64_t within;  // seeds
+  bool durable = false;
+};
+
+// Few keys, and threads that lose their cores at bad moments.
+ScenarioOptions Hostile(bool durable) {
+  ScenarioOptions options;
+  options.workload = "registers";
+  options.keys = 8;
+  options.faulty_nanos = 5'000'000;
+  options.settle_nanos = 30'000'000;
+  options.durability = durable ? "sync" : "none";
+  options.power_cuts = durable ? 2 : 0;
+  options.faults = rdma::sim::Faults{};
+  options.faults->preempt = 0.01;
+  options.faults->scatter_lines = 0.2;
+  options.faults->slow_completion = 0.01;
+  return options;
+}
+
+// Seeds until one failed, from 1; 0: none did.
+uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdict) {
+  active_mutant = test.mutant;  // the children inherit it
+  SweepOptions sweep;
+  sweep.seeds = within;
+  sweep.jobs = 1;
+  sweep.limit_seconds = 60;
+  sweep.scenario = Hostile(test.durable);
+  uint64_t run = 0;
+  uint64_t caught = 0;
+  const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
+    ++run;
+    if (report.passed) return true;
+    caught = run;
+    *verdict = report.verdict;
+    return false;
+  });
+  active_mutant = Mutant::kNone;
+  EXPECT_TRUE(status.ok()) << status;
+  return caught;
+}
+
+class MutantsTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(MutantsTest, IsCaught) {
+  std::string verdict;
+  const uint64_t caught = SeedsUntilCaught(GetParam(), GetParam().within, &verdict);
+  EXPECT_NE(caught, 0u) << "not caught within " << GetParam().within << " seeds";
+  RecordProperty("seeds", static_cast<int>(caught));
+  std::printf("%s: caught by seed %d: %s\n", GetParam().name, static_cast<int>(caught), verdict.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
+                         ::testing::Values(Case{Mutant::kSkipValidation, "SkipValidation", 10},
+                                           Case{Mutant::kSkipWitness, "SkipWitness", 10},
+                                           Case{Mutant::kUnlockBeforeInstall, "UnlockBeforeInstall", 10},
+                                           Case{Mutant::kLoseSecondLine, "LoseSecondLine", 10},
+                                           Case{Mutant::kReuseWithoutGrace, "ReuseWithoutGrace", 40},
+                                           Case{Mutant::kAcknowledgeEarly, "AcknowledgeEarly", 20, true}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(MutantsTest, WithoutAMistakeTheSameSeedsPass) {
+  for (const bool durable : {false, true}) {
+    std::string verdict;
+    EXPECT_EQ(SeedsUntilCaught({Mutant::kNone, "None", 10, durable}, 10, &verdict), 0u) << verdict;
+  }
+}
+
+}  // namespace
+}  // namespace gannet::scenario

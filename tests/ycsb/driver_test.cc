@@ -1,0 +1,259 @@
+// Short real runs of every workload, whose reads are all checked (driver.h), and whose traces are counted afterwards.
+#include "ycsb/driver.h"
+
+#include <string>
+#include <tuple>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/ycsb/small_bench.h"
+
+namespace gannet::ycsb {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Every insert and every update that finished is in the store, and nothing else.
+void ExpectStoreHas(const RunReport& run, const Server::Contents& contents, uint64_t loaded) {
+  EXPECT_EQ(contents.records, loaded + run.of(Kind::kInsert).finished);
+  EXPECT_EQ(contents.updates, run.of(Kind::kUpdate).finished + run.of(Kind::kReadModifyWrite).finished);
+}
+
+struct Case {
+  char workload;
+  IndexKind index;
+  Path path;
+  Path updates;
+  bool simulated;
+};
+
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
+  const Case& c = info.param;
+  return std::string(c.simulated ? "sim_" : "shm_") + c.workload + "_" +
+         (c.index == IndexKind::kHash ? "hash" : "xstore") + (c.path == Path::kOneSided ? "_one_sided" : "_rpc") +
+         (c.updates == Path::kOneSided ? "_cas" : "");
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (const bool simulated : {false, true}) {
+    for (const Workload& workload : kWorkloads) {
+      for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
+        if (index == IndexKind::kHash && workload.letter == 'e') continue;
+        for (const Path path : {Path::kOneSided, Path::kCall}) {
+          cases.push_back({workload.letter, index, path, Path::kCall, simulated});
+        }
+        if (workload.mix[1] + workload.mix[4] > 5) {
+          cases.push_back({workload.letter, index, Path::kOneSided, Path::kOneSided, simulated});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+class EveryWorkload : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
+  const Case& c = GetParam();
+  SmallBenchOptions options;
+  options.simulated = c.simulated;
+  options.servers = 2;
+  options.index = c.index;
+  SmallBench bench(options);
+  const Workload workload = *FindWorkload(std::string(1, c.workload));
+  RunOptions run_options = bench.ShortRun();
+  run_options.threads_per_machine = 2;
+  run_options.mix = workload.mix;
+  run_options.distribution = workload.distribution;
+  run_options.paths = {.reads = c.path, .updates = c.updates};
+  const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_GT(run->operations, 0u);
+  EXPECT_EQ(run->all.operations, run->operations);
+  for (size_t k = 0; k < kKinds; ++k) {
+    const KindReport& kind = run->kinds[k];
+    EXPECT_TRUE(workload.mix[k] > 0 || kind.operations == 0);
+    // With one coroutine per thread every operation is a sample.
+    EXPECT_EQ(kind.verb_samples, kind.operations);
+    EXPECT_LE(kind.p50_us, kind.p99_us);
+  }
+  const KindReport& reads = run->of(Kind::kRead);
+  if (reads.operations > 0) {
+    EXPECT_EQ(reads.verbs.calls >= reads.operations, c.path == Path::kCall);
+    EXPECT_EQ(reads.verbs.reads >= reads.operations, c.path == Path::kOneSided);
+  }
+  const KindReport& updates = run->of(Kind::kUpdate);
+  if (updates.operations > 0) {
+    EXPECT_EQ(updates.verbs.compare_and_swaps >= updates.operations, c.updates == Path::kOneSided);
+    EXPECT_EQ(updates.verbs.calls >= updates.operations, c.updates == Path::kCall);
+  }
+  ExpectStoreHas(*run, bench.Contents(), options.keys);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryWorkload, ::testing::ValuesIn(AllCases()), NameOf);
+
+// Several coroutines, machines and kinds of operations beside each other, on shared memory that behaves as badly as it
+// may.
+TEST(Driver, ManyAtOnceUnderTheAdversary) {
+  for (const Path updates : {Path::kCall, Path::kOneSided}) {
+    SmallBenchOptions options;
+    options.machines = 2;
+    options.keys = 300;
+    options.adversarial = true;
+    options.server_threads = 2;
+    SmallBench bench(options);
+    RunOptions run_options = bench.ShortRun();
+    run_options.at_least = 2000;
+    run_options.threads_per_machine = 2;
+    run_options.coroutines = 4;
+    run_options.mix = {30, 30, 10, 20, 10};
+    run_options.distribution = Distribution::kZipfian;
+    run_options.paths.updates = updates;
+    const StatusOr<RunReport> first = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(first.ok()) << first.status();
+    ExpectStoreHas(*first, bench.Contents(), options.keys);
+    // A later run inserts other keys.
+    const StatusOr<RunReport> second = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(second.ok()) << second.status();
+    EXPECT_EQ(bench.Contents().records,
+              options.keys + first->of(Kind::kInsert).finished + second->of(Kind::kInsert).finished);
+  }
+}
+
+TEST(Driver, ProfilesEachKindWithSeveralCoroutines) {
+  SmallBenchOptions options;
+  options.simulated = true;
+  SmallBench bench(options);
+  RunOptions run_options = bench.ShortRun();
+  run_options.coroutines = 4;
+  run_options.mix = {50, 50, 0, 0, 0};
+  const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const KindReport& reads = run->of(Kind::kRead);
+  const KindReport& updates = run->of(Kind::kUpdate);
+  ASSERT_GT(reads.verb_samples, 0u);
+  ASSERT_GT(updates.verb_samples, 0u);
+  EXPECT_EQ(reads.verbs.calls, 0u);
+  EXPECT_EQ(updates.verbs.calls, updates.verb_samples);
+  EXPECT_EQ(updates.verbs.reads, 0u);
+}
+
+// The same operations cost the same verbs, whatever the fabric.
+TEST(Driver, VerbsPerOperationAreTheSameOnBothFabrics) {
+  for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
+    for (const Path path : {Path::kOneSided, Path::kCall}) {
+      rdma::VerbCounters of[2];
+      for (const bool simulated : {false, true}) {
+        SmallBenchOptions options;
+        options.simulated = simulated;
+        options.index = index;
+        SmallBench bench(options);
+        RunOptions run_options = bench.ShortRun();
+        run_options.coroutines = 1;
+        run_options.paths.reads = path;
+        run_options.caches.location_bytes = 0;
+        const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+        ASSERT_TRUE(run.ok()) << run.status();
+        const KindReport& reads = run->of(Kind::kRead);
+        ASSERT_GT(reads.verb_samples, 0u);
+        // In tenths: buckets that overflow are rare, but longer runs meet them in other shares.
+        const auto each = [&reads](uint64_t sum) { return (sum * 10 + reads.verb_samples / 2) / reads.verb_samples; };
+        of[simulated].reads = each(reads.verbs.reads);
+        of[simulated].calls = each(reads.verbs.calls);
+        of[simulated].round_trips = each(reads.verbs.round_trips);
+        of[simulated].writes = reads.verbs.writes;
+      }
+      EXPECT_EQ(of[0].reads, of[1].reads);
+      EXPECT_EQ(of[0].calls, of[1].calls);
+      EXPECT_EQ(of[0].round_trips, of[1].round_trips);
+      EXPECT_EQ(of[0].writes, of[1].writes);
+    }
+  }
+}
+
+TEST(Driver, OneMachineInsertsAtItsRateBesideTheOthers) {
+  SmallBenchOptions options;
+  options.simulated = true;
+  options.machines = 2;
+  SmallBench bench(options);
+  RunOptions run_options = bench.ShortRun();
+  run_options.threads_per_machine = 2;
+  run_options.warmup = absl::Microseconds(200);
+  run_options.duration = absl::Milliseconds(10);
+  run_options.insert_rate = 50'000;
+  const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_NEAR(static_cast<double>(run->of(Kind::kInsert).operations), 500, 10) << "in 10 ms of virtual time";
+  EXPECT_GT(run->of(Kind::kRead).operations, 1000u);
+  ExpectStoreHas(*run, bench.Contents(), options.keys);
+}
+
+// Lookups of many clients are under way while the model that they share is replaced by one with more sub-models.
+TEST(Driver, ModelsGrowUnderTheReaders) {
+  for (const bool shared : {false, true}) {
+    SmallBenchOptions options;
+    options.simulated = true;
+    SmallBench bench(options);
+    RunOptions run_options = bench.ShortRun();
+    run_options.threads_per_machine = 4;
+    run_options.coroutines = 4;
+    run_options.mix = {60, 0, 40, 0, 0};
+    run_options.caches.share_xcache = shared;
+    run_options.at_least = 40'000;
+    const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_GT(bench.cluster().server(0).xstore()->model_statistics().generation, 1u);
+    EXPECT_GT(run->lookups.cache_bytes, 0u);
+    ExpectStoreHas(*run, bench.Contents(), options.keys);
+  }
+}
+
+TEST(Driver, ASimulatedRunIsTheSameEveryTime) {
+  const auto run = [] {
+    SmallBenchOptions options;
+    options.simulated = true;
+    options.machines = 2;
+    SmallBench bench(options);
+    RunOptions run_options = bench.ShortRun();
+    run_options.threads_per_machine = 2;
+    run_options.coroutines = 2;
+    run_options.mix = {50, 30, 10, 5, 5};
+    const StatusOr<RunReport> report = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return std::tuple(report->operations, report->all.verbs.reads, report->all.verbs.bytes_in, report->all.max_us,
+                      bench.simulation()->digest());
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST(Driver, RefusesWhatCannotBe) {
+  SmallBenchOptions options;
+  options.index = IndexKind::kHash;
+  SmallBench bench(options);
+  const auto refused = [&bench](auto change) {
+    RunOptions run_options = bench.ShortRun();
+    change(&run_options);
+    const Status status = RunBenchmark(&bench.cluster(), run_options, nullptr).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused([](RunOptions* o) { o->mix = {0, 0, 5, 95, 0}; }), HasSubstr("ordered"));
+  EXPECT_THAT(refused([](RunOptions* o) { o->mix = {50, 0, 0, 0, 0}; }), HasSubstr("100"));
+  EXPECT_THAT(refused([](RunOptions* o) { o->duration = absl::ZeroDuration(); }), HasSubstr("duration"));
+  EXPECT_THAT(refused([](RunOptions* o) { o->coroutines = 0; }), HasSubstr("coroutines"));
+}
+
+TEST(Driver, StopsWhenItIsToldTo) {
+  SmallBench bench({});
+  RunOptions run_options = bench.ShortRun();
+  const std::atomic<bool> stop{true};
+  run_options.stop = &stop;
+  run_options.duration = absl::Hours(1);
+  run_options.at_least = UINT64_MAX / 2;
+  const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+}
+
+}  // namespace
+}  // namespace gannet::ycsb

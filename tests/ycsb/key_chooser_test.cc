@@ -1,0 +1,93 @@
+#include "ycsb/key_chooser.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace gannet::ycsb {
+namespace {
+
+constexpr uint64_t kLoaded = 1000;
+constexpr int kDraws = 200'000;
+
+std::map<uint64_t, int> Draw(const KeyChooser& chooser) {
+  Random random(3);
+  std::map<uint64_t, int> seen;
+  for (int i = 0; i < kDraws; ++i) ++seen[chooser.Existing(&random)];
+  return seen;
+}
+
+double Share(const std::map<uint64_t, int>& seen, uint64_t key) {
+  const auto at = seen.find(key);
+  return at == seen.end() ? 0 : static_cast<double>(at->second) / kDraws;
+}
+
+double HarmonicSum(uint64_t n) {
+  double sum = 0;
+  for (uint64_t r = 1; r <= n; ++r) sum += std::pow(static_cast<double>(r), -kYcsbTheta);
+  return sum;
+}
+
+TEST(KeyChooser, UniformDrawsLoadedAndInsertedKeysAlike) {
+  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  KeyChooser chooser(&space, Distribution::kUniform, 0, 0, 1);
+  for (int i = 0; i < 1000; ++i) chooser.Inserted(chooser.Fresh());
+  const auto seen = Draw(chooser);
+  EXPECT_EQ(seen.size(), 2 * kLoaded) << "each is drawn 100 times on average";
+  for (const auto& [key, times] : seen) EXPECT_NEAR(times, 100, 60) << key;
+}
+
+TEST(KeyChooser, ZipfianHasTheSamePopularKeysForEveryClient) {
+  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  const auto one = Draw(KeyChooser(&space, Distribution::kZipfian, 0, 0, 2));
+  const auto other = Draw(KeyChooser(&space, Distribution::kZipfian, 0, 1, 2));
+  const uint64_t popular = space.LoadedKey(Permutation(kLoaded)(0));
+  EXPECT_NEAR(Share(one, popular), 1 / HarmonicSum(kLoaded), 0.01);
+  EXPECT_NEAR(Share(other, popular), 1 / HarmonicSum(kLoaded), 0.01);
+}
+
+TEST(KeyChooser, LatestPrefersTheNewestInsertOfItsOwn) {
+  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  KeyChooser chooser(&space, Distribution::kLatest, 0, 0, 1);
+  uint64_t newest = 0;
+  uint64_t second = 0;
+  for (int i = 0; i < 50; ++i) {
+    second = newest;
+    newest = chooser.Fresh();
+    chooser.Inserted(newest);
+  }
+  const auto seen = Draw(chooser);
+  const double sum = HarmonicSum(kLoaded + 50);
+  EXPECT_NEAR(Share(seen, newest), 1 / sum, 0.01);
+  EXPECT_NEAR(Share(seen, second), std::pow(2, -kYcsbTheta) / sum, 0.01);
+}
+
+TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
+  const KeySpace space(KeyForm::kNoised, kLoaded, 1);
+  std::set<uint64_t> keys;
+  uint64_t end = 0;
+  for (int run = 0; run < 2; ++run) {
+    uint64_t next_end = 0;
+    for (uint64_t client = 0; client < 3; ++client) {
+      KeyChooser chooser(&space, Distribution::kUniform, end, client, 3);
+      for (uint64_t i = 0; i < 100 + client; ++i) EXPECT_TRUE(keys.insert(chooser.Fresh()).second);
+      next_end = std::max(next_end, chooser.inserts_end());
+    }
+    end = next_end;
+  }
+}
+
+TEST(KeyChooser, AKeyIsNotDrawnBeforeItIsInserted) {
+  const KeySpace space(KeyForm::kLinear, 10, 1);
+  KeyChooser chooser(&space, Distribution::kUniform, 0, 0, 1);
+  const uint64_t fresh = chooser.Fresh();
+  EXPECT_EQ(Share(Draw(chooser), fresh), 0);
+  chooser.Inserted(fresh);
+  EXPECT_NEAR(Share(Draw(chooser), fresh), 1.0 / 11, 0.01);
+}
+
+}  // namespace
+}  // namespace gannet::ycsb

@@ -1,0 +1,252 @@
+#include "ycsb/bench_worker.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
+#include "ycsb/value.h"
+
+namespace gannet::ycsb {
+namespace {
+
+// Operations that all threads together do to profile them.
+constexpr int kProfiledOperations = 4096;
+
+Status WrongValue(const char* of, uint64_t key) {
+  return absl::DataLossError(absl::StrCat("a ", of, " brought a value that is not that of key ", key));
+}
+
+index::ClientStatistics Difference(index::ClientStatistics later, const index::ClientStatistics& earlier) {
+  later.lookups -= earlier.lookups;
+  later.one_sided -= earlier.one_sided;
+  later.fallbacks -= earlier.fallbacks;
+  later.leaves_read -= earlier.leaves_read;
+  return later;
+}
+
+}  // namespace
+
+void RunControl::Advance(Phase phase) {
+  Phase now = phase_.load();
+  while (now < phase && !phase_.compare_exchange_weak(now, phase)) {
+  }
+}
+
+void RunControl::Fail(Status status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_.ok()) error_ = std::move(status);
+  }
+  Advance(Phase::kStop);
+}
+
+Status RunControl::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, RunControl* control)
+    : cluster_(cluster),
+      options_(*options),
+      control_(control),
+      number_(number),
+      threads_(threads),
+      random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
+      keys_(&cluster->keys(), options->distribution, cluster->inserts_end(), static_cast<uint64_t>(number),
+            static_cast<uint64_t>(threads)) {}
+
+BenchWorker::~BenchWorker() = default;
+
+void BenchWorker::Prepare() {
+  auto connection = Connection::Open(cluster_, number_ / options_.threads_per_machine, options_.caches);
+  if (!connection.ok()) return control_->Fail(connection.status());
+  connection_ = *std::move(connection);
+  while (clients_.size() < static_cast<size_t>(options_.coroutines)) {
+    clients_.push_back(std::make_unique<Client>(connection_.get(), options_.paths));
+  }
+  if (const Status filled = FillCaches(); !filled.ok()) control_->Fail(filled);
+}
+
+void BenchWorker::Run() {
+  if (connection_ == nullptr || control_->phase() == Phase::kStop) return;
+  running_ = static_cast<int>(clients_.size());
+  for (const auto& client : clients_) connection_->worker().Spawn(Loop(client.get(), client == clients_.front()));
+  connection_->worker().Run();
+}
+
+void BenchWorker::Close() {
+  clients_.clear();
+  connection_.reset();
+}
+
+coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
+  const bool alone = clients_.size() == 1;
+  const bool at_once = connection_->channel().capabilities().completes_at_once;
+  while (true) {
+    ObservePhase();
+    if (seen_ == Phase::kStop) break;
+    if (inserts_only()) {
+      co_await connection_->worker().SleepUntil(NextInsertNanos());
+      ObservePhase();
+      if (seen_ == Phase::kStop) break;
+    }
+    Outcome outcome;
+    const rdma::VerbCounters verbs = alone ? connection_->channel().counters() : rdma::VerbCounters{};
+    const uint64_t start = NowNanos();
+    Status done = co_await RunOne(client, &outcome);
+    const uint64_t nanos = NowNanos() - start;
+    if (!done.ok()) {
+      control_->Fail(std::move(done));
+      break;
+    }
+    KindStatistics& kind = StatisticsOf(outcome);
+    ++kind.finished;
+    live_operations_.store(live_operations_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (seen_ == Phase::kMeasure) {
+      ++kind.operations;
+      kind.records += outcome.records;
+      kind.latency.Record(nanos);
+      if (alone) Sample(outcome, verbs);
+    }
+    // Where nothing ever suspends, others would wait for ever.
+    if (at_once && !alone) co_await connection_->worker().Yield();
+  }
+  --running_;
+  if (first && !alone) co_await Profile(client);
+}
+
+// A thread that is behind does not make up for more than a millisecond.
+uint64_t BenchWorker::NextInsertNanos() {
+  constexpr uint64_t kMostBehind = 1'000'000;
+  const uint64_t interval = 1'000'000'000 * static_cast<uint64_t>(options_.threads_per_machine) / options_.insert_rate;
+  next_insert_nanos_ = std::max(next_insert_nanos_ + interval, NowNanos() - kMostBehind);
+  return next_insert_nanos_;
+}
+
+coro::Task<void> BenchWorker::Profile(Client* client) {
+  while (running_ > 0) co_await connection_->worker().Yield();
+  const int operations = std::max(16, kProfiledOperations / threads_);
+  for (int i = 0; i < operations && control_->error().ok(); ++i) {
+    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) break;
+    Outcome outcome;
+    const rdma::VerbCounters verbs = connection_->channel().counters();
+    Status done = co_await RunOne(client, &outcome);
+    if (!done.ok()) {
+      control_->Fail(std::move(done));
+      break;
+    }
+    ++StatisticsOf(outcome).finished;
+    Sample(outcome, verbs);
+  }
+}
+
+void BenchWorker::Sample(const Outcome& outcome, const rdma::VerbCounters& before) {
+  KindStatistics& kind = StatisticsOf(outcome);
+  kind.verbs += connection_->channel().counters() - before;
+  ++kind.verb_samples;
+}
+
+void BenchWorker::ObservePhase() {
+  const Phase now = control_->phase();
+  if (now == seen_) return;
+  const rdma::VerbCounters& verbs = connection_->channel().counters();
+  if (seen_ == Phase::kWarmup) {
+    verbs_at_start_ = verbs;
+    lookups_at_start_ = connection_->statistics();
+  }
+  if (now == Phase::kStop) {
+    statistics_.verbs = verbs - verbs_at_start_;
+    statistics_.lookups = Difference(connection_->statistics(), lookups_at_start_);
+  }
+  seen_ = now;
+}
+
+coro::Task<Status> BenchWorker::RunOne(Client* client, Outcome* outcome) {
+  outcome->kind = inserts_only() ? Kind::kInsert : DrawKind(options_.mix, &random_);
+  const uint64_t key = outcome->kind == Kind::kInsert ? 0 : keys_.Existing(&random_);
+  Status done;
+  switch (outcome->kind) {
+    case Kind::kRead:
+      done = co_await Read(client, key);
+      break;
+    case Kind::kUpdate:
+      done = co_await Update(client, key);
+      break;
+    case Kind::kInsert:
+      done = co_await Insert(client);
+      break;
+    case Kind::kScan:
+      done = co_await Scan(client, key, outcome);
+      break;
+    case Kind::kReadModifyWrite:
+      done = co_await Read(client, key);
+      if (done.ok()) done = co_await Update(client, key);
+      break;
+  }
+  co_return done;
+}
+
+coro::Task<Status> BenchWorker::Read(Client* client, uint64_t key) {
+  Status read = co_await client->Read(key);
+  if (read.ok() && !IsValueOf(key, client->value())) read = WrongValue("read", key);
+  co_return read;
+}
+
+coro::Task<Status> BenchWorker::Update(Client* client, uint64_t key) {
+  std::array<std::byte, kMaxValueBytes> room;
+  const std::span<std::byte> value = std::span(room).first(cluster_->options().value_bytes);
+  MakeValue(key, static_cast<uint32_t>(random_()), value);
+  Status updated = co_await client->Update(key, value);
+  co_return updated;
+}
+
+coro::Task<Status> BenchWorker::Insert(Client* client) {
+  std::array<std::byte, kMaxValueBytes> room;
+  const std::span<std::byte> value = std::span(room).first(cluster_->options().value_bytes);
+  const uint64_t key = keys_.Fresh();
+  MakeValue(key, static_cast<uint32_t>(random_()), value);
+  Status inserted = co_await client->Insert(key, value);
+  if (inserted.ok()) keys_.Inserted(key);
+  co_return inserted;
+}
+
+coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* outcome) {
+  Status scanned = co_await client->Scan(from, 1 + random_.Below(kMaxScan));
+  GANNET_CO_RETURN_IF_ERROR(scanned);
+  const std::span<const uint64_t> keys = client->scanned_keys();
+  if (keys.empty() || keys.front() != from || !std::is_sorted(keys.begin(), keys.end(), std::less_equal<>())) {
+    co_return absl::DataLossError(absl::StrCat("a scan from key ", from, " misses it, or is out of order"));
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!IsValueOf(keys[i], client->ScannedValue(i))) co_return WrongValue("scan", keys[i]);
+  }
+  outcome->records = keys.size();
+  co_return absl::OkStatus();
+}
+
+// Looks up keys so close to each other that every sub-model is met. Threads that share a cache share the work.
+Status BenchWorker::FillCaches() {
+  if (!options_.fill_caches || cluster_->options().index != IndexKind::kXStore ||
+      options_.paths.reads != Path::kOneSided) {
+    return absl::OkStatus();
+  }
+  for (int i = 0; i < cluster_->options().servers; ++i) {
+    const KeySpace& space = cluster_->keys();
+    const uint64_t sub_models = std::max<uint64_t>(1, cluster_->server(i).xstore()->model_statistics().sub_models);
+    const uint64_t end = space.FirstRankOf(i + 1);
+    const uint64_t step = std::max<uint64_t>(1, (end - space.FirstRankOf(i)) / sub_models / 2);
+    const bool shared = options_.caches.share_xcache;
+    const auto part = shared ? static_cast<uint64_t>(number_ % options_.threads_per_machine) : 0;
+    const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
+    std::vector<index::Key> keys;
+    for (uint64_t rank = space.FirstRankOf(i) + part * step; rank < end; rank += parts * step) {
+      keys.push_back(space.LoadedKey(rank));
+    }
+    GANNET_RETURN_IF_ERROR(connection_->FindAll(static_cast<rdma::NodeId>(i), keys));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,117 @@
+// BenchWorker: one client thread of a run, for driver.cc. See driver.h for what it does.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rdma/base/histogram.h"
+#include "rdma/base/status.h"
+#include "rdma/base/thread.h"
+#include "rdma/coro/task.h"
+#include "ycsb/client.h"
+#include "ycsb/driver.h"
+#include "ycsb/key_chooser.h"
+
+namespace gannet::ycsb {
+
+enum class Phase : int { kWarmup, kMeasure, kStop };
+
+// What the driver and its workers share. Thread-safe.
+class RunControl {
+ public:
+  Phase phase() const { return phase_.load(std::memory_order_acquire); }
+  // Never goes back; after a failure it stays kStop.
+  void Advance(Phase phase);
+  // The first error is kept and ends the run.
+  void Fail(Status status);
+  Status error() const;
+
+ private:
+  std::atomic<Phase> phase_{Phase::kWarmup};
+  mutable Mutex mutex_;
+  Status error_;
+};
+
+struct KindStatistics {
+  uint64_t operations = 0;
+  uint64_t finished = 0;
+  uint64_t records = 0;
+  Histogram latency;
+  rdma::VerbCounters verbs;
+  uint64_t verb_samples = 0;
+};
+
+struct WorkerStatistics {
+  std::array<KindStatistics, kKinds> kinds;
+  rdma::VerbCounters verbs;
+  index::ClientStatistics lookups;
+};
+
+class BenchWorker {
+ public:
+  // Thread `number` of all of the run's; `threads` in all.
+  BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, RunControl* control);
+  ~BenchWorker();
+
+  // The thread's life, in steps that all workers take together. Errors go to control->Fail.
+  void Prepare();
+  void Run();
+  // On the thread that ran it: a channel belongs to one.
+  void Close();
+
+  // Finished so far. Any thread.
+  uint64_t operations() const { return live_operations_.load(std::memory_order_relaxed); }
+  // After Run.
+  const WorkerStatistics& statistics() const { return statistics_; }
+  uint64_t inserts_end() const { return keys_.inserts_end(); }
+
+ private:
+  // What one operation did, besides to succeed.
+  struct Outcome {
+    Kind kind = Kind::kRead;
+    uint64_t records = 0;
+  };
+
+  Status FillCaches();
+  // One of those that insert at a given rate.
+  bool inserts_only() const {
+    return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;
+  }
+  // When the next of them is due.
+  uint64_t NextInsertNanos();
+  coro::Task<void> Loop(Client* client, bool first);
+  coro::Task<void> Profile(Client* client);
+  coro::Task<Status> RunOne(Client* client, Outcome* outcome);
+  coro::Task<Status> Read(Client* client, uint64_t key);
+  coro::Task<Status> Update(Client* client, uint64_t key);
+  coro::Task<Status> Insert(Client* client);
+  coro::Task<Status> Scan(Client* client, uint64_t from, Outcome* outcome);
+  KindStatistics& StatisticsOf(const Outcome& outcome) { return statistics_.kinds[static_cast<size_t>(outcome.kind)]; }
+  void Sample(const Outcome& outcome, const rdma::VerbCounters& before);
+  // Notices that the phase changed: the measured window begins or ends here for this worker.
+  void ObservePhase();
+
+  Cluster* const cluster_;
+  const RunOptions& options_;
+  RunControl* const control_;
+  const int number_;
+  const int threads_;
+  Random random_;
+  KeyChooser keys_;
+  // On a line of its own: the driver reads it.
+  alignas(64) std::atomic<uint64_t> live_operations_{0};
+  alignas(64) WorkerStatistics statistics_;
+
+  std::unique_ptr<Connection> connection_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  Phase seen_ = Phase::kWarmup;
+  int running_ = 0;  // coroutines
+  uint64_t next_insert_nanos_ = 0;
+  rdma::VerbCounters verbs_at_start_;
+  index::ClientStatistics lookups_at_start_;
+};
+
+}  // namespace gannet::ycsb

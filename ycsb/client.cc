@@ -1,0 +1,141 @@
+#include "ycsb/client.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/rpc.h"
+#include "rdma/versioned.h"
+#include "ycsb/client_internal.h"
+#include "ycsb/messages.h"
+#include "ycsb/record.h"
+#include "ycsb/workload.h"
+
+namespace gannet::ycsb {
+namespace {
+
+Status NotThere(uint64_t key) {
+  return absl::NotFoundError(absl::StrCat("there is no key ", key));
+}
+
+}  // namespace
+
+Client::Client(Connection* connection, const Paths& paths)
+    : connection_(connection),
+      channel_(&connection->channel()),
+      paths_(paths),
+      image_(RecordBytes(connection->value_bytes())),
+      value_(connection->value_bytes()),
+      request_(sizeof(uint64_t) + connection->value_bytes()),
+      response_(sizeof(uint16_t) + kMaxScan * (sizeof(uint64_t) + connection->value_bytes())) {}
+
+coro::Task<StatusOr<size_t>> Client::Ask(rdma::NodeId server, rdma::MethodId method,
+                                         std::span<const std::byte> request) {
+  Patience patience;
+  while (true) {
+    StatusOr<size_t> bytes = co_await channel_->Call(server, method, request, response_);
+    if (bytes.ok() || !absl::IsAborted(bytes.status())) co_return bytes;
+    channel_->CountRetry();
+    if (patience.over()) co_return Patience::Error();
+    co_await connection_->worker().Yield();
+  }
+}
+
+coro::Task<Status> Client::Read(uint64_t key) {
+  if (paths_.reads == Path::kOneSided) {
+    Status read = co_await ReadOneSided(key);
+    if (read.ok()) rdma::CopyOut(image_.data(), kValueOffset, value_);
+    co_return read;
+  }
+  rdma::WireWriter writer(request_);
+  writer.PutU64(key);
+  const std::span<const std::byte> request = writer.written();
+  const StatusOr<size_t> bytes = co_await Ask(connection_->keys().OwnerOf(key), kGetCall, request);
+  if (!bytes.ok()) co_return bytes.status();
+  if (*bytes != value_.size()) co_return absl::InternalError("a server's answer to a get has the wrong size");
+  std::memcpy(value_.data(), response_.data(), value_.size());
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> Client::ReadOneSided(uint64_t key) {
+  const InEpoch in(connection_);
+  index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
+  const auto bytes = static_cast<uint32_t>(image_.size());
+  Patience patience;
+  while (true) {
+    coro::Async<StatusOr<index::FindResult>> find = index.Find(key);
+    const StatusOr<index::FindResult> found = co_await find;
+    if (!found.ok()) co_return found.status();
+    if (found->record.is_null()) co_return NotThere(key);
+    record_ = found->record;
+    Image look = Image::kBusy;
+    while (true) {
+      const Status read = co_await channel_->Read(record_, image_.data(), bytes);
+      GANNET_CO_RETURN_IF_ERROR(read);
+      look = LookAt(image_.data(), value_.size(), key);
+      if (look != Image::kBusy) break;
+      channel_->CountRetry();
+      if (patience.over()) co_return Patience::Error();
+      co_await connection_->worker().Yield();
+    }
+    if (look == Image::kGood) co_return absl::OkStatus();
+    // A remembered address that is stale, or another key with the same tag (index/index.h).
+    if (!found->from_cache) co_return NotThere(key);
+    index.Forget(key);
+  }
+}
+
+coro::Task<Status> Client::Update(uint64_t key, std::span<const std::byte> value) {
+  Status updated;
+  if (paths_.updates == Path::kOneSided) {
+    updated = co_await UpdateOneSided(key, value);
+  } else {
+    updated = co_await Change(kUpdateCall, key, value);
+  }
+  co_return updated;
+}
+
+coro::Task<Status> Client::UpdateOneSided(uint64_t key, std::span<const std::byte> value) {
+  const size_t lines = RecordLines(value.size());
+  Patience patience;
+  while (true) {
+    const Status read = co_await ReadOneSided(key);
+    GANNET_CO_RETURN_IF_ERROR(read);
+    const uint64_t state = LoadWord(image_.data());
+    const uint64_t locked = txn::Locked(state, txn::OwnerBits(channel_->node(), channel_->index()));
+    const StatusOr<uint64_t> was = co_await channel_->CompareAndSwap(record_, state, locked);
+    if (!was.ok()) co_return was.status();
+    if (*was != state) {
+      channel_->CountRetry();
+      if (patience.over()) co_return Patience::Error();
+      co_await connection_->worker().Yield();
+      continue;
+    }
+    // One line is written and unlocked in one step; of more, the first stays locked until all are there.
+    const uint64_t next = txn::NextState(state, false);
+    rdma::CopyIn(image_.data(), kValueOffset, value);
+    rdma::StampImage(image_.data(), lines, lines == 1 ? next : locked, next);
+    Charge(Cost::kRecordLine, lines);
+    std::array<rdma::Operation, 2> writes = {
+        rdma::Operation::Write(image_.data(), record_, static_cast<uint32_t>(image_.size())),
+        rdma::Operation::Write(&next, record_, kWordBytes)};
+    const std::span<rdma::Operation> operations = std::span(writes).first(lines == 1 ? 1 : 2);
+    Status written = co_await channel_->Post(operations);
+    co_return written;
+  }
+}
+
+coro::Task<Status> Client::Change(rdma::MethodId method, uint64_t key, std::span<const std::byte> value) {
+  rdma::WireWriter writer(request_);
+  writer.PutU64(key);
+  std::memcpy(writer.Reserve(value.size()).data(), value.data(), value.size());
+  const std::span<const std::byte> request = writer.written();
+  const StatusOr<size_t> bytes = co_await Ask(connection_->keys().OwnerOf(key), method, request);
+  co_return bytes.status();
+}
+
+coro::Task<Status> Client::Insert(uint64_t key, std::span<const std::byte> value) {
+  Status inserted = co_await Change(kInsertCall, key, value);
+  co_return inserted;
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,85 @@
+// Client: the operations of YCSB, for one coroutine.
+//
+//              one-sided                                            by call
+//   Read       the index client's lookup, then a READ of the record   one CALL
+//   Scan       the index client's scan, then READs of the records     one CALL per server that it touches
+//   Update     Read, CAS to lock the record, WRITE it, unlock it      one CALL
+//   Insert     -                                                      one CALL
+//
+// The xstore seed (section 5): Read and Scan one-sided, the rest by call; its "server-centric" rivals: all by call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "index/index.h"
+#include "rdma/base/status.h"
+#include "rdma/coro/task.h"
+#include "rdma/fabric.h"
+#include "ycsb/connection.h"
+
+namespace gannet::ycsb {
+
+enum class Path : uint8_t { kOneSided, kCall };
+inline constexpr std::string_view kPathNames[] = {"one-sided", "rpc"};
+
+struct Paths {
+  Path reads = Path::kOneSided;  // and scans
+  Path updates = Path::kCall;    // the same for all clients: locks are taken by NICs or by the owner, never both
+};
+
+// Not thread-safe; one operation at a time. `connection` must outlive it.
+class Client {
+ public:
+  Client(Connection* connection, const Paths& paths);
+
+  // value() is then the key's. NotFound. DeadlineExceeded: the record stayed locked.
+  coro::Task<Status> Read(uint64_t key);
+  std::span<const std::byte> value() const { return value_; }
+
+  // NotFound, DeadlineExceeded as for Read.
+  coro::Task<Status> Update(uint64_t key, std::span<const std::byte> value);
+  // AlreadyExists.
+  coro::Task<Status> Insert(uint64_t key, std::span<const std::byte> value);
+
+  // The first `limit` (at most kMaxScan) keys from `from` on, and their values: scanned_keys(), ScannedValue(i).
+  coro::Task<Status> Scan(uint64_t from, size_t limit);
+  std::span<const uint64_t> scanned_keys() const { return scanned_keys_; }
+  std::span<const std::byte> ScannedValue(size_t i) const {
+    return std::span(scanned_values_).subspan(i * value_.size(), value_.size());
+  }
+
+ private:
+  class InEpoch;
+  class Patience;
+
+  coro::Task<Status> ReadOneSided(uint64_t key);
+  coro::Task<Status> UpdateOneSided(uint64_t key, std::span<const std::byte> value);
+  // Asks the owner of `key`, again while it says Aborted. The response's size.
+  coro::Task<StatusOr<size_t>> Ask(rdma::NodeId server, rdma::MethodId method, std::span<const std::byte> request);
+  coro::Task<Status> Change(rdma::MethodId method, uint64_t key, std::span<const std::byte> value);
+
+  // In client_scan.cc.
+  coro::Task<Status> ScanServer(rdma::NodeId server, uint64_t from, size_t limit);
+  coro::Task<Status> ScanByCall(rdma::NodeId server, uint64_t from, size_t limit);
+  coro::Task<Status> ReadEntries();
+
+  Connection* connection_;
+  rdma::Channel* channel_;
+  const Paths paths_;
+  rdma::GlobalAddress record_;  // of the last ReadOneSided, whose image is in image_
+  std::vector<std::byte> image_;
+  std::vector<std::byte> value_;
+  std::vector<std::byte> request_;
+  std::vector<std::byte> response_;
+
+  index::ScanResult found_;
+  std::vector<rdma::Operation> reads_;
+  std::vector<std::byte> images_;
+  std::vector<uint64_t> scanned_keys_;
+  std::vector<std::byte> scanned_values_;
+};
+
+}  // namespace gannet::ycsb

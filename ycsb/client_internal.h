@@ -1,0 +1,39 @@
+// For client.cc and client_scan.cc.
+#pragma once
+
+#include "rdma/base/clock.h"
+#include "ycsb/client.h"
+
+namespace gannet::ycsb {
+
+// Within the epoch, as long as it lives.
+class Client::InEpoch {
+ public:
+  explicit InEpoch(Connection* connection) : epoch_(&connection->epoch()), entered_(epoch_->Enter()) {}
+  ~InEpoch() { epoch_->Leave(entered_); }
+  InEpoch(const InEpoch&) = delete;
+  InEpoch& operator=(const InEpoch&) = delete;
+
+ private:
+  rdma::EpochManager::Participant* epoch_;
+  uint64_t entered_;
+};
+
+// How long an operation tries again when it meets a locked record.
+class Client::Patience {
+ public:
+  bool over() {
+    const uint64_t now = NowNanos();
+    if (end_ == 0) end_ = now + kNanos;
+    return now > end_;
+  }
+  static Status Error() {
+    return absl::DeadlineExceededError("a record stayed locked for 10 s; its writer does not run or has died");
+  }
+
+ private:
+  static constexpr uint64_t kNanos = 10'000'000'000;
+  uint64_t end_ = 0;
+};
+
+}  // namespace gannet::ycsb

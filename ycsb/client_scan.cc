@@ -1,0 +1,93 @@
+// Client::Scan.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/rpc.h"
+#include "rdma/versioned.h"
+#include "ycsb/client.h"
+#include "ycsb/client_internal.h"
+#include "ycsb/messages.h"
+#include "ycsb/record.h"
+
+namespace gannet::ycsb {
+
+coro::Task<Status> Client::Scan(uint64_t from, size_t limit) {
+  scanned_keys_.clear();
+  scanned_values_.clear();
+  const int servers = connection_->keys().servers();
+  for (int server = connection_->keys().OwnerOf(from); server < servers && scanned_keys_.size() < limit; ++server) {
+    const size_t missing = limit - scanned_keys_.size();
+    const auto node = static_cast<rdma::NodeId>(server);
+    Status scanned;
+    if (paths_.reads == Path::kOneSided) {
+      scanned = co_await ScanServer(node, from, missing);
+    } else {
+      scanned = co_await ScanByCall(node, from, missing);
+    }
+    GANNET_CO_RETURN_IF_ERROR(scanned);
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> Client::ScanServer(rdma::NodeId server, uint64_t from, size_t limit) {
+  const InEpoch in(connection_);
+  found_.Clear();
+  const index::ScanRange range{.from = from, .to = UINT64_MAX, .limit = limit};
+  const Status scanned = co_await connection_->index(server).Scan(range, &found_);
+  GANNET_CO_RETURN_IF_ERROR(scanned);
+  Status read = co_await ReadEntries();
+  co_return read;
+}
+
+// The records of found_: all with one doorbell, then again those that were being written.
+coro::Task<Status> Client::ReadEntries() {
+  const size_t bytes = image_.size();
+  images_.resize(found_.entries.size() * bytes);
+  reads_.clear();
+  for (size_t i = 0; i < found_.entries.size(); ++i) {
+    reads_.push_back(
+        rdma::Operation::Read(found_.entries[i].record, images_.data() + i * bytes, static_cast<uint32_t>(bytes)));
+  }
+  if (reads_.empty()) co_return absl::OkStatus();
+  const Status read = co_await channel_->Post(reads_);
+  GANNET_CO_RETURN_IF_ERROR(read);
+  Patience patience;
+  for (size_t i = 0; i < found_.entries.size(); ++i) {
+    const uint64_t key = found_.entries[i].key.integer();
+    std::byte* const image = images_.data() + i * bytes;
+    Image look = LookAt(image, value_.size(), key);
+    while (look == Image::kBusy) {
+      channel_->CountRetry();
+      if (patience.over()) co_return Patience::Error();
+      co_await connection_->worker().Yield();
+      const Status again = co_await channel_->Read(found_.entries[i].record, image, static_cast<uint32_t>(bytes));
+      GANNET_CO_RETURN_IF_ERROR(again);
+      look = LookAt(image, value_.size(), key);
+    }
+    // Nothing is ever removed here.
+    if (look == Image::kOther) co_return absl::DataLossError(absl::StrCat("a scan led to no record of key ", key));
+    scanned_keys_.push_back(key);
+    scanned_values_.resize(scanned_keys_.size() * value_.size());
+    rdma::CopyOut(image, kValueOffset, std::span(scanned_values_).last(value_.size()));
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> Client::ScanByCall(rdma::NodeId server, uint64_t from, size_t limit) {
+  rdma::WireWriter writer(request_);
+  writer.PutU64(from);
+  writer.PutU16(static_cast<uint16_t>(limit));
+  const std::span<const std::byte> request = writer.written();
+  const StatusOr<size_t> bytes = co_await Ask(server, kScanCall, request);
+  if (!bytes.ok()) co_return bytes.status();
+  rdma::WireReader reader(std::span<const std::byte>(response_).first(*bytes));
+  const size_t n = reader.GetU16();
+  for (size_t i = 0; i < n && reader.ok(); ++i) {
+    scanned_keys_.push_back(reader.GetU64());
+    const std::span<const std::byte> value = reader.GetRaw(value_.size());
+    scanned_values_.insert(scanned_values_.end(), value.begin(), value.end());
+  }
+  co_return reader.Finish();
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,86 @@
+// Cluster: all nodes of the bench within this process, on any fabric: servers that hold the keys (nodes 0, 1, ...) and
+// machines that the client threads run on (the nodes after them), as in the xstore seed's evaluation.
+//
+//   auto cluster = Cluster::Create(fabric, options);
+//   (*cluster)->Load(progress);
+//   (*cluster)->Start();
+//   ... driver.h ...
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rdma/base/status.h"
+#include "rdma/epoch.h"
+#include "rdma/fabric.h"
+#include "rdma/slab.h"
+#include "ycsb/key_space.h"
+#include "ycsb/server.h"
+#include "ycsb/value.h"
+
+namespace gannet::ycsb {
+
+struct ClusterOptions {
+  int servers = 1;
+  int server_threads = 1;  // of each, that answer calls
+  int machines = 1;
+  KeyForm key_form = KeyForm::kLinear;
+  uint64_t keys = 1'000'000;  // loaded, over all servers
+  IndexKind index = IndexKind::kXStore;
+  size_t value_bytes = kMinValueBytes;
+  double fill = 0.5;        // of loaded leaves; the seed's trees are half full
+  uint32_t sub_models = 0;  // of each server's XStore; 0: as many as its own rule gives
+  // XStore's models are trained before the first run. Without, a server does not know of models until a client reads
+  // one-sided: nothing takes its time from those who only call.
+  bool train_models = true;
+};
+
+// Where client threads run. It lends no memory but what the grace period needs.
+struct Machine {
+  ~Machine();
+  // Caches that its threads share, one for each server; see CacheOptions.
+  std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
+  std::unique_ptr<rdma::Node> node;
+  std::unique_ptr<rdma::SlabAllocator> slab;
+  std::unique_ptr<rdma::EpochManager> epochs;
+};
+
+class Cluster {
+ public:
+  // `fabric` has servers + machines nodes and must outlive the cluster. InvalidArgument says which option is wrong.
+  static StatusOr<std::unique_ptr<Cluster>> Create(rdma::Fabric* fabric, const ClusterOptions& options);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  // `progress` (may be null): keys loaded so far, of all servers.
+  Status Load(const std::function<void(uint64_t)>& progress);
+  // Begins to serve, and waits until the servers' models are trained, if they are to be.
+  Status Start();
+
+  const ClusterOptions& options() const { return options_; }
+  const KeySpace& keys() const { return keys_; }
+  rdma::Fabric& fabric() { return *fabric_; }
+  Server& server(int i) { return *servers_[static_cast<size_t>(i)]; }
+  Machine& machine(int i) { return *machines_[static_cast<size_t>(i)]; }
+
+  // Numbers of inserted keys (KeySpace::InsertedKey) that are taken: runs go on from here.
+  uint64_t inserts_end() const { return inserts_end_; }
+  void set_inserts_end(uint64_t end) { inserts_end_ = end; }
+
+ private:
+  Cluster(rdma::Fabric* fabric, const ClusterOptions& options);
+  Status Open();
+  Status TrainModels();
+
+  rdma::Fabric* fabric_;
+  const ClusterOptions options_;
+  KeySpace keys_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  uint64_t inserts_end_ = 0;
+};
+
+}  // namespace gannet::ycsb

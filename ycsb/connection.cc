@@ -1,0 +1,87 @@
+#include "ycsb/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "index/hash/hash_client.h"
+#include "index/xstore/xstore.h"
+#include "ycsb/record.h"
+
+namespace gannet::ycsb {
+namespace {
+
+coro::Task<Status> Find(index::RemoteIndex* index, uint64_t key) {
+  coro::Async<StatusOr<index::FindResult>> find = index->Find(key);
+  const StatusOr<index::FindResult> found = co_await find;
+  co_return found.status();
+}
+
+coro::Task<Status> FindMany(index::RemoteIndex* index, std::span<const index::Key> keys,
+                            std::span<index::FindResult> results) {
+  Status found = co_await index->FindMany(keys, results);
+  co_return found;
+}
+
+index::XCacheOptions XCacheFor(Machine* machine, size_t server, const CacheOptions& options) {
+  index::XCacheOptions xcache = options.xcache;
+  if (!options.share_xcache) return xcache;
+  if (machine->xcaches.size() <= server) machine->xcaches.resize(server + 1);
+  if (machine->xcaches[server] == nullptr) machine->xcaches[server] = index::MakeSharedCache(xcache);
+  xcache.shared = machine->xcaches[server];
+  return xcache;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int machine, const CacheOptions& options) {
+  std::unique_ptr<Connection> connection(new Connection(cluster));
+  Machine& home = cluster->machine(machine);
+  auto channel = home.node->OpenChannel();
+  if (!channel.ok()) return channel.status();
+  connection->channel_ = *std::move(channel);
+  auto epoch = rdma::EpochManager::Participant::Join(home.epochs.get());
+  if (!epoch.ok()) return epoch.status();
+  connection->epoch_ = *std::move(epoch);
+  for (int i = 0; i < cluster->options().servers; ++i) {
+    const auto server = static_cast<rdma::NodeId>(i);
+    rdma::Channel* const through = connection->channel_.get();
+    const index::XCacheOptions xcache = XCacheFor(&home, static_cast<size_t>(i), options);
+    auto index = cluster->options().index == IndexKind::kHash
+                     ? index::ConnectHash(through, server, kIndex, {.location_cache_bytes = options.location_bytes})
+                     : index::ConnectXStore(through, server, kIndex, xcache);
+    if (!index.ok()) return index.status();
+    connection->indexes_.push_back(*std::move(index));
+  }
+  connection->worker_.AddPoller([through = connection->channel_.get()] { return through->Poll(); });
+  return connection;
+}
+
+Connection::~Connection() = default;
+
+index::ClientStatistics Connection::statistics() const {
+  index::ClientStatistics sum;
+  for (const auto& index : indexes_) sum += index->statistics();
+  return sum;
+}
+
+Status Connection::FindOnce(uint64_t key) {
+  const uint64_t entered = epoch_->Enter();
+  Status found = worker_.BlockOn(Find(indexes_[keys().OwnerOf(key)].get(), key));
+  epoch_->Leave(entered);
+  return found;
+}
+
+Status Connection::FindAll(rdma::NodeId server, std::span<const index::Key> keys) {
+  constexpr size_t kAtOnce = 1024;
+  std::vector<index::FindResult> results(std::min(keys.size(), kAtOnce));
+  for (; !keys.empty(); keys = keys.subspan(std::min(keys.size(), kAtOnce))) {
+    const size_t n = std::min(keys.size(), kAtOnce);
+    const uint64_t entered = epoch_->Enter();
+    Status found = worker_.BlockOn(FindMany(indexes_[server].get(), keys.first(n), std::span(results).first(n)));
+    epoch_->Leave(entered);
+    GANNET_RETURN_IF_ERROR(found);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,32 @@
+#include "ycsb/key_chooser.h"
+
+namespace gannet::ycsb {
+
+KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
+                       uint64_t clients)
+    : space_(space),
+      distribution_(distribution),
+      first_insert_(first_insert),
+      client_(client),
+      clients_(clients),
+      scatter_(space->loaded()) {}
+
+uint64_t KeyChooser::Existing(Random* random) const {
+  const uint64_t loaded = space_->loaded();
+  const uint64_t inserted = inserted_.size();
+  switch (distribution_) {
+    case Distribution::kUniform: {
+      const uint64_t at = random->Below(loaded + inserted);
+      return at < loaded ? space_->LoadedKey(at) : inserted_[at - loaded];
+    }
+    case Distribution::kZipfian:
+      return space_->LoadedKey(scatter_(zipf_.Draw(loaded, random)));
+    case Distribution::kLatest: {
+      const uint64_t age = zipf_.Draw(loaded + inserted, random);
+      return age < inserted ? inserted_[inserted - 1 - age] : space_->LoadedKey(scatter_(age - inserted));
+    }
+  }
+  return 0;
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,81 @@
+#include "ycsb/key_space.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "rdma/base/check.h"
+#include "rdma/base/random.h"
+
+namespace gannet::ycsb {
+namespace {
+
+constexpr uint64_t kEqualGap = uint64_t{1} << 20;
+constexpr uint64_t kMapWidth = uint64_t{1} << 60;
+constexpr int kMaxLevels = 16;
+// After the last halving a part has so many keys or more; they share it equally.
+constexpr int kKeysOfPartBits = 7;
+// The narrowest part of all, (1/5)^16 of the map, has room for 2^kKeysOfPartBits + 1 keys (or more parts, fewer
+// levels) and as many inserted ones around each as this.
+constexpr uint64_t kLeastGap = 1 << 10;
+
+}  // namespace
+
+KeySpace::KeySpace(KeyForm form, uint64_t loaded, int servers)
+    : form_(form),
+      loaded_(loaded),
+      servers_(servers),
+      levels_(std::clamp(static_cast<int>(std::bit_width(loaded)) - 1 - kKeysOfPartBits, 0, kMaxLevels)),
+      scatter_(loaded) {
+  GANNET_CHECK(loaded > 0 && loaded < uint64_t{1} << 32 && servers > 0, "%d keys on %d servers", loaded, servers);
+}
+
+KeySpace::Stretch KeySpace::StretchOf(uint64_t rank) const {
+  if (form_ != KeyForm::kOsmLike) return {rank * kEqualGap, kEqualGap};
+  uint64_t first = 0;
+  uint64_t keys = loaded_;
+  uint64_t base = 0;
+  uint64_t width = kMapWidth;
+  uint64_t part = 1;  // number of the part in a heap of halves
+  for (int level = 0; level < levels_; ++level) {
+    // In 1024ths, from 1/5 to 4/5.
+    const uint64_t share = 205 + Mix64(part) % 615;
+    const uint64_t left_keys = keys / 2;
+    const uint64_t left_width = (width >> 10) * share;
+    if (rank - first < left_keys) {
+      keys = left_keys;
+      width = left_width;
+      part = 2 * part;
+    } else {
+      first += left_keys;
+      keys -= left_keys;
+      base += left_width;
+      width -= left_width;
+      part = 2 * part + 1;
+    }
+  }
+  const uint64_t gap = width / keys;
+  return {base + (rank - first) * gap, gap};
+}
+
+uint64_t KeySpace::LoadedKey(uint64_t rank) const {
+  const Stretch stretch = StretchOf(rank);
+  return form_ == KeyForm::kLinear ? stretch.base : stretch.base + Mix64(rank) % (stretch.gap / 2);
+}
+
+uint64_t KeySpace::max_inserts() const {
+  return loaded_ * (form_ == KeyForm::kOsmLike ? kLeastGap : kEqualGap) / 2;
+}
+
+uint64_t KeySpace::InsertedKey(uint64_t n) const {
+  GANNET_CHECK(n < max_inserts(), "insert number %d into a key space with room for %d", n, max_inserts());
+  const Stretch stretch = StretchOf(scatter_(n % loaded_));
+  return stretch.base + stretch.gap / 2 + n / loaded_;
+}
+
+rdma::NodeId KeySpace::OwnerOf(uint64_t key) const {
+  int server = 0;
+  while (server + 1 < servers_ && StretchOf(FirstRankOf(server + 1)).base <= key) ++server;
+  return static_cast<rdma::NodeId>(server);
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,62 @@
+// KeySpace: which keys there are. The loaded ones by rank (ascending), and the ones that are inserted later, each at a
+// random place between two loaded ones.
+//
+// Every loaded key has a stretch of the key space to itself, [base, base + gap): the key lies in the first half,
+// inserted keys in the second, so no two are ever equal. The forms differ in the stretches and in where the key lies:
+//
+//   linear    equal stretches, the key at the beginning             the xstore seed's L (table 2)
+//   noised    equal stretches, the key at a random place            its NL
+//   osm-like  stretches as unequal as the longitudes of a map: cities, villages, deserts, at all scales, by halving
+//             the ranks 16 times and the keys each time in a random ratio from 1:4 to 4:1     in place of its OSM
+//
+// Servers hold consecutive ranges of keys with the same number of loaded ones each.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "rdma/base/status.h"
+#include "rdma/global_address.h"
+#include "ycsb/permutation.h"
+
+namespace gannet::ycsb {
+
+enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike };
+inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like"};
+
+// A pure function of its arguments. Thread-safe.
+class KeySpace {
+ public:
+  // `loaded` in [1, 2^32).
+  KeySpace(KeyForm form, uint64_t loaded, int servers);
+
+  uint64_t loaded() const { return loaded_; }
+  int servers() const { return servers_; }
+  // `rank` < loaded().
+  uint64_t LoadedKey(uint64_t rank) const;
+  // The n-th key that is inserted, of all clients. Distinct for distinct n. `n` < max_inserts().
+  uint64_t InsertedKey(uint64_t n) const;
+  uint64_t max_inserts() const;
+
+  // Node ids of servers are 0, 1, ...
+  rdma::NodeId OwnerOf(uint64_t key) const;
+  // The ranks that a server loads: from FirstRankOf(s) to below FirstRankOf(s + 1).
+  uint64_t FirstRankOf(int server) const {
+    return loaded_ * static_cast<uint64_t>(server) / static_cast<uint64_t>(servers_);
+  }
+
+ private:
+  struct Stretch {
+    uint64_t base;
+    uint64_t gap;
+  };
+  Stretch StretchOf(uint64_t rank) const;
+
+  KeyForm form_;
+  uint64_t loaded_;
+  int servers_;
+  int levels_;  // of halving, osm-like
+  Permutation scatter_;
+};
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,23 @@
+// The calls of clients to the server that owns a key. Integers as rdma/rpc.h writes them; a value is the fixed number
+// of bytes that all values of a cluster have.
+//
+//   kGetCall     u64 key                 -> value                             NotFound
+//   kUpdateCall  u64 key, value          -> nothing                           NotFound
+//   kInsertCall  u64 key, value          -> nothing                           AlreadyExists
+//   kScanCall    u64 from, u16 limit     -> u16 n, n x (u64 key, value): the first `limit` keys of this server from
+//   `from`
+//                                       on                                Unimplemented (not an ordered index)
+//
+// Aborted: the record stays locked by another writer; ask again.
+#pragma once
+
+#include "rdma/fabric.h"
+
+namespace gannet::ycsb {
+
+inline constexpr rdma::MethodId kGetCall = 768;  // ycsb: 768-1023 (rdma/fabric.h)
+inline constexpr rdma::MethodId kUpdateCall = 769;
+inline constexpr rdma::MethodId kInsertCall = 770;
+inline constexpr rdma::MethodId kScanCall = 771;
+
+}  // namespace gannet::ycsb

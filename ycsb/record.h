@@ -1,0 +1,41 @@
+// Records of the bench: those of transactions (txn/record.h), with 8-byte keys and values of one size, without the
+// transactions. A writer locks the state word, writes, and gives it the next version.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "index/record_header.h"
+#include "rdma/base/runtime.h"
+#include "txn/record.h"
+
+namespace gannet::ycsb {
+
+inline constexpr txn::TableId kTable = 1;
+inline constexpr index::IndexId kIndex = 1;
+
+constexpr size_t RecordBytes(size_t value_bytes) {
+  return index::RecordBytes(index::kIntegerKeyBytes, value_bytes);
+}
+inline constexpr size_t kValueOffset = index::PayloadDataOffset(index::kIntegerKeyBytes);
+
+inline uint64_t RecordLines(size_t value_bytes) {
+  return RecordBytes(value_bytes) / kLineBytes;
+}
+
+// What an image that a READ brought is. `key`: the one that is wanted.
+enum class Image {
+  kGood,
+  kBusy,   // torn or locked: READ again
+  kOther,  // another key's record, or none
+};
+inline Image LookAt(const std::byte* image, size_t value_bytes, uint64_t key) {
+  Charge(Cost::kRecordLine, RecordLines(value_bytes));
+  const uint64_t state = LoadWord(image);
+  if (txn::IsLocked(state) || !rdma::IsConsistentImage(image, RecordLines(value_bytes))) return Image::kBusy;
+  if (txn::IsAbsent(state) || !index::RecordHoldsKey(image, key)) return Image::kOther;
+  return Image::kGood;
+}
+
+}  // namespace gannet::ycsb

@@ -1,0 +1,128 @@
+#include "ycsb/server.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "index/hash/hash_index.h"
+#include "index/hash/hash_rpc.h"
+#include "rdma/versioned.h"
+#include "ycsb/record.h"
+#include "ycsb/value.h"
+
+namespace gannet::ycsb {
+namespace {
+
+constexpr uint64_t kProgressInterval = 1 << 17;
+// A leaf of 16 keys, with its place in the tree and in the model; a bucket's share.
+constexpr double kBytesPerLeaf = 400;
+constexpr double kSlotsPerLeaf = 16;
+constexpr double kBucketBytesPerKey = 24;
+constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
+
+}  // namespace
+
+uint64_t BytesNeeded(const ServerOptions& options) {
+  const double index =
+      options.index == IndexKind::kHash ? kBucketBytesPerKey : kBytesPerLeaf / (kSlotsPerLeaf * options.fill);
+  const auto record = static_cast<double>(rdma::SlabAllocator::BlockBytes(RecordBytes(options.value_bytes)));
+  return kFixedBytes + static_cast<uint64_t>(static_cast<double>(options.expected_keys) * (record + index));
+}
+
+StatusOr<std::unique_ptr<Server>> Server::Create(rdma::Fabric* fabric, rdma::NodeId id, const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server(options));
+  GANNET_RETURN_IF_ERROR(server->Open(fabric, id));
+  return server;
+}
+
+Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
+  auto node = fabric->Attach(id);
+  if (!node.ok()) return node.status();
+  node_ = *std::move(node);
+  slab_ = std::make_unique<rdma::SlabAllocator>(node_.get());
+  auto epochs = rdma::EpochManager::Create(fabric, node_.get(), slab_.get());
+  if (!epochs.ok()) return epochs.status();
+  epochs_ = *std::move(epochs);
+  service_ = std::make_unique<index::IndexService>(node_.get(), slab_.get(), epochs_.get());
+  if (options_.index == IndexKind::kHash) {
+    auto hash = index::HashIndex::Create(service_.get(), kIndex, {.expected_keys = options_.expected_keys});
+    if (!hash.ok()) return hash.status();
+    index_ = *std::move(hash);
+    index::RegisterHashMethods(service_.get());
+  } else {
+    auto xstore = index::XStore::Create(service_.get(), kIndex, {.fixed_sub_models = options_.sub_models});
+    if (!xstore.ok()) return xstore.status();
+    xstore_ = xstore->get();
+    index_ = *std::move(xstore);
+    index::RegisterXStoreMethods(service_.get());
+  }
+  RegisterCalls();
+  return absl::OkStatus();
+}
+
+Server::~Server() {
+  if (node_ != nullptr) node_->Shutdown();
+  if (epochs_ != nullptr) epochs_->Stop();
+}
+
+StatusOr<rdma::GlobalAddress> Server::MakeRecord(index::Context& context, uint64_t key,
+                                                 std::span<const std::byte> value, uint64_t* state) {
+  const StatusOr<txn::NewRecord> made = txn::MakeLockedRecord(*context.slab, kTable, key, value, 0);
+  if (!made.ok()) return made.status();
+  Charge(Cost::kRecordLine, RecordLines(options_.value_bytes));
+  *state = made->state;
+  return node_->AddressOf(made->block);
+}
+
+Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end,
+                    const std::function<void(uint64_t)>& progress) {
+  index::IndexService::Lease lease(service_.get());
+  std::vector<index::Entry> entries;
+  entries.reserve(end - first);
+  std::vector<std::byte> value(options_.value_bytes);
+  for (uint64_t rank = first; rank < end; ++rank) {
+    const uint64_t key = space.LoadedKey(rank);
+    MakeValue(key, 0, value);
+    uint64_t state = 0;
+    const StatusOr<rdma::GlobalAddress> record = MakeRecord(lease.context(), key, value, &state);
+    if (!record.ok()) return record.status();
+    StoreWord(At(*record), txn::NextState(state, false));
+    entries.push_back({index::OwnedKey(key), *record});
+    if (progress && (rank - first) % kProgressInterval == 0) progress(rank - first);
+  }
+  Status loaded = index_->BulkLoad(lease.context(), entries, options_.fill);
+  if (loaded.ok() && progress) progress(end - first);
+  return loaded;
+}
+
+Status Server::Start(int threads) {
+  GANNET_RETURN_IF_ERROR(epochs_->Start());
+  return node_->Serve(threads);
+}
+
+StatusOr<Server::Contents> Server::Check() {
+  GANNET_RETURN_IF_ERROR(index_->CheckStructure());
+  index::IndexService::Lease lease(service_.get());
+  Contents contents;
+  index::WalkPosition position;
+  std::vector<rdma::GlobalAddress> records;
+  std::vector<std::byte> value(options_.value_bytes);
+  for (bool more = true; more;) {
+    records.clear();
+    more = index_->Walk(&position, &records);
+    for (const rdma::GlobalAddress address : records) {
+      const std::byte* record = At(address);
+      const uint64_t key = index::LoadKey(record, index::KeyKind::kInteger).integer();
+      uint64_t state = 0;
+      if (!rdma::TryReadLocal(record, kValueOffset, value, &state) || !IsValueOf(key, value)) {
+        return absl::DataLossError(absl::StrCat("the record of key ", key, " at ", address.ToString(),
+                                                " is locked, or holds a value that is not its key's"));
+      }
+      ++contents.records;
+      contents.updates += txn::VersionOf(state) - 1;
+    }
+  }
+  return contents;
+}
+
+}  // namespace gannet::ycsb
