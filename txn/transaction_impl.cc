@@ -35,12 +35,14 @@ void TransactionImpl::End() {
   witnesses_.clear();
   writes_.Clear();
   arena_.Reset();
+  if (touched_remote_) {
+    asks_for_locks_ = false;
+    ticket_ = nullptr;
+  }
   touched_remote_ = exists_ = false;
   inserts_ = removals_ = 0;
   epoch_ = 0;
   logged_ = false;
-  asks_for_locks_ = false;
-  ticket_ = nullptr;
   active_ = false;
   participant_->Leave();
 }

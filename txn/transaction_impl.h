@@ -175,11 +175,6 @@ class TransactionImpl {
   size_t redo_bytes_ = 0;        // reserved in the log's buffer; 0: nothing to log
   bool logged_ = false;          // it has changes, and they belong to epoch_
   uint64_t epoch_ = 0;           // the commit's; of a transaction that only reads: the latest it saw
-  bool asks_for_locks_ = false;
-  bool has_slot_ = false;
-  uint16_t slot_ = 0;                          // of its name as a caller, if has_slot_
-  std::shared_ptr<DebtTicket> ticket_;         // null: nothing is owed after the commit point
-  std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;
 
@@ -187,6 +182,12 @@ class TransactionImpl {
   std::vector<ReadEntry> witnesses_;
   WriteSet writes_;
   Arena arena_;
+
+  // Of commits with other nodes.
+  bool asks_for_locks_ = false;
+  bool has_slot_ = false;
+  uint16_t slot_ = 0;                   // of its name as a caller, if has_slot_
+  std::shared_ptr<DebtTicket> ticket_;  // null: nothing is owed after the commit point
 
   // Scratch, kept for its capacity.
   std::vector<Key> keys_;
@@ -196,7 +197,8 @@ class TransactionImpl {
   std::vector<uint32_t> group_;             // requests of one table
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
-  std::vector<uint32_t> prepared_;  // entries of the prepare call under way
+  std::vector<uint32_t> prepared_;             // entries of the prepare call under way
+  std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
   std::vector<std::byte> message_;
   std::vector<std::byte> response_;
 };
