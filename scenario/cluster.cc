@@ -14,6 +14,8 @@ constexpr char kDirectory[] = "/data";
 constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
+// Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
+constexpr absl::Duration kCallTimeout = absl::Milliseconds(10);
 
 // A disk that takes 20 to 120 us for what goes to the medium, and now and then much longer.
 void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operation) {
@@ -73,6 +75,7 @@ Status Cluster::StartNode(int node) {
   options.seed = drawn_->seed;
   options.recovery_threads = 1;
   options.server_threads = 1;
+  options.call_timeout = kCallTimeout;
   if (disk_ != nullptr) {
     options.directory = kDirectory;
     options.files = disk_;

@@ -14,7 +14,8 @@
 // unlocked.
 //
 // Locks are tried once: no waiting, so no deadlock. Everything up to the validation can fail and is undone; nothing
-// after it can, except that another node dies: then its part of the outcome is unknown.
+// after it can, except that another node dies: then its part of the outcome is unknown. (commit_remote.cc says what
+// becomes of verbs and calls that fail though the node lives.)
 //
 // With a log (redo.cc): the commit's epoch is read between lock and validate, and the changes are in the log's buffers,
 // here and at the other nodes, before anything is installed.

@@ -1,10 +1,25 @@
 // The commit protocol (commit.cc) where records of several nodes take part: by verbs, and by calls to the owners of
 // records that are inserted, removed or moved. Each step shares one posting over all nodes.
+//
+// A verb or call may fail while its node lives, done or not; what then becomes of the transaction:
+//
+//   lock      It is over: Unavailable. Any lock of the batch may be held, so each is owed an unlock.
+//   prepare   It is over. The owner may have made the placeholders, or may make them later: a cancel is owed.
+//   validate  It is over. (READs change nothing.)
+//   log       It is over. The part may be in the other log, without a decision: void.
+//   release   It is over anyway. Unlocks and the unmaking of placeholders are owed.
+//   install   It is committed. The installs and finishes that failed are owed, and it waits until they are done: Ok. If
+//             a node dies meanwhile, or call_timeout passes: Unknown, and what is owed is owed on. With a log it waits
+//             for as long as the nodes live, because it is in its epoch until all is installed: a checkpoint of that
+//             epoch must find it.
+//
+// debts.h says how debts are settled, and why that disturbs nobody.
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
+#include "rdma/base/clock.h"
 #include "rdma/base/mutant.h"
 #include "rdma/versioned.h"
 #include "txn/commit_internal.h"
@@ -14,26 +29,96 @@
 #include "txn/wire.h"
 
 namespace gannet::txn {
+namespace {
+
+constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
+// A finish is repeated if its answer does not come: it need not be waited for as long as others.
+constexpr absl::Duration kFinishTimeout = absl::Milliseconds(100);
+
+bool IsInstalledByVerbs(const WriteEntry& entry) {
+  if (entry.is_direct()) return false;
+  return entry.kind == WriteKind::kInsert ? !entry.removed
+                                          : entry.kind == WriteKind::kUpdate && entry.moved_to.is_null();
+}
+
+}  // namespace
 
 coro::Task<Status> TransactionImpl::LockRemote() {
   operations_.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
+    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]]
+      co_return Conflict();
     operations_.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
   }
   if (operations_.empty()) co_return absl::OkStatus();
+  asks_for_locks_ = true;
   Status status = co_await session_->channel->Post(operations_);
-  // Also after an error: whatever was locked is noted, so that it will be unlocked.
+  if (!status.ok()) {
+    for (const WriteEntry& entry : writes_.entries()) {
+      if (!entry.is_direct() && ChangesRecord(entry)) OweUnlock(entry);
+    }
+    co_return status;
+  }
   Status conflict;
   size_t i = 0;
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
     const rdma::Operation& operation = operations_[i++];
     entry.locked = operation.result == entry.seen;
-    if (!entry.locked && status.ok() && conflict.ok()) conflict = LockedTooLong(operation.result);
+    if (!entry.locked && conflict.ok()) conflict = LockedTooLong(operation.result);
   }
-  co_return status.ok() ? conflict : status;
+  co_return conflict;
+}
+
+void TransactionImpl::PutCaller(std::span<std::byte> place) {
+  if (!has_slot_) slot_ = session_->debts.TakeSlot();
+  has_slot_ = true;
+  rdma::WireWriter writer(place);
+  txn::Put(writer, Caller{.name = Caller::NameOf(session_->owner_bits, slot_), .number = ++session_->db->next_request});
+}
+
+void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message) {
+  Debt debt{.kind = Debt::Kind::kCall, .node = node, .ticket = ticket_, .method = method, .slot = slot_};
+  debt.message.assign(message.begin(), message.end());
+  if (method == kTxnFinish) debt.records = finished_;
+  has_slot_ = false;
+  session_->debts.Add(std::move(debt));
+}
+
+void TransactionImpl::OweUnlock(const WriteEntry& entry) {
+  session_->debts.Add({.kind = Debt::Kind::kUnlock,
+                       .node = entry.record.node(),
+                       .record = entry.record,
+                       .held = Locked(entry.seen, session_->owner_bits),
+                       .next = entry.seen});
+}
+
+void TransactionImpl::OweInstall(const WriteEntry& entry) {
+  Debt debt{.kind = Debt::Kind::kInstall,
+            .node = entry.record.node(),
+            .ticket = ticket_,
+            .record = entry.record,
+            .held = Locked(entry.seen, session_->owner_bits),
+            .next = NextState(entry.seen, false)};
+  if (entry.kind == WriteKind::kUpdate) {
+    debt.image.assign(entry.image, entry.image + RecordLines(entry.key, entry.payload_bytes) * kLineBytes);
+  }
+  session_->debts.Add(std::move(debt));
+}
+
+coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
+  if (ticket_ != nullptr) {
+    const auto patience = static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
+    const uint64_t deadline = logged_ ? UINT64_MAX : NowNanos() + patience;
+    const bool done = co_await session_->debts.Await(ticket_, deadline);
+    if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
+  }
+  if (first_error.ok()) co_return first_error;
+  co_return absl::UnknownError(
+      absl::StrCat("the transaction passed its commit point, but a node did not take its part: ",
+                   absl::string_view(first_error.message())));
 }
 
 // Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit.
@@ -47,7 +132,10 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
       response_.resize(rdma::kMaxMessageBytes);
       StatusOr<size_t> size =
           co_await session_->channel->Call(node, kTxnPrepare, message_, response_, session_->db->options.call_timeout);
-      if (!size.ok()) co_return size.status();
+      if (!size.ok()) {
+        if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, std::span(message_).first(kCallerBytes));
+        co_return size.status();
+      }
       Status status = DecodePrepared(node, std::span<const std::byte>(response_).first(*size));
       if (!status.ok()) co_return status;
     }
@@ -60,7 +148,7 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
 size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
   message_.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(message_);
-  writer.PutU64(session_->owner_bits);
+  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
   size_t i = from;
   for (; i < writes_.size(); ++i) {
@@ -79,6 +167,7 @@ size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
     prepared_.push_back(static_cast<uint32_t>(i));
   }
+  if (!prepared_.empty()) PutCaller(caller);
   const auto n = static_cast<uint16_t>(prepared_.size());
   std::memcpy(count.data(), &n, sizeof n);
   message_.resize(writer.size());
@@ -168,7 +257,7 @@ void TransactionImpl::BuildImage(WriteEntry& entry) {
 }
 
 // Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
-coro::Task<Status> TransactionImpl::InstallRemote() {
+coro::Task<void> TransactionImpl::InstallRemote() {
   operations_.clear();
   const auto write_word = [&](rdma::GlobalAddress word, uint64_t value) {
     std::byte* source = arena_.Allocate(sizeof value);
@@ -179,7 +268,6 @@ coro::Task<Status> TransactionImpl::InstallRemote() {
     if (entry.is_direct()) continue;
     if (entry.kind == WriteKind::kInsert && !entry.removed) {
       write_word(entry.record, NextState(entry.seen, false));
-      entry.locked = false;
     } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {
       BuildImage(entry);
       if (GANNET_MUTANT(kUnlockBeforeInstall)) write_word(entry.record, NextState(entry.seen, false));
@@ -187,11 +275,16 @@ coro::Task<Status> TransactionImpl::InstallRemote() {
       operations_.push_back(
           rdma::Operation::Write(entry.image, entry.record, static_cast<uint32_t>(lines * kLineBytes)));
       if (lines > 1) write_word(entry.record, NextState(entry.seen, false));
-      entry.locked = false;
     }
   }
-  if (operations_.empty()) co_return absl::OkStatus();
-  co_return co_await session_->channel->Post(operations_);
+  if (operations_.empty()) co_return;
+  const Status status = co_await session_->channel->Post(operations_);
+  if (!status.ok()) ticket_ = std::make_shared<DebtTicket>();
+  for (WriteEntry& entry : writes_.entries()) {
+    if (!IsInstalledByVerbs(entry)) continue;
+    if (!status.ok()) OweInstall(entry);
+    entry.locked = false;
+  }
 }
 
 // What `entry` needs from its owner to end. Committed: removals, own inserts that were removed again, moves. Aborted:
@@ -221,12 +314,14 @@ bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, Fini
 
 coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed) {
   Status first_error;
+  const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
   const int nodes = session_->db->fabric->num_nodes();
   for (rdma::NodeId node = 0; node < nodes; ++node) {
     for (size_t next = 0; next < writes_.size();) {
       message_.resize(rdma::kMaxMessageBytes);
       rdma::WireWriter writer(message_);
-      writer.PutU64(session_->owner_bits);
+      const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+      finished_.clear();
       const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
       uint16_t n = 0;
       constexpr size_t kItemBytes = 64 + index::kMaxKeyBytes;
@@ -234,33 +329,48 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed) {
         FinishItem item;
         if (!FinishItemOf(writes_[next], committed, &item) || item.record.node() != node) continue;
         txn::Put(writer, item);
+        finished_.push_back(item.record);
+        if (!item.moved_to.is_null()) finished_.push_back(item.moved_to);
         if (committed || writes_[next].kind == WriteKind::kInsert) writes_[next].locked = false;
         ++n;
       }
       if (n == 0) break;
+      PutCaller(caller);
       std::memcpy(count.data(), &n, sizeof n);
       message_.resize(writer.size());
-      StatusOr<size_t> size =
-          co_await session_->channel->Call(node, kTxnFinish, message_, {}, session_->db->options.call_timeout);
-      if (!size.ok() && first_error.ok()) first_error = size.status();
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, message_, {}, timeout);
+      if (size.ok()) continue;
+      if (IsUnknownOutcome(size.status())) {
+        if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
+        OweCall(node, kTxnFinish, message_);
+      } else if (first_error.ok()) {
+        first_error = size.status();
+      }
     }
   }
   co_return first_error;
 }
 
 coro::Task<void> TransactionImpl::ReleaseRemote() {
-  // Errors are for nodes that died, and what was locked there died with them.
-  Status ignored = co_await FinishAtOwners(/*committed=*/false);
+  // What is left after this is owed; or the owner does not know the placeholder, and it is not there.
+  Status status = co_await FinishAtOwners(/*committed=*/false);
   operations_.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
     operations_.push_back(rdma::Operation::Write(&entry.seen, entry.record, sizeof entry.seen));
+  }
+  if (operations_.empty()) co_return;
+  status = co_await session_->channel->Post(operations_);
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
+    if (!status.ok()) OweUnlock(entry);
     entry.locked = false;
   }
-  if (!operations_.empty()) ignored = co_await session_->channel->Post(operations_);
 }
 
 coro::Task<Status> TransactionImpl::CommitMixed() {
+  if (!session_->debts.empty()) [[unlikely]]
+    session_->debts.Awaken();
   Status status = LockAndIndexDirect();
   if (status.ok()) status = co_await LockRemote();
   if (status.ok()) status = co_await PrepareRemote();
@@ -276,15 +386,10 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() && entry.kind != WriteKind::kNone) InstallDirect(entry);
   }
-  Status installed = co_await InstallRemote();
+  co_await InstallRemote();
   Status finished = co_await FinishAtOwners(/*committed=*/true);
-  if (installed.ok()) installed = finished;
-  if (!installed.ok()) {
-    co_return absl::UnknownError(
-        absl::StrCat("the transaction passed its commit point, but a node did not take its part: ",
-                     absl::string_view(installed.message())));
-  }
-  co_return absl::OkStatus();
+  if (ticket_ == nullptr && finished.ok()) co_return finished;
+  co_return co_await AwaitDebts(std::move(finished));
 }
 
 }  // namespace gannet::txn

@@ -8,6 +8,7 @@
 #include "index/hash/hash_rpc.h"
 #include "index/xstore/xstore.h"
 #include "rdma/base/check.h"
+#include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/durability.h"
@@ -65,6 +66,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   auto state = std::make_unique<DatabaseState>();
   state->options = options;
   state->fabric = fabric;
+  state->next_request = WallNanos();  // greater than all before: nobody asks once per nanosecond
   StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
   if (!attached.ok()) return attached.status();
   state->node = std::move(*attached);
@@ -189,6 +191,12 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
   session->random =
       Random(0x9e3779b97f4a7c15ull * (++state_->sessions_opened) + session->self + Mix64(state_->options.seed));
   state_->session_bytes.push_back(session->live_bytes.get());
+  for (auto left = state_->left_debts.begin(); left != state_->left_debts.end(); ++left) {
+    if (left->first != session->owner_bits) continue;
+    session->debts.TakeOver(std::move(left->second));
+    state_->left_debts.erase(left);
+    break;
+  }
   std::unique_ptr<Session> result(new Session(std::move(session)));
   result->state_->session = result.get();
   result->shares_thread_ = state_->calls();
@@ -218,6 +226,7 @@ Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
     if (!absl::IsAborted(status)) break;
     session->worker().BlockOn(session->worker().Sleep(session->BackOffUntil(attempt)));
   }
+  session->SettleDebts();
   std::lock_guard lock(state_->sessions_mutex);
   state_->idle_sessions.push_back(std::move(session));
   return status;

@@ -198,7 +198,10 @@ class Session {
   // The same for a thread without coroutines.
   template <class Body>
   Status RunBlocking(Body body, RunOutcome* outcome = nullptr) {
-    return worker().BlockOn(Run(std::move(body), outcome));
+    Status status = worker().BlockOn(Run(std::move(body), outcome));
+    if (HasDebts()) [[unlikely]]
+      SettleDebts();  // nothing runs on this thread until the next call
+    return status;
   }
 
   // Begin / Commit by hand. The transaction must end before the session.
@@ -218,6 +221,9 @@ class Session {
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
   static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);
   uint64_t BackOffUntil(uint32_t attempt);
+  // What transactions of this session still owe to other nodes (txn/debts.h): waits until it is done, within bounds.
+  bool HasDebts() const;
+  void SettleDebts();
   bool shares_thread_ = false;
   std::unique_ptr<SessionState> state_;
 };

@@ -15,6 +15,15 @@ namespace {
 
 constexpr int kSpinsOnLock = 4096;
 
+// Nobody waits for this answer, or nobody should.
+Status TooLate(const char* what) {
+  return absl::FailedPreconditionError(absl::StrCat(what, ": newer requests of this caller have been served"));
+}
+// Of unknown outcome, to the caller: it asks again.
+Status UnderWay() {
+  return absl::UnavailableError("the request is being carried out; ask again");
+}
+
 }  // namespace
 
 OwnerService::OwnerService(DatabaseState* db) : db_(db) {
@@ -22,6 +31,7 @@ OwnerService::OwnerService(DatabaseState* db) : db_(db) {
   using Room = std::span<std::byte>;
   db->node->Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
   db->node->Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
+  db->node->Handle(kTxnCancel, [this](rdma::NodeId, Bytes in, Room) { return Cancel(in); });
   db->node->Handle(kTxnLog, [this](rdma::NodeId, Bytes in, Room) { return Log(in); });
   db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
 }
@@ -77,17 +87,17 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   return PrepareOutcome::kExists;
 }
 
-void OwnerService::Undo(index::Context& context, const PrepareItem& item, const Prepared& prepared) {
-  FinishOne(context, {.kind = item.move ? FinishKind::kUnmake : FinishKind::kRemove,
-                      .table = item.table,
-                      .key = item.key,
-                      .record = prepared.record,
-                      .state = prepared.state});
+void OwnerService::Unmake(index::Context& context, std::vector<Unmaking>* made) {
+  for (const Unmaking& one : *made) {
+    FinishOne(context,
+              {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
+  }
+  made->clear();
 }
 
 StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  const uint64_t owner_bits = reader.GetU64();
+  const Caller caller = GetCaller(reader);
   const uint16_t n = reader.GetU16();
   std::vector<PrepareItem> items(n);
   for (PrepareItem& item : items) {
@@ -95,13 +105,26 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
     GANNET_RETURN_IF_ERROR(CheckItem(item));
   }
   GANNET_RETURN_IF_ERROR(reader.Finish());
+  RequestLedger::Claim claim(&ledger_, caller);
+  if (claim.turn() != RequestLedger::Turn::kRun) return TooLate("prepare");
+  return PrepareAll(items, caller.owner_bits(), &claim.made(), response);
+}
 
+StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, uint64_t owner_bits,
+                                          std::vector<Unmaking>* made, std::span<std::byte> response) {
   index::IndexService::Lease lease(db_->indexes.get());
-  std::vector<Prepared> prepared(n);
-  for (size_t i = 0; i < n; ++i) {
+  std::vector<Prepared> prepared(items.size());
+  rdma::WireWriter writer(response);
+  for (size_t i = 0; i < items.size(); ++i) {
     const StatusOr<PrepareOutcome> outcome = PrepareOne(lease.context(), items[i], owner_bits, &prepared[i]);
-    if (outcome.ok() && *outcome == PrepareOutcome::kPrepared) continue;
-    rdma::WireWriter writer(response);
+    if (outcome.ok() && *outcome == PrepareOutcome::kPrepared) {
+      made->push_back({.kind = items[i].move ? FinishKind::kUnmake : FinishKind::kRemove,
+                       .table = items[i].table,
+                       .key = index::OwnedKey(items[i].key),
+                       .record = prepared[i].record,
+                       .state = prepared[i].state});
+      continue;
+    }
     if (outcome.ok() && *outcome == PrepareOutcome::kExists) {
       // What was made before stays until the caller has validated: made and unmade again it would change the witnesses
       // of the very transaction that asks, which then could never tell the key's existence from a conflict.
@@ -111,15 +134,34 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
       for (size_t done = 0; done < i; ++done) Put(writer, prepared[done]);
       return writer.Finish();
     }
-    for (size_t done = 0; done < i; ++done) Undo(lease.context(), items[done], prepared[done]);
+    Unmake(lease.context(), made);
     if (!outcome.ok()) return outcome.status();
     writer.PutU8(static_cast<uint8_t>(*outcome));
     return writer.Finish();
   }
-  rdma::WireWriter writer(response);
   writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kPrepared));
   for (const Prepared& one : prepared) Put(writer, one);
   return writer.Finish();
+}
+
+StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const Caller caller = GetCaller(reader);
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  RequestLedger::Claim claim(&ledger_, caller);
+  switch (claim.turn()) {
+    case RequestLedger::Turn::kBusy:
+      return UnderWay();
+    case RequestLedger::Turn::kDone: {
+      index::IndexService::Lease lease(db_->indexes.get());
+      Unmake(lease.context(), &claim.made());
+      return 0;
+    }
+    case RequestLedger::Turn::kRun:  // it never came, and is refused if it comes now
+    case RequestLedger::Turn::kLate:
+      return 0;
+  }
+  return 0;
 }
 
 std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const {
@@ -172,7 +214,25 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
 
 StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
-  const uint64_t owner_bits = reader.GetU64();
+  const Caller caller = GetCaller(reader);
+  if (!reader.ok()) return absl::InvalidArgumentError("finish: malformed request");
+  RequestLedger::Claim claim(&ledger_, caller);
+  switch (claim.turn()) {
+    case RequestLedger::Turn::kBusy:
+      return UnderWay();
+    case RequestLedger::Turn::kLate:
+      return TooLate("finish");
+    case RequestLedger::Turn::kRun:
+      claim.result() = FinishAll(reader, caller.owner_bits());
+      break;
+    case RequestLedger::Turn::kDone:
+      break;
+  }
+  if (!claim.result().ok()) return claim.result();
+  return 0;
+}
+
+Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
   const uint16_t n = reader.GetU16();
   index::IndexService::Lease lease(db_->indexes.get());
   for (size_t i = 0; i < n; ++i) {
@@ -181,8 +241,7 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
     GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
     FinishOne(lease.context(), item);
   }
-  GANNET_RETURN_IF_ERROR(reader.Finish());
-  return 0;
+  return reader.Finish();
 }
 
 // A part of a transaction that another node coordinates. What it changes here is locked by it, and stays so until this

@@ -3,15 +3,19 @@
 // rdma/fabric.h.
 //
 // Requests come from peers and are checked: tables, keys, lengths, and that a record to finish lies in this node's
-// memory, is of that table and is locked by the worker that asks.
+// memory, is of that table and is locked by the worker that asks. What changes something is carried out once, however
+// often it is asked for (request_ledger.h). kTxnLog is not repeated, and may come late: a part that nobody decides
+// counts for nothing.
 #pragma once
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "index/service.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "txn/request_ledger.h"
 #include "txn/session_internal.h"
 #include "txn/wire.h"
 
@@ -25,6 +29,7 @@ class OwnerService {
  private:
   StatusOr<size_t> Prepare(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> Finish(std::span<const std::byte> request);
+  StatusOr<size_t> Cancel(std::span<const std::byte> request);
   StatusOr<size_t> Log(std::span<const std::byte> request);
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
 
@@ -34,11 +39,15 @@ class OwnerService {
   std::byte* LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const;
   StatusOr<PrepareOutcome> PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
                                       Prepared* prepared);
-  void Undo(index::Context& context, const PrepareItem& item, const Prepared& prepared);
+  StatusOr<size_t> PrepareAll(std::span<const PrepareItem> items, uint64_t owner_bits, std::vector<Unmaking>* made,
+                              std::span<std::byte> response);
+  Status FinishAll(rdma::WireReader& reader, uint64_t owner_bits);
+  void Unmake(index::Context& context, std::vector<Unmaking>* made);
   void FinishOne(index::Context& context, const FinishItem& item);
   void CountBytes(TableId table, int64_t bytes);
 
   DatabaseState* db_;
+  RequestLedger ledger_;
 };
 
 }  // namespace gannet::txn

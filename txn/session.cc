@@ -21,7 +21,7 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
             ? index::ConnectHash(
                   channel.get(), node, table.id(),
                   {.location_cache_bytes = db->options.location_cache_bytes, .call_timeout = db->options.call_timeout})
-            : index::ConnectXStore(channel.get(), node, table.id(), {});
+            : index::ConnectXStore(channel.get(), node, table.id(), {.call_timeout = db->options.call_timeout});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
   }
@@ -31,11 +31,24 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
 Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}
 
 Session::~Session() {
+  SettleDebts();
   std::lock_guard lock(state_->db->sessions_mutex);
   std::erase(state_->db->session_bytes, state_->live_bytes.get());
   for (size_t table = 0; table < state_->live_bytes->size(); ++table) {
     state_->db->settled_bytes[table] += state_->live_bytes->Of(static_cast<TableId>(table));
   }
+  if (HasDebts()) state_->db->left_debts.emplace_back(state_->owner_bits, state_->debts.Leave());
+}
+
+bool Session::HasDebts() const {
+  return !state_->debts.empty();
+}
+
+void Session::SettleDebts() {
+  if (!HasDebts()) [[likely]]
+    return;
+  const uint64_t patience = static_cast<uint64_t>(absl::ToInt64Nanoseconds(state_->db->options.call_timeout));
+  state_->worker.BlockOn(state_->debts.AwaitAll(NowNanos() + patience));
 }
 
 Transaction Session::Begin() {
@@ -45,6 +58,7 @@ Transaction Session::Begin() {
     GANNET_CHECK(participant.ok(), "too many transactions at once on node %d: %s", state_->self,
                  participant.status().ToString());
     idle.push_back(std::make_unique<TransactionImpl>(state_.get(), std::move(*participant)));
+    state_->transactions.push_back(idle.back().get());
   }
   std::unique_ptr<TransactionImpl> impl = std::move(idle.back());
   idle.pop_back();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "index/service.h"
@@ -15,6 +16,7 @@
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
 #include "txn/database.h"
+#include "txn/debts.h"
 #include "txn/path_chooser.h"
 
 namespace gannet::txn {
@@ -57,6 +59,8 @@ struct DatabaseState {
   std::vector<std::unique_ptr<Table>> tables;
   // A BulkLoader filled a table since the last checkpoint: no change of it may be logged yet.
   std::atomic<bool> load_unsaved{false};
+  // Numbers of requests (wire.h): above those of whoever was this node before.
+  std::atomic<uint64_t> next_request{0};
   bool started = false;
   bool closed = false;
 
@@ -64,6 +68,8 @@ struct DatabaseState {
   std::vector<LiveBytes*> session_bytes;  // of open sessions
   std::vector<int64_t> settled_bytes;     // of closed sessions and of calls served for others
   uint64_t sessions_opened = 0;
+  // What closed sessions could not settle, by owner bits: for the next session that has them.
+  std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Debt>>>> left_debts;
   std::vector<std::unique_ptr<Session>> idle_sessions;  // of Database::Run
 
   // Whether sessions of this node call, or await verbs: a node alone whose CPU may do everything itself does not.
@@ -80,6 +86,7 @@ struct SessionState {
   std::unique_ptr<log::LogWriter> log_writer;  // null if commits are not logged
   std::unique_ptr<rdma::SlabCache> slab;
   std::unique_ptr<LiveBytes> live_bytes;
+  Debts debts{this};  // before the worker, whose coroutines settle them
   coro::Worker worker;
   Random random{1};
   rdma::NodeId self = 0;
@@ -92,6 +99,7 @@ struct SessionState {
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
   PathChooser paths;
   std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
+  std::vector<const TransactionImpl*> transactions;  // all, also those that are not idle
 
   bool OwnedHere(const Table& table, const Key& key, rdma::NodeId* owner) const {
     *owner = table.OwnerOf(key, self);
@@ -105,5 +113,6 @@ inline constexpr rdma::MethodId kTxnPrepare = 256;  // make locked placeholders 
 inline constexpr rdma::MethodId kTxnFinish = 257;   // take records out of the index and mark them absent
 inline constexpr rdma::MethodId kTxnRead = 258;     // find a record and return it: the RPC read path
 inline constexpr rdma::MethodId kTxnLog = 259;      // append changes of the owner's records to its log
+inline constexpr rdma::MethodId kTxnCancel = 260;   // undo a kTxnPrepare if it was done, and never do it if not
 
 }  // namespace gannet::txn

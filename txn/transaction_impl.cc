@@ -35,6 +35,10 @@ void TransactionImpl::End() {
   witnesses_.clear();
   writes_.Clear();
   arena_.Reset();
+  if (touched_remote_) {
+    asks_for_locks_ = false;
+    ticket_ = nullptr;
+  }
   touched_remote_ = exists_ = false;
   inserts_ = removals_ = 0;
   epoch_ = 0;

@@ -55,6 +55,9 @@ class TransactionImpl {
 
   SessionState& session() { return *session_; }
 
+  // Whether it has asked for a remote lock of `record` and is not over: it may hold it (debts.h).
+  bool MayHold(rdma::GlobalAddress record) const { return asks_for_locks_ && writes_.FindRecord(record) >= 0; }
+
   // After Commit or Validate: what must be durable before their result may be acknowledged. 0: it may be now.
   uint64_t EpochToAwait() const;
 
@@ -128,8 +131,15 @@ class TransactionImpl {
   coro::Task<Status> LockRemote();
   coro::Task<Status> PrepareRemote();
   coro::Task<Status> ValidateMixed();
-  coro::Task<Status> InstallRemote();
+  coro::Task<void> InstallRemote();
   coro::Task<void> ReleaseRemote();
+  // The head of a request: this transaction's name, and a new number.
+  void PutCaller(std::span<std::byte> place);
+  // For what failed though it must be done (debts.h). After the commit point the transaction waits for it.
+  void OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message);
+  void OweUnlock(const WriteEntry& entry);
+  void OweInstall(const WriteEntry& entry);
+  coro::Task<Status> AwaitDebts(Status first_error);
   size_t EncodePrepare(rdma::NodeId node, size_t from);
   Status DecodePrepared(rdma::NodeId node, std::span<const std::byte> response);
   Status DecodeMade(rdma::NodeId node, rdma::WireReader& reader);
@@ -174,6 +184,12 @@ class TransactionImpl {
   WriteSet writes_;
   Arena arena_;
 
+  // Of commits with other nodes.
+  bool asks_for_locks_ = false;
+  bool has_slot_ = false;
+  uint16_t slot_ = 0;                   // of its name as a caller, if has_slot_
+  std::shared_ptr<DebtTicket> ticket_;  // null: nothing is owed after the commit point
+
   // Scratch, kept for its capacity.
   std::vector<Key> keys_;
   std::vector<index::FindResult> found_;    // by request
@@ -182,7 +198,8 @@ class TransactionImpl {
   std::vector<uint32_t> group_;             // requests of one table
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
-  std::vector<uint32_t> prepared_;  // entries of the prepare call under way
+  std::vector<uint32_t> prepared_;             // entries of the prepare call under way
+  std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
   std::vector<std::byte> message_;
   std::vector<std::byte> response_;
 };

@@ -1,10 +1,11 @@
 // The messages between a transaction and the owner of records it inserts, removes or reads by call. Encoded and decoded
-// here only; rdma/rpc.h gives the integers.
+// here only; rdma/rpc.h gives the integers. What happens to requests that are repeated or come late: request_ledger.h.
 //
-//   kTxnPrepare   request:  u64 owner bits, u16 n, n x PrepareItem
+//   kTxnPrepare   request:  Caller, u16 n, n x PrepareItem
 //                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there,
 //                 u16 n, n x Prepared of the items before it, which stay made;
-//   kTxnFinish    request:  u64 owner bits, u16 n, n x FinishItem        response: empty
+//   kTxnFinish    request:  Caller, u16 n, n x FinishItem                response: empty
+//   kTxnCancel    request:  Caller, as of a kTxnPrepare                  response: empty
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
@@ -24,6 +25,15 @@
 namespace gannet::txn {
 
 using index::Key;
+
+// Who asks: u64 name (owner bits of its worker, state_word.h, and a slot in the low bits), u64 number of the request.
+struct Caller {
+  uint64_t name = 0;
+  uint64_t number = 0;
+
+  static constexpr uint64_t NameOf(uint64_t owner_bits, uint16_t slot) { return owner_bits | slot; }
+  uint64_t owner_bits() const { return name & ~uint64_t{0xffff}; }
+};
 
 enum class PrepareOutcome : uint8_t { kPrepared, kExists, kConflict };
 
@@ -64,6 +74,15 @@ inline void PutWitness(rdma::WireWriter& writer, const index::Witness& witness) 
 inline index::Witness GetWitness(rdma::WireReader& reader) {
   const rdma::GlobalAddress word = reader.GetAddress();
   return {word, reader.GetU64()};
+}
+
+inline void Put(rdma::WireWriter& writer, const Caller& caller) {
+  writer.PutU64(caller.name);
+  writer.PutU64(caller.number);
+}
+inline Caller GetCaller(rdma::WireReader& reader) {
+  const uint64_t name = reader.GetU64();
+  return {name, reader.GetU64()};
 }
 
 inline void Put(rdma::WireWriter& writer, const PrepareItem& item) {

@@ -17,9 +17,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/time/time.h"
 #include "index/index.h"
 #include "index/service.h"
 #include "rdma/base/status.h"
+#include "rdma/fabric.h"
 
 namespace gannet::index {
 
@@ -73,6 +75,7 @@ struct XCacheOptions {
   // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB; of byte
   // keys 25 KiB at most).
   size_t max_bytes = SIZE_MAX;
+  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   // A cache of MakeSharedCache in place of one of the client's own.
   std::shared_ptr<xstore::CachedModel> shared{};
 };

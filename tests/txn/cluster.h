@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rdma/base/thread.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
 
@@ -31,20 +32,11 @@ class Cluster {
         {.num_nodes = options.nodes, .bytes_per_node = uint64_t{1} << 30, .adversarial = options.adversarial});
     EXPECT_TRUE(made.ok()) << made.status();
     fabric = std::move(*made);
-    for (int node = 0; node < options.nodes; ++node) {
-      auto database = Database::Open(fabric.get(), static_cast<rdma::NodeId>(node), {.read_path = options.read_path});
-      EXPECT_TRUE(database.ok()) << database.status();
-      for (const TableOptions& table : tables) {
-        auto created = (*database)->CreateTable(table);
-        EXPECT_TRUE(created.ok()) << created.status();
-      }
-      databases.push_back(std::move(*database));
-    }
-    // Start waits for all nodes, which are attached by now.
-    for (auto& database : databases) {
-      const Status started = database->Start();
-      EXPECT_TRUE(started.ok()) << started;
-    }
+    Open(fabric.get(), options.nodes, {.read_path = options.read_path}, tables);
+  }
+  // On a fabric of the test's own (which outlives the cluster), such as a simulated one; `fabric` is null then.
+  Cluster(rdma::Fabric* on, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
+    Open(on, on->num_nodes(), options, tables);
   }
   ~Cluster() {
     sessions.clear();
@@ -64,6 +56,29 @@ class Cluster {
   std::unique_ptr<rdma::ShmFabric> fabric;
   std::vector<std::unique_ptr<Database>> databases;
   std::vector<std::unique_ptr<Session>> sessions;
+
+ private:
+  void Open(rdma::Fabric* on, int nodes, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
+    for (int node = 0; node < nodes; ++node) {
+      auto database = Database::Open(on, static_cast<rdma::NodeId>(node), options);
+      EXPECT_TRUE(database.ok()) << database.status();
+      for (const TableOptions& table : tables) {
+        auto created = (*database)->CreateTable(table);
+        EXPECT_TRUE(created.ok()) << created.status();
+      }
+      databases.push_back(std::move(*database));
+    }
+    // Start waits for all nodes.
+    std::vector<Status> started(databases.size());
+    {
+      std::vector<std::unique_ptr<Thread>> threads;
+      for (size_t node = 0; node < databases.size(); ++node) {
+        threads.push_back(std::make_unique<Thread>("start", [&, node] { started[node] = databases[node]->Start(); }));
+      }
+      for (auto& thread : threads) thread->join();
+    }
+    for (const Status& status : started) EXPECT_TRUE(status.ok()) << status;
+  }
 };
 
 // A transaction by hand whose calls block: for interleavings that a test spells out.

@@ -72,7 +72,8 @@ class LazyRemote final : public RemoteIndex {
     std::vector<std::byte> response(rdma::kMaxMessageBytes);
     rdma::WireWriter writer(request);
     writer.PutU16(id_);
-    const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kDescribe, writer.written(), response);
+    const StatusOr<size_t> bytes =
+        co_await channel_->Call(owner_, kDescribe, writer.written(), response, options_.call_timeout);
     if (!bytes.ok()) co_return bytes.status();
     if (remote_ != nullptr) co_return absl::OkStatus();  // another coroutine was faster
     rdma::WireReader reader(std::span<const std::byte>(response.data(), *bytes));

@@ -22,7 +22,8 @@ coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Word
   HintFor(key).Put(writer);
   PutKey(writer, key);
   writer.PutAddress(record);
-  const StatusOr<size_t> bytes = co_await channel_->Call(owner_, method, writer.written(), session->response);
+  const StatusOr<size_t> bytes =
+      co_await channel_->Call(owner_, method, writer.written(), session->response, call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(session->response.data(), *bytes));
   const Change change = GetChange(reader);

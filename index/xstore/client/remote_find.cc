@@ -174,7 +174,8 @@ coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Wor
     HintFor(key).Put(writer);
     PutKey(writer, key);
   }
-  const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kFind, writer.written(), session.response);
+  const StatusOr<size_t> bytes =
+      co_await channel_->Call(owner_, kFind, writer.written(), session.response, call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
   const uint64_t generation = reader.GetU64();
@@ -218,7 +219,8 @@ coro::Task<Status> RemoteOf<W>::RenewModel(Session& session) {
   session.response.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(session.request);
   writer.PutU16(id_);
-  const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kDescribe, writer.written(), session.response);
+  const StatusOr<size_t> bytes =
+      co_await channel_->Call(owner_, kDescribe, writer.written(), session.response, call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
   if (reader.GetU8() != W || reader.GetU8() != static_cast<uint8_t>(kind_)) {

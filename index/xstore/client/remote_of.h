@@ -26,6 +26,7 @@ class RemoteOf final : public RemoteIndex {
       : channel_(channel),
         owner_(owner),
         id_(id),
+        call_timeout_(options.call_timeout),
         kind_(kind),
         cache_(options.shared != nullptr ? options.shared : std::make_shared<CachedModel>(options)),
         shares_cache_(options.shared != nullptr) {}
@@ -99,6 +100,7 @@ class RemoteOf final : public RemoteIndex {
   rdma::Channel* channel_;
   rdma::NodeId owner_;
   IndexId id_;
+  absl::Duration call_timeout_;
   KeyKind kind_;
   const std::shared_ptr<CachedModel> cache_;
   const bool shares_cache_;

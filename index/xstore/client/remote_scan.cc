@@ -234,7 +234,8 @@ coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) 
     PutKey(writer, state.reverse ? state.from : state.next);
     PutKey(writer, state.reverse ? state.next : state.to);
     writer.PutU64(state.room());
-    const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kScan, writer.written(), session.response);
+    const StatusOr<size_t> bytes =
+        co_await channel_->Call(owner_, kScan, writer.written(), session.response, call_timeout_);
     if (!bytes.ok()) co_return bytes.status();
     rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
     const Status read = ReadScanResponse(reader, state);

@@ -1,0 +1,77 @@
+// What an owner remembers of the requests that change something for transactions of other nodes, so that each is
+// carried out at most once, however often it arrives, and none after it was cancelled.
+//
+// A request carries its caller (a worker's owner bits and a slot, wire.h) and a number. A caller has one request at a
+// time under way to one owner: it asks for the next only when it knows the outcome of the one before, or has made it
+// known (a repeated kTxnFinish, a kTxnCancel). Its numbers only grow. So one number per caller tells everything:
+//
+//   greater than the last   new: it is carried out, and that the caller knows the outcome of the last is known too
+//   the last                a repetition; or it is still being carried out, and must be asked for again
+//   less                    it was under way for long, and nobody waits for its answer: it is refused
+//
+// Callers are few (as many as transactions at a time), so nothing is ever forgotten.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "index/key.h"
+#include "rdma/base/status.h"
+#include "rdma/base/thread.h"
+#include "txn/wire.h"
+
+namespace gannet::txn {
+
+// What a kTxnPrepare made, as it takes to unmake it.
+struct Unmaking {
+  FinishKind kind;
+  TableId table;
+  index::OwnedKey key;
+  rdma::GlobalAddress record;
+  uint64_t state;
+};
+
+// Thread-safe.
+class RequestLedger {
+ public:
+  enum class Turn : uint8_t {
+    kRun,   // carry it out
+    kDone,  // it has been: result() is what came of it
+    kBusy,  // another thread is at it
+    kLate,  // newer ones of this caller have been served
+  };
+
+  struct Entry {
+    uint64_t number = 0;
+    bool busy = false;
+    Status result;
+    std::vector<Unmaking> made;  // by the last request
+  };
+
+  // A request's stay in the ledger. Of one caller, at most one thread has a claim that is kRun or kDone.
+  class Claim {
+   public:
+    Claim(RequestLedger* ledger, const Caller& caller);
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    Turn turn() const { return turn_; }
+    // If kRun: to be set; it is Ok until then. If kDone: of the request, when it was carried out.
+    Status& result() { return entry_->result; }
+    // Not if kBusy or kLate.
+    std::vector<Unmaking>& made() { return entry_->made; }
+
+   private:
+    RequestLedger* ledger_;
+    Entry* entry_ = nullptr;
+    Turn turn_ = Turn::kRun;
+  };
+
+ private:
+  Mutex mutex_;
+  std::unordered_map<uint64_t, Entry> entries_;  // by caller; their addresses are stable
+};
+
+}  // namespace gannet::txn
