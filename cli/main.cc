@@ -10,6 +10,7 @@
 #include "cli/crash_command.h"
 #include "cli/data_command.h"
 #include "cli/exit_codes.h"
+#include "cli/reproduce_command.h"
 #include "cli/sim_command.h"
 #include "cli/tpcc_command.h"
 #include "cli/ycsb_command.h"
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   gannet::cli::AddDataCommands(app, &exit_code);
   gannet::cli::AddCrashCommand(app, &exit_code);
   gannet::cli::AddSimCommand(app, &exit_code);
+  gannet::cli::AddReproduceCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -21,16 +21,6 @@ StatusOr<ycsb::Workload> ParseWorkload(const std::string& text) {
   return absl::InvalidArgumentError("must be a, b, c, d, e or f");
 }
 
-StatusOr<ClientThreads> ParseClients(const std::string& text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
-  if (parts.size() == 2) {
-    const auto machines = ParseInteger(parts[0], 1, kMaxThreads);
-    const auto threads = ParseInteger(parts[1], 1, kMaxThreads);
-    if (machines.ok() && threads.ok()) return ClientThreads{static_cast<int>(*machines), static_cast<int>(*threads)};
-  }
-  return absl::InvalidArgumentError("must be machines x threads of each, such as 15x24");
-}
-
 StatusOr<ycsb::Mix> ParseOperations(const std::string& text) {
   return ParseShares(text, "(read, update, insert, scan, read-modify-write), such as 90,10,0,0,0");
 }
@@ -139,6 +129,16 @@ void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
 }
 
 }  // namespace
+
+StatusOr<ClientThreads> ParseClients(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, 'x');
+  if (parts.size() == 2) {
+    const auto machines = ParseInteger(parts[0], 1, kMaxThreads);
+    const auto threads = ParseInteger(parts[1], 1, kMaxThreads);
+    if (machines.ok() && threads.ok()) return ClientThreads{static_cast<int>(*machines), static_cast<int>(*threads)};
+  }
+  return absl::InvalidArgumentError("must be machines x threads of each, such as 15x24");
+}
 
 void AddYcsbFlags(CLI::App& command, YcsbOptions* options) {
   AddWorkFlags(command, options);

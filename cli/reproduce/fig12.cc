@@ -1,0 +1,52 @@
+// Throughput and latency of YCSB C, uniform, with ever more clients.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cli/reproduce/experiment.h"
+
+namespace gannet::cli {
+namespace {
+
+struct Load {
+  int machines;  // of the paper's 15
+  bool all_threads;
+  int coroutines;
+};
+
+constexpr Load kLoads[] = {
+    {1, false, 1}, {1, true, 1}, {4, true, 1}, {8, true, 1}, {15, true, 1}, {15, true, 2}, {15, true, 4}, {15, true, 8},
+};
+
+Point PointOf(const ReproduceOptions& options, const Load& load, bool one_sided) {
+  Point point;
+  point.series = one_sided ? "XStore" : "RPC";
+  point.options = PaperRack(options, 'c', ycsb::Distribution::kUniform);
+  ClientThreads& clients = point.options.clients;
+  clients.machines = std::max(1, clients.machines * load.machines / 15);
+  if (!load.all_threads) clients.threads = 1;
+  point.options.coroutines = load.coroutines;
+  point.options.paths.reads = one_sided ? ycsb::Path::kOneSided : ycsb::Path::kCall;
+  point.label = absl::StrFormat("%dx%dx%d", clients.machines, clients.threads, load.coroutines);
+  point.x = clients.machines * clients.threads * load.coroutines;
+  const bool most = &load == std::end(kLoads) - 1;
+  if (most && one_sided) point.paper = PaperValue{82, "section 7.2, at a median latency of 16 us"};
+  if (most && !one_sided) point.paper = PaperValue{20, "section 7.2: saturated at about 20 M/s"};
+  return point;
+}
+
+}  // namespace
+
+Experiment Fig12(const ReproduceOptions& options) {
+  Experiment e;
+  e.id = "fig12";
+  e.title = "Fig. 12: throughput and median latency of YCSB C, uniform";
+  e.chart = Chart::kThroughputLatency;
+  e.x_axis = "machines x threads x operations under way in each";
+  for (const bool one_sided : {true, false}) {
+    for (const Load& load : kLoads) e.points.push_back(PointOf(options, load, one_sided));
+  }
+  return e;
+}
+
+}  // namespace gannet::cli

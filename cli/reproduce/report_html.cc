@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cli/reproduce/claims.h"
+#include "cli/reproduce/report.h"
+#include "cli/reproduce/svg.h"
+
+namespace gannet::cli {
+namespace {
+
+constexpr char kHead[] = R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<title>Gannet: the experiments of XStore</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1, h2 { line-height: 1.2; }
+svg { width: 100%; height: auto; font-size: 12px; }
+svg .grid { stroke: #ddd; }
+svg .paper { stroke: #000; stroke-width: 3; fill: none; }
+table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
+th, td { padding: 2px 10px 2px 0; text-align: right; border-bottom: 1px solid #eee; vertical-align: top; }
+th:first-child, td:first-child, td.text, th.text { text-align: left; }
+p.note { color: #555; font-size: 13px; margin: 0.3rem 0; }
+</style>
+</head>
+<body>
+)";
+
+std::vector<std::string> Distinct(const Experiment& experiment, std::string Point::*member) {
+  std::vector<std::string> values;
+  for (const Point& point : experiment.points) {
+    if (std::ranges::find(values, point.*member) == values.end()) values.push_back(point.*member);
+  }
+  return values;
+}
+
+std::string HintOf(const Point& point) {
+  const Measured& m = point.measured;
+  std::string hint = absl::StrFormat("%s, %s: %.2f M/s, median %.1f us, bound by %s", point.series, point.label, m.mops,
+                                     m.p50_us, BoundOf(m));
+  if (point.paper.has_value()) hint += absl::StrFormat("; the paper: %.1f", point.paper->value);
+  return hint;
+}
+
+std::string Bars(const Experiment& experiment) {
+  const std::vector<std::string> groups = Distinct(experiment, &Point::label);
+  std::vector<BarSeries> series;
+  for (const std::string& name : Distinct(experiment, &Point::series)) {
+    BarSeries bars{name, std::vector<std::optional<Bar>>(groups.size())};
+    for (const Point& point : experiment.points) {
+      if (point.series != name) continue;
+      Bar bar{point.measured.mops, std::nullopt, HintOf(point)};
+      if (point.paper.has_value()) bar.paper = point.paper->value;
+      bars.bars[static_cast<size_t>(std::ranges::find(groups, point.label) - groups.begin())] = std::move(bar);
+    }
+    series.push_back(std::move(bars));
+  }
+  return PlotBars({experiment.x_axis, "million operations per second"}, groups, series);
+}
+
+std::string Lines(const Experiment& experiment) {
+  const bool latency = experiment.chart == Chart::kThroughputLatency;
+  std::vector<Line> lines;
+  for (const std::string& name : Distinct(experiment, &Point::series)) {
+    Line line{name, {}, {}};
+    for (const Point& point : experiment.points) {
+      if (point.series != name) continue;
+      const Measured& m = point.measured;
+      line.places.push_back({latency ? m.mops : point.x, latency ? m.p50_us : m.mops, HintOf(point)});
+      // Of latency the text gives too little to plot.
+      if (point.paper.has_value() && !latency) line.paper.push_back({point.x, point.paper->value, HintOf(point)});
+    }
+    lines.push_back(std::move(line));
+  }
+  if (!latency) return PlotLines({experiment.x_axis, "million operations per second"}, lines);
+  return PlotLines({"million operations per second", "median latency, us"}, lines);
+}
+
+std::string TableOf(const Experiment& experiment) {
+  std::string html =
+      "<table>\n<tr><th>series</th><th class=\"text\">point</th><th>M/s</th><th>paper</th><th>ratio</th><th>p50 us</th>"
+      "<th>p99 us</th><th>READs</th><th>bytes</th><th class=\"text\">bound by</th><th class=\"text\">paper's "
+      "source</th></tr>\n";
+  for (const Point& point : experiment.points) {
+    const Measured& m = point.measured;
+    const std::string paper = point.paper.has_value() ? absl::StrFormat("%.1f", point.paper->value) : "";
+    const std::string ratio = point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "";
+    html += absl::StrFormat(
+        "<tr><td>%s</td><td class=\"text\">%s</td><td>%.2f</td><td>%s</td><td>%s</td><td>%.1f</td><td>%.1f</td>"
+        "<td>%.2f</td><td>%.0f</td><td class=\"text\">%s</td><td class=\"text\">%s</td></tr>\n",
+        EscapeXml(point.series), EscapeXml(point.label), m.mops, paper, ratio, m.p50_us, m.p99_us,
+        m.reads_per_operation, m.bytes_per_operation, BoundOf(m),
+        EscapeXml(point.paper.has_value() ? point.paper->source : ""));
+  }
+  return html + "</table>\n";
+}
+
+std::string ClaimsHtml(const std::vector<Claim>& claims) {
+  if (claims.empty()) return "";
+  std::string html =
+      "<h2>Beside the paper</h2>\n<table>\n<tr><th>claim</th><th>ours</th><th>paper</th><th>ratio</th>"
+      "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n";
+  for (const Claim& claim : claims) {
+    html += absl::StrFormat(
+        "<tr><td>%s</td><td>%.2f</td><td>%.2f</td><td>%.2f</td><td class=\"text\">%s</td><td "
+        "class=\"text\">%s</td></tr>\n",
+        EscapeXml(claim.what), claim.ours, claim.paper.value, claim.ours / claim.paper.value,
+        EscapeXml(claim.paper.source), EscapeXml(claim.note));
+  }
+  return html + "</table>\n";
+}
+
+}  // namespace
+
+std::string ReproductionHtml(const ReproduceOptions& options, const std::vector<Experiment>& experiments) {
+  std::string html = kHead;
+  html += "<h1>The experiments of XStore, on a simulated rack</h1>\n<p>Gannet " GANNET_VERSION ". " +
+          EscapeXml(SettingOf(options)) + ". Black marks are the paper's values, where its text gives one.</p>\n";
+  html += ClaimsHtml(ClaimsOf(experiments));
+  for (const Experiment& experiment : experiments) {
+    html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
+    html += experiment.chart == Chart::kBars ? Bars(experiment) : Lines(experiment);
+    html += TableOf(experiment);
+    for (const std::string& note : experiment.notes) html += "<p class=\"note\">" + EscapeXml(note) + "</p>\n";
+  }
+  return html + "</body>\n</html>\n";
+}
+
+}  // namespace gannet::cli

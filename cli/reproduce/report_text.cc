@@ -1,0 +1,63 @@
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cli/reproduce/claims.h"
+#include "cli/reproduce/report.h"
+#include "cli/table.h"
+
+namespace gannet::cli {
+namespace {
+
+std::string TableOf(const Experiment& experiment) {
+  Table table({"series, point", "M/s", "paper", "ratio", "p50 us", "READs", "bytes", "server CPU", "link", "bound by"});
+  for (const Point& point : experiment.points) {
+    const Measured& m = point.measured;
+    table.Add({point.series + ", " + point.label, absl::StrFormat("%.2f", m.mops),
+               point.paper.has_value() ? absl::StrFormat("%.1f", point.paper->value) : "-",
+               point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "-",
+               absl::StrFormat("%.1f", m.p50_us), absl::StrFormat("%.2f", m.reads_per_operation),
+               absl::StrFormat("%.0f", m.bytes_per_operation), absl::StrFormat("%.0f%%", 100 * m.server_cpu),
+               absl::StrFormat("%.0f%%", 100 * m.server_link), BoundOf(m)});
+  }
+  return table.ToString();
+}
+
+std::string SourcesOf(const Experiment& experiment) {
+  std::string text;
+  for (const Point& point : experiment.points) {
+    if (!point.paper.has_value()) continue;
+    text += absl::StrFormat("  paper, %s, %s: %.1f (%s)\n", point.series, point.label, point.paper->value,
+                            point.paper->source);
+  }
+  for (const std::string& note : experiment.notes) text += "  " + note + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string SettingOf(const ReproduceOptions& o) {
+  return absl::StrFormat(
+      "%s keys of 8 bytes with values of 8 bytes (the paper: 100,000,000), one server with 24 cores and two ConnectX-4 "
+      "100G, %d machines x %d client threads, simulated; windows are %.4g x 300 us of virtual time, seed %d",
+      WithCommas(o.keys), o.clients.machines, o.clients.threads, o.scale, o.seed);
+}
+
+std::string ReproductionText(const ReproduceOptions& options, const std::vector<Experiment>& experiments) {
+  std::string text = SettingOf(options) + "\n";
+  for (const Experiment& experiment : experiments) {
+    text += absl::StrFormat("\n%s\n%s%s", experiment.title, TableOf(experiment), SourcesOf(experiment));
+  }
+  const std::vector<Claim> claims = ClaimsOf(experiments);
+  if (claims.empty()) return text;
+  Table table({"claim", "ours", "paper", "ratio"});
+  std::string notes;
+  for (const Claim& claim : claims) {
+    table.Add({claim.what, absl::StrFormat("%.2f", claim.ours), absl::StrFormat("%.2f", claim.paper.value),
+               absl::StrFormat("%.2f", claim.ours / claim.paper.value)});
+    notes += absl::StrFormat("  %s: %s%s%s\n", claim.what, claim.paper.source,
+                             claim.note.empty() ? "" : ". We differ: ", claim.note);
+  }
+  return text + "\n" + table.ToString() + notes;
+}
+
+}  // namespace gannet::cli

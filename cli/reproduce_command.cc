@@ -1,0 +1,140 @@
+#include "cli/reproduce_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/exit_codes.h"
+#include "cli/flags.h"
+#include "cli/output_file.h"
+#include "cli/reproduce/experiment.h"
+#include "cli/reproduce/report.h"
+#include "cli/reproduce/run.h"
+#include "cli/ycsb_flags.h"
+
+namespace gannet::cli {
+namespace {
+
+constexpr double kMinScale = 0.01;
+constexpr double kMaxScale = 1000;
+constexpr uint64_t kMinKeys = 1000;
+constexpr uint64_t kMaxKeys = 4'000'000'000;
+
+struct Options {
+  ReproduceOptions rack;
+  std::vector<std::string> only;
+  int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  std::string json;
+  std::string html;
+};
+
+int Fail(const Status& status, int exit_code) {
+  absl::FPrintF(stderr, "gannet reproduce xstore: %s\n", status.message());
+  return exit_code;
+}
+
+StatusOr<double> ParseScale(const std::string& text) {
+  double scale = 0;
+  if (absl::SimpleAtod(text, &scale) && scale >= kMinScale && scale <= kMaxScale) return scale;
+  return absl::InvalidArgumentError(absl::StrFormat("must be a number from %g to %g", kMinScale, kMaxScale));
+}
+
+StatusOr<std::vector<std::string>> ParseOnly(const std::string& text) {
+  std::vector<std::string> known;
+  for (const Experiment& experiment : XStoreExperiments({})) known.push_back(experiment.id);
+  std::vector<std::string> ids = absl::StrSplit(text, ',');
+  for (const std::string& id : ids) {
+    if (std::ranges::find(known, id) == known.end()) {
+      return absl::InvalidArgumentError(absl::StrFormat("'%s': must be some of %s", id, absl::StrJoin(known, ",")));
+    }
+  }
+  return ids;
+}
+
+// Nothing if `path` is empty.
+StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path) {
+  if (path.empty()) return std::optional<OutputFile>();
+  StatusOr<OutputFile> file = OutputFile::Open(path);
+  if (file.ok()) return std::optional<OutputFile>(*std::move(file));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s %s; name a file in a directory that you may write to", flag, file.status().message()));
+}
+
+int Execute(const Options& options) {
+  auto json = OpenOutput("--json", options.json);
+  if (!json.ok()) return Fail(json.status(), kExitBadFlags);
+  auto html = OpenOutput("--html", options.html);
+  if (!html.ok()) return Fail(html.status(), kExitBadFlags);
+  std::vector<Experiment> experiments = XStoreExperiments(options.rack);
+  if (!options.only.empty()) {
+    std::erase_if(experiments, [&options](const Experiment& experiment) {
+      return std::ranges::find(options.only, experiment.id) == options.only.end();
+    });
+  }
+  if (const Status complete = CompleteExperiments(&experiments); !complete.ok()) return Fail(complete, kExitBadFlags);
+  const bool live = isatty(STDERR_FILENO) == 1;
+  const Status run = RunExperiments(
+      options.jobs,
+      [live](size_t done, size_t of) {
+        if (live) absl::FPrintF(stderr, "\r%d of %d runs%s", done, of, done == of ? "\n" : "");
+      },
+      &experiments);
+  if (!run.ok()) return Fail(run, kExitFailed);
+  absl::PrintF("%s", ReproductionText(options.rack, experiments));
+  if (json->has_value()) {
+    if (Status written = (*json)->Write(ReproductionJson(options.rack, experiments)); !written.ok()) {
+      return Fail(written, kExitFailed);
+    }
+  }
+  if (html->has_value()) {
+    if (Status written = (*html)->Write(ReproductionHtml(options.rack, experiments)); !written.ok()) {
+      return Fail(written, kExitFailed);
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddReproduceCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("reproduce", "The experiments of a paper, on a simulated rack like its own.");
+  command->require_subcommand(1);
+  CLI::App* xstore =
+      command->add_subcommand("xstore", "XStore (OSDI 2020): YCSB, latency, inserts, caches, key forms.");
+  xstore->footer(
+      "Every point is a run of `gannet ycsb --fabric sim` in a process of its own. The report has our throughput "
+      "beside\n"
+      "the paper's, where its text gives one, and what bounds ours. The same flags give the same figures.\n\n"
+      "Exit code: 0 all ran; 1 a run failed; 2 a flag is wrong.\n\n"
+      "Examples: gannet reproduce xstore --html xstore.html\n"
+      "          gannet reproduce xstore --keys 10M --scale 3 --only fig10,fig12");
+  auto options = std::make_shared<Options>();
+  Options* o = options.get();
+  Add(
+      *xstore, "--keys", &o->rack.keys, [](const std::string& text) { return ParseCount(text, kMinKeys, kMaxKeys); },
+      "N", "Keys that are loaded (the paper: 100M). Default: 1M");
+  Add(*xstore, "--scale", &o->rack.scale, ParseScale, "F",
+      "Length of what is measured, times 300 us of virtual time for each point. Default: 1");
+  Add(*xstore, "--clients", &o->rack.clients, ParseClients, "MxT",
+      "Client machines x threads of each. Default: 15x24, as the paper");
+  Add(*xstore, "--only", &o->only, ParseOnly, "NAMES", "Only these: fig10,fig12,fig14b,fig15b,fig15d");
+  AddInteger(*xstore, "--seed", &o->rack.seed, 0, INT64_MAX, "Of everything random. Default: 1");
+  AddInteger(*xstore, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
+  AddPath(*xstore, "--json", &o->json, "FILE", "Write the report there, too, for programs");
+  AddPath(*xstore, "--html", &o->html, "FILE", "Write one page with plots there");
+  xstore->callback([options, exit_code] { *exit_code = Execute(*options); });
+}
+
+}  // namespace gannet::cli
