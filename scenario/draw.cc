@@ -45,7 +45,14 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
   if (drawn.power_cuts < 0) drawn.power_cuts = power_cuts;
   if (drawn.durability == "none") drawn.power_cuts = 0;
-  if (!drawn.faults.has_value()) drawn.faults = faults;
+  if (!drawn.faults.has_value()) {
+    drawn.faults = faults;
+    // A terminal of TPC-C takes no for an answer that a node cannot be reached, and the run ends.
+    if (drawn.workload == "tpcc") {
+      drawn.faults->disconnect = drawn.faults->lost_request = drawn.faults->lost_response = 0;
+      drawn.faults->cut_every = 0;
+    }
+  }
   if (drawn.settle_nanos == 0) {
     drawn.settle_nanos = kLeastSettleNanos +
                          2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos});
