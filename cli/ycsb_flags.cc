@@ -91,11 +91,17 @@ void AddDataFlags(CLI::App& command, YcsbOptions* o) {
       ->group(group);
 }
 
-StatusOr<index::XCacheMode> ParseCache(const std::string& text) {
-  static constexpr std::string_view kNames[] = {"whole", "models", "top"};
+struct CacheChoice {
+  index::XCacheMode mode;
+  bool locations;
+};
+
+StatusOr<CacheChoice> ParseCache(const std::string& text) {
+  static constexpr std::string_view kNames[] = {"whole", "models", "top", "locations"};
   const auto at = ParseChoice(text, kNames);
   if (!at.ok()) return at.status();
-  return static_cast<index::XCacheMode>(*at);
+  if (*at == 3) return CacheChoice{index::XCacheMode::kWhole, true};
+  return CacheChoice{static_cast<index::XCacheMode>(*at), false};
 }
 
 void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
@@ -118,13 +124,25 @@ void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
           "Model of the NICs, on sim: cx4-100g, 2x-cx4-100g (a machine of the seed has two), cx5-100g, cx6-200g\n"
           "or ideal. Default: cx4-100g")
       ->group(group);
-  Add(command, "--cache", &o->cache, ParseCache, "WHAT",
-      "What a client of xstore keeps: whole (models and translation tables), models, or top (the top model only). On\n"
-      "sim, the threads of a machine share it. Default: whole")
+  command
+      .add_option_function<std::string>(
+          "--cache",
+          [o](const std::string& text) {
+            const auto choice = ParseCache(text);
+            if (!choice.ok()) throw CLI::ValidationError("--cache " + text, std::string(choice.status().message()));
+            o->cache = choice->mode;
+            o->locations = choice->locations;
+          },
+          "What a client of xstore keeps: whole (models and translation tables), models, top (the top model only), or\n"
+          "locations (whole, and where each record is: a read that finds it there is one READ). On sim, the threads "
+          "of\n"
+          "a machine share it. Default: whole")
+      ->type_name("WHAT")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(group);
   Add(command, "--cache-bytes", &o->cache_bytes, ParseSize, "SIZE",
-      "The most that a client's cache may take: of xstore's model, or of hash's record addresses. Default: no limit,\n"
-      "or 1M for each thread")
+      "The most that a client's cache may take: of xstore's model, or of record addresses (hash; --cache locations).\n"
+      "Default: no limit; 1M for each thread; 16 bytes for each key")
       ->group(group);
 }
 

@@ -52,6 +52,7 @@ struct YcsbOptions {
   std::string nic;              // empty: Complete() chooses
   uint64_t bytes_per_node = 0;  // Complete() computes it
   index::XCacheMode cache = index::XCacheMode::kWhole;
+  bool locations = false;    // xstore: and a cache of record addresses before the model
   uint64_t cache_bytes = 0;  // 0: the default of the index
 
   std::string json;  // where to write the report; empty: nowhere

@@ -11,6 +11,9 @@
 namespace gannet::cli {
 namespace {
 
+// Entries are half of it: few buckets overflow.
+constexpr uint64_t kLocationBytesPerKey = 16;
+
 // Of the wall clock, also beside a simulation.
 class Stopwatch {
  public:
@@ -30,7 +33,11 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o) {
   run.paths = o.paths;
   run.caches.xcache.mode = o.cache;
   run.caches.share_xcache = o.simulated();
-  if (o.cache_bytes != 0) run.caches.location_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
+  if (o.locations) {
+    run.caches.xstore_location_bytes = o.cache_bytes != 0 ? o.cache_bytes : kLocationBytesPerKey * o.keys;
+  } else if (o.cache_bytes != 0) {
+    run.caches.location_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
+  }
   run.warmup = *o.warmup;
   run.duration = *o.duration;
   run.interval = o.simulated() ? *o.duration / 5 : absl::Seconds(1);

@@ -228,6 +228,12 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
 
 // Looks up keys so close to each other that every sub-model is met. Threads that share a cache share the work.
 Status BenchWorker::FillCaches() {
+  LocationCache* const locations = connection_->locations();
+  // What clients would have learned in a long time, told them by the servers. Threads that share a cache: the first.
+  if (options_.fill_caches && locations != nullptr &&
+      (!options_.caches.share_xcache || number_ % options_.threads_per_machine == 0)) {
+    for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
+  }
   if (!options_.fill_caches || cluster_->options().index != IndexKind::kXStore ||
       options_.paths.reads != Path::kOneSided) {
     return absl::OkStatus();

@@ -56,8 +56,31 @@ coro::Task<Status> Client::Read(uint64_t key) {
   co_return absl::OkStatus();
 }
 
+coro::Task<Status> Client::ReadRemembered(uint64_t key) {
+  LocationCache& locations = *connection_->locations();
+  record_ = locations.Find(key);
+  if (record_.is_null()) co_return NotThere(key);
+  Patience patience;
+  while (true) {
+    const Status read = co_await channel_->Read(record_, image_.data(), static_cast<uint32_t>(image_.size()));
+    GANNET_CO_RETURN_IF_ERROR(read);
+    const Image look = LookAt(image_.data(), value_.size(), key);
+    if (look == Image::kGood) co_return absl::OkStatus();
+    if (look == Image::kOther) break;
+    channel_->CountRetry();
+    if (patience.over()) co_return Patience::Error();
+    co_await connection_->worker().Yield();
+  }
+  locations.Forget(key);
+  co_return NotThere(key);
+}
+
 coro::Task<Status> Client::ReadOneSided(uint64_t key) {
   const InEpoch in(connection_);
+  if (connection_->locations() != nullptr) {
+    Status remembered = co_await ReadRemembered(key);
+    if (!absl::IsNotFound(remembered)) co_return remembered;
+  }
   index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
   const auto bytes = static_cast<uint32_t>(image_.size());
   Patience patience;
@@ -77,7 +100,10 @@ coro::Task<Status> Client::ReadOneSided(uint64_t key) {
       if (patience.over()) co_return Patience::Error();
       co_await connection_->worker().Yield();
     }
-    if (look == Image::kGood) co_return absl::OkStatus();
+    if (look == Image::kGood) {
+      if (connection_->locations() != nullptr) connection_->locations()->Put(key, record_);
+      co_return absl::OkStatus();
+    }
     // A remembered address that is stale, or another key with the same tag (index/index.h).
     if (!found->from_cache) co_return NotThere(key);
     index.Forget(key);

@@ -55,6 +55,8 @@ class Client {
   class InEpoch;
   class Patience;
 
+  // Into image_. Where a remembered address does not hold `key`: NotFound.
+  coro::Task<Status> ReadRemembered(uint64_t key);
   coro::Task<Status> ReadOneSided(uint64_t key);
   coro::Task<Status> UpdateOneSided(uint64_t key, std::span<const std::byte> value);
   // Asks the owner of `key`, again while it says Aborted. The response's size.

@@ -17,6 +17,7 @@
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
 #include "ycsb/key_space.h"
+#include "ycsb/location_cache.h"
 #include "ycsb/server.h"
 #include "ycsb/value.h"
 
@@ -42,6 +43,7 @@ struct Machine {
   ~Machine();
   // Caches that its threads share, one for each server; see CacheOptions.
   std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
+  std::shared_ptr<LocationCache> locations;
   std::unique_ptr<rdma::Node> node;
   std::unique_ptr<rdma::SlabAllocator> slab;
   std::unique_ptr<rdma::EpochManager> epochs;

@@ -31,6 +31,16 @@ index::XCacheOptions XCacheFor(Machine* machine, size_t server, const CacheOptio
   return xcache;
 }
 
+// Null if there shall be none.
+std::shared_ptr<LocationCache> LocationsFor(Machine* machine, const CacheOptions& options) {
+  if (options.xstore_location_bytes == 0) return nullptr;
+  if (!options.share_xcache) return std::make_shared<LocationCache>(options.xstore_location_bytes);
+  if (machine->locations == nullptr) {
+    machine->locations = std::make_shared<LocationCache>(options.xstore_location_bytes);
+  }
+  return machine->locations;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int machine, const CacheOptions& options) {
@@ -52,6 +62,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
   }
+  if (cluster->options().index == IndexKind::kXStore) connection->locations_ = LocationsFor(&home, options);
   connection->worker_.AddPoller([through = connection->channel_.get()] { return through->Poll(); });
   return connection;
 }
@@ -61,6 +72,7 @@ Connection::~Connection() = default;
 index::ClientStatistics Connection::statistics() const {
   index::ClientStatistics sum;
   for (const auto& index : indexes_) sum += index->statistics();
+  if (locations_ != nullptr && locations_.use_count() == 1) sum.cache_bytes += locations_->bytes();
   return sum;
 }
 

@@ -13,12 +13,15 @@
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "ycsb/cluster.h"
+#include "ycsb/location_cache.h"
 
 namespace gannet::ycsb {
 
 struct CacheOptions {
   size_t location_bytes = 1 << 20;  // hash: of the location cache, of each thread and server
   index::XCacheOptions xcache;      // xstore: of each thread (or machine) and server
+  // xstore: of a LocationCache before the model, of each thread (or machine); 0: none.
+  size_t xstore_location_bytes = 0;
   // xstore: the threads of a machine share their caches. In simulations only: the cache is not thread-safe.
   bool share_xcache = false;
 };
@@ -38,6 +41,8 @@ class Connection {
   const KeySpace& keys() const { return cluster_->keys(); }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
+  // Null: none.
+  LocationCache* locations() { return locations_.get(); }
   // Of all its index clients; without caches that are shared.
   index::ClientStatistics statistics() const;
 
@@ -53,6 +58,7 @@ class Connection {
   std::unique_ptr<rdma::Channel> channel_;
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
+  std::shared_ptr<LocationCache> locations_;
   coro::Worker worker_;  // its coroutines go before what they use
 };
 

@@ -58,7 +58,10 @@ class Runner {
   Runner(Cluster* cluster, const RunOptions& options, const RunProgress& progress)
       : cluster_(cluster), options_(options), progress_(progress) {
     const int threads = cluster->options().machines * options.threads_per_machine;
-    for (int i = 0; i < cluster->options().machines; ++i) cluster->machine(i).xcaches.clear();
+    for (int i = 0; i < cluster->options().machines; ++i) {
+      cluster->machine(i).xcaches.clear();
+      cluster->machine(i).locations.reset();
+    }
     for (int i = 0; i < threads; ++i) {
       workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, &control_));
     }
@@ -163,6 +166,8 @@ class Runner {
       report.lookups += worker->statistics().lookups;
     }
     for (int i = 0; i < cluster_->options().machines; ++i) {
+      const auto& locations = cluster_->machine(i).locations;
+      if (locations != nullptr) report.lookups.cache_bytes += locations->bytes();
       for (const auto& cache : cluster_->machine(i).xcaches) report.lookups.cache_bytes += index::BytesOf(*cache);
     }
     report.all.verb_samples = report.all.operations;

@@ -100,6 +100,19 @@ Status Server::Start(int threads) {
   return node_->Serve(threads);
 }
 
+void Server::FillLocations(LocationCache* cache) {
+  index::IndexService::Lease lease(service_.get());
+  index::WalkPosition position;
+  std::vector<rdma::GlobalAddress> records;
+  for (bool more = true; more;) {
+    records.clear();
+    more = index_->Walk(&position, &records);
+    for (const rdma::GlobalAddress record : records) {
+      cache->Put(index::LoadKey(At(record), index::KeyKind::kInteger).integer(), record);
+    }
+  }
+}
+
 StatusOr<Server::Contents> Server::Check() {
   GANNET_RETURN_IF_ERROR(index_->CheckStructure());
   index::IndexService::Lease lease(service_.get());

@@ -16,6 +16,7 @@
 #include "rdma/rpc.h"
 #include "rdma/slab.h"
 #include "ycsb/key_space.h"
+#include "ycsb/location_cache.h"
 
 namespace gannet::ycsb {
 
@@ -56,6 +57,9 @@ class Server {
   // Null for another index.
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
+
+  // Puts the places of all records into *cache; nobody writes meanwhile.
+  void FillLocations(LocationCache* cache);
 
   // What a walk over all records found; nobody writes meanwhile. DataLoss if a value is not its key's.
   struct Contents {

@@ -27,6 +27,16 @@ YcsbOptions PaperRack(const ReproduceOptions& options, char workload, ycsb::Dist
   return o;
 }
 
+std::string SeriesOf(System system) {
+  if (system == System::kLocations) return "XStore + locations";
+  return system == System::kXStore ? "XStore" : "RPC";
+}
+
+void Use(System system, YcsbOptions* options) {
+  options->paths.reads = system == System::kRpc ? ycsb::Path::kCall : ycsb::Path::kOneSided;
+  options->locations = system == System::kLocations;
+}
+
 std::vector<Experiment> XStoreExperiments(const ReproduceOptions& options) {
   return {Fig10(options), Fig12(options), Fig14b(options), Fig15b(options), Fig15d(options)};
 }

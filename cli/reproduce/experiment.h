@@ -75,6 +75,15 @@ Experiment Fig15d(const ReproduceOptions& options);  // distributions of keys
 // In the paper's order.
 std::vector<Experiment> XStoreExperiments(const ReproduceOptions& options);
 
+// How a series reads.
+enum class System {
+  kXStore,     // one-sided, through the learned cache
+  kRpc,        // one call each
+  kLocations,  // one-sided, XStore with warm location caches at the clients: ours, not the paper's
+};
+std::string SeriesOf(System system);
+void Use(System system, YcsbOptions* options);
+
 // The paper's rack, for the points to change: one server with 24 cores and two ConnectX-4, clients as given.
 YcsbOptions PaperRack(const ReproduceOptions& options, char workload, ycsb::Distribution distribution);
 

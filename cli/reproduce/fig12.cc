@@ -18,20 +18,20 @@ constexpr Load kLoads[] = {
     {1, false, 1}, {1, true, 1}, {4, true, 1}, {8, true, 1}, {15, true, 1}, {15, true, 2}, {15, true, 4}, {15, true, 8},
 };
 
-Point PointOf(const ReproduceOptions& options, const Load& load, bool one_sided) {
+Point PointOf(const ReproduceOptions& options, const Load& load, System system) {
   Point point;
-  point.series = one_sided ? "XStore" : "RPC";
+  point.series = SeriesOf(system);
   point.options = PaperRack(options, 'c', ycsb::Distribution::kUniform);
   ClientThreads& clients = point.options.clients;
   clients.machines = std::max(1, clients.machines * load.machines / 15);
   if (!load.all_threads) clients.threads = 1;
   point.options.coroutines = load.coroutines;
-  point.options.paths.reads = one_sided ? ycsb::Path::kOneSided : ycsb::Path::kCall;
+  Use(system, &point.options);
   point.label = absl::StrFormat("%dx%dx%d", clients.machines, clients.threads, load.coroutines);
   point.x = clients.machines * clients.threads * load.coroutines;
   const bool most = &load == std::end(kLoads) - 1;
-  if (most && one_sided) point.paper = PaperValue{82, "section 7.2, at a median latency of 16 us"};
-  if (most && !one_sided) point.paper = PaperValue{20, "section 7.2: saturated at about 20 M/s"};
+  if (most && system == System::kXStore) point.paper = PaperValue{82, "section 7.2, at a median latency of 16 us"};
+  if (most && system == System::kRpc) point.paper = PaperValue{20, "section 7.2: saturated at about 20 M/s"};
   return point;
 }
 
@@ -43,8 +43,8 @@ Experiment Fig12(const ReproduceOptions& options) {
   e.title = "Fig. 12: throughput and median latency of YCSB C, uniform";
   e.chart = Chart::kThroughputLatency;
   e.x_axis = "machines x threads x operations under way in each";
-  for (const bool one_sided : {true, false}) {
-    for (const Load& load : kLoads) e.points.push_back(PointOf(options, load, one_sided));
+  for (const System system : {System::kXStore, System::kRpc, System::kLocations}) {
+    for (const Load& load : kLoads) e.points.push_back(PointOf(options, load, system));
   }
   return e;
 }

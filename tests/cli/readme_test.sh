@@ -23,6 +23,7 @@ while IFS= read -r command; do
       ;;
     build/release/cli/gannet)
       if [[ " $command " == *" run "* ]]; then words+=(--duration 200ms --warmup 0s); fi
+      if [[ " $command " == *" reproduce "* ]]; then words+=(--keys 2K --clients 2x2 --scale 0.05); fi
       "$build/cli/gannet" "${words[@]:1}" >/dev/null
       ;;
     build/release/*)

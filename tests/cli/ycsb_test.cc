@@ -94,6 +94,18 @@ TEST_F(YcsbTest, SimulatedCallsKeepTheServersBusyAndReadsDoNot) {
   }
 }
 
+TEST_F(YcsbTest, RememberedLocationsMakeAGetOneRead) {
+  for (const char* workload : {"c", "d"}) {
+    const Json report = Report({"--fabric", "sim", "--clients", "2x4", "--duration", "200us", "--distribution",
+                                "uniform", "--workload", workload, "--cache", "locations"});
+    const double reads = report.at("operations").at("read").at("verbs").at("read");
+    EXPECT_GE(reads, 1) << workload;
+    EXPECT_LT(reads, 1.2) << workload << ": a few are not in the cache";
+    EXPECT_GE(report.at("clients").at("cache_bytes"), 2 * 16 * 20'000) << "two machines, 16 bytes a key";
+    EXPECT_EQ(report.at("configuration").at("cache"), "locations");
+  }
+}
+
 TEST_F(YcsbTest, EveryWorkloadRuns) {
   for (const char* workload : {"a", "b", "c", "d", "e", "f"}) {
     const Json report = Report({"--fabric", "sim", "--clients", "1x2", "--duration", "200us", "--workload", workload,
