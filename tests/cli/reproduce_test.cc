@@ -30,7 +30,7 @@ std::string Contents(const std::string& path) {
 // Every element ends where it must: the page is XHTML but for its first line.
 void ExpectWellFormed(const std::string& html) {
   const std::string page = html.substr(html.find('\n'));
-  static const std::regex kTag("<(/?)([a-zA-Z0-9]+)((?:\\s+[-a-zA-Z:]+=\"[^\"<]*\")*)\\s*(/?)>");
+  static const std::regex kTag("<(/?)([a-zA-Z0-9]+)((?:\\s+[-a-zA-Z0-9:]+=\"[^\"<]*\")*)\\s*(/?)>");
   std::vector<std::string> open;
   size_t brackets = 0;
   for (auto tag = std::sregex_iterator(page.begin(), page.end(), kTag); tag != std::sregex_iterator(); ++tag) {
