@@ -59,8 +59,8 @@ void TransactionImpl::CarryWitnesses(const index::Change& change) {
   if (held && !change.split_to.word.is_null()) witnesses_.push_back({change.split_to.word, change.split_to.seen});
 }
 
-// What the transaction made of its own insert since. Before anybody can find the record, and under a version of its own:
-// a reader that knows the block from earlier (a location cache) may have READ lines of what Insert put there.
+// What the transaction made of its own insert since. Before anybody can find the record, and under a version of its
+// own: a reader that knows the block from earlier (a location cache) may have READ lines of what Insert put there.
 void TransactionImpl::ApplyToOwnInsert(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   rdma::BeginWrite(entry.direct, lines);

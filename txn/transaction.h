@@ -155,8 +155,9 @@ class Transaction {
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
 
   // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error
-  // before the commit point (nothing happened); Unknown (a node died or could not be reached at the commit point, or the
-  // log did not become durable in time). With DurabilityMode::kSync the await returns when the commit is durable. The transaction is over.
+  // before the commit point (nothing happened); Unknown (a node died or could not be reached at the commit point, or
+  // the log did not become durable in time). With DurabilityMode::kSync the await returns when the commit is durable.
+  // The transaction is over.
   coro::Async<Status> Commit();
   // Drops the buffered writes. Also what destroying an uncommitted transaction does.
   void Rollback();

@@ -68,7 +68,7 @@ Experiment Fig10(const ReproduceOptions& options) {
   }
   e.notes = {
       "A scan of ours READs every record by itself, about 50 of them; the paper's values come with the leaves. So E is "
-      "bound by the server's NICs, and calls are faster.",
+      "bound by the server's links and the clients, and calls are faster.",
       "The modelled server answers 27 M calls/s, the paper's DrTM-Tree about 22: so A and F, whose updates call, come "
       "out "
       "above the paper's.",
