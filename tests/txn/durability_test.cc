@@ -283,6 +283,27 @@ TEST(DurabilityTest, AFullDiskRefusesWritesAndGoesOnWhenThereIsRoom) {
   EXPECT_EQ(ExpectPrefix(ReadState((*survivor)->database(), 0), 5, 0, n), n);
 }
 
+// A full disk and a close in the middle end a checkpoint early, too: what there is of it would take room for nothing.
+TEST(DurabilityTest, ACheckpointThatFailsLeavesNothing) {
+  const Disk disk = NewDisk();
+  auto cluster = DurableCluster::Open(disk, HistoryTables());
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database();
+  ASSERT_TRUE(RunStep(database, 7, 0, 1).ok());
+  ASSERT_TRUE(database.Checkpoint().ok());
+  const auto checkpoints = [&] {
+    std::vector<std::string> names = *disk->List("/data");
+    std::erase_if(names, [](const std::string& name) { return !name.starts_with("checkpoint-"); });
+    return names;
+  };
+  const std::vector<std::string> before = checkpoints();
+  ASSERT_FALSE(before.empty());
+  disk->Schedule({.operation = log::DiskOperation::kWrite, .after = 1, .path_contains = "checkpoint-"});
+  EXPECT_FALSE(database.Checkpoint().ok());
+  EXPECT_EQ(checkpoints(), before);
+  EXPECT_TRUE(database.Checkpoint().ok());
+}
+
 TEST(DurabilityTest, AFailedSyncLosesNothingThatWasAcknowledged) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Disk disk = NewDisk(seed);

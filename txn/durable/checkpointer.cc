@@ -150,17 +150,25 @@ Status Checkpointer::TakeLocked(bool all_logged) {
   description.begin_epoch = *before + 1;
   log::MayDieHere(log::KillPoint::kCheckpointBegun);
 
+  if (Status written = WriteFiles(&description); !written.ok()) {
+    // A close, a full disk: what there is of it is of no use, and takes room. The next one begins by trying again.
+    log::RemoveCheckpoint(*files_, directory_, description.id).IgnoreError();
+    return written;
+  }
+  log::MayDieHere(log::KillPoint::kCheckpointFinished);
+  return Publish(description);
+}
+
+Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
   StatusOr<std::unique_ptr<log::CheckpointWriter>> writer =
-      log::CheckpointWriter::Create(files_, directory_, description.id, state_->options.checkpoint_bytes_per_second);
+      log::CheckpointWriter::Create(files_, directory_, description->id, state_->options.checkpoint_bytes_per_second);
   if (!writer.ok()) return writer.status();
   GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
   const StatusOr<uint64_t> end = CloseEpoch();
   if (!end.ok()) return end.status();
-  description.end_epoch = *end;
-  description.wall_nanos = WallNanos();
-  GANNET_RETURN_IF_ERROR((*writer)->Finish(&description));
-  log::MayDieHere(log::KillPoint::kCheckpointFinished);
-  return Publish(description);
+  description->end_epoch = *end;
+  description->wall_nanos = WallNanos();
+  return (*writer)->Finish(description);
 }
 
 Status Checkpointer::Publish(const log::CheckpointDescription& description) {

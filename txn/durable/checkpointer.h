@@ -51,6 +51,8 @@ class Checkpointer {
  private:
   void Run(absl::Duration every);
   Status TakeLocked(bool all_logged);
+  // From begin to end; fills in what the description still lacks.
+  Status WriteFiles(log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);
   Status WriteTable(const Table& table, log::CheckpointWriter* writer);
   // Closes the current epoch, and waits until it is durable.
