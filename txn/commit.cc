@@ -148,11 +148,8 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const int64_t block_bytes = BlockBytesOf(entry.key, entry.image_payload_bytes);
   if (entry.kind == WriteKind::kUpdate) {
-    if (GANNET_MUTANT(kUnlockBeforeInstall))
-      rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
-    else
-      rdma::BeginWrite(entry.direct, lines);
-    PreemptionPoint();
+    if (GANNET_MUTANT(kUnlockBeforeInstall)) StoreWord(entry.direct, NextState(entry.seen, false));
+    rdma::BeginWrite(entry.direct, lines);
     ApplyPatches(entry.direct, entry);
     rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
   } else if (entry.kind == WriteKind::kInsert && !entry.removed) {
