@@ -32,22 +32,6 @@ void Add(std::atomic<uint64_t>& counter, uint64_t n) {
 
 }  // namespace
 
-void RunControl::Advance(Phase phase) {
-  std::lock_guard lock(mutex_);
-  if (phase > phase_.load()) phase_.store(phase, std::memory_order_release);
-}
-
-void RunControl::Fail(Status status) {
-  std::lock_guard lock(mutex_);
-  error_.Update(std::move(status));
-  phase_.store(Phase::kStop, std::memory_order_release);
-}
-
-Status RunControl::error() const {
-  std::lock_guard lock(mutex_);
-  return error_;
-}
-
 void BenchWorker::Prepare() {
   Status status = Open();
   if (!status.ok()) control_->Fail(std::move(status));

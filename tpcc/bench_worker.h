@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "rdma/base/histogram.h"
+#include "rdma/base/run_control.h"
 #include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 #include "rdma/coro/task.h"
 #include "tpcc/deck.h"
 #include "tpcc/driver.h"
@@ -19,24 +19,6 @@
 #include "tpcc/terminal.h"
 
 namespace gannet::tpcc {
-
-enum class Phase : int { kWarmup, kMeasure, kStop };
-
-// What the driver and its workers share. Thread-safe.
-class RunControl {
- public:
-  Phase phase() const { return phase_.load(std::memory_order_acquire); }
-  // Never goes back; after a failure it stays kStop.
-  void Advance(Phase phase);
-  // The first error is kept and ends the run.
-  void Fail(Status status);
-  Status error() const;
-
- private:
-  std::atomic<Phase> phase_{Phase::kWarmup};
-  mutable Mutex mutex_;
-  Status error_;
-};
 
 // Counts that the driver reads while the worker adds: written by the worker alone, on a line of their own.
 struct alignas(64) LiveCounters {

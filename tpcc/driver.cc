@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/run_control.h"
 #include "rdma/base/thread.h"
 #include "tpcc/bench_worker.h"
 
@@ -123,16 +124,8 @@ class Runner {
     const uint64_t interval = static_cast<uint64_t>(absl::ToInt64Nanoseconds(options_.interval));
     last_ns_ = NowNanos();
     while (last_ns_ < end && !Ended()) {
-      SleepUntil(std::min(end, last_ns_ + interval));
+      WaitWhileRunning(std::min(end, last_ns_ + interval), [this] { return Ended(); });
       ReportInterval();
-    }
-  }
-
-  // In slices, so that an early end is noticed soon.
-  void SleepUntil(uint64_t until) {
-    constexpr uint64_t kSlice = 10'000'000;
-    for (uint64_t now = NowNanos(); now < until && !Ended(); now = NowNanos()) {
-      SleepForNanos(std::min(kSlice, until - now));
     }
   }
 

@@ -28,25 +28,6 @@ index::ClientStatistics Difference(index::ClientStatistics later, const index::C
 
 }  // namespace
 
-void RunControl::Advance(Phase phase) {
-  Phase now = phase_.load();
-  while (now < phase && !phase_.compare_exchange_weak(now, phase)) {
-  }
-}
-
-void RunControl::Fail(Status status) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (error_.ok()) error_ = std::move(status);
-  }
-  Advance(Phase::kStop);
-}
-
-Status RunControl::error() const {
-  const std::lock_guard lock(mutex_);
-  return error_;
-}
-
 BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, RunControl* control)
     : cluster_(cluster),
       options_(*options),

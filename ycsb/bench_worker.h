@@ -8,32 +8,14 @@
 #include <vector>
 
 #include "rdma/base/histogram.h"
+#include "rdma/base/run_control.h"
 #include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 #include "rdma/coro/task.h"
 #include "ycsb/client.h"
 #include "ycsb/driver.h"
 #include "ycsb/key_chooser.h"
 
 namespace gannet::ycsb {
-
-enum class Phase : int { kWarmup, kMeasure, kStop };
-
-// What the driver and its workers share. Thread-safe.
-class RunControl {
- public:
-  Phase phase() const { return phase_.load(std::memory_order_acquire); }
-  // Never goes back; after a failure it stays kStop.
-  void Advance(Phase phase);
-  // The first error is kept and ends the run.
-  void Fail(Status status);
-  Status error() const;
-
- private:
-  std::atomic<Phase> phase_{Phase::kWarmup};
-  mutable Mutex mutex_;
-  Status error_;
-};
 
 struct KindStatistics {
   uint64_t operations = 0;

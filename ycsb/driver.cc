@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/run_control.h"
 #include "rdma/base/runtime.h"
 #include "rdma/base/thread.h"
 #include "ycsb/bench_worker.h"
@@ -110,16 +111,8 @@ class Runner {
     const uint64_t enough = last_operations_ + at_least;
     while ((last_nanos_ < end || last_operations_ < enough) && !Ended()) {
       const uint64_t next = last_nanos_ + Nanos(options_.interval);
-      SleepUntil(last_nanos_ < end ? std::min(end, next) : next);
+      WaitWhileRunning(last_nanos_ < end ? std::min(end, next) : next, [this] { return Ended(); });
       ReportInterval();
-    }
-  }
-
-  // In slices, so that an early end is noticed soon.
-  void SleepUntil(uint64_t until) {
-    constexpr uint64_t kSlice = 10'000'000;
-    for (uint64_t now = NowNanos(); now < until && !Ended(); now = NowNanos()) {
-      SleepForNanos(std::min(kSlice, until - now));
     }
   }
 
