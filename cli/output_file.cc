@@ -58,4 +58,12 @@ Status OutputFile::Write(const std::string& contents) {
   return status;
 }
 
+StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path) {
+  if (path.empty()) return std::optional<OutputFile>();
+  StatusOr<OutputFile> file = OutputFile::Open(path);
+  if (file.ok()) return std::optional<OutputFile>(*std::move(file));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s %s; name a file in a directory that you may write to", flag, file.status().message()));
+}
+
 }  // namespace gannet::cli

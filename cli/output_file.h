@@ -1,6 +1,7 @@
 // A file that is proven writable long before its contents exist.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "rdma/base/status.h"
@@ -26,5 +27,8 @@ class OutputFile {
   int file_;  // -1: closed
   bool created_;
 };
+
+// The file that flag `flag` names; nothing if `path` is empty. InvalidArgument names the flag and says what to do.
+StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path);
 
 }  // namespace gannet::cli

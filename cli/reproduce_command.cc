@@ -63,15 +63,6 @@ StatusOr<std::vector<std::string>> ParseOnly(const std::string& text) {
   return ids;
 }
 
-// Nothing if `path` is empty.
-StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path) {
-  if (path.empty()) return std::optional<OutputFile>();
-  StatusOr<OutputFile> file = OutputFile::Open(path);
-  if (file.ok()) return std::optional<OutputFile>(*std::move(file));
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s %s; name a file in a directory that you may write to", flag, file.status().message()));
-}
-
 int Execute(const Options& options) {
   auto json = OpenOutput("--json", options.json);
   if (!json.ok()) return Fail(json.status(), kExitBadFlags);

@@ -82,6 +82,7 @@ StatusOr<ScenarioOptions> MakeScenario(const SimOptions& o) {
   if (o.until.has_value()) result.faulty_nanos = static_cast<uint64_t>(absl::ToInt64Nanoseconds(*o.until));
   if (o.no_faults) result.faults = rdma::sim::Faults{};
   result.elle_file = o.elle_file;
+  GANNET_RETURN_IF_ERROR(CheckScenario(result));
   return result;
 }
 
@@ -101,14 +102,15 @@ void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const Sce
   if (!report.passed) absl::PrintF("replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
 }
 
-Status WriteJson(const SimOptions& o, const nlohmann::ordered_json& json) {
-  if (o.json_file.empty()) return absl::OkStatus();
-  StatusOr<OutputFile> file = OutputFile::Open(o.json_file);
-  if (!file.ok()) return absl::InvalidArgumentError(absl::StrCat("--json ", file.status().message()));
-  return file->Write(json.dump(2) + "\n");
+// The exit code after a run that has `passed` or not.
+int WriteJson(std::optional<OutputFile> file, const nlohmann::ordered_json& json, bool passed) {
+  if (file.has_value()) {
+    if (const Status written = file->Write(json.dump(2) + "\n"); !written.ok()) return Fail(written, kExitFailed);
+  }
+  return passed ? kExitOk : kExitFailed;
 }
 
-int RunOne(const SimOptions& o, ScenarioOptions scenario) {
+int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFile> json_file) {
   std::ofstream trace;
   if (!o.trace_file.empty()) {
     trace.open(o.trace_file);
@@ -120,13 +122,17 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario) {
   }
   const ScenarioReport report = RunScenario(scenario);
   PrintReport(o, scenario, report);
+  trace.close();
+  if (!o.trace_file.empty() && !trace) {
+    return Fail(absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
+                kExitFailed);
+  }
   nlohmann::ordered_json json = ToJson(report);
   json["scenario"] = ToJson(Drawn(scenario));
-  if (Status status = WriteJson(o, json); !status.ok()) return Fail(status, kExitBadFlags);
-  return report.passed ? kExitOk : kExitFailed;
+  return WriteJson(std::move(json_file), json, report.passed);
 }
 
-int RunMany(const SimOptions& o, const ScenarioOptions& scenario) {
+int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<OutputFile> json_file) {
   scenario::SweepOptions sweep;
   sweep.first_seed = o.seed;
   sweep.seeds = o.seeds;
@@ -177,18 +183,22 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario) {
   json["seconds"] = seconds;
   json["total"] = ToJson(total);
   json["failures"] = failures;
-  if (Status written = WriteJson(o, json); !written.ok()) return Fail(written, kExitBadFlags);
-  return failed == 0 ? kExitOk : kExitFailed;
+  return WriteJson(std::move(json_file), json, failed == 0);
 }
 
 int Execute(const SimOptions& o) {
   StatusOr<ScenarioOptions> scenario = MakeScenario(o);
   if (!scenario.ok()) return Fail(scenario.status(), kExitBadFlags);
-  if (o.seeds == 0) return RunOne(o, *std::move(scenario));
-  if (!o.trace_file.empty() || !o.elle_file.empty()) {
+  if (o.seeds != 0 && (!o.trace_file.empty() || !o.elle_file.empty())) {
     return Fail(absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
   }
-  return RunMany(o, *scenario);
+  if (!o.elle_file.empty() && Drawn(*scenario).workload != "append") {
+    return Fail(absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
+  }
+  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", o.json_file);
+  if (!json.ok()) return Fail(json.status(), kExitBadFlags);
+  if (o.seeds == 0) return RunOne(o, *std::move(scenario), *std::move(json));
+  return RunMany(o, *scenario, *std::move(json));
 }
 
 }  // namespace

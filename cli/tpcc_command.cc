@@ -165,22 +165,14 @@ int Execute(TpccOptions options, const std::string& name) {
     return exit_code;
   };
   if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
-  std::optional<OutputFile> json;
-  if (!options.json.empty()) {
-    auto file = OutputFile::Open(options.json);
-    if (!file.ok()) {
-      return fail(absl::InvalidArgumentError(absl::StrFormat(
-                      "--json %s; name a file in a directory that you may write to", file.status().message())),
-                  kExitBadFlags);
-    }
-    json.emplace(*std::move(file));
-  }
+  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", options.json);
+  if (!json.ok()) return fail(json.status(), kExitBadFlags);
   TpccResult result;
   result.options = std::move(options);
   if (const Status done = LoadRunCheck(&result); !done.ok()) return fail(done, kExitFailed);
   absl::PrintF("%s", ToText(result));
-  if (json.has_value()) {
-    if (const Status written = json->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
+  if (json->has_value()) {
+    if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
   }
   if (!result.consistent()) {
     return fail(absl::DataLossError("a consistency condition fails; see the report"), kExitFailed);

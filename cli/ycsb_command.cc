@@ -24,23 +24,15 @@ int Execute(YcsbOptions options) {
     return exit_code;
   };
   if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
-  std::optional<OutputFile> json;
-  if (!options.json.empty()) {
-    auto file = OutputFile::Open(options.json);
-    if (!file.ok()) {
-      return fail(absl::InvalidArgumentError(absl::StrFormat(
-                      "--json %s; name a file in a directory that you may write to", file.status().message())),
-                  kExitBadFlags);
-    }
-    json.emplace(*std::move(file));
-  }
+  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", options.json);
+  if (!json.ok()) return fail(json.status(), kExitBadFlags);
   Progress progress;
   YcsbResult result;
   result.options = std::move(options);
   if (const Status done = RunYcsb(&progress, &result); !done.ok()) return fail(done, kExitFailed);
   absl::PrintF("%s", ToText(result));
-  if (json.has_value()) {
-    if (const Status written = json->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
+  if (json->has_value()) {
+    if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
   }
   return result.interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
 }

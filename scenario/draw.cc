@@ -1,10 +1,15 @@
 // What a scenario leaves open, drawn from its seed.
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rdma/base/random.h"
 #include "rdma/sim/nic_profile.h"
+#include "rdma/sim/simulation.h"
 #include "scenario/scenario.h"
 #include "scenario/workload/workload.h"
 
@@ -19,6 +24,36 @@ const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
 }
 
 }  // namespace
+
+Status CheckScenario(const ScenarioOptions& options) {
+  const auto in_range = [](const char* field, int64_t value, int64_t low, int64_t high) -> Status {
+    if (value >= low && value <= high) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("field '", field, "' of the scenario is ", value, "; it must be from ", low, " to ", high));
+  };
+  const auto one_of = [](const char* field, const std::string& value, const std::vector<std::string>& names) -> Status {
+    if (value.empty() || std::ranges::find(names, value) != names.end()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("field '", field, "' of the scenario is '", value,
+                                                   "'; it must be one of ", absl::StrJoin(names, ", ")));
+  };
+  std::vector<std::string> nics;
+  for (const rdma::sim::NicProfile& nic : rdma::sim::NicProfiles()) nics.emplace_back(nic.name);
+  GANNET_RETURN_IF_ERROR(one_of("workload", options.workload, WorkloadNames()));
+  GANNET_RETURN_IF_ERROR(one_of("nic", options.nic, nics));
+  GANNET_RETURN_IF_ERROR(one_of("durability", options.durability, {"none", "sync"}));
+  // 0, or -1 for power_cuts: drawn.
+  GANNET_RETURN_IF_ERROR(in_range("nodes", options.nodes, 0, rdma::sim::kMaxSimNodes));
+  GANNET_RETURN_IF_ERROR(in_range("workers_per_node", options.workers_per_node, 0, 16));
+  GANNET_RETURN_IF_ERROR(in_range("coroutines", options.coroutines, 0, 6));
+  GANNET_RETURN_IF_ERROR(in_range("power_cuts", options.power_cuts, -1, 1000));
+  constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
+  GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
+                                  static_cast<int64_t>(kMostKeys)));
+  constexpr int64_t kHour = 3'600'000'000'000;
+  GANNET_RETURN_IF_ERROR(
+      in_range("faulty_nanos", static_cast<int64_t>(std::min<uint64_t>(options.faulty_nanos, INT64_MAX)), 1, kHour));
+  return in_range("settle_nanos", static_cast<int64_t>(std::min<uint64_t>(options.settle_nanos, INT64_MAX)), 0, kHour);
+}
 
 // Every draw is made whether its result is used or not: naming one field changes no other.
 ScenarioOptions Drawn(const ScenarioOptions& options) {

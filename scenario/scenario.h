@@ -36,6 +36,9 @@ struct ScenarioOptions {
   std::function<void(std::string_view line)> trace = nullptr;
 };
 
+// InvalidArgument names the field whose value cannot be run, and what can.
+Status CheckScenario(const ScenarioOptions& options);
+
 // A JSON object with the fields of ScenarioOptions by their names, faults as an object of theirs; what it does not
 // name stays as it is in *options. InvalidArgument names the field.
 Status ReadScenario(std::string_view json, ScenarioOptions* options);
@@ -64,7 +67,8 @@ struct ScenarioReport {
   uint64_t checked_edges = 0;  // of the dependency graph
 };
 
-// Leaks what dead nodes leave; run each in a process of its own (sweep.h) if there are many.
+// `options` must pass CheckScenario. Leaks what dead nodes leave; run each in a process of its own (sweep.h) if there
+// are many.
 ScenarioReport RunScenario(const ScenarioOptions& options);
 
 }  // namespace gannet::scenario

@@ -97,5 +97,23 @@ TEST(ScenarioTest, AWrongScenarioIsRefusedByItsField) {
   EXPECT_NE(ReadScenario(R"({"faults": {"rain": 1}})", &options).message().find("rain"), absl::string_view::npos);
 }
 
+TEST(ScenarioTest, AScenarioThatCannotBeRunIsRefusedByItsField) {
+  const auto refused = [](const char* field, auto change) {
+    ScenarioOptions options;
+    EXPECT_TRUE(CheckScenario(options).ok());
+    change(&options);
+    const Status status = CheckScenario(options);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << field;
+    EXPECT_NE(status.message().find(field), absl::string_view::npos) << status;
+  };
+  refused("workload", [](ScenarioOptions* o) { o->workload = "bank"; });
+  refused("nic", [](ScenarioOptions* o) { o->nic = "cx9"; });
+  refused("durability", [](ScenarioOptions* o) { o->durability = "async"; });
+  refused("nodes", [](ScenarioOptions* o) { o->nodes = -1; });
+  refused("coroutines", [](ScenarioOptions* o) { o->coroutines = 1000; });
+  refused("keys", [](ScenarioOptions* o) { o->keys = UINT64_MAX; });
+  refused("faulty_nanos", [](ScenarioOptions* o) { o->faulty_nanos = 0; });
+}
+
 }  // namespace
 }  // namespace gannet::scenario
