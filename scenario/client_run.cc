@@ -17,34 +17,27 @@ namespace {
 
 constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual: whoever has not stopped by then hangs
 
-uint64_t VirtualNow(void* clock) {
-  return static_cast<rdma::sim::Simulation*>(clock)->now();
-}
-
 // One run. Its methods are called by the observer.
 class Run {
  public:
-  Run(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn) : simulation_(simulation), drawn_(drawn) {
-    control_.now = &VirtualNow;
-    control_.clock = simulation;
-  }
+  Run(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn)
+      : simulation_(simulation), drawn_(drawn), control_{.simulation = simulation} {}
 
   Status Execute(ScenarioReport* report);
   const Control& control() const { return control_; }
 
  private:
-  // The threads of all workers between two power cuts, and what their clients have done.
   struct Member {
     int node;
     std::unique_ptr<Client> client;
   };
+  // The threads of all workers between two power cuts, and their clients.
   struct Crew {
     std::vector<Runtime::Thread*> threads;
     std::vector<Member> members;
     size_t finished = 0;
   };
 
-  Status Load();
   void StartCrew();
   void WorkerThread(int node, Crew* crew, uint32_t first_client);
   // Sleeps for `nanos`, or until somebody saw what must not be.
@@ -63,15 +56,6 @@ class Run {
   Crew* crew_ = nullptr;  // leaked at a power cut, with what its threads hold
   uint32_t next_client_ = 1;
 };
-
-Status Run::Load() {
-  return cluster_->OnEachNode("load", [this](int node) -> Status {
-    if (node != 0) return absl::OkStatus();
-    StatusOr<std::unique_ptr<txn::Session>> session = cluster_->database(0).OpenSession();
-    if (!session.ok()) return session.status();
-    return workload_->Load(**session);
-  });
-}
 
 void Run::StartCrew() {
   crew_ = new Crew;
@@ -180,15 +164,12 @@ Status Run::Execute(ScenarioReport* report) {
     return absl::OkStatus();
   });
   GANNET_RETURN_IF_ERROR(cluster_->Start());
-  GANNET_RETURN_IF_ERROR(Load());
+  GANNET_RETURN_IF_ERROR(
+      cluster_->InSession(0, "load", [this](txn::Session& session) { return workload_->Load(session); }));
   GANNET_RETURN_IF_ERROR(RunFaultyPhase(report));
   GANNET_RETURN_IF_ERROR(RunSoundPhase());
-  GANNET_RETURN_IF_ERROR(cluster_->OnEachNode("read all", [this](int node) -> Status {
-    if (node != 0) return absl::OkStatus();
-    StatusOr<std::unique_ptr<txn::Session>> session = cluster_->database(0).OpenSession();
-    if (!session.ok()) return session.status();
-    return workload_->ReadAll(**session);
-  }));
+  GANNET_RETURN_IF_ERROR(
+      cluster_->InSession(0, "read all", [this](txn::Session& session) { return workload_->ReadAll(session); }));
   GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
   GANNET_RETURN_IF_ERROR(cluster_->Close());
   Judgement judgement = workload_->Judge();

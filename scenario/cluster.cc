@@ -56,6 +56,15 @@ Status Cluster::OnEachNode(const std::string& name, const std::function<Status(i
   return absl::OkStatus();
 }
 
+Status Cluster::InSession(int node, const std::string& name, const std::function<Status(txn::Session& session)>& work) {
+  Status status;
+  simulation_->Join(simulation_->StartOn(static_cast<rdma::NodeId>(node), name, [&] {
+    StatusOr<std::unique_ptr<txn::Session>> session = database(node).OpenSession();
+    status = session.ok() ? work(**session) : session.status();
+  }));
+  return status;
+}
+
 Status Cluster::Start() {
   rdma::sim::SimFabricOptions options;
   options.num_nodes = nodes();

@@ -40,6 +40,8 @@ class Cluster {
 
   // Runs work(node) on a thread of each node at once, and waits for all; the first error.
   Status OnEachNode(const std::string& name, const std::function<Status(int node)>& work);
+  // Runs work(a session of `node`) on a thread of it, and waits.
+  Status InSession(int node, const std::string& name, const std::function<Status(txn::Session& session)>& work);
   // Each key once, in order, reachable; on every node and table, while nothing changes.
   Status CheckStructures();
 

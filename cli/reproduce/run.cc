@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/progress.h"
-#include "cli/reproduce/children.h"
 #include "cli/ycsb_result.h"
 #include "cli/ycsb_run.h"
 #include "nlohmann/json.hpp"
+#include "scenario/children.h"
 
 namespace gannet::cli {
 namespace {
@@ -73,15 +73,16 @@ Status RunExperiments(int jobs, const std::function<void(size_t done, size_t of)
   }
   size_t finished = 0;
   progress(finished, points.size());
-  return RunInChildren(
+  return scenario::RunInChildren(
       points.size(), jobs, kLimitSeconds,
       [&](size_t i) -> StatusOr<std::string> {
         StatusOr<std::string> report = Run(points[i]->options);
         if (report.ok()) return report;
         return Status(report.status().code(), absl::StrCat(names[i], ": ", report.status().message()));
       },
-      [&](size_t i, const std::string& report) {
-        points[i]->measured = MeasuredOf(report);
+      [&](size_t i, const StatusOr<std::string>& report) -> Status {
+        if (!report.ok()) return report.status();
+        points[i]->measured = MeasuredOf(*report);
         progress(++finished, points.size());
         return absl::OkStatus();
       });

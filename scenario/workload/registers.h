@@ -14,7 +14,7 @@ namespace gannet::scenario {
 
 class Registers : public Workload {
  public:
-  using RegisterRow = Row<12>;  // two lines
+  using RegisterRow = Row<12>;  // with the header and the key two or three lines
 
   Registers(const ScenarioOptions& drawn, Control* control);
 

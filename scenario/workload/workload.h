@@ -1,7 +1,6 @@
 // Workload: what the clients of a scenario do, and how it is judged.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "rdma/base/random.h"
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
+#include "rdma/sim/simulation.h"
 #include "scenario/check/anomaly.h"
 #include "scenario/scenario.h"
 #include "txn/database.h"
@@ -18,16 +18,15 @@ namespace gannet::scenario {
 
 // What the clients share with whoever watches them. All of it is of one thread of the operating system.
 struct Control {
+  const rdma::sim::Simulation* simulation = nullptr;
   bool stop = false;
-  uint64_t (*now)(void* clock) = nullptr;  // virtual time, the same for all
-  void* clock = nullptr;
-  uint64_t Now() const { return now(clock); }
+  uint64_t Now() const { return simulation->now(); }  // the same for all: without skew
 
   uint64_t committed = 0;
   uint64_t failed = 0;
   uint64_t unknown = 0;
   uint64_t aborts = 0;
-  std::string broken;  // what a client saw that must not be: the run ends
+  std::string broken = {};  // what a client saw that must not be: the run ends
 };
 
 // What the checkers found.

@@ -7,13 +7,14 @@
 
 #include "rdma/base/status.h"
 
-namespace gannet::cli {
+namespace gannet::scenario {
 
 // `work(i)` for every i below `count`, each in a child process, `jobs` of them at once; what it returned is given to
-// `done(i, text)`, in the order in which they end. The first error (also one of `done`) ends the others and is
-// returned; a child that takes longer than `limit_seconds` is one. The caller has no other thread.
+// `done(i, result)`, in the order in which they end. `result` is an error if the work failed, the child died (what it
+// said on stderr follows after the first line) or took longer than `limit_seconds`. An error of `done` ends the other
+// children and is returned. The caller has no other thread.
 Status RunInChildren(size_t count, int jobs, uint64_t limit_seconds,
                      const std::function<StatusOr<std::string>(size_t)>& work,
-                     const std::function<Status(size_t, const std::string&)>& done);
+                     const std::function<Status(size_t, const StatusOr<std::string>&)>& done);
 
-}  // namespace gannet::cli
+}  // namespace gannet::scenario

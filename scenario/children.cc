@@ -1,4 +1,4 @@
-#include "cli/reproduce/children.h"
+#include "scenario/children.h"
 
 #include <poll.h>
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
 
-namespace gannet::cli {
+namespace gannet::scenario {
 namespace {
 
 constexpr int kPollMillis = 200;
@@ -35,9 +35,11 @@ class Child {
   }
   Child(Child&& other) noexcept { *this = std::move(other); }
   Child& operator=(Child&& other) noexcept {
+    std::swap(killed_, other.killed_);
     std::swap(pid_, other.pid_);
     std::swap(output_, other.output_);
     std::swap(number_, other.number_);
+    std::swap(limit_seconds_, other.limit_seconds_);
     std::swap(deadline_nanos_, other.deadline_nanos_);
     std::swap(text_, other.text_);
     return *this;
@@ -45,7 +47,8 @@ class Child {
 
   size_t number() const { return number_; }
   int output() const { return output_; }
-  bool late() const { return NowNanos() > deadline_nanos_; }
+  // Then its end is near, and its result an error.
+  void KillIfLate();
   // False: that was all.
   bool ReadMore();
   // After its end.
@@ -55,9 +58,11 @@ class Child {
   Child() = default;
   int Reap();
 
+  bool killed_ = false;
   pid_t pid_ = -1;
   int output_ = -1;
   size_t number_ = 0;
+  uint64_t limit_seconds_ = 0;
   uint64_t deadline_nanos_ = 0;
   std::string text_;
 };
@@ -92,8 +97,15 @@ StatusOr<Child> Child::Start(size_t number, uint64_t limit_seconds,
   child.pid_ = pid;
   child.output_ = ends[0];
   child.number_ = number;
+  child.limit_seconds_ = limit_seconds;
   child.deadline_nanos_ = NowNanos() + limit_seconds * 1'000'000'000;
   return child;
+}
+
+void Child::KillIfLate() {
+  if (killed_ || NowNanos() <= deadline_nanos_) return;
+  killed_ = true;
+  kill(pid_, SIGKILL);
 }
 
 bool Child::ReadMore() {
@@ -118,6 +130,9 @@ StatusOr<std::string> Child::Result() {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && mark != std::string::npos) {
     return text_.substr(mark + sizeof kMark - 1);
   }
+  if (killed_) return absl::DeadlineExceededError(absl::StrCat("did not end within ", limit_seconds_, " s\n", text_));
+  if (WIFEXITED(status) && text_.empty())
+    text_ = absl::StrCat("ended without a result, exit code ", WEXITSTATUS(status));
   if (WIFSIGNALED(status)) text_ = absl::StrCat("died: ", strsignal(WTERMSIG(status)), "\n", text_);
   return absl::InternalError(text_);
 }
@@ -138,7 +153,7 @@ std::vector<size_t> Ended(std::vector<Child>* children) {
 
 Status RunInChildren(size_t count, int jobs, uint64_t limit_seconds,
                      const std::function<StatusOr<std::string>(size_t)>& work,
-                     const std::function<Status(size_t, const std::string&)>& done) {
+                     const std::function<Status(size_t, const StatusOr<std::string>&)>& done) {
   std::vector<Child> children;
   for (size_t next = 0; next < count || !children.empty();) {
     while (next < count && children.size() < static_cast<size_t>(std::max(jobs, 1))) {
@@ -150,15 +165,11 @@ Status RunInChildren(size_t count, int jobs, uint64_t limit_seconds,
     for (auto at = ended.rbegin(); at != ended.rend(); ++at) {
       Child child = std::move(children[*at]);
       children.erase(children.begin() + static_cast<ptrdiff_t>(*at));
-      const StatusOr<std::string> result = child.Result();
-      if (!result.ok()) return result.status();
-      GANNET_RETURN_IF_ERROR(done(child.number(), *result));
+      GANNET_RETURN_IF_ERROR(done(child.number(), child.Result()));
     }
-    if (std::ranges::any_of(children, &Child::late)) {
-      return absl::DeadlineExceededError(absl::StrCat("a run did not end within ", limit_seconds, " s"));
-    }
+    for (Child& child : children) child.KillIfLate();
   }
   return absl::OkStatus();
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::scenario
