@@ -1,5 +1,6 @@
 // What work costs, in picoseconds per unit. "Here" is the machine the project is developed on: a virtual machine whose
 // dependent cache miss takes 160-175 ns. "There" is the xstore seed's testbed (2 x 12-core Xeon E5-2650 v4).
+// Figures of papers other than the xstore seed are quoted from memory: take what rests on them for an estimate.
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {
