@@ -57,11 +57,12 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
   }
   const uint64_t state = LoadWord(image);
   if (IsLocked(state)) return Look::kConflict;
+  // The first word alone tells. Of a block that was given back, the lines may never agree again.
+  if (IsAbsent(state)) return Look::kGone;
   const index::RecordMeta meta = index::LoadMeta(image);
   const size_t needed = RecordBytes(meta.key_bytes, meta.payload_bytes);
   const bool whole = needed <= image_bytes;
   if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) return Look::kConflict;
-  if (IsAbsent(state)) return Look::kGone;
   if (meta.table != request->table->id() || !index::RecordHoldsKey(image, request->key)) {
     if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
     ReadMissing(request, found.witness);
@@ -122,7 +123,11 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
         bytes = static_cast<uint32_t>(RecordBytes(request->key.size(), request->payload_bytes));
       }
     }
-    if (look == Look::kConflict) co_return LockedTooLong(state);
+    if (look == Look::kConflict) {
+      // Perhaps it is no record any more, but part of something else that is being written all the time.
+      if (found->from_cache) (*remote)->Forget(request->key);
+      co_return LockedTooLong(state);
+    }
     if (look == Look::kDone) {
       session_->paths.Record(place, path, NowNanos() - start);
       co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
