@@ -32,14 +32,21 @@ Prefaulter::~Prefaulter() {
 }
 
 void Prefaulter::Wake(size_t used) {
-  if (Runtime::Current() != nullptr) return;  // simulated: a page fault takes no time there, and this thread none
   const size_t ahead = AheadOf(used);
   wake_at_ = used + ahead / 2;
   {
     std::lock_guard lock(mutex_);
+    got_ = std::max(got_, std::min(used, bytes_));  // what is in use is touched, or soon will be
+  }
+  Reserve(used + ahead);
+}
+
+void Prefaulter::Reserve(size_t end) {
+  if (Runtime::Current() != nullptr) return;  // simulated: a page fault takes no time there, and this thread none
+  {
+    std::lock_guard lock(mutex_);
     if (stop_) return;
-    wanted_ = std::min(bytes_, used + ahead);
-    got_ = std::max(got_, std::min(used, wanted_));  // what is in use is touched, or soon will be
+    wanted_ = std::max(wanted_, std::min(bytes_, end));
     if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   }
   changed_.notify_all();

@@ -27,6 +27,9 @@ class Prefaulter {
       Wake(used);
   }
 
+  // As if in use up to `end`, but for what is got ahead of it: for whoever knows what will be needed. As Advance.
+  void Reserve(size_t end);
+
   // Waits until what was asked for is there, or the kernel refused; returns how far from `begin` pages were got.
   size_t Drain();
 

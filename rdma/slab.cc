@@ -118,6 +118,14 @@ size_t SlabAllocator::BlockBytes(size_t bytes) {
   return kTable.block_bytes[ClassOf(bytes)];
 }
 
+void SlabAllocator::Prefault(uint64_t bytes) {
+  {
+    std::lock_guard lock(shared_->mutex);
+    shared_->prefaulter->Reserve(shared_->carved + std::min<uint64_t>(bytes, shared_->heap_bytes - shared_->carved));
+  }
+  shared_->prefaulter->Drain();
+}
+
 StatusOr<std::byte*> SlabAllocator::AllocatePermanent(size_t bytes) {
   std::lock_guard lock(shared_->mutex);
   if (bytes > shared_->heap_bytes - shared_->carved) return shared_->Full(bytes);

@@ -45,6 +45,10 @@ class SlabAllocator {
   // A block of zeroed memory of any size, 64-byte aligned, never freed (bucket arrays, tables of leaves).
   StatusOr<std::byte*> AllocatePermanent(size_t bytes);
 
+  // Has the kernel back the next `bytes` that will be taken with pages now, and waits for that. Without it pages come a
+  // little ahead of their use, which on a machine that must find them first (a virtual one) holds up whoever works.
+  void Prefault(uint64_t bytes);
+
   Node& node() { return *node_; }
   SlabStatistics statistics() const;
 

@@ -66,6 +66,16 @@ TEST_F(PrefaultTest, GetsAnEighthAheadAndNoMore) {
   EXPECT_GE(prefaulter.Drain(), 78 * kMegabyte);
 }
 
+TEST_F(PrefaultTest, GetsWhatIsReserved) {
+  if (!KernelCan()) GTEST_SKIP() << "this kernel cannot get pages ahead";
+  Prefaulter prefaulter(memory_, kBytes);
+  prefaulter.Reserve(32 * kMegabyte);
+  EXPECT_GE(prefaulter.Drain(), 32 * kMegabyte);
+  EXPECT_GE(ResidentBytes(), 32 * kMegabyte);
+  prefaulter.Advance(24 * kMegabyte);  // which asks for less
+  EXPECT_LE(prefaulter.Drain(), 34 * kMegabyte);
+}
+
 TEST_F(PrefaultTest, StopsAtTheEnd) {
   if (!KernelCan()) GTEST_SKIP() << "this kernel cannot get pages ahead";
   const size_t bytes = 100 * kMegabyte + 64;
