@@ -83,10 +83,10 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
     return absl::DataLossError("the checksum of the segment header does not match");
   SegmentHeader header;
   header.version = LoadLittle<uint32_t>(&from[at::kVersion]);
-  if (header.version != kFormatVersion) {
+  if (header.version == 0 || header.version > kFormatVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the log has format version ", header.version,
-                                                   ", this program knows version ", kFormatVersion,
-                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+                                                   ", this program knows versions up to ", kFormatVersion,
+                                                   ": use the version of Gannet that wrote it, or a newer one"));
   }
   header.segment = LoadLittle<uint64_t>(&from[at::kSegment]);
   header.bytes = LoadLittle<uint64_t>(&from[at::kBytes]);
@@ -99,7 +99,7 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
   if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || LoadLittle<uint32_t>(&from[at::kZero]) != 0 ||
       !AllZero(from.subspan<at::kEnd>()))
-    return absl::DataLossError("the segment header is not as version 1 has it");
+    return absl::DataLossError("the segment header has bytes set that should be zero");
   return header;
 }
 

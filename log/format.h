@@ -1,6 +1,8 @@
-// The log's format, version 1. docs/log_format.md describes the same for people.
+// The log's format, versions 1 and 2. docs/log_format.md describes the same for people.
 //
-// A log is a directory of segments, log-<16 hex digits>, each preallocated, written from front to back and never again.
+// A log is a directory of segments, log-<16 hex digits>, each preallocated and written from front to back. Version 2 is
+// as version 1, but for what has not been written yet: the file was a segment before, so its old content lies there
+// instead of zeros. A batch names its segment, so a batch of then is not taken for one of now.
 //
 //   segment   | header 4096 | batch | batch | ... | zeros |
 //   batch     | header 64 | transaction | transaction | ... | zeros up to a multiple of 4096 |
@@ -41,7 +43,7 @@ namespace gannet::log {
 inline constexpr uint64_t kSegmentMagic = 0x31474f4c544e4e47;    // "GNNTLOG1"
 inline constexpr uint64_t kSegmentEndMark = 0x444e454f4c544e47;  // "GNTLOEND"
 inline constexpr uint32_t kBatchMagic = 0x31544247;              // "GBT1"
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;                    // the newest that is known
 inline constexpr size_t kSegmentHeaderBytes = 4096;
 inline constexpr size_t kBatchHeaderBytes = 64;
 inline constexpr size_t kTransactionHeaderBytes = 32;
@@ -52,7 +54,8 @@ inline constexpr size_t kMaxKeyBytes = 64;
 uint32_t Crc32c(std::span<const std::byte> data, uint32_t before = 0);
 
 struct SegmentHeader {
-  uint32_t version = kFormatVersion;
+  uint32_t version = 1;
+  bool reused() const { return version >= 2; }
   uint64_t segment = 0;  // number, as in the file's name; ascending, without gaps
   uint64_t bytes = 0;    // of the file
   uint64_t run = 0;      // ascending; +1 whenever the log is opened for writing

@@ -30,7 +30,7 @@ class ThreadedLog final : public Log {
   ~ThreadedLog() override { Stop().IgnoreError(); }
 
   Status Begin() {
-    GANNET_RETURN_IF_ERROR(segments_.RemoveLeftovers());
+    GANNET_RETURN_IF_ERROR(segments_.PrepareFirst());
     return segments_.Begin(0);
   }
 
@@ -114,17 +114,24 @@ class ThreadedLog final : public Log {
   Status result_;  // the thread's; read after it was joined
 };
 
-// In ascending order, so that what a crash leaves is without gaps.
+// In ascending order, so that what a crash leaves is without gaps. A file is handed on for reuse when its name as a
+// segment is gone for good: written anew, it must not come back under that.
 Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
+  std::vector<std::string> used;
   StatusOr<std::vector<std::string>> names = files_->List(directory_);
   GANNET_RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {
     const std::optional<uint64_t> number = SegmentOfName(name);
     if (!number.has_value() || *number >= segment) continue;
-    GANNET_RETURN_IF_ERROR(files_->Remove(directory_ + "/" + name));
+    used.push_back(segments_.NewSparePath());
+    GANNET_RETURN_IF_ERROR(files_->Rename(directory_ + "/" + name, used.back()));
     MayDieHere(KillPoint::kSegmentRemoved);
   }
-  return files_->SyncDirectory(directory_);
+  GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
+  for (const std::string& path : used) {
+    if (!segments_.OfferUsed(path)) GANNET_RETURN_IF_ERROR(files_->Remove(path));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

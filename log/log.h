@@ -49,6 +49,9 @@ struct LogOptions {
   // Per writer, rounded up to a power of two. A transaction has at most half of it. A segment is made larger if it
   // could not hold twice what is in all buffers.
   size_t buffer_bytes = size_t{4} << 20;
+  // Create makes so much of the log ready for use. Without that, space is filled with zeros just ahead of the writes:
+  // it is written twice.
+  uint64_t preallocate_bytes = 0;
   absl::Duration retry_every = absl::Milliseconds(100);
   uint16_t node = 0;
   uint16_t num_nodes = 1;

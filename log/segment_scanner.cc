@@ -41,6 +41,11 @@ Status SegmentScanner::ReadBatch() {
     batch_.status = header.status();
     return absl::OkStatus();
   }
+  if (plan_->header.reused() && header->segment < plan_->segment) {
+    batch_.status =
+        absl::DataLossError(absl::StrCat("a batch of segment ", header->segment, ", which the file was before"));
+    return absl::OkStatus();
+  }
   const std::string wrong = WrongPlace(*header);
   if (!wrong.empty()) {
     begin_ = Begin::kStray;
@@ -84,16 +89,17 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetInvalid() {
 
 // The last segment: here it ends, or a crash tore what was being written, or it is damaged.
 StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
-  const StatusOr<uint64_t> data = FindNonZero(&input_, offset_);
+  const std::string why(batch_.status.message());
+  const bool reused = plan_->header.reused();
+  const StatusOr<uint64_t> data = reused ? offset_ : FindNonZero(&input_, offset_);
   if (!data.ok()) return data.status();
   if (*data == plan_->size) return Step::kEnd;
-  const std::string why(batch_.status.message());
   if (begin_ == Begin::kStray) return Salvage(why);
   if (begin_ == Begin::kBatch) {
     const uint64_t end = offset_ + BatchBytesOnDisk(batch_.header.body_bytes);
     if (end > plan_->size) return Salvage(why);
     // Nothing is written behind a batch before it is durable.
-    const StatusOr<uint64_t> behind = FindNonZero(&input_, end);
+    const StatusOr<uint64_t> behind = reused ? FindBatch(end, expected_) : FindNonZero(&input_, end);
     if (!behind.ok()) return behind.status();
     if (*behind != plan_->size) return Salvage(absl::StrCat(why, ", and data follows at offset ", *behind));
   } else {
@@ -101,7 +107,8 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
     if (!later.ok()) return later.status();
     if (*later != plan_->size) return Salvage(absl::StrCat(why, ", and another batch follows at offset ", *later));
   }
-  result_.torn = true;
+  // In a file that is used again, what is no batch may as well be old.
+  result_.torn = !reused || begin_ == Begin::kBatch;
   return Step::kEnd;
 }
 

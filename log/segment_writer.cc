@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/cache_line.h"
@@ -23,6 +24,7 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
     : files_(files),
       directory_(std::move(directory)),
       segment_bytes_(RoundUp(std::max<uint64_t>(options.segment_bytes, 2 * kSegmentHeaderBytes), kDiskBlockBytes)),
+      preallocate_bytes_(options.preallocate_bytes),
       segment_(end.segment),
       end_(end.offset),
       next_batch_(end.next_batch),
@@ -33,20 +35,90 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
   header_.recovered_epoch = end.recovered_epoch;
 }
 
+// Files that were asked for stay for the next run.
 SegmentWriter::~SegmentWriter() {
-  DropSpare();
+  TakeUsed();
+  while (preallocate_bytes_ < spares_.size() * segment_bytes_) DropSpare();
 }
 
-Status SegmentWriter::RemoveLeftovers() {
-  StatusOr<std::vector<std::string>> names = files_->List(directory_);
-  GANNET_RETURN_IF_ERROR(names.status());
+std::string SegmentWriter::NewSparePath() {
+  return absl::StrCat(directory_, "/", kSparePrefix, spares_made_.fetch_add(1, std::memory_order_relaxed));
+}
+
+Status SegmentWriter::PrepareFirst() {
+  const StatusOr<std::vector<std::string>> names = files_->List(directory_);
+  if (!names.ok()) return names.status();
+  // Names that a dying program gave may not be durable; see OfferUsed.
+  GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
+  uint64_t ready = 0;
   for (const std::string& name : *names) {
-    if (absl::StartsWith(name, kSparePrefix)) GANNET_RETURN_IF_ERROR(files_->Remove(directory_ + "/" + name));
+    if (!absl::StartsWith(name, kSparePrefix)) continue;
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(absl::string_view(name).substr(sizeof kSparePrefix - 1), &number)) {
+      spares_made_.store(std::max(spares_made_.load(std::memory_order_relaxed), number + 1), std::memory_order_relaxed);
+    }
+    const std::string old_path = absl::StrCat(directory_, "/", name);
+    if (ready >= preallocate_bytes_) {
+      GANNET_RETURN_IF_ERROR(files_->Remove(old_path));
+      continue;
+    }
+    const size_t before = spares_.size();
+    GANNET_RETURN_IF_ERROR(AddUsed(old_path));
+    if (spares_.size() > before) ready += spares_.back().bytes;
+  }
+  for (; ready < preallocate_bytes_; ready += spares_.back().bytes) {
+    GANNET_RETURN_IF_ERROR(PrepareSpare(0));
+    spares_.back().file->FinishAllocation();
   }
   return absl::OkStatus();
 }
 
+bool SegmentWriter::OfferUsed(const std::string& path) {
+  const std::lock_guard lock(used_mutex_);
+  if (spares_seen_ + used_.size() >= MostKept()) return false;
+  used_.push_back(path);
+  return true;
+}
+
+// What cannot be used is removed; if that fails, too, the next run does it.
+void SegmentWriter::TakeUsed() {
+  std::vector<std::string> used;
+  {
+    const std::lock_guard lock(used_mutex_);
+    used.swap(used_);
+  }
+  for (const std::string& path : used) {
+    if (!AddUsed(path).ok()) files_->Remove(path).IgnoreError();
+  }
+  NoteSpares();
+}
+
+void SegmentWriter::NoteSpares() {
+  const std::lock_guard lock(used_mutex_);
+  spares_seen_ = spares_.size();
+}
+
+// A file of another length (options differ from run to run, or its making was interrupted) is removed.
+Status SegmentWriter::AddUsed(const std::string& path) {
+  Spare spare{.file = nullptr, .bytes = 0, .path = path, .reused = true};
+  {
+    StatusOr<std::unique_ptr<File>> file = files_->Open(path, OpenMode::kReuse);
+    if (!file.ok()) return file.status();
+    const StatusOr<uint64_t> size = (*file)->Size();
+    if (!size.ok()) return size.status();
+    spare.bytes = *size;
+    spare.file = *std::move(file);
+  }
+  if (spare.bytes < segment_bytes_) {
+    spare.file.reset();
+    return files_->Remove(path);
+  }
+  spares_.push_back(std::move(spare));
+  return absl::OkStatus();
+}
+
 Status SegmentWriter::Begin(uint64_t room) {
+  TakeUsed();
   if (!HasSpare(room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room));
   Status status = WriteHeaderToSpare();
   if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
@@ -54,8 +126,10 @@ Status SegmentWriter::Begin(uint64_t room) {
     DropSpare();
     return Explained(status, absl::StrCat("beginning ", SegmentName(segment_ + 1)));
   }
-  current_ = std::move(spare_);
-  current_bytes_ = spare_bytes_;
+  current_ = std::move(spares_.back().file);
+  current_bytes_ = spares_.back().bytes;
+  spares_.pop_back();
+  NoteSpares();
   ++segment_;
   end_ = kSegmentHeaderBytes;
   ++statistics_.segments;
@@ -65,21 +139,23 @@ Status SegmentWriter::Begin(uint64_t room) {
 
 Status SegmentWriter::WriteHeaderToSpare() {
   SegmentHeader header = header_;
+  header.version = spares_.back().reused ? 2 : 1;
   header.segment = segment_ + 1;
-  header.bytes = spare_bytes_;
+  header.bytes = spares_.back().bytes;
   header.first_batch = next_batch_;
   header.previous_end = end_;
   header.closed_epoch = closed_epoch_;
   const auto block = std::make_unique<HeaderBlock>();
   header.Encode(block->bytes);
-  return spare_->WriteDurably(0, block->bytes);
+  return spares_.back().file->WriteDurably(0, block->bytes);
 }
 
 Status SegmentWriter::NameSpare(const std::string& name) {
   const std::string path = directory_ + "/" + name;
-  GANNET_RETURN_IF_ERROR(files_->Rename(spare_path_, path));
-  spare_->Renamed(path);
-  spare_path_ = path;  // what DropSpare is to remove if the directory cannot be synced
+  Spare& spare = spares_.back();
+  GANNET_RETURN_IF_ERROR(files_->Rename(spare.path, path));
+  spare.file->Renamed(path);
+  spare.path = path;  // what DropSpare is to remove if the directory cannot be synced
   return files_->SyncDirectory(directory_);
 }
 
@@ -103,29 +179,33 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
 }
 
 Status SegmentWriter::PrepareAhead(uint64_t room) {
+  TakeUsed();
   if (HasSpare(room) || RoomLeft() >= std::max(room, current_bytes_ / 2)) return absl::OkStatus();
   return PrepareSpare(room);
 }
 
 Status SegmentWriter::PrepareSpare(uint64_t room) {
-  DropSpare();
-  spare_path_ = absl::StrCat(directory_, "/", kSparePrefix, spares_++);
-  StatusOr<std::unique_ptr<File>> file = files_->Open(spare_path_, OpenMode::kCreate);
+  Spare spare;
+  spare.path = NewSparePath();
+  StatusOr<std::unique_ptr<File>> file = files_->Open(spare.path, OpenMode::kCreate);
   if (!file.ok()) return Explained(file.status(), "making a segment");
-  spare_ = std::move(*file);
-  spare_bytes_ = std::max(segment_bytes_, RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes));
-  if (Status status = spare_->Allocate(spare_bytes_); !status.ok()) {
+  spare.file = std::move(*file);
+  spare.bytes = std::max(segment_bytes_, RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes));
+  const Status status = spare.file->Allocate(spare.bytes);
+  spares_.push_back(std::move(spare));
+  if (!status.ok()) {
+    const uint64_t bytes = spares_.back().bytes;
     DropSpare();
-    return Explained(status, absl::StrCat("allocating a segment of ", spare_bytes_, " bytes"));
+    return Explained(status, absl::StrCat("allocating a segment of ", bytes, " bytes"));
   }
   MayDieHere(KillPoint::kSegmentCreated);
   return absl::OkStatus();
 }
 
 void SegmentWriter::DropSpare() {
-  if (spare_ == nullptr) return;
-  spare_.reset();
-  files_->Remove(spare_path_).IgnoreError();
+  spares_.back().file.reset();
+  files_->Remove(spares_.back().path).IgnoreError();
+  spares_.pop_back();
 }
 
 Status SegmentWriter::Explained(const Status& status, const std::string& doing) const {

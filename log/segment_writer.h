@@ -4,20 +4,27 @@
 // name, and the directory synced. So a segment's name never stands for a file without a valid header, and a number is
 // used by the first segment that got that far: a failed attempt leaves at most a file that is replaced by the next.
 //
+// A segment that is not needed any more becomes the file of a later one (format.h, version 2): space that has been
+// written before takes a durable write without a change of metadata, and need not be filled with zeros first.
+//
 // After an error of a write or sync nobody knows what is on disk, so the segment is never written again: the next one
 // takes over at the end of the last batch that is known to be durable.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "log/batch_buffer.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log.h"
 #include "rdma/base/status.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log {
 
@@ -27,8 +34,14 @@ class SegmentWriter {
   SegmentWriter(FileSystem* files, std::string directory, const LogEnd& end, const LogOptions& options);
   ~SegmentWriter();
 
-  // Removes what interrupted attempts to make a segment left behind.
-  Status RemoveLeftovers();
+  // Before the first segment: makes LogOptions::preallocate_bytes ready for use, of what an earlier run, or an
+  // interrupted attempt to make a segment, left behind, and of new files. Removes what is too much.
+  Status PrepareFirst();
+  // From any thread: `path`, the only name of which is durable, was a segment and may be used again. False: it is not
+  // wanted.
+  bool OfferUsed(const std::string& path);
+  // A name for a file that is offered.
+  std::string NewSparePath();
 
   // Begins a segment, with room for `room` bytes of batches at least, whose first batch is the next to be written.
   Status Begin(uint64_t room);
@@ -47,10 +60,24 @@ class SegmentWriter {
   const LogStatistics& statistics() const { return statistics_; }
 
  private:
+  // A file that will be a segment.
+  struct Spare {
+    std::unique_ptr<File> file;
+    uint64_t bytes = 0;
+    std::string path;
+    bool reused = false;
+  };
+
+  static constexpr size_t kLeastKept = 4;  // files for later use, even if none was asked for
+
   uint64_t RoomLeft() const { return current_ == nullptr ? 0 : current_bytes_ - end_; }
-  bool HasSpare(uint64_t room) const { return spare_ != nullptr && spare_bytes_ - kSegmentHeaderBytes >= room; }
+  size_t MostKept() const { return std::max<size_t>(kLeastKept, preallocate_bytes_ / segment_bytes_); }
+  bool HasSpare(uint64_t room) const { return !spares_.empty() && spares_.back().bytes - kSegmentHeaderBytes >= room; }
   Status PrepareSpare(uint64_t room);
-  // Also if that fails: it is not needed, and removed by the next run at the latest.
+  void TakeUsed();
+  void NoteSpares();
+  Status AddUsed(const std::string& path);
+  // The one that would be used next. Also if that fails: it is not needed, and removed by the next run at the latest.
   void DropSpare();
   Status WriteHeaderToSpare();
   Status NameSpare(const std::string& name);
@@ -59,6 +86,7 @@ class SegmentWriter {
   FileSystem* const files_;
   const std::string directory_;
   const uint64_t segment_bytes_;
+  const uint64_t preallocate_bytes_;
   SegmentHeader header_;  // of the run; the rest is filled in for each segment
 
   std::unique_ptr<File> current_;  // null: given up, or none yet
@@ -68,10 +96,11 @@ class SegmentWriter {
   uint64_t next_batch_;
   uint64_t closed_epoch_;  // by the durable batches
 
-  std::unique_ptr<File> spare_;
-  uint64_t spare_bytes_ = 0;
-  std::string spare_path_;
-  uint64_t spares_ = 0;
+  std::vector<Spare> spares_;  // the last is used next
+  std::atomic<uint64_t> spares_made_{0};
+  Mutex used_mutex_;               // of what follows
+  std::vector<std::string> used_;  // offered, not yet taken
+  size_t spares_seen_ = 0;         // spares_.size(), for other threads
 
   LogStatistics statistics_;
 };

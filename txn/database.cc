@@ -291,6 +291,9 @@ std::vector<TableStatistics> Database::table_statistics() {
 rdma::SlabStatistics Database::memory_statistics() const {
   return state_->slab->statistics();
 }
+void Database::PrefaultMemory(uint64_t bytes) {
+  state_->slab->Prefault(bytes);
+}
 rdma::Fabric& Database::fabric() {
   return *state_->fabric;
 }

@@ -65,6 +65,9 @@ struct DatabaseOptions {
   absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
   uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // 0: as fast as the disk
   uint64_t log_segment_bytes = uint64_t{64} << 20;
+  // So much of the log is made ready by Start, and kept ready as checkpoints free it: writing what was never written
+  // before takes twice the work. 0: a little, as it is needed.
+  uint64_t log_preallocate_bytes = 0;
   size_t log_buffer_bytes = size_t{4} << 20;  // per session; half of it bounds the changes of one transaction
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
@@ -165,6 +168,8 @@ class Database {
   // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();
   rdma::SlabStatistics memory_statistics() const;
+  // Makes the memory that the next `bytes` of records and indexes will take resident now (rdma/slab.h). Any time.
+  void PrefaultMemory(uint64_t bytes);
   rdma::Fabric& fabric();
   rdma::NodeId node_id() const;
   DatabaseState& state() { return *state_; }  // for txn/ itself

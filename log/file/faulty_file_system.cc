@@ -131,10 +131,10 @@ StatusOr<std::unique_ptr<File>> FaultyFileSystem::Open(const std::string& path, 
   if (fault != Fault::kNone) return InjectedError(DiskOperation::kOpen, path);
   StatusOr<Place> place = Find(path);
   if (!place.ok()) return place.status();
-  if (mode == OpenMode::kRead) {
+  if (mode != OpenMode::kCreate) {
     if (place->node == nullptr) return NoSuch(path);
     if (place->node->directory) return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory, not a file"));
-    return NewFile(path, place->node, false);
+    return NewFile(path, place->node, mode == OpenMode::kReuse);
   }
   if (place->node != nullptr) return absl::AlreadyExistsError(absl::StrCat(path, ": exists; remove it first"));
   auto node = std::make_shared<Node>(false);

@@ -45,6 +45,8 @@ class File {
   // Makes the file `bytes` long, zeros where nothing was written, with the space on disk taken, so that later writes
   // within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and not less than Size().
   virtual Status Allocate(uint64_t bytes) = 0;
+  // Waits until writes into what was allocated cost no more than later ones will. May do nothing.
+  virtual void FinishAllocation() {}
   virtual StatusOr<uint64_t> Size() = 0;
   // As it was opened, or as Renamed said.
   virtual const std::string& path() const = 0;
@@ -55,6 +57,7 @@ class File {
 enum class OpenMode : uint8_t {
   kRead,    // must exist
   kCreate,  // must not exist; read and write
+  kReuse,   // must exist, and keeps its content and length; read and write
 };
 
 class FileSystem {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <libpmem.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,12 @@ class PmemFile final : public File {
     return Map();
   }
 
+  Status MapWhatIsThere() {
+    struct stat status {};
+    if (fstat(fd_.get(), &status) != 0) return PosixError(errno, absl::StrCat("looking at ", path_));
+    return status.st_size == 0 ? absl::OkStatus() : Map();
+  }
+
   StatusOr<uint64_t> Size() override { return mapped_bytes_; }
   const std::string& path() const override { return path_; }
   void Renamed(const std::string& path) override { path_ = path; }
@@ -115,9 +122,12 @@ class PmemFile final : public File {
 
 StatusOr<std::unique_ptr<File>> PmemFileSystem::Open(const std::string& path, OpenMode mode) {
   if (mode == OpenMode::kRead) return OpenForReading(path);
-  Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd.valid()) return PosixError(errno, absl::StrCat("creating ", path));
-  return std::make_unique<PmemFile>(path, std::move(fd), found_);
+  const int create = mode == OpenMode::kCreate ? O_CREAT | O_EXCL : 0;
+  Descriptor fd(open(path.c_str(), O_RDWR | create | O_CLOEXEC, 0644));
+  if (!fd.valid()) return PosixError(errno, absl::StrCat(create != 0 ? "creating " : "opening ", path));
+  auto file = std::make_unique<PmemFile>(path, std::move(fd), found_);
+  if (mode == OpenMode::kReuse) GANNET_RETURN_IF_ERROR(file->MapWhatIsThere());
+  return file;
 }
 
 std::string PmemFileSystem::Description() const {

@@ -1,6 +1,7 @@
 #include "log/file/posix_file_system.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,9 +39,10 @@ class PosixFile final : public File {
  public:
   using Fallbacks = PosixFileSystem::Fallbacks;
 
-  PosixFile(std::string path, Descriptor cached, Descriptor direct, std::unique_ptr<DiskRing> ring,
+  PosixFile(std::string path, uint64_t size, Descriptor cached, Descriptor direct, std::unique_ptr<DiskRing> ring,
             std::shared_ptr<Fallbacks> fallbacks, bool zero_ahead)
       : path_(std::move(path)),
+        size_(size),
         cached_(std::move(cached)),
         direct_(std::move(direct)),
         ring_(std::move(ring)),
@@ -68,6 +70,11 @@ class PosixFile final : public File {
     return absl::OkStatus();
   }
 
+  void FinishAllocation() override {
+    if (zeros_ != nullptr) zeros_->Wait();
+    zeros_.reset();
+  }
+
   StatusOr<uint64_t> Size() override { return size_; }
   const std::string& path() const override { return path_; }
   void Renamed(const std::string& path) override { path_ = path; }
@@ -84,7 +91,7 @@ class PosixFile final : public File {
   static int WritePlainly(int fd, uint64_t offset, std::span<const std::byte> data);
 
   std::string path_;
-  uint64_t size_ = 0;
+  uint64_t size_;
   Descriptor cached_;  // for everything but direct writes
   Descriptor direct_;  // invalid: through the page cache
   std::unique_ptr<DiskRing> ring_;
@@ -169,8 +176,11 @@ PosixFileSystem::~PosixFileSystem() = default;
 StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, OpenMode mode) {
   if (mode == OpenMode::kRead) return OpenForReading(path);
   // Created without O_DIRECT: where that is refused, open would leave the file behind and fail.
-  Descriptor cached(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!cached.valid()) return PosixError(errno, absl::StrCat("creating ", path));
+  const int create = mode == OpenMode::kCreate ? O_CREAT | O_EXCL : 0;
+  Descriptor cached(open(path.c_str(), O_RDWR | create | O_CLOEXEC, 0644));
+  if (!cached.valid()) return PosixError(errno, absl::StrCat(create != 0 ? "creating " : "opening ", path));
+  struct stat status {};
+  if (fstat(cached.get(), &status) != 0) return PosixError(errno, absl::StrCat("looking at ", path));
   Descriptor direct;
   if (options_.direct) {
     direct = Descriptor(open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
@@ -182,8 +192,8 @@ StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, O
     ring = DiskRing::Create(&error);
     if (ring == nullptr) fallbacks_->NoteRing(error);
   }
-  return std::make_unique<PosixFile>(path, std::move(cached), std::move(direct), std::move(ring), fallbacks_,
-                                     options_.zero_ahead);
+  return std::make_unique<PosixFile>(path, static_cast<uint64_t>(status.st_size), std::move(cached), std::move(direct),
+                                     std::move(ring), fallbacks_, options_.zero_ahead);
 }
 
 std::string PosixFileSystem::Description() const {

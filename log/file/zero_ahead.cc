@@ -32,6 +32,11 @@ bool ZeroAhead::done() const {
   return done_;
 }
 
+void ZeroAhead::Wait() {
+  std::unique_lock lock(mutex_);
+  piece_written_.wait(lock, [&] { return done_; });
+}
+
 void ZeroAhead::Run() {
   std::unique_lock lock(mutex_);
   bool sound = true;
@@ -51,6 +56,7 @@ void ZeroAhead::Run() {
   if (sync) fdatasync(fd_.get());
   lock.lock();
   done_ = true;
+  piece_written_.notify_all();
 }
 
 bool ZeroAhead::WriteZeros(uint64_t begin, uint64_t end) {

@@ -32,6 +32,7 @@ class ZeroAhead {
   void Leave(uint64_t begin, uint64_t end);
   // Everything is filled and synced, or it failed.
   bool done() const;
+  void Wait();
 
  private:
   void Run();

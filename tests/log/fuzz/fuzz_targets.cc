@@ -37,7 +37,7 @@ void RepairTransactions(Bytes body) {
 void RepairSegment(Bytes segment) {
   if (segment.size() < kSegmentHeaderBytes) return;
   StoreLittle(&segment[0], kSegmentMagic);
-  StoreLittle(&segment[12], kFormatVersion);
+  StoreLittle(&segment[12], 1 + LoadLittle<uint32_t>(&segment[12]) % kFormatVersion);
   StoreLittle(&segment[16], uint64_t{1});
   StoreLittle(&segment[24], uint64_t{segment.size()});
   StoreLittle(&segment[80], kSegmentEndMark);

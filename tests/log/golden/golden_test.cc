@@ -1,4 +1,4 @@
-// Files of format version 1, as they were committed, are read with the content that they were given.
+// Files of each format version, as they were committed, are read with the content that they were given.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,10 +9,10 @@
 namespace gannet::log {
 namespace {
 
-// All files below tests/log/golden/v1, as if they lay in kLogDirectory.
-ImageFileSystem GoldenFiles() {
+// All files below tests/log/golden/<version>, as if they lay in kLogDirectory.
+ImageFileSystem GoldenFiles(const std::string& version) {
   ImageFileSystem files;
-  const std::filesystem::path root = GANNET_GOLDEN_DIRECTORY;
+  const std::filesystem::path root = std::filesystem::path(GANNET_GOLDEN_DIRECTORY) / version;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (!entry.is_regular_file()) continue;
     std::ifstream in(entry.path(), std::ios::binary);
@@ -24,8 +24,10 @@ ImageFileSystem GoldenFiles() {
   return files;
 }
 
-TEST(GoldenVersion1, Log) {
-  ImageFileSystem files = GoldenFiles();
+class GoldenTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenTest, Log) {
+  ImageFileSystem files = GoldenFiles(GetParam());
   const ReadResult read = ReadAll(files);
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();
   std::vector<TestTransaction> expected;
@@ -45,8 +47,8 @@ TEST(GoldenVersion1, Log) {
   EXPECT_EQ(summary.end.last_epoch, 9u);
 }
 
-TEST(GoldenVersion1, ManifestAndCheckpoint) {
-  ImageFileSystem files = GoldenFiles();
+TEST_P(GoldenTest, ManifestAndCheckpoint) {
+  ImageFileSystem files = GoldenFiles(GetParam());
   const auto manifest = ReadManifest(files, kLogDirectory);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_EQ(manifest->version, 1u);
@@ -89,6 +91,9 @@ TEST(GoldenVersion1, ManifestAndCheckpoint) {
   }
   EXPECT_EQ(records, GoldenRecords());
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2"),
+                         [](const auto& version) { return version.param; });
 
 }  // namespace
 }  // namespace gannet::log

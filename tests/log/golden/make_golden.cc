@@ -13,10 +13,26 @@
 namespace gannet::log {
 namespace {
 
+// What version 2 allows: where nothing was written lie batches of a segment of a lower number.
+void FillWithOldContent(Image* image) {
+  SegmentHeader old = FirstHeader(1);
+  old.segment = 0;
+  old.first_batch = 1;
+  SegmentBuilder builder(old);
+  builder.Add(1, {Simple(1, "of an earlier use of the file")});
+  const auto block = builder.image().begin() + kSegmentHeaderBytes;
+  for (size_t at = kSegmentHeaderBytes; at < image->size(); at += kDiskBlockBytes) {
+    const auto place = image->begin() + static_cast<ptrdiff_t>(at);
+    const bool free = std::all_of(place, place + kDiskBlockBytes, [](std::byte byte) { return byte == std::byte{0}; });
+    if (free) std::copy_n(block, kDiskBlockBytes, place);
+  }
+}
+
 void MakeLog(ImageFileSystem* files) {
   const auto batches = GoldenBatches();
   SegmentHeader header = FirstHeader(4);
   header.num_nodes = 2;
+  header.version = kFormatVersion;
   SegmentBuilder first(header);
   first.Add(2, batches[0]);
   std::vector<TestTransaction> second = batches[1];
@@ -43,6 +59,7 @@ void MakeLog(ImageFileSystem* files) {
   const uint64_t tail = fourth.Add(10, {Simple(10, std::string(5000, 't'))});
   std::fill_n(fourth.image().begin() + static_cast<ptrdiff_t>(tail) + kDiskBlockBytes, 512, std::byte{0});
   Put(files, &fourth);
+  for (const uint64_t segment : {1, 3, 4}) FillWithOldContent(&files->files[PathOf(segment)]);
 }
 
 Status MakeCheckpoint(FaultyFileSystem* disk) {

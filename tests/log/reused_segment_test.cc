@@ -1,0 +1,186 @@
+// Segments whose files were segments before: the writer hands them on, the reader is not misled by what lies in them.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "log/file/faulty_file_system.h"
+#include "log/log_reader.h"
+#include "tests/log/log_test_helpers.h"
+
+namespace gannet::log {
+namespace {
+
+constexpr uint64_t kSegment = uint64_t{512} << 10;  // more than twice what is in the buffers
+
+LogOptions SmallSegments(uint64_t preallocate = 0) {
+  LogOptions options = SmallLog();
+  options.segment_bytes = kSegment;
+  options.preallocate_bytes = preallocate;
+  return options;
+}
+
+std::vector<std::string> NamesWith(FileSystem& files, const std::string& prefix) {
+  std::vector<std::string> names = *files.List(kLogDirectory);
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(prefix); });
+  return names;
+}
+
+uint32_t VersionOf(FileSystem& files, const std::string& name) {
+  auto file = files.Open(std::string(kLogDirectory) + "/" + name, OpenMode::kRead);
+  std::vector<std::byte> block(kSegmentHeaderBytes);
+  EXPECT_TRUE((*file)->Read(0, block).ok());
+  const StatusOr<SegmentHeader> header =
+      SegmentHeader::Decode(std::span<const std::byte, kSegmentHeaderBytes>(block.data(), kSegmentHeaderBytes));
+  EXPECT_TRUE(header.ok()) << header.status();
+  return header.ok() ? header->version : 0;
+}
+
+// Appends, begins segments, and gives the older ones away, as checkpoints do. Returns the segment from which on the log
+// is needed; all transactions from *next on are in there.
+uint64_t WriteAndGiveAway(Log* log, LogWriter* writer, int rounds, uint64_t* first_needed, uint64_t* next) {
+  uint64_t segment = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < 600; ++i) EXPECT_TRUE(Commit(writer, {1, (*next)++}, 1000).ok());
+    const StatusOr<uint64_t> begun = log->BeginSegment();
+    EXPECT_TRUE(begun.ok()) << begun.status();
+    segment = *begun;
+    *first_needed = *next;
+    EXPECT_TRUE(log->RemoveSegmentsBelow(segment).ok());
+  }
+  return segment;
+}
+
+TEST(ReusedSegments, AreReadAsIfTheyWereNew) {
+  FaultyFileSystem disk(1);
+  MakeLogDirectory(&disk);
+  auto log = StartLog(&disk, {}, SmallSegments());
+  auto writer = *log->OpenWriter();
+  uint64_t first_needed = 0;
+  uint64_t next = 1;
+  const uint64_t segment = WriteAndGiveAway(log.get(), writer.get(), 5, &first_needed, &next);
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(Commit(writer.get(), {1, next++}, 1000).ok());
+  writer.reset();
+  ASSERT_TRUE(log->Stop().ok());
+
+  size_t reused = 0;
+  for (const std::string& name : NamesWith(disk, "log-")) reused += VersionOf(disk, name) == 2 ? 1 : 0;
+  EXPECT_GT(reused, 0u);
+  const Recovered recovered = Recover(disk, segment);
+  EXPECT_EQ(recovered.epochs.size(), next - first_needed);
+  for (uint64_t n = first_needed; n < next; ++n) EXPECT_TRUE(recovered.Has({1, n})) << n;
+  log.reset();
+  EXPECT_TRUE(NamesWith(disk, "new-segment-").empty()) << "nobody asked for them to be kept";
+}
+
+TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    FaultyFileSystem disk(seed);
+    MakeLogDirectory(&disk);
+    auto log = StartLog(&disk, {}, SmallSegments());
+    auto writer = *log->OpenWriter();
+    uint64_t first_needed = 0;
+    uint64_t next = 1;
+    const uint64_t segment = WriteAndGiveAway(log.get(), writer.get(), 3, &first_needed, &next);
+    uint64_t last_epoch = 0;
+    uint64_t durable = 0;  // transactions below this are
+    for (uint64_t i = 0; i < 20 * seed; ++i) {
+      const StatusOr<uint64_t> epoch = Commit(writer.get(), {1, next++}, 1000);
+      ASSERT_TRUE(epoch.ok());
+      last_epoch = *epoch;
+      if (i % 50 == 20) {
+        ASSERT_TRUE(log->WaitDurable(last_epoch, kLongEnough).ok());
+        durable = next;
+      }
+    }
+    const auto copy = disk.CrashedCopy(seed * 7);
+    const Recovered recovered = Recover(*copy, segment);
+    for (uint64_t n = first_needed; n < durable; ++n)
+      ASSERT_TRUE(recovered.Has({1, n})) << "seed " << seed << ": " << n;
+
+    // What goes on from there is found as well.
+    auto again = StartLog(copy.get(), recovered.end, SmallSegments());
+    auto other = *again->OpenWriter();
+    for (uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(Commit(other.get(), {2, n}, 1000).ok());
+    other.reset();
+    ASSERT_TRUE(again->Stop().ok());
+    const Recovered all = Recover(*copy, segment);
+    for (uint64_t n = first_needed; n < durable; ++n) ASSERT_TRUE(all.Has({1, n})) << "seed " << seed << ": " << n;
+    for (uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(all.Has({2, n})) << "seed " << seed << ": " << n;
+  }
+}
+
+// The last segment has old batches behind its end. A batch of it that is torn is dropped, one that is damaged before
+// another is refused.
+TEST(ReusedSegments, TornOrDamaged) {
+  FaultyFileSystem disk(3);
+  MakeLogDirectory(&disk);
+  auto log = StartLog(&disk, {}, SmallSegments());
+  auto writer = *log->OpenWriter();
+  uint64_t first_needed = 0;
+  uint64_t next = 1;
+  const uint64_t segment = WriteAndGiveAway(log.get(), writer.get(), 3, &first_needed, &next);
+  for (int i = 0; i < 3; ++i) {
+    const StatusOr<uint64_t> epoch = Commit(writer.get(), {1, next++}, 1000);
+    ASSERT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+  }
+  const uint64_t end = kSegmentHeaderBytes + 3 * kDiskBlockBytes;  // each commit is a batch of one block
+  const std::string path = std::string(kLogDirectory) + "/" + SegmentName(segment);
+  ASSERT_EQ(VersionOf(disk, SegmentName(segment)), 2u);
+  const auto read = [&](FileSystem& files) {
+    return ReadLog(files, kLogDirectory, {.from_segment = segment}, TransactionVisitor());
+  };
+  const auto whole = disk.CrashedCopy(1);
+  const auto summary = read(*whole);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->end.offset, end);
+
+  const auto torn = disk.CrashedCopy(1);
+  ASSERT_TRUE(torn->FlipBit(path, end - kDiskBlockBytes + 512, 3).ok());
+  const auto without = read(*torn);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->end.offset, end - kDiskBlockBytes);
+  EXPECT_TRUE(without->torn_tail);
+
+  for (const uint64_t offset : {end - 2 * kDiskBlockBytes + 512, end - 2 * kDiskBlockBytes + 20}) {
+    const auto damaged = disk.CrashedCopy(1);
+    ASSERT_TRUE(damaged->FlipBit(path, offset, 3).ok());
+    EXPECT_TRUE(absl::IsDataLoss(read(*damaged).status())) << read(*damaged).status();
+  }
+  writer.reset();
+}
+
+TEST(PreallocatedLog, IsMadeOnce) {
+  FaultyFileSystem disk(1);
+  MakeLogDirectory(&disk);
+  LogEnd end;
+  const uint64_t bytes = 8 * kSegment;
+  uint64_t allocations = 0;
+  for (int run = 0; run < 3; ++run) {
+    auto log = StartLog(&disk, end, SmallSegments(bytes));
+    EXPECT_GE((NamesWith(disk, "new-segment-").size() + 1) * kSegment, bytes);
+    const uint64_t before = disk.operations(DiskOperation::kAllocate);
+    if (run > 0) {
+      EXPECT_LE(before - allocations, 6u) << "but for those that became segments";
+    }
+    auto writer = *log->OpenWriter();
+    uint64_t first_needed = 0;
+    uint64_t next = 1;
+    WriteAndGiveAway(log.get(), writer.get(), 4, &first_needed, &next);
+    EXPECT_EQ(disk.operations(DiskOperation::kAllocate), before) << "there is enough for all that";
+    allocations = before;
+    writer.reset();
+    ASSERT_TRUE(log->Stop().ok());
+    log.reset();
+    end.segment += 100;  // a later run
+    ++end.run;
+    end.next_batch += 10000;
+  }
+  // Segments of another size are of no use.
+  LogOptions larger = SmallSegments(0);
+  auto log = StartLog(&disk, end, larger);
+  EXPECT_TRUE(NamesWith(disk, "new-segment-").empty()) << "nor is what nobody asks for";
+}
+
+}  // namespace
+}  // namespace gannet::log
