@@ -26,6 +26,7 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     database_options.medium = *options.medium;
     database_options.group_commit = *options.group_commit;
     database_options.checkpoint_every = *options.checkpoint_every;
+    database_options.log_preallocate_bytes = *options.log_preallocate;
     database_options.application = TpccApplication(options.warehouses, options.load_seed);
     database_options.recovery_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   }

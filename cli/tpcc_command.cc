@@ -110,6 +110,10 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   options.interval = o.interval;
   options.stop = &InterruptGuard::requested();
 
+  if (*o.prefault > 0) {
+    progress.Step("making memory resident");
+    for (txn::Database* database : cluster.databases()) database->PrefaultMemory(*o.prefault);
+  }
   StatusOr<Calibration> calibration = Calibrate();
   if (!calibration.ok()) return calibration.status();
   result->before_run_calibration = *calibration;

@@ -63,6 +63,10 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
       [](const std::string& text) { return ParseDuration(text, absl::ZeroDuration()); }, "TIME",
       "Take a checkpoint so often beside the run, and shorten the log. Default: 0s, never")
       ->group(group);
+  Add(command, "--log-preallocate", &o->log_preallocate, ParseSize, "SIZE",
+      "Make so much of each node's log ready before the run, and reuse what checkpoints free: space that was never\n"
+      "written before takes twice the work. Default: what the run may write, at most 4G and a quarter of the disk")
+      ->group(group);
 }
 
 void AddRunFlags(CLI::App& command, TpccOptions* o) {
@@ -74,6 +78,10 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
       "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 64 with --durability sync,\n"
       "so that a thread has work while commits wait for the disk")
+      ->group(group);
+  Add(command, "--prefault", &o->prefault, ParseSize, "SIZE",
+      "Make so much of each node's memory resident before the run, so that finding pages is not measured.\n"
+      "Default: 128M for each thread and second, at most 4G and half of the node's memory")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Milliseconds(10),
               "How long to measure, such as 500ms, 30s or 2m. Default: 30s")

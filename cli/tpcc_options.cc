@@ -48,11 +48,36 @@ Status CompleteMemory(TpccOptions* o) {
 // While a commit waits for the disk, its thread needs others to work on.
 constexpr int kCoroutinesOfSync = 64;
 
+// What a run may insert: so much of a node's memory that it is not the kernel's search for pages that is measured. A
+// run of less than a second measures nothing.
+uint64_t PrefaultOfRun(const TpccOptions& o) {
+  constexpr uint64_t kBytesPerThreadSecond = uint64_t{128} << 20;
+  constexpr uint64_t kMost = uint64_t{4} << 30;
+  const auto seconds = static_cast<uint64_t>(absl::ToInt64Seconds(o.duration));
+  const auto threads = static_cast<uint64_t>(std::max(o.threads / o.nodes, 1));
+  return std::min({seconds * threads * kBytesPerThreadSecond, kMost, o.memory_per_node / 2});
+}
+
+// What a run may write at most into its log, if the disk has so much to spare. A node cannot write more than so many
+// bytes in a second.
+uint64_t LogOfRun(const TpccOptions& o) {
+  constexpr double kBytesPerSecond = 320e6;
+  constexpr uint64_t kMost = uint64_t{4} << 30;
+  std::error_code error;
+  const std::filesystem::path existing = std::filesystem::path(o.directory).parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(existing.empty() ? "." : existing, error);
+  if (error) return 0;
+  const double seconds = absl::ToDoubleSeconds(o.warmup + o.duration);
+  const auto nodes = static_cast<uint64_t>(std::max(o.nodes, 1));
+  return std::min({static_cast<uint64_t>(kBytesPerSecond * seconds), kMost, space.available / 4}) / nodes;
+}
+
 Status NeedDirectory(const TpccOptions& o) {
   const char* flag = o.durability.has_value()         ? "--durability"
                      : o.medium.has_value()           ? "--medium"
                      : o.group_commit.has_value()     ? "--group-commit"
                      : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                     : o.log_preallocate.has_value()  ? "--log-preallocate"
                                                       : nullptr;
   if (flag == nullptr) return absl::OkStatus();
   return Wrong("%s: says how data is kept, but not where; give --dir, too", flag);
@@ -64,6 +89,8 @@ Status CompleteFromDirectory(TpccOptions* o) {
   o->medium = o->medium.value_or(txn::LogMedium::kFile);
   o->group_commit = o->group_commit.value_or(txn::DatabaseOptions{}.group_commit);
   o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
+  const bool logs = o->verb == TpccVerb::kRun && *o->durability != txn::DurabilityMode::kNone;
+  o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
   if (*o->durability == txn::DurabilityMode::kSync && o->coroutines == 0) o->coroutines = kCoroutinesOfSync;
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
   if (!found.ok()) return Wrong("--dir %s: %s", o->directory, found.status().message());
@@ -106,7 +133,13 @@ Status Complete(TpccOptions* o) {
   if (!o->store.empty() && std::filesystem::exists(o->store)) {
     return Wrong("--store %s: exists already; remove it or name another file", o->store);
   }
-  return CompleteMemory(o);
+  GANNET_RETURN_IF_ERROR(CompleteMemory(o));
+  o->prefault = o->prefault.value_or(o->verb == TpccVerb::kRun && !o->think_time ? PrefaultOfRun(*o) : 0);
+  if (*o->prefault > o->memory_per_node) {
+    return Wrong("--prefault %s: a node has %s; give less, or more --memory-per-node", FormatBytes(*o->prefault),
+                 FormatBytes(o->memory_per_node));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::cli

@@ -19,10 +19,11 @@ struct TpccOptions {
   TpccVerb verb = TpccVerb::kRun;
 
   // What is loaded, and where.
-  int nodes = 0;                 // 0: as the directory has, or 1
-  int warehouses = 0;            // 0: as the directory has, or one per node
-  uint64_t memory_per_node = 0;  // bytes; 0: Complete() takes an equal share of most of the machine's memory
-  std::string store;             // a memory file for the nodes' memory; empty: anonymous memory
+  int nodes = 0;                     // 0: as the directory has, or 1
+  int warehouses = 0;                // 0: as the directory has, or one per node
+  uint64_t memory_per_node = 0;      // bytes; 0: Complete() takes an equal share of most of the machine's memory
+  std::string store;                 // a memory file for the nodes' memory; empty: anonymous memory
+  std::optional<uint64_t> prefault;  // bytes per node that are made resident before the run
   bool adversarial = false;
   uint64_t seed = 1;
 
@@ -32,6 +33,7 @@ struct TpccOptions {
   std::optional<txn::LogMedium> medium;
   std::optional<absl::Duration> group_commit;
   std::optional<absl::Duration> checkpoint_every;  // 0: never
+  std::optional<uint64_t> log_preallocate;         // bytes per node
   // Complete() looks: the directory has been loaded before, by this seed.
   bool loaded = false;
   uint64_t load_seed = 1;

@@ -217,9 +217,9 @@ TEST_F(DurableTest, AnOlderCheckpointTakesThePlaceOfADamagedOne) {
 }
 
 TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
-  Program program(
-      Tpcc("run", {"--duration", "1h", "--warmup", "0s", "--interval", "20ms", "--checkpoint-every", "50ms"}),
-      /*stderr_is_terminal=*/true);
+  Program program(Tpcc("run", {"--duration", "1h", "--warmup", "0s", "--interval", "20ms", "--checkpoint-every", "50ms",
+                               "--log-preallocate", "128M"}),
+                  /*stderr_is_terminal=*/true);
   ASSERT_TRUE(program.WaitForStderr("transactions/s"));
   const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
   EXPECT_EQ(backup.exit_code, 0) << backup.err << backup.out;
