@@ -46,7 +46,7 @@ Status CompleteMemory(TpccOptions* o) {
 }
 
 // While a commit waits for the disk, its thread needs others to work on.
-constexpr int kCoroutinesOfSync = 64;
+constexpr int kCoroutinesOfSync = 96;
 
 // What a run may insert: so much of a node's memory that it is not the kernel's search for pages that is measured. A
 // run of less than a second measures nothing.

@@ -25,6 +25,8 @@ constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; whoever
 constexpr uint64_t kLeastRetryNanos = 100'000;
 constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers
+constexpr uint64_t kFlushesApart = 3;
+constexpr uint64_t kLongestGroupNanos = 1'000'000;
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
 uint64_t Nanos(absl::Duration duration) {
@@ -189,7 +191,9 @@ Status GroupCommit::WriteBatch() {
   greatest_epoch_ = std::max(greatest_epoch_, content.greatest_epoch);
   const BatchHeader header{
       .closed_epoch = batch_closes_, .wall_nanos = WallNanos(), .transactions = content.transactions};
+  const uint64_t begun = NowNanos();
   Status status = segments_->Write(&batch_, header, RoomNeeded());
+  flush_nanos_ = NowNanos() - begun;
   std::lock_guard lock(mutex_);
   disk_statistics_ = segments_->statistics();
   return status;
@@ -296,7 +300,8 @@ void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
                                                      : kIdleNanos,
                          clean);
   const uint64_t now = NowNanos();
-  const uint64_t next = begun_nanos + interval_nanos_;
+  const uint64_t next =
+      begun_nanos + std::max(interval_nanos_, std::min(kFlushesApart * flush_nanos_, kLongestGroupNanos));
   if (now < next) signal.SleepUntilUrgent(next - now, undisturbed);
 }
 

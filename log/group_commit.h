@@ -6,6 +6,10 @@
 //   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
 //   room       make the next segment ahead of time, and notice a full disk
 //
+// From one flush to the next it takes `group_commit`, or three times as long as the flush took, if that is longer (but
+// at most kLongestGroupNanos): each flush costs the workers' processors its submissions, interrupts and wake-ups, so on
+// a slow disk fewer and larger ones are faster, and a commit waits hardly longer, since it waits for the disk anyway.
+//
 // Nothing to do: the thread sleeps (with peers it looks at them once per `group_commit`).
 #pragma once
 
@@ -79,6 +83,7 @@ class GroupCommit {
   Status spare_status_;          // of the last attempt to make a segment ahead of time
   Status room_status_;           // is there room for what is in the buffers
   Status reported_;
+  uint64_t flush_nanos_ = 0;     // what the last write took
   uint64_t retry_at_nanos_ = 0;  // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began

@@ -19,7 +19,7 @@ enum class KillPoint : uint8_t {
   kCommitInstalled,  // before the worker leaves its slot
   kBatchCollected,   // log thread: the epoch is drained, nothing is written
   kBatchWritten,     // durable, nobody has been told
-  kSegmentCreated,   // preallocated, no header
+  kSegmentCreated,   // preallocated, or taken for reuse; no header
   kSegmentBegun,     // header durable
   kSegmentRemoved,   // one of several
   kManifestWritten,  // the temporary file, not renamed

@@ -89,6 +89,7 @@ void SegmentWriter::TakeUsed() {
   }
   for (const std::string& path : used) {
     if (!AddUsed(path).ok()) files_->Remove(path).IgnoreError();
+    MayDieHere(KillPoint::kSegmentCreated);
   }
   NoteSpares();
 }

@@ -59,7 +59,8 @@ struct DatabaseOptions {
   std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
-  absl::Duration group_commit = absl::Microseconds(300);  // from one write of the log to the next
+  // From one write of the log to the next; longer on a slow disk (log/group_commit.h).
+  absl::Duration group_commit = absl::Microseconds(300);
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
   absl::Duration durable_within = absl::Seconds(10);
   absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
@@ -68,7 +69,9 @@ struct DatabaseOptions {
   // So much of the log is made ready by Start, and kept ready as checkpoints free it: writing what was never written
   // before takes twice the work. 0: a little, as it is needed.
   uint64_t log_preallocate_bytes = 0;
-  size_t log_buffer_bytes = size_t{4} << 20;  // per session; half of it bounds the changes of one transaction
+  // Per session; half of it bounds the changes of one transaction. What is larger than a few group commits only takes
+  // room in the processor's caches.
+  size_t log_buffer_bytes = size_t{1} << 20;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
   std::string application = {};                      // kept in the manifest for whoever reads the directory
