@@ -28,9 +28,6 @@ Status CheckOptions(const rdma::Fabric& fabric, const ClusterOptions& o) {
     return wrong(absl::StrFormat("values of %d bytes: from %d to %d", o.value_bytes, kMinValueBytes, kMaxValueBytes));
   }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
-  if (!fabric.capabilities().line_consistent) {
-    return absl::FailedPreconditionError("the bench's readers need a fabric that does not tear lines");
-  }
   return absl::OkStatus();
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 // Of a part that needs no staging: cards take 2 GiB at most.
 constexpr uint32_t kMaxDirectBytes = 1u << 30;
+// Of a READ whose first word keeps changing; then the caller gets kLineBusy there.
+constexpr int kMostTries = 16;
 
 bool IsAtomic(Verb verb) {
   return verb == Verb::kCompareAndSwap || verb == Verb::kFetchAndAdd;
@@ -46,20 +48,69 @@ void Lane::FailAll(const Status& status) {
 }
 
 void Lane::Add(Operation* operation, Batch* batch, uint32_t local_key) {
+  const bool is_object = operation->remote.offset() % kLineBytes == 0 && operation->size > kWordBytes;
+  if (line_consistent_ || !is_object || IsAtomic(operation->verb)) {
+    AddBody(operation, batch, local_key, 0, operation->size);
+  } else if (operation->verb == Verb::kRead) {
+    AddGuarded(operation, batch, local_key, NewGuard());
+  } else {
+    AddBody(operation, batch, local_key, kWordBytes, operation->size);
+    AddBody(operation, batch, local_key, 0, kWordBytes);
+  }
+}
+
+void Lane::AddBody(Operation* operation, Batch* batch, uint32_t local_key, uint32_t from, uint32_t to) {
   const uint32_t most = local_key != 0 ? kMaxDirectBytes : Staging::kMaxBytes;
-  uint32_t offset = 0;
   do {
-    const uint32_t size = std::min(most, operation->size - offset);
+    const uint32_t size = std::min(most, to - from);
     ++batch->unfinished;
-    queue_.push_back({.operation = operation,
-                      .message = nullptr,
-                      .batch = batch,
-                      .offset = offset,
-                      .size = size,
-                      .local_key = local_key,
-                      .buffer = {}});
-    offset += size;
-  } while (offset < operation->size);
+    Work work;
+    work.operation = operation;
+    work.batch = batch;
+    work.offset = from;
+    work.size = size;
+    work.local_key = local_key;
+    queue_.push_back(work);
+    from += size;
+  } while (from < to);
+}
+
+void Lane::AddGuarded(Operation* operation, Batch* batch, uint32_t local_key, Guard* guard) {
+  AddGuard(operation, batch, local_key, guard, Part::kBefore);
+  AddBody(operation, batch, local_key, 0, operation->size);
+  AddGuard(operation, batch, local_key, guard, Part::kAfter);
+}
+
+void Lane::AddGuard(Operation* operation, Batch* batch, uint32_t local_key, Guard* guard, Part part) {
+  ++batch->unfinished;
+  Work work;
+  work.part = part;
+  work.guard = guard;
+  work.operation = operation;
+  work.batch = batch;
+  work.size = kWordBytes;
+  work.local_key = local_key;
+  queue_.push_back(work);
+}
+
+Lane::Guard* Lane::NewGuard() {
+  if (free_guards_.empty()) {
+    guards_.push_back(std::make_unique<Guard>());
+    free_guards_.push_back(guards_.back().get());
+  }
+  Guard* guard = free_guards_.back();
+  free_guards_.pop_back();
+  guard->tries = 0;
+  return guard;
+}
+
+void Lane::Judge(const Work& last) {
+  Guard* guard = last.guard;
+  if (guard->before != guard->after && ++guard->tries < kMostTries) {
+    return AddGuarded(last.operation, last.batch, last.local_key, guard);
+  }
+  if (guard->before != guard->after) std::memcpy(last.operation->local, &kLineBusy, kWordBytes);
+  free_guards_.push_back(guard);
 }
 
 void Lane::Add(Outgoing* message) {
@@ -67,13 +118,11 @@ void Lane::Add(Outgoing* message) {
   do {
     const uint32_t size = std::min(kPayloadBytes, message->header.total_bytes - offset);
     ++message->unposted;
-    queue_.push_back({.operation = nullptr,
-                      .message = message,
-                      .batch = nullptr,
-                      .offset = offset,
-                      .size = size,
-                      .local_key = 0,
-                      .buffer = {}});
+    Work work;
+    work.message = message;
+    work.offset = offset;
+    work.size = size;
+    queue_.push_back(work);
     offset += size;
   } while (offset < message->header.total_bytes);
 }
@@ -112,7 +161,8 @@ bool Lane::Prepare(Work* work, ibv_send_wr* request, ibv_sge* local) {
   const bool is_inline = operation.verb == Verb::kWrite && work->size <= link_->max_inline();
   local->length = work->size;
   if (work->size == 0) request->num_sge = 0;  // a length of 0 means 2 GiB to some cards
-  if (is_inline || (work->local_key != 0 && !IsAtomic(operation.verb))) {
+  const bool is_direct = work->local_key != 0 && work->part == Part::kBody && !IsAtomic(operation.verb);
+  if (is_inline || is_direct) {
     local->addr = reinterpret_cast<uint64_t>(at);
     local->lkey = work->local_key;
     if (is_inline) request->send_flags |= IBV_SEND_INLINE;
@@ -163,7 +213,12 @@ void Lane::Complete(uint32_t sequence) {
 }
 
 void Lane::Finish(Work* work, bool ok) {
-  if (ok && work->operation != nullptr) {
+  if (work->part != Part::kBody) {
+    uint64_t* word = work->part == Part::kBefore ? &work->guard->before : &work->guard->after;
+    if (ok) std::memcpy(word, work->buffer.at, kWordBytes);
+    if (work->part == Part::kAfter && ok) Judge(*work);
+    if (work->part == Part::kAfter && !ok) free_guards_.push_back(work->guard);
+  } else if (ok && work->operation != nullptr) {
     Operation& operation = *work->operation;
     if (operation.verb == Verb::kRead && work->buffer) {
       std::memcpy(static_cast<std::byte*>(operation.local) + work->offset, work->buffer.at, work->size);

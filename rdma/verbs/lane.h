@@ -4,12 +4,18 @@
 //
 // The queue waits while the link is being connected, while the queue pair has no room, and while no staging buffer is
 // free. Order is kept throughout. The thread of the channel only.
+//
+// A device that is made of software copies lines word by word, in any order. For such, a READ of an object (that is,
+// one that starts with a line's first word) is three: of that word, of all, and of that word again; if the word has
+// changed meanwhile, all is repeated. A WRITE is two: all but that word, then that word. That is fabric.h's promise (2)
+// where lines are not consistent, and costs no round trip, as the work requests of one list are executed in order.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rdma/base/ring_queue.h"
 #include "rdma/fabric.h"
@@ -37,7 +43,8 @@ class Lane {
   // A verb whose work requests have all completed, or failed.
   using BatchDone = std::function<void(Batch*)>;
 
-  Lane(NodeId node, Staging* staging, BatchDone done) : node_(node), staging_(staging), done_(std::move(done)) {}
+  Lane(NodeId node, Staging* staging, bool line_consistent, BatchDone done)
+      : node_(node), staging_(staging), line_consistent_(line_consistent), done_(std::move(done)) {}
 
   NodeId node() const { return node_; }
   bool idle() const { return queue_.empty() && in_flight_.empty(); }
@@ -67,7 +74,16 @@ class Lane {
   void Complete(uint32_t sequence);
 
  private:
+  // The first word of an object, before and after it was READ.
+  struct Guard {
+    uint64_t before = 0;
+    uint64_t after = 0;
+    int tries = 0;
+  };
+  enum class Part : uint8_t { kBody, kBefore, kAfter };
   struct Work {
+    Part part = Part::kBody;
+    Guard* guard = nullptr;          // unless kBody
     Operation* operation = nullptr;  // or
     Outgoing* message = nullptr;
     Batch* batch = nullptr;
@@ -79,6 +95,14 @@ class Lane {
 
   static constexpr uint32_t kMostPerPost = 32;
 
+  void AddGuarded(Operation* operation, Batch* batch, uint32_t local_key, Guard* guard);
+  void AddGuard(Operation* operation, Batch* batch, uint32_t local_key, Guard* guard, Part part);
+  // Bytes [from, to) of the operation.
+  void AddBody(Operation* operation, Batch* batch, uint32_t local_key, uint32_t from, uint32_t to);
+  // The guarded READ is complete. Repeats it if its first word has changed.
+  void Judge(const Work& last);
+  Guard* NewGuard();
+
   // Fills in a work request; false if there is no buffer for it now.
   bool Prepare(Work* work, ibv_send_wr* request, ibv_sge* local);
   bool PrepareMessage(Work* work, ibv_send_wr* request, ibv_sge* local);
@@ -86,7 +110,10 @@ class Lane {
 
   NodeId node_;
   Staging* staging_;
+  bool line_consistent_;
   BatchDone done_;
+  std::vector<std::unique_ptr<Guard>> guards_;
+  std::vector<Guard*> free_guards_;
   std::shared_ptr<Link> link_;
   uint64_t generation_ = 0;
   RegionInfo region_;

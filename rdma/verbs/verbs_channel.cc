@@ -34,7 +34,8 @@ VerbsChannel::VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index)
       down_since_ns_(static_cast<size_t>(parts_->core->range().num_nodes)),
       calls_(parts_->core->range().num_nodes, &counters_, &finished_) {
   for (int i = 0; i < parts_->core->range().num_nodes; ++i) {
-    lanes_.emplace_back(static_cast<NodeId>(i), &staging_, [this](Batch* batch) { FinishBatch(batch); });
+    lanes_.emplace_back(static_cast<NodeId>(i), &staging_, capabilities().line_consistent,
+                        [this](Batch* batch) { FinishBatch(batch); });
   }
 }
 
