@@ -28,6 +28,10 @@ Status CheckOptions(const rdma::Fabric& fabric, const ClusterOptions& o) {
     return wrong(absl::StrFormat("values of %d bytes: from %d to %d", o.value_bytes, kMinValueBytes, kMaxValueBytes));
   }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
+  if (!fabric.capabilities().line_consistent) {
+    return absl::FailedPreconditionError(
+        "the bench runs on cards, shared memory and the simulation: a device made of software has no speed to measure");
+  }
   return absl::OkStatus();
 }
 
