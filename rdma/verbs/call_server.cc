@@ -327,10 +327,11 @@ void CallServer::SendFragment(Client* client, std::span<const std::byte> fragmen
 }
 
 void CallServer::CutOff(Client* client) {
+  if (client->link->cut()) return;
+  client->link->Cut();
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  // It may be there already. The peer's verbs fail, so it disconnects, and then the connector removes the client.
-  (void)ibv_modify_qp(client->link->qp(), &attributes, IBV_QP_STATE);
+  (void)ibv_modify_qp(client->link->qp(), &attributes, IBV_QP_STATE);  // it may be there already
 }
 
 }  // namespace gannet::rdma::verbs

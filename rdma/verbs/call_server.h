@@ -85,7 +85,7 @@ class CallServer final : public Acceptor {
   void Respond(Client* client, const FragmentHeader& request, const Response& response);
   void SendFragment(Client* client, std::span<const std::byte> fragment);
   void SendWaiting(Client* client);
-  // Posts nothing to it any more; its queue pair goes to the error state, which the client sees.
+  // Its queue pair does nothing more, and is destroyed soon, which the client sees.
   void CutOff(Client* client);
   void WakeAnother();
 

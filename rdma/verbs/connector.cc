@@ -182,6 +182,7 @@ void Connector::Loop() {
     while (TakeEvent()) {
     }
     CheckDeadlines();
+    EndServing([](const Link& link) { return link.cut(); });
   }
   EndServing([](const Link&) { return true; });
   for (auto& [id, active] : std::exchange(active_, {})) {

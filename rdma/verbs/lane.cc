@@ -227,7 +227,7 @@ void Lane::Finish(Work* work, bool ok) {
     }
   }
   if (work->buffer) staging_->Give(work->buffer);
-  if (work->batch != nullptr && --work->batch->unfinished == 0) done_(work->batch);
+  if (work->batch != nullptr && --work->batch->unfinished == 0) listener_->FinishBatch(work->batch);
 }
 
 }  // namespace gannet::rdma::verbs

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,11 +39,17 @@ struct Outgoing {
 
 class Lane {
  public:
-  // A verb whose work requests have all completed, or failed.
-  using BatchDone = std::function<void(Batch*)>;
+  class Listener {
+   public:
+    // All work requests of the batch have completed, or failed.
+    virtual void FinishBatch(Batch* batch) = 0;
 
-  Lane(NodeId node, Staging* staging, bool line_consistent, BatchDone done)
-      : node_(node), staging_(staging), line_consistent_(line_consistent), done_(std::move(done)) {}
+   protected:
+    ~Listener() = default;
+  };
+
+  Lane(NodeId node, Staging* staging, bool line_consistent, Listener* listener)
+      : node_(node), staging_(staging), line_consistent_(line_consistent), listener_(listener) {}
 
   NodeId node() const { return node_; }
   bool idle() const { return queue_.empty() && in_flight_.empty(); }
@@ -111,7 +116,7 @@ class Lane {
   NodeId node_;
   Staging* staging_;
   bool line_consistent_;
-  BatchDone done_;
+  Listener* listener_;
   std::vector<std::unique_ptr<Guard>> guards_;
   std::vector<Guard*> free_guards_;
   std::shared_ptr<Link> link_;

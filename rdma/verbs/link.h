@@ -55,6 +55,10 @@ class Link {
   const std::byte* buffer(uint32_t index) const { return buffers_.data() + size_t{index} * kFragmentBytes; }
   Status PostReceive(uint32_t index);
 
+  // The peer broke the rules: the connector ends the link soon. For the serving end; thread-safe.
+  void Cut() { cut_.store(true, std::memory_order_release); }
+  bool cut() const { return cut_.load(std::memory_order_acquire); }
+
   // Keeps what the card may still use until the queue pair is no more.
   void KeepToTheEnd(std::shared_ptr<void> what) { kept_ = std::move(what); }
 
@@ -71,6 +75,7 @@ class Link {
   const NodeId peer_;
   const uint16_t channel_;
   std::atomic<LinkState> state_ = LinkState::kConnecting;
+  std::atomic<bool> cut_ = false;
   std::string why_;
   rdma_cm_id* id_ = nullptr;
   uint32_t max_inline_ = 0;

@@ -14,6 +14,17 @@ namespace {
 constexpr int kPollBatch = 32;
 constexpr uint64_t kDeadlineCheckNs = 100'000;
 
+// A link's number says which lane it is of.
+constexpr uint32_t kNodeBits = 10;
+static_assert(kMaxVerbsNodes <= 1 << kNodeBits);
+
+uint32_t NumberOf(uint32_t sequence, NodeId node) {
+  return (sequence << kNodeBits | node) & 0x7fffffffu;
+}
+NodeId NodeOf(uint32_t number) {
+  return static_cast<NodeId>(number & ((1u << kNodeBits) - 1));
+}
+
 Status Unavailable(NodeId node, absl::string_view why) {
   return absl::UnavailableError(
       absl::StrCat("node ", node, ": ", why, "; what was under way may have been done or not"));
@@ -35,7 +46,7 @@ VerbsChannel::VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index)
       calls_(parts_->core->range().num_nodes, &counters_, &finished_) {
   for (int i = 0; i < parts_->core->range().num_nodes; ++i) {
     lanes_.emplace_back(static_cast<NodeId>(i), &staging_, capabilities().line_consistent,
-                        [this](Batch* batch) { FinishBatch(batch); });
+                        static_cast<Lane::Listener*>(this));
   }
 }
 
@@ -150,7 +161,7 @@ void VerbsChannel::Connect(Lane* to) {
     region = absl::InternalError("its memory has another size");
   }
   if (!region.ok()) return Break(to, std::string(region.status().message()));
-  const auto link = std::make_shared<Link>(parts_->core, next_link_++ & 0x7fffffffu, to->node(), index());
+  const auto link = std::make_shared<Link>(parts_->core, NumberOf(next_link_++, to->node()), to->node(), index());
   to->Open(link, details->generation, *region);
   parts_->connector->Connect(link, cq_.get(), region->port);
 }
@@ -214,16 +225,14 @@ size_t VerbsChannel::Poll() {
 
 void VerbsChannel::Take(const ibv_wc& completion) {
   const WorkId id = WorkId::Decode(completion.wr_id);
-  for (Lane& each : lanes_) {
-    if (each.link() == nullptr || each.link()->number() != id.link) continue;
-    if (completion.status != IBV_WC_SUCCESS) {
-      each.MarkBroken(ibv_wc_status_str(completion.status));
-    } else if (!id.is_receive) {
-      each.Complete(id.item);
-    } else if (const Status taken = TakeReceived(&each, completion, id.item); !taken.ok()) {
-      Break(&each, std::string(taken.message()));
-    }
-    return;
+  Lane& of = lane(NodeOf(id.link));
+  if (of.link() == nullptr || of.link()->number() != id.link) return;  // of a queue pair that is no more
+  if (completion.status != IBV_WC_SUCCESS) {
+    of.MarkBroken(ibv_wc_status_str(completion.status));
+  } else if (!id.is_receive) {
+    of.Complete(id.item);
+  } else if (const Status taken = TakeReceived(&of, completion, id.item); !taken.ok()) {
+    Break(&of, std::string(taken.message()));
   }
 }
 

@@ -14,7 +14,7 @@
 
 namespace gannet::rdma::verbs {
 
-class VerbsChannel final : public Channel {
+class VerbsChannel final : public Channel, private Lane::Listener {
  public:
   static StatusOr<std::unique_ptr<Channel>> Open(std::shared_ptr<NodeParts> parts, uint16_t index);
   ~VerbsChannel() override;
@@ -45,7 +45,7 @@ class VerbsChannel final : public Channel {
   // The link is of no use any more: ends it, and all that waits for the node.
   void Break(Lane* lane, const std::string& why);
   Batch* NewBatch(Completion* completion);
-  void FinishBatch(Batch* batch);
+  void FinishBatch(Batch* batch) override;
 
   std::shared_ptr<NodeParts> parts_;
   Staging staging_;

@@ -13,7 +13,6 @@ namespace gannet::rdma {
 namespace verbs {
 namespace {
 
-constexpr int kMaxVerbsNodes = 1024;
 constexpr uint64_t kLookAgainNs = 1'000'000;
 
 class CardFabric final : public VerbsFabric {
@@ -137,9 +136,9 @@ StatusOr<Capabilities> FindCapabilities(const std::vector<control::Endpoint>& en
 }  // namespace verbs
 
 StatusOr<std::unique_ptr<VerbsFabric>> VerbsFabric::Create(const VerbsOptions& options) {
-  if (options.nodes.empty() || options.nodes.size() > verbs::kMaxVerbsNodes) {
+  if (options.nodes.empty() || options.nodes.size() > kMaxVerbsNodes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a cluster has 1 to ", verbs::kMaxVerbsNodes, " nodes, not ", options.nodes.size()));
+        absl::StrCat("a cluster has 1 to ", kMaxVerbsNodes, " nodes, not ", options.nodes.size()));
   }
   if (options.bytes_per_node <= verbs::kHeapOffset || options.bytes_per_node > GlobalAddress::kOffsetMask) {
     return absl::InvalidArgumentError(absl::StrCat("a node cannot have ", options.bytes_per_node, " bytes of memory"));

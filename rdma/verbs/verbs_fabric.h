@@ -56,6 +56,7 @@ struct VerbsOptions {
   absl::Duration connect_limit = absl::Seconds(5);  // for making a queue pair
 };
 
+inline constexpr int kMaxVerbsNodes = 1024;
 inline constexpr int kMaxVerbsChannelsPerNode = 128;
 
 class VerbsFabric : public Fabric {

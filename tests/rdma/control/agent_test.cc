@@ -56,8 +56,9 @@ class AgentTest : public testing::Test {
     return options;
   }
 
+  // `witness_` is node 0's.
   std::unique_ptr<Agent> Start(const AgentOptions& options) {
-    auto agent = Agent::Start(options, &witness_);
+    auto agent = Agent::Start(options, options.self == 0 ? &witness_ : &others_);
     EXPECT_TRUE(agent.ok()) << agent.status();
     return *std::move(agent);
   }
@@ -87,6 +88,7 @@ class AgentTest : public testing::Test {
   }
 
   Witness witness_;
+  Witness others_;
 };
 
 TEST_F(AgentTest, NodesFindEachOtherInAnyOrderAndExchangeWhatTheyAre) {

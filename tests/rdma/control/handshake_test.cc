@@ -31,7 +31,7 @@ Ends MakeEnds(const std::string& client_secret, const std::string& server_secret
 }
 
 // All messages to the end, or to the client's error.
-Status Run(Ends* ends) {
+Status Converse(Ends* ends) {
   std::optional<Frame> to_server = ends->client.Hello();
   while (to_server.has_value()) {
     StatusOr<std::optional<Frame>> next = ends->client.Take(ends->server.Take(*to_server));
@@ -43,7 +43,7 @@ Status Run(Ends* ends) {
 
 TEST(HandshakeTest, BothLearnTheSameKeyAndTheClientThePayload) {
   Ends ends = MakeEnds("secret", "secret");
-  ASSERT_TRUE(Run(&ends).ok());
+  ASSERT_TRUE(Converse(&ends).ok());
   EXPECT_TRUE(ends.client.done());
   EXPECT_TRUE(ends.server.done());
   EXPECT_EQ(ends.client.session_key(), ends.server.session_key());
@@ -54,14 +54,14 @@ TEST(HandshakeTest, BothLearnTheSameKeyAndTheClientThePayload) {
 
 TEST(HandshakeTest, EverySessionHasAnotherKey) {
   Ends one = MakeEnds("secret", "secret"), other = MakeEnds("secret", "secret");
-  ASSERT_TRUE(Run(&one).ok());
-  ASSERT_TRUE(Run(&other).ok());
+  ASSERT_TRUE(Converse(&one).ok());
+  ASSERT_TRUE(Converse(&other).ok());
   EXPECT_NE(one.client.session_key(), other.client.session_key());
 }
 
 TEST(HandshakeTest, AWrongSecretIsRefusedWithAReasonOnBothSides) {
   Ends ends = MakeEnds("secret", "another");
-  const Status status = Run(&ends);
+  const Status status = Converse(&ends);
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "secret")) << status;
   EXPECT_TRUE(absl::StrContains(ends.server.refusal(), "secret"));
@@ -84,7 +84,7 @@ TEST(HandshakeTest, WhatDoesNotFitTheClusterIsRefusedAndNamed) {
   };
   for (const auto& [shape, introduction, named] : cases) {
     Ends ends = MakeEnds("secret", "secret", shape, introduction);
-    const Status status = Run(&ends);
+    const Status status = Converse(&ends);
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), named)) << status;
     EXPECT_TRUE(absl::StrContains(ends.server.refusal(), named)) << ends.server.refusal();
