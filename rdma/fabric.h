@@ -14,7 +14,10 @@
 //     READ returns a line as it was between two WRITEs, never a mixture, provided that each WRITE gives the line's
 //     first word a value that it never had before (a version does); or it returns kLineBusy as the first word, and then
 //     the rest means nothing. A READ or WRITE of a part of a line without its first word is consistent by words only.
-//     (NICs access whole lines; shm makes it so. SoftRoCE does not.) A CPU that modifies a line with several stores
+//     (NICs access whole lines; shm makes it so. SoftRoCE does not.) Where it is false, this much holds: a READ that
+//     starts with a line's first word returns as that word what stood there both before and after all the rest was
+//     read, or kLineBusy; a WRITE that starts with one changes it last. That is enough to read an object untorn if all
+//     who write it lock its first word before, as versioned.h has it. A CPU that modifies a line with several stores
 //     while others may READ it must first store kLineBusy, or another word that tells readers to retry, in the line's
 //     first word, and the final first word last: see versioned.h, the one place that does it. No object may keep
 //     kLineBusy as the first word of a line for longer than that. WRITEs of one line by two channels at once may mix.

@@ -60,9 +60,6 @@ RemovalVersions* DatabaseState::removals() const {
 
 StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                    const DatabaseOptions& options) {
-  if (!fabric->capabilities().line_consistent) {
-    return absl::UnimplementedError("this fabric tears READs within a line; records need one that does not");
-  }
   auto state = std::make_unique<DatabaseState>();
   state->options = options;
   state->fabric = fabric;

@@ -75,6 +75,21 @@ coro::Task<void> WriteVersioned(JobRun* run) {
   }
 }
 
+coro::Task<void> InstallLine(JobRun* run) {
+  std::array<std::byte, kLineBytes> image;
+  std::array<std::byte, kLineDataBytes> data;
+  for (uint64_t version = 1; version <= run->job.count && !run->stopping(); ++version) {
+    const StatusOr<uint64_t> found =
+        co_await run->channel->CompareAndSwap(run->job.target, version - 1, (version - 1) | kLockBit);
+    if (!found.ok()) co_return;
+    data.fill(VersionedByte(version));
+    CopyIn(image.data(), 0, data);
+    StampImage(image.data(), 1, version, version);
+    const Status status = co_await run->channel->Write(image.data(), run->job.target, kLineBytes);
+    if (!status.ok()) co_return;
+  }
+}
+
 coro::Task<void> AddByFetchAndAdd(JobRun* run) {
   for (uint64_t i = 0; i < run->job.count && !run->stopping(); ++i) {
     const StatusOr<uint64_t> found = co_await run->channel->FetchAndAdd(run->job.target, 1);
@@ -128,6 +143,8 @@ void RunJob(JobRun* run) {
       return worker.BlockOn(WriteLines(run));
     case JobKind::kWriteVersioned:
       return worker.BlockOn(WriteVersioned(run));
+    case JobKind::kInstallLine:
+      return worker.BlockOn(InstallLine(run));
     case JobKind::kFetchAndAdd:
       return worker.BlockOn(AddByFetchAndAdd(run));
     case JobKind::kCompareAndSwap:

@@ -27,6 +27,7 @@ enum class JobKind : uint8_t {
   kWriteLines,           // WRITEs `lines` lines; all words of a line are equal, and grow
   kWriteVersioned,       // locks, WRITEs and unlocks a versioned object whose data bytes are all equal
   kWriteVersionedByCpu,  // the same by the CPU of the object's owner, which the peer must be
+  kInstallLine,          // locks a versioned object of one line, then WRITEs it with its new, unlocked state
   kFetchAndAdd,          // adds one by FAA
   kCompareAndSwap,       // adds one by CAS, until it worked
   kFetchAndAddByCpu,     // adds one by the owner's CPU

@@ -125,6 +125,38 @@ TEST_P(FabricSuite, TheOwnersCpuReadsWhatVerbsWriteUntorn) {
   EXPECT_GE(consistent, kReadsPerLook);
 }
 
+// The lock and its release may be one WRITE with the data of the line: readers see all of it or nothing.
+TEST_P(FabricSuite, AnObjectOfOneLineIsInstalledAndUnlockedByOneWrite) {
+  Make();
+  for (const NodeId id : {NodeId{0}, NodeId{1}}) {
+    StartJob(1, {.kind = JobKind::kInstallLine, .target = At(id, 0), .count = kWrites});
+  }
+  std::array<std::byte, kLineBytes> image;
+  std::array<std::byte, kLineDataBytes> data;
+  const auto check = [&data](uint64_t state) {
+    const std::byte expected = state == 0 ? std::byte{0} : VersionedByte(state);
+    for (const std::byte byte : data) EXPECT_EQ(byte, expected) << state;
+  };
+  uint64_t by_read = 0, by_cpu = 0;
+  for (bool last = false, done = false; !done; done = last) {
+    last = JobsDone(1);
+    for (uint64_t i = 0; i < kReadsPerLook && !HasFailure(); ++i) {
+      ASSERT_TRUE(Read(At(1, 0), image.data(), kLineBytes).ok());
+      if (IsConsistentImage(image.data(), 1)) {
+        CopyOut(image.data(), 0, data);
+        check(LoadWord(image.data()));
+        ++by_read;
+      }
+      uint64_t state;
+      if (!TryReadLocal(channel().Local(At(0, 0)), 0, data, &state)) continue;
+      check(state);
+      ++by_cpu;
+    }
+  }
+  EXPECT_GE(by_read, kReadsPerLook);
+  EXPECT_GE(by_cpu, kReadsPerLook);
+}
+
 // Contract 3, as the owner's CPU sees it: the datum is there before the flag counts it.
 TEST_P(FabricSuite, OthersSeeWritesAndAtomicsInTheirOrder) {
   Make();

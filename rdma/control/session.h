@@ -1,0 +1,56 @@
+// What two nodes say to each other once they know who they are: heartbeats, and tickets for queue pairs. Everything
+// carries an authenticator by the session's key.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_set>
+
+#include "rdma/base/status.h"
+#include "rdma/control/crypto.h"
+#include "rdma/control/handshake.h"
+#include "rdma/control/stream.h"
+
+namespace gannet::rdma::control {
+
+inline constexpr size_t kTagBytes = 16;
+using Tag = std::array<std::byte, kTagBytes>;
+
+// PING by the client, PONG by the server; numbered, so that an old one is not taken for a sign of life.
+class Heartbeats {
+ public:
+  Heartbeats(const Key& key, FrameType sends, FrameType receives) : key_(key), sends_(sends), receives_(receives) {}
+
+  Frame Next();
+  // InvalidArgument if it is none of the peer's, or an old one.
+  Status Check(const Frame& frame);
+
+ private:
+  Key key_;
+  FrameType sends_;
+  FrameType receives_;
+  uint64_t sent_ = 0;
+  uint64_t received_ = 0;
+};
+
+// Admits one queue pair. It travels in the clear (in rdma_cm's private data), and is good once.
+struct Ticket {
+  NodeId from = 0;
+  uint16_t channel = 0;
+  uint64_t number = 0;
+  Tag tag{};
+};
+
+Ticket MakeTicket(const Key& key, NodeId from, uint16_t channel, uint64_t number);
+
+// The tickets of one session that were used.
+class TicketBook {
+ public:
+  // PermissionDenied if the ticket was not made with `key` or has been used.
+  Status Use(const Key& key, const Ticket& ticket);
+
+ private:
+  std::unordered_set<uint64_t> used_;
+};
+
+}  // namespace gannet::rdma::control

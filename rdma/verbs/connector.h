@@ -1,0 +1,106 @@
+// Makes and ends a node's queue pairs, by rdma_cm: those its channels ask for, and those that peers ask for.
+//
+//   client                                    server
+//     resolve address, resolve route
+//     queue pair, receive buffers
+//     CONNECT {magic, version, ticket}  ->
+//                                             ticket good? queue pair, receive buffers, Acceptor::Add
+//                                       <-    ACCEPT {magic, version}, or REJECT {magic, version, reason}
+//     kUp                               ->    (established)
+//
+// One thread of its own, which alone touches connection ids. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rdma/base/thread.h"
+#include "rdma/verbs/link.h"
+
+namespace gannet::rdma::verbs {
+
+// What becomes of the queue pairs that peers ask for. Called on the connector's thread.
+class Acceptor {
+ public:
+  virtual ~Acceptor() = default;
+  // Null, with no reason, never: ResourceExhausted when the completion queue has no room for another.
+  virtual StatusOr<std::shared_ptr<Link>> MakeLink(NodeId peer, uint16_t channel) = 0;
+  virtual ibv_cq* cq() = 0;
+  // From here on requests may come.
+  virtual void Add(const std::shared_ptr<Link>& link) = 0;
+  // The queue pair is about to be destroyed: nobody may post to it after this returns.
+  virtual void Remove(const std::shared_ptr<Link>& link) = 0;
+};
+
+class Connector final : public control::Observer {
+ public:
+  // `core` and `acceptor` must outlive this. core->agent is not needed before Run.
+  static StatusOr<std::unique_ptr<Connector>> Make(NodeCore* core, Acceptor* acceptor);
+  ~Connector() override { Stop(); }
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+
+  // Where it listens.
+  uint16_t port() const { return ntohs(rdma_get_src_port(listener_.get())); }
+  // Starts the thread.
+  void Run();
+  // Ends what peers asked for, and refuses more; without waiting for it.
+  void CutServing();
+  // Ends everything. The channels must have released their links, or never use them again.
+  void Stop();
+
+  // Begins to connect `link` to the peer whose region says `port`. It ends kUp or, within connect_limit, kDown.
+  void Connect(std::shared_ptr<Link> link, ibv_cq* cq, uint16_t port);
+  // Waits until the queue pair is no more: the card touches none of its buffers after that.
+  void Release(const std::shared_ptr<Link>& link);
+
+  void SessionEnded(uint64_t session) override;
+
+ private:
+  struct Active {
+    std::shared_ptr<Link> link;
+    ibv_cq* cq = nullptr;
+  };
+
+  Connector(NodeCore* core, Acceptor* acceptor) : core_(core), acceptor_(acceptor) {}
+
+  void Enqueue(std::function<void()> job);
+  void RunAndWait(std::function<void()> job);
+  void Loop();
+  void RunJobs();
+  void CheckDeadlines();
+  bool TakeEvent();
+
+  void Begin(const Active& active, uint16_t port);
+  // One step of a connection this node asked for.
+  Status Advance(const Active& active, const rdma_cm_event& event);
+  Status Ask(const Active& active);
+  // A peer asks. Whatever it returns is the peer's reason for REJECT.
+  Status Admit(rdma_cm_id* id, const rdma_cm_event& event);
+  void EndServing(const std::function<bool(const Link&)>& which);
+  void Destroy(Link* link);
+  rdma_conn_param Parameters() const;
+
+  NodeCore* core_;
+  Acceptor* acceptor_;
+  CmEvents events_;
+  CmId listener_;
+  int wake_ = -1;
+  Thread thread_;
+
+  Mutex mutex_;
+  std::vector<std::function<void()>> jobs_;  // guarded by mutex_
+  bool stop_ = false;                        // guarded by mutex_
+  bool stopped_ = false;                     // guarded by mutex_: no job runs any more
+
+  // The thread's own.
+  bool serving_ = true;
+  std::map<rdma_cm_id*, Active> active_;
+  std::map<rdma_cm_id*, std::shared_ptr<Link>> served_;
+};
+
+}  // namespace gannet::rdma::verbs

@@ -1,0 +1,245 @@
+#include "rdma/verbs/verbs_channel.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
+#include "rdma/base/clock.h"
+#include "rdma/verb_check.h"
+
+namespace gannet::rdma::verbs {
+namespace {
+
+constexpr int kPollBatch = 32;
+constexpr uint64_t kDeadlineCheckNs = 100'000;
+
+// A link's number says which lane it is of.
+constexpr uint32_t kNodeBits = 10;
+static_assert(kMaxVerbsNodes <= 1 << kNodeBits);
+
+uint32_t NumberOf(uint32_t sequence, NodeId node) {
+  return (sequence << kNodeBits | node) & 0x7fffffffu;
+}
+NodeId NodeOf(uint32_t number) {
+  return static_cast<NodeId>(number & ((1u << kNodeBits) - 1));
+}
+
+Status Unavailable(NodeId node, absl::string_view why) {
+  return absl::UnavailableError(
+      absl::StrCat("node ", node, ": ", why, "; what was under way may have been done or not"));
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Channel>> VerbsChannel::Open(std::shared_ptr<NodeParts> parts, uint16_t index) {
+  std::unique_ptr<VerbsChannel> channel(new VerbsChannel(std::move(parts), index));
+  GANNET_RETURN_IF_ERROR(channel->staging_.Open(channel->parts_->core->pd()));
+  GANNET_RETURN_IF_ERROR(channel->MakeQueue());
+  return std::unique_ptr<Channel>(std::move(channel));
+}
+
+VerbsChannel::VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index)
+    : Channel(parts->core->id(), index, parts->core->memory().data(), parts->core->capabilities()),
+      parts_(std::move(parts)),
+      down_since_ns_(static_cast<size_t>(parts_->core->range().num_nodes)),
+      calls_(parts_->core->range().num_nodes, &counters_, &finished_) {
+  for (int i = 0; i < parts_->core->range().num_nodes; ++i) {
+    lanes_.emplace_back(static_cast<NodeId>(i), &staging_, capabilities().line_consistent,
+                        static_cast<Lane::Listener*>(this));
+  }
+}
+
+Status VerbsChannel::MakeQueue() {
+  const NodeCore& core = *parts_->core;
+  const int entries = core.range().num_nodes * static_cast<int>(kSendDepth + kWindow);
+  if (entries > core.limits().max_completions) {
+    return absl::ResourceExhaustedError(absl::StrCat("a channel to ", core.range().num_nodes, " nodes needs ", entries,
+                                                     " completions; the card allows ", core.limits().max_completions));
+  }
+  cq_.reset(ibv_create_cq(core.context(), entries, nullptr, nullptr, 0));
+  return cq_ != nullptr ? absl::OkStatus() : SystemError("cannot make a completion queue");
+}
+
+VerbsChannel::~VerbsChannel() {
+  for (Lane& each : lanes_) {
+    if (each.link() != nullptr) parts_->connector->Release(each.Close());
+  }
+  parts_->numbers.Return(index());
+}
+
+bool VerbsChannel::Admits(const Operation& operation) const {
+  return IsInRange(operation, parts_->core->range()) && parts_->core->attached() &&
+         agent().generation(operation.remote.node()) != 0;
+}
+
+bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completion) {
+  if (operations.empty()) return true;
+  for (const Operation& operation : operations) {
+    if (!Admits(operation)) [[unlikely]] {
+      completion->status = ExplainRefusal(operation, parts_->core->range(), node(), parts_->core->attached());
+      return true;
+    }
+    CountVerb(operation, &counters_);
+  }
+  ++counters_.round_trips;
+  Batch* batch = NewBatch(completion);
+  // Held until all are added: a lane that breaks on the way must not end the batch before.
+  batch->unfinished = 1;
+  for (const Operation& operation : operations) Refresh(&lane(operation.remote.node()));
+  for (Operation& operation : operations) {
+    const uint32_t key = operation.local == nullptr ? 0 : parts_->core->LocalKey(operation.local, operation.size);
+    lane(operation.remote.node()).Add(&operation, batch, key);
+  }
+  const uint64_t now = NowNanos();
+  for (const Operation& operation : operations) {
+    Lane& to = lane(operation.remote.node());
+    if (to.has_queue()) Tend(&to, now);
+  }
+  if (--batch->unfinished == 0) FinishBatch(batch);
+  return false;
+}
+
+bool VerbsChannel::SubmitCall(const CallRequest& call, Completion* completion) {
+  const int num_nodes = parts_->core->range().num_nodes;
+  if (call.node >= num_nodes) {
+    completion->status =
+        absl::InvalidArgumentError(absl::StrCat("CALL to node ", call.node, ": the cluster has ", num_nodes, " nodes"));
+  } else if (call.request.size() > kMaxMessageBytes) {
+    completion->status = absl::InvalidArgumentError(absl::StrCat(
+        "CALL with a request of ", call.request.size(), " bytes; at most ", kMaxMessageBytes, " fit in a message"));
+  } else if (!parts_->core->attached()) {
+    completion->status = absl::UnavailableError(absl::StrCat("CALL by node ", node(), ", which is dead"));
+  } else if (agent().generation(call.node) == 0) {
+    completion->status = absl::UnavailableError(absl::StrCat("CALL to node ", call.node, ", which is not there"));
+  } else {
+    Refresh(&lane(call.node));
+    calls_.Submit(call, completion);
+    Tend(&lane(call.node), NowNanos());
+    return false;
+  }
+  return true;
+}
+
+Batch* VerbsChannel::NewBatch(Completion* completion) {
+  if (free_batches_.empty()) {
+    batches_.push_back(std::make_unique<Batch>());
+    free_batches_.push_back(batches_.back().get());
+  }
+  Batch* batch = free_batches_.back();
+  free_batches_.pop_back();
+  batch->completion = completion;
+  batch->unfinished = 0;
+  batch->status = absl::OkStatus();
+  ++unfinished_batches_;
+  return batch;
+}
+
+void VerbsChannel::FinishBatch(Batch* batch) {
+  batch->completion->status = std::move(batch->status);
+  finished_.push_back(batch->completion);
+  free_batches_.push_back(batch);
+  --unfinished_batches_;
+}
+
+void VerbsChannel::Refresh(Lane* to) {
+  if (to->link() == nullptr) return;
+  const bool in_use = !to->idle() || calls_.waits_for(to->node());
+  if (to->generation() != agent().generation(to->node())) {
+    Break(to, "it died or left");
+  } else if (!in_use && (to->link()->state() == LinkState::kDown || !to->broken().empty())) {
+    Break(to, "the connection broke");
+  }
+}
+
+void VerbsChannel::Connect(Lane* to) {
+  const NodeCore& core = *parts_->core;
+  const StatusOr<control::Agent::Details> details = agent().details(to->node());
+  if (!details.ok()) return Break(to, std::string(details.status().message()));
+  StatusOr<RegionInfo> region = RegionInfo::Decode(details->payload);
+  if (region.ok() && region->bytes != core.range().bytes_per_node) {
+    region = absl::InternalError("its memory has another size");
+  }
+  if (!region.ok()) return Break(to, std::string(region.status().message()));
+  const auto link = std::make_shared<Link>(parts_->core, NumberOf(next_link_++, to->node()), to->node(), index());
+  to->Open(link, details->generation, *region);
+  parts_->connector->Connect(link, cq_.get(), region->port);
+}
+
+void VerbsChannel::Tend(Lane* to, uint64_t now) {
+  const bool wanted = !to->idle() || calls_.waits_for(to->node());
+  if (!wanted) return;
+  if (!parts_->core->attached()) return Break(to, absl::StrCat("node ", node(), " has left the fabric"));
+  const uint64_t generation = agent().generation(to->node());
+  if (to->link() != nullptr && to->generation() != generation) {
+    // Nothing that was posted before can be told from having been lost with the node, or the session.
+    return Break(to, generation == 0 ? "it died or left" : "it came back as another");
+  }
+  if (to->link() == nullptr) Connect(to);
+  if (to->link() == nullptr) return;
+  const LinkState state = to->link()->state();
+  if (state == LinkState::kUp && to->broken().empty()) {
+    calls_.Start(to);
+    if (const Status posted = to->Flush(); !posted.ok()) Break(to, std::string(posted.message()));
+    return;
+  }
+  if (state == LinkState::kConnecting) return;
+  // Its node has probably died, and then the control session ends, too: whoever is told "unavailable" then finds the
+  // node not alive.
+  uint64_t& since = down_since_ns_[to->node()];
+  if (since == 0) since = now;
+  if (absl::Nanoseconds(now - since) > parts_->core->options().silence_limit) {
+    Break(to, state == LinkState::kDown ? to->link()->why() : to->broken());
+  }
+}
+
+void VerbsChannel::Break(Lane* to, const std::string& why) {
+  const Status status = Unavailable(to->node(), why);
+  if (to->link() != nullptr) parts_->connector->Release(to->Close());
+  down_since_ns_[to->node()] = 0;
+  to->FailAll(status);
+  calls_.FailAll(to->node(), status);
+}
+
+size_t VerbsChannel::Poll() {
+  if (!busy() && finished_.empty()) return 0;
+  std::array<ibv_wc, kPollBatch> completions;
+  const int count = ibv_poll_cq(cq_.get(), kPollBatch, completions.data());
+  GANNET_CHECK(count >= 0, "node %d: cannot poll channel %d: %d", node(), index(), count);
+  for (int i = 0; i < count; ++i) Take(completions[i]);
+  const uint64_t now = NowNanos();
+  if (!calls_.idle() && now >= next_deadline_check_ns_) {
+    calls_.CheckDeadlines(now);
+    next_deadline_check_ns_ = now + kDeadlineCheckNs;
+  }
+  for (Lane& each : lanes_) Tend(&each, now);
+  if (finished_.empty()) return 0;
+  // Whoever is resumed may submit again, and does: nothing of this object is being iterated over any more.
+  std::vector<Completion*> finished = std::move(finished_);
+  for (Completion* completion : finished) completion->waiter.resume();
+  const size_t resumed = finished.size();
+  finished.clear();
+  if (finished_.empty()) finished_ = std::move(finished);
+  return resumed;
+}
+
+void VerbsChannel::Take(const ibv_wc& completion) {
+  const WorkId id = WorkId::Decode(completion.wr_id);
+  Lane& of = lane(NodeOf(id.link));
+  if (of.link() == nullptr || of.link()->number() != id.link) return;  // of a queue pair that is no more
+  if (completion.status != IBV_WC_SUCCESS) {
+    of.MarkBroken(ibv_wc_status_str(completion.status));
+  } else if (!id.is_receive) {
+    of.Complete(id.item);
+  } else if (const Status taken = TakeReceived(&of, completion, id.item); !taken.ok()) {
+    Break(&of, std::string(taken.message()));
+  }
+}
+
+Status VerbsChannel::TakeReceived(Lane* from, const ibv_wc& completion, uint32_t buffer) {
+  GANNET_RETURN_IF_ERROR(
+      calls_.TakeFragment(from->node(), std::span(from->link()->buffer(buffer), completion.byte_len)));
+  return from->link()->PostReceive(buffer);
+}
+
+}  // namespace gannet::rdma::verbs

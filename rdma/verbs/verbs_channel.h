@@ -1,0 +1,64 @@
+// A worker's channel on the verbs fabric: a lane to each node, one completion queue for all of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rdma/fabric.h"
+#include "rdma/verbs/call_client.h"
+#include "rdma/verbs/lane.h"
+#include "rdma/verbs/node_parts.h"
+#include "rdma/verbs/staging.h"
+
+namespace gannet::rdma::verbs {
+
+class VerbsChannel final : public Channel, private Lane::Listener {
+ public:
+  static StatusOr<std::unique_ptr<Channel>> Open(std::shared_ptr<NodeParts> parts, uint16_t index);
+  ~VerbsChannel() override;
+
+  size_t Poll() override;
+
+ protected:
+  bool Submit(std::span<Operation> operations, Completion* completion) override;
+  bool SubmitCall(const CallRequest& call, Completion* completion) override;
+
+ private:
+  VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index);
+  Status MakeQueue();
+
+  const control::Agent& agent() const { return *parts_->core->agent; }
+  bool Admits(const Operation& operation) const;
+  Lane& lane(NodeId node) { return lanes_[node]; }
+  bool busy() const { return unfinished_batches_ > 0 || !calls_.idle(); }
+
+  // Before new work is added: what belongs to an earlier session with that node ends.
+  void Refresh(Lane* lane);
+  // Sees to it that the lane has a link, up or on its way.
+  void Connect(Lane* lane);
+  // Moves on whatever waits in this lane.
+  void Tend(Lane* lane, uint64_t now);
+  void Take(const ibv_wc& completion);
+  Status TakeReceived(Lane* lane, const ibv_wc& completion, uint32_t buffer);
+  // The link is of no use any more: ends it, and all that waits for the node.
+  void Break(Lane* lane, const std::string& why);
+  Batch* NewBatch(Completion* completion);
+  void FinishBatch(Batch* batch) override;
+
+  std::shared_ptr<NodeParts> parts_;
+  Staging staging_;
+  CompletionQueue cq_;
+  std::vector<Lane> lanes_;              // by node
+  std::vector<uint64_t> down_since_ns_;  // by node: when its link was first seen down; 0: it is not
+  std::vector<Completion*> finished_;
+  CallClient calls_;
+  std::vector<std::unique_ptr<Batch>> batches_;
+  std::vector<Batch*> free_batches_;
+  size_t unfinished_batches_ = 0;
+  uint32_t next_link_ = 1;
+  uint64_t next_deadline_check_ns_ = 0;
+};
+
+}  // namespace gannet::rdma::verbs

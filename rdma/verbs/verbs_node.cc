@@ -1,0 +1,79 @@
+#include "rdma/verbs/verbs_node.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/verbs/verbs_channel.h"
+
+namespace gannet::rdma::verbs {
+namespace {
+
+constexpr int kMaxServerThreads = 64;
+
+control::AgentOptions AgentOptionsOf(const NodeCore& core, uint16_t port) {
+  RegionInfo region = core.region();
+  region.port = port;
+  control::AgentOptions options;
+  options.self = core.id();
+  control::FillRandom(std::as_writable_bytes(std::span(&options.incarnation, 1)));
+  options.shape.num_nodes = static_cast<uint16_t>(core.range().num_nodes);
+  options.shape.bytes_per_node = core.range().bytes_per_node;
+  options.secret = core.options().secret;
+  options.nodes = core.endpoints();
+  options.payload = region.Encode();
+  options.silence_limit = core.options().silence_limit;
+  options.handshake_limit = core.options().connect_limit;
+  return options;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options,
+                                               const std::vector<control::Endpoint>& endpoints, NodeId id) {
+  StatusOr<std::shared_ptr<NodeCore>> core = NodeCore::Make(options, endpoints, id);
+  if (!core.ok()) return core.status();
+  auto parts = std::make_shared<NodeParts>();
+  parts->core = *std::move(core);
+  StatusOr<std::unique_ptr<CallServer>> server = CallServer::Make(parts->core);
+  if (!server.ok()) return server.status();
+  parts->server = *std::move(server);
+  StatusOr<std::unique_ptr<Connector>> connector = Connector::Make(parts->core.get(), parts->server.get());
+  if (!connector.ok()) return connector.status();
+  parts->connector = *std::move(connector);
+  // Last, the agent: it tells others where to connect, and refuses if the node's place is taken.
+  StatusOr<std::unique_ptr<control::Agent>> agent =
+      control::Agent::Start(AgentOptionsOf(*parts->core, parts->connector->port()), parts->connector.get());
+  if (!agent.ok()) return agent.status();
+  parts->core->agent = *std::move(agent);
+  parts->connector->Run();
+  return parts;
+}
+
+StatusOr<std::unique_ptr<Channel>> VerbsNode::OpenChannel() {
+  const int number = parts_->numbers.Take();
+  if (number < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("node ", id(), " has given out all of its ", kMaxVerbsChannelsPerNode, " channels"));
+  }
+  // From here on the number is the channel's, even if it cannot be opened.
+  return VerbsChannel::Open(parts_, static_cast<uint16_t>(number));
+}
+
+Status VerbsNode::Serve(int threads) {
+  if (threads < 1 || threads > kMaxServerThreads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a node has 1 to ", kMaxServerThreads, " server threads, not ", threads));
+  }
+  if (parts_->server->started()) return absl::FailedPreconditionError(absl::StrCat("node ", id(), " serves already"));
+  parts_->server->Start(threads);
+  return absl::OkStatus();
+}
+
+void VerbsNode::Shutdown() {
+  parts_->core->agent->Stop();  // from here on the others see that the node has left
+  parts_->server->RequestStop();
+  parts_->connector->CutServing();
+  parts_->server->Join();
+}
+
+}  // namespace gannet::rdma::verbs

@@ -1,0 +1,235 @@
+// Peers that know the secret, or do not, and send what no Gannet node would. Needs an RDMA device.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/random.h"
+#include "rdma/coro/worker.h"
+#include "rdma/rpc.h"
+#include "rdma/verbs/devices.h"
+#include "rdma/verbs/verbs_node.h"
+#include "tests/conformance/verbs_cluster.h"
+
+namespace gannet::rdma::verbs {
+namespace {
+
+constexpr MethodId kEcho = 60000;
+constexpr uint64_t kPatienceNs = 60'000'000'000;
+
+coro::Task<StatusOr<size_t>> CallTask(Channel* channel, std::span<const std::byte> request,
+                                      std::span<std::byte> response) {
+  co_return co_await channel->Call(0, kEcho, request, response, absl::Seconds(60));
+}
+
+// Node 0 serves; node 1 is taken apart, to be misused.
+class HostileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_ = conformance::LocalVerbsCluster(2, 1 << 20);
+    fabric_ = VerbsFabric::Create(options_).value();
+    server_ = fabric_->Attach(0).value();
+    server_->Handle(kEcho, [](NodeId, std::span<const std::byte> request, std::span<std::byte> response) {
+      std::copy(request.begin(), request.end(), response.begin());
+      return StatusOr<size_t>(request.size());
+    });
+    ASSERT_TRUE(server_->Serve(1).ok());
+    std::vector<control::Endpoint> endpoints;
+    for (const std::string& node : options_.nodes) endpoints.push_back(control::ParseEndpoint(node).value());
+    parts_ = StartNode(options_, endpoints, 1).value();
+    ASSERT_TRUE(Eventually([&] { return parts_->core->agent->generation(0) != 0; }));
+    cq_.reset(ibv_create_cq(parts_->core->context(), 256, nullptr, nullptr, 0));
+    ASSERT_NE(cq_, nullptr);
+    buffer_.resize(kFragmentBytes);
+    region_ = Register(parts_->core->pd(), buffer_.data(), buffer_.size(), IBV_ACCESS_LOCAL_WRITE).value();
+  }
+
+  template <class Predicate>
+  static bool Eventually(Predicate predicate) {
+    for (const uint64_t end = NowNanos() + kPatienceNs; !predicate();) {
+      if (NowNanos() > end) return false;
+      SleepForNanos(1'000'000);
+    }
+    return true;
+  }
+
+  uint16_t ServersPort() { return RegionInfo::Decode(parts_->core->agent->details(0)->payload)->port; }
+
+  std::shared_ptr<Link> Connect() {
+    auto link = std::make_shared<Link>(parts_->core, next_link_++, 0, 0);
+    parts_->connector->Connect(link, cq_.get(), ServersPort());
+    EXPECT_TRUE(Eventually([&] { return link->state() != LinkState::kConnecting; }));
+    EXPECT_EQ(link->state(), LinkState::kUp) << link->why();
+    return link;
+  }
+
+  void Send(Link* link, const FragmentHeader& header, uint32_t payload_bytes) {
+    std::memcpy(buffer_.data(), &header, sizeof header);
+    SendRaw(link, sizeof header + payload_bytes);
+  }
+  void SendRaw(Link* link, uint32_t bytes) {
+    ibv_sge what{.addr = reinterpret_cast<uint64_t>(buffer_.data()), .length = bytes, .lkey = region_->lkey};
+    ibv_send_wr work{};
+    work.sg_list = &what;
+    work.num_sge = 1;
+    work.opcode = IBV_WR_SEND;
+    work.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_send(link->qp(), &work, &bad), 0);
+    // Sent, or failed: then the buffer is free.
+    std::array<ibv_wc, 1> done;
+    ASSERT_TRUE(Eventually([&] { return ibv_poll_cq(cq_.get(), 1, done.data()) != 0; }));
+  }
+
+  // The server ends the link, and serves others.
+  void ExpectCutOff(const std::shared_ptr<Link>& link) {
+    EXPECT_TRUE(Eventually([&] { return link->state() == LinkState::kDown; }));
+    parts_->connector->Release(link);
+    ExpectServing();
+  }
+  void ExpectServing() {
+    const std::unique_ptr<Channel> channel = VerbsNode(parts_).OpenChannel().value();
+    coro::Worker worker;
+    worker.AddPoller([&] { return channel->Poll(); });
+    const std::array<std::byte, 5> request{std::byte{1}, std::byte{2}};
+    std::array<std::byte, 5> response{};
+    const StatusOr<size_t> size = worker.BlockOn(CallTask(channel.get(), request, response));
+    ASSERT_TRUE(size.ok()) << size.status();
+    EXPECT_EQ(response, request);
+  }
+
+  VerbsOptions options_;
+  std::unique_ptr<VerbsFabric> fabric_;
+  std::unique_ptr<Node> server_;
+  std::shared_ptr<NodeParts> parts_;
+  CompletionQueue cq_;
+  std::vector<std::byte> buffer_;
+  MemoryRegion region_;
+  uint32_t next_link_ = 1;
+};
+
+TEST_F(HostileTest, FragmentsThatBreakTheRulesCostTheLink) {
+  const auto total = static_cast<uint32_t>(kMaxMessageBytes);
+  const struct {
+    const char* what;
+    FragmentHeader header;
+    uint32_t payload;
+  } cases[] = {
+      {"longer than any message", {.call = 1, .total_bytes = total + 1, .room_or_code = 8, .method = kEcho}, 8},
+      {"of 4 GiB", {.call = 1, .total_bytes = ~0u, .room_or_code = 8, .method = kEcho}, 8},
+      {"room for 4 GiB", {.call = 1, .total_bytes = 8, .room_or_code = ~0u, .method = kEcho}, 8},
+      {"more than the whole", {.call = 1, .total_bytes = 8, .room_or_code = 8, .method = kEcho}, 16},
+      {"not the first", {.call = 1, .total_bytes = 100, .offset = 50, .room_or_code = 8, .method = kEcho}, 50},
+      {"nothing of something", {.call = 1, .total_bytes = 100, .room_or_code = 8, .method = kEcho}, 0},
+  };
+  for (const auto& [what, header, payload] : cases) {
+    SCOPED_TRACE(what);
+    const auto link = Connect();
+    Send(link.get(), header, payload);
+    ExpectCutOff(link);
+  }
+}
+
+TEST_F(HostileTest, AFragmentWithoutAHeaderCostsTheLink) {
+  const auto link = Connect();
+  SendRaw(link.get(), 10);
+  ExpectCutOff(link);
+}
+
+TEST_F(HostileTest, RandomFragmentsHarmNothing) {
+  Random random(1);
+  for (int round = 0; round < 20; ++round) {
+    const auto link = Connect();
+    for (int i = 0; i < 4 && link->state() == LinkState::kUp; ++i) {
+      for (std::byte& byte : buffer_) byte = static_cast<std::byte>(random());
+      SendRaw(link.get(), static_cast<uint32_t>(1 + random.Below(kFragmentBytes)));
+    }
+    parts_->connector->Release(link);
+  }
+  ExpectServing();
+}
+
+// More requests at once than the window allows: a flood must not fill the server's memory.
+TEST_F(HostileTest, AFloodOfRequestsCostsTheLink) {
+  const auto link = Connect();
+  FragmentHeader header{
+      .call = 1, .total_bytes = static_cast<uint32_t>(kMaxMessageBytes), .room_or_code = 8, .method = kEcho};
+  // The first fragments of messages that never end.
+  for (uint32_t i = 0; i < 3 && link->state() == LinkState::kUp; ++i, ++header.call) {
+    Send(link.get(), header, kPayloadBytes);
+  }
+  ExpectCutOff(link);
+}
+
+TEST_F(HostileTest, AQueuePairWithoutATicketIsRefused) {
+  Random random(2);
+  for (int round = 0; round < 5; ++round) {
+    rdma_cm_id* raw = nullptr;
+    ASSERT_EQ(rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP), 0);  // its steps block
+    const CmId id(raw);
+    sockaddr_in to = parts_->core->endpoints()[0].address;
+    to.sin_port = htons(ServersPort());
+    ASSERT_EQ(rdma_resolve_addr(raw, nullptr, reinterpret_cast<sockaddr*>(&to), 10'000), 0);
+    ASSERT_EQ(rdma_resolve_route(raw, 10'000), 0);
+    ibv_qp_init_attr attributes{};
+    attributes.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+    attributes.qp_type = IBV_QPT_RC;
+    ASSERT_EQ(rdma_create_qp(raw, nullptr, &attributes), 0);
+    std::array<std::byte, 40> forged;
+    for (std::byte& byte : forged) byte = static_cast<std::byte>(random());
+    if (round > 0) {  // with everything right but the tag
+      const control::Ticket ticket = parts_->core->agent->MakeTicketFor(0, 0).value();
+      WireWriter writer(forged);
+      writer.PutU64(control::kMagic);
+      writer.PutU16(control::kProtocolVersion);
+      writer.PutU16(0);
+      writer.PutU16(ticket.from);
+      writer.PutU16(ticket.channel);
+      writer.PutU64(ticket.number);
+    }
+    rdma_conn_param parameters{};
+    parameters.private_data = forged.data();
+    parameters.private_data_len = forged.size();
+    EXPECT_NE(rdma_connect(raw, &parameters), 0);
+    rdma_destroy_qp(raw);
+  }
+  ExpectServing();
+}
+
+TEST(DevicesTest, TheDeviceOfTheClusterIsChosenAndDescribed) {
+  const auto devices = ListDevices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_FALSE(devices->empty());
+  const DeviceReport& chosen = devices->front();
+  EXPECT_TRUE(chosen.chosen) << chosen.why_not;
+  EXPECT_FALSE(chosen.addresses.empty());
+  EXPECT_FALSE(chosen.ports.empty());
+  EXPECT_GT(chosen.limits.max_completions, 0);
+  const auto others = ListDevices("203.0.113.1");  // of no machine (RFC 5737)
+  EXPECT_FALSE(others->front().chosen);
+  EXPECT_TRUE(absl::StrContains(others->front().why_not, "203.0.113.1")) << others->front().why_not;
+}
+
+TEST(VerbsFabricTest, BadOptionsAreRefusedAndNamed) {
+  VerbsOptions options = conformance::LocalVerbsCluster(1, 1 << 20);
+  options.secret = "";
+  EXPECT_TRUE(absl::IsInvalidArgument(VerbsFabric::Create(options).status()));
+  options = conformance::LocalVerbsCluster(1, 1 << 20);
+  options.nodes = {"127.0.0.1:21000"};
+  const Status status = VerbsFabric::Create(options).status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "127.0.0.1")) << status;
+  options = conformance::LocalVerbsCluster(1, 1 << 20);
+  options.device = "no such card";
+  const auto fabric = VerbsFabric::Create(options);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition((*fabric)->Attach(0).status()));
+}
+
+}  // namespace
+}  // namespace gannet::rdma::verbs
