@@ -6,11 +6,14 @@
 #include "rdma/base/check.h"
 #include "rdma/base/random.h"
 #include "rdma/base/thread.h"
+#include "txn/session_internal.h"
+#include "txn/state_word.h"
 
 namespace gannet::scenario {
 namespace {
 
 constexpr char kDirectory[] = "/data";
+constexpr char kStart[] = "start";
 constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
@@ -47,6 +50,7 @@ Status Cluster::OnEachNode(const std::string& name, const std::function<Status(i
   std::vector<Status> statuses(static_cast<size_t>(nodes()));
   std::vector<Runtime::Thread*> threads;
   for (int node = 0; node < nodes(); ++node) {
+    if (name != kStart && !lives(node)) continue;
     threads.push_back(
         simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat(name, " ", node),
                              [&work, node, status = &statuses[static_cast<size_t>(node)]] { *status = work(node); }));
@@ -76,7 +80,7 @@ Status Cluster::Start() {
   fabric_ = std::move(*fabric);
   databases_.clear();
   databases_.resize(static_cast<size_t>(nodes()));
-  return OnEachNode("start", [this](int node) { return StartNode(node); });
+  return OnEachNode(kStart, [this](int node) { return StartNode(node); });
 }
 
 Status Cluster::StartNode(int node) {
@@ -111,6 +115,37 @@ void Cluster::CutPower() {
   static_cast<void>(fabric_.release());
 }
 
+void Cluster::Kill(int node) {
+  fabric_->Kill(static_cast<rdma::NodeId>(node));
+  static_cast<void>(databases_[static_cast<size_t>(node)].release());  // as at a power cut
+}
+
+Status Cluster::Restart(int node) {
+  Status status;
+  simulation_->Join(
+      simulation_->StartOn(static_cast<rdma::NodeId>(node), "restart", [&] { status = StartNode(node); }));
+  return status;
+}
+
+bool Cluster::IsRepaired() const {
+  for (const std::unique_ptr<txn::Database>& database : databases_) {
+    if (database == nullptr) continue;
+    const txn::Peers& peers = *database->state().peers;
+    for (int node = 0; node < nodes(); ++node) {
+      const txn::Peers::Phase phase = peers.phase(static_cast<rdma::NodeId>(node));
+      const bool unnoticed = phase == txn::Peers::Phase::kJoined && !lives(node);
+      if (unnoticed || phase == txn::Peers::Phase::kDying || phase == txn::Peers::Phase::kForwarded) return false;
+    }
+  }
+  return true;
+}
+
+int Cluster::first_living() const {
+  int node = 0;
+  while (!lives(node)) ++node;
+  return node;
+}
+
 Status Cluster::Close() {
   GANNET_RETURN_IF_ERROR(OnEachNode("close", [this](int node) { return database(node).Close(); }));
   GANNET_RETURN_IF_ERROR(OnEachNode("destroy", [this](int node) -> Status {
@@ -125,12 +160,32 @@ Status Cluster::Close() {
 Status Cluster::CheckStructures() {
   return OnEachNode("check", [this](int node) -> Status {
     for (const txn::Table* table : database(node).tables()) {
-      if (Status status = table->local_index().CheckStructure(); !status.ok()) {
+      if (Status status = CheckTable(node, *table); !status.ok()) {
         return {status.code(), absl::StrCat("node ", node, ", table ", table->name(), ": ", status.message())};
       }
     }
     return absl::OkStatus();
   });
+}
+
+Status Cluster::CheckTable(int node, const txn::Table& table) {
+  GANNET_RETURN_IF_ERROR(table.local_index().CheckStructure());
+  txn::DatabaseState& state = database(node).state();
+  std::vector<rdma::GlobalAddress> records;
+  index::WalkPosition position;
+  for (bool more = true; more;) {
+    records.clear();
+    index::IndexService::Lease lease(state.indexes.get());
+    more = table.local_index().Walk(&position, &records);
+    for (const rdma::GlobalAddress record : records) {
+      const uint64_t word = LoadWord(state.node->memory().data() + record.offset());
+      if (!txn::IsLocked(word) && !txn::IsAbsent(word)) continue;
+      return absl::InternalError(absl::StrCat("the record at ", record.ToString(), " is still ",
+                                              txn::IsAbsent(word) ? "absent" : "locked", ", by worker ",
+                                              txn::LockOwnerChannel(word), " of node ", txn::LockOwnerNode(word)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::scenario

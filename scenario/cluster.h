@@ -30,23 +30,33 @@ class Cluster {
   Status Start();
   // From the observer: all nodes die at this moment; the disk loses what was not synced, as the seed has it.
   void CutPower();
-  // In order. No session may be open.
+  // From the observer: one node dies at this moment, with its memory. The others go on.
+  void Kill(int node);
+  // A new node takes the place of a dead one. It has none of what that had in memory.
+  Status Restart(int node);
+  // What dead nodes left has been repaired by all that live.
+  bool IsRepaired() const;
+  // In order. No session may be open. The dead are left out.
   Status Close();
+
+  bool lives(int node) const { return databases_[static_cast<size_t>(node)] != nullptr; }
+  int first_living() const;
 
   int nodes() const { return drawn_->nodes; }
   txn::Database& database(int node) { return *databases_[static_cast<size_t>(node)]; }
   rdma::sim::Simulation& simulation() { return *simulation_; }
   rdma::sim::SimFabric& fabric() { return *fabric_; }
 
-  // Runs work(node) on a thread of each node at once, and waits for all; the first error.
+  // Runs work(node) on a thread of each living node at once, and waits for all; the first error.
   Status OnEachNode(const std::string& name, const std::function<Status(int node)>& work);
   // Runs work(a session of `node`) on a thread of it, and waits.
   Status InSession(int node, const std::string& name, const std::function<Status(txn::Session& session)>& work);
-  // Each key once, in order, reachable; on every node and table, while nothing changes.
+  // Each key once, in order, reachable, and not locked; on every living node and table, while nothing changes.
   Status CheckStructures();
 
  private:
   Status StartNode(int node);
+  Status CheckTable(int node, const txn::Table& table);
 
   rdma::sim::Simulation* simulation_;
   const ScenarioOptions* drawn_;
