@@ -163,9 +163,10 @@ Status Run::KillOne() {
     victim = static_cast<int>(simulation_->random().Below(static_cast<uint64_t>(drawn_.nodes)));
     while (!cluster_->lives(victim)) victim = (victim + 1) % drawn_.nodes;
   }
-  cluster_->Kill(victim);
+  Random& random = simulation_->random();
+  cluster_->Kill(victim, random.OneIn(4) ? 0 : 1 + random.Below(200));
   if (!*drawn_.client) return absl::OkStatus();
-  Watch(simulation_->random().Below(3'000'000));
+  Watch(random.Below(3'000'000));
   GANNET_RETURN_IF_ERROR(cluster_->Restart(victim));
   StartWorkers(victim);
   return absl::OkStatus();

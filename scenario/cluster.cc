@@ -15,6 +15,7 @@ namespace {
 constexpr char kDirectory[] = "/data";
 constexpr char kStart[] = "start";
 constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
+constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
@@ -115,8 +116,14 @@ void Cluster::CutPower() {
   static_cast<void>(fabric_.release());
 }
 
-void Cluster::Kill(int node) {
-  fabric_->Kill(static_cast<rdma::NodeId>(node));
+void Cluster::Kill(int node, uint64_t after_verbs) {
+  const auto id = static_cast<rdma::NodeId>(node);
+  if (after_verbs > 0) {
+    fabric_->KillAfterVerbs(id, after_verbs);
+    const uint64_t deadline = simulation_->now() + kVerbsTakeNanos;
+    while (fabric_->Runs(id) && simulation_->now() < deadline) SleepForNanos(1'000);
+  }
+  fabric_->Kill(id);
   static_cast<void>(databases_[static_cast<size_t>(node)].release());  // as at a power cut
 }
 

@@ -30,8 +30,9 @@ class Cluster {
   Status Start();
   // From the observer: all nodes die at this moment; the disk loses what was not synced, as the seed has it.
   void CutPower();
-  // From the observer: one node dies at this moment, with its memory. The others go on.
-  void Kill(int node);
+  // From the observer: one node dies, with its memory, at this moment or after so many verbs, in between two; should it
+  // not come that far within a while, then. The others go on.
+  void Kill(int node, uint64_t after_verbs);
   // A new node takes the place of a dead one. It has none of what that had in memory.
   Status Restart(int node);
   // What dead nodes left has been repaired by all that live.

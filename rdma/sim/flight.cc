@@ -64,6 +64,7 @@ void Flight::Depart(SimChannel* channel, Operation* operation, Attachment* from,
   const uint64_t now = ToPicos(core_->now());
   const bool to_self = from->id == to->id;
   departed_ = ToNanos(to_self ? nic.SendToSelf(now) : nic.Send(now, BytesThere(verb_, size_)));
+  core_->CountDeparture(from, departed_);
   if (core_->cut(from->id, to->id)) return Fail(Failure::kCut, departed_ + core_->options().detection_nanos);
   Post(departed_ + core_->WireNanos(from->id, to->id), Stage::kArrive);
 }

@@ -29,8 +29,9 @@ ScenarioOptions Hostile(bool durable, bool deaths) {
   options.settle_nanos = 30'000'000;
   options.durability = durable ? "sync" : "none";
   options.power_cuts = durable ? 2 : 0;
-  options.deaths = deaths ? 3 : 0;
-  if (deaths) options.nodes = 4;
+  options.client = deaths;
+  options.deaths = deaths ? 8 : 0;
+  if (deaths) options.nodes = 3;
   options.faults = rdma::sim::Faults{};
   options.faults->preempt = 0.01;
   options.faults->scatter_lines = 0.2;
