@@ -48,7 +48,7 @@ bool Repairer::Stopped() const {
 }
 
 void Repairer::Loop() {
-  bool more = false;
+  bool more = true;
   while (true) {
     {
       std::unique_lock lock(mutex_);
@@ -80,11 +80,28 @@ bool Repairer::Round() {
     const Peers::Phase phase = db_->peers->phase(node);
     more = more || phase == Peers::Phase::kDying || phase == Peers::Phase::kForwarded;
   }
+  if (!JoinAll()) more = true;
   if (!more) {
     worker_.reset();
     channel_.reset();
   }
   return more;
+}
+
+bool Repairer::JoinAll() {
+  bool all = true;
+  const int nodes = db_->fabric->num_nodes();
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id() || db_->joined[node].load() || !db_->fabric->Alive(node)) continue;
+    std::array<std::byte, 8> request;
+    rdma::WireWriter writer(request);
+    writer.PutU64(db_->incarnation);
+    const bool joined = Call(node, kTxnJoin, writer.written(), {}).ok();
+    if (joined) db_->joined[node].store(true);
+    all = all && joined;
+  }
+  return all;
 }
 
 bool Repairer::Forward(rdma::NodeId dead) {

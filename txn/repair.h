@@ -41,7 +41,7 @@ class Repairer {
   Repairer(const Repairer&) = delete;
   Repairer& operator=(const Repairer&) = delete;
 
-  // From now on deaths are looked for, in a thread of its own.
+  // This node joins the others (peers.h), and from now on deaths are looked for, in a thread of its own.
   void Start();
   // Leaves what it is at as it is.
   void Stop();
@@ -52,6 +52,8 @@ class Repairer {
   void Loop();
   // True if there is more to do.
   bool Round();
+  // Makes this incarnation known: or else nobody might notice that the one before it died.
+  bool JoinAll();
   // Each true if its step is done, false to be tried again.
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
