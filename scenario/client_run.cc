@@ -17,7 +17,8 @@
 namespace gannet::scenario {
 namespace {
 
-constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual: whoever has not stopped by then hangs
+constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults, even if all get on at once
+constexpr uint64_t kStopNanos = 3'000'000'000;     // virtual: whoever has not stopped by then hangs
 
 // One run. Its methods are called by the observer.
 class Run {
@@ -53,6 +54,8 @@ class Run {
   Status KillOne();
   Status RunSoundPhase();
   std::vector<uint64_t> CommittedByNode() const;
+  // A living node that has committed nothing since; or -1.
+  int NodeWithoutProgress(const std::vector<uint64_t>& before) const;
   Status Broken() const { return control_.broken.empty() ? absl::OkStatus() : absl::InternalError(control_.broken); }
 
   rdma::sim::Simulation* simulation_;
@@ -178,17 +181,28 @@ Status Run::RunSoundPhase() {
   simulation_->SetFaults({});
   cluster_->fabric().MendAll();
   const std::vector<uint64_t> before = CommittedByNode();
-  Watch(drawn_.settle_nanos);
-  GANNET_RETURN_IF_ERROR(Broken());
-  const std::vector<uint64_t> after = CommittedByNode();
-  const bool can_go_on = workload_->CanGoOn([this](int node) { return cluster_->lives(node); });
-  for (size_t node = 0; node < before.size(); ++node) {
-    if (after[node] > before[node] || !can_go_on || !cluster_->lives(static_cast<int>(node))) continue;
-    return absl::DeadlineExceededError(
-        absl::StrFormat("no progress: node %d committed nothing in the %d ms after the faults stopped", node,
-                        drawn_.settle_nanos / 1'000'000));
+  const uint64_t until = simulation_->now() + drawn_.settle_nanos;
+  Watch(std::min(drawn_.settle_nanos, kLeastSoundNanos));
+  while (NodeWithoutProgress(before) >= 0) {
+    GANNET_RETURN_IF_ERROR(Broken());
+    if (simulation_->now() >= until) {
+      return absl::DeadlineExceededError(
+          absl::StrFormat("no progress: node %d committed nothing in the %d ms after the faults stopped",
+                          NodeWithoutProgress(before), drawn_.settle_nanos / 1'000'000));
+    }
+    Watch(std::min(until - simulation_->now(), kLeastSoundNanos));
   }
+  GANNET_RETURN_IF_ERROR(Broken());
   return StopCrew();
+}
+
+int Run::NodeWithoutProgress(const std::vector<uint64_t>& before) const {
+  const std::vector<uint64_t> now = CommittedByNode();
+  if (!workload_->CanGoOn([this](int node) { return cluster_->lives(node); })) return -1;
+  for (size_t node = 0; node < before.size(); ++node) {
+    if (now[node] == before[node] && cluster_->lives(static_cast<int>(node))) return static_cast<int>(node);
+  }
+  return -1;
 }
 
 Status Run::Execute(ScenarioReport* report) {

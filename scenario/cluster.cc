@@ -1,5 +1,7 @@
 #include "scenario/cluster.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr char kDirectory[] = "/data";
 constexpr char kStart[] = "start";
 constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
@@ -39,10 +42,38 @@ Cluster::Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn
     : simulation_(simulation), drawn_(drawn), create_tables_(std::move(create_tables)) {
   if (drawn_->durability == "sync") {
     disk_ = std::make_shared<log::FaultyFileSystem>(Mix64(drawn_->seed ^ 0xd15c));
-    disk_->SetOptions({.before = [simulation](log::DiskOperation operation, const std::string&) {
-      SpendDiskTime(simulation, operation);
-    }});
+    simulation->OnFaults([this] { ApplyDiskFaults(); });
   }
+}
+
+void Cluster::ApplyDiskFaults() {
+  const rdma::sim::Faults& faults = simulation_->faults();
+  const auto one_in = [](double probability) {
+    return probability <= 0 ? uint64_t{0} : static_cast<uint64_t>(std::max(1.0, 1 / probability));
+  };
+  disk_->SetOptions({.write_error_one_in = one_in(faults.disk_write_error),
+                     .short_write_one_in = one_in(faults.disk_short_write),
+                     .sync_error_one_in = one_in(faults.disk_sync_error),
+                     .before = [simulation = simulation_](log::DiskOperation operation, const std::string&) {
+                       SpendDiskTime(simulation, operation);
+                     }});
+  ScheduleFullDisk();
+}
+
+// Full: there is room for a little more, which the log must have reserved for what is under way.
+void Cluster::ScheduleFullDisk() {
+  if (full_is_scheduled_ || simulation_->faults().disk_full_every == 0) return;
+  full_is_scheduled_ = true;
+  simulation_->At(simulation_->now() + simulation_->Exponential(simulation_->faults().disk_full_every), [this] {
+    full_is_scheduled_ = false;
+    if (simulation_->faults().disk_full_every == 0) return;
+    const StatusOr<uint64_t> room = disk_->FreeBytes("/");
+    if (room.ok()) disk_->SetCapacity(kUnlimited - *room + simulation_->random().Below(kSegmentBytes));
+    if (simulation_->tracing()) simulation_->Trace("the disk is full");
+    simulation_->At(simulation_->now() + 1 + simulation_->random().Below(simulation_->faults().disk_full_nanos),
+                    [this] { disk_->SetCapacity(kUnlimited); });
+    ScheduleFullDisk();
+  });
 }
 
 Cluster::~Cluster() = default;

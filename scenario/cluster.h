@@ -58,11 +58,14 @@ class Cluster {
  private:
   Status StartNode(int node);
   Status CheckTable(int node, const txn::Table& table);
+  void ApplyDiskFaults();
+  void ScheduleFullDisk();
 
   rdma::sim::Simulation* simulation_;
   const ScenarioOptions* drawn_;
   CreateTables create_tables_;
   std::shared_ptr<log::FaultyFileSystem> disk_;
+  bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
 };

@@ -17,6 +17,7 @@ namespace gannet::scenario {
 namespace {
 
 constexpr uint64_t kLeastSettleNanos = 30'000'000;
+constexpr uint64_t kDisksSettleNanos = 300'000'000;  // a log that met an error tries again after 100 ms
 
 template <size_t kSize>
 const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
@@ -99,10 +100,15 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
       drawn.faults->disconnect = drawn.faults->lost_request = drawn.faults->lost_response = 0;
       drawn.faults->cut_every = 0;
     }
+    if (drawn.workload == "tpcc" || drawn.durability == "none") {
+      drawn.faults->disk_write_error = drawn.faults->disk_short_write = drawn.faults->disk_sync_error = 0;
+      drawn.faults->disk_full_every = 0;
+    }
   }
   if (drawn.settle_nanos == 0) {
     drawn.settle_nanos = kLeastSettleNanos +
-                         2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos});
+                         2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos}) +
+                         (drawn.faults->OfDisks() ? kDisksSettleNanos : 0);
   }
   return drawn;
 }
