@@ -51,6 +51,7 @@ class Run {
   Status StopCrew();
   Status RunFaultyPhase(ScenarioReport* report);
   Status CutPower();
+  Status StartAgain();
   Status KillOne();
   Status RunSoundPhase();
   std::vector<uint64_t> CommittedByNode() const;
@@ -145,6 +146,10 @@ Status Run::RunFaultyPhase(ScenarioReport* report) {
 
 Status Run::CutPower() {
   cluster_->CutPower();
+  return StartAgain();
+}
+
+Status Run::StartAgain() {
   crew_ = nullptr;
   simulation_->SetFaults({});
   GANNET_RETURN_IF_ERROR(cluster_->Start());
@@ -168,6 +173,12 @@ Status Run::KillOne() {
   }
   Random& random = simulation_->random();
   cluster_->Kill(victim, random.OneIn(4) ? 0 : 1 + random.Below(200));
+  if (drawn_.durability != "none") {  // what the others committed since may be of what it had not made durable
+    Watch(random.Below(5'000'000));
+    GANNET_RETURN_IF_ERROR(Broken());
+    cluster_->KillAll();
+    return StartAgain();
+  }
   if (!*drawn_.client) return absl::OkStatus();
   Watch(random.Below(3'000'000));
   GANNET_RETURN_IF_ERROR(cluster_->Restart(victim));
@@ -220,11 +231,9 @@ Status Run::Execute(ScenarioReport* report) {
       cluster_->InSession(0, "load", [this](txn::Session& session) { return workload_->Load(session); }));
   GANNET_RETURN_IF_ERROR(RunFaultyPhase(report));
   GANNET_RETURN_IF_ERROR(RunSoundPhase());
-  GANNET_RETURN_IF_ERROR(
-      cluster_->InSession(cluster_->first_living(), "read all",
-                          [this, whole = report->deaths == 0 || *drawn_.client](txn::Session& session) {
-                            return workload_->ReadAll(session, whole);
-                          }));
+  GANNET_RETURN_IF_ERROR(cluster_->InSession(
+      cluster_->first_living(), "read all",
+      [this, whole = cluster_->AllLive()](txn::Session& session) { return workload_->ReadAll(session, whole); }));
   GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
   GANNET_RETURN_IF_ERROR(cluster_->Close());
   Judgement judgement = workload_->Judge();

@@ -139,8 +139,17 @@ Status Cluster::StartNode(int node) {
 }
 
 void Cluster::CutPower() {
-  for (int node = 0; node < nodes(); ++node) fabric_->Kill(static_cast<rdma::NodeId>(node));
+  KillProcesses();
   disk_->Crash();
+}
+
+void Cluster::KillAll() {
+  KillProcesses();
+  disk_->KillPrograms();
+}
+
+void Cluster::KillProcesses() {
+  for (int node = 0; node < nodes(); ++node) fabric_->Kill(static_cast<rdma::NodeId>(node));
   // What the dead own is not torn down: nobody did that when the power went.
   for (std::unique_ptr<txn::Database>& database : databases_) static_cast<void>(database.release());
   databases_.clear();

@@ -2,6 +2,7 @@
 // again with what the disk kept.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,6 +31,9 @@ class Cluster {
   Status Start();
   // From the observer: all nodes die at this moment; the disk loses what was not synced, as the seed has it.
   void CutPower();
+  // The processes of those nodes that live are killed, too, and the disk keeps all: what becomes of a cluster with a
+  // log when one node has died (docs/repair.md).
+  void KillAll();
   // From the observer: one node dies, with its memory, at this moment or after so many verbs, in between two; should it
   // not come that far within a while, then. The others go on.
   void Kill(int node, uint64_t after_verbs);
@@ -42,6 +46,7 @@ class Cluster {
 
   bool lives(int node) const { return databases_[static_cast<size_t>(node)] != nullptr; }
   int first_living() const;
+  bool AllLive() const { return std::find(databases_.begin(), databases_.end(), nullptr) == databases_.end(); }
 
   int nodes() const { return drawn_->nodes; }
   txn::Database& database(int node) { return *databases_[static_cast<size_t>(node)]; }
@@ -59,6 +64,7 @@ class Cluster {
   Status StartNode(int node);
   Status CheckTable(int node, const txn::Table& table);
   void ApplyDiskFaults();
+  void KillProcesses();
   void ScheduleFullDisk();
 
   rdma::sim::Simulation* simulation_;

@@ -85,14 +85,13 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
   if (drawn.power_cuts < 0) drawn.power_cuts = power_cuts;
   if (drawn.durability == "none") drawn.power_cuts = 0;
-  // Nobody survives; with a log, what died with a node takes along what was not durable everywhere; a terminal of TPC-C
-  // needs all warehouses.
-  const bool may_die = drawn.nodes > 1 && drawn.durability == "none" && drawn.workload != "tpcc";
+  // Of one node nobody survives. A terminal of TPC-C needs all warehouses.
+  const bool may_die = drawn.nodes > 1 && drawn.workload != "tpcc";
   if (!drawn.client.has_value()) drawn.client = client;
-  if (!may_die) drawn.client = false;
+  if (drawn.nodes == 1 || drawn.workload == "tpcc") drawn.client = false;
   if (drawn.deaths < 0) drawn.deaths = deaths;
   if (!may_die) drawn.deaths = 0;
-  if (!*drawn.client) drawn.deaths = std::min(drawn.deaths, drawn.nodes - 1);
+  if (drawn.durability == "none" && !*drawn.client) drawn.deaths = std::min(drawn.deaths, drawn.nodes - 1);
   if (!drawn.faults.has_value()) {
     drawn.faults = faults;
     // A terminal of TPC-C takes no for an answer that a node cannot be reached, and the run ends.

@@ -31,7 +31,8 @@ struct ScenarioOptions {
   std::optional<bool> coherent = {};   // whether CPUs and NICs may lock the same words; unset: drawn
   std::string durability = {};         // none or sync; empty: drawn
   int power_cuts = -1;                 // of the whole cluster, in the first phase; -1: drawn. Only with sync
-  // Of one node each, in the first phase; -1: drawn. Only without durability. A node with data stays dead.
+  // Of one node each, in the first phase; -1: drawn. With a log all are started again a while later, and recover.
+  // Without, the others go on: a node with data stays dead.
   int deaths = -1;
   std::optional<bool> client = {};  // the last node has no data: it dies, and another takes its place; unset: drawn
   std::optional<rdma::sim::Faults> faults = {};
