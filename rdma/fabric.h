@@ -30,7 +30,7 @@
 //     value makes every other CAS fail, such as a lock that is held.
 //  5. Death. A node can die at any instruction. Verbs and calls to it then complete with Unavailable in bounded time;
 //     what they were to do may have been done or not. A call's deadline gives DeadlineExceeded, with the same doubt.
-//     The channels of a node that died or left are of no use any more: all they do is Unavailable.
+//     Once it is not Alive, or another has its place, no verb of it takes effect, and its channels are Unavailable.
 //
 // Sizes are in bytes. READ and WRITE need 8-byte aligned remote addresses and sizes that are multiples of 8; anything
 // else, or a range outside the node's heap, is InvalidArgument. Local buffers need no alignment and must live until the

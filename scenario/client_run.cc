@@ -1,4 +1,5 @@
 // The runs of clients whose history is judged.
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
+#include "rdma/sim/sim_thread.h"
 #include "scenario/cluster.h"
 #include "scenario/run.h"
 #include "scenario/scenario.h"
@@ -15,7 +17,8 @@
 namespace gannet::scenario {
 namespace {
 
-constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual: whoever has not stopped by then hangs
+constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults, even if all get on at once
+constexpr uint64_t kStopNanos = 3'000'000'000;     // virtual: whoever has not stopped by then hangs
 
 // One run. Its methods are called by the observer.
 class Run {
@@ -35,17 +38,25 @@ class Run {
   struct Crew {
     std::vector<Runtime::Thread*> threads;
     std::vector<Member> members;
-    size_t finished = 0;
+    size_t unfinished() const {
+      return static_cast<size_t>(std::ranges::count_if(threads, [](const auto* thread) { return !thread->over(); }));
+    }
   };
 
   void StartCrew();
+  void StartWorkers(int node);
   void WorkerThread(int node, Crew* crew, uint32_t first_client);
   // Sleeps for `nanos`, or until somebody saw what must not be.
   void Watch(uint64_t nanos);
   Status StopCrew();
   Status RunFaultyPhase(ScenarioReport* report);
+  Status CutPower();
+  Status StartAgain();
+  Status KillOne();
   Status RunSoundPhase();
   std::vector<uint64_t> CommittedByNode() const;
+  // A living node that has committed nothing since; or -1.
+  int NodeWithoutProgress(const std::vector<uint64_t>& before) const;
   Status Broken() const { return control_.broken.empty() ? absl::OkStatus() : absl::InternalError(control_.broken); }
 
   rdma::sim::Simulation* simulation_;
@@ -59,14 +70,16 @@ class Run {
 
 void Run::StartCrew() {
   crew_ = new Crew;
-  for (int node = 0; node < drawn_.nodes; ++node) {
-    for (int worker = 0; worker < drawn_.workers_per_node; ++worker) {
-      const uint32_t first = next_client_;
-      next_client_ += static_cast<uint32_t>(drawn_.coroutines);
-      crew_->threads.push_back(
-          simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat("worker ", node, ".", worker),
-                               [this, node, first, crew = crew_] { WorkerThread(node, crew, first); }));
-    }
+  for (int node = 0; node < drawn_.nodes; ++node) StartWorkers(node);
+}
+
+void Run::StartWorkers(int node) {
+  for (int worker = 0; worker < drawn_.workers_per_node; ++worker) {
+    const uint32_t first = next_client_;
+    next_client_ += static_cast<uint32_t>(drawn_.coroutines);
+    crew_->threads.push_back(
+        simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat("worker ", node, ".", worker),
+                             [this, node, first, crew = crew_] { WorkerThread(node, crew, first); }));
   }
 }
 
@@ -82,7 +95,6 @@ void Run::WorkerThread(int node, Crew* crew, uint32_t first_client) {
     crew->members.push_back({node, std::move(client)});
   }
   (*session)->worker().Run();
-  ++crew->finished;
 }
 
 void Run::Watch(uint64_t nanos) {
@@ -102,13 +114,13 @@ std::vector<uint64_t> Run::CommittedByNode() const {
 Status Run::StopCrew() {
   control_.stop = true;
   const uint64_t deadline = simulation_->now() + kStopNanos;
-  while (crew_->finished < crew_->threads.size() && simulation_->now() < deadline && control_.broken.empty()) {
+  while (crew_->unfinished() > 0 && simulation_->now() < deadline && control_.broken.empty()) {
     SleepForNanos(100'000);
   }
   GANNET_RETURN_IF_ERROR(Broken());
-  if (crew_->finished < crew_->threads.size()) {
+  if (crew_->unfinished() > 0) {
     return absl::DeadlineExceededError(absl::StrFormat("%d of %d workers still hang %d s after they were told to stop",
-                                                       crew_->threads.size() - crew_->finished, crew_->threads.size(),
+                                                       crew_->unfinished(), crew_->threads.size(),
                                                        kStopNanos / 1'000'000'000));
   }
   for (Runtime::Thread* thread : crew_->threads) simulation_->Join(thread);
@@ -118,20 +130,59 @@ Status Run::StopCrew() {
 }
 
 Status Run::RunFaultyPhase(ScenarioReport* report) {
-  const auto pieces = static_cast<uint64_t>(drawn_.power_cuts) + 1;
-  for (uint64_t piece = 0; piece < pieces; ++piece) {
-    StartCrew();
-    simulation_->SetFaults(*drawn_.faults);
+  const auto pieces = static_cast<uint64_t>(drawn_.power_cuts + drawn_.deaths) + 1;
+  StartCrew();
+  simulation_->SetFaults(*drawn_.faults);
+  for (uint64_t piece = 0;; ++piece) {
     const uint64_t nanos = drawn_.faulty_nanos / pieces;
     Watch(nanos / 2 + simulation_->random().Below(nanos));
     GANNET_RETURN_IF_ERROR(Broken());
-    if (piece + 1 == pieces) break;
-    cluster_->CutPower();
-    crew_ = nullptr;
-    ++report->power_cuts;
-    simulation_->SetFaults({});
-    GANNET_RETURN_IF_ERROR(cluster_->Start());
+    if (piece + 1 == pieces) return absl::OkStatus();
+    const bool cut = piece < static_cast<uint64_t>(drawn_.power_cuts);
+    GANNET_RETURN_IF_ERROR(cut ? CutPower() : KillOne());
+    ++(cut ? report->power_cuts : report->deaths);
   }
+}
+
+Status Run::CutPower() {
+  cluster_->CutPower();
+  return StartAgain();
+}
+
+Status Run::StartAgain() {
+  crew_ = nullptr;
+  simulation_->SetFaults({});
+  GANNET_RETURN_IF_ERROR(cluster_->Start());
+  StartCrew();
+  simulation_->SetFaults(*drawn_.faults);
+  return absl::OkStatus();
+}
+
+// One node after the other: two that die together may take along what the survivors need (txn/repair.h).
+Status Run::KillOne() {
+  const uint64_t deadline = simulation_->now() + kStopNanos;
+  while (!cluster_->IsRepaired()) {
+    Watch(1'000'000);
+    GANNET_RETURN_IF_ERROR(Broken());
+    if (simulation_->now() > deadline) return absl::DeadlineExceededError("what a dead node left is not repaired");
+  }
+  int victim = drawn_.nodes - 1;
+  if (!*drawn_.client) {
+    victim = static_cast<int>(simulation_->random().Below(static_cast<uint64_t>(drawn_.nodes)));
+    while (!cluster_->lives(victim)) victim = (victim + 1) % drawn_.nodes;
+  }
+  Random& random = simulation_->random();
+  cluster_->Kill(victim, random.OneIn(4) ? 0 : 1 + random.Below(200));
+  if (drawn_.durability != "none") {  // what the others committed since may be of what it had not made durable
+    Watch(random.Below(5'000'000));
+    GANNET_RETURN_IF_ERROR(Broken());
+    cluster_->KillAll();
+    return StartAgain();
+  }
+  if (!*drawn_.client) return absl::OkStatus();
+  Watch(random.Below(3'000'000));
+  GANNET_RETURN_IF_ERROR(cluster_->Restart(victim));
+  StartWorkers(victim);
   return absl::OkStatus();
 }
 
@@ -141,16 +192,28 @@ Status Run::RunSoundPhase() {
   simulation_->SetFaults({});
   cluster_->fabric().MendAll();
   const std::vector<uint64_t> before = CommittedByNode();
-  Watch(drawn_.settle_nanos);
-  GANNET_RETURN_IF_ERROR(Broken());
-  const std::vector<uint64_t> after = CommittedByNode();
-  for (size_t node = 0; node < before.size(); ++node) {
-    if (after[node] > before[node]) continue;
-    return absl::DeadlineExceededError(
-        absl::StrFormat("no progress: node %d committed nothing in the %d ms after the faults stopped", node,
-                        drawn_.settle_nanos / 1'000'000));
+  const uint64_t until = simulation_->now() + drawn_.settle_nanos;
+  Watch(std::min(drawn_.settle_nanos, kLeastSoundNanos));
+  while (NodeWithoutProgress(before) >= 0) {
+    GANNET_RETURN_IF_ERROR(Broken());
+    if (simulation_->now() >= until) {
+      return absl::DeadlineExceededError(
+          absl::StrFormat("no progress: node %d committed nothing in the %d ms after the faults stopped",
+                          NodeWithoutProgress(before), drawn_.settle_nanos / 1'000'000));
+    }
+    Watch(std::min(until - simulation_->now(), kLeastSoundNanos));
   }
+  GANNET_RETURN_IF_ERROR(Broken());
   return StopCrew();
+}
+
+int Run::NodeWithoutProgress(const std::vector<uint64_t>& before) const {
+  const std::vector<uint64_t> now = CommittedByNode();
+  if (!workload_->CanGoOn([this](int node) { return cluster_->lives(node); })) return -1;
+  for (size_t node = 0; node < before.size(); ++node) {
+    if (now[node] == before[node] && cluster_->lives(static_cast<int>(node))) return static_cast<int>(node);
+  }
+  return -1;
 }
 
 Status Run::Execute(ScenarioReport* report) {
@@ -168,8 +231,9 @@ Status Run::Execute(ScenarioReport* report) {
       cluster_->InSession(0, "load", [this](txn::Session& session) { return workload_->Load(session); }));
   GANNET_RETURN_IF_ERROR(RunFaultyPhase(report));
   GANNET_RETURN_IF_ERROR(RunSoundPhase());
-  GANNET_RETURN_IF_ERROR(
-      cluster_->InSession(0, "read all", [this](txn::Session& session) { return workload_->ReadAll(session); }));
+  GANNET_RETURN_IF_ERROR(cluster_->InSession(
+      cluster_->first_living(), "read all",
+      [this, whole = cluster_->AllLive()](txn::Session& session) { return workload_->ReadAll(session, whole); }));
   GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
   GANNET_RETURN_IF_ERROR(cluster_->Close());
   Judgement judgement = workload_->Judge();

@@ -1,17 +1,24 @@
 #include "scenario/cluster.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
 #include "rdma/base/random.h"
 #include "rdma/base/thread.h"
+#include "txn/session_internal.h"
+#include "txn/state_word.h"
 
 namespace gannet::scenario {
 namespace {
 
 constexpr char kDirectory[] = "/data";
+constexpr char kStart[] = "start";
 constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
@@ -35,10 +42,38 @@ Cluster::Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn
     : simulation_(simulation), drawn_(drawn), create_tables_(std::move(create_tables)) {
   if (drawn_->durability == "sync") {
     disk_ = std::make_shared<log::FaultyFileSystem>(Mix64(drawn_->seed ^ 0xd15c));
-    disk_->SetOptions({.before = [simulation](log::DiskOperation operation, const std::string&) {
-      SpendDiskTime(simulation, operation);
-    }});
+    simulation->OnFaults([this] { ApplyDiskFaults(); });
   }
+}
+
+void Cluster::ApplyDiskFaults() {
+  const rdma::sim::Faults& faults = simulation_->faults();
+  const auto one_in = [](double probability) {
+    return probability <= 0 ? uint64_t{0} : static_cast<uint64_t>(std::max(1.0, 1 / probability));
+  };
+  disk_->SetOptions({.write_error_one_in = one_in(faults.disk_write_error),
+                     .short_write_one_in = one_in(faults.disk_short_write),
+                     .sync_error_one_in = one_in(faults.disk_sync_error),
+                     .before = [simulation = simulation_](log::DiskOperation operation, const std::string&) {
+                       SpendDiskTime(simulation, operation);
+                     }});
+  ScheduleFullDisk();
+}
+
+// Full: there is room for a little more, which the log must have reserved for what is under way.
+void Cluster::ScheduleFullDisk() {
+  if (full_is_scheduled_ || simulation_->faults().disk_full_every == 0) return;
+  full_is_scheduled_ = true;
+  simulation_->At(simulation_->now() + simulation_->Exponential(simulation_->faults().disk_full_every), [this] {
+    full_is_scheduled_ = false;
+    if (simulation_->faults().disk_full_every == 0) return;
+    const StatusOr<uint64_t> room = disk_->FreeBytes("/");
+    if (room.ok()) disk_->SetCapacity(kUnlimited - *room + simulation_->random().Below(kSegmentBytes));
+    if (simulation_->tracing()) simulation_->Trace("the disk is full");
+    simulation_->At(simulation_->now() + 1 + simulation_->random().Below(simulation_->faults().disk_full_nanos),
+                    [this] { disk_->SetCapacity(kUnlimited); });
+    ScheduleFullDisk();
+  });
 }
 
 Cluster::~Cluster() = default;
@@ -47,6 +82,7 @@ Status Cluster::OnEachNode(const std::string& name, const std::function<Status(i
   std::vector<Status> statuses(static_cast<size_t>(nodes()));
   std::vector<Runtime::Thread*> threads;
   for (int node = 0; node < nodes(); ++node) {
+    if (name != kStart && !lives(node)) continue;
     threads.push_back(
         simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat(name, " ", node),
                              [&work, node, status = &statuses[static_cast<size_t>(node)]] { *status = work(node); }));
@@ -76,7 +112,7 @@ Status Cluster::Start() {
   fabric_ = std::move(*fabric);
   databases_.clear();
   databases_.resize(static_cast<size_t>(nodes()));
-  return OnEachNode("start", [this](int node) { return StartNode(node); });
+  return OnEachNode(kStart, [this](int node) { return StartNode(node); });
 }
 
 Status Cluster::StartNode(int node) {
@@ -103,12 +139,58 @@ Status Cluster::StartNode(int node) {
 }
 
 void Cluster::CutPower() {
-  for (int node = 0; node < nodes(); ++node) fabric_->Kill(static_cast<rdma::NodeId>(node));
+  KillProcesses();
   disk_->Crash();
+}
+
+void Cluster::KillAll() {
+  KillProcesses();
+  disk_->KillPrograms();
+}
+
+void Cluster::KillProcesses() {
+  for (int node = 0; node < nodes(); ++node) fabric_->Kill(static_cast<rdma::NodeId>(node));
   // What the dead own is not torn down: nobody did that when the power went.
   for (std::unique_ptr<txn::Database>& database : databases_) static_cast<void>(database.release());
   databases_.clear();
   static_cast<void>(fabric_.release());
+}
+
+void Cluster::Kill(int node, uint64_t after_verbs) {
+  const auto id = static_cast<rdma::NodeId>(node);
+  if (after_verbs > 0) {
+    fabric_->KillAfterVerbs(id, after_verbs);
+    const uint64_t deadline = simulation_->now() + kVerbsTakeNanos;
+    while (fabric_->Runs(id) && simulation_->now() < deadline) SleepForNanos(1'000);
+  }
+  fabric_->Kill(id);
+  static_cast<void>(databases_[static_cast<size_t>(node)].release());  // as at a power cut
+}
+
+Status Cluster::Restart(int node) {
+  Status status;
+  simulation_->Join(
+      simulation_->StartOn(static_cast<rdma::NodeId>(node), "restart", [&] { status = StartNode(node); }));
+  return status;
+}
+
+bool Cluster::IsRepaired() const {
+  for (const std::unique_ptr<txn::Database>& database : databases_) {
+    if (database == nullptr) continue;
+    const txn::Peers& peers = *database->state().peers;
+    for (int node = 0; node < nodes(); ++node) {
+      const txn::Peers::Phase phase = peers.phase(static_cast<rdma::NodeId>(node));
+      const bool unnoticed = phase == txn::Peers::Phase::kJoined && !lives(node);
+      if (unnoticed || phase == txn::Peers::Phase::kDying || phase == txn::Peers::Phase::kForwarded) return false;
+    }
+  }
+  return true;
+}
+
+int Cluster::first_living() const {
+  int node = 0;
+  while (!lives(node)) ++node;
+  return node;
 }
 
 Status Cluster::Close() {
@@ -125,12 +207,32 @@ Status Cluster::Close() {
 Status Cluster::CheckStructures() {
   return OnEachNode("check", [this](int node) -> Status {
     for (const txn::Table* table : database(node).tables()) {
-      if (Status status = table->local_index().CheckStructure(); !status.ok()) {
+      if (Status status = CheckTable(node, *table); !status.ok()) {
         return {status.code(), absl::StrCat("node ", node, ", table ", table->name(), ": ", status.message())};
       }
     }
     return absl::OkStatus();
   });
+}
+
+Status Cluster::CheckTable(int node, const txn::Table& table) {
+  GANNET_RETURN_IF_ERROR(table.local_index().CheckStructure());
+  txn::DatabaseState& state = database(node).state();
+  std::vector<rdma::GlobalAddress> records;
+  index::WalkPosition position;
+  for (bool more = true; more;) {
+    records.clear();
+    index::IndexService::Lease lease(state.indexes.get());
+    more = table.local_index().Walk(&position, &records);
+    for (const rdma::GlobalAddress record : records) {
+      const uint64_t word = LoadWord(state.node->memory().data() + record.offset());
+      if (!txn::IsLocked(word) && !txn::IsAbsent(word)) continue;
+      return absl::InternalError(absl::StrCat("the record at ", record.ToString(), " is still ",
+                                              txn::IsAbsent(word) ? "absent" : "locked", ", by worker ",
+                                              txn::LockOwnerChannel(word), " of node ", txn::LockOwnerNode(word)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::scenario

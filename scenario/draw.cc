@@ -17,6 +17,7 @@ namespace gannet::scenario {
 namespace {
 
 constexpr uint64_t kLeastSettleNanos = 30'000'000;
+constexpr uint64_t kDisksSettleNanos = 300'000'000;  // a log that met an error tries again after 100 ms
 
 template <size_t kSize>
 const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
@@ -46,6 +47,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(in_range("workers_per_node", options.workers_per_node, 0, 16));
   GANNET_RETURN_IF_ERROR(in_range("coroutines", options.coroutines, 0, 6));
   GANNET_RETURN_IF_ERROR(in_range("power_cuts", options.power_cuts, -1, 1000));
+  GANNET_RETURN_IF_ERROR(in_range("deaths", options.deaths, -1, 1000));
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
   GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
                                   static_cast<int64_t>(kMostKeys)));
@@ -70,6 +72,9 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const int power_cuts = static_cast<int>(random.Below(3));
   const rdma::sim::Faults faults = rdma::sim::Faults::Draw(&random);
 
+  const int deaths = static_cast<int>(random.Below(4));  // after all that was drawn before there were any
+  const bool client = random.OneIn(2);
+
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
   if (drawn.coroutines == 0) drawn.coroutines = coroutines;
@@ -80,6 +85,13 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
   if (drawn.power_cuts < 0) drawn.power_cuts = power_cuts;
   if (drawn.durability == "none") drawn.power_cuts = 0;
+  // Of one node nobody survives. A terminal of TPC-C needs all warehouses.
+  const bool may_die = drawn.nodes > 1 && drawn.workload != "tpcc";
+  if (!drawn.client.has_value()) drawn.client = client;
+  if (drawn.nodes == 1 || drawn.workload == "tpcc") drawn.client = false;
+  if (drawn.deaths < 0) drawn.deaths = deaths;
+  if (!may_die) drawn.deaths = 0;
+  if (drawn.durability == "none" && !*drawn.client) drawn.deaths = std::min(drawn.deaths, drawn.nodes - 1);
   if (!drawn.faults.has_value()) {
     drawn.faults = faults;
     // A terminal of TPC-C takes no for an answer that a node cannot be reached, and the run ends.
@@ -87,10 +99,15 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
       drawn.faults->disconnect = drawn.faults->lost_request = drawn.faults->lost_response = 0;
       drawn.faults->cut_every = 0;
     }
+    if (drawn.workload == "tpcc" || drawn.durability == "none") {
+      drawn.faults->disk_write_error = drawn.faults->disk_short_write = drawn.faults->disk_sync_error = 0;
+      drawn.faults->disk_full_every = 0;
+    }
   }
   if (drawn.settle_nanos == 0) {
     drawn.settle_nanos = kLeastSettleNanos +
-                         2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos});
+                         2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos}) +
+                         (drawn.faults->OfDisks() ? kDisksSettleNanos : 0);
   }
   return drawn;
 }
@@ -100,6 +117,8 @@ std::string Describe(const ScenarioOptions& drawn) {
                       drawn.coroutines, " coroutines, ", drawn.keys, " keys, ", drawn.nic,
                       *drawn.coherent ? "" : " (atomics of the NIC only)", ", durability ", drawn.durability,
                       drawn.power_cuts > 0 ? absl::StrCat(", ", drawn.power_cuts, " power cuts") : "",
+                      *drawn.client ? ", one without data" : "",
+                      drawn.deaths > 0 ? absl::StrCat(", ", drawn.deaths, " deaths") : "",
                       drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
 }
 

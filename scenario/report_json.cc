@@ -24,6 +24,8 @@ void ForEachField(Options* options, Visit visit) {
   visit("coherent", &options->coherent);
   visit("durability", &options->durability);
   visit("power_cuts", &options->power_cuts);
+  visit("deaths", &options->deaths);
+  visit("client", &options->client);
 }
 
 template <class Report, class Visit>
@@ -38,6 +40,7 @@ void ForEachResult(Report* report, Visit visit) {
   visit("unknown", &report->unknown);
   visit("aborts", &report->aborts);
   visit("power_cuts", &report->power_cuts);
+  visit("deaths", &report->deaths);
   visit("events", &report->events);
   visit("switches", &report->switches);
   visit("preemptions", &report->preemptions);

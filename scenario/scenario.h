@@ -31,6 +31,10 @@ struct ScenarioOptions {
   std::optional<bool> coherent = {};   // whether CPUs and NICs may lock the same words; unset: drawn
   std::string durability = {};         // none or sync; empty: drawn
   int power_cuts = -1;                 // of the whole cluster, in the first phase; -1: drawn. Only with sync
+  // Of one node each, in the first phase; -1: drawn. With a log all are started again a while later, and recover.
+  // Without, the others go on: a node with data stays dead.
+  int deaths = -1;
+  std::optional<bool> client = {};  // the last node has no data: it dies, and another takes its place; unset: drawn
   std::optional<rdma::sim::Faults> faults = {};
   std::string elle_file = {};  // where the append workload's history goes, as EDN
   std::function<void(std::string_view line)> trace = nullptr;
@@ -58,6 +62,7 @@ struct ScenarioReport {
   uint64_t unknown = 0;  // perhaps applied
   uint64_t aborts = 0;   // attempts that met a conflict
   uint64_t power_cuts = 0;
+  uint64_t deaths = 0;
   uint64_t events = 0;
   uint64_t switches = 0;
   uint64_t preemptions = 0;

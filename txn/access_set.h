@@ -50,6 +50,7 @@ struct WriteEntry {
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock
   bool indexed = false;      // insert: the key is in the index
+  bool installed = false;    // its owner has been told to, with the decision
   index::Key key{};          // bytes in the arena
   Patch* patches = nullptr;  // in the order written
   Patch* last_patch = nullptr;

@@ -8,6 +8,7 @@
 //   validate  It is over. (READs change nothing.)
 //   log       It is over. The part may be in the other log, without a decision: void.
 //   release   It is over anyway. Unlocks and the unmaking of placeholders are owed.
+//   decide    It is committed (decision.cc). The request is owed, and it waits for that before it installs anything.
 //   install   It is committed. The installs and finishes that failed are owed, and it waits until they are done: Ok. If
 //             a node dies meanwhile, or call_timeout passes: Unknown, and what is owed is owed on. With a log it waits
 //             for as long as the nodes live, because it is in its epoch until all is installed: a checkpoint of that
@@ -36,7 +37,7 @@ constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
 constexpr absl::Duration kFinishTimeout = absl::Milliseconds(100);
 
 bool IsInstalledByVerbs(const WriteEntry& entry) {
-  if (entry.is_direct()) return false;
+  if (entry.is_direct() || entry.installed) return false;
   return entry.kind == WriteKind::kInsert ? !entry.removed
                                           : entry.kind == WriteKind::kUpdate && entry.moved_to.is_null();
 }
@@ -82,7 +83,7 @@ void TransactionImpl::PutCaller(std::span<std::byte> place) {
 void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message) {
   Debt debt{.kind = Debt::Kind::kCall, .node = node, .ticket = ticket_, .method = method, .slot = slot_};
   debt.message.assign(message.begin(), message.end());
-  if (method == kTxnFinish) debt.records = finished_;
+  if (method != kTxnCancel) debt.records = finished_;
   has_slot_ = false;
   session_->debts.Add(std::move(debt));
 }
@@ -108,11 +109,19 @@ void TransactionImpl::OweInstall(const WriteEntry& entry) {
   session_->debts.Add(std::move(debt));
 }
 
+uint64_t TransactionImpl::DebtDeadline() const {
+  if (logged_) return UINT64_MAX;
+  return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
+}
+
 coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
   if (ticket_ != nullptr) {
-    const auto patience = static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
-    const uint64_t deadline = logged_ ? UINT64_MAX : NowNanos() + patience;
-    const bool done = co_await session_->debts.Await(ticket_, deadline);
+    const bool done = co_await session_->debts.Await(ticket_, DebtDeadline());
+    // What was decided must stay noted until it is done.
+    if (!done && ticket_->open > 0 && has_slot_) {
+      ticket_->slot = slot_;
+      has_slot_ = false;
+    }
     if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
   }
   if (first_error.ok()) co_return first_error;
@@ -257,7 +266,7 @@ void TransactionImpl::BuildImage(WriteEntry& entry) {
 }
 
 // Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
-coro::Task<void> TransactionImpl::InstallRemote() {
+coro::Task<void> TransactionImpl::InstallRemote(Where where) {
   operations_.clear();
   const auto write_word = [&](rdma::GlobalAddress word, uint64_t value) {
     std::byte* source = arena_.Allocate(sizeof value);
@@ -265,7 +274,7 @@ coro::Task<void> TransactionImpl::InstallRemote() {
     operations_.push_back(rdma::Operation::Write(source, word, sizeof value));
   };
   for (WriteEntry& entry : writes_.entries()) {
-    if (entry.is_direct()) continue;
+    if (entry.is_direct() || entry.installed || !Is(where, entry.record.node())) continue;
     if (entry.kind == WriteKind::kInsert && !entry.removed) {
       write_word(entry.record, NextState(entry.seen, false));
     } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {
@@ -279,9 +288,9 @@ coro::Task<void> TransactionImpl::InstallRemote() {
   }
   if (operations_.empty()) co_return;
   const Status status = co_await session_->channel->Post(operations_);
-  if (!status.ok()) ticket_ = std::make_shared<DebtTicket>();
+  if (!status.ok() && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
   for (WriteEntry& entry : writes_.entries()) {
-    if (!IsInstalledByVerbs(entry)) continue;
+    if (!IsInstalledByVerbs(entry) || !Is(where, entry.record.node())) continue;
     if (!status.ok()) OweInstall(entry);
     entry.locked = false;
   }
@@ -290,7 +299,7 @@ coro::Task<void> TransactionImpl::InstallRemote() {
 // What `entry` needs from its owner to end. Committed: removals, own inserts that were removed again, moves. Aborted:
 // placeholders are unmade.
 bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const {
-  if (entry.is_direct()) return false;
+  if (entry.is_direct() || entry.installed) return false;
   *item = {.kind = FinishKind::kRemove,
            .table = entry.table->id(),
            .key = entry.key,
@@ -312,11 +321,12 @@ bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, Fini
   return entry.kind == WriteKind::kRemove && committed;
 }
 
-coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed) {
+coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) {
   Status first_error;
   const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
   const int nodes = session_->db->fabric->num_nodes();
   for (rdma::NodeId node = 0; node < nodes; ++node) {
+    if (!Is(where, node)) continue;
     for (size_t next = 0; next < writes_.size();) {
       message_.resize(rdma::kMaxMessageBytes);
       rdma::WireWriter writer(message_);
@@ -353,7 +363,8 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed) {
 
 coro::Task<void> TransactionImpl::ReleaseRemote() {
   // What is left after this is owed; or the owner does not know the placeholder, and it is not there.
-  Status status = co_await FinishAtOwners(/*committed=*/false);
+  Status status = co_await FinishAtOwners(/*committed=*/false, Where::kElsewhere);
+  status = co_await FinishAtOwners(/*committed=*/false, Where::kHere);
   operations_.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
@@ -371,7 +382,8 @@ coro::Task<void> TransactionImpl::ReleaseRemote() {
 coro::Task<Status> TransactionImpl::CommitMixed() {
   if (!session_->debts.empty()) [[unlikely]]
     session_->debts.Awaken();
-  Status status = LockAndIndexDirect();
+  Status status = co_await JoinOwners();
+  if (status.ok()) status = LockAndIndexDirect();
   if (status.ok()) status = co_await LockRemote();
   if (status.ok()) status = co_await PrepareRemote();
   const RedoScope redo(this);
@@ -383,13 +395,25 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
     co_await ReleaseRemote();
     co_return status;
   }
+  co_return co_await InstallAll();
+}
+
+// Other nodes first, and until it is done: should this node die, what was seen of this transaction must not be only
+// what died with it.
+coro::Task<Status> TransactionImpl::InstallAll() {
+  if (NeedsDecider()) co_await Decide();
+  co_await InstallRemote(Where::kElsewhere);
+  Status finished = co_await FinishAtOwners(/*committed=*/true, Where::kElsewhere);
+  if (ticket_ != nullptr || !finished.ok()) finished = co_await AwaitDebts(std::move(finished));
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() && entry.kind != WriteKind::kNone) InstallDirect(entry);
   }
-  co_await InstallRemote();
-  Status finished = co_await FinishAtOwners(/*committed=*/true);
-  if (ticket_ == nullptr && finished.ok()) co_return finished;
-  co_return co_await AwaitDebts(std::move(finished));
+  if (session_->direct) co_return finished;
+  ticket_ = nullptr;
+  co_await InstallRemote(Where::kHere);
+  Status here = co_await FinishAtOwners(/*committed=*/true, Where::kHere);
+  if (ticket_ != nullptr || !here.ok()) here = co_await AwaitDebts(std::move(here));
+  co_return finished.ok() ? here : finished;
 }
 
 }  // namespace gannet::txn

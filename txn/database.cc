@@ -48,6 +48,7 @@ Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(stat
 
 Database::~Database() {
   Close().IgnoreError();
+  if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
   state_->epochs->Stop();
 }
@@ -63,7 +64,10 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   auto state = std::make_unique<DatabaseState>();
   state->options = options;
   state->fabric = fabric;
-  state->next_request = WallNanos();  // greater than all before: nobody asks once per nanosecond
+  state->incarnation = WallNanos();  // greater than all before: nobody asks once per nanosecond
+  state->next_request = state->incarnation;
+  state->peers = std::make_unique<Peers>(fabric->num_nodes(), node);
+  state->joined = std::vector<std::atomic<bool>>(static_cast<size_t>(fabric->num_nodes()));
   StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
   if (!attached.ok()) return attached.status();
   state->node = std::move(*attached);
@@ -76,6 +80,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   index::RegisterHashMethods(state->indexes.get());
   index::RegisterXStoreMethods(state->indexes.get());
   state->owner_service = std::make_unique<OwnerService>(state.get());
+  if (fabric->num_nodes() > 1) state->repairer = std::make_unique<Repairer>(state.get());
   // Also where nothing is logged: every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
@@ -145,6 +150,7 @@ Status Database::Start(absl::Duration wait_for_others) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
     GANNET_RETURN_IF_ERROR(state_->fabric->WaitForAll(wait_for_others));
   }
+  if (state_->repairer != nullptr) state_->repairer->Start();
   return state_->epochs->Start();
 }
 

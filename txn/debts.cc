@@ -77,6 +77,9 @@ void Debts::Close(const std::shared_ptr<Debt>& debt, bool lost) {
   if (debt->ticket != nullptr) {
     --debt->ticket->open;
     debt->ticket->lost = debt->ticket->lost || lost;
+    if (debt->ticket->open == 0 && debt->ticket->slot.has_value()) {
+      ReturnSlot(*std::exchange(debt->ticket->slot, std::nullopt));
+    }
   }
   if (debt->kind == Debt::Kind::kCall) ReturnSlot(debt->slot);
   const Debt* const closed = debt.get();

@@ -10,7 +10,8 @@
 //   install   After the commit point. READ the word: if it is still locked by us as of the version read, the WRITEs of
 //             the record are repeated; else they had been done. (Whoever locks it after the install locks a later
 //             version.)
-//   call      kTxnFinish, which its number makes repeatable (request_ledger.h); or kTxnCancel of a kTxnPrepare of
+//   call      kTxnFinish or kTxnDecide, which its number makes repeatable (request_ledger.h); or kTxnCancel of a
+//   kTxnPrepare of
 //             unknown outcome, after which that is undone, or never will be done. The caller's slot belongs to the debt
 //             until it is settled, so that numbers do not overtake each other.
 //
@@ -35,6 +36,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,7 +51,8 @@ struct SessionState;
 // What one transaction waits for.
 struct DebtTicket {
   size_t open = 0;
-  bool lost = false;  // a node died, or refused: not all has been done
+  bool lost = false;                  // a node died, or refused: not all has been done
+  std::optional<uint16_t> slot = {};  // to be returned when nothing is open any more
 };
 
 struct Debt {

@@ -15,6 +15,13 @@ namespace {
 
 constexpr int kSpinsOnLock = 4096;
 
+}  // namespace
+
+// To the caller, of unknown outcome; if it lives it joins again.
+Status NotAdmitted() {
+  return absl::UnavailableError(
+      "the caller is not known here, or what it left is being repaired; join, then ask again");
+}
 // Nobody waits for this answer, or nobody should.
 Status TooLate(const char* what) {
   return absl::FailedPreconditionError(absl::StrCat(what, ": newer requests of this caller have been served"));
@@ -24,15 +31,17 @@ Status UnderWay() {
   return absl::UnavailableError("the request is being carried out; ask again");
 }
 
-}  // namespace
-
 OwnerService::OwnerService(DatabaseState* db) : db_(db) {
   using Bytes = std::span<const std::byte>;
   using Room = std::span<std::byte>;
   db->node->Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
   db->node->Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
   db->node->Handle(kTxnCancel, [this](rdma::NodeId, Bytes in, Room) { return Cancel(in); });
-  db->node->Handle(kTxnLog, [this](rdma::NodeId, Bytes in, Room) { return Log(in); });
+  db->node->Handle(kTxnDecide, [this](rdma::NodeId, Bytes in, Room) { return Decide(in); });
+  db->node->Handle(kTxnFinishFor, [this](rdma::NodeId, Bytes in, Room) { return FinishFor(in); });
+  db->node->Handle(kTxnJoin, [this](rdma::NodeId caller, Bytes in, Room) { return Join(caller, in); });
+  db->node->Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
+  db->node->Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
   db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
 }
 
@@ -105,6 +114,8 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
     GANNET_RETURN_IF_ERROR(CheckItem(item));
   }
   GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   if (claim.turn() != RequestLedger::Turn::kRun) return TooLate("prepare");
   return PrepareAll(items, caller.owner_bits(), &claim.made(), response);
@@ -148,6 +159,8 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const Caller caller = GetCaller(reader);
   GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   switch (claim.turn()) {
     case RequestLedger::Turn::kBusy:
@@ -179,6 +192,9 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
   const Table* table = db_->TableById(item.table);
   if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("finish: no table ", item.table));
   const bool known = LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) != nullptr;
+  if (known && item.kind == FinishKind::kInstall) {
+    return CheckImage(db_->node->memory().data() + item.record.offset(), item.image);
+  }
   const bool moved_known = item.kind != FinishKind::kReplace ||
                            LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
   if (!known || !moved_known || item.key.kind() != table->options().key_kind) {
@@ -189,6 +205,7 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
 }
 
 void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
+  if (item.kind == FinishKind::kInstall) return Install(item);
   index::LocalIndex& index = db_->TableById(item.table)->local_index();
   std::byte* record = db_->node->memory().data() + item.record.offset();
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
@@ -216,6 +233,8 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const Caller caller = GetCaller(reader);
   if (!reader.ok()) return absl::InvalidArgumentError("finish: malformed request");
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   switch (claim.turn()) {
     case RequestLedger::Turn::kBusy:
@@ -246,10 +265,12 @@ Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
 
 // A part of a transaction that another node coordinates. What it changes here is locked by it, and stays so until this
 // was answered.
-StatusOr<size_t> OwnerService::Log(std::span<const std::byte> request) {
+StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const uint64_t epoch = reader.GetU64();
   if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
+  const Peers::Stay stay(db_->peers.get(), caller, db_->peers->incarnation(caller));
+  if (!stay.admitted()) return NotAdmitted();
   if (db_->durability == nullptr || !db_->durability->started()) {
     return absl::FailedPreconditionError(
         absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));

@@ -1,6 +1,11 @@
 #include "txn/request_ledger.h"
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <mutex>
+
+#include "txn/state_word.h"
 
 namespace gannet::txn {
 
@@ -24,6 +29,35 @@ RequestLedger::Claim::Claim(RequestLedger* ledger, const Caller& caller) : ledge
   entry.number = caller.number;
   entry.result = absl::OkStatus();
   entry.made.clear();
+}
+
+std::vector<DecidedWork> RequestLedger::DecidedBy(rdma::NodeId node) {
+  std::lock_guard lock(mutex_);
+  std::map<uint64_t, const Entry*> ordered;  // the order of a hash table is not the same everywhere
+  for (const auto& [name, entry] : entries_) {
+    if (LockOwnerNode(name) == node && entry.all_decided) ordered.emplace(name, &entry);
+  }
+  std::vector<DecidedWork> result;
+  for (const auto& [name, entry] : ordered) {
+    result.insert(result.end(), entry->decided.begin(), entry->decided.end());
+  }
+  return result;
+}
+
+std::vector<Unmaking> RequestLedger::TakeMadeBy(rdma::NodeId node) {
+  std::lock_guard lock(mutex_);
+  std::map<uint64_t, Entry*> ordered;
+  for (auto& [name, entry] : entries_) {
+    if (LockOwnerNode(name) == node) ordered.emplace(name, &entry);
+  }
+  std::vector<Unmaking> result;
+  for (const auto& [name, entry] : ordered) {
+    std::ranges::move(entry->made, std::back_inserter(result));
+    entry->made.clear();
+    entry->decided.clear();
+    entry->all_decided = false;
+  }
+  return result;
 }
 
 RequestLedger::Claim::~Claim() {

@@ -33,6 +33,12 @@ struct Unmaking {
   uint64_t state;
 };
 
+// What an owner has to do for a transaction to end (wire.h).
+struct DecidedWork {
+  rdma::NodeId node;
+  std::vector<std::byte> message;  // of a kTxnFinishFor
+};
+
 // Thread-safe.
 class RequestLedger {
  public:
@@ -48,6 +54,10 @@ class RequestLedger {
     bool busy = false;
     Status result;
     std::vector<Unmaking> made;  // by the last request
+    // Of the last transaction that this node is to decide (repair.h). Kept until the caller's next one, for until then
+    // nobody knows that it has come to its end.
+    std::vector<DecidedWork> decided;
+    bool all_decided = false;
   };
 
   // A request's stay in the ledger. Of one caller, at most one thread has a claim that is kRun or kDone.
@@ -62,12 +72,18 @@ class RequestLedger {
     Status& result() { return entry_->result; }
     // Not if kBusy or kLate.
     std::vector<Unmaking>& made() { return entry_->made; }
+    Entry& entry() { return *entry_; }
 
    private:
     RequestLedger* ledger_;
     Entry* entry_ = nullptr;
     Turn turn_ = Turn::kRun;
   };
+
+  // Of all callers that are workers of `node`. None of their requests may be under way.
+  std::vector<DecidedWork> DecidedBy(rdma::NodeId node);
+  // Likewise; and they are forgotten.
+  std::vector<Unmaking> TakeMadeBy(rdma::NodeId node);
 
  private:
   Mutex mutex_;

@@ -18,6 +18,8 @@
 #include "txn/database.h"
 #include "txn/debts.h"
 #include "txn/path_chooser.h"
+#include "txn/peers.h"
+#include "txn/repair.h"
 
 namespace gannet::txn {
 
@@ -61,6 +63,10 @@ struct DatabaseState {
   std::atomic<bool> load_unsaved{false};
   // Numbers of requests (wire.h): above those of whoever was this node before.
   std::atomic<uint64_t> next_request{0};
+  uint64_t incarnation = 0;  // the first of them
+  std::unique_ptr<Peers> peers;
+  std::unique_ptr<Repairer> repairer;     // null on a node that is alone
+  std::vector<std::atomic<bool>> joined;  // at which other nodes this one is known (peers.h)
   bool started = false;
   bool closed = false;
 
@@ -109,10 +115,14 @@ struct SessionState {
 };
 
 // How commits and reads of this layer are numbered among the methods of rdma/fabric.h (256-511).
-inline constexpr rdma::MethodId kTxnPrepare = 256;  // make locked placeholders for inserts
-inline constexpr rdma::MethodId kTxnFinish = 257;   // take records out of the index and mark them absent
-inline constexpr rdma::MethodId kTxnRead = 258;     // find a record and return it: the RPC read path
-inline constexpr rdma::MethodId kTxnLog = 259;      // append changes of the owner's records to its log
-inline constexpr rdma::MethodId kTxnCancel = 260;   // undo a kTxnPrepare if it was done, and never do it if not
+inline constexpr rdma::MethodId kTxnPrepare = 256;    // make locked placeholders for inserts
+inline constexpr rdma::MethodId kTxnFinish = 257;     // take records out of the index and mark them absent
+inline constexpr rdma::MethodId kTxnRead = 258;       // find a record and return it: the RPC read path
+inline constexpr rdma::MethodId kTxnLog = 259;        // append changes of the owner's records to its log
+inline constexpr rdma::MethodId kTxnCancel = 260;     // undo a kTxnPrepare if it was done, and never do it if not
+inline constexpr rdma::MethodId kTxnDecide = 261;     // note a commit over several nodes, and do the owner's part
+inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of what a dead node has decided
+inline constexpr rdma::MethodId kTxnJoin = 263;       // ask for locks from now on
+inline constexpr rdma::MethodId kTxnForwarded = 264;  // are all decisions of a dead node carried out?
 
 }  // namespace gannet::txn

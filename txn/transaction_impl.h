@@ -6,6 +6,7 @@
 //   remote_access.cc      reads of other nodes' records: one-sided or by call
 //   commit.cc             the protocol: lock, validate, install, unlock; records of this node
 //   commit_remote.cc      its part with records of other nodes
+//   decision.cc           its part with several changes at other nodes: what survivors of this node need
 //   redo.cc               its part with the log: epoch, redo, what to wait for
 #pragma once
 
@@ -131,7 +132,10 @@ class TransactionImpl {
   coro::Task<Status> LockRemote();
   coro::Task<Status> PrepareRemote();
   coro::Task<Status> ValidateMixed();
-  coro::Task<void> InstallRemote();
+  // Other nodes come first; then this one, where own records take the remote path.
+  enum class Where : uint8_t { kElsewhere, kHere };
+  bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }
+  coro::Task<void> InstallRemote(Where where);
   coro::Task<void> ReleaseRemote();
   // The head of a request: this transaction's name, and a new number.
   void PutCaller(std::span<std::byte> place);
@@ -144,8 +148,20 @@ class TransactionImpl {
   Status DecodePrepared(rdma::NodeId node, std::span<const std::byte> response);
   Status DecodeMade(rdma::NodeId node, rdma::WireReader& reader);
   bool FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const;
-  coro::Task<Status> FinishAtOwners(bool committed);
+  coro::Task<Status> FinishAtOwners(bool committed, Where where);
   void BuildImage(WriteEntry& entry);
+  uint64_t DebtDeadline() const;
+  coro::Task<Status> InstallAll();
+
+  // decision.cc
+  rdma::NodeId OwnerOf(const WriteEntry& entry) const;
+  coro::Task<Status> JoinOwners();
+  coro::Task<Status> Join(rdma::NodeId owner);
+  bool NeedsDecider() const;
+  void OrderForDecision();
+  FinishItem DecidedItemOf(WriteEntry& entry);
+  size_t EncodeDecision(std::span<const uint32_t> order, size_t next);
+  coro::Task<void> Decide();
   Status LockAndIndexDirect();
   Status RemakeInsert(WriteEntry& entry);
   Status PrepareMove(WriteEntry& entry);

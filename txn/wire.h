@@ -6,6 +6,11 @@
 //                 u16 n, n x Prepared of the items before it, which stay made;
 //   kTxnFinish    request:  Caller, u16 n, n x FinishItem                response: empty
 //   kTxnCancel    request:  Caller, as of a kTxnPrepare                  response: empty
+//   kTxnDecide    request:  Caller, u8 flags (1: the first of a transaction, 2: its last), u16 n,
+//                           n x (u16 node, bytes work)                    response: empty
+//   kTxnFinishFor request:  work: u64 owner bits, u16 n, n x FinishItem   response: empty
+//   kTxnJoin      request:  u64 incarnation                              response: empty
+//   kTxnForwarded request:  u16 node, u64 incarnation                    response: u8 1: yes
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
@@ -55,6 +60,7 @@ enum class FinishKind : uint8_t {
   kRemove,   // out of the index, absent, unlocked
   kUnmake,   // a prepared record that is not in the index: absent, unlocked
   kReplace,  // the index leads to `moved_to` from now on; that becomes present, `record` absent; both unlocked
+  kInstall,  // `image` is written, the record is present, unlocked
 };
 
 struct FinishItem {
@@ -65,7 +71,15 @@ struct FinishItem {
   uint64_t state = 0;  // of `record` before this transaction locked it
   rdma::GlobalAddress moved_to{};
   uint64_t moved_state = 0;
+  std::span<const std::byte> image{};  // whole lines; empty: of a placeholder, which has all already
 };
+
+// Bytes of an item with such an image, at most.
+constexpr size_t FinishItemBytes(size_t image_bytes) {
+  return 64 + index::kMaxKeyBytes + image_bytes;
+}
+inline constexpr uint8_t kFirstOfDecision = 1;
+inline constexpr uint8_t kLastOfDecision = 2;
 
 inline void PutWitness(rdma::WireWriter& writer, const index::Witness& witness) {
   writer.PutAddress(witness.word);
@@ -126,6 +140,7 @@ inline void Put(rdma::WireWriter& writer, const FinishItem& item) {
   writer.PutU64(item.state);
   writer.PutAddress(item.moved_to);
   writer.PutU64(item.moved_state);
+  if (item.kind == FinishKind::kInstall) writer.PutBytes(item.image);
 }
 inline bool Get(rdma::WireReader& reader, FinishItem* item) {
   bool valid;
@@ -137,7 +152,8 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
   item->state = reader.GetU64();
   item->moved_to = reader.GetAddress();
   item->moved_state = reader.GetU64();
-  return valid && reader.ok() && kind <= static_cast<uint8_t>(FinishKind::kReplace);
+  if (item->kind == FinishKind::kInstall) item->image = reader.GetBytes();
+  return valid && reader.ok() && kind <= static_cast<uint8_t>(FinishKind::kInstall);
 }
 
 }  // namespace gannet::txn

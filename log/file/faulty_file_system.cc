@@ -297,6 +297,12 @@ void FaultyFileSystem::PowerOn() {
   powered_ = true;
 }
 
+void FaultyFileSystem::KillPrograms() {
+  const std::lock_guard lock(mutex_);
+  ++power_cycle_;
+  locked_ = std::make_shared<std::set<std::string>>();
+}
+
 std::unique_ptr<FaultyFileSystem> FaultyFileSystem::CrashedCopy(uint64_t seed) const {
   auto copy = std::make_unique<FaultyFileSystem>(seed);
   const std::lock_guard lock(mutex_);

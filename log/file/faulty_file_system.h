@@ -110,6 +110,9 @@ class FaultyFileSystem final : public FileSystem {
     PowerOff();
     PowerOn();
   }
+  // The programs that use the disk are killed, while the power stays on: files and locks that are open now are dead,
+  // and nothing is lost.
+  void KillPrograms();
   // A disk without faults, as a crash now might leave it. This one goes on.
   std::unique_ptr<FaultyFileSystem> CrashedCopy(uint64_t seed) const;
 

@@ -17,6 +17,9 @@ enum class Mutant : uint8_t {
   kLoseSecondLine,       // a payload's second line is not written
   kReuseWithoutGrace,    // a removed record's memory is reused at once, and its versions begin anew
   kAcknowledgeEarly,     // a commit is acknowledged before it is durable
+  kSkipDecision,         // a transaction is installed at several nodes though none of them could end it
+  kSkipRepair,           // what a dead node left stays
+  kRepairUndecided,      // what a dead node left is undone, though it may have been decided
 };
 inline Mutant active_mutant = Mutant::kNone;
 

@@ -29,6 +29,7 @@ void CallFlight::Depart(SimChannel* channel, const CallRequest& call, Completion
   Nic& nic = core_->nic(from->id);
   const uint64_t now = ToPicos(core_->now());
   departed_ = ToNanos(from->id == to->id ? nic.SendToSelf(now) : nic.Send(now, request_.size()));
+  core_->CountDeparture(from, departed_);
   const bool lost = core_->cut(from->id, to->id) || core_->simulation().Chance(core_->faults().lost_request);
   if (lost) return Vanish();
   Post(departed_ + core_->WireNanos(from->id, to->id) + core_->DrawDelay(), Stage::kArrive);

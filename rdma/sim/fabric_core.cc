@@ -54,6 +54,13 @@ void FabricCore::Kill(NodeId node) {
   simulation_->KillFibersOf(node);  // if this is one of them, it does not return
 }
 
+void FabricCore::CountDeparture(Attachment* from, uint64_t departed) {
+  if (from->verbs_to_live == 0 || --from->verbs_to_live > 0) return;
+  simulation_->At(departed, [this, from] {
+    if (current_[from->id] == from) Kill(from->id);
+  });
+}
+
 void FabricCore::Leave(Attachment* attachment) {
   if (!attachment->there()) return;
   attachment->phase = Attachment::Phase::kLeft;

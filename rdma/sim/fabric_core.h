@@ -56,6 +56,7 @@ struct Attachment {
   Phase phase = Phase::kAttached;
   uint64_t gone_at = UINT64_MAX;
   uint64_t known_at = UINT64_MAX;
+  uint64_t verbs_to_live = 0;  // it dies with the last; 0: it does not
   std::bitset<kMaxSimChannelsPerNode> used_channels;
   std::array<SimChannel*, kMaxSimChannelsPerNode> channels{};
   // The calls that wait to be served here.
@@ -119,6 +120,8 @@ class FabricCore final : public Happening {
   }
   Attachment* Attach(NodeId node);
   void Kill(NodeId node);
+  // A verb or call of `from` leaves its NIC at `departed`.
+  void CountDeparture(Attachment* from, uint64_t departed);
   // It leaves in order: everybody knows at once.
   void Leave(Attachment* attachment);
 

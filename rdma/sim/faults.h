@@ -34,11 +34,20 @@ struct Faults {
   uint64_t pause_nanos = 2'000'000;
   uint64_t cut_every = 0;  // one direction of one link, for up to `cut_nanos`: verbs and messages fail or are lost
   uint64_t cut_nanos = 3'000'000;
+  // --- disks, of one node or all (log/file/faulty_file_system.h; whoever has the disks brings it to them) ---
+  double disk_write_error = 0;   // of a write
+  double disk_short_write = 0;   // of a write: some of it is there, and an error
+  double disk_sync_error = 0;    // of a sync, of a file or a directory: some of what was written is lost
+  uint64_t disk_full_every = 0;  // mean of exponential intervals; 0: never. For up to `disk_full_nanos`
+  uint64_t disk_full_nanos = 3'000'000;
+
+  // --- clocks ---
   // Clocks keep what they were given when the simulation began.
   int64_t clock_skew_nanos = 0;  // each node's clock is off by up to so much, either way
   double clock_drift = 0;        // and runs up to so much faster or slower
 
   bool Any() const;
+  bool OfDisks() const;
   // "scatter_lines=0.1 preempt=0.02 ...": what is on. For replay lines and traces.
   std::string ToString() const;
   // Swarm testing: each fault is on or off, and how strong, as `random` draws.
@@ -63,6 +72,11 @@ void ForEachFault(AnyFaults* faults, Visit visit) {
   visit("pause_nanos", &faults->pause_nanos);
   visit("cut_every", &faults->cut_every);
   visit("cut_nanos", &faults->cut_nanos);
+  visit("disk_write_error", &faults->disk_write_error);
+  visit("disk_short_write", &faults->disk_short_write);
+  visit("disk_sync_error", &faults->disk_sync_error);
+  visit("disk_full_every", &faults->disk_full_every);
+  visit("disk_full_nanos", &faults->disk_full_nanos);
   visit("clock_skew_nanos", &faults->clock_skew_nanos);
   visit("clock_drift", &faults->clock_drift);
 }

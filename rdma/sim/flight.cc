@@ -64,6 +64,7 @@ void Flight::Depart(SimChannel* channel, Operation* operation, Attachment* from,
   const uint64_t now = ToPicos(core_->now());
   const bool to_self = from->id == to->id;
   departed_ = ToNanos(to_self ? nic.SendToSelf(now) : nic.Send(now, BytesThere(verb_, size_)));
+  core_->CountDeparture(from, departed_);
   if (core_->cut(from->id, to->id)) return Fail(Failure::kCut, departed_ + core_->options().detection_nanos);
   Post(departed_ + core_->WireNanos(from->id, to->id), Stage::kArrive);
 }
@@ -91,6 +92,11 @@ bool Flight::Connected() const {
   return channel_ == nullptr || channel_->route(to_->id).connection == connection_;
 }
 
+// The others know that the issuer is dead, or another has its place (fabric.h, 5).
+bool Flight::IsFenced() const {
+  return IssuerIsDead() && (from_->known_gone(core_->now()) || core_->current(from_->id) != from_);
+}
+
 bool Flight::BreaksHere() {
   // Half of the breaks hit requests, half hit responses.
   if (core_->simulation().Chance(core_->faults().disconnect / 2) && channel_ != nullptr) {
@@ -103,6 +109,7 @@ void Flight::Arrive() {
   // Its issuer died before the NIC had sent it; or it was forgotten, and its buffers with it.
   if (channel_ == nullptr || (IssuerIsDead() && departed_ > from_->gone_at)) return Return();
   const uint64_t now = core_->now();
+  if (IsFenced()) return Return();
   if (!to_->there()) return Fail(Failure::kGone, std::max(now, to_->known_at));
   if (!Connected()) return Fail(Failure::kDisconnected, now);
   Nic& nic = core_->nic(to_->id);
@@ -139,6 +146,7 @@ void Flight::Scatter(uint64_t start) {
 void Flight::Access() {
   if (channel_ == nullptr) return Return();
   if (!to_->there()) return Fail(Failure::kGone, std::max(core_->now(), to_->known_at));
+  if (next_line_ == 0 && IsFenced()) return Return();
   // A WRITE that has begun ends: its packet is there.
   if (next_line_ == 0 && BreaksHere()) return Fail(Failure::kDisconnected, core_->now());
   if (verb_ == Verb::kCompareAndSwap || verb_ == Verb::kFetchAndAdd) return AccessAtomically();

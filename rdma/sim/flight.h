@@ -64,6 +64,7 @@ class Flight final : public Happening {
   void Return();
 
   bool IssuerIsDead() const { return from_->phase == Attachment::Phase::kDead; }
+  bool IsFenced() const;
   // Is the connection still the one it was sent over?
   bool Connected() const;
   bool BreaksHere();

@@ -26,6 +26,10 @@ class CoreFabric final : public SimFabric {
   Status WaitForAll(absl::Duration timeout) override;
 
   void Kill(NodeId id) override { core_->Kill(id); }
+  void KillAfterVerbs(NodeId id, uint64_t n) override {
+    if (Runs(id)) core_->current(id)->verbs_to_live = n;
+  }
+  bool Runs(NodeId id) const override { return core_->current(id) != nullptr && core_->current(id)->there(); }
   void Cut(NodeId from, NodeId to) override { core_->Cut(from, to, true); }
   void Mend(NodeId from, NodeId to) override { core_->Cut(from, to, false); }
   void MendAll() override { core_->MendAll(); }

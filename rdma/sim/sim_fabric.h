@@ -39,6 +39,10 @@ class SimFabric : public Fabric {
   // Node `id` dies on the spot, with its threads and its memory. Attach makes a new one in its place, whose memory is
   // zero.
   virtual void Kill(NodeId id) = 0;
+  // It dies when the `n`-th verb or call from now on has left its NIC, and no later one has.
+  virtual void KillAfterVerbs(NodeId id, uint64_t n) = 0;
+  // Whether it lives; the others may not know yet that it does not.
+  virtual bool Runs(NodeId id) const = 0;
   // One direction of a link, until mended.
   virtual void Cut(NodeId from, NodeId to) = 0;
   virtual void Mend(NodeId from, NodeId to) = 0;

@@ -138,6 +138,7 @@ Append::Append(const ScenarioOptions& drawn, Control* control)
     : generations_(drawn.keys),
       appended_(drawn.keys),
       seed_(drawn.seed),
+      placement_(PlacementOf(drawn)),
       elle_file_(drawn.elle_file),
       control_(control) {}
 
@@ -149,7 +150,7 @@ std::vector<txn::TableOptions> Append::Tables() const {
                       .payload_bytes = RowBytes(kMostValues),
                       .variable_length = true,
                       .expected_rows = 256,
-                      .placement = txn::Placement::ByHash()});
+                      .placement = placement_});
   }
   return tables;
 }
@@ -158,8 +159,15 @@ std::unique_ptr<Client> Append::NewClient(txn::Session& session, uint32_t number
   return std::make_unique<AppendClient>(this, session, number);
 }
 
-Status Append::ReadAll(txn::Session& session) {
+Status Append::ReadAll(txn::Session& session, bool whole) {
   AppendClient reader(this, session, history_.num_clients());
+  if (!whole) {
+    for (uint64_t slot = 0; slot < generations_.size(); ++slot) {
+      const Status status = session.worker().BlockOn(reader.Execute({MicroOp::Read(KeyOf(slot))}));
+      if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
+    }
+    return absl::OkStatus();
+  }
   std::vector<MicroOp> reads;
   for (uint64_t slot = 0; slot < generations_.size(); ++slot) reads.push_back(MicroOp::Read(KeyOf(slot)));
   return session.worker().BlockOn(reader.Execute(std::move(reads)));

@@ -18,8 +18,10 @@ class Append : public Workload {
   std::vector<txn::TableOptions> Tables() const override;
   Status Load(txn::Session&) override { return absl::OkStatus(); }
   std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) override;
-  Status ReadAll(txn::Session& session) override;
+  Status ReadAll(txn::Session& session, bool whole) override;
   Judgement Judge() override;
+  // Lists become long, whether they are there or not, and others take their places.
+  bool CanGoOn(const std::function<bool(int node)>&) const override { return true; }
 
  private:
   friend class AppendClient;
@@ -31,6 +33,7 @@ class Append : public Workload {
   std::vector<uint64_t> appended_;     // to the slot's list of now, or tried
   uint64_t last_value_ = 0;
   uint64_t seed_;
+  txn::Placement placement_;
   std::string elle_file_;
   Control* control_;
   AppendHistory history_;

@@ -293,7 +293,7 @@ class RegisterClient : public Client {
 };
 
 Registers::Registers(const ScenarioOptions& drawn, Control* control)
-    : keys_(drawn.keys), seed_(drawn.seed), control_(control) {}
+    : keys_(drawn.keys), seed_(drawn.seed), nodes_(drawn.nodes), placement_(PlacementOf(drawn)), control_(control) {}
 
 std::vector<txn::TableOptions> Registers::Tables() const {
   std::vector<txn::TableOptions> tables;
@@ -304,7 +304,7 @@ std::vector<txn::TableOptions> Registers::Tables() const {
                       .index = t == kHash ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
                       .payload_bytes = sizeof(RegisterRow),
                       .expected_rows = 64,
-                      .placement = txn::Placement::ByHash()});
+                      .placement = placement_});
   }
   return tables;
 }
@@ -324,12 +324,30 @@ std::unique_ptr<Client> Registers::NewClient(txn::Session& session, uint32_t num
   return std::make_unique<RegisterClient>(this, session, number);
 }
 
-Status Registers::ReadAll(txn::Session& session) {
+Status Registers::ReadAll(txn::Session& session, bool whole) {
   RegisterClient reader(this, session, UINT32_MAX);
+  if (!whole) {
+    for (uint64_t key = 0; key < keys_; ++key) {
+      for (uint32_t t = 0; t < kNumTables; ++t) {
+        reader.steps() = {{StepKind::kGet, t, key}};
+        const Status status = session.worker().BlockOn(reader.Execute());
+        if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
+      }
+    }
+    return absl::OkStatus();
+  }
   reader.steps() = {{StepKind::kGetMany, kHash, 0, keys_ - 1},
                     {StepKind::kScan, kOrdered, 0, keys_ - 1},
                     {StepKind::kScan, kBytes, 0, keys_ - 1}};
   return session.worker().BlockOn(reader.Execute());
+}
+
+bool Registers::CanGoOn(const std::function<bool(int node)>& lives) const {
+  for (uint64_t key = 0; key < keys_; ++key) {
+    const std::string text = TextOf(key);
+    if (lives(placement_.owner(key, nodes_)) || lives(placement_.owner(std::string_view(text), nodes_))) return true;
+  }
+  return false;
 }
 
 Judgement Registers::Judge() {

@@ -21,8 +21,9 @@ class Registers : public Workload {
   std::vector<txn::TableOptions> Tables() const override;
   Status Load(txn::Session& session) override;
   std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) override;
-  Status ReadAll(txn::Session& session) override;
+  Status ReadAll(txn::Session& session, bool whole) override;
   Judgement Judge() override;
+  bool CanGoOn(const std::function<bool(int node)>& lives) const override;
 
  private:
   friend class RegisterClient;
@@ -30,6 +31,8 @@ class Registers : public Workload {
 
   uint64_t keys_;
   uint64_t seed_;
+  int nodes_;
+  txn::Placement placement_;
   Control* control_;
   History history_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,9 @@ class Client {
 
 Judgement JudgementOf(const Report& report);
 
+// By a hash of the key, on all nodes or (ScenarioOptions::client) all but the last.
+txn::Placement PlacementOf(const ScenarioOptions& drawn);
+
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -61,9 +65,12 @@ class Workload {
   virtual Status Load(txn::Session& session) = 0;
   // `number` is unique in the run, also over power cuts.
   virtual std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) = 0;
-  // Reads everything, after the last client: part of the history.
-  virtual Status ReadAll(txn::Session& session) = 0;
+  // Reads everything, after the last client: part of the history. Not `whole`: one key after the other, and what is on
+  // dead nodes is left out.
+  virtual Status ReadAll(txn::Session& session, bool whole) = 0;
   virtual Judgement Judge() = 0;
+  // Whether transactions can still commit when only the data of the nodes that `lives` names is there.
+  virtual bool CanGoOn(const std::function<bool(int node)>& lives) const = 0;
 };
 
 // InvalidArgument lists the names.

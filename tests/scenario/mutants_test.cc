@@ -17,10 +17,11 @@ struct Case {
   const char* name;
   uint64_t within;  // seeds
   bool durable = false;
+  bool deaths = false;
 };
 
 // Few keys, and threads that lose their cores at bad moments.
-ScenarioOptions Hostile(bool durable) {
+ScenarioOptions Hostile(bool durable, bool deaths) {
   ScenarioOptions options;
   options.workload = "registers";
   options.keys = 8;
@@ -28,6 +29,9 @@ ScenarioOptions Hostile(bool durable) {
   options.settle_nanos = 30'000'000;
   options.durability = durable ? "sync" : "none";
   options.power_cuts = durable ? 2 : 0;
+  options.client = deaths;
+  options.deaths = deaths ? 8 : 0;
+  if (deaths) options.nodes = 3;
   options.faults = rdma::sim::Faults{};
   options.faults->preempt = 0.01;
   options.faults->scatter_lines = 0.2;
@@ -42,7 +46,7 @@ uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdic
   sweep.seeds = within;
   sweep.jobs = 1;
   sweep.limit_seconds = 60;
-  sweep.scenario = Hostile(test.durable);
+  sweep.scenario = Hostile(test.durable, test.deaths);
   uint64_t run = 0;
   uint64_t caught = 0;
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
@@ -73,13 +77,17 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                                            Case{Mutant::kUnlockBeforeInstall, "UnlockBeforeInstall", 10},
                                            Case{Mutant::kLoseSecondLine, "LoseSecondLine", 10},
                                            Case{Mutant::kReuseWithoutGrace, "ReuseWithoutGrace", 40},
-                                           Case{Mutant::kAcknowledgeEarly, "AcknowledgeEarly", 20, true}),
+                                           Case{Mutant::kAcknowledgeEarly, "AcknowledgeEarly", 20, true},
+                                           Case{Mutant::kSkipDecision, "SkipDecision", 40, false, true},
+                                           Case{Mutant::kSkipRepair, "SkipRepair", 10, false, true},
+                                           Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(MutantsTest, WithoutAMistakeTheSameSeedsPass) {
-  for (const bool durable : {false, true}) {
+  for (const Case& test : {Case{Mutant::kNone, "", 10, false, false}, Case{Mutant::kNone, "", 10, true, false},
+                           Case{Mutant::kNone, "", 10, false, true}}) {
     std::string verdict;
-    EXPECT_EQ(SeedsUntilCaught({Mutant::kNone, "None", 10, durable}, 10, &verdict), 0u) << verdict;
+    EXPECT_EQ(SeedsUntilCaught(test, test.within, &verdict), 0u) << verdict;
   }
 }
 

@@ -19,6 +19,7 @@
 namespace gannet::txn {
 
 enum class Loss {
+  kNothing,  // is lost; for `when_fired`
   kNotDone,
   kDone,
   kHalf,  // of a batch: only its first half is done; of a call: as kDone
@@ -37,7 +38,7 @@ struct LossPlan {
     if (at != channel || fired || skip-- > 0) return false;
     fired = true;
     if (when_fired != nullptr) when_fired();
-    return true;
+    return loss != Loss::kNothing;
   }
 };
 

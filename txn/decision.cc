@@ -1,0 +1,170 @@
+// Commits that change more than one thing at other nodes: one of the owners is told all of it first, so that survivors
+// of this node's death can bring it to its end (repair.h). That costs one call; what this owner has to do itself it
+// does with it.
+//
+// From the answer on the transaction is committed whatever becomes of this node. Until then nobody sees any of it: the
+// install at other nodes begins after the answer, that at this node after the last of them. If there is no answer, the
+// request is a debt like every other; should it not be settled in time, the transaction goes on without it: it is
+// committed as long as this node lives.
+#include <algorithm>
+#include <cstring>
+
+#include "rdma/base/clock.h"
+#include "rdma/base/mutant.h"
+#include "txn/commit_internal.h"
+#include "txn/record.h"
+#include "txn/transaction_impl.h"
+#include "txn/wire.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
+constexpr size_t kPartHeaderBytes = 32;
+constexpr absl::Duration kDecideTimeout = absl::Milliseconds(100);
+constexpr uint64_t kJoinAgainNanos = 200'000;
+
+}  // namespace
+
+rdma::NodeId TransactionImpl::OwnerOf(const WriteEntry& entry) const {
+  return entry.record.is_null() ? entry.table->OwnerOf(entry.key, session_->self) : entry.record.node();
+}
+
+// Before the first lock or placeholder is asked for at a node, it must know whose they are (peers.h).
+coro::Task<Status> TransactionImpl::JoinOwners() {
+  DatabaseState& db = *session_->db;
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || entry.kind == WriteKind::kNone) continue;
+    const rdma::NodeId owner = OwnerOf(entry);
+    if (owner == session_->self || db.joined[owner].load(std::memory_order_relaxed)) continue;
+    Status joined = co_await Join(owner);
+    if (!joined.ok()) co_return joined;
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::Join(rdma::NodeId owner) {
+  DatabaseState& db = *session_->db;
+  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
+  while (true) {
+    message_.resize(sizeof(uint64_t));
+    rdma::WireWriter writer(message_);
+    writer.PutU64(db.incarnation);
+    StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, message_, {}, db.options.call_timeout);
+    if (answer.ok()) break;
+    if (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline) {
+      co_return answer.status();
+    }
+    co_await session_->worker.SleepUntil(NowNanos() + kJoinAgainNanos);
+  }
+  db.joined[owner].store(true, std::memory_order_relaxed);
+  co_return absl::OkStatus();
+}
+
+// The changes at other nodes take effect one after the other: would a part of them be something?
+bool TransactionImpl::NeedsDecider() const {
+  if (GANNET_MUTANT(kSkipDecision)) return false;
+  size_t elsewhere = 0;
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (entry.kind == WriteKind::kNone || entry.record.node() == session_->self) continue;
+    const bool written = entry.kind == WriteKind::kUpdate && entry.moved_to.is_null();
+    if (++elsewhere > 1 || (written && RecordLines(entry.key, entry.payload_bytes) > 1)) return true;
+  }
+  return false;
+}
+
+FinishItem TransactionImpl::DecidedItemOf(WriteEntry& entry) {
+  FinishItem item;
+  if (FinishItemOf(entry, /*committed=*/true, &item)) return item;
+  item = {.kind = FinishKind::kInstall,
+          .table = entry.table->id(),
+          .key = entry.key,
+          .record = entry.record,
+          .state = entry.seen};
+  if (entry.kind == WriteKind::kUpdate) {
+    BuildImage(entry);
+    item.image = {entry.image, RecordLines(entry.key, entry.payload_bytes) * kLineBytes};
+  }
+  return item;
+}
+
+// A request with as many of the entries `order` from `next` on as fit; returns where to go on. The records among them
+// that are the decider's go to finished_.
+size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t next) {
+  const rdma::NodeId decider = writes_[order[0]].record.node();
+  const bool first = next == 0;
+  message_.resize(rdma::kMaxMessageBytes);
+  rdma::WireWriter writer(message_);
+  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+  const std::span<std::byte> flags = writer.Reserve(1);
+  const std::span<std::byte> parts = writer.Reserve(sizeof(uint16_t));
+  const auto bytes_of = [this](const WriteEntry& entry) {
+    return FinishItemBytes(RecordLines(entry.key, entry.payload_bytes) * kLineBytes);
+  };
+  uint16_t count = 0;
+  while (next < order.size() && writer.room() >= kPartHeaderBytes + bytes_of(writes_[order[next]])) {
+    const rdma::NodeId node = writes_[order[next]].record.node();
+    writer.PutU16(node);
+    const std::span<std::byte> size = writer.Reserve(sizeof(uint32_t));
+    const size_t begin = writer.size();
+    writer.PutU64(session_->owner_bits);
+    const std::span<std::byte> items = writer.Reserve(sizeof(uint16_t));
+    uint16_t n = 0;
+    for (; next < order.size(); ++next, ++n) {
+      WriteEntry& entry = writes_[order[next]];
+      if (entry.record.node() != node || writer.room() < bytes_of(entry)) break;
+      txn::Put(writer, DecidedItemOf(entry));
+      if (node != decider) continue;
+      finished_.push_back(entry.record);
+      if (!entry.moved_to.is_null()) finished_.push_back(entry.moved_to);
+    }
+    std::memcpy(items.data(), &n, sizeof n);
+    const auto bytes = static_cast<uint32_t>(writer.size() - begin);
+    std::memcpy(size.data(), &bytes, sizeof bytes);
+    ++count;
+  }
+  flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0));
+  std::memcpy(parts.data(), &count, sizeof count);
+  PutCaller(caller);
+  message_.resize(writer.size());
+  return next;
+}
+
+// The entries at other nodes, the decider's first.
+void TransactionImpl::OrderForDecision() {
+  pending_.clear();
+  for (uint32_t i = 0; i < writes_.size(); ++i) {
+    const WriteEntry& entry = writes_[i];
+    if (entry.kind != WriteKind::kNone && entry.record.node() != session_->self) pending_.push_back(i);
+  }
+  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+  const auto rank = [this, decider](uint32_t i) {
+    const rdma::NodeId node = writes_[i].record.node();
+    return node == decider ? -1 : int{node};
+  };
+  std::ranges::stable_sort(pending_, {}, rank);
+}
+
+coro::Task<void> TransactionImpl::Decide() {
+  OrderForDecision();
+  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+  const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
+  finished_.clear();
+  for (size_t next = 0; next < pending_.size();) {
+    next = EncodeDecision(pending_, next);
+    StatusOr<size_t> answer = co_await session_->channel->Call(decider, kTxnDecide, message_, {}, timeout);
+    if (answer.ok()) continue;
+    if (!IsUnknownOutcome(answer.status())) co_return;  // it cannot: then without
+    if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
+    OweCall(decider, kTxnDecide, message_);
+    const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
+    if (!settled && next < pending_.size()) co_return;
+  }
+  for (const uint32_t i : pending_) {
+    if (writes_[i].record.node() != decider) continue;
+    writes_[i].installed = true;
+    writes_[i].locked = false;
+  }
+}
+
+}  // namespace gannet::txn

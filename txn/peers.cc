@@ -1,0 +1,93 @@
+#include "txn/peers.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/cache_line.h"
+
+namespace gannet::txn {
+
+Peers::Peers(int num_nodes, rdma::NodeId self) : peers_(static_cast<size_t>(num_nodes)) {
+  peers_[self].admits_from = 0;
+}
+
+// Either the stay sees that nobody is admitted, or whoever said so sees the stay (AwaitQuiet): all is seq_cst.
+Peers::Stay::Stay(Peers* peers, rdma::NodeId node, uint64_t number) {
+  if (!peers->Knows(node)) return;
+  Peer& peer = peers->peers_[node];
+  peer.inside.fetch_add(1);
+  PreemptionPoint();
+  if (number >= peer.admits_from.load() && peer.admits_from.load() != kNobody) {
+    peer_ = &peer.inside;
+  } else {
+    peer.inside.fetch_sub(1);
+  }
+}
+
+Peers::Stay::~Stay() {
+  if (peer_ != nullptr) peer_->fetch_sub(1);
+}
+
+void Peers::Kill(Peer* peer) {
+  peer->phase = Phase::kDying;
+  peer->admits_from = kNobody;
+}
+
+Status Peers::Join(rdma::NodeId node, uint64_t incarnation) {
+  if (!Knows(node) || incarnation == 0) return absl::InvalidArgumentError("join: no such node, or no incarnation");
+  std::lock_guard lock(mutex_);
+  Peer& peer = peers_[node];
+  if (peer.phase == Phase::kJoined && peer.incarnation < incarnation) Kill(&peer);
+  if (peer.phase == Phase::kDying || peer.phase == Phase::kForwarded) {
+    return absl::UnavailableError(absl::StrCat("what node ", node, " left when it died is being repaired; ask again"));
+  }
+  if (peer.phase == Phase::kJoined && peer.incarnation > incarnation) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", node, " has been started again"));
+  }
+  peer.phase = Phase::kJoined;
+  peer.incarnation = incarnation;
+  peer.admits_from = incarnation;
+  return absl::OkStatus();
+}
+
+bool Peers::IsForwarded(rdma::NodeId node, uint64_t incarnation) {
+  if (!Knows(node)) return true;
+  std::lock_guard lock(mutex_);
+  Peer& peer = peers_[node];
+  if (peer.incarnation > incarnation) return true;
+  if (peer.phase == Phase::kJoined) Kill(&peer);
+  return peer.phase == Phase::kStranger || peer.phase == Phase::kForwarded;
+}
+
+void Peers::NoteDeath(rdma::NodeId node) {
+  std::lock_guard lock(mutex_);
+  if (peers_[node].phase == Phase::kJoined) Kill(&peers_[node]);
+}
+
+Peers::Phase Peers::phase(rdma::NodeId node) const {
+  std::lock_guard lock(mutex_);
+  return peers_[node].phase;
+}
+
+uint64_t Peers::incarnation(rdma::NodeId node) const {
+  std::lock_guard lock(mutex_);
+  return peers_[node].incarnation;
+}
+
+void Peers::AwaitQuiet(rdma::NodeId node) {
+  while (peers_[node].inside.load() != 0) YieldThread();
+}
+
+void Peers::SetForwarded(rdma::NodeId node) {
+  std::lock_guard lock(mutex_);
+  peers_[node].phase = Phase::kForwarded;
+}
+
+void Peers::SetReleased(rdma::NodeId node) {
+  std::lock_guard lock(mutex_);
+  peers_[node].phase = Phase::kStranger;
+  peers_[node].incarnation = 0;
+}
+
+}  // namespace gannet::txn

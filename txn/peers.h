@@ -1,0 +1,76 @@
+// Which incarnation of each other node may change this node's records, and how far the repair of what a dead one left
+// has come (repair.h).
+//
+//   stranger --Join--> joined --it is dead--> dying --its decisions are carried out--> forwarded --released--> stranger
+//
+// A node joins at an owner before it asks for the first lock there. Its requests are admitted while it is joined, and
+// if they are numbered as its incarnation numbers them; so no request of a dead node is carried out any more once its
+// repair has begun and those inside have come out (AwaitQuiet). Its verbs the fabric stops (fabric.h, 5).
+//
+// An incarnation is a number that only grows from one process of a node to the next; its requests' numbers are above.
+// Nobody can join in the place of a node before what that left here has been repaired: locks name the node, not the
+// incarnation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rdma/base/status.h"
+#include "rdma/base/thread.h"
+#include "rdma/global_address.h"
+
+namespace gannet::txn {
+
+// Thread-safe.
+class Peers {
+ public:
+  enum class Phase : uint8_t { kStranger, kJoined, kDying, kForwarded };
+
+  Peers(int num_nodes, rdma::NodeId self);
+
+  // For as long as a request is carried out.
+  class Stay {
+   public:
+    Stay(Peers* peers, rdma::NodeId node, uint64_t number);
+    ~Stay();
+    Stay(const Stay&) = delete;
+    Stay& operator=(const Stay&) = delete;
+    bool admitted() const { return peer_ != nullptr; }
+
+   private:
+    std::atomic<uint32_t>* peer_ = nullptr;  // how many are inside
+  };
+
+  // Unavailable: the one before is still being repaired; ask again. FailedPrecondition: there is a newer one.
+  Status Join(rdma::NodeId node, uint64_t incarnation);
+  // Another node says that this incarnation of `node` is dead. True if none of its decisions waits here any more.
+  bool IsForwarded(rdma::NodeId node, uint64_t incarnation);
+  // Joined: it is dying now. Otherwise nothing happens.
+  void NoteDeath(rdma::NodeId node);
+
+  Phase phase(rdma::NodeId node) const;
+  uint64_t incarnation(rdma::NodeId node) const;  // 0: a stranger
+  // While dying: until none of its requests is being carried out.
+  void AwaitQuiet(rdma::NodeId node);
+  void SetForwarded(rdma::NodeId node);
+  void SetReleased(rdma::NodeId node);
+
+ private:
+  static constexpr uint64_t kNobody = UINT64_MAX;
+  struct Peer {
+    Phase phase = Phase::kStranger;
+    uint64_t incarnation = 0;
+    std::atomic<uint64_t> admits_from{kNobody};  // numbers of requests
+    std::atomic<uint32_t> inside{0};
+  };
+
+  void Kill(Peer* peer);
+  bool Knows(rdma::NodeId node) const { return node < peers_.size(); }
+
+  mutable Mutex mutex_;  // of phases and incarnations
+  std::vector<Peer> peers_;
+};
+
+}  // namespace gannet::txn

@@ -1,0 +1,160 @@
+#include "txn/repair.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "rdma/base/mutant.h"
+#include "rdma/rpc.h"
+#include "txn/owner_service.h"
+#include "txn/peers.h"
+#include "txn/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
+constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(1);
+// What is asked may be asked again, so it need not be waited for as long as others.
+constexpr absl::Duration kCallTimeout = absl::Milliseconds(100);
+
+}  // namespace
+
+void Repairer::Start() {
+  thread_ = Thread("repair", [this] { Loop(); });
+}
+
+void Repairer::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Repairer::Wake() {
+  {
+    std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+bool Repairer::Stopped() const {
+  std::lock_guard lock(mutex_);
+  return stop_ || !db_->fabric->Alive(db_->node->id());
+}
+
+void Repairer::Loop() {
+  bool more = true;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, more ? kTryAgainAfter : kLookEvery, [this] { return stop_ || woken_; });
+      woken_ = false;
+      if (stop_) break;
+    }
+    more = Round();
+  }
+  worker_.reset();
+  channel_.reset();
+}
+
+bool Repairer::Round() {
+  bool more = false;
+  const int nodes = db_->fabric->num_nodes();
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id() || GANNET_MUTANT(kSkipRepair)) continue;
+    if (!db_->fabric->Alive(node)) {
+      db_->peers->NoteDeath(node);
+      db_->joined[node].store(false);
+    }
+    if (db_->peers->phase(node) == Peers::Phase::kDying && Forward(node)) db_->peers->SetForwarded(node);
+    if (db_->peers->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
+        db_->owner_service->ReleaseAllOf(node, [this] { return Stopped(); })) {
+      db_->peers->SetReleased(node);
+    }
+    const Peers::Phase phase = db_->peers->phase(node);
+    more = more || phase == Peers::Phase::kDying || phase == Peers::Phase::kForwarded;
+  }
+  if (!JoinAll()) more = true;
+  if (!more) {
+    worker_.reset();
+    channel_.reset();
+  }
+  return more;
+}
+
+bool Repairer::JoinAll() {
+  bool all = true;
+  const int nodes = db_->fabric->num_nodes();
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id() || db_->joined[node].load() || !db_->fabric->Alive(node)) continue;
+    std::array<std::byte, 8> request;
+    rdma::WireWriter writer(request);
+    writer.PutU64(db_->incarnation);
+    const bool joined = Call(node, kTxnJoin, writer.written(), {}).ok();
+    if (joined) db_->joined[node].store(true);
+    all = all && joined;
+  }
+  return all;
+}
+
+bool Repairer::Forward(rdma::NodeId dead) {
+  db_->peers->AwaitQuiet(dead);
+  if (GANNET_MUTANT(kRepairUndecided)) return true;
+  for (const DecidedWork& work : db_->owner_service->DecidedBy(dead)) {
+    if (work.node == db_->node->id() || work.node == dead) continue;  // what is here was carried out when it was noted
+    if (!Send(work.node, work.message)) return false;
+  }
+  return true;
+}
+
+bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> work) {
+  if (!db_->fabric->Alive(to)) return true;
+  const Status status = Call(to, kTxnFinishFor, work, {}).status();
+  return !IsUnknownOutcome(status) || !db_->fabric->Alive(to);
+}
+
+bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
+  if (GANNET_MUTANT(kRepairUndecided)) return true;
+  const int nodes = db_->fabric->num_nodes();
+  for (int i = 0; i < nodes; ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id() || node == dead || !db_->fabric->Alive(node)) continue;
+    std::array<std::byte, 16> request;
+    rdma::WireWriter writer(request);
+    writer.PutU16(dead);
+    writer.PutU64(db_->peers->incarnation(dead));
+    std::array<std::byte, 8> answer{};
+    const StatusOr<size_t> size = Call(node, kTxnForwarded, writer.written(), answer);
+    if (size.ok() ? answer[0] == std::byte{0} : db_->fabric->Alive(node)) return false;
+  }
+  return true;
+}
+
+StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
+                                std::span<std::byte> response) {
+  if (channel_ == nullptr) {
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = db_->node->OpenChannel();
+    if (!channel.ok()) return absl::UnavailableError(channel.status().message());
+    channel_ = *std::move(channel);
+    worker_ = std::make_unique<coro::Worker>();
+    worker_->AddPoller([c = channel_.get()] { return c->Poll(); });
+  }
+  const rdma::CallRequest call{.node = to,
+                               .method = method,
+                               .request = request,
+                               .response = response,
+                               .timeout = std::min(kCallTimeout, db_->options.call_timeout)};
+  const auto ask = [](rdma::Channel* channel, const rdma::CallRequest& what) -> coro::Task<StatusOr<size_t>> {
+    co_return co_await channel->Call(what.node, what.method, what.request, what.response, what.timeout);
+  };
+  return worker_->BlockOn(ask(channel_.get(), call));
+}
+
+}  // namespace gannet::txn
