@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -88,7 +89,8 @@ StatusOr<std::shared_ptr<Region>> Region::Make(const std::string& path, const Sh
   std::shared_ptr<Region> region(new Region);
   region->geometry_ = GeometryOf(options);
   // The file gets its name only when its header is there, so whoever opens it finds it whole.
-  const std::string unfinished = absl::StrCat(path, ".", getpid(), ".unfinished");
+  static std::atomic<uint64_t> made{0};  // by this process
+  const std::string unfinished = absl::StrCat(path, ".", getpid(), ".", ++made, ".unfinished");
   region->fd_ = open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (region->fd_ < 0) return SystemError(absl::StrCat("cannot create the memory file ", unfinished));
   region->unlink_path_ = unfinished;
