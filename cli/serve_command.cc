@@ -7,6 +7,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "cli/cluster/config.h"
+#include "cli/cluster/metered_fabric.h"
+#include "cli/cluster/metrics_endpoint.h"
 #include "cli/cluster/server.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
@@ -20,6 +22,7 @@ struct ServeOptions {
   std::string cluster;
   std::string node;
   absl::Duration wait = absl::Minutes(5);
+  std::string metrics;
 };
 
 int Serve(const ServeOptions& options) {
@@ -37,12 +40,20 @@ int Serve(const ServeOptions& options) {
       .at_most = options.wait, .stop = &InterruptGuard::requested(), .note = [&](const std::string& what) {
         absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what);
       }};
-  auto server = ClusterServer::Start(*config, *id, patience);
+  CallMeter meter;
+  auto server = ClusterServer::Start(*config, *id, patience, options.metrics.empty() ? nullptr : &meter);
   if (absl::IsCancelled(server.status())) {
     patience.note(std::string(server.status().message()));
     return kExitOk;
   }
   if (!server.ok()) return fail(server.status(), kExitFailed);
+  std::unique_ptr<MetricsEndpoint> metrics;
+  if (!options.metrics.empty()) {
+    auto opened = MetricsEndpoint::Open(options.metrics, *config, **server, meter);
+    if (!opened.ok()) return fail(opened.status(), kExitFailed);
+    metrics = *std::move(opened);
+    patience.note(absl::StrFormat("metrics at port %d, /metrics", metrics->port()));
+  }
   absl::PrintF("ready: node %d of %d, %d of %d warehouses loaded in %.1f s, %s of %s memory taken\n", *id,
                config->num_servers(), (*server)->warehouses(), config->tpcc.warehouses, (*server)->load_seconds(),
                FormatBytes((*server)->database().memory_statistics().carved_bytes),
@@ -51,6 +62,7 @@ int Serve(const ServeOptions& options) {
   const Status served = (*server)->ServeUntilStopped(patience);
   if (!served.ok()) return fail(served, kExitFailed);
   patience.note("leaving");
+  metrics.reset();
   server->reset();
   patience.note("left");
   return kExitOk;
@@ -73,6 +85,11 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       ->required();
   AddDuration(*command, "--wait", &options->wait, absl::ZeroDuration(),
               "How long to wait for the other servers to come. Default: 5m");
+  command
+      ->add_option("--metrics", options->metrics,
+                   "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
+                   "Default: not at all")
+      ->type_name("ADDRESS");
   command->callback([options, exit_code] { *exit_code = Serve(*options); });
 }
 

@@ -28,11 +28,11 @@ std::string NodeName(const ClusterConfig& config, int node) {
 }  // namespace
 
 StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::Start(const ClusterConfig& config, int id,
-                                                              const Patience& patience) {
+                                                              const Patience& patience, CallMeter* meter) {
   std::unique_ptr<ClusterServer> server(new ClusterServer(config, id));
   StatusOr<std::unique_ptr<rdma::Fabric>> fabric = OpenFabric(config, id);
   if (!fabric.ok()) return fabric.status();
-  server->fabric_ = *std::move(fabric);
+  server->fabric_ = meter == nullptr ? *std::move(fabric) : Metered(*std::move(fabric), meter);
   txn::DatabaseOptions options;
   options.data_nodes = config.num_servers();
   options.server_threads = config.servers[static_cast<size_t>(id)].server_threads;

@@ -6,6 +6,7 @@
 
 #include "cli/cluster/config.h"
 #include "cli/cluster/hello.h"
+#include "cli/cluster/metered_fabric.h"
 #include "cli/cluster/wait.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
@@ -16,7 +17,9 @@ namespace gannet::cli {
 class ClusterServer {
  public:
   // Waits for the other servers, and loads. `config` must outlive the server. Cancelled if it was told to stop.
-  static StatusOr<std::unique_ptr<ClusterServer>> Start(const ClusterConfig& config, int id, const Patience& patience);
+  // `meter` may be null; it outlives the server, too.
+  static StatusOr<std::unique_ptr<ClusterServer>> Start(const ClusterConfig& config, int id, const Patience& patience,
+                                                        CallMeter* meter);
   // Answers what waits, then leaves.
   ~ClusterServer();
   ClusterServer(const ClusterServer&) = delete;

@@ -1,7 +1,11 @@
 // Long-lived processes over one memory file, as a person starts, stops and kills them.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -20,8 +24,8 @@
 namespace gannet::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
 constexpr int kServers = 2;
@@ -175,6 +179,47 @@ TEST_F(ClusterTest, WhoHasAnotherClusterFileIsRefused) {
   const Outcome twice = RunProgram(Serve(1));
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_THAT(twice.err, HasSubstr("server 1 (node 1) of this cluster runs already"));
+  StopServers();
+}
+
+// The answer of an HTTP server on this machine.
+std::string HttpGet(int port, const std::string& path) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(write(connection, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+    std::array<char, 4096> buffer{};
+    for (ssize_t n = 0; (n = read(connection, buffer.data(), buffer.size())) > 0;) {
+      answer.append(buffer.data(), static_cast<size_t>(n));
+    }
+  }
+  close(connection);
+  return answer;
+}
+
+TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
+  StartServer(0);
+  std::vector<std::string> arguments = Serve(1);
+  arguments.insert(arguments.end(), {"--metrics", "0"});
+  servers_[1] = std::make_unique<Program>(arguments);
+  ASSERT_TRUE(servers_[1]->WaitForStdout("ready: "));
+  const std::string begin = "metrics at port ";
+  ASSERT_TRUE(servers_[1]->WaitForStderr("/metrics"));
+  const std::string& said = servers_[1]->heard_on_stderr();
+  const int port = std::stoi(said.substr(said.find(begin) + begin.size()));
+  const Outcome run = RunProgram(Tpcc("run", {"--duration", "200ms", "--warmup", "0s"}));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::string metrics = HttpGet(port, "/metrics");
+  EXPECT_THAT(metrics, HasSubstr("gannet_server_alive{server=\"node 0\"} 1"));
+  EXPECT_THAT(metrics, HasSubstr("gannet_clients 0"));
+  EXPECT_THAT(metrics, HasSubstr("gannet_registered_memory_bytes{kind=\"capacity\"} 134"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"cluster\",method=\"1024\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"txn\",method=\"256\"\\} [1-9]"));
   StopServers();
 }
 

@@ -25,6 +25,8 @@ class Program {
   // Waits until stderr (stdout) has said `text`; false if the program ended without.
   bool WaitForStderr(const std::string& text) { return WaitFor(outcome_.err, text); }
   bool WaitForStdout(const std::string& text) { return WaitFor(outcome_.out, text); }
+  // What it has said there up to now, as far as somebody waited for it.
+  const std::string& heard_on_stderr() const { return outcome_.err; }
   void Signal(int signal);
   // Waits for the end and returns everything.
   Outcome Wait();
