@@ -14,18 +14,19 @@ void OnSignal(int signal) {
   g_requested.store(true, std::memory_order_relaxed);
 }
 
-void Install(int signal) {
+void Install(int signal, bool once) {
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // the second signal meets the default action
+  action.sa_flags = SA_RESTART;
+  if (once) action.sa_flags |= static_cast<int>(SA_RESETHAND);  // the second signal meets the default action
   sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
-  Install(SIGINT);
-  Install(SIGTERM);
+InterruptGuard::InterruptGuard(SecondSigterm second) {
+  Install(SIGINT, /*once=*/true);
+  Install(SIGTERM, /*once=*/second == SecondSigterm::kEnds);
 }
 
 InterruptGuard::~InterruptGuard() {

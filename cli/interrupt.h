@@ -8,7 +8,10 @@ namespace gannet::cli {
 // SIGINT and SIGTERM are watched while one of these exists. One at a time.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  // What a second SIGTERM does. A supervisor may send it to the process and to its group, and a server that is about to
+  // leave in order should. (A second SIGINT ends the program in any case.)
+  enum class SecondSigterm { kEnds, kIsIgnored };
+  explicit InterruptGuard(SecondSigterm second = SecondSigterm::kEnds);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

@@ -11,6 +11,7 @@
 #include "cli/data_command.h"
 #include "cli/exit_codes.h"
 #include "cli/reproduce_command.h"
+#include "cli/serve_command.h"
 #include "cli/sim_command.h"
 #include "cli/tpcc_command.h"
 #include "cli/ycsb_command.h"
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
   gannet::cli::AddTpccCommand(app, &exit_code);
   gannet::cli::AddYcsbCommand(app, &exit_code);
+  gannet::cli::AddServeCommand(app, &exit_code);
   gannet::cli::AddDataCommands(app, &exit_code);
   gannet::cli::AddCrashCommand(app, &exit_code);
   gannet::cli::AddSimCommand(app, &exit_code);

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "cli/all_nodes.h"
+#include "cli/cluster/client.h"
 #include "cli/tpcc_directory.h"
+#include "rdma/shm/shm_fabric.h"
 
 namespace gannet::cli {
 
@@ -42,6 +44,18 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     cluster->tables_.push_back(*tables);
   }
   GANNET_RETURN_IF_ERROR(OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); }));
+  return cluster;
+}
+
+StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& options, const Patience& patience) {
+  StatusOr<ClusterClient> client = AttachClient(*options.config, options.read_path, patience);
+  if (!client.ok()) return client.status();
+  std::unique_ptr<TpccCluster> cluster(new TpccCluster);
+  cluster->fabric_ = std::move(client->fabric);
+  cluster->databases_.push_back(client->database.get());
+  cluster->owned_.push_back(std::move(client->database));
+  cluster->tables_.push_back(client->tables);
+  cluster->slot_ = client->slot;
   return cluster;
 }
 

@@ -5,9 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "cli/cluster/wait.h"
 #include "cli/tpcc_options.h"
 #include "rdma/base/status.h"
-#include "rdma/shm/shm_fabric.h"
+#include "rdma/fabric.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"
 
@@ -18,8 +19,15 @@ class TpccCluster {
   // Complete() was called on `options`. The tables have what was recovered; the databases serve each other.
   static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options);
 
+  // `options` names a cluster file: a client of processes that have the data. Waits for them.
+  static StatusOr<std::unique_ptr<TpccCluster>> Attach(const TpccOptions& options, const Patience& patience);
+
   std::span<txn::Database* const> databases() const { return databases_; }
   std::span<const tpcc::Tables> tables() const { return tables_; }
+
+  // Of a client; 0 if this process has all nodes.
+  int slot() const { return slot_; }
+  const rdma::Fabric& fabric() const { return *fabric_; }
 
   // Makes what was loaded durable, on all nodes.
   Status Checkpoint();
@@ -30,10 +38,11 @@ class TpccCluster {
   TpccCluster() = default;
 
   // Databases go before the fabric they are attached to.
-  std::unique_ptr<rdma::ShmFabric> fabric_;
+  std::unique_ptr<rdma::Fabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> owned_;
   std::vector<txn::Database*> databases_;
   std::vector<tpcc::Tables> tables_;
+  int slot_ = 0;
 };
 
 }  // namespace gannet::cli

@@ -11,6 +11,8 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "cli/cluster/client.h"
+#include "cli/cluster/wait.h"
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
@@ -35,7 +37,7 @@ double SecondsSince(uint64_t start_ns) {
 Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const uint64_t start = NowNanos();
   const tpcc::LoadOptions options = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
-                                     .seed = result->options.seed};
+                                     .seed = result->options.load_seed};
   Status loaded = tpcc::Load(cluster.databases(), cluster.tables(), options,
                              [&progress](const tpcc::LoadProgress& p) { progress.Loaded(p); });
   result->load_seconds = SecondsSince(start);
@@ -109,6 +111,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   options.load_seed = o.load_seed;
   options.interval = o.interval;
   options.stop = &InterruptGuard::requested();
+  if (o.config.has_value()) options.first_worker = FirstWorkerOfSlot(*o.config, cluster.slot());
 
   if (*o.prefault > 0) {
     progress.Step("making memory resident");
@@ -139,23 +142,60 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   return absl::OkStatus();
 }
 
+// The conditions hold between transactions: nobody may run any meanwhile.
+bool OthersRun(const TpccCluster& cluster, const TpccOptions& options) {
+  return options.config.has_value() && OtherClients(cluster.fabric(), *options.config, cluster.slot());
+}
+
 Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
+  constexpr const char* kOthersRun =
+      "another client of this cluster is attached; when all have ended: gannet tpcc check --cluster";
+  if (OthersRun(cluster, result->options)) {
+    result->not_checked = kOthersRun;
+    return absl::OkStatus();
+  }
   progress.Step("checking the twelve consistency conditions");
   const uint64_t start = NowNanos();
   auto conditions = tpcc::CheckConsistency(cluster.databases(), cluster.tables());
   if (!conditions.ok()) return conditions.status();
+  if (OthersRun(cluster, result->options)) {  // it came meanwhile
+    result->not_checked = kOthersRun;
+    return absl::OkStatus();
+  }
   result->consistency = *std::move(conditions);
   result->check_seconds = SecondsSince(start);
   return absl::OkStatus();
 }
 
+StatusOr<std::unique_ptr<TpccCluster>> OpenCluster(const TpccOptions& options, Progress& progress) {
+  if (!options.config.has_value()) return TpccCluster::Open(options);
+  const InterruptGuard interrupts;
+  return TpccCluster::Attach(options, {.at_most = options.wait,
+                                       .stop = &InterruptGuard::requested(),
+                                       .note = [&progress](const std::string& what) { progress.Step(what); }});
+}
+
+Status RunAndCheck(TpccCluster& cluster, Progress& progress, TpccResult* result) {
+  if (result->options.verb == TpccVerb::kRun) GANNET_RETURN_IF_ERROR(Run(cluster, progress, result));
+  return result->options.verb == TpccVerb::kPrepare ? absl::OkStatus() : Check(cluster, progress, result);
+}
+
+// Says which server it was, if that is why.
+Status Explain(const Status& status, const TpccCluster& cluster, const TpccOptions& options) {
+  if (status.ok() || !options.config.has_value()) return status;
+  const std::string missing = MissingServers(cluster.fabric(), *options.config);
+  if (missing.empty()) return status;
+  return absl::UnavailableError(
+      absl::StrFormat("%s of %s is gone, and its warehouses with it: %s", missing, options.cluster, status.message()));
+}
+
 Status LoadRunCheck(TpccResult* result) {
   Progress progress;
-  auto cluster = TpccCluster::Open(result->options);
+  auto cluster = OpenCluster(result->options, progress);
   if (!cluster.ok()) return cluster.status();
+  result->slot = (*cluster)->slot();
   GANNET_RETURN_IF_ERROR(Fill(**cluster, progress, result));
-  if (result->options.verb == TpccVerb::kRun) GANNET_RETURN_IF_ERROR(Run(**cluster, progress, result));
-  if (result->options.verb != TpccVerb::kPrepare) GANNET_RETURN_IF_ERROR(Check(**cluster, progress, result));
+  GANNET_RETURN_IF_ERROR(Explain(RunAndCheck(**cluster, progress, result), **cluster, result->options));
   if (!result->durability.has_value()) return absl::OkStatus();
   const uint64_t start = NowNanos();
   Status closed = (*cluster)->Close();
@@ -177,6 +217,9 @@ int Execute(TpccOptions options, const std::string& name) {
   absl::PrintF("%s", ToText(result));
   if (json->has_value()) {
     if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
+  }
+  if (result.options.verb == TpccVerb::kCheck && !result.not_checked.empty()) {
+    return fail(absl::FailedPreconditionError("not checked: " + result.not_checked), kExitFailed);
   }
   if (!result.consistent()) {
     return fail(absl::DataLossError("a consistency condition fails; see the report"), kExitFailed);

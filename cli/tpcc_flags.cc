@@ -37,6 +37,17 @@ void AddStoreFlags(CLI::App& command, TpccOptions* o) {
       ->group(group);
 }
 
+void AddClusterFlags(CLI::App& command, TpccOptions* o) {
+  const std::string group = "Where it is served";
+  AddPath(command, "--cluster", &o->cluster, "FILE",
+          "Run against the servers of this cluster (`gannet serve`), as a client that has no data. The file says what\n"
+          "is loaded; --seed is of the run only. Default: all nodes are in this process")
+      ->group(group);
+  AddDuration(command, "--wait", &o->wait, absl::ZeroDuration(),
+              "How long to wait until the servers have loaded. Default: 1m")
+      ->group(group);
+}
+
 void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   const std::string group = "Where it is kept";
   AddPath(
@@ -109,6 +120,7 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
 
 void AddTpccFlags(CLI::App& command, TpccOptions* options) {
   AddStoreFlags(command, options);
+  if (options->verb != TpccVerb::kPrepare) AddClusterFlags(command, options);
   AddDirectoryFlags(command, options);
   if (options->verb == TpccVerb::kRun) AddRunFlags(command, options);
   AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file too")->group("Report");

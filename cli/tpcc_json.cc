@@ -167,7 +167,12 @@ std::string ToJson(const TpccResult& result) {
       consistency.push_back({{"condition", c.condition}, {"holds", c.holds}, {"detail", c.detail}});
     }
   }
+  if (!result.not_checked.empty()) json["not_checked"] = result.not_checked;
   json["configuration"] = Of(result.options);
+  if (result.options.config.has_value()) {
+    json["configuration"]["cluster"] = result.options.cluster;
+    json["configuration"]["slot"] = result.slot;
+  }
   json["load_seconds"] = result.load_seconds;
   if (result.run.has_value()) {
     json["configuration"]["coroutines"] = result.run->coroutines;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_format.h"
+#include "cli/cluster/client.h"
 #include "cli/machine_memory.h"
 #include "cli/parse.h"
 #include "cli/tpcc_directory.h"
@@ -110,9 +111,44 @@ Status CompleteFromDirectory(TpccOptions* o) {
   return absl::OkStatus();
 }
 
+// What the cluster file says must not be said by a flag.
+Status NeedNoCluster(const TpccOptions& o) {
+  const char* flag = o.nodes != 0                     ? "--nodes"
+                     : o.warehouses != 0              ? "--warehouses"
+                     : o.memory_per_node != 0         ? "--memory-per-node"
+                     : !o.store.empty()               ? "--store"
+                     : o.adversarial                  ? "--adversarial"
+                     : !o.directory.empty()           ? "--dir"
+                     : o.durability.has_value()       ? "--durability"
+                     : o.medium.has_value()           ? "--medium"
+                     : o.group_commit.has_value()     ? "--group-commit"
+                     : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                                                      : nullptr;
+  if (flag == nullptr) return absl::OkStatus();
+  return Wrong("%s: is for data that this process has; with --cluster the servers have it, so leave %s out", flag,
+               flag);
+}
+
+Status CompleteFromCluster(TpccOptions* o) {
+  GANNET_RETURN_IF_ERROR(NeedNoCluster(*o));
+  StatusOr<ClusterConfig> config = ReadClusterConfig(o->cluster);
+  if (!config.ok()) return config.status();
+  o->config = *std::move(config);
+  o->nodes = o->config->num_servers();
+  o->warehouses = o->config->tpcc.warehouses;
+  o->load_seed = o->config->tpcc.seed;
+  if (o->threads == 0) o->threads = 1;
+  if (const int most = MostThreadsOfClient(*o->config); o->threads > most) {
+    return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->threads,
+                 o->config->client_slots, o->cluster, most);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status Complete(TpccOptions* o) {
+  if (!o->cluster.empty()) return CompleteFromCluster(o);
   o->load_seed = o->seed;
   GANNET_RETURN_IF_ERROR(o->directory.empty() ? NeedDirectory(*o) : CompleteFromDirectory(o));
   if (o->nodes == 0) o->nodes = 1;

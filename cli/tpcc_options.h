@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "cli/cluster/config.h"
 #include "rdma/base/status.h"
 #include "txn/database.h"
 #include "txn/path_chooser.h"
@@ -26,6 +27,11 @@ struct TpccOptions {
   std::optional<uint64_t> prefault;  // bytes per node that are made resident before the run
   bool adversarial = false;
   uint64_t seed = 1;
+
+  // The processes that have it already: this one only runs transactions, and what is loaded is not its to say.
+  std::string cluster;
+  std::optional<ClusterConfig> config;  // Complete() reads the file
+  absl::Duration wait = absl::Minutes(1);
 
   // Where it is kept. Without a directory it is gone at the end, and the others must not be given.
   std::string directory;

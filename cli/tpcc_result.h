@@ -43,6 +43,7 @@ struct DurabilityReport {
 
 struct TpccResult {
   TpccOptions options;
+  int slot = 0;             // of a client
   double load_seconds = 0;  // or, from a directory, of the recovery
   MemoryReport after_load;
 
@@ -57,6 +58,7 @@ struct TpccResult {
   // Empty if they were not evaluated (prepare).
   std::vector<tpcc::ConditionResult> consistency;
   double check_seconds = 0;
+  std::string not_checked;  // why they were not; empty otherwise
 
   bool consistent() const;
   // The last that was looked at.

@@ -18,11 +18,22 @@ std::string Count(int n, const char* what) {
   return absl::StrFormat("%d %s%s", n, what, n == 1 ? "" : "s");
 }
 
+std::string WhereTheDataIs(const TpccResult& result) {
+  const TpccOptions& o = result.options;
+  const std::string warehouses = Count(o.warehouses, "warehouse");
+  if (o.config.has_value()) {
+    return absl::StrFormat(
+        "%s on %s of %s (shm), as its client in slot %d, seed %d\nown copy of ITEM loaded in %.1f s\n", warehouses,
+        Count(o.nodes, "server"), o.cluster, result.slot, o.seed, result.load_seconds);
+  }
+  return absl::StrFormat("%s on %s (shm%s), seed %d\n%s in %.1f s\n", warehouses, Count(o.nodes, "node"),
+                         o.adversarial ? ", adversarial" : "", o.seed,
+                         o.loaded ? "recovered from " + o.directory : "loaded", result.load_seconds);
+}
+
 std::string Heading(const TpccResult& result) {
   const TpccOptions& o = result.options;
-  std::string text = absl::StrFormat("%s on %s (shm%s), seed %d\n%s in %.1f s\n", Count(o.warehouses, "warehouse"),
-                                     Count(o.nodes, "node"), o.adversarial ? ", adversarial" : "", o.seed,
-                                     o.loaded ? "recovered from " + o.directory : "loaded", result.load_seconds);
+  std::string text = WhereTheDataIs(result);
   if (!result.run.has_value()) return text;
   text += absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n",
                           result.run->seconds, absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"),
@@ -154,6 +165,7 @@ std::string ToText(const TpccResult& result) {
   if (result.run.has_value()) text += "\n" + Throughput(result) + "\n" + Verbs(*result.run);
   if (result.durability.has_value()) text += "\n" + Durability(result);
   text += "\n" + Memory(result);
+  if (!result.not_checked.empty()) text += "\nconsistency: NOT CHECKED: " + result.not_checked + "\n";
   if (!result.consistency.empty()) text += "\n" + Consistency(result);
   if (result.run.has_value()) text += "\n" + CalibrationLine(result);
   return text;

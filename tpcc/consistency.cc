@@ -44,7 +44,7 @@ Status GatherShare(Share& share, Facts* facts) {
 
 // Each warehouse to the database that owns it, or to the first one.
 void Distribute(uint32_t warehouses, std::span<Share> shares) {
-  const int num_nodes = shares[0].database->fabric().num_nodes();
+  const int num_nodes = shares[0].database->data_nodes();
   for (uint32_t w = 1; w <= warehouses; ++w) {
     const rdma::NodeId owner = OwnerOfWarehouse(w, num_nodes);
     auto share = std::find_if(shares.begin(), shares.end(),

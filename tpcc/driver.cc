@@ -28,7 +28,11 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
     return absl::InvalidArgumentError(
         absl::StrFormat("%d threads on %d nodes: every node needs at least one", options.threads, nodes.size()));
   }
-  const int most = static_cast<int>(kLastWorker - kFirstWorker + 1) * static_cast<int>(nodes.size());
+  if (options.first_worker < kFirstWorker || options.first_worker > kLastWorker) {
+    return absl::InvalidArgumentError(absl::StrFormat("first_worker is %d: choose between %d and %d",
+                                                      options.first_worker, kFirstWorker, kLastWorker));
+  }
+  const int most = static_cast<int>(kLastWorker - options.first_worker + 1) * static_cast<int>(nodes.size());
   if (options.threads > most) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d threads: at most %d on %d nodes", options.threads, most, nodes.size()));
@@ -50,8 +54,11 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
   return absl::OkStatus();
 }
 
-// The warehouses of worker `k` of `workers` on one node: dealt out in turn, or shared if there are too few.
-std::vector<uint32_t> HomesOf(uint32_t warehouses, rdma::NodeId node, int num_nodes, uint32_t k, uint32_t workers) {
+// The warehouses of worker `k` of `workers` on one node: dealt out in turn, or shared if there are too few. A client's
+// workers are at home everywhere.
+std::vector<uint32_t> HomesOf(const txn::Database& database, uint32_t warehouses, uint32_t k, uint32_t workers) {
+  const rdma::NodeId node = database.owns_rows() ? database.node_id() : 0;
+  const int num_nodes = database.owns_rows() ? database.data_nodes() : 1;
   const uint32_t owned = WarehousesOfNode(warehouses, node, num_nodes);
   std::vector<uint32_t> homes;
   for (uint32_t i = k % owned; i < owned; i += workers) {
@@ -80,8 +87,8 @@ class Runner {
                                .tables = &tables[n],
                                .run = &options,
                                .coroutines = coroutines_,
-                               .number = kFirstWorker + k,
-                               .homes = HomesOf(tables[n].warehouses, node, num_nodes, k, workers),
+                               .number = options.first_worker + k,
+                               .homes = HomesOf(*nodes[n], tables[n].warehouses, k, workers),
                                .seed = Mix64(options.seed) ^ Mix64(uint64_t{node} << 32 | (k + 1)),
                                .non_uniform = non_uniform},
           &control_));

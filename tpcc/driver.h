@@ -29,7 +29,10 @@ namespace gannet::tpcc {
 inline constexpr int kVerbSampleInterval = 64;
 
 struct RunOptions {
-  int threads = 1;     // workers of this process, over all its nodes; at least one per node
+  int threads = 1;  // workers of this process, over all its nodes; at least one per node
+  // The workers of each node are numbered from here on (keys.h, HISTORY). Processes that run at once and are at home in
+  // the same warehouses, as clients are, need ranges of their own.
+  uint32_t first_worker = kFirstWorker;
   int coroutines = 0;  // per worker; 0: 1 if the fabric has one node, else 4
   absl::Duration warmup = absl::Seconds(2);
   absl::Duration duration = absl::Seconds(30);

@@ -72,6 +72,7 @@ Status RunJobs(std::span<const Job> jobs, int threads) {
 
 std::vector<uint32_t> WarehousesOf(const txn::Database& database, uint32_t warehouses, int num_nodes) {
   std::vector<uint32_t> result;
+  if (!database.owns_rows()) return result;
   for (uint32_t w = database.node_id() + 1u; w <= warehouses; w += static_cast<uint32_t>(num_nodes)) {
     result.push_back(w);
   }
@@ -87,7 +88,7 @@ Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> table
         absl::StrFormat("%d nodes with %d sets of tables: give one of each per node", nodes.size(), tables.size()));
   }
   if (options.threads < 1) return absl::InvalidArgumentError("0 loading threads: choose at least 1");
-  const int num_nodes = nodes[0]->fabric().num_nodes();
+  const int num_nodes = nodes[0]->data_nodes();
   const Date now = static_cast<Date>(WallNanos() / 1'000'000'000);
 
   std::vector<PopulationContext> contexts(nodes.size());

@@ -1,7 +1,7 @@
 // Load: the initial population of clause 4.3.3.
 //
-// Each node is filled by its own process through BulkLoader, several tables at once. The same seed gives the same rows
-// for a warehouse on any number of nodes and threads.
+// Each node is filled by its own process through BulkLoader, several tables at once; a client node gets its copy of
+// ITEM. The same seed gives the same rows for a warehouse on any number of nodes and threads.
 #pragma once
 
 #include <cstdint>

@@ -87,10 +87,10 @@ txn::Placement PlacementByWarehouse() {
 }
 
 StatusOr<Tables> Tables::Create(txn::Database& database, const SchemaOptions& options) {
-  const int num_nodes = database.fabric().num_nodes();
+  const int num_nodes = database.data_nodes();
   GANNET_RETURN_IF_ERROR(CheckOptions(options, num_nodes));
-  // Tables of one size on all nodes, so that they are created alike everywhere.
-  const uint32_t most = WarehousesOfNode(options.warehouses, 0, num_nodes);
+  // Tables of one size on all nodes, so that they are created alike everywhere; but a client has hardly any rows.
+  const uint32_t most = database.owns_rows() ? WarehousesOfNode(options.warehouses, 0, num_nodes) : 0;
   Tables tables{.warehouses = options.warehouses, .scale = options.scale};
   for (const Definition& definition : Definitions(options, most)) {
     StatusOr<const txn::Table*> table = database.CreateTable(definition.options);

@@ -1,7 +1,7 @@
 // The tables of TPC-C in a Database: which index, how large, and which node owns what.
 //
 // Point tables are hash indexes; what is scanned by range is an XStore index. Warehouse w and all that belongs to it is
-// owned by node (w - 1) % num_nodes; every node has a copy of ITEM, which never changes.
+// owned by node (w - 1) % num_nodes, of those that own rows; every node has a copy of ITEM, which never changes.
 #pragma once
 
 #include <cstdint>

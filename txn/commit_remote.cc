@@ -132,7 +132,7 @@ coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
 
 // Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit.
 coro::Task<Status> TransactionImpl::PrepareRemote() {
-  const int nodes = session_->db->fabric->num_nodes();
+  const int nodes = session_->db->data_nodes;
   for (rdma::NodeId node = 0; node < nodes; ++node) {
     for (size_t next = 0; next < writes_.size();) {
       prepared_.clear();
@@ -324,7 +324,7 @@ bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, Fini
 coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) {
   Status first_error;
   const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
-  const int nodes = session_->db->fabric->num_nodes();
+  const int nodes = session_->db->data_nodes;
   for (rdma::NodeId node = 0; node < nodes; ++node) {
     if (!Is(where, node)) continue;
     for (size_t next = 0; next < writes_.size();) {

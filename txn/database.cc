@@ -19,6 +19,19 @@
 namespace gannet::txn {
 namespace {
 
+Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_nodes) {
+  if (options.data_nodes < 0 || options.data_nodes > num_nodes) {
+    return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::data_nodes is ", options.data_nodes,
+                                                   "; the fabric has ", num_nodes, " nodes, so choose 0 to ",
+                                                   num_nodes));
+  }
+  if (options.data_nodes != 0 && options.data_nodes < num_nodes && !options.directory.empty()) {
+    return absl::UnimplementedError(absl::StrCat("node ", node, ": a cluster with client nodes keeps no log; leave ",
+                                                 "DatabaseOptions::directory empty, or make all nodes data nodes"));
+  }
+  return absl::OkStatus();
+}
+
 Status CheckOptions(const TableOptions& options) {
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", what));
@@ -61,9 +74,11 @@ RemovalVersions* DatabaseState::removals() const {
 
 StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                    const DatabaseOptions& options) {
+  if (const Status status = CheckOptions(options, node, fabric->num_nodes()); !status.ok()) return status;
   auto state = std::make_unique<DatabaseState>();
   state->options = options;
   state->fabric = fabric;
+  state->data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes;
   state->incarnation = WallNanos();  // greater than all before: nobody asks once per nanosecond
   state->next_request = state->incarnation;
   state->peers = std::make_unique<Peers>(fabric->num_nodes(), node);
@@ -110,7 +125,7 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
   const auto id = static_cast<TableId>(state_->tables.size());
-  std::unique_ptr<Table> table(new Table(id, options, state_->fabric->num_nodes()));
+  std::unique_ptr<Table> table(new Table(id, options, state_->data_nodes, state_->node->id()));
   if (options.index == IndexKind::kHash) {
     auto index = index::HashIndex::Create(
         state_->indexes.get(), id,
@@ -148,10 +163,27 @@ Status Database::Start(absl::Duration wait_for_others) {
   // A node that calls nobody: no thread waits for calls that cannot come.
   if (state_->calls()) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
-    GANNET_RETURN_IF_ERROR(state_->fabric->WaitForAll(wait_for_others));
+    GANNET_RETURN_IF_ERROR(WaitForDataNodes(wait_for_others));
   }
   if (state_->repairer != nullptr) state_->repairer->Start();
   return state_->epochs->Start();
+}
+
+Status Database::WaitForDataNodes(absl::Duration timeout) {
+  if (state_->data_nodes == state_->fabric->num_nodes()) return state_->fabric->WaitForAll(timeout);
+  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(timeout)));
+  for (;;) {
+    std::string missing;
+    for (int i = 0; i < state_->data_nodes; ++i) {
+      if (!state_->fabric->Alive(static_cast<rdma::NodeId>(i))) absl::StrAppend(&missing, " ", i);
+    }
+    if (missing.empty()) return absl::OkStatus();
+    if (NowNanos() >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("after ", absl::FormatDuration(timeout), " these nodes are not there:", missing));
+    }
+    SleepForNanos(1'000'000);
+  }
 }
 
 StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
@@ -302,6 +334,12 @@ rdma::Fabric& Database::fabric() {
 }
 rdma::NodeId Database::node_id() const {
   return state_->node->id();
+}
+int Database::data_nodes() const {
+  return state_->data_nodes;
+}
+rdma::Node& Database::node() {
+  return *state_->node;
 }
 
 }  // namespace gannet::txn

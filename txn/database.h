@@ -48,6 +48,10 @@ enum class LogMedium : uint8_t {
 };
 
 struct DatabaseOptions {
+  // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have no rows but those of replicated
+  // tables, and may come and go. The same on every node; 0: all nodes own rows.
+  int data_nodes = 0;
+
   ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how remote records are read
   int server_threads = 1;                                // run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
@@ -136,7 +140,7 @@ class Database {
   // In the order in which they were created.
   std::vector<const Table*> tables() const;
 
-  // Recovers what the directory has, if there is one. Serves the other nodes and waits until they do.
+  // Recovers what the directory has, if there is one. Serves the other nodes, and waits until those that own rows do.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
   // One per worker thread. Thread-safe.
@@ -175,10 +179,16 @@ class Database {
   void PrefaultMemory(uint64_t bytes);
   rdma::Fabric& fabric();
   rdma::NodeId node_id() const;
+  // Nodes that own rows, and whether this is one of them.
+  int data_nodes() const;
+  bool owns_rows() const { return node_id() < data_nodes(); }
+  // For layers above that answer calls of their own: Node::Handle, before Start.
+  rdma::Node& node();
   DatabaseState& state() { return *state_; }  // for txn/ itself
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
+  Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
 };
 

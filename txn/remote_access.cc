@@ -356,7 +356,7 @@ coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRa
   range.from = KeepKey(range.from);
   range.to = KeepKey(range.to);
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
-  const int nodes = session_->db->fabric->num_nodes();
+  const int nodes = session_->db->data_nodes;
   for (int node = 0; node < nodes; ++node) {
     if (owner != Placement::kSeveralNodes && node != owner) continue;
     Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);

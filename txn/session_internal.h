@@ -51,6 +51,7 @@ struct DatabaseState {
   DatabaseOptions options;
   std::unique_ptr<rdma::Fabric> owned_fabric;  // of a database that was opened with a directory alone
   rdma::Fabric* fabric = nullptr;
+  int data_nodes = 0;  // as DatabaseOptions says, but never 0
   std::unique_ptr<rdma::Node> node;
   std::unique_ptr<rdma::SlabAllocator> slab;
   std::unique_ptr<rdma::EpochManager> epochs;

@@ -27,7 +27,8 @@ enum class IndexKind : uint8_t {
   kXStore,  // point access and ordered scans
 };
 
-// Which node owns a key. Plain functions of the key and the number of nodes, the same on every node.
+// Which node owns a key. Plain functions of the key and the number of nodes that own rows
+// (DatabaseOptions::data_nodes), the same on every node.
 struct Placement {
   // Owner of one key.
   using Owner = rdma::NodeId (*)(const index::Key& key, int num_nodes);
@@ -68,25 +69,30 @@ class Table {
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
-    if (num_nodes_ == 1 || options_.placement.replicated) return self;
-    return options_.placement.owner(key, num_nodes_);
+    if (all_here_) return self;
+    return options_.placement.owner(key, data_nodes_);
   }
   // The one owner of the range, or Placement::kSeveralNodes.
   int OwnerOfRange(const index::Key& from, const index::Key& to, rdma::NodeId self) const {
-    if (num_nodes_ == 1 || options_.placement.replicated) return self;
-    return options_.placement.range_owner(from, to, num_nodes_);
+    if (all_here_) return self;
+    return options_.placement.range_owner(from, to, data_nodes_);
   }
   // This node's part of the index.
   index::LocalIndex& local_index() const { return *local_index_; }
 
  private:
   friend class Database;
-  Table(TableId id, TableOptions options, int num_nodes)
-      : id_(id), options_(std::move(options)), num_nodes_(num_nodes) {}
+  // `self` is of the node that has this object.
+  Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
+      : id_(id),
+        options_(std::move(options)),
+        data_nodes_(data_nodes),
+        all_here_(options_.placement.replicated || (data_nodes == 1 && self == 0)) {}
 
   TableId id_;
   TableOptions options_;
-  int num_nodes_;
+  int data_nodes_;
+  bool all_here_;  // this node owns, or has a copy of, every row
   std::unique_ptr<index::LocalIndex> local_index_;
 };
 

@@ -28,7 +28,7 @@
 namespace gannet::rdma::shm {
 
 inline constexpr uint64_t kMagic = 0x31306d6873746e67;  // "gntshm01"
-inline constexpr uint64_t kFormatVersion = 1;
+inline constexpr uint64_t kFormatVersion = 2;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kHugePageBytes = 2 << 20;
 // The first page of a node's memory holds nothing: offset 0 must never be an object, and an access to it is a bug that
@@ -42,6 +42,8 @@ struct ClusterHeader {
   uint64_t bytes_per_node;
   uint64_t adversarial;
   uint64_t seed;
+  uint64_t protocol;
+  uint64_t configuration;
 };
 
 // A node's state word: the number of times it was attached, and what it is now. A channel or server that remembers the

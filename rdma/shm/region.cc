@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -32,6 +33,36 @@ Status SystemError(const std::string& what) {
   return absl::ErrnoToStatus(errno, what);
 }
 
+// Every process that maps a memory file holds a read lock on its first byte, and whoever holds the write lock knows
+// that nobody does. Of the open file, not of the process: the kernel drops it when the last copy of `fd` is closed,
+// which is at the latest when the process ends.
+struct flock UseLock(int type) {
+  struct flock lock {};
+  lock.l_type = static_cast<short>(type);
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  return lock;
+}
+
+// Does not wait. A read lock that is held becomes a write lock, or stays.
+bool LockUse(int fd, int type) {
+  struct flock lock = UseLock(type);
+  return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool OthersUse(int fd) {
+  struct flock lock = UseLock(F_WRLCK);
+  return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+// Is the open file still what `path` names?
+bool IsAt(int fd, const std::string& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return fstat(fd, &open_file) == 0 && stat(path.c_str(), &named) == 0 && open_file.st_dev == named.st_dev &&
+         open_file.st_ino == named.st_ino;
+}
+
 Geometry GeometryOf(const ShmOptions& options) {
   return {static_cast<uint64_t>(options.num_nodes), RoundUp(options.bytes_per_node, kPageBytes)};
 }
@@ -48,34 +79,98 @@ StatusOr<std::shared_ptr<Region>> Region::Anonymous(const ShmOptions& options) {
 }
 
 StatusOr<std::shared_ptr<Region>> Region::CreateFile(const std::string& path, const ShmOptions& options) {
+  StatusOr<std::shared_ptr<Region>> region = Make(path, options, /*used_together=*/false);
+  if (!absl::IsAborted(region.status())) return region;
+  return absl::AlreadyExistsError(absl::StrCat("the memory file ", path, " exists: join it, or remove it first"));
+}
+
+StatusOr<std::shared_ptr<Region>> Region::Make(const std::string& path, const ShmOptions& options, bool used_together) {
   GANNET_RETURN_IF_ERROR(CheckOptions(options));
   std::shared_ptr<Region> region(new Region);
   region->geometry_ = GeometryOf(options);
   // The file gets its name only when its header is there, so whoever opens it finds it whole.
-  const std::string unfinished = absl::StrCat(path, ".", getpid(), ".unfinished");
+  static std::atomic<uint64_t> made{0};  // by this process
+  const std::string unfinished = absl::StrCat(path, ".", getpid(), ".", ++made, ".unfinished");
   region->fd_ = open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (region->fd_ < 0) return SystemError(absl::StrCat("cannot create the memory file ", unfinished));
   region->unlink_path_ = unfinished;
+  if (!LockUse(region->fd_, F_RDLCK)) return SystemError(absl::StrCat("cannot lock the memory file ", unfinished));
   if (ftruncate(region->fd_, static_cast<off_t>(region->geometry_.total_bytes())) != 0) {
     return SystemError(absl::StrCat("cannot make ", unfinished, " ", region->geometry_.total_bytes(), " bytes long"));
   }
   GANNET_RETURN_IF_ERROR(region->Map(MAP_SHARED | MAP_NORESERVE));
   region->WriteHeader(options);
   if (link(unfinished.c_str(), path.c_str()) != 0) {
-    if (errno == EEXIST) {
-      return absl::AlreadyExistsError(absl::StrCat("the memory file ", path, " exists: join it, or remove it first"));
-    }
+    if (errno == EEXIST) return absl::AbortedError("it exists");
     return SystemError(absl::StrCat("cannot create the memory file ", path));
   }
   if (unlink(unfinished.c_str()) != 0) return SystemError(absl::StrCat("cannot remove ", unfinished));
-  region->unlink_path_ = path;
+  region->unlink_path_ = used_together ? "" : path;
+  region->shared_path_ = used_together ? path : "";
   return region;
 }
 
 StatusOr<std::shared_ptr<Region>> Region::OpenFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return SystemError(absl::StrCat("cannot open the memory file ", path));
+  StatusOr<std::shared_ptr<Region>> region = Adopt(fd, path);
+  if (region.ok() && !LockUse(fd, F_RDLCK)) {
+    return absl::UnavailableError(absl::StrCat("the memory file ", path, " is being removed"));
+  }
+  return region;
+}
+
+StatusOr<std::shared_ptr<Region>> Region::ShareFile(const std::string& path, const ShmOptions& options) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestAttach;
+  for (;;) {
+    StatusOr<std::shared_ptr<Region>> region = TryToShare(path, options);
+    if (!absl::IsAborted(region.status())) return region;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::UnavailableError(
+          absl::StrCat("the memory file ", path, " comes and goes: other processes start and end all the time"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+StatusOr<std::shared_ptr<Region>> Region::TryToShare(const std::string& path, const ShmOptions& options) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return Make(path, options, /*used_together=*/true);
+  if (fd < 0) return SystemError(absl::StrCat("cannot open the memory file ", path));
+  StatusOr<std::shared_ptr<Region>> region = Adopt(fd, path);
+  if (!region.ok()) return region.status();
+  if (LockUse(fd, F_WRLCK)) {  // nobody uses it, and nobody begins to
+    if (IsAt(fd, path) && unlink(path.c_str()) != 0) return SystemError(absl::StrCat("cannot remove ", path));
+    return absl::AbortedError("it was left over");
+  }
+  // It may have been removed before we had the lock, or have lost its last user.
+  if (!LockUse(fd, F_RDLCK) || !IsAt(fd, path) || !OthersUse(fd)) return absl::AbortedError("it is being removed");
+  GANNET_RETURN_IF_ERROR((*region)->MustAgree(path, options));
+  (*region)->shared_path_ = path;
+  return region;
+}
+
+Status Region::MustAgree(const std::string& path, const ShmOptions& options) const {
+  const auto differ = [&](absl::string_view what, uint64_t there, uint64_t here) {
+    return absl::FailedPreconditionError(absl::StrCat("the processes that use the memory file ", path, " have ", what,
+                                                      " ", there, ", this one has ", here));
+  };
+  const ClusterHeader& there = header();
+  const Geometry here = GeometryOf(options);
+  if (there.protocol != options.protocol) return differ("protocol version", there.protocol, options.protocol);
+  if (there.num_nodes != here.num_nodes) return differ("a cluster of nodes:", there.num_nodes, here.num_nodes);
+  if (there.bytes_per_node != here.bytes_per_node) {
+    return differ("bytes of memory per node:", there.bytes_per_node, here.bytes_per_node);
+  }
+  if (there.configuration != options.configuration) {
+    return differ("a configuration with hash", there.configuration, options.configuration);
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::shared_ptr<Region>> Region::Adopt(int fd, const std::string& path) {
   std::shared_ptr<Region> region(new Region);
-  region->fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (region->fd_ < 0) return SystemError(absl::StrCat("cannot open the memory file ", path));
+  region->fd_ = fd;
   ClusterHeader header{};
   struct stat file {};
   if (pread(region->fd_, &header, sizeof header, 0) != sizeof header || header.magic != kMagic ||
@@ -97,6 +192,7 @@ StatusOr<std::shared_ptr<Region>> Region::OpenFile(const std::string& path) {
 Region::~Region() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
   if (!unlink_path_.empty()) unlink(unlink_path_.c_str());
+  if (!shared_path_.empty() && LockUse(fd_, F_WRLCK) && IsAt(fd_, shared_path_)) unlink(shared_path_.c_str());
   if (fd_ >= 0) close(fd_);
 }
 
@@ -124,7 +220,9 @@ void Region::WriteHeader(const ShmOptions& options) {
                                               .num_nodes = geometry_.num_nodes,
                                               .bytes_per_node = geometry_.bytes_per_node,
                                               .adversarial = options.adversarial,
-                                              .seed = options.seed};
+                                              .seed = options.seed,
+                                              .protocol = options.protocol,
+                                              .configuration = options.configuration};
 }
 
 Status Region::Clear(NodeId node) {

@@ -18,6 +18,8 @@ class Region {
   // A new file, which is removed with the returned object; AlreadyExists if the path does.
   static StatusOr<std::shared_ptr<Region>> CreateFile(const std::string& path, const ShmOptions& options);
   static StatusOr<std::shared_ptr<Region>> OpenFile(const std::string& path);
+  // As ShmFabric::Share. Whether a file is used is told by a lock that the kernel takes back from processes that end.
+  static StatusOr<std::shared_ptr<Region>> ShareFile(const std::string& path, const ShmOptions& options);
 
   ~Region();
   Region(const Region&) = delete;
@@ -57,6 +59,13 @@ class Region {
 
  private:
   Region() = default;
+  // `used_together`: the last process that has it removes it, not the first; Aborted if the path exists.
+  static StatusOr<std::shared_ptr<Region>> Make(const std::string& path, const ShmOptions& options, bool used_together);
+  // Takes over `fd`, which is open on `path`.
+  static StatusOr<std::shared_ptr<Region>> Adopt(int fd, const std::string& path);
+  // One attempt of ShareFile. Aborted: somebody else is at it, too.
+  static StatusOr<std::shared_ptr<Region>> TryToShare(const std::string& path, const ShmOptions& options);
+  Status MustAgree(const std::string& path, const ShmOptions& options) const;
   bool TryLock();
   Status Map(int flags);
   void WriteHeader(const ShmOptions& options);
@@ -67,6 +76,7 @@ class Region {
   size_t mapping_bytes_ = 0;
   int fd_ = -1;
   std::string unlink_path_;
+  std::string shared_path_;  // unlinked by the last process
   std::mutex attach_mutex_;
 };
 

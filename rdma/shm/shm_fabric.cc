@@ -31,6 +31,9 @@ class MappedFabric final : public ShmFabric {
     return id < num_nodes() && PhaseOf(region_->control(id).word.load()) == NodePhase::kAttached;
   }
   Status WaitForAll(absl::Duration timeout) override;
+  uint64_t Attachments(NodeId id) const override {
+    return id < num_nodes() ? IncarnationOf(region_->control(id).word.load()) : 0;
+  }
   void Kill(NodeId id) override;
 
  private:
@@ -113,6 +116,10 @@ StatusOr<std::unique_ptr<ShmFabric>> ShmFabric::Create(const std::string& path, 
 
 StatusOr<std::unique_ptr<ShmFabric>> ShmFabric::Join(const std::string& path) {
   return shm::Wrap(shm::Region::OpenFile(path));
+}
+
+StatusOr<std::unique_ptr<ShmFabric>> ShmFabric::Share(const std::string& path, const ShmOptions& options) {
+  return shm::Wrap(shm::Region::ShareFile(path, options));
 }
 
 }  // namespace gannet::rdma

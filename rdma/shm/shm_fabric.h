@@ -21,6 +21,10 @@ struct ShmOptions {
   // the contract does not promise does not happen to hold either.
   bool adversarial = false;
   uint64_t seed = 1;  // of the adversary
+  // For Share: what the processes have to agree on, besides the above. Which version of their protocol they speak, and
+  // a hash of their common configuration.
+  uint64_t protocol = 0;
+  uint64_t configuration = 0;
 };
 
 inline constexpr int kMaxShmNodes = 64;
@@ -34,6 +38,14 @@ class ShmFabric : public Fabric {
   // returned object is destroyed), Join maps an existing one (NotFound; FailedPrecondition if its format is another).
   static StatusOr<std::unique_ptr<ShmFabric>> Create(const std::string& path, const ShmOptions& options);
   static StatusOr<std::unique_ptr<ShmFabric>> Join(const std::string& path);
+
+  // For processes that start in any order: joins the memory file if other processes use it, else makes it, also in the
+  // place of one whose processes are all gone. The last one to leave removes it. FailedPrecondition if those that use
+  // it have other options.
+  static StatusOr<std::unique_ptr<ShmFabric>> Share(const std::string& path, const ShmOptions& options);
+
+  // How many times node `id` was attached up to now.
+  virtual uint64_t Attachments(NodeId id) const = 0;
 
   // For tests: node `id` dies on the spot. Its memory stops answering and its handlers stop; nothing is cleaned up.
   virtual void Kill(NodeId id) = 0;

@@ -88,8 +88,8 @@ bool Program::ReadMore() {
   return true;
 }
 
-bool Program::WaitForStderr(const std::string& text) {
-  while (outcome_.err.find(text) == std::string::npos) {
+bool Program::WaitFor(const std::string& said, const std::string& text) {
+  while (said.find(text) == std::string::npos) {
     if (!ReadMore()) return false;
   }
   return true;

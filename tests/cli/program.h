@@ -22,8 +22,11 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Waits until stderr has said `text`; false if the program ended without.
-  bool WaitForStderr(const std::string& text);
+  // Waits until stderr (stdout) has said `text`; false if the program ended without.
+  bool WaitForStderr(const std::string& text) { return WaitFor(outcome_.err, text); }
+  bool WaitForStdout(const std::string& text) { return WaitFor(outcome_.out, text); }
+  // What it has said there up to now, as far as somebody waited for it.
+  const std::string& heard_on_stderr() const { return outcome_.err; }
   void Signal(int signal);
   // Waits for the end and returns everything.
   Outcome Wait();
@@ -31,6 +34,7 @@ class Program {
  private:
   // Reads what is there; false once both ends are closed.
   bool ReadMore();
+  bool WaitFor(const std::string& said, const std::string& text);
 
   pid_t pid_ = -1;
   int out_ = -1;

@@ -87,7 +87,9 @@ TEST_F(ShmFile, OfAnotherFormatIsRefused) {
                             .num_nodes = 1,
                             .bytes_per_node = 1 << 20,
                             .adversarial = 0,
-                            .seed = 0};
+                            .seed = 0,
+                            .protocol = 0,
+                            .configuration = 0};
   EXPECT_EQ(write_header(header), absl::StatusCode::kFailedPrecondition);
   header.format_version = shm::kFormatVersion;  // but the file is too short
   EXPECT_EQ(write_header(header), absl::StatusCode::kFailedPrecondition);

@@ -1,0 +1,141 @@
+#include "cli/cluster/metrics_endpoint.h"
+
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::cli {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Label = ClientMetric::Label;
+
+// Of calls, as docs/cluster.md lists them; the numbers are those of rdma/fabric.h.
+std::string LayerOf(rdma::MethodId method) {
+  return method < 64 ? "rdma" : method < 256 ? "index" : method < 512 ? "txn" : method < 768 ? "tpcc" : "cluster";
+}
+
+class Family {
+ public:
+  Family(std::string name, std::string help, MetricType type) {
+    family_.name = std::move(name);
+    family_.help = std::move(help);
+    family_.type = type;
+  }
+  void Add(double value, std::vector<Label> labels = {}) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    (family_.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+    family_.metric.push_back(std::move(metric));
+  }
+  MetricFamily Take() { return std::move(family_); }
+
+ private:
+  MetricFamily family_;
+};
+
+class Collector final : public prometheus::Collectable {
+ public:
+  Collector(const ClusterConfig& config, ClusterServer& server, const CallMeter& meter)
+      : config_(config), server_(server), meter_(meter) {}
+
+  std::vector<MetricFamily> Collect() const override {
+    std::vector<MetricFamily> families;
+    AddNodes(&families);
+    AddMemory(&families);
+    AddCalls(&families);
+    return families;
+  }
+
+ private:
+  void AddNodes(std::vector<MetricFamily>* families) const {
+    Family servers("gannet_server_alive", "1 if the server is attached.", MetricType::Gauge);
+    Family clients("gannet_clients", "Clients that are attached.", MetricType::Gauge);
+    int attached = 0;
+    for (int node = 0; node < config_.num_nodes(); ++node) {
+      const bool alive = server_.fabric().Alive(static_cast<rdma::NodeId>(node));
+      if (node >= config_.num_servers()) {
+        attached += alive ? 1 : 0;
+      } else {
+        servers.Add(alive ? 1 : 0, {{"server", config_.servers[static_cast<size_t>(node)].name}});
+      }
+    }
+    clients.Add(attached);
+    families->push_back(servers.Take());
+    families->push_back(clients.Take());
+  }
+
+  void AddMemory(std::vector<MetricFamily>* families) const {
+    const rdma::SlabStatistics memory = server_.database().memory_statistics();
+    Family bytes("gannet_registered_memory_bytes", "Of this server: capacity, taken, and free for reuse of that.",
+                 MetricType::Gauge);
+    bytes.Add(static_cast<double>(memory.capacity_bytes), {{"kind", "capacity"}});
+    bytes.Add(static_cast<double>(memory.carved_bytes), {{"kind", "taken"}});
+    bytes.Add(static_cast<double>(memory.free_bytes), {{"kind", "free"}});
+    families->push_back(bytes.Take());
+  }
+
+  void AddCalls(std::vector<MetricFamily>* families) const {
+    Family calls("gannet_calls_total", "Calls that this server answered.", MetricType::Counter);
+    Family errors("gannet_call_errors_total", "Of them, with an error.", MetricType::Counter);
+    Family seconds("gannet_call_seconds_total", "Time spent in them.", MetricType::Counter);
+    Family bytes("gannet_call_bytes_total", "Bytes of their requests and responses.", MetricType::Counter);
+    meter_.ForEach([&](rdma::MethodId method, const CallMeter::Counters& counters) {
+      const auto load = [](const std::atomic<uint64_t>& counter) {
+        return static_cast<double>(counter.load(std::memory_order_relaxed));
+      };
+      const std::vector<Label> labels = {{"layer", LayerOf(method)}, {"method", absl::StrCat(method)}};
+      calls.Add(load(counters.calls), labels);
+      errors.Add(load(counters.errors), labels);
+      seconds.Add(load(counters.nanos) * 1e-9, labels);
+      for (const bool in : {true, false}) {
+        std::vector<Label> directed = labels;
+        directed.push_back({"direction", in ? "in" : "out"});
+        bytes.Add(load(in ? counters.request_bytes : counters.response_bytes), std::move(directed));
+      }
+    });
+    for (Family* family : {&calls, &errors, &seconds, &bytes}) families->push_back(family->Take());
+  }
+
+  const ClusterConfig& config_;
+  ClusterServer& server_;
+  const CallMeter& meter_;
+};
+
+class HttpEndpoint final : public MetricsEndpoint {
+ public:
+  HttpEndpoint(const std::string& address, std::shared_ptr<Collector> collector)
+      : collector_(std::move(collector)), exposer_(address, /*num_threads=*/1) {
+    exposer_.RegisterCollectable(collector_);
+  }
+  int port() const override { return exposer_.GetListeningPorts().front(); }
+
+ private:
+  std::shared_ptr<Collector> collector_;
+  prometheus::Exposer exposer_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(const std::string& address,
+                                                                 const ClusterConfig& config, ClusterServer& server,
+                                                                 const CallMeter& meter) {
+  const std::string full = address.find(':') == std::string::npos ? absl::StrCat("127.0.0.1:", address) : address;
+  try {  // the library's way to tell
+    return std::make_unique<HttpEndpoint>(full, std::make_shared<Collector>(config, server, meter));
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("--metrics ", address, ": cannot listen there (", error.what(),
+                                               "); give another port, or host:port"));
+  }
+}
+
+}  // namespace gannet::cli

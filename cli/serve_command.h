@@ -1,0 +1,11 @@
+// `gannet serve`: one long-lived server process of a cluster.
+#pragma once
+
+#include "CLI/App.hpp"
+
+namespace gannet::cli {
+
+// As AddTpccCommand.
+void AddServeCommand(CLI::App& app, int* exit_code);
+
+}  // namespace gannet::cli

@@ -1,0 +1,241 @@
+// Long-lived processes over one memory file, as a person starts, stops and kills them.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "rdma/base/random.h"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr int kServers = 2;
+
+class ClusterTest : public ::testing::Test {
+ protected:
+  ClusterTest() {
+    fs::remove_all(scratch_);
+    fs::create_directories(scratch_);
+    WriteFile("cluster.toml", "seed = 1");
+  }
+  ~ClusterTest() override {
+    servers_.clear();
+    fs::remove_all(scratch_);
+  }
+
+  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+
+  // A small population. `more` goes into [tpcc].
+  void WriteFile(const std::string& name, const std::string& more) const {
+    std::ofstream file(Path(name));
+    file << "fabric = \"shm\"\nclient_slots = 2\n[shm]\nmemory_file = \"memory\"\n"
+         << "[tpcc]\nwarehouses = 3\nitems = 500\ncustomers_per_district = 60\n"
+         << more << "\n";
+    for (int id = 0; id < kServers; ++id) file << "[[server]]\nid = " << id << "\nmemory = \"128M\"\n";
+  }
+
+  std::vector<std::string> Serve(int id, const std::string& file = "cluster.toml") const {
+    return {"serve", "--cluster", Path(file), "--node", absl::StrCat(id)};
+  }
+  void StartServer(int id) { servers_[id] = std::make_unique<Program>(Serve(id)); }
+  void StartServers() {
+    for (int id = 0; id < kServers; ++id) StartServer(id);
+    for (const auto& [id, server] : servers_) ASSERT_TRUE(server->WaitForStdout("ready: ")) << server->Wait().err;
+  }
+  // Asks it to leave, and waits until it has.
+  Outcome StopServer(int id) {
+    servers_[id]->Signal(SIGTERM);
+    Outcome outcome = servers_[id]->Wait();
+    servers_.erase(id);
+    return outcome;
+  }
+  void StopServers() {
+    while (!servers_.empty()) {
+      const Outcome outcome = StopServer(servers_.begin()->first);
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    }
+    EXPECT_FALSE(fs::exists(Path("memory")));
+  }
+
+  std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags) const {
+    flags.insert(flags.begin(), {"tpcc", verb, "--cluster", Path("cluster.toml")});
+    return flags;
+  }
+  // One that goes on until it is stopped, and has committed something.
+  std::unique_ptr<Program> StartClient(const std::string& json = "client.json") const {
+    auto client = std::make_unique<Program>(
+        Tpcc("run", {"--duration", "10m", "--warmup", "0s", "--interval", "50ms", "--json", Path(json)}),
+        /*stderr_is_terminal=*/true);
+    EXPECT_TRUE(client->WaitForStderr("transactions/s")) << client->Wait().err;
+    return client;
+  }
+  void ExpectConsistent() const {
+    const Outcome check = RunProgram(Tpcc("check", {}));
+    EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+    EXPECT_THAT(check.out, HasSubstr("12  holds"));
+  }
+
+  const fs::path scratch_ =
+      fs::path(::testing::TempDir()) /
+      absl::StrCat("gannet_cluster_", getpid(), "_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::map<int, std::unique_ptr<Program>> servers_;
+};
+
+TEST_F(ClusterTest, ItDoesNotMatterWhoComesFirst) {
+  Random random(5);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<int> order = {0, 1, 2};  // 2: the client
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+    std::unique_ptr<Program> client;
+    for (const int id : order) {
+      if (id < kServers) {
+        StartServer(id);
+      } else {
+        client = std::make_unique<Program>(Tpcc("run", {"--duration", "300ms", "--warmup", "0s", "--threads", "2"}));
+      }
+    }
+    const Outcome outcome = client->Wait();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+    EXPECT_THAT(outcome.out, HasSubstr("3 warehouses on 2 servers of"));
+    EXPECT_THAT(outcome.out, HasSubstr("12  holds"));
+    for (const auto& [id, server] : servers_) EXPECT_TRUE(server->WaitForStdout("ready: node ")) << id;
+    StopServers();
+  }
+}
+
+TEST_F(ClusterTest, AServerThatIsAskedToLeaveWhileItWaitsLeaves) {
+  StartServer(1);
+  ASSERT_TRUE(servers_[1]->WaitForStderr("waiting for server 0 (node 0) to come"));
+  StopServers();
+}
+
+TEST_F(ClusterTest, AKilledClientDisturbsNobodyAndItsSlotIsFree) {
+  StartServers();
+  auto victim = StartClient("victim.json");
+  auto survivor = StartClient("survivor.json");
+  const Outcome refused = RunProgram(Tpcc("run", {"--duration", "1s"}));
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("all 2 client slots"));
+  victim->Signal(SIGKILL);
+  EXPECT_EQ(victim->Wait().exit_code, 128 + SIGKILL);
+  auto next = StartClient("next.json");
+  for (Program* client : {next.get(), survivor.get()}) {
+    client->Signal(SIGINT);
+    const Outcome outcome = client->Wait();
+    EXPECT_EQ(outcome.exit_code, 128 + SIGINT) << outcome.err << outcome.out;
+  }
+  ExpectConsistent();
+  StopServers();
+}
+
+TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
+  StartServers();
+  auto client = StartClient();
+  servers_[1]->Signal(SIGKILL);
+  EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
+  servers_.erase(1);
+  const Outcome outcome = client->Wait();  // nobody stops it: it ends by itself
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
+  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its warehouses with it"));
+  const Outcome again = RunProgram(Serve(1));
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("Stop all processes of the cluster"));
+  StopServers();
+  StartServers();  // all anew
+  ExpectConsistent();
+  StopServers();
+}
+
+TEST_F(ClusterTest, WhoHasAnotherClusterFileIsRefused) {
+  StartServers();
+  WriteFile("other.toml", "seed = 2");
+  for (const auto& arguments :
+       {std::vector<std::string>{"tpcc", "run", "--cluster", Path("other.toml")}, Serve(1, "other.toml")}) {
+    const Outcome outcome = RunProgram(arguments);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("a configuration with hash"));
+    EXPECT_THAT(outcome.err, HasSubstr("give all processes of a cluster the same"));
+  }
+  const Outcome twice = RunProgram(Serve(1));
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_THAT(twice.err, HasSubstr("server 1 (node 1) of this cluster runs already"));
+  StopServers();
+}
+
+// The answer of an HTTP server on this machine.
+std::string HttpGet(int port, const std::string& path) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(write(connection, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+    std::array<char, 4096> buffer{};
+    for (ssize_t n = 0; (n = read(connection, buffer.data(), buffer.size())) > 0;) {
+      answer.append(buffer.data(), static_cast<size_t>(n));
+    }
+  }
+  close(connection);
+  return answer;
+}
+
+TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
+  StartServer(0);
+  std::vector<std::string> arguments = Serve(1);
+  arguments.insert(arguments.end(), {"--metrics", "0"});
+  servers_[1] = std::make_unique<Program>(arguments);
+  ASSERT_TRUE(servers_[1]->WaitForStdout("ready: "));
+  const std::string begin = "metrics at port ";
+  ASSERT_TRUE(servers_[1]->WaitForStderr("/metrics"));
+  const std::string& said = servers_[1]->heard_on_stderr();
+  const int port = std::stoi(said.substr(said.find(begin) + begin.size()));
+  const Outcome run = RunProgram(Tpcc("run", {"--duration", "200ms", "--warmup", "0s"}));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::string metrics = HttpGet(port, "/metrics");
+  EXPECT_THAT(metrics, HasSubstr("gannet_server_alive{server=\"node 0\"} 1"));
+  EXPECT_THAT(metrics, HasSubstr("gannet_clients 0"));
+  EXPECT_THAT(metrics, HasSubstr("gannet_registered_memory_bytes{kind=\"capacity\"} 134"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"cluster\",method=\"1024\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"txn\",method=\"256\"\\} [1-9]"));
+  StopServers();
+}
+
+TEST_F(ClusterTest, WrongFlagsAreToldBeforeAnythingIsDone) {
+  const auto expect = [](const std::vector<std::string>& arguments, const std::string& says) {
+    const Outcome outcome = RunProgram(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  };
+  expect(Serve(2), "there is no server '2'");
+  expect(Serve(0, "absent.toml"), "cannot read the cluster file");
+  expect(Tpcc("run", {"--warehouses", "3"}), "--warehouses: is for data that this process has");
+  expect(Tpcc("run", {"--dir", "x"}), "--dir: is for data that this process has");
+  expect(Tpcc("run", {"--threads", "200"}), "a client has at most 127");
+  expect({"serve", "--node", "0"}, "--cluster");
+}
+
+}  // namespace
+}  // namespace gannet::cli
