@@ -50,6 +50,7 @@ class XStore : public LocalIndex {
     uint64_t model_bytes = 0;      // what a client keeps of the sub-models
     double leaves_per_lookup = 0;  // predicted, averaged over the leaves
     double mean_error = 0;         // of the predicted middle of a leaf, in leaves
+    double mean_range = 0;         // from the least to the greatest error of a key, in positions (sub_model.h: Quality)
     bool caught_up = false;        // no retraining is waiting
   };
   virtual ModelStatistics model_statistics() = 0;

@@ -53,7 +53,7 @@ coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
   FindResult result;
   if (lookup.found()) {
     ++statistics_.one_sided;
-    result = ResultOf(lookup, key);
+    result = ResultOf(lookup);
   } else {
     const std::span<const Words> keys(&key, 1);
     const std::span<FindResult> results(&result, 1);
@@ -85,7 +85,7 @@ coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<Fi
     for (size_t i = 0; i < n; ++i) {
       const Lookup<W>& lookup = *session->lookups[i];
       if (lookup.found()) {
-        results[begin + i] = ResultOf(lookup, words[i]);
+        results[begin + i] = ResultOf(lookup);
       } else {
         missed_at[misses] = begin + i;
         missed[misses++] = words[i];
@@ -135,15 +135,10 @@ coro::Task<Status> RemoteOf<W>::RunLookups(Session& session, std::span<const Wor
 }
 
 template <int W>
-FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup, const Words& key) const {
+FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup) const {
   FindResult result;
-  const Leaf<W> leaf = lookup.leaf();
-  const int slot = leaf.FindSlot(key, leaf.meta().count);
-  if (slot >= 0) {
-    result.record = rdma::GlobalAddress::FromBits(leaf.record(slot));
-  } else {
-    result.witness = {lookup.address(), leaf.state()};
-  }
+  result.record = lookup.record();
+  if (result.record.is_null()) result.witness = {lookup.address(), lookup.leaf().state()};
   return result;
 }
 

@@ -80,7 +80,7 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> FindByCall(Session& session, std::span<const Words> keys, std::span<FindResult> results);
   coro::Task<Status> RenewModel(Session& session);
   Status ReadRefresh(rdma::WireReader& reader, const Words& key);
-  FindResult ResultOf(const Lookup<W>& lookup, const Words& key) const;
+  FindResult ResultOf(const Lookup<W>& lookup) const;
   PositionHint HintFor(const Words& key) const;
 
   // remote_change.cc

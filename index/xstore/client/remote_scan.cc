@@ -92,7 +92,7 @@ coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) 
     // A single lookup knows how to go on from stale predictions and torn leaves; and it brings the cache up to date.
     const Words wanted = state.next;
     Lookup<W>& lookup = *session.lookups[0];
-    lookup.Start(wanted);
+    lookup.Start(wanted, /*whole=*/true);
     while (const size_t n = lookup.Ask(session.operations.data())) {
       const std::span<rdma::Operation> operations(session.operations.data(), n);
       const Status status = co_await channel_->Post(operations);
