@@ -76,6 +76,8 @@ struct XCacheOptions {
   // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB; of byte
   // keys 25 KiB at most).
   size_t max_bytes = SIZE_MAX;
+  // Nothing is kept and nothing READ: every lookup and scan is a call to the owner.
+  bool by_call = false;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   // A cache of MakeSharedCache in place of one of the client's own.
   std::shared_ptr<xstore::CachedModel> shared{};

@@ -180,6 +180,20 @@ TEST_F(XStoreClientTest, ManyAbsentKeysDoNotTakeTwoBatches) {
   EXPECT_LE(bytes(), 1000 * 2 * kLineBytes);
 }
 
+TEST_F(XStoreClientTest, AClientWithoutACacheOnlyCalls) {
+  Start();
+  for (uint64_t i = 0; i < 2000; ++i) Insert(i * 10);
+  const auto remote = Connect({.by_call = true});
+  Train(remote.get());
+  const rdma::VerbCounters before = Counters();
+  for (uint64_t key = 0; key < 20000; key += 100) ExpectFind(remote.get(), key);
+  ExpectScan(remote.get(), 500, 15000);
+  const rdma::VerbCounters spent = Counters() - before;
+  EXPECT_EQ(spent.reads, 0u);
+  EXPECT_GE(spent.calls, 201u);
+  EXPECT_LT(remote->statistics().cache_bytes, 4096u);
+}
+
 TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
   Start();
   for (uint64_t i = 0; i < 10000; ++i) Insert(i * 10);

@@ -35,7 +35,7 @@ coro::Async<StatusOr<FindResult>> RemoteOf<W>::Find(const Key& key) {
 template <int W>
 coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
   SessionLease session(this);
-  if (outdated_) {
+  if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
@@ -67,7 +67,7 @@ template <int W>
 coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
   GANNET_CHECK(results.size() == keys.size(), "%d results for %d keys", results.size(), keys.size());
   SessionLease session(this);
-  if (outdated_ && !keys.empty()) {
+  if (ShouldRenewModel() && !keys.empty()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }

@@ -44,7 +44,7 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
   if (range.limit == 0 || state.to < state.from) co_return absl::OkStatus();
   state.next = range.reverse ? state.to : state.from;
   SessionLease session(this);
-  if (outdated_) {
+  if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
