@@ -44,9 +44,8 @@ Status GatherShare(Share& share, Facts* facts) {
 
 // Each warehouse to the database that owns it, or to the first one.
 void Distribute(uint32_t warehouses, std::span<Share> shares) {
-  const int num_nodes = shares[0].database->fabric().num_nodes();
   for (uint32_t w = 1; w <= warehouses; ++w) {
-    const rdma::NodeId owner = OwnerOfWarehouse(w, num_nodes);
+    const rdma::NodeId owner = OwnerOfWarehouse(w, shares[0].tables->data_nodes);
     auto share = std::find_if(shares.begin(), shares.end(),
                               [&](const Share& candidate) { return candidate.database->node_id() == owner; });
     (share == shares.end() ? shares.front() : *share).warehouses.push_back(w);

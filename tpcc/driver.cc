@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -19,6 +20,25 @@ namespace {
 
 constexpr int kNanosPerMicro = 1000;
 
+bool OwnsWarehouses(const txn::Database& node, const Tables& tables) {
+  return node.node_id() < tables.data_nodes;
+}
+
+Status CheckThreads(std::span<txn::Database* const> nodes, std::span<const Tables> tables, int threads) {
+  const bool owners = OwnsWarehouses(*nodes[0], tables[0]);
+  for (size_t n = 1; n < nodes.size(); ++n) {
+    if (OwnsWarehouses(*nodes[n], tables[n]) != owners) {
+      return absl::InvalidArgumentError("workers run either on nodes with warehouses or on nodes without, not on both");
+    }
+  }
+  const size_t most = (kLastWorker - kFirstWorker + 1) * (owners ? nodes.size() : size_t{tables[0].warehouses});
+  if (static_cast<size_t>(threads) > most) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d threads: at most %d on %d nodes", threads, most, nodes.size()));
+  }
+  return absl::OkStatus();
+}
+
 Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
   if (nodes.empty() || nodes.size() != tables.size()) {
     return absl::InvalidArgumentError(
@@ -28,11 +48,7 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
     return absl::InvalidArgumentError(
         absl::StrFormat("%d threads on %d nodes: every node needs at least one", options.threads, nodes.size()));
   }
-  const int most = static_cast<int>(kLastWorker - kFirstWorker + 1) * static_cast<int>(nodes.size());
-  if (options.threads > most) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d threads: at most %d on %d nodes", options.threads, most, nodes.size()));
-  }
+  GANNET_RETURN_IF_ERROR(CheckThreads(nodes, tables, options.threads));
   if (options.coroutines < 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d coroutines: choose at least 1, or 0 for the default", options.coroutines));
@@ -50,14 +66,27 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
   return absl::OkStatus();
 }
 
-// The warehouses of worker `k` of `workers` on one node: dealt out in turn, or shared if there are too few.
-std::vector<uint32_t> HomesOf(uint32_t warehouses, rdma::NodeId node, int num_nodes, uint32_t k, uint32_t workers) {
-  const uint32_t owned = WarehousesOfNode(warehouses, node, num_nodes);
+// What a worker is to its warehouses.
+struct Post {
   std::vector<uint32_t> homes;
+  uint32_t number;  // no two workers of a warehouse have the same
+};
+
+// Worker `k` of `workers` on a node that owns warehouses: they are dealt out in turn, or shared if there are too few.
+Post PostAtOwner(const Tables& tables, rdma::NodeId node, uint32_t k, uint32_t workers) {
+  Post post{{}, kFirstWorker + k};
+  const uint32_t owned = WarehousesOfNode(tables.warehouses, node, tables.data_nodes);
   for (uint32_t i = k % owned; i < owned; i += workers) {
-    homes.push_back(i * static_cast<uint32_t>(num_nodes) + node + 1);
+    post.homes.push_back(i * static_cast<uint32_t>(tables.data_nodes) + node + 1);
   }
-  return homes;
+  return post;
+}
+
+// Worker `i` of `workers` on nodes that own none: likewise with all warehouses.
+Post PostAtClient(const Tables& tables, uint32_t i, uint32_t workers) {
+  Post post{{}, kFirstWorker + i / tables.warehouses};
+  for (uint32_t w = i % tables.warehouses; w < tables.warehouses; w += workers) post.homes.push_back(w + 1);
+  return post;
 }
 
 class Runner {
@@ -75,13 +104,15 @@ class Runner {
       const uint32_t k = i / local_nodes;
       const uint32_t workers = threads / local_nodes + (n < threads % local_nodes ? 1 : 0);
       const rdma::NodeId node = nodes[n]->node_id();
+      Post post = OwnsWarehouses(*nodes[n], tables[n]) ? PostAtOwner(tables[n], node, k, workers)
+                                                       : PostAtClient(tables[n], i, threads);
       workers_.push_back(std::make_unique<BenchWorker>(
           BenchWorker::Options{.database = nodes[n],
                                .tables = &tables[n],
                                .run = &options,
                                .coroutines = coroutines_,
-                               .number = kFirstWorker + k,
-                               .homes = HomesOf(tables[n].warehouses, node, num_nodes, k, workers),
+                               .number = post.number,
+                               .homes = std::move(post.homes),
                                .seed = Mix64(options.seed) ^ Mix64(uint64_t{node} << 32 | (k + 1)),
                                .non_uniform = non_uniform},
           &control_));

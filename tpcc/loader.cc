@@ -70,9 +70,10 @@ Status RunJobs(std::span<const Job> jobs, int threads) {
   return result;
 }
 
-std::vector<uint32_t> WarehousesOf(const txn::Database& database, uint32_t warehouses, int num_nodes) {
+std::vector<uint32_t> WarehousesOf(const txn::Database& database, const Tables& tables) {
   std::vector<uint32_t> result;
-  for (uint32_t w = database.node_id() + 1u; w <= warehouses; w += static_cast<uint32_t>(num_nodes)) {
+  if (database.node_id() >= tables.data_nodes) return result;
+  for (uint32_t w = database.node_id() + 1u; w <= tables.warehouses; w += static_cast<uint32_t>(tables.data_nodes)) {
     result.push_back(w);
   }
   return result;
@@ -87,14 +88,13 @@ Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> table
         absl::StrFormat("%d nodes with %d sets of tables: give one of each per node", nodes.size(), tables.size()));
   }
   if (options.threads < 1) return absl::InvalidArgumentError("0 loading threads: choose at least 1");
-  const int num_nodes = nodes[0]->fabric().num_nodes();
   const Date now = static_cast<Date>(WallNanos() / 1'000'000'000);
 
   std::vector<PopulationContext> contexts(nodes.size());
   uint32_t warehouses = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {
     contexts[n] = {.tables = &tables[n],
-                   .warehouses = WarehousesOf(*nodes[n], tables[n].warehouses, num_nodes),
+                   .warehouses = WarehousesOf(*nodes[n], tables[n]),
                    .seed = options.seed,
                    .date = options.date != 0 ? options.date : now,
                    .non_uniform = NonUniform::ForLoad(options.seed),

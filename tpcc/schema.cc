@@ -35,7 +35,7 @@ std::vector<Definition> Definitions(const SchemaOptions& schema, uint32_t wareho
                                        .index = index,
                                        .payload_bytes = payload_bytes,
                                        .expected_rows = rows,
-                                       .placement = PlacementByWarehouse()}});
+                                       .placement = PlacementByWarehouse(schema.data_nodes)}});
   };
   using enum txn::IndexKind;
   add(&Tables::item, "item", kHash, sizeof(Item), schema.scale.items);
@@ -61,15 +61,24 @@ std::vector<Definition> Definitions(const SchemaOptions& schema, uint32_t wareho
   return definitions;
 }
 
+int DataNodes(txn::Database& database, const SchemaOptions& options) {
+  return options.data_nodes == 0 ? database.fabric().num_nodes() : options.data_nodes;
+}
+
 Status CheckOptions(const SchemaOptions& options, int num_nodes) {
+  if (options.data_nodes < 0 || options.data_nodes > num_nodes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d data nodes of %d nodes: choose 0 for all, or fewer", options.data_nodes, num_nodes));
+  }
+  const int owners = options.data_nodes == 0 ? num_nodes : options.data_nodes;
   if (options.warehouses < 1 || options.warehouses > kMaxWarehouses) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d warehouses: choose between 1 and %d", options.warehouses, kMaxWarehouses));
   }
-  if (options.warehouses < static_cast<uint32_t>(num_nodes)) {
+  if (options.warehouses < static_cast<uint32_t>(owners)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d warehouses on %d nodes: every node needs at least one warehouse, so use fewer nodes",
-                        options.warehouses, num_nodes));
+                        options.warehouses, owners));
   }
   const Scale& scale = options.scale;
   if (scale.customers_per_district < 10 || scale.customers_per_district > kMaxCustomersPerDistrict) {
@@ -82,16 +91,16 @@ Status CheckOptions(const SchemaOptions& options, int num_nodes) {
 
 }  // namespace
 
-txn::Placement PlacementByWarehouse() {
-  return {.owner = OwnerOf, .range_owner = OwnerOfRange};
+txn::Placement PlacementByWarehouse(int data_nodes) {
+  return {.nodes = data_nodes, .owner = OwnerOf, .range_owner = OwnerOfRange};
 }
 
 StatusOr<Tables> Tables::Create(txn::Database& database, const SchemaOptions& options) {
-  const int num_nodes = database.fabric().num_nodes();
-  GANNET_RETURN_IF_ERROR(CheckOptions(options, num_nodes));
+  GANNET_RETURN_IF_ERROR(CheckOptions(options, database.fabric().num_nodes()));
+  const int data_nodes = DataNodes(database, options);
   // Tables of one size on all nodes, so that they are created alike everywhere.
-  const uint32_t most = WarehousesOfNode(options.warehouses, 0, num_nodes);
-  Tables tables{.warehouses = options.warehouses, .scale = options.scale};
+  const uint32_t most = WarehousesOfNode(options.warehouses, 0, data_nodes);
+  Tables tables{.warehouses = options.warehouses, .scale = options.scale, .data_nodes = data_nodes};
   for (const Definition& definition : Definitions(options, most)) {
     StatusOr<const txn::Table*> table = database.CreateTable(definition.options);
     if (!table.ok()) return table.status();
@@ -100,8 +109,8 @@ StatusOr<Tables> Tables::Create(txn::Database& database, const SchemaOptions& op
   return tables;
 }
 
-StatusOr<Tables> Tables::Find(const txn::Database& database, const SchemaOptions& options) {
-  Tables tables{.warehouses = options.warehouses, .scale = options.scale};
+StatusOr<Tables> Tables::Find(txn::Database& database, const SchemaOptions& options) {
+  Tables tables{.warehouses = options.warehouses, .scale = options.scale, .data_nodes = DataNodes(database, options)};
   for (const Definition& definition : Definitions(options, 1)) {
     const txn::Table* table = database.FindTable(definition.options.name);
     if (table == nullptr) {

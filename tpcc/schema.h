@@ -1,7 +1,9 @@
 // The tables of TPC-C in a Database: which index, how large, and which node owns what.
 //
 // Point tables are hash indexes; what is scanned by range is an XStore index. Warehouse w and all that belongs to it is
-// owned by node (w - 1) % num_nodes; every node has a copy of ITEM, which never changes.
+// owned by node (w - 1) % data_nodes; every node has a copy of ITEM, which never changes. Data nodes are all, or the
+// first so many: the others are clients of these, as the machines that run transactions in the xstore seed's
+// section 7.10.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +31,9 @@ struct Scale {
 };
 
 struct SchemaOptions {
-  uint32_t warehouses = 1;  // at most kMaxWarehouses, at least one per node
+  uint32_t warehouses = 1;  // at most kMaxWarehouses, at least one per data node
   Scale scale = {};
+  int data_nodes = 0;  // 0: all
 };
 
 // Every node creates them, before Database::Start. Pointers into the database, which must outlive this. Plain data.
@@ -38,10 +41,11 @@ struct Tables {
   // InvalidArgument says which option is wrong.
   static StatusOr<Tables> Create(txn::Database& database, const SchemaOptions& options);
   // Finds the tables that Create made in this database earlier. NotFound names the first that is missing.
-  static StatusOr<Tables> Find(const txn::Database& database, const SchemaOptions& options);
+  static StatusOr<Tables> Find(txn::Database& database, const SchemaOptions& options);
 
   uint32_t warehouses = 0;
   Scale scale = {};
+  int data_nodes = 0;
 
   const txn::Table* item = nullptr;
   const txn::Table* warehouse = nullptr;
@@ -63,15 +67,16 @@ struct Tables {
 };
 
 // The node that owns warehouse w (1-based), and how many warehouses a node owns.
-constexpr rdma::NodeId OwnerOfWarehouse(uint32_t w, int num_nodes) {
-  return static_cast<rdma::NodeId>((w - 1) % static_cast<uint32_t>(num_nodes));
+constexpr rdma::NodeId OwnerOfWarehouse(uint32_t w, int data_nodes) {
+  return static_cast<rdma::NodeId>((w - 1) % static_cast<uint32_t>(data_nodes));
 }
-constexpr uint32_t WarehousesOfNode(uint32_t warehouses, rdma::NodeId node, int num_nodes) {
-  const uint32_t nodes = static_cast<uint32_t>(num_nodes);
+constexpr uint32_t WarehousesOfNode(uint32_t warehouses, rdma::NodeId node, int data_nodes) {
+  const uint32_t nodes = static_cast<uint32_t>(data_nodes);
+  if (node >= nodes) return 0;
   return warehouses / nodes + (node < warehouses % nodes ? 1 : 0);
 }
 
 // How every table but ITEM is placed.
-txn::Placement PlacementByWarehouse();
+txn::Placement PlacementByWarehouse(int data_nodes = 0);
 
 }  // namespace gannet::tpcc

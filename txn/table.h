@@ -44,6 +44,7 @@ struct Placement {
   static Placement ByHash();
 
   bool replicated = false;
+  int nodes = 0;  // only the first so many own keys; 0: all do
   Owner owner = nullptr;
   RangeOwner range_owner = nullptr;
 };
@@ -69,12 +70,12 @@ class Table {
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
     if (num_nodes_ == 1 || options_.placement.replicated) return self;
-    return options_.placement.owner(key, num_nodes_);
+    return options_.placement.owner(key, owners());
   }
   // The one owner of the range, or Placement::kSeveralNodes.
   int OwnerOfRange(const index::Key& from, const index::Key& to, rdma::NodeId self) const {
     if (num_nodes_ == 1 || options_.placement.replicated) return self;
-    return options_.placement.range_owner(from, to, num_nodes_);
+    return options_.placement.range_owner(from, to, owners());
   }
   // This node's part of the index.
   index::LocalIndex& local_index() const { return *local_index_; }
@@ -83,6 +84,8 @@ class Table {
   friend class Database;
   Table(TableId id, TableOptions options, int num_nodes)
       : id_(id), options_(std::move(options)), num_nodes_(num_nodes) {}
+
+  int owners() const { return options_.placement.nodes == 0 ? num_nodes_ : options_.placement.nodes; }
 
   TableId id_;
   TableOptions options_;
