@@ -103,7 +103,7 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("reproduce", "The experiments of a paper, on a simulated rack like its own.");
   command->require_subcommand(1);
   CLI::App* xstore =
-      command->add_subcommand("xstore", "XStore (OSDI 2020): YCSB, latency, inserts, caches, key forms.");
+      command->add_subcommand("xstore", "XStore (OSDI 2020): YCSB, latency, inserts, caches, key forms, TPC-C.");
   xstore->footer(
       "Every point is a run of `gannet ycsb --fabric sim` in a process of its own. The report has our throughput "
       "beside\n"
@@ -120,7 +120,7 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
       "Length of what is measured, times 300 us of virtual time for each point. Default: 1");
   Add(*xstore, "--clients", &o->rack.clients, ParseClients, "MxT",
       "Client machines x threads of each. Default: 15x24, as the paper");
-  Add(*xstore, "--only", &o->only, ParseOnly, "NAMES", "Only these: fig10,fig12,fig14b,fig15b,fig15d");
+  Add(*xstore, "--only", &o->only, ParseOnly, "NAMES", "Only these: fig10,fig12,fig14b,burst,fig15b,fig15d,fig16b");
   AddInteger(*xstore, "--seed", &o->rack.seed, 0, INT64_MAX, "Of everything random. Default: 1");
   AddInteger(*xstore, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
   AddPath(*xstore, "--json", &o->json, "FILE", "Write the report there, too, for programs");

@@ -51,46 +51,20 @@ Status YcsbCluster::OpenFabric() {
   options.nic = *rdma::sim::FindNicProfile(o.nic);
   auto fabric = rdma::sim::SimFabric::Create(simulation_.get(), options);
   if (!fabric.ok()) return fabric.status();
-  sim_fabric_ = fabric->get();
+  usage_.emplace(simulation_.get(), fabric->get());
   fabric_ = *std::move(fabric);
   return absl::OkStatus();
 }
 
 void YcsbCluster::Watch(bool end) {
-  if (simulation_ != nullptr) (end ? end_ : begin_) = Look();
-}
-
-YcsbCluster::Snapshot YcsbCluster::Look() const {
-  Snapshot snapshot;
-  snapshot.now = simulation_->now();
-  for (int node = 0; node < fabric_->num_nodes(); ++node) {
-    const auto id = static_cast<rdma::NodeId>(node);
-    snapshot.nodes.push_back({simulation_->busy_nanos(id), sim_fabric_->nic_statistics(id)});
-  }
-  return snapshot;
-}
-
-Usage YcsbCluster::UsageOf(int first, int end, int cores) const {
-  Usage usage;
-  const double span = static_cast<double>(std::max<uint64_t>(1, end_.now - begin_.now)) * (end - first);
-  const auto share = [span](uint64_t later, uint64_t earlier) { return static_cast<double>(later - earlier) / span; };
-  for (int node = first; node < end; ++node) {
-    const Busy& a = begin_.nodes[static_cast<size_t>(node)];
-    const Busy& b = end_.nodes[static_cast<size_t>(node)];
-    usage.cpu += share(b.cpu, a.cpu) / cores;
-    usage.nic_send += share(b.nic.busy_send_nanos, a.nic.busy_send_nanos);
-    usage.nic_serve += share(b.nic.busy_serve_nanos, a.nic.busy_serve_nanos);
-    usage.link_out += share(b.nic.busy_out_nanos, a.nic.busy_out_nanos);
-    usage.link_in += share(b.nic.busy_in_nanos, a.nic.busy_in_nanos);
-  }
-  return usage;
+  if (usage_.has_value()) end ? usage_->End() : usage_->Begin();
 }
 
 std::optional<SimulationReport> YcsbCluster::simulation_report() const {
-  if (simulation_ == nullptr || end_.nodes.empty()) return std::nullopt;
+  if (!usage_.has_value() || !usage_->ended()) return std::nullopt;
   const rdma::sim::SimulationStatistics statistics = simulation_->statistics();
-  return SimulationReport{.servers = UsageOf(0, options_.servers, options_.server_threads),
-                          .machines = UsageOf(options_.servers, fabric_->num_nodes(), options_.clients.threads),
+  return SimulationReport{.servers = usage_->Of(0, options_.servers, options_.server_threads),
+                          .machines = usage_->Of(options_.servers, fabric_->num_nodes(), options_.clients.threads),
                           .events = statistics.events,
                           .switches = statistics.switches,
                           .virtual_seconds = static_cast<double>(simulation_->now()) * 1e-9};

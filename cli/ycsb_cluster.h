@@ -3,8 +3,8 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
+#include "cli/rack_usage.h"
 #include "cli/ycsb_options.h"
 #include "cli/ycsb_result.h"
 #include "rdma/base/status.h"
@@ -32,31 +32,16 @@ class YcsbCluster {
   std::optional<SimulationReport> simulation_report() const;
 
  private:
-  // Of one node, since the simulation began.
-  struct Busy {
-    uint64_t cpu = 0;
-    rdma::sim::NicStatistics nic;
-  };
-  struct Snapshot {
-    uint64_t now = 0;
-    std::vector<Busy> nodes;
-  };
-
   explicit YcsbCluster(const YcsbOptions& options) : options_(options) {}
   Status OpenFabric();
-  Snapshot Look() const;
   int cores_per_node() const;
-  // Of nodes [first, end) with so many cores in use each, between the two snapshots.
-  Usage UsageOf(int first, int end, int cores) const;
 
   const YcsbOptions options_;
   // The cluster goes before the fabric, and that before the simulation.
   std::unique_ptr<rdma::sim::Simulation> simulation_;
-  rdma::sim::SimFabric* sim_fabric_ = nullptr;
   std::unique_ptr<rdma::Fabric> fabric_;
   std::unique_ptr<ycsb::Cluster> cluster_;
-  Snapshot begin_;
-  Snapshot end_;
+  std::optional<RackUsage> usage_;  // of a simulation
 };
 
 }  // namespace gannet::cli

@@ -52,6 +52,9 @@ void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
       "N",
       "The last client machine inserts so many keys per second, such as 500K or 2M, in place of the mix. Default: none")
       ->group(group);
+  AddDuration(command, "--insert-for", &o->insert_for, absl::Microseconds(1),
+              "How long it inserts, from the beginning of what is measured on. Default: to the end")
+      ->group(group);
   Add(command, "--path", &o->paths.reads, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
       "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) or rpc\n"
       "(one call to the server). Inserts are calls. Default: one-sided")
@@ -64,6 +67,9 @@ void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
       ->group(group);
   AddDuration(command, "--warmup", &o->warmup, absl::ZeroDuration(),
               "How long to run before, once caches are filled. Default: 1s on shm, 2ms on sim")
+      ->group(group);
+  AddDuration(command, "--interval", &o->interval, absl::Microseconds(1),
+              "Of the timeline in the JSON report. Default: 1s on shm, a fifth of the duration on sim")
       ->group(group);
   AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything random. Default: 1")->group(group);
 }

@@ -1,5 +1,7 @@
 // The report for programs. Keys are stable.
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "cli/ycsb_result.h"
 #include "nlohmann/json.hpp"
@@ -85,8 +87,8 @@ Json StoreOf(const YcsbResult& result) {
 Json Of(const index::XStore::ModelStatistics& m) {
   return {{"sub_models", m.sub_models},        {"table_entries", m.table_entries},
           {"model_bytes", m.model_bytes},      {"leaves_per_lookup", m.leaves_per_lookup},
-          {"mean_error_leaves", m.mean_error}, {"generation", m.generation},
-          {"retrainings", m.retrainings}};
+          {"mean_error_leaves", m.mean_error}, {"mean_error_range", m.mean_range},
+          {"generation", m.generation},        {"retrainings", m.retrainings}};
 }
 
 Json Of(const index::ClientStatistics& l) {
@@ -95,6 +97,15 @@ Json Of(const index::ClientStatistics& l) {
           {"fallbacks", l.fallbacks},
           {"leaves_read", l.leaves_read},
           {"cache_bytes", l.cache_bytes}};
+}
+
+Json Timeline(const std::vector<ycsb::IntervalReport>& intervals) {
+  Json json = Json::array();
+  for (const ycsb::IntervalReport& i : intervals) {
+    json.push_back({{"at_seconds", i.at_seconds},
+                    {"operations_per_second", static_cast<double>(i.operations) / std::max(i.seconds, 1e-9)}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -106,6 +117,7 @@ std::string ToJson(const YcsbResult& result) {
                {"interrupted", result.interrupted},
                {"all", Of(run.all)}};
   for (size_t k = 0; k < ycsb::kKinds; ++k) json["operations"][ycsb::kKindNames[k]] = Of(run.kinds[k]);
+  json["timeline"] = Timeline(run.timeline);
   json["clients"] = Of(run.lookups);
   json["index"] = StoreOf(result);
   if (result.model.has_value()) json["model"] = Of(*result.model);

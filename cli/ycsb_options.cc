@@ -29,6 +29,7 @@ void ChooseDefaults(YcsbOptions* o) {
   if (sim && o->nic.empty()) o->nic = "cx4-100g";
   o->duration = o->duration.value_or(sim ? absl::Milliseconds(10) : absl::Seconds(10));
   o->warmup = o->warmup.value_or(sim ? absl::Milliseconds(2) : absl::Seconds(1));
+  o->interval = o->interval.value_or(sim ? *o->duration / 5 : absl::Seconds(1));
   if (o->updates.has_value()) {
     o->paths.updates = *o->updates;
   } else {

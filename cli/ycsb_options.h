@@ -29,10 +29,12 @@ struct YcsbOptions {
   std::optional<ycsb::Mix> mix;                    // instead of the workload's
   std::optional<ycsb::Distribution> distribution;  // instead of the workload's
   uint64_t insert_rate = 0;                        // of a machine of its own; 0: none
+  absl::Duration insert_for = absl::InfiniteDuration();
   ycsb::Paths paths;
   std::optional<ycsb::Path> updates;
   std::optional<absl::Duration> warmup;
   std::optional<absl::Duration> duration;
+  std::optional<absl::Duration> interval;  // of the report's timeline
   uint64_t seed = 1;
 
   // On what.

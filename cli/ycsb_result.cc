@@ -16,6 +16,7 @@ void AddModel(const index::XStore::ModelStatistics& server, int servers, index::
   sum->model_bytes += server.model_bytes;
   sum->leaves_per_lookup += server.leaves_per_lookup / servers;
   sum->mean_error += server.mean_error / servers;
+  sum->mean_range += server.mean_range / servers;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/calibration.h"
+#include "cli/rack_usage.h"
 #include "cli/ycsb_options.h"
 #include "index/index.h"
 #include "index/xstore/xstore.h"
@@ -14,15 +15,6 @@
 #include "ycsb/report.h"
 
 namespace gannet::cli {
-
-// Of simulated nodes while it was measured: averages over the nodes, 1 = busy all the time.
-struct Usage {
-  double cpu = 0;        // of as many cores as the node has threads for calls, or for clients
-  double nic_send = 0;   // the engine that takes verbs from the CPU
-  double nic_serve = 0;  // the engine that serves others' verbs
-  double link_out = 0;
-  double link_in = 0;
-};
 
 struct SimulationReport {
   Usage servers;

@@ -30,6 +30,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o) {
   run.mix = o.operations();
   run.distribution = o.keys_drawn();
   run.insert_rate = o.insert_rate;
+  run.insert_for = o.insert_for;
   run.paths = o.paths;
   run.caches.xcache.mode = o.cache;
   run.caches.share_xcache = o.simulated();
@@ -40,7 +41,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o) {
   }
   run.warmup = *o.warmup;
   run.duration = *o.duration;
-  run.interval = o.simulated() ? *o.duration / 5 : absl::Seconds(1);
+  run.interval = *o.interval;
   run.seed = o.seed;
   run.stop = &InterruptGuard::requested();
   return run;

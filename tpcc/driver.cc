@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -18,6 +19,21 @@ namespace gannet::tpcc {
 namespace {
 
 constexpr int kNanosPerMicro = 1000;
+
+Status CheckThreads(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
+  const bool owners = nodes[0]->owns_rows();
+  for (const txn::Database* node : nodes) {
+    if (node->owns_rows() != owners) {
+      return absl::InvalidArgumentError("workers run either on nodes with warehouses or on nodes without, not on both");
+    }
+  }
+  const size_t most = (kLastWorker - options.first_worker + 1) * (owners ? nodes.size() : size_t{tables[0].warehouses});
+  if (static_cast<size_t>(options.threads) > most) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d threads: at most %d on %d nodes", options.threads, most, nodes.size()));
+  }
+  return absl::OkStatus();
+}
 
 Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
   if (nodes.empty() || nodes.size() != tables.size()) {
@@ -32,11 +48,7 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
     return absl::InvalidArgumentError(absl::StrFormat("first_worker is %d: choose between %d and %d",
                                                       options.first_worker, kFirstWorker, kLastWorker));
   }
-  const int most = static_cast<int>(kLastWorker - options.first_worker + 1) * static_cast<int>(nodes.size());
-  if (options.threads > most) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d threads: at most %d on %d nodes", options.threads, most, nodes.size()));
-  }
+  GANNET_RETURN_IF_ERROR(CheckThreads(nodes, tables, options));
   if (options.coroutines < 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d coroutines: choose at least 1, or 0 for the default", options.coroutines));
@@ -54,17 +66,26 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
   return absl::OkStatus();
 }
 
-// The warehouses of worker `k` of `workers` on one node: dealt out in turn, or shared if there are too few. A client's
-// workers are at home everywhere.
-std::vector<uint32_t> HomesOf(const txn::Database& database, uint32_t warehouses, uint32_t k, uint32_t workers) {
-  const rdma::NodeId node = database.owns_rows() ? database.node_id() : 0;
-  const int num_nodes = database.owns_rows() ? database.data_nodes() : 1;
-  const uint32_t owned = WarehousesOfNode(warehouses, node, num_nodes);
+// What a worker is to its warehouses.
+struct Post {
   std::vector<uint32_t> homes;
-  for (uint32_t i = k % owned; i < owned; i += workers) {
-    homes.push_back(i * static_cast<uint32_t>(num_nodes) + node + 1);
-  }
-  return homes;
+  uint32_t number;  // from 0; no two workers of a warehouse have the same
+};
+
+// Worker `k` of `workers` on a node that owns warehouses: they are dealt out in turn, or shared if there are too few.
+Post PostAtOwner(const txn::Database& database, uint32_t warehouses, uint32_t k, uint32_t workers) {
+  const auto data_nodes = static_cast<uint32_t>(database.data_nodes());
+  const uint32_t owned = WarehousesOfNode(warehouses, database.node_id(), database.data_nodes());
+  Post post{{}, k};
+  for (uint32_t i = k % owned; i < owned; i += workers) post.homes.push_back(i * data_nodes + database.node_id() + 1);
+  return post;
+}
+
+// Worker `i` of `workers` on nodes that own none: likewise with all warehouses.
+Post PostAtClient(uint32_t warehouses, uint32_t i, uint32_t workers) {
+  Post post{{}, i / warehouses};
+  for (uint32_t w = i % warehouses; w < warehouses; w += workers) post.homes.push_back(w + 1);
+  return post;
 }
 
 class Runner {
@@ -82,13 +103,15 @@ class Runner {
       const uint32_t k = i / local_nodes;
       const uint32_t workers = threads / local_nodes + (n < threads % local_nodes ? 1 : 0);
       const rdma::NodeId node = nodes[n]->node_id();
+      Post post = nodes[n]->owns_rows() ? PostAtOwner(*nodes[n], tables[n].warehouses, k, workers)
+                                        : PostAtClient(tables[n].warehouses, i, threads);
       workers_.push_back(std::make_unique<BenchWorker>(
           BenchWorker::Options{.database = nodes[n],
                                .tables = &tables[n],
                                .run = &options,
                                .coroutines = coroutines_,
-                               .number = options.first_worker + k,
-                               .homes = HomesOf(*nodes[n], tables[n].warehouses, k, workers),
+                               .number = options.first_worker + post.number,
+                               .homes = std::move(post.homes),
                                .seed = Mix64(options.seed) ^ Mix64(uint64_t{node} << 32 | (k + 1)),
                                .non_uniform = non_uniform},
           &control_));

@@ -68,6 +68,7 @@ constexpr rdma::NodeId OwnerOfWarehouse(uint32_t w, int num_nodes) {
 }
 constexpr uint32_t WarehousesOfNode(uint32_t warehouses, rdma::NodeId node, int num_nodes) {
   const uint32_t nodes = static_cast<uint32_t>(num_nodes);
+  if (node >= nodes) return 0;
   return warehouses / nodes + (node < warehouses % nodes ? 1 : 0);
 }
 

@@ -21,7 +21,9 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
             ? index::ConnectHash(
                   channel.get(), node, table.id(),
                   {.location_cache_bytes = db->options.location_cache_bytes, .call_timeout = db->options.call_timeout})
-            : index::ConnectXStore(channel.get(), node, table.id(), {.call_timeout = db->options.call_timeout});
+            : index::ConnectXStore(channel.get(), node, table.id(),
+                                   {.by_call = db->options.read_path == ReadPathPolicy::kCall,
+                                    .call_timeout = db->options.call_timeout});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
   }

@@ -11,6 +11,10 @@
 namespace gannet::ycsb {
 namespace {
 
+// Not now: before RunOptions::insert_for has begun, or after it.
+constexpr uint64_t kNever = UINT64_MAX;
+// Who may not insert looks that often whether that has changed.
+constexpr uint64_t kLookNanos = 50'000;
 // Operations that all threads together do to profile them.
 constexpr int kProfiledOperations = 4096;
 
@@ -69,9 +73,11 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
     ObservePhase();
     if (seen_ == Phase::kStop) break;
     if (inserts_only()) {
-      co_await connection_->worker().SleepUntil(NextInsertNanos());
+      const uint64_t next = NextInsertNanos();
+      co_await connection_->worker().SleepUntil(next == kNever ? NowNanos() + kLookNanos : next);
       ObservePhase();
       if (seen_ == Phase::kStop) break;
+      if (next == kNever) continue;
     }
     Outcome outcome;
     const rdma::VerbCounters verbs = alone ? connection_->channel().counters() : rdma::VerbCounters{};
@@ -101,6 +107,10 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
 // A thread that is behind does not make up for more than a millisecond.
 uint64_t BenchWorker::NextInsertNanos() {
   constexpr uint64_t kMostBehind = 1'000'000;
+  if (options_.insert_for < absl::InfiniteDuration()) {
+    const auto burst = static_cast<uint64_t>(absl::ToInt64Nanoseconds(options_.insert_for));
+    if (seen_ != Phase::kMeasure || NowNanos() >= measure_nanos_ + burst) return kNever;
+  }
   const uint64_t interval = 1'000'000'000 * static_cast<uint64_t>(options_.threads_per_machine) / options_.insert_rate;
   next_insert_nanos_ = std::max(next_insert_nanos_ + interval, NowNanos() - kMostBehind);
   return next_insert_nanos_;
@@ -134,6 +144,7 @@ void BenchWorker::ObservePhase() {
   if (now == seen_) return;
   const rdma::VerbCounters& verbs = connection_->channel().counters();
   if (seen_ == Phase::kWarmup) {
+    measure_nanos_ = NowNanos();
     verbs_at_start_ = verbs;
     lookups_at_start_ = connection_->statistics();
   }

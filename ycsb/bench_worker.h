@@ -62,7 +62,7 @@ class BenchWorker {
   bool inserts_only() const {
     return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;
   }
-  // When the next of them is due.
+  // When the next of them is due; kNever outside of RunOptions::insert_for.
   uint64_t NextInsertNanos();
   coro::Task<void> Loop(Client* client, bool first);
   coro::Task<void> Profile(Client* client);
@@ -92,6 +92,7 @@ class BenchWorker {
   Phase seen_ = Phase::kWarmup;
   int running_ = 0;  // coroutines
   uint64_t next_insert_nanos_ = 0;
+  uint64_t measure_nanos_ = 0;  // when what is measured began
   rdma::VerbCounters verbs_at_start_;
   index::ClientStatistics lookups_at_start_;
 };

@@ -32,6 +32,7 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (o.insert_rate > 0 && cluster.options().machines < 2) {
     return absl::InvalidArgumentError("the machine that inserts needs another one beside it");
   }
+  if (o.insert_for <= absl::ZeroDuration()) return absl::InvalidArgumentError("insert_for must be positive");
   if (o.caches.share_xcache && Runtime::Current() == nullptr) {
     return absl::InvalidArgumentError("threads can share a cache of XStore in a simulation only");
   }
@@ -126,6 +127,7 @@ class Runner {
                                   .operations = operations - last_operations_};
     last_operations_ = operations;
     last_nanos_ = now;
+    if (!interval.warming_up && control_.phase() == Phase::kMeasure) timeline_.push_back(interval);
     if (progress_) progress_(interval);
   }
 
@@ -134,6 +136,7 @@ class Runner {
     report.seconds = seconds;
     report.threads = static_cast<int>(workers_.size());
     report.coroutines = options_.coroutines;
+    report.timeline = timeline_;
     auto all = std::make_unique<Histogram>();
     for (size_t k = 0; k < kKinds; ++k) {
       KindReport& kind = report.kinds[k];
@@ -177,6 +180,7 @@ class Runner {
   uint64_t begin_nanos_ = 0;
   uint64_t last_nanos_ = 0;
   uint64_t last_operations_ = 0;
+  std::vector<IntervalReport> timeline_;
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ struct RunOptions {
   // If not 0: the last machine does not run the mix, but inserts so many keys per second, or as many as it can. Needs
   // another machine.
   uint64_t insert_rate = 0;
+  absl::Duration insert_for = absl::InfiniteDuration();  // then no more; from the beginning of what is measured on
   Paths paths;
   CacheOptions caches;
   bool fill_caches = true;  // of XStore, before the warm-up

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "index/index.h"
 #include "rdma/counters.h"
@@ -24,6 +25,13 @@ struct KindReport {
   uint64_t verb_samples = 0;
 };
 
+struct IntervalReport {
+  bool warming_up = false;
+  double at_seconds = 0;  // since the warm-up began
+  double seconds = 0;     // length of this interval
+  uint64_t operations = 0;
+};
+
 struct RunReport {
   double seconds = 0;
   int threads = 0;     // of all machines
@@ -34,15 +42,9 @@ struct RunReport {
   KindReport all;  // verbs: of everything that happened in `seconds`, also of unfinished operations
   // Of all index clients in `seconds`; cache_bytes: of the whole, at the end.
   index::ClientStatistics lookups;
+  std::vector<IntervalReport> timeline;  // of what was measured
 
   const KindReport& of(Kind kind) const { return kinds[static_cast<size_t>(kind)]; }
-};
-
-struct IntervalReport {
-  bool warming_up = false;
-  double at_seconds = 0;  // since the warm-up began
-  double seconds = 0;     // length of this interval
-  uint64_t operations = 0;
 };
 
 }  // namespace gannet::ycsb

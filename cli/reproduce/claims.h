@@ -13,6 +13,8 @@ struct Claim {
   double ours;
   PaperValue paper;
   std::string note;  // why we differ
+
+  double difference_percent() const { return 100 * (ours / paper.value - 1); }
 };
 
 // Those whose points are among `experiments`, which were run.

@@ -38,7 +38,8 @@ void Use(System system, YcsbOptions* options) {
 }
 
 std::vector<Experiment> XStoreExperiments(const ReproduceOptions& options) {
-  return {Fig10(options), Fig12(options), Fig14b(options), Fig15b(options), Fig15d(options)};
+  return {Fig10(options),  Fig12(options),  Fig14b(options), Burst(options),
+          Fig15b(options), Fig15d(options), Fig16b(options)};
 }
 
 }  // namespace gannet::cli

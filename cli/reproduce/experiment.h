@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/reproduce/tpcc_rack.h"
 #include "cli/ycsb_options.h"
 
 namespace gannet::cli {
@@ -25,6 +26,12 @@ struct PaperValue {
   std::string source;  // "table 3", "section 7.2: ..."
 };
 
+// Of a run's time, from its measured beginning on.
+struct Moment {
+  double milliseconds = 0;
+  double mops = 0;
+};
+
 // Of one run. Shares: 1 is busy all the time.
 struct Measured {
   double mops = 0;  // million operations per second
@@ -34,11 +41,12 @@ struct Measured {
   double reads_per_operation = 0;
   double bytes_per_operation = 0;  // of payload, both ways
   double fallbacks = 0;            // of lookups
-  double mean_error_keys = 0;      // of the model
+  double mean_error_keys = 0;      // of the model, as the paper counts it: see sub_model.h (Quality::range)
   double cache_bytes = 0;          // of one client machine
   double server_cpu = 0;
   double server_nic = 0;
   double server_link = 0;
+  std::vector<Moment> timeline;
   std::string report;  // the whole, as of `gannet ycsb --json`
 };
 
@@ -47,7 +55,8 @@ struct Point {
   std::string label;  // of the place on the x axis; the same for all series
   double x = 0;       // for lines
   YcsbOptions options;
-  std::optional<PaperValue> paper;  // million operations per second
+  std::optional<TpccRackOptions> tpcc;  // in place of `options`
+  std::optional<PaperValue> paper;      // million operations per second
   Measured measured;
 };
 
@@ -55,6 +64,7 @@ enum class Chart {
   kBars,               // a group for each label, a bar for each series: throughput
   kLines,              // x, throughput
   kThroughputLatency,  // throughput, median latency
+  kTimeline,           // throughput over the time of each point's run
 };
 
 struct Experiment {
@@ -69,8 +79,11 @@ struct Experiment {
 Experiment Fig10(const ReproduceOptions& options);   // YCSB A-F
 Experiment Fig12(const ReproduceOptions& options);   // throughput and latency
 Experiment Fig14b(const ReproduceOptions& options);  // reads beside inserts
+Experiment Burst(const ReproduceOptions& options);   // and after them
 Experiment Fig15b(const ReproduceOptions& options);  // size of the cache
 Experiment Fig15d(const ReproduceOptions& options);  // distributions of keys
+
+Experiment Fig16b(const ReproduceOptions& options);  // TPC-C
 
 // In the paper's order.
 std::vector<Experiment> XStoreExperiments(const ReproduceOptions& options);

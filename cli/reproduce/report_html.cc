@@ -62,6 +62,19 @@ std::string Bars(const Experiment& experiment) {
   return PlotBars({experiment.x_axis, "million operations per second"}, groups, series);
 }
 
+std::string Timeline(const Experiment& experiment) {
+  std::vector<Line> lines;
+  for (const Point& point : experiment.points) {
+    Line line{point.series, {}, {}};
+    for (const Moment& moment : point.measured.timeline) {
+      line.places.push_back({moment.milliseconds, moment.mops,
+                             absl::StrFormat("%s: %.2f ms, %.2f M/s", point.series, moment.milliseconds, moment.mops)});
+    }
+    lines.push_back(std::move(line));
+  }
+  return PlotLines({experiment.x_axis, "million operations per second"}, lines);
+}
+
 std::string Lines(const Experiment& experiment) {
   const bool latency = experiment.chart == Chart::kThroughputLatency;
   std::vector<Line> lines;
@@ -78,6 +91,11 @@ std::string Lines(const Experiment& experiment) {
   }
   if (!latency) return PlotLines({experiment.x_axis, "million operations per second"}, lines);
   return PlotLines({"million operations per second", "median latency, us"}, lines);
+}
+
+std::string PlotOf(const Experiment& experiment) {
+  if (experiment.chart == Chart::kBars) return Bars(experiment);
+  return experiment.chart == Chart::kTimeline ? Timeline(experiment) : Lines(experiment);
 }
 
 std::string TableOf(const Experiment& experiment) {
@@ -102,14 +120,14 @@ std::string TableOf(const Experiment& experiment) {
 std::string ClaimsHtml(const std::vector<Claim>& claims) {
   if (claims.empty()) return "";
   std::string html =
-      "<h2>Beside the paper</h2>\n<table>\n<tr><th>claim</th><th>ours</th><th>paper</th><th>ratio</th>"
+      "<h2>Beside the paper</h2>\n<table>\n<tr><th>claim</th><th>ours</th><th>paper</th><th>difference</th>"
       "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n";
   for (const Claim& claim : claims) {
     html += absl::StrFormat(
-        "<tr><td>%s</td><td>%.2f</td><td>%.2f</td><td>%.2f</td><td class=\"text\">%s</td><td "
+        "<tr><td>%s</td><td>%.2f</td><td>%.2f</td><td>%+.0f%%</td><td class=\"text\">%s</td><td "
         "class=\"text\">%s</td></tr>\n",
-        EscapeXml(claim.what), claim.ours, claim.paper.value, claim.ours / claim.paper.value,
-        EscapeXml(claim.paper.source), EscapeXml(claim.note));
+        EscapeXml(claim.what), claim.ours, claim.paper.value, claim.difference_percent(), EscapeXml(claim.paper.source),
+        EscapeXml(claim.note));
   }
   return html + "</table>\n";
 }
@@ -123,7 +141,7 @@ std::string ReproductionHtml(const ReproduceOptions& options, const std::vector<
   html += ClaimsHtml(ClaimsOf(experiments));
   for (const Experiment& experiment : experiments) {
     html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
-    html += experiment.chart == Chart::kBars ? Bars(experiment) : Lines(experiment);
+    html += PlotOf(experiment);
     html += TableOf(experiment);
     for (const std::string& note : experiment.notes) html += "<p class=\"note\">" + EscapeXml(note) + "</p>\n";
   }

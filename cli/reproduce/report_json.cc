@@ -30,6 +30,8 @@ Json Of(const Point& point) {
                      {"source", point.paper->source},
                      {"ratio", m.mops / point.paper->value}};
   }
+  json["timeline"] = Json::array();
+  for (const Moment& moment : m.timeline) json["timeline"].push_back({moment.milliseconds, moment.mops});
   json["report"] = Json::parse(m.report);
   return json;
 }
@@ -55,6 +57,7 @@ std::string ReproductionJson(const ReproduceOptions& options, const std::vector<
                               {"paper", claim.paper.value},
                               {"source", claim.paper.source},
                               {"ratio", claim.ours / claim.paper.value},
+                              {"difference_percent", claim.difference_percent()},
                               {"note", claim.note}});
   }
   return json.dump(2) + "\n";

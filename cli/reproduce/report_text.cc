@@ -22,6 +22,18 @@ std::string TableOf(const Experiment& experiment) {
   return table.ToString();
 }
 
+// A line for each point of a timeline.
+std::string TimelinesOf(const Experiment& experiment) {
+  std::string text;
+  if (experiment.chart != Chart::kTimeline) return text;
+  for (const Point& point : experiment.points) {
+    text += "  M/s over time, " + point.series + ":";
+    for (const Moment& moment : point.measured.timeline) text += absl::StrFormat(" %.1f", moment.mops);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string SourcesOf(const Experiment& experiment) {
   std::string text;
   for (const Point& point : experiment.points) {
@@ -38,23 +50,23 @@ std::string SourcesOf(const Experiment& experiment) {
 std::string SettingOf(const ReproduceOptions& o) {
   return absl::StrFormat(
       "%s keys of 8 bytes with values of 8 bytes (the paper: 100,000,000), one server with 24 cores and two ConnectX-4 "
-      "100G, %d machines x %d client threads, simulated; windows are %.4g x 300 us of virtual time, seed %d; "
-      "Fig. 16b (TPC-C with and without the learned index) is not among the experiments",
+      "100G, %d machines x %d client threads, simulated; windows are %.4g x 300 us of virtual time, seed %d",
       WithCommas(o.keys), o.clients.machines, o.clients.threads, o.scale, o.seed);
 }
 
 std::string ReproductionText(const ReproduceOptions& options, const std::vector<Experiment>& experiments) {
   std::string text = SettingOf(options) + "\n";
   for (const Experiment& experiment : experiments) {
-    text += absl::StrFormat("\n%s\n%s%s", experiment.title, TableOf(experiment), SourcesOf(experiment));
+    text += absl::StrFormat("\n%s\n%s%s%s", experiment.title, TableOf(experiment), TimelinesOf(experiment),
+                            SourcesOf(experiment));
   }
   const std::vector<Claim> claims = ClaimsOf(experiments);
   if (claims.empty()) return text;
-  Table table({"claim", "ours", "paper", "ratio"});
+  Table table({"claim", "ours", "paper", "difference"});
   std::string notes;
   for (const Claim& claim : claims) {
     table.Add({claim.what, absl::StrFormat("%.2f", claim.ours), absl::StrFormat("%.2f", claim.paper.value),
-               absl::StrFormat("%.2f", claim.ours / claim.paper.value)});
+               absl::StrFormat("%+.0f%%", claim.difference_percent())});
     notes += absl::StrFormat("  %s: %s%s%s\n", claim.what, claim.paper.source,
                              claim.note.empty() ? "" : ". We differ: ", claim.note);
   }

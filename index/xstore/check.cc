@@ -54,6 +54,11 @@ Status Tree<W>::CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) con
   if (count > kLeafSlots) return absl::InternalError(absl::StrCat("a leaf counts ", count, " keys"));
   std::vector<Words> keys;
   for (int slot = 0; slot < count; ++slot) keys.push_back(leaf.key(slot));
+  for (int slot = 0; slot < kLeafSlots; ++slot) {
+    if ((leaf.record(slot) == 0) != (slot >= count)) {
+      return absl::InternalError("a leaf has a record in a slot that it does not count, or none in one that it does");
+    }
+  }
   std::sort(keys.begin(), keys.end());
   if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) return absl::InternalError("a leaf has a key twice");
   if (count > 0 && (keys.front() < low || high < keys.back())) {

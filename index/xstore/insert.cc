@@ -34,11 +34,12 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
   return Outcome::kDone;
 }
 
-// The new pair goes where no reader of the old version looks (leaf.h), so no line is marked busy.
 template <int W>
 StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, const Words& key,
                                        uint64_t record) {
-  leaf.set_pair(static_cast<int>(meta.count), key, record);
+  const int slot = static_cast<int>(meta.count);
+  leaf.MarkSlotBusy(slot);
+  leaf.set_pair(slot, key, record);
   leaf.set_meta({.right = meta.right, .incarnation = meta.incarnation, .count = meta.count + 1});
   leaf.Publish(state + 1);
   return Change{.before = {AddressOf(leaf), state}, .after = state + 1, .split_to = {}};
@@ -87,6 +88,8 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
       leaf.MarkSlotBusy(slot);
       leaf.set_pair(slot, leaf.key(last), leaf.record(last));
     }
+    leaf.MarkSlotBusy(last);
+    leaf.ClearSlots(last, last + 1);
     leaf.set_meta(meta);
     leaf.Publish(state + 1);
     if (last == 0) {

@@ -1,16 +1,19 @@
-// A leaf of XTree, as it lies in registered memory: a versioned object (rdma/versioned.h) with 16 unsorted slots.
+// A leaf of XTree, as it lies in registered memory: a versioned object (rdma/versioned.h) with 16 unsorted slots, each
+// a key and its record side by side.
 //
 // For integer keys (W = 1) it is exactly five lines; "version" is the first word of each line:
 //
-//   line 0 | state   | meta    | low     | high    | key 0   | key 1   | key 2   | key 3   |
-//   line 1 | version | key 4   | key 5   | key 6   | key 7   | key 8   | key 9   | key 10  |
-//   line 2 | version | key 11  | key 12  | key 13  | key 14  | key 15  | rec 0   | rec 1   |
-//   line 3 | version | rec 2   | rec 3   | rec 4   | rec 5   | rec 6   | rec 7   | rec 8   |
-//   line 4 | version | rec 9   | rec 10  | rec 11  | rec 12  | rec 13  | rec 14  | rec 15  |
+//   line 0 | state   | meta    | low     | high    | key 0   | rec 0   | key 1   | rec 1   |
+//   line 1 | version | key 2   | rec 2   | key 3   | rec 3   | key 4   | rec 4   | key 5   |
+//   line 2 | version | rec 5   | key 6   | rec 6   | key 7   | rec 7   | key 8   | rec 8   |
+//   line 3 | version | key 9   | rec 9   | key 10  | rec 10  | key 11  | rec 11  | key 12  |
+//   line 4 | version | rec 12  | key 13  | rec 13  | key 14  | rec 14  | key 15  | rec 15  |
 //
 //   state   lock bit 63 and version; the leaf's witness word: +1 whenever the set of keys in [low, high] may have
-//   changed meta    | right sibling, in units of 64 bytes (32) | incarnation (24) | count (8) | low     the leaf covers
-//   the keys from low to high, both included, present or absent high    the right sibling's low is high + 1
+//           changed
+//   meta    | right sibling, in units of 64 bytes (32) | incarnation (24) | count (8) |
+//   low     the leaf covers the keys from low to high, both included, present or absent
+//   high    the right sibling's low is high + 1
 //
 // A byte key of W words makes low, high and each key W words, in the same order of fields.
 //
@@ -19,11 +22,15 @@
 // falls and its high fence only rises without that, when it takes over the range of a dead neighbour. At every moment
 // the unlocked leaves partition the key space; keys in between are in locked ones.
 //
-// What a racing reader sees. An insert stores the new pair in a slot that is not counted yet, without marking its line
-// busy: a reader that combines such a line with the rest of the older version never looks at that slot. All else
-// follows versioned.h to the letter.
+// What a racing reader may believe, of an image whose lines carry one version, unlocked and not busy:
+//   - the first lines, up to the fences: what the leaf covers; up to `count` slots: which keys it has, and which not;
+//   - any lines: the pairs in them. A slot that is not counted has a null record (also in a dead leaf, and in a block
+//     that waits to become one), and lines are busy while their pairs change; so a key with a record is in the index at
+//     that moment, whoever the leaf belongs to by now. What is not in these lines may still be in others.
+// All else follows versioned.h to the letter.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -55,7 +62,9 @@ struct LeafMeta {
 // Byte layout.
 template <int W>
 struct LeafLayout {
-  static constexpr size_t kDataWords = 1 + 2 * W + kLeafSlots * W + kLeafSlots;
+  static constexpr size_t kHeadWords = 1 + 2 * W;
+  static constexpr size_t kPairWords = W + 1;
+  static constexpr size_t kDataWords = kHeadWords + kLeafSlots * kPairWords;
   static constexpr size_t kLines = rdma::LinesFor(kDataWords * kWordBytes);
   static constexpr size_t kBytes = kLines * kLineBytes;
 
@@ -65,10 +74,19 @@ struct LeafLayout {
   static constexpr size_t High(int word) { return Place(1 + W + word); }
   // Lines that hold all up to the high fence.
   static constexpr size_t kFenceLines = High(W - 1) / kLineBytes + 1;
-  static constexpr size_t KeyAt(int slot, int word) { return Place(1 + 2 * W + slot * W + word); }
-  static constexpr size_t RecordAt(int slot) { return Place(1 + 2 * W + kLeafSlots * W + slot); }
+  static constexpr size_t KeyAt(int slot, int word) {
+    return Place(kHeadWords + static_cast<size_t>(slot) * kPairWords + static_cast<size_t>(word));
+  }
+  static constexpr size_t RecordAt(int slot) { return KeyAt(slot, W); }
+  // The lines of one slot's pair: [FirstLineOf, EndLineOf).
+  static constexpr size_t FirstLineOf(int slot) { return KeyAt(slot, 0) / kLineBytes; }
+  static constexpr size_t EndLineOf(int slot) { return RecordAt(slot) / kLineBytes + 1; }
+  // How many lines, from the first, hold the fences and so many slots.
+  static constexpr size_t LinesFor(uint32_t count) {
+    return count == 0 ? kFenceLines : EndLineOf(static_cast<int>(count) - 1);
+  }
 };
-static_assert(LeafLayout<1>::kDataWords == 35 && LeafLayout<1>::kLines == 5);
+static_assert(LeafLayout<1>::kDataWords == 35 && LeafLayout<1>::kLines == 5 && LeafLayout<1>::LinesFor(9) == 3);
 
 // A leaf in shared memory, or its image in a buffer. Loads give no consistency by themselves: load state() before and
 // after (owner), or check rdma::IsConsistentImage (client).
@@ -121,6 +139,14 @@ class Leaf {
     }
   }
 
+  // The slot in [first, end) that holds `key` and a record, or -1.
+  int FindSlotIn(const Words& key, int first, int end) const {
+    for (int slot = first; slot < end; ++slot) {
+      if (Leaf::key(slot) == key && record(slot) != 0) return slot;
+    }
+    return -1;
+  }
+
   // The rest is for the lock's holder.
 
   // Sets the lock bit if the state word still is `state` (unlocked). Everything that was loaded since `state` was
@@ -142,10 +168,11 @@ class Leaf {
   void MarkBusy() {
     rdma::BeginWrite(at_, Layout::kLines);
   }
-  // Marks the lines of one slot's pair busy: before it is overwritten.
+  // Marks the lines of one slot's pair busy: before it changes. (The first line is locked.)
   void MarkSlotBusy(int slot) {
-    for (int word = 0; word < W; ++word) MarkLineBusy(Layout::KeyAt(slot, word));
-    MarkLineBusy(Layout::RecordAt(slot));
+    for (size_t line = std::max<size_t>(Layout::FirstLineOf(slot), 1); line < Layout::EndLineOf(slot); ++line) {
+      StoreWord(at_ + line * kLineBytes, rdma::kLineBusy);
+    }
   }
 
   void set_meta(const LeafMeta& meta) {
@@ -164,6 +191,10 @@ class Leaf {
   void set_record(int slot, uint64_t record) {
     StoreWord(at_ + Layout::RecordAt(slot), record);
   }
+  // Of the slots that are not counted any more. Their lines are busy.
+  void ClearSlots(int first, int end) {
+    for (int slot = first; slot < end; ++slot) set_record(slot, 0);
+  }
 
  private:
   template <class Place>
@@ -171,9 +202,6 @@ class Leaf {
     Words key;
     for (int i = 0; i < W; ++i) key.words[i] = LoadWord(at_ + place(i));
     return key;
-  }
-  void MarkLineBusy(size_t place) {
-    if (place >= kLineBytes) StoreWord(at_ + place / kLineBytes * kLineBytes, rdma::kLineBusy);
   }
 
   std::byte* at_ = nullptr;

@@ -78,6 +78,7 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
   left.MarkBusy();
   if (!plan.left_unchanged) {
     for (int i = 0; i < plan.left; ++i) left.set_pair(i, plan.pairs[i].key, plan.pairs[i].record);
+    left.ClearSlots(plan.left, kLeafSlots);
   }
   left.set_high(high);
   left.set_meta(

@@ -57,6 +57,7 @@ StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
   constexpr uint64_t kVersionMask = (uint64_t{1} << 60) - 1;
   StoreWord(leaf.at(), (leaf.state() & kVersionMask) | rdma::kLockBit);
   leaf.MarkBusy();
+  leaf.ClearSlots(0, kLeafSlots);  // whatever the slab had there
   leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
   return leaf;
 }

@@ -80,6 +80,9 @@ class Tree {
   // A consistent copy of the leaf that covers `key`, with the pairs in [from, to].
   Leaf<W> Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const;
 
+  // The same of any leaf that is, or was, this tree's; false if somebody writes it.
+  bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const;
+
   // From now on; once.
   void SetListener(Listener listener);
 
@@ -110,7 +113,6 @@ class Tree {
   Tree(IndexService* service, KeyKind kind);
 
   Node* root() const { return root_.load(std::memory_order_acquire); }
-  bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const;
   bool TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const;
   bool TryLocate(const Words& key, Leaf<W>* leaf) const;
   void FindGroup(std::span<const Words> keys, std::span<FindResult> results);

@@ -50,6 +50,7 @@ class XStore : public LocalIndex {
     uint64_t model_bytes = 0;      // what a client keeps of the sub-models
     double leaves_per_lookup = 0;  // predicted, averaged over the leaves
     double mean_error = 0;         // of the predicted middle of a leaf, in leaves
+    double mean_range = 0;         // from the least to the greatest error of a key, in positions (sub_model.h: Quality)
     bool caught_up = false;        // no retraining is waiting
   };
   virtual ModelStatistics model_statistics() = 0;
@@ -75,6 +76,8 @@ struct XCacheOptions {
   // Of the cache. Translation tables, then sub-models, are given up for it. The top model stays (a few KiB; of byte
   // keys 25 KiB at most).
   size_t max_bytes = SIZE_MAX;
+  // Nothing is kept and nothing READ: every lookup and scan is a call to the owner.
+  bool by_call = false;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   // A cache of MakeSharedCache in place of one of the client's own.
   std::shared_ptr<xstore::CachedModel> shared{};

@@ -1,6 +1,7 @@
 // What work costs, in picoseconds per unit. "Here" is the machine the project is developed on: a virtual machine whose
 // dependent cache miss takes 160-175 ns. "There" is the xstore seed's testbed (2 x 12-core Xeon E5-2650 v4).
-// Figures of papers other than the xstore seed are quoted from memory: take what rests on them for an estimate.
+// What the xstore seed says is checked against its text. Figures of other papers are quoted from memory (but eRPC's):
+// take what rests on them for an estimate.
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {
@@ -23,9 +24,9 @@ CpuCosts CpuCosts::Default() {
   // the completion takes a part.
   set(Cost::kPostVerb, 50 * kNano);
   set(Cost::kCompletion, 30 * kNano);
-  // 24 threads there serve about 20-24 M GETs/s by RPC (xstore seed, Fig. 2c and 12a), 1.0-1.2 us each; seven to eight
-  // index steps are the other part (below). FaSST (OSDI 2016) measures 0.2-0.25 us for an empty RPC at the server
-  // alone.
+  // 24 threads there serve about 20-24 M GETs/s by RPC (xstore seed, sections 3 and 7.2), 1.0-1.2 us each; seven to
+  // eight index steps are the other part (below). A floor: eRPC handles up to 10 M small RPCs/s on a core (its
+  // abstract, NSDI 2019), both ends together.
   set(Cost::kHandleCall, 400 * kNano);
   // "One CPU core can perform 43 million 64-byte random reads per second ... 1.8M reqs/s for traversing an 8-level
   // B+tree" (xstore seed, section 3): 70 ns a level, plus the search in the node.

@@ -4,7 +4,8 @@ namespace gannet::rdma::sim {
 namespace {
 
 constexpr double kMillion = 1e6;
-constexpr double k100Gigabit = 12.5e9;  // bytes per second; EDR's 4 x 25.78 Gb/s are this after 64/66 coding
+// Bytes per second; EDR's 4 lanes of 25.78125 Gb/s are this after 64/66 coding (ConnectX-4 VPI user manual, table 4).
+constexpr double k100Gigabit = 12.5e9;
 // Local route, base transport, RDMA extended and acknowledge headers, and checksums: 42 bytes of a READ's request, 30
 // of its response.
 constexpr uint32_t kInfiniBandHeaderBytes = 36;
@@ -15,9 +16,9 @@ NicProfile ConnectX4() {
       .source =
           "latency: about 2 us for a small READ (perftest; seed xstore, Fig. 12b, two READs and 0.35 us of CPU). "
           "served: seed xstore, section 7.2: 82 M GETs/s of two READs over two NICs, 82 M READs/s each. "
-          "sent: 'about eight client NICs saturate one server NIC' is the clients' CPUs; the NIC's own limit is "
-          "estimated at half of the data sheet's 150 M messages/s. "
-          "atomics: Kalia et al., USENIX ATC 2016, section 4: 2-3 M/s of one word, two orders below READs; estimated.",
+          "sent: 'about eight client NICs saturate one server NIC' is the clients' CPUs; the NIC's own limit is an "
+          "estimate, half of the 150 M messages/s that its data sheet gives (quoted from memory). "
+          "atomics: an estimate, after Kalia et al., USENIX ATC 2016 (quoted from memory: 2-3 M/s of one word).",
       .doorbell_nanos = 300,
       .completion_nanos = 400,
       .wire_nanos = 350,
@@ -48,8 +49,8 @@ NicProfile ConnectX5() {
   NicProfile nic = ConnectX4();
   nic.name = "cx5-100g";
   nic.source =
-      "data sheet: 200 M messages/s, 750 ns lower bound of latency; a small READ takes about 1.7 us (perftest). Rates "
-      "scaled from cx4-100g by the data sheets' ratio 200 / 150; estimated.";
+      "estimated: rates of cx4-100g, scaled by the data sheets' message rates, 200 M/s to 150 M/s, and a small READ in "
+      "about 1.7 us; these figures are quoted from memory.";
   nic.doorbell_nanos = 250;
   nic.completion_nanos = 350;
   nic.wire_nanos = 300;
@@ -65,8 +66,8 @@ NicProfile ConnectX6() {
   NicProfile nic = ConnectX5();
   nic.name = "cx6-200g";
   nic.source =
-      "data sheet: 215 M messages/s, 200 Gb/s; a small READ takes about 1.6 us (perftest). Rates scaled from cx5-100g "
-      "by the data sheets' ratio; estimated.";
+      "215 M messages/s and 200 Gb/s: NVIDIA's ConnectX-6 user manual, introduction. Rates of cx5-100g, scaled by the "
+      "message rates; a small READ in about 1.6 us is quoted from memory. So it is an estimate.";
   nic.doorbell_nanos = 230;
   nic.completion_nanos = 330;
   nic.wire_nanos = 290;

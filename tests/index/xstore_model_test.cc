@@ -118,6 +118,24 @@ class XStoreModelTest : public testing::Test {
     EXPECT_TRUE(found) << "key " << key << " of sub-model " << place.sub_model;
     return range.last - range.first + 1;
   }
+  // So is its slot; returns how many slots are predicted.
+  int ExpectSlotPredicted(const Model<1>& model, uint64_t key) {
+    EpochGuard guard(thread_->epoch());
+    const Leaf<1> leaf = tree_->Locate({{key}});
+    const TopModel::Place place = model.top().Locate(KeyWords<1>{{key}});
+    const SubModelLine line = model.LineOf(place.sub_model);
+    const int slot = leaf.FindSlot({{key}}, leaf.meta().count);
+    for (uint32_t i = 0; i < line.model.size; ++i) {
+      const TableEntry entry = TableEntry::Unpack(LoadWord(model.TableAt(line.table) + i * kWordBytes));
+      if (entry.leaf != tree_->NumberOf(leaf)) continue;
+      const SubModel::Slots slots = line.model.PredictSlots(place.x, i, entry.count);
+      EXPECT_LE(slots.first, slot) << key;
+      EXPECT_GE(slots.last, slot) << key;
+      return slots.last - slots.first + 1;
+    }
+    ADD_FAILURE() << "the leaf of key " << key << " is not in its sub-model's table";
+    return 0;
+  }
   void ExpectAllPredicted(const Model<1>& model, const std::set<uint64_t>& keys) {
     for (const uint64_t key : keys) {
       ExpectPredicted(model, key);
@@ -151,6 +169,27 @@ TEST_F(XStoreModelTest, EveryKeyIsWithinItsBoundsPresentOrAbsent) {
     const auto model = Train(sub_models);
     EXPECT_EQ(model->sub_models(), sub_models);
     ExpectAllPredicted(*model, keys);
+  }
+}
+
+TEST_F(XStoreModelTest, EveryPresentKeyIsInThePredictedSlots) {
+  Random random(9);
+  std::set<uint64_t> keys;
+  for (uint64_t i = 0; i < 4000; ++i) keys.insert(1000 + i * 100);
+  for (const uint64_t key : keys) Insert(key);
+  const auto regular = Train(20);
+  int slots = 0;
+  for (const uint64_t key : keys) slots += ExpectSlotPredicted(*regular, key);
+  EXPECT_LE(slots, 2 * 4000) << "of regular keys";
+  EXPECT_LT(regular->mean_range(), 1.0);
+  // Then in no order within their leaves.
+  for (int i = 0; i < 3000; ++i) {
+    const uint64_t key = random.Below(500'000);
+    if (keys.insert(key).second) Insert(key);
+  }
+  for (const uint32_t sub_models : {1u, 7u, 100u, 3000u}) {
+    const auto model = Train(sub_models);
+    for (const uint64_t key : keys) ExpectSlotPredicted(*model, key);
   }
 }
 

@@ -1,6 +1,8 @@
 // Concurrent runs of the mix, and that the database is consistent after them.
 #include "tpcc/driver.h"
 
+#include <set>
+
 #include "gtest/gtest.h"
 #include "tests/tpcc/small_tpcc.h"
 
@@ -41,6 +43,22 @@ INSTANTIATE_TEST_SUITE_P(Setups, DriverTest,
                                   std::to_string(instance.param.coroutines) + "Coroutines" +
                                   (instance.param.adversarial ? "Adversarial" : "");
                          });
+
+TEST(DriverClientTest, NodesWithoutWarehousesWorkOnThoseOfOthers) {
+  auto small = SmallTpcc::Make(
+      {.nodes = 3, .data_nodes = 1, .warehouses = 2, .scale = {.items = 1000, .customers_per_district = 100}});
+  ASSERT_NE(small, nullptr);
+  const uint64_t orders_before = TotalOrders(*small, 2);
+  RunOptions options = ShortRun();
+  options.threads = 5;
+  options.coroutines = 2;
+  const StatusOr<RunReport> report =
+      RunBenchmark(small->nodes().subspan(1), small->tables().subspan(1), options, nullptr);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GT(TotalOrders(*small, 2), orders_before);
+  EXPECT_EQ(small->FailingConditions(), std::set<int>{});
+  EXPECT_TRUE(absl::IsInvalidArgument(RunBenchmark(small->nodes(), small->tables(), options, nullptr).status()));
+}
 
 TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
   auto small = SmallTpcc::Make({.nodes = GetParam().nodes,

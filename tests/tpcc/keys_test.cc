@@ -80,6 +80,11 @@ TEST(CustomerNameKeyTest, RangeHoldsOneLastNameOnly) {
   EXPECT_FALSE(inside({1, 3, Name("BAR"), Name("a"), 1}));
 }
 
+TEST(PlacementTest, OnlyDataNodesOwnWarehouses) {
+  EXPECT_EQ(WarehousesOfNode(7, 3, 4), 1u);
+  EXPECT_EQ(WarehousesOfNode(7, 4, 4), 0u);
+}
+
 TEST(PlacementTest, WarehousesAreDealtToNodes) {
   const txn::Placement placement = PlacementByWarehouse();
   for (const int nodes : {1, 2, 3}) {

@@ -49,7 +49,8 @@ Status SmallTpcc::Start(const Options& options) {
   if (!fabric.ok()) return fabric.status();
   fabric_ = *std::move(fabric);
   for (int n = 0; n < options.nodes; ++n) {
-    auto database = txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(n), {});
+    auto database =
+        txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(n), {.data_nodes = options.data_nodes});
     if (!database.ok()) return database.status();
     databases_.push_back(*std::move(database));
     nodes_.push_back(databases_.back().get());

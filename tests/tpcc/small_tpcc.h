@@ -19,6 +19,7 @@ class SmallTpcc {
  public:
   struct Options {
     int nodes = 1;
+    int data_nodes = 0;
     uint32_t warehouses = 2;
     Scale scale = {.items = 100, .customers_per_district = 30};
     uint64_t seed = 1;

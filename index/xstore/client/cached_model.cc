@@ -24,7 +24,12 @@ uint64_t CachedModel::LineOffset(uint32_t sub_model) const {
 }
 
 SubModel CachedModel::ModelOf(const Slot& slot) {
-  return {.slope = slot.slope, .intercept = slot.intercept, .under = slot.under, .over = slot.over, .size = slot.size};
+  return {.slope = slot.slope,
+          .intercept = slot.intercept,
+          .under = slot.under,
+          .over = slot.over,
+          .spread = static_cast<uint8_t>(slot.spread),
+          .size = slot.size};
 }
 
 bool CachedModel::FindModel(uint32_t sub_model, SubModel* model, uint32_t* table) const {
@@ -42,7 +47,14 @@ bool CachedModel::FindTable(uint32_t sub_model, SubModel* model, std::span<const
 }
 
 void CachedModel::Store(uint32_t sub_model, const SubModel& model, uint32_t table) {
-  slots_[sub_model] = {model.slope, model.intercept, model.under, model.over, model.size, table};
+  Slot& slot = slots_[sub_model];
+  slot.slope = model.slope;
+  slot.intercept = model.intercept;
+  slot.under = model.under;
+  slot.over = model.over;
+  slot.spread = model.spread;
+  slot.size = model.size & 0xffffff;
+  slot.table = table;
 }
 
 void CachedModel::PutModel(uint32_t sub_model, const SubModel& model, uint32_t table) {

@@ -5,6 +5,7 @@
 // when a lookup finds out that there is a newer one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "index/xstore/model/sub_model.h"
 #include "index/xstore/model/top_model.h"
+#include "index/xstore/model/translation_table.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {
@@ -41,6 +43,15 @@ class CachedModel {
   void PutModel(uint32_t sub_model, const SubModel& model, uint32_t table);
   void PutTable(uint32_t sub_model, const SubModel& model, std::span<const uint64_t> table);
 
+  // Whether it pays to READ only the predicted slots of a leaf: nearly always, unless many keys that are looked for are
+  // absent, or came after the training. Both are noticed also while whole leaves are READ.
+  bool trusts_slots() const { return credit_ >= 0; }
+  void NoteSlots(bool held) {
+    constexpr int kMostCredit = 256;
+    constexpr int kMissCost = 15;  // a miss costs a round trip; a hit saves some lines
+    credit_ = held ? std::min(credit_ + 1, kMostCredit) : std::max(credit_ - kMissCost, -kMostCredit);
+  }
+
   // Everything this object holds.
   uint64_t bytes() const;
 
@@ -51,10 +62,11 @@ class CachedModel {
     float intercept;
     uint8_t under;
     uint8_t over;
-    uint32_t size;  // 0: not cached
+    uint32_t spread : 8;
+    uint32_t size : 24;  // 0: not cached
     uint32_t table;
   };
-  static_assert(sizeof(Slot) == kCachedSubModelBytes);
+  static_assert(sizeof(Slot) == kCachedSubModelBytes && kMaxTableEntries < 1u << 24);
 
   static SubModel ModelOf(const Slot& slot);
   void Store(uint32_t sub_model, const SubModel& model, uint32_t table);
@@ -73,6 +85,7 @@ class CachedModel {
   size_t tables_used_ = 0;                           // entries of tables_ that were ever given out
   std::map<uint32_t, std::vector<uint32_t>> holes_;  // by size
   uint64_t hole_bytes_ = 0;                          // of holes_ itself
+  int credit_ = 0;
 };
 
 }  // namespace gannet::index::xstore

@@ -102,7 +102,7 @@ class LazyRemote final : public RemoteIndex {
   template <int W>
   Status ConnectAs(rdma::WireReader& reader, KeyKind kind) {
     auto remote = std::make_unique<RemoteOf<W>>(channel_, owner_, id_, kind, options_);
-    GANNET_RETURN_IF_ERROR(remote->AcceptModel(reader));
+    if (!options_.by_call) GANNET_RETURN_IF_ERROR(remote->AcceptModel(reader));
     remote_ = std::move(remote);
     return absl::OkStatus();
   }

@@ -7,8 +7,10 @@
 namespace gannet::index::xstore {
 
 template <int W>
-void Lookup<W>::Start(const Words& key) {
+void Lookup<W>::Start(const Words& key, bool whole) {
   key_ = key;
+  whole_ = whole;
+  judged_ = whole;
   rounds_ = siblings_ = 0;
   leaves_read_ = right_of_left_ = 0;
   outdated_ = refill_ = widened_ = false;
@@ -46,10 +48,67 @@ void Lookup<W>::ReadRange() {
   std::span<const uint64_t> table;
   if (cache_->FindTable(place_.sub_model, &model, &table) && range_.last < table.size()) {
     for (uint32_t i = 0; i < count_; ++i) entries_[i] = TableEntry::Unpack(table[leaf_[i]]);
-    stage_ = Stage::kLeaves;
+    EnterLeaves();
   } else {
     stage_ = line_.table == 0 ? Stage::kLine : Stage::kTable;
   }
+}
+
+// The leaves' entries are known: which lines of them are to be READ?
+template <int W>
+void Lookup<W>::EnterLeaves() {
+  stage_ = Stage::kLeaves;
+  if (whole_ || judged_ || !cache_->trusts_slots() || !channel_->capabilities().line_consistent || probing()) return;
+  size_t lines = 0;
+  size_t all = 0;
+  uint32_t reads = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const size_t n = SlotLines(i).size();
+    reads += n > 0 ? 1 : 0;
+    lines += n;
+    all += LeafLines(i);
+  }
+  if (reads > 0 && reads <= kMostSlotReads && lines < all) stage_ = Stage::kSlots;
+}
+
+// Where the model predicts the key, in the round's leaf `i`; none if it is not predicted there.
+template <int W>
+auto Lookup<W>::SlotLines(uint32_t i) const -> Lines {
+  const SubModel::Slots slots =
+      line_.model.PredictSlots(place_.x, leaf_[i], std::min<uint32_t>(entries_[i].count, kLeafSlots));
+  if (slots.last < slots.first) return {0, 0};
+  return {LeafLayout<W>::FirstLineOf(slots.first), LeafLayout<W>::EndLineOf(slots.last)};
+}
+
+// How many lines of the round's leaf `i` kLeaves READs, from the first on.
+template <int W>
+uint32_t Lookup<W>::LeafLines(uint32_t i) const {
+  using Layout = LeafLayout<W>;
+  if (probing()) return Layout::kFenceLines;
+  return whole_ ? Layout::kLines : Layout::LinesFor(std::min<uint32_t>(entries_[i].count, kLeafSlots));
+}
+
+// Of the counted slots of image `i`, which is consistent, those that were READ.
+template <int W>
+int Lookup<W>::CountedSlots(uint32_t i) const {
+  const auto count = static_cast<int>(Leaf<W>(ImageAt(i)).meta().count);
+  int slots = 0;
+  while (slots < count && LeafLayout<W>::EndLineOf(slots) <= lines_[i]) ++slots;
+  return slots;
+}
+
+template <int W>
+size_t Lookup<W>::AskForSlots(rdma::Operation* operations) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const Lines lines = SlotLines(i);
+    if (lines.size() == 0) continue;
+    const size_t offset = lines.first * kLineBytes;
+    operations[n++] = rdma::Operation::Read(AddressOf(entries_[i].leaf) + offset, ImageAt(i) + offset,
+                                            static_cast<uint32_t>(lines.size() * kLineBytes));
+  }
+  leaves_read_ += static_cast<uint32_t>(n);
+  return n;
 }
 
 template <int W>
@@ -60,7 +119,6 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
     return 0;
   }
   constexpr auto kLeafBytes = static_cast<uint32_t>(LeafLayout<W>::kBytes);
-  constexpr auto kFenceBytes = static_cast<uint32_t>(LeafLayout<W>::kFenceLines * kLineBytes);
   const auto line_read = [this] {
     const rdma::GlobalAddress from(owner_, cache_->LineOffset(place_.sub_model));
     return rdma::Operation::Read(from, line_image_.data(), kLineBytes);
@@ -72,16 +130,19 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
     case Stage::kTable:
     case Stage::kRefill:
       return AskForTable(operations);
+    case Stage::kSlots:
+      return AskForSlots(operations);
     case Stage::kLeaves:
       for (uint32_t i = 0; i < count_; ++i) {
-        operations[i] =
-            rdma::Operation::Read(AddressOf(entries_[i].leaf), ImageAt(i), probing() ? kFenceBytes : kLeafBytes);
+        lines_[i] = LeafLines(i);
+        operations[i] = rdma::Operation::Read(AddressOf(entries_[i].leaf), ImageAt(i), lines_[i] * kLineBytes);
       }
       leaves_read_ += count_;
       return count_;
     case Stage::kSibling:
       operations[0] = rdma::Operation::Read(AddressOf(entries_[0].leaf), ImageAt(0), kLeafBytes);
       operations[1] = line_read();
+      lines_[0] = LeafLayout<W>::kLines;
       ++leaves_read_;
       return 2;
     case Stage::kConfirm:
@@ -121,7 +182,7 @@ size_t Lookup<W>::AskForTable(rdma::Operation* operations) {
 template <int W>
 void Lookup<W>::Look() {
   // What was READ for the cache is of no use then; leaves are what they are.
-  if (stranded() && stage_ != Stage::kLeaves && stage_ != Stage::kConfirm) {
+  if (stranded() && stage_ != Stage::kSlots && stage_ != Stage::kLeaves && stage_ != Stage::kConfirm) {
     stage_ = stage_ == Stage::kRefill ? Stage::kFound : Stage::kFallback;
     return;
   }
@@ -130,6 +191,8 @@ void Lookup<W>::Look() {
       return LookAtLine();
     case Stage::kTable:
       return LookAtTable();
+    case Stage::kSlots:
+      return LookAtSlots();
     case Stage::kLeaves:
       return LookAtLeaves();
     case Stage::kSibling:
@@ -185,7 +248,59 @@ void Lookup<W>::LookAtTable() {
   }
   const bool sparse = leaf_[count_ - 1] - first >= table_.size();
   for (uint32_t i = 0; i < count_; ++i) entries_[i] = TableEntry::Unpack(table_[sparse ? i : leaf_[i] - first]);
+  EnterLeaves();
+}
+
+template <int W>
+void Lookup<W>::LookAtSlots() {
+  using Layout = LeafLayout<W>;
+  bool torn = false;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const Lines lines = SlotLines(i);
+    if (lines.size() == 0) continue;
+    Charge(Cost::kRecordLine, lines.size());
+    if (!rdma::IsConsistentImage(ImageAt(i) + lines.first * kLineBytes, lines.size())) {
+      torn = true;
+      continue;
+    }
+    int first = 0;
+    while (Layout::FirstLineOf(first) < lines.first) ++first;
+    int end = first;
+    while (end < kLeafSlots && Layout::EndLineOf(end) <= lines.end) ++end;
+    const Leaf<W> leaf(ImageAt(i));
+    const int slot = leaf.FindSlotIn(key_, first, end);
+    if (slot < 0) continue;
+    NoteSlots(i, slot);
+    found_ = i;
+    record_ = leaf.record(slot);
+    stage_ = Stage::kFound;
+    return;
+  }
+  if (torn) {
+    channel_->CountRetry();
+  } else {
+    cache_->NoteSlots(false);
+  }
+  judged_ = true;
   stage_ = Stage::kLeaves;
+}
+
+// The key is in this slot of leaf `i`: would its prediction have brought it?
+template <int W>
+void Lookup<W>::NoteSlots(uint32_t i, int slot) {
+  if (judged_) return;
+  judged_ = true;
+  const Lines lines = SlotLines(i);
+  cache_->NoteSlots(slot >= 0 && lines.first <= LeafLayout<W>::FirstLineOf(slot) &&
+                    LeafLayout<W>::EndLineOf(slot) <= lines.end);
+}
+
+// Whether the image of the leaf that covers the key has all that is asked for.
+template <int W>
+bool Lookup<W>::HasAll(uint32_t i) const {
+  const int slots = CountedSlots(i);
+  const Leaf<W> leaf(ImageAt(i));
+  return slots == static_cast<int>(leaf.meta().count) || (!whole_ && leaf.FindSlotIn(key_, 0, slots) >= 0);
 }
 
 template <int W>
@@ -194,19 +309,19 @@ void Lookup<W>::LookAtLeaves() {
   int64_t last = range_.last;
   bool torn = false;
   const bool whole = !probing();
-  const size_t lines = whole ? LeafLayout<W>::kLines : LeafLayout<W>::kFenceLines;
-  Charge(Cost::kRecordLine, count_ * lines);
   for (uint32_t i = 0; i < count_; ++i) {
+    Charge(Cost::kRecordLine, lines_[i]);
     const Leaf<W> leaf(ImageAt(i));
     const LeafMeta meta = leaf.meta();
-    if (!rdma::IsConsistentImage(ImageAt(i), lines)) {
+    if (!rdma::IsConsistentImage(ImageAt(i), lines_[i])) {
       torn = true;
     } else if (meta.count > kLeafSlots || leaf.high() < leaf.low()) {
       continue;  // dead, or nonsense
     } else if (leaf.Covers(key_)) {
-      if (whole) return Found(i);
-      first = last = leaf_[i];
-      break;
+      if (whole && HasAll(i)) return Found(i);
+      whole_ |= whole;  // it has more keys than in training
+      range_ = {leaf_[i], leaf_[i]};
+      return ReadRange();
     } else if (leaf.high() < key_ && leaf_[i] >= first) {
       first = leaf_[i] + int64_t{1};
       right_of_left_ = meta.right;
@@ -261,9 +376,7 @@ void Lookup<W>::NoteNewerLine() {
   if (!ReadLine(&line)) return;
   const SubModel& old = line_.model;
   const SubModel& now = line.model;
-  const bool same = old.slope == now.slope && old.intercept == now.intercept && old.under == now.under &&
-                    old.over == now.over && old.size == now.size;
-  if (same && (line_.table == line.table || line_.table == 0)) return;
+  if (old == now && (line_.table == line.table || line_.table == 0)) return;
   line_ = line;
   cache_->PutModel(place_.sub_model, line.model, line.table);
   refill_ = cache_->keeps_tables();
@@ -272,6 +385,9 @@ void Lookup<W>::NoteNewerLine() {
 template <int W>
 void Lookup<W>::Found(uint32_t i) {
   found_ = i;
+  const int slot = leaf().FindSlotIn(key_, 0, CountedSlots(i));
+  record_ = slot >= 0 ? leaf().record(slot) : 0;
+  if (stage_ == Stage::kLeaves) NoteSlots(i, slot);
   if (!channel_->capabilities().line_consistent) {
     stage_ = Stage::kConfirm;
   } else {

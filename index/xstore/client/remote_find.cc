@@ -35,7 +35,7 @@ coro::Async<StatusOr<FindResult>> RemoteOf<W>::Find(const Key& key) {
 template <int W>
 coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
   SessionLease session(this);
-  if (outdated_) {
+  if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
@@ -53,7 +53,7 @@ coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
   FindResult result;
   if (lookup.found()) {
     ++statistics_.one_sided;
-    result = ResultOf(lookup, key);
+    result = ResultOf(lookup);
   } else {
     const std::span<const Words> keys(&key, 1);
     const std::span<FindResult> results(&result, 1);
@@ -67,7 +67,7 @@ template <int W>
 coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
   GANNET_CHECK(results.size() == keys.size(), "%d results for %d keys", results.size(), keys.size());
   SessionLease session(this);
-  if (outdated_ && !keys.empty()) {
+  if (ShouldRenewModel() && !keys.empty()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
@@ -85,7 +85,7 @@ coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<Fi
     for (size_t i = 0; i < n; ++i) {
       const Lookup<W>& lookup = *session->lookups[i];
       if (lookup.found()) {
-        results[begin + i] = ResultOf(lookup, words[i]);
+        results[begin + i] = ResultOf(lookup);
       } else {
         missed_at[misses] = begin + i;
         missed[misses++] = words[i];
@@ -135,15 +135,10 @@ coro::Task<Status> RemoteOf<W>::RunLookups(Session& session, std::span<const Wor
 }
 
 template <int W>
-FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup, const Words& key) const {
+FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup) const {
   FindResult result;
-  const Leaf<W> leaf = lookup.leaf();
-  const int slot = leaf.FindSlot(key, leaf.meta().count);
-  if (slot >= 0) {
-    result.record = rdma::GlobalAddress::FromBits(leaf.record(slot));
-  } else {
-    result.witness = {lookup.address(), leaf.state()};
-  }
+  result.record = lookup.record();
+  if (result.record.is_null()) result.witness = {lookup.address(), lookup.leaf().state()};
   return result;
 }
 

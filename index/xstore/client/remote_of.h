@@ -28,6 +28,7 @@ class RemoteOf final : public RemoteIndex {
         id_(id),
         call_timeout_(options.call_timeout),
         kind_(kind),
+        by_call_(options.by_call),
         cache_(options.shared != nullptr ? options.shared : std::make_shared<CachedModel>(options)),
         shares_cache_(options.shared != nullptr) {}
 
@@ -78,9 +79,10 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<StatusOr<FindResult>> FindOne(Words key);
   coro::Task<Status> RunLookups(Session& session, std::span<const Words> keys);
   coro::Task<Status> FindByCall(Session& session, std::span<const Words> keys, std::span<FindResult> results);
+  bool ShouldRenewModel() const { return outdated_ && !by_call_; }
   coro::Task<Status> RenewModel(Session& session);
   Status ReadRefresh(rdma::WireReader& reader, const Words& key);
-  FindResult ResultOf(const Lookup<W>& lookup, const Words& key) const;
+  FindResult ResultOf(const Lookup<W>& lookup) const;
   PositionHint HintFor(const Words& key) const;
 
   // remote_change.cc
@@ -102,6 +104,7 @@ class RemoteOf final : public RemoteIndex {
   IndexId id_;
   absl::Duration call_timeout_;
   KeyKind kind_;
+  const bool by_call_;
   const std::shared_ptr<CachedModel> cache_;
   const bool shares_cache_;
   bool outdated_ = true;  // the owner may have another generation of the model than the cache

@@ -44,7 +44,7 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
   if (range.limit == 0 || state.to < state.from) co_return absl::OkStatus();
   state.next = range.reverse ? state.to : state.from;
   SessionLease session(this);
-  if (outdated_) {
+  if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
@@ -92,7 +92,7 @@ coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) 
     // A single lookup knows how to go on from stale predictions and torn leaves; and it brings the cache up to date.
     const Words wanted = state.next;
     Lookup<W>& lookup = *session.lookups[0];
-    lookup.Start(wanted);
+    lookup.Start(wanted, /*whole=*/true);
     while (const size_t n = lookup.Ask(session.operations.data())) {
       const std::span<rdma::Operation> operations(session.operations.data(), n);
       const Status status = co_await channel_->Post(operations);

@@ -1,6 +1,7 @@
 #include "index/xstore/model/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "index/xstore/backoff.h"
 
@@ -104,14 +105,16 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   std::vector<LeafSpan> spans;
   spans.reserve(leaves.size());
   uint32_t keys = 0;
-  Charge(Cost::kTrainKey, leaves.size() * 2);  // a model is trained on the fences of leaves
+  Charge(Cost::kTrainKey, leaves.size() * 2);  // on the fences of leaves
   for (const LeafInfo& leaf : leaves) {
     const TopModel::Place low = top_.Locate(leaf.low);
     const TopModel::Place high = top_.Locate(leaf.high);
     spans.push_back({low.sub_model < index ? 0.0 : low.x, high.sub_model > index ? 1.0 : high.x});
     if (low.sub_model == index) keys += leaf.entry.count;
   }
-  const SubModel sub_model = TrainSubModel(spans);
+  SubModel sub_model = TrainSubModel(spans);
+  Quality quality = Judge(sub_model, spans);
+  JudgeKeys(index, leaves, &sub_model, &quality);
 
   const auto size = static_cast<uint32_t>(leaves.size());
   StatusOr<std::byte*> table = pools_.tables->Allocate(context, TableBytes(size));
@@ -124,13 +127,45 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   line.Store(LineAt(index));
   if (part.table != nullptr) pools_.tables->Retire(context, part.table, TableBytes(part.size));
 
-  const Quality quality = Judge(sub_model, spans);
   keys_ = keys_ - part.keys + keys;
   table_entries_ = table_entries_ - part.size + size;
   lookup_leaves_ += static_cast<double>(quality.lookup_leaves) - static_cast<double>(part.quality.lookup_leaves);
   error_ += static_cast<double>(quality.error) - static_cast<double>(part.quality.error);
+  range_ += static_cast<double>(quality.range) - static_cast<double>(part.quality.range);
   part = {leaves.front().low, *table, size, keys, quality};
   return absl::OkStatus();
+}
+
+// Looks at all keys of a sub-model once more: where are they, seen from where the line says? A leaf that has changed
+// meanwhile is to be READ whole.
+template <int W>
+void Model<W>::JudgeKeys(uint32_t index, std::span<const LeafInfo> leaves, SubModel* model, Quality* quality) const {
+  double spread = 0;
+  double least = 0;
+  double most = 0;
+  typename Tree<W>::Snapshot snapshot;
+  for (size_t l = 0; l < leaves.size(); ++l) {
+    const auto leaf = static_cast<double>(l);
+    const auto count = static_cast<int>(leaves[l].entry.count);
+    if (!tree_->TrySnapshot(tree_->LeafAt(leaves[l].entry.leaf), Words::Lowest(), Words::Highest(), &snapshot) ||
+        snapshot.low != leaves[l].low || snapshot.pairs.size != count) {
+      spread = std::max(spread, 1.0);
+      continue;
+    }
+    Charge(Cost::kTrainKey, static_cast<uint64_t>(count));
+    for (int slot = 0; slot < count; ++slot) {
+      const TopModel::Place place = top_.Locate(snapshot.pairs.pairs[slot].key);
+      if (place.sub_model != index) continue;
+      const double at = model->Line(place.x);
+      spread = std::max({spread, leaf + static_cast<double>(slot) / count - at, at - leaf - (slot + 1.0) / count});
+      if (std::floor(at) == leaf) continue;
+      const double error = (leaf - at) * kLeafSlots + slot;
+      least = std::min(least, error);
+      most = std::max(most, error);
+    }
+  }
+  model->spread = EncodeError(spread);
+  quality->range = static_cast<float>(most - least);
 }
 
 template <int W>

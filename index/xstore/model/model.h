@@ -62,6 +62,7 @@ class Model {
     return table_entries_ == 0 ? 0 : lookup_leaves_ / static_cast<double>(table_entries_);
   }
   double mean_error() const { return table_entries_ == 0 ? 0 : error_ / static_cast<double>(table_entries_); }
+  double mean_range() const { return range_ / static_cast<double>(sub_models()); }
 
  private:
   struct LeafInfo {
@@ -86,6 +87,7 @@ class Model {
     return line_blocks_[sub_model / kLinesPerBlock] + sub_model % kLinesPerBlock * kLineBytes;
   }
   Status TrainPart(Context& context, uint32_t index, std::span<const LeafInfo> leaves);
+  void JudgeKeys(uint32_t index, std::span<const LeafInfo> leaves, SubModel* model, Quality* quality) const;
 
   Tree<W>* tree_;
   ModelPools pools_;
@@ -99,6 +101,7 @@ class Model {
   uint64_t table_entries_ = 0;
   double lookup_leaves_ = 0;
   double error_ = 0;
+  double range_ = 0;
 };
 
 }  // namespace gannet::index::xstore

@@ -152,6 +152,7 @@ void ModelOwner<W>::UpdateStatistics(uint64_t retrainings) {
   statistics_.table_entries = model_->table_entries();
   statistics_.leaves_per_lookup = model_->leaves_per_lookup();
   statistics_.mean_error = model_->mean_error();
+  statistics_.mean_range = model_->mean_range();
 }
 
 template class ModelOwner<1>;

@@ -8,6 +8,9 @@
 //   first leaf to READ = floor(line(x) - under)        last = floor(line(x) + over)
 //
 // A perfect model has no errors and reads one leaf per lookup; otherwise it is about 1 + under + over.
+//
+// Within a leaf that had n keys in training, the key of slot s should give a number in [l + s / n, l + (s + 1) / n).
+// How far the present keys are off that is `spread`: the lines to READ for one of them (Slots).
 #pragma once
 
 #include <algorithm>
@@ -21,7 +24,8 @@ namespace gannet::index::xstore {
 double DecodeError(uint8_t code);
 uint8_t EncodeError(double error);
 
-// What a client's cache takes for one, without its table: the paper's 14 bytes, and where the table is.
+// What a client's cache takes for one, without its table: the paper's 14 bytes, and where the table is. (The spread
+// takes a byte of the size's four.)
 inline constexpr size_t kCachedSubModelBytes = 18;
 
 struct SubModel {
@@ -29,7 +33,10 @@ struct SubModel {
   float intercept = 0;
   uint8_t under = 0;
   uint8_t over = 0;
+  uint8_t spread = 0;
   uint32_t size = 0;  // entries of its translation table; 0: not there yet
+
+  friend bool operator==(const SubModel&, const SubModel&) = default;
 
   struct Range {
     uint32_t first;
@@ -41,6 +48,22 @@ struct SubModel {
   Range Predict(double x) const {
     const double position = Line(x);
     return {Clamp(position - DecodeError(under)), Clamp(position + DecodeError(over))};
+  }
+
+  // Where a key of logical leaf `leaf`, which had `count` keys in training, then was: slots first .. last; none of them
+  // if last < first.
+  struct Slots {
+    int first;
+    int last;
+  };
+  Slots PredictSlots(double x, uint32_t leaf, uint32_t count) const {
+    const double at = Line(x) - leaf;
+    const double error = DecodeError(spread);
+    const double low = (at - error) * count;
+    const double high = (at + error) * count;
+    const auto slots = static_cast<int>(count);
+    return {low > 0 ? low < slots ? static_cast<int>(low) : slots : 0,
+            high >= 0 ? high < slots ? static_cast<int>(high) : slots - 1 : -1};
   }
 
  private:
@@ -63,6 +86,10 @@ SubModel TrainSubModel(std::span<const LeafSpan> leaves);
 struct Quality {
   float lookup_leaves = 0;  // leaves that a lookup READs, averaged over the leaf's span
   float error = 0;          // distance between the predicted and the real middle of the leaf, in leaves
+  // The error as the xstore seed counts it, once for the model: positions are leaf * slots + slot; the width of
+  // [min_err, max_err] over the keys, where a prediction within the right leaf has no error (xstore's published code,
+  // which averages this over its sub-models).
+  float range = 0;
 };
 Quality Judge(const SubModel& model, std::span<const LeafSpan> leaves);
 

@@ -1,6 +1,6 @@
 // A sub-model as it lies in registered memory: one line, so a READ brings it whole or says that it is being written.
 //
-//   | state | slope, intercept | under, over, size | table, index | generation |
+//   | state | slope, intercept | under, over, spread, size | table, index | generation |
 //
 // Lines are in blocks of kLinesPerBlock; a model's directory is the list of its blocks (describe.h). Such blocks stay
 // blocks of lines of the same tree for ever: generation and index tell a client whether the line is the one it looks
@@ -37,6 +37,7 @@ struct SubModelLine {
     model.intercept = std::bit_cast<float>(static_cast<uint32_t>(parameters >> 32));
     model.under = static_cast<uint8_t>(bounds);
     model.over = static_cast<uint8_t>(bounds >> 8);
+    model.spread = static_cast<uint8_t>(bounds >> 16);
     model.size = static_cast<uint32_t>(bounds >> 32);
     table = static_cast<uint32_t>(place);
     index = static_cast<uint32_t>(place >> 32);
@@ -49,7 +50,8 @@ struct SubModelLine {
     StoreWord(line, rdma::kLineBusy);
     StoreWord(line + 8,
               uint64_t{std::bit_cast<uint32_t>(model.intercept)} << 32 | std::bit_cast<uint32_t>(model.slope));
-    StoreWord(line + 16, uint64_t{model.size} << 32 | uint64_t{model.over} << 8 | model.under);
+    StoreWord(line + 16, uint64_t{model.size} << 32 | uint64_t{model.spread} << 16 | uint64_t{model.over} << 8 |
+                             uint64_t{model.under});
     StoreWord(line + 24, uint64_t{index} << 32 | table);
     StoreWord(line + 32, generation);
     PreemptionPoint();
