@@ -13,6 +13,7 @@
 #include "rdma/coro/worker.h"
 #include "rdma/rpc.h"
 #include "rdma/verbs/devices.h"
+#include "rdma/verbs/verbs_channel.h"
 #include "rdma/verbs/verbs_node.h"
 #include "tests/conformance/verbs_cluster.h"
 
@@ -93,7 +94,8 @@ class HostileTest : public testing::Test {
     ExpectServing();
   }
   void ExpectServing() {
-    const std::unique_ptr<Channel> channel = VerbsNode(parts_).OpenChannel().value();
+    const std::unique_ptr<Channel> channel =
+        VerbsChannel::Open(parts_, static_cast<uint16_t>(parts_->numbers.Take())).value();
     coro::Worker worker;
     worker.AddPoller([&] { return channel->Poll(); });
     const std::array<std::byte, 5> request{std::byte{1}, std::byte{2}};
