@@ -73,6 +73,10 @@ void Agent::Stop() {
   if (!thread_.joinable()) return;
   RequestStop();
   thread_.join();
+}
+
+Agent::~Agent() {
+  Stop();
   close(wake_);
 }
 

@@ -63,7 +63,7 @@ class Agent {
 
   // Listens at nodes[self]. FailedPrecondition if somebody else does.
   static StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options, Observer* observer);
-  ~Agent() { Stop(); }
+  ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 

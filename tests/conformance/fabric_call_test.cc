@@ -100,11 +100,12 @@ TEST_P(FabricSuite, AWorkerServesItsOwnNode) {
   EXPECT_EQ(Call(0, kEcho, request).value(), request);
 }
 
-coro::Task<void> EchoManyTimes(Channel* channel, coro::Worker* worker, NodeId to, uint64_t seed, int times, int* good) {
+coro::Task<void> EchoManyTimes(Channel* channel, coro::Worker* worker, NodeId to, uint64_t seed, int times,
+                               absl::Duration timeout, int* good) {
   std::vector<std::byte> response(3000);
   for (int i = 0; i < times; ++i) {
     const std::vector<std::byte> request = Bytes(8 + (seed * 131 + i * 17) % 2900, seed + i);
-    const StatusOr<size_t> size = co_await channel->Call(to, kEcho, request, response);
+    const StatusOr<size_t> size = co_await channel->Call(to, kEcho, request, response, timeout);
     EXPECT_TRUE(size.ok()) << size.status();
     if (!size.ok() || *size != request.size()) co_return;
     if (std::memcmp(response.data(), request.data(), *size) == 0) ++*good;
@@ -118,7 +119,8 @@ TEST_P(FabricSuite, ManyCallsAreInFlightAtOnce) {
   constexpr int kCoroutines = 100, kTimes = 20;
   int good = 0;
   for (int i = 0; i < kCoroutines; ++i) {
-    worker_.Spawn(EchoManyTimes(channel_.get(), &worker_, static_cast<NodeId>(1 + i % 2), i * 1000, kTimes, &good));
+    worker_.Spawn(EchoManyTimes(channel_.get(), &worker_, static_cast<NodeId>(1 + i % 2), i * 1000, kTimes,
+                                harness_->patience(), &good));
   }
   worker_.Run();
   EXPECT_EQ(good, kCoroutines * kTimes);

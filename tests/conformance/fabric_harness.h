@@ -21,6 +21,8 @@ class FabricHarness {
   virtual void Kill(NodeId peer) = 0;
   // Starts the program again on a node that was killed or left.
   virtual void Restart(NodeId peer) = 0;
+  // For calls that are to succeed. Longer where the machine itself may stand still for seconds.
+  virtual absl::Duration patience() const { return Channel::kDefaultCallTimeout; }
   // True if the fabric makes use of every freedom that the contract leaves to it.
   virtual bool adversarial() const = 0;
 };

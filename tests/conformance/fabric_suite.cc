@@ -1,5 +1,8 @@
 #include "tests/conformance/fabric_suite.h"
 
+#include <algorithm>
+#include <array>
+
 namespace gannet::rdma::conformance {
 namespace {
 
@@ -60,6 +63,7 @@ uint64_t FabricSuite::ReadWord(GlobalAddress from) {
 StatusOr<std::vector<std::byte>> FabricSuite::Call(NodeId to, MethodId method, std::span<const std::byte> request,
                                                    size_t room, absl::Duration timeout) {
   std::vector<std::byte> response(room);
+  timeout = std::min(timeout, harness_->patience());
   StatusOr<size_t> bytes = worker_.BlockOn(CallTask(channel_.get(), to, method, request, response, timeout));
   if (!bytes.ok()) return bytes.status();
   response.resize(*bytes);

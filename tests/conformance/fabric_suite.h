@@ -59,9 +59,9 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   StatusOr<uint64_t> Add(GlobalAddress word, uint64_t addend);
   Status Post(std::span<Operation> operations);
   uint64_t ReadWord(GlobalAddress from);
-  // A call with a response of up to `room` bytes.
+  // A call with a response of up to `room` bytes. Infinite: the harness's patience.
   StatusOr<std::vector<std::byte>> Call(NodeId to, MethodId method, std::span<const std::byte> request = {},
-                                        size_t room = 1024, absl::Duration timeout = Channel::kDefaultCallTimeout);
+                                        size_t room = 1024, absl::Duration timeout = absl::InfiniteDuration());
 
   void StartJob(NodeId on, const Job& job);
   // Has every job on `peer` finished? Call it now and then, in a loop.

@@ -52,6 +52,7 @@ class ThreadHarness final : public FabricHarness {
     made.fabric = MakeFabric(options_);
     made.program = std::make_unique<FabricPeer>(made.fabric.get(), peer);
   }
+  absl::Duration patience() const override { return absl::Seconds(60); }
   bool adversarial() const override { return false; }
 
  private:
@@ -93,6 +94,7 @@ class ProcessHarness final : public FabricHarness {
     GANNET_CHECK(error == 0, "cannot start a peer: error %d", error);
     pids_[peer] = pid;
   }
+  absl::Duration patience() const override { return absl::Seconds(60); }
   bool adversarial() const override { return false; }
 
  private:

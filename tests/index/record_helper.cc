@@ -26,15 +26,17 @@ coro::Task<Status> ReadInto(rdma::Channel* channel, rdma::GlobalAddress from, vo
 
 }  // namespace
 
-IndexCluster::IndexCluster(const Options& options) {
-  fabric_ = Must(rdma::ShmFabric::InProcess({.num_nodes = 2,
-                                             .bytes_per_node = options.bytes_per_node,
-                                             .adversarial = options.adversarial,
-                                             .seed = options.seed}));
+IndexCluster::IndexCluster(const Options& options)
+    : made_(rdma::MakeTestFabric({.num_nodes = 2,
+                                  .bytes_per_node = options.bytes_per_node,
+                                  .adversarial = options.adversarial,
+                                  .seed = options.seed})),
+      fabric_(made_.fabric.get()) {
   for (rdma::NodeId id = 0; id < 2; ++id) members_[id].node = Must(fabric_->Attach(id));
+  Must(fabric_->WaitForAll(absl::Seconds(60)));
   for (Member& member : members_) {
     member.slab = std::make_unique<rdma::SlabAllocator>(member.node.get());
-    member.epochs = Must(rdma::EpochManager::Create(fabric_.get(), member.node.get(), member.slab.get()));
+    member.epochs = Must(rdma::EpochManager::Create(fabric_, member.node.get(), member.slab.get()));
     member.service = std::make_unique<IndexService>(member.node.get(), member.slab.get(), member.epochs.get());
   }
   for (int i = 0; i < 2; ++i) epoch_channels_[i] = Must(members_[i].node->OpenChannel());
@@ -67,7 +69,7 @@ void IndexCluster::PassGracePeriod() {
 }
 
 void IndexCluster::KillOwner() {
-  fabric_->Kill(0);
+  made_.kill(0);
 }
 
 OwnerThread::OwnerThread(IndexCluster* cluster)

@@ -22,8 +22,8 @@
 #include "rdma/coro/async.h"
 #include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
-#include "rdma/shm/shm_fabric.h"
 #include "rdma/slab.h"
+#include "tests/rdma/test_fabric.h"
 
 namespace gannet::index {
 
@@ -66,7 +66,8 @@ class IndexCluster {
   bool Valid(const Witness& witness) { return LoadWord(At(witness.word)) == witness.seen; }
 
  private:
-  std::unique_ptr<rdma::ShmFabric> fabric_;
+  rdma::TestFabric made_;
+  rdma::Fabric* fabric_;
   Member members_[2];
   std::unique_ptr<rdma::Channel> epoch_channels_[2];
 };

@@ -21,6 +21,7 @@ struct TestFabricOptions {
 struct TestFabric {
   std::unique_ptr<Fabric> fabric;
   std::function<void(NodeId)> kill;  // a node dies on the spot
+  absl::Duration call_timeout = Channel::kDefaultCallTimeout;
 };
 
 // Any failure is a check.
@@ -33,7 +34,7 @@ inline TestFabric MakeShmTestFabric(const TestFabricOptions& options) {
                                       .seed = options.seed});
   GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
   ShmFabric* raw = fabric->get();
-  return {*std::move(fabric), [raw](NodeId id) { raw->Kill(id); }};
+  return {*std::move(fabric), [raw](NodeId id) { raw->Kill(id); }, Channel::kDefaultCallTimeout};
 }
 
 // Of the whole program.

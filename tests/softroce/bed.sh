@@ -104,11 +104,15 @@ trap 'rm -rf "$results"' EXIT
   echo
 } >"$results/command"
 
+# On a busy host the emulated timer may be late when the kernel checks it at boot (no_timer_check) and later (nowatchdog);
+# rcu_expedited: otherwise each queue pair that is destroyed waits for some ticks.
+kernel_options="console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog rcupdate.rcu_expedited=1"
+
 # The kernel copies by `rep movsb` where the CPU is said to be fast at it, which qemu emulates byte by byte: then not
 # even a word would be written whole. Without erms and fsrm it copies by words, like the fast microcode of real CPUs.
 timeout --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-erms,-fsrm -m "$memory" -smp 2 \
   -nodefaults -display none -no-reboot \
-  -kernel "$cache/bed/vmlinuz" -initrd "$cache/bed/initramfs.gz" -append "console=ttyS0 quiet panic=-1 mitigations=off" \
+  -kernel "$cache/bed/vmlinuz" -initrd "$cache/bed/initramfs.gz" -append "$kernel_options" \
   -chardev "file,id=console,path=$results/console" -serial chardev:console -serial stdio \
   -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
   -device virtio-9p-pci,fsdev=host,mount_tag=host \

@@ -20,7 +20,7 @@ $b mount -t tmpfs tmpfs /root/dev/shm
 $b mount -t tmpfs tmpfs /root/run
 
 $b cat >/root/run/start <<'SCRIPT'
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb
 ulimit -l unlimited
 ulimit -c 0
 ip link set lo up
@@ -30,6 +30,7 @@ rdma link add rxe0 type rxe netdev dummy0 || exit 125
 . /run/command
 SCRIPT
 $b cp /results/command /root/run/command
+$b stty -F /root/dev/ttyS1 raw  # lines end as the command ends them
 $b chroot /root /bin/bash /run/start >/root/dev/ttyS1 2>&1
 echo $? >/results/exit-code
 $b sync

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "rdma/base/thread.h"
-#include "rdma/shm/shm_fabric.h"
+#include "tests/rdma/test_fabric.h"
 #include "txn/database.h"
 
 namespace gannet::txn {
@@ -28,13 +28,12 @@ struct ClusterOptions {
 class Cluster {
  public:
   explicit Cluster(const ClusterOptions& options, std::vector<TableOptions> tables) {
-    auto made = rdma::ShmFabric::InProcess(
+    made_ = rdma::MakeTestFabric(
         {.num_nodes = options.nodes, .bytes_per_node = uint64_t{1} << 30, .adversarial = options.adversarial});
-    EXPECT_TRUE(made.ok()) << made.status();
-    fabric = std::move(*made);
-    Open(fabric.get(), options.nodes, {.read_path = options.read_path}, tables);
+    Open(made_.fabric.get(), options.nodes, {.read_path = options.read_path, .call_timeout = made_.call_timeout},
+         tables);
   }
-  // On a fabric of the test's own (which outlives the cluster), such as a simulated one; `fabric` is null then.
+  // On a fabric of the test's own (which outlives the cluster), such as a simulated one.
   Cluster(rdma::Fabric* on, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
     Open(on, on->num_nodes(), options, tables);
   }
@@ -45,6 +44,9 @@ class Cluster {
 
   const Table& table(int node, const std::string& name) { return *databases[node]->FindTable(name); }
 
+  // The node dies on the spot.
+  void Kill(rdma::NodeId node) { made_.kill(node); }
+
   // A new session of `node`, owned by the cluster.
   Session& NewSession(int node) {
     auto session = databases[node]->OpenSession();
@@ -53,7 +55,6 @@ class Cluster {
     return *sessions.back();
   }
 
-  std::unique_ptr<rdma::ShmFabric> fabric;
   std::vector<std::unique_ptr<Database>> databases;
   std::vector<std::unique_ptr<Session>> sessions;
 
@@ -79,6 +80,8 @@ class Cluster {
     }
     for (const Status& status : started) EXPECT_TRUE(status.ok()) << status;
   }
+
+  rdma::TestFabric made_;
 };
 
 // A transaction by hand whose calls block: for interleavings that a test spells out.

@@ -60,7 +60,7 @@ class DeathTest : public testing::Test {
 };
 
 TEST_F(DeathTest, ReadsOfADeadNodeAreUnavailable) {
-  cluster.fabric->Kill(1);
+  cluster.Kill(1);
   Account account;
   Step step(survivor);
   EXPECT_TRUE(absl::IsUnavailable(step->Get(points, 1, &account)));
@@ -79,7 +79,7 @@ TEST_F(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
       ASSERT_TRUE(step->Insert(points, 1001, Account{.balance = 7}).ok());
     } else {
       ASSERT_TRUE(step->Update(points, 1, Account{.balance = 7}).ok());
-      cluster.fabric->Kill(1);
+      cluster.Kill(1);
     }
     const Status status = step.Commit();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -103,7 +103,7 @@ TEST_F(DeathTest, ALockOfADeadWorkerIsReleased) {
   std::byte* record = survivor.channel().Local(found.record);
   const uint64_t state = LoadWord(record);
   StoreWord(record, Locked(state, OwnerBits(1, 3)));
-  cluster.fabric->Kill(1);
+  cluster.Kill(1);
   Account account;
   Status status;
   for (int attempt = 0; attempt < 100'000; ++attempt) {
@@ -156,7 +156,7 @@ TEST_F(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
   }
   while (committed < 50) std::this_thread::yield();
   dead = true;
-  cluster.fabric->Kill(1);
+  cluster.Kill(1);
   for (std::thread& thread : threads) thread.join();
   EXPECT_GE(after_death, 20u);
   ExpectOwnRecordsUsable();
