@@ -57,7 +57,8 @@ class Cluster {
   Status OnEachNode(const std::string& name, const std::function<Status(int node)>& work);
   // Runs work(a session of `node`) on a thread of it, and waits.
   Status InSession(int node, const std::string& name, const std::function<Status(txn::Session& session)>& work);
-  // Each key once, in order, reachable, and not locked; on every living node and table, while nothing changes.
+  // Each key once, in order, reachable, and not locked; no memory lost or used twice; on every living node, while
+  // nothing changes.
   Status CheckStructures();
 
  private:
@@ -74,6 +75,7 @@ class Cluster {
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
+  std::vector<int64_t> unaccounted_;  // bytes of each node's memory when it first started (memory_check.h)
 };
 
 }  // namespace gannet::scenario

@@ -95,7 +95,7 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
   const bool first = next == 0;
   message_.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(message_);
-  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);  // more than the header of a kTxnFinishFor
   const std::span<std::byte> flags = writer.Reserve(1);
   const std::span<std::byte> parts = writer.Reserve(sizeof(uint16_t));
   const auto bytes_of = [this](const WriteEntry& entry) {

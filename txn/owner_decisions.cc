@@ -57,19 +57,25 @@ void OwnerService::Install(const FinishItem& item) {
 }
 
 Status OwnerService::FinishWork(std::span<const std::byte> work) {
-  rdma::WireReader reader(work);
-  const uint64_t owner_bits = reader.GetU64();
-  const uint16_t n = reader.GetU16();
   std::lock_guard lock(work_mutex_);
   index::IndexService::Lease lease(db_->indexes.get());
-  for (size_t i = 0; i < n; ++i) {
-    FinishItem item;
-    if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
-    if (LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) == nullptr) continue;
-    GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
-    FinishOne(lease.context(), item);
+  for (const bool apply : {false, true}) {  // all of it is looked at before any of it is done
+    rdma::WireReader reader(work);
+    const uint64_t owner_bits = reader.GetU64();
+    const uint16_t n = reader.GetU16();
+    for (size_t i = 0; i < n; ++i) {
+      FinishItem item;
+      if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
+      if (LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) == nullptr) continue;
+      if (apply) {
+        FinishOne(lease.context(), item);
+      } else {
+        GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
+      }
+    }
+    GANNET_RETURN_IF_ERROR(reader.Finish());
   }
-  return reader.Finish();
+  return absl::OkStatus();
 }
 
 Status OwnerService::NoteDecision(rdma::WireReader& reader, uint8_t flags, RequestLedger::Entry* entry) const {
@@ -113,8 +119,17 @@ StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
   return 0;
 }
 
+// A call that was under way for long comes when all has been done, and another incarnation may hold locks: not its.
 StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
-  GANNET_RETURN_IF_ERROR(FinishWork(request));
+  rdma::WireReader reader(request);
+  const rdma::NodeId node = reader.GetU16();
+  const uint64_t incarnation = reader.GetU64();
+  const std::span<const std::byte> work = reader.GetBytes();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  if (!db_->peers->Fence(node, incarnation)) return 0;
+  if (db_->repairer != nullptr) db_->repairer->Wake();
+  db_->peers->AwaitQuiet(node);  // what it asked for itself may be the same
+  GANNET_RETURN_IF_ERROR(FinishWork(work));
   return 0;
 }
 

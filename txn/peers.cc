@@ -60,6 +60,15 @@ bool Peers::IsForwarded(rdma::NodeId node, uint64_t incarnation) {
   return peer.phase == Phase::kStranger || peer.phase == Phase::kForwarded;
 }
 
+bool Peers::Fence(rdma::NodeId node, uint64_t incarnation) {
+  if (!Knows(node)) return false;
+  std::lock_guard lock(mutex_);
+  Peer& peer = peers_[node];
+  if (peer.incarnation != incarnation) return false;
+  if (peer.phase == Phase::kJoined) Kill(&peer);
+  return peer.phase != Phase::kStranger;
+}
+
 void Peers::NoteDeath(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
   if (peers_[node].phase == Phase::kJoined) Kill(&peers_[node]);

@@ -47,6 +47,8 @@ class Peers {
   Status Join(rdma::NodeId node, uint64_t incarnation);
   // Another node says that this incarnation of `node` is dead. True if none of its decisions waits here any more.
   bool IsForwarded(rdma::NodeId node, uint64_t incarnation);
+  // Likewise. From now on none of its requests is admitted; false: there is none here that could have locked anything.
+  bool Fence(rdma::NodeId node, uint64_t incarnation);
   // Joined: it is dying now. Otherwise nothing happens.
   void NoteDeath(rdma::NodeId node);
 

@@ -17,6 +17,7 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
 constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(1);
 // What is asked may be asked again, so it need not be waited for as long as others.
+constexpr size_t kHeaderBytes = 32;  // of a kTxnFinishFor
 constexpr absl::Duration kCallTimeout = absl::Milliseconds(100);
 
 }  // namespace
@@ -109,14 +110,19 @@ bool Repairer::Forward(rdma::NodeId dead) {
   if (GANNET_MUTANT(kRepairUndecided)) return true;
   for (const DecidedWork& work : db_->owner_service->DecidedBy(dead)) {
     if (work.node == db_->node->id() || work.node == dead) continue;  // what is here was carried out when it was noted
-    if (!Send(work.node, work.message)) return false;
+    std::vector<std::byte> request(work.message.size() + kHeaderBytes);
+    rdma::WireWriter writer(request);
+    writer.PutU16(dead);
+    writer.PutU64(db_->peers->incarnation(dead));
+    writer.PutBytes(work.message);
+    if (!Send(work.node, writer.written())) return false;
   }
   return true;
 }
 
-bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> work) {
+bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> request) {
   if (!db_->fabric->Alive(to)) return true;
-  const Status status = Call(to, kTxnFinishFor, work, {}).status();
+  const Status status = Call(to, kTxnFinishFor, request, {}).status();
   return !IsUnknownOutcome(status) || !db_->fabric->Alive(to);
 }
 

@@ -58,7 +58,7 @@ class Repairer {
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
   // The node took it, or is dead itself.
-  bool Send(rdma::NodeId to, std::span<const std::byte> work);
+  bool Send(rdma::NodeId to, std::span<const std::byte> request);
   StatusOr<size_t> Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
                         std::span<std::byte> response);
   bool Stopped() const;

@@ -8,7 +8,8 @@
 //   kTxnCancel    request:  Caller, as of a kTxnPrepare                  response: empty
 //   kTxnDecide    request:  Caller, u8 flags (1: the first of a transaction, 2: its last), u16 n,
 //                           n x (u16 node, bytes work)                    response: empty
-//   kTxnFinishFor request:  work: u64 owner bits, u16 n, n x FinishItem   response: empty
+//   kTxnFinishFor request:  u16 node, u64 incarnation, bytes work          response: empty
+//                           work: u64 owner bits, u16 n, n x FinishItem
 //   kTxnJoin      request:  u64 incarnation                              response: empty
 //   kTxnForwarded request:  u16 node, u64 incarnation                    response: u8 1: yes
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty

@@ -13,7 +13,9 @@ StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
       return block;
     }
   }
-  return context.slab->Allocate(bytes);
+  StatusOr<std::byte*> block = context.slab->Allocate(bytes);
+  if (block.ok()) bytes_.fetch_add(rdma::SlabAllocator::BlockBytes(bytes), std::memory_order_relaxed);
+  return block;
 }
 
 void BlockPool::Release(std::byte* block, size_t bytes) {
@@ -35,13 +37,6 @@ void BlockPool::Close(rdma::SlabCache& slab) {
   }
   free_.clear();
   free_blocks_.store(0, std::memory_order_relaxed);
-}
-
-uint64_t BlockPool::free_bytes() const {
-  std::lock_guard lock(mutex_);
-  uint64_t total = 0;
-  for (const auto& [bytes, blocks] : free_) total += bytes * blocks.size();
-  return total;
 }
 
 }  // namespace gannet::index::xstore

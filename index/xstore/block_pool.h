@@ -32,11 +32,13 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   // Free blocks go to the slab now; those released later are lost to it.
   void Close(rdma::SlabCache& slab);
 
-  uint64_t free_bytes() const;
+  // All that it has from the slab: in use, free, or waiting for a grace period.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   mutable Mutex mutex_;
   std::atomic<size_t> free_blocks_{0};
+  std::atomic<uint64_t> bytes_{0};
   std::map<size_t, std::vector<std::byte*>> free_;  // by block size
   bool closed_ = false;
 };

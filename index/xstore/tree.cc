@@ -175,8 +175,7 @@ Statistics Tree<W>::statistics() {
     if (snapshot.high == Words::Highest()) break;
     key = snapshot.high.Next();
   }
-  const uint64_t block = rdma::SlabAllocator::BlockBytes(LeafLayout<W>::kBytes);
-  statistics.registered_bytes = statistics.nodes * block + leaves_->free_bytes();
+  statistics.registered_bytes = leaves_->bytes();
   statistics.private_bytes = nodes_->bytes();
   return statistics;
 }

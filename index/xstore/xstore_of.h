@@ -58,7 +58,11 @@ class XStoreOf final : public XStore, public RpcTarget {
   Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override {
     return tree_->BulkLoad(context, entries, fill);
   }
-  Statistics statistics() override { return tree_->statistics(); }
+  Statistics statistics() override {
+    Statistics statistics = tree_->statistics();
+    statistics.registered_bytes += models_.bytes();
+    return statistics;
+  }
   Status CheckStructure() override { return tree_->CheckStructure(); }
   ModelStatistics model_statistics() override { return models_.statistics(); }
 

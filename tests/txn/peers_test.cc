@@ -60,6 +60,17 @@ TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
   EXPECT_EQ(peers.phase(2), Phase::kStranger);
 }
 
+TEST(PeersTest, AFenceIsForOneIncarnation) {
+  Peers peers(2, 0);
+  EXPECT_FALSE(peers.Fence(1, 50));
+  ASSERT_TRUE(peers.Join(1, 80).ok());
+  EXPECT_FALSE(peers.Fence(1, 50));  // late news of the one before
+  EXPECT_TRUE(Admits(&peers, 1, 80));
+  EXPECT_TRUE(peers.Fence(1, 80));
+  EXPECT_FALSE(Admits(&peers, 1, 80));
+  EXPECT_EQ(peers.phase(1), Phase::kDying);
+}
+
 TEST(PeersTest, RepairWaitsForWhoIsInside) {
   Peers peers(2, 0);
   ASSERT_TRUE(peers.Join(1, 1).ok());

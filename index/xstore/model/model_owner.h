@@ -36,6 +36,8 @@ class ModelOwner : private Trainer::Task {
   std::shared_ptr<const Model<W>> model() const;
 
   XStore::ModelStatistics statistics() const;
+  // Registered memory of the models.
+  uint64_t bytes() const { return pools_.lines->bytes() + pools_.tables->bytes(); }
 
  private:
   void Run() override;
