@@ -213,7 +213,9 @@ int Execute(TpccOptions options, const std::string& name) {
   if (!json.ok()) return fail(json.status(), kExitBadFlags);
   TpccResult result;
   result.options = std::move(options);
-  if (const Status done = LoadRunCheck(&result); !done.ok()) return fail(done, kExitFailed);
+  const Status done = LoadRunCheck(&result);
+  if (absl::IsCancelled(done)) return fail(done, kExitSignal + InterruptGuard::signal());
+  if (!done.ok()) return fail(done, kExitFailed);
   absl::PrintF("%s", ToText(result));
   if (json->has_value()) {
     if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);

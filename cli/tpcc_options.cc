@@ -123,6 +123,8 @@ Status NeedNoCluster(const TpccOptions& o) {
                      : o.medium.has_value()           ? "--medium"
                      : o.group_commit.has_value()     ? "--group-commit"
                      : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                     : o.log_preallocate.has_value()  ? "--log-preallocate"
+                     : o.prefault.has_value()         ? "--prefault"
                                                       : nullptr;
   if (flag == nullptr) return absl::OkStatus();
   return Wrong("%s: is for data that this process has; with --cluster the servers have it, so leave %s out", flag,
@@ -137,6 +139,7 @@ Status CompleteFromCluster(TpccOptions* o) {
   o->nodes = o->config->num_servers();
   o->warehouses = o->config->tpcc.warehouses;
   o->load_seed = o->config->tpcc.seed;
+  o->prefault = 0;
   if (o->threads == 0) o->threads = 1;
   if (const int most = MostThreadsOfClient(*o->config); o->threads > most) {
     return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->threads,

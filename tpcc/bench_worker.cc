@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "rdma/base/clock.h"
+#include "tpcc/repair_patience.h"
 #include "tpcc/table_scan.h"
 
 namespace gannet::tpcc {
@@ -65,7 +66,7 @@ Status BenchWorker::FindNextPayment() {
                                    .reverse = true,
                                    .limit = 1};
       const txn::Table& history = *options_.tables->history;
-      GANNET_RETURN_IF_ERROR(session_->RunBlocking([&](txn::Transaction& transaction) {
+      GANNET_RETURN_IF_ERROR(RunPatiently(*session_, [&](txn::Transaction& transaction) {
         return ScanOnce(transaction, history, range, &rows, {.keys_only = true});
       }));
       if (rows.empty()) continue;
@@ -128,7 +129,12 @@ coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, 
   const rdma::VerbCounters before = session_->channel().counters();
   const uint64_t start = NowNanos();
   txn::RunOutcome outcome;
+  RepairPatience patience(&session_->database());
   Status status = co_await terminal->Run(procedure, w, Today(start), &outcome);
+  while (patience.RunAgain(status)) {
+    co_await session_->worker().SleepUntil(NowNanos() + RepairPatience::kTryAgainNanos);
+    status = co_await terminal->Run(procedure, w, Today(start), &outcome);
+  }
   const uint64_t end = NowNanos();
   if (several) Leave(sampled);
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tpcc/procedures/input.h"
+#include "tpcc/repair_patience.h"
 #include "tpcc/table_scan.h"
 
 namespace gannet::tpcc {
@@ -20,7 +21,7 @@ coro::Task<Status> GetAll(txn::Transaction& transaction, std::span<GetRequest> r
 // Blocks until all are read. A row that is missing is an error: the population has it, and nothing removes it.
 Status GetAllBlocking(txn::Session& session, std::span<GetRequest> requests) {
   GANNET_RETURN_IF_ERROR(
-      session.RunBlocking([&](txn::Transaction& transaction) { return GetAll(transaction, requests); }));
+      RunPatiently(session, [&](txn::Transaction& transaction) { return GetAll(transaction, requests); }));
   return AllFound(requests);
 }
 

@@ -6,6 +6,7 @@
 
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
+#include "tpcc/repair_patience.h"
 #include "txn/database.h"
 
 namespace gannet::tpcc {
@@ -24,8 +25,8 @@ Status ForEachRow(txn::Session& session, const txn::Table& table, uint64_t from,
                   txn::ScanOptions options, Visitor visit) {
   while (true) {
     const index::ScanRange range{.from = from, .to = to, .limit = kScanChunk};
-    GANNET_RETURN_IF_ERROR(session.RunBlocking(
-        [&](txn::Transaction& transaction) { return ScanOnce(transaction, table, range, rows, options); }));
+    GANNET_RETURN_IF_ERROR(RunPatiently(
+        session, [&](txn::Transaction& transaction) { return ScanOnce(transaction, table, range, rows, options); }));
     for (size_t i = 0; i < rows->size(); ++i) visit(*rows, i);
     if (rows->size() < kScanChunk) return absl::OkStatus();
     const uint64_t last = rows->key(rows->size() - 1).integer();

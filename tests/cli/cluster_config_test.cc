@@ -119,12 +119,13 @@ TEST(ClusterConfigTest, TheHashIsOfWhatAllMustAgreeOn) {
 }
 
 TEST(ClusterConfigTest, ARelativeFileNameIsRelativeToTheClusterFile) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/gannet_config_test.toml");
+  const std::string path = absl::StrCat(::testing::TempDir(), "/gannet_config_test_", getpid(), ".toml");
   std::ofstream(path) << With("/dev/shm/x", "x");
   const StatusOr<ClusterConfig> config = ReadClusterConfig(path);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->memory_file.find(::testing::TempDir()), 0u) << config->memory_file;
-  EXPECT_TRUE(absl::IsNotFound(ReadClusterConfig(path + ".not").status()));
+  unlink(path.c_str());
+  EXPECT_TRUE(absl::IsNotFound(ReadClusterConfig(path).status()));
 }
 
 TEST(ClusterConfigTest, TheExampleIsRight) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,21 +28,37 @@ class SharedFileTest : public ::testing::Test {
   ~SharedFileTest() override { unlink(path_.c_str()); }
   bool Exists() const { return access(path_.c_str(), F_OK) == 0; }
 
-  // A process that shares the file, attaches node 1, and is killed: nothing of it is cleaned up.
-  void LeaveBehind() {
-    const pid_t child = fork();
-    if (child == 0) {
+  // A process that, once it is told to, shares the file, attaches node 1, and is gone: nothing of it is cleaned up.
+  // Made while this process has no other threads.
+  struct Victim {
+    Victim() { EXPECT_EQ(pipe(go), 0); }
+    pid_t process = -1;
+    int go[2] = {-1, -1};
+  };
+  std::unique_ptr<Victim> PrepareVictim() {
+    auto victim = std::make_unique<Victim>();
+    victim->process = fork();
+    if (victim->process == 0) {
+      char byte = 0;
+      if (read(victim->go[0], &byte, 1) != 1) _exit(3);
       auto fabric = ShmFabric::Share(path_, kOptions);
       if (!fabric.ok()) _exit(1);
       auto node = (*fabric)->Attach(1);
       if (!node.ok()) _exit(2);
       _exit(0);  // without any destructor
     }
+    return victim;
+  }
+  void LeaveBehind(std::unique_ptr<Victim> victim) {
+    ASSERT_EQ(write(victim->go[1], "x", 1), 1);
     int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(waitpid(victim->process, &status, 0), victim->process);
+    close(victim->go[0]);
+    close(victim->go[1]);
     ASSERT_TRUE(WIFEXITED(status));
     ASSERT_EQ(WEXITSTATUS(status), 0);
   }
+  void LeaveBehind() { LeaveBehind(PrepareVictim()); }
 
   std::string path_ = absl::StrCat(::testing::TempDir(), "/gannet_shared_", getpid());
 };
@@ -73,8 +90,9 @@ TEST_F(SharedFileTest, WhatIsLeftOverIsReplaced) {
 }
 
 TEST_F(SharedFileTest, AKilledProcessIsNoReasonToReplaceIt) {
+  auto victim = PrepareVictim();
   auto fabric = ShmFabric::Share(path_, kOptions).value();
-  LeaveBehind();
+  LeaveBehind(std::move(victim));
   auto other = ShmFabric::Share(path_, kOptions).value();
   EXPECT_EQ(other->Attachments(1), 1u);
   EXPECT_TRUE(other->Attach(1).ok());  // its place is free

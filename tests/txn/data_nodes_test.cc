@@ -1,0 +1,89 @@
+// Nodes that own no rows: what they run on, where rows are for them, and that nobody waits for them.
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/txn/cluster.h"
+
+namespace gannet::txn {
+namespace {
+
+const std::vector<TableOptions> kTables = {
+    {.name = "spread", .payload_bytes = sizeof(Account), .placement = Placement::ByHash()},
+    {.name = "first", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)},
+    {.name = "copied", .payload_bytes = sizeof(Account), .placement = Placement::Replicated()}};
+
+std::unique_ptr<Database> OpenNode(rdma::Fabric* fabric, int node, int data_nodes) {
+  auto database = Database::Open(fabric, static_cast<rdma::NodeId>(node), {.data_nodes = data_nodes});
+  EXPECT_TRUE(database.ok()) << database.status();
+  for (const TableOptions& table : kTables) EXPECT_TRUE((*database)->CreateTable(table).ok());
+  return *std::move(database);
+}
+
+Status Put(Database& database, const std::string& table, uint64_t key, int64_t balance) {
+  return database.Run(
+      [&](BlockingTransaction& t) { return t.Insert(*database.FindTable(table), key, Account{.balance = balance}); });
+}
+
+StatusOr<int64_t> BalanceOf(Database& database, const std::string& table, uint64_t key) {
+  Account account;
+  Status status =
+      database.Run([&](BlockingTransaction& t) { return t.Get(*database.FindTable(table), key, &account); });
+  if (!status.ok()) return status;
+  return account.balance;
+}
+
+TEST(DataNodesTest, ClientsOwnNothingAndComeAndGo) {
+  auto fabric = *rdma::ShmFabric::InProcess({.num_nodes = 4, .bytes_per_node = uint64_t{64} << 20});
+  for (const int data_nodes : {1, 2}) {
+    SCOPED_TRACE(data_nodes);
+    std::vector<std::unique_ptr<Database>> servers;
+    for (int node = 0; node < data_nodes; ++node) servers.push_back(OpenNode(fabric.get(), node, data_nodes));
+    // Started though nodes 2 and 3 are not there.
+    for (auto& server : servers) ASSERT_TRUE(server->Start().ok());
+    for (int round = 0; round < 2; ++round) {  // the second client takes the place of the first
+      auto client = OpenNode(fabric.get(), 3, data_nodes);
+      ASSERT_TRUE(client->Start().ok());
+      EXPECT_FALSE(client->owns_rows());
+      EXPECT_EQ(client->data_nodes(), data_nodes);
+      for (uint64_t key = 0; key < 10; ++key) {
+        const uint64_t mine = static_cast<uint64_t>(round) * 100 + key;
+        ASSERT_TRUE(Put(*client, "spread", mine, 7).ok());
+        ASSERT_TRUE(Put(*client, "first", mine, 8).ok());
+      }
+    }
+    uint64_t spread = 0;
+    for (auto& server : servers) {
+      EXPECT_TRUE(server->owns_rows());
+      for (const TableStatistics& table : server->table_statistics()) {
+        if (table.table == "spread") spread += table.index.keys;
+        const uint64_t of_first = server == servers.front() ? 20 : 0;
+        if (table.table == "first") {
+          EXPECT_EQ(table.index.keys, of_first);
+        }
+      }
+      EXPECT_EQ(*BalanceOf(*server, "spread", 109), 7);
+      EXPECT_EQ(*BalanceOf(*server, "first", 109), 8);
+    }
+    EXPECT_EQ(spread, 20u);
+  }
+}
+
+TEST(DataNodesTest, TheServersAreWaitedFor) {
+  auto fabric = *rdma::ShmFabric::InProcess({.num_nodes = 3, .bytes_per_node = uint64_t{64} << 20});
+  auto server = OpenNode(fabric.get(), 0, 2);
+  const Status status = server->Start(absl::Milliseconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_NE(status.message().find("not there: 1"), absl::string_view::npos) << status;
+}
+
+TEST(DataNodesTest, ImpossibleNumbersAreRefused) {
+  auto fabric = *rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{64} << 20});
+  EXPECT_TRUE(absl::IsInvalidArgument(Database::Open(fabric.get(), 0, {.data_nodes = 3}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Database::Open(fabric.get(), 0, {.data_nodes = -1}).status()));
+  DatabaseOptions durable{.data_nodes = 1};
+  durable.directory = ::testing::TempDir() + "/not_made";
+  EXPECT_TRUE(absl::IsUnimplemented(Database::Open(fabric.get(), 0, durable).status()));
+}
+
+}  // namespace
+}  // namespace gannet::txn

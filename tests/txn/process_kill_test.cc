@@ -1,0 +1,375 @@
+// Processes over one memory file that move money, and are killed at any instruction: nobody who lives hangs, no record
+// stays locked, and no money is made or lost where everybody whose money it is still lives.
+//
+// Money is in accounts (a hash table, spread over the servers) and, now and then, in envelopes (an ordered table): a
+// row that is inserted with an amount, and removed again. Some accounts of server 0 trade among themselves only: their
+// sum holds also after the other server has died. This process only forks and kills, so that it needs no thread.
+//
+// GANNET_KILLS=100 asks for that many deaths; the default is fewer, for a busy machine.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "rdma/base/check.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/random.h"
+#include "rdma/shm/shm_fabric.h"
+#include "txn/database.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr int kServers = 2;
+constexpr int kSlots = 4;  // three clients, and room for the one that counts the money
+constexpr int kClients = 3;
+constexpr uint64_t kAccounts = 64;  // account k lives on server k % kServers
+constexpr uint64_t kLocal = 16;     // accounts 0, 2, ... below this one trade among themselves only
+constexpr int64_t kBalance = 1000;
+constexpr uint64_t kEnvelopes = 256;  // keys of envelopes are below
+constexpr int kCommitsPerSign = 5;
+constexpr int kKillsPerCluster = 8;  // of clients; then a server dies, and the next cluster begins
+
+struct Money {
+  int64_t amount = 0;
+  int64_t filler[12] = {};  // several lines
+};
+
+Placement Spread() {
+  return {.owner = [](const index::Key& key, int n) { return static_cast<rdma::NodeId>(key.integer() % n); },
+          .range_owner = [](const index::Key&, const index::Key&, int) { return Placement::kSeveralNodes; }};
+}
+
+// One process's part: attached, with its tables. Errors end the process with a message.
+struct Member {
+  Member(const std::string& path, bool server, int first_node, int last_node) {
+    auto shared = rdma::ShmFabric::Share(path, {.num_nodes = kServers + kSlots, .bytes_per_node = uint64_t{16} << 20});
+    GANNET_CHECK(shared.ok(), "%s", shared.status().ToString());
+    fabric = *std::move(shared);
+    DatabaseOptions options;
+    options.data_nodes = kServers;
+    options.seed = WallNanos();
+    Status last = absl::UnavailableError("no node");
+    for (int node = first_node; node <= last_node && database == nullptr; ++node) {
+      auto opened = Database::Open(fabric.get(), static_cast<rdma::NodeId>(node), options);
+      if (opened.ok()) database = *std::move(opened);
+      last = opened.status();
+    }
+    GANNET_CHECK(database != nullptr, "%s", last.ToString());
+    accounts = *database->CreateTable(
+        {.name = "accounts", .payload_bytes = sizeof(Money), .expected_rows = kAccounts, .placement = Spread()});
+    envelopes = *database->CreateTable(
+        {.name = "envelopes", .index = IndexKind::kXStore, .payload_bytes = sizeof(Money), .placement = Spread()});
+    const Status started = database->Start(absl::Minutes(2));
+    GANNET_CHECK(started.ok(), "%s: %s", server ? "server" : "client", started.ToString());
+  }
+
+  Status Add(BlockingTransaction& t, uint64_t account, int64_t amount) const {
+    Money money;
+    StatusOr<RecordHandle> handle = t.GetForUpdate(*accounts, account, &money);
+    if (!handle.ok()) return handle.status();
+    money.amount += amount;
+    return t.Update(*handle, money);
+  }
+
+  std::unique_ptr<rdma::ShmFabric> fabric;
+  std::unique_ptr<Database> database;
+  const Table* accounts = nullptr;
+  const Table* envelopes = nullptr;
+};
+
+// Until the parent closes the other end, or is gone.
+bool MayGoOn(int control, int patience_ms) {
+  pollfd end = {control, POLLIN, 0};
+  return poll(&end, 1, patience_ms) == 0;
+}
+
+// If the pipe is full, there are signs enough.
+void Sign(int to) {
+  const char sign = '.';
+  GANNET_CHECK(write(to, &sign, 1) == 1 || errno == EAGAIN, "errno %d", errno);
+}
+
+int RunServer(const std::string& path, int id, int control, int signs) {
+  const Member member(path, /*server=*/true, id, id);
+  const Status loaded = member.database->Run([&](BlockingTransaction& t) {
+    for (uint64_t key = static_cast<uint64_t>(id); key < kAccounts; key += kServers) {
+      GANNET_RETURN_IF_ERROR(t.Insert(*member.accounts, key, Money{.amount = kBalance}));
+    }
+    return absl::OkStatus();
+  });
+  GANNET_CHECK(loaded.ok(), "%s", loaded.ToString());
+  Sign(signs);
+  while (MayGoOn(control, 60'000)) {
+  }
+  return 0;
+}
+
+Status Transfer(const Member& member, Random& random) {
+  const int64_t amount = static_cast<int64_t>(random.Below(20));
+  const bool local = random.Below(4) == 0;
+  const auto pick = [&] { return local ? random.Below(kLocal / 2) * 2 : kLocal + random.Below(kAccounts - kLocal); };
+  const uint64_t from = pick();
+  uint64_t to = pick();
+  if (to == from) to = local ? (from + 2) % kLocal : kLocal + (from + 1 - kLocal) % (kAccounts - kLocal);
+  return member.database->Run([&](BlockingTransaction& t) {
+    GANNET_RETURN_IF_ERROR(member.Add(t, from, -amount));
+    return member.Add(t, to, amount);
+  });
+}
+
+Status FillEnvelope(const Member& member, Random& random) {
+  const int64_t amount = static_cast<int64_t>(random.Below(20));
+  const uint64_t from = kLocal + random.Below(kAccounts - kLocal);
+  const uint64_t envelope = random.Below(kEnvelopes);
+  const Status status = member.database->Run([&](BlockingTransaction& t) {
+    GANNET_RETURN_IF_ERROR(member.Add(t, from, -amount));
+    return t.Insert(*member.envelopes, envelope, Money{.amount = amount});
+  });
+  return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
+}
+
+Status OpenEnvelope(const Member& member, Random& random) {
+  const uint64_t envelope = random.Below(kEnvelopes);
+  const uint64_t to = kLocal + random.Below(kAccounts - kLocal);
+  const Status status = member.database->Run([&](BlockingTransaction& t) {
+    Money money;
+    GANNET_RETURN_IF_ERROR(t.Get(*member.envelopes, envelope, &money));
+    GANNET_RETURN_IF_ERROR(t.Remove(*member.envelopes, envelope));
+    return member.Add(t, to, money.amount);
+  });
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+int RunClient(const std::string& path, uint64_t seed, int control, int signs) {
+  const Member member(path, /*server=*/false, kServers, kServers + kSlots - 1);
+  Random random(seed);
+  for (int commits = 0; MayGoOn(control, 0);) {
+    const uint64_t choice = random.Below(4);
+    const Status status = choice < 2    ? Transfer(member, random)
+                          : choice == 2 ? FillEnvelope(member, random)
+                                        : OpenEnvelope(member, random);
+    const bool server_gone = absl::IsUnavailable(status) || absl::IsUnknown(status) || absl::IsDeadlineExceeded(status);
+    GANNET_CHECK(status.ok() || server_gone, "%s", status.ToString());
+    if (status.ok() && ++commits % kCommitsPerSign == 0) Sign(signs);
+  }
+  return 0;
+}
+
+// Comes while both servers live, and waits until it is asked. Counts the money in one transaction that also writes
+// every account, so that no lock is left. With one server dead: what the other has, and of that only the local accounts
+// have a known sum.
+int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
+  const Member member(path, /*server=*/false, kServers, kServers + kSlots - 1);
+  Sign(signs);
+  while (MayGoOn(control, 60'000)) {
+  }
+  int64_t total = 0;
+  int64_t local = 0;
+  const Status status = member.database->Run([&](BlockingTransaction& t) {
+    total = local = 0;
+    for (uint64_t key = 0; key < kAccounts; key += all_live ? 1 : kServers) {
+      Money money;
+      StatusOr<RecordHandle> handle = t.GetForUpdate(*member.accounts, key, &money);
+      if (!handle.ok()) return handle.status();
+      GANNET_RETURN_IF_ERROR(t.Update(*handle, money));
+      total += money.amount;
+      if (key < kLocal && key % kServers == 0) local += money.amount;
+    }
+    for (uint64_t key = 0; key < kEnvelopes; key += all_live ? 1 : kServers) {
+      Money money;
+      const Status got = t.Get(*member.envelopes, key, &money);
+      if (!got.ok() && !absl::IsNotFound(got)) return got;
+      if (!got.ok()) continue;
+      GANNET_RETURN_IF_ERROR(t.Update(*member.envelopes, key, money));
+      total += money.amount;
+    }
+    return absl::OkStatus();
+  });
+  GANNET_CHECK(status.ok(), "the money cannot be counted: %s", status.ToString());
+  GANNET_CHECK(local == kBalance * static_cast<int64_t>(kLocal / kServers), "the local accounts have %d", local);
+  GANNET_CHECK(!all_live || total == kBalance * static_cast<int64_t>(kAccounts), "all together have %d", total);
+  return 0;
+}
+
+// A child that lives until it is killed, or until its control pipe is closed.
+class Child {
+ public:
+  explicit Child(const std::function<int(int control, int signs)>& body) {
+    std::array<int, 2> control{};
+    std::array<int, 2> signs{};
+    GANNET_CHECK(pipe(control.data()) == 0 && pipe(signs.data()) == 0, "errno %d", errno);
+    pid_ = fork();
+    GANNET_CHECK(pid_ >= 0, "errno %d", errno);
+    if (pid_ == 0) {
+      // The others' ends must not stay open here: their readers would not see them closed.
+      for (int fd = 3; fd < 1024; ++fd) {
+        if (fd != control[0] && fd != signs[1]) close(fd);
+      }
+      GANNET_CHECK(fcntl(signs[1], F_SETFL, O_NONBLOCK) == 0, "errno %d", errno);
+      const int code = body(control[0], signs[1]);
+      std::fflush(nullptr);
+      _exit(code);
+    }
+    close(control[0]);
+    close(signs[1]);
+    control_ = control[1];
+    signs_ = signs[0];
+  }
+  ~Child() {
+    if (pid_ > 0) Kill();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Waits until it has given `n` more signs. False if it ended.
+  bool AwaitSigns(int n) {
+    std::array<char, 64> buffer;
+    while (n > 0) {
+      const ssize_t got = read(signs_, buffer.data(), std::min<size_t>(buffer.size(), static_cast<size_t>(n)));
+      if (got <= 0) return false;
+      n -= static_cast<int>(got);
+    }
+    return true;
+  }
+  // What it has said up to now does not count.
+  void Forget() {
+    std::array<char, 4096> buffer;
+    pollfd end = {signs_, POLLIN, 0};
+    while (poll(&end, 1, 0) > 0 && read(signs_, buffer.data(), buffer.size()) > 0) {
+    }
+  }
+  void Kill() {
+    kill(pid_, SIGKILL);
+    Reap();
+  }
+  // Asks it to end; its exit code.
+  int End() {
+    close(control_);
+    control_ = -1;
+    return Reap();
+  }
+  int Reap() {
+    int status = 0;
+    GANNET_CHECK(waitpid(pid_, &status, 0) == pid_, "errno %d", errno);
+    pid_ = -1;
+    if (control_ >= 0) close(control_);
+    close(signs_);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int control_ = -1;
+  int signs_ = -1;
+};
+
+class ProcessKillTest : public ::testing::Test {
+ protected:
+  ~ProcessKillTest() override {
+    clients_.clear();
+    servers_.clear();
+    unlink(path_.c_str());
+  }
+
+  void StartServers() {
+    for (int id = 0; id < kServers; ++id) {
+      servers_.push_back(
+          std::make_unique<Child>([this, id](int control, int signs) { return RunServer(path_, id, control, signs); }));
+    }
+    for (auto& server : servers_) ASSERT_TRUE(server->AwaitSigns(1));
+  }
+  std::unique_ptr<Child> NewClient() {
+    const uint64_t seed = random_.Below(uint64_t{1} << 60);
+    return std::make_unique<Child>(
+        [this, seed](int control, int signs) { return RunClient(path_, seed, control, signs); });
+  }
+  // All that live get on: each commits again, after now.
+  void ExpectProgress() {
+    const uint64_t start = NowNanos();
+    for (auto& client : clients_) client->Forget();
+    for (auto& client : clients_) ASSERT_TRUE(client->AwaitSigns(2));
+    longest_ = std::max(longest_, NowNanos() - start);
+  }
+  std::unique_ptr<Child> NewAuditor(bool all_live) {
+    auto auditor = std::make_unique<Child>(
+        [this, all_live](int control, int signs) { return RunAuditor(path_, all_live, control, signs); });
+    EXPECT_TRUE(auditor->AwaitSigns(1));
+    return auditor;
+  }
+  void KillClients(int kills) {
+    for (int i = 0; i < kills && !HasFatalFailure(); ++i) {
+      usleep(static_cast<useconds_t>(random_.Below(3000)));
+      std::unique_ptr<Child>& victim = clients_[random_.Below(clients_.size())];
+      victim->Kill();
+      if (random_.Below(2) == 0) ExpectProgressOfOthers(victim.get());
+      victim = NewClient();
+      ExpectProgress();
+    }
+  }
+  void ExpectProgressOfOthers(const Child* dead) {
+    for (auto& client : clients_) {
+      if (client.get() == dead) continue;
+      client->Forget();
+      ASSERT_TRUE(client->AwaitSigns(2));
+    }
+  }
+  void EndClients() {
+    for (auto& client : clients_) EXPECT_EQ(client->End(), 0);
+    clients_.clear();
+  }
+
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "/gannet_process_kill_", getpid());
+  Random random_{20261121};
+  std::vector<std::unique_ptr<Child>> servers_;
+  std::vector<std::unique_ptr<Child>> clients_;
+  uint64_t longest_ = 0;
+};
+
+TEST_F(ProcessKillTest, NobodyHangsAndNoMoneyIsLost) {
+  const char* asked = std::getenv("GANNET_KILLS");
+  const int wanted = asked != nullptr ? std::atoi(asked) : 2 * (kKillsPerCluster + 1);
+  int kills = 0;
+  while (kills < wanted && !HasFatalFailure()) {
+    StartServers();
+    for (int i = 0; i < kClients; ++i) clients_.push_back(NewClient());
+    ExpectProgress();
+    KillClients(kKillsPerCluster);
+    if (HasFatalFailure()) return;
+    EndClients();
+    ASSERT_EQ(NewAuditor(/*all_live=*/true)->End(), 0);
+
+    for (int i = 0; i < kClients; ++i) clients_.push_back(NewClient());
+    ExpectProgress();
+    const std::unique_ptr<Child> auditor = NewAuditor(/*all_live=*/false);
+    servers_[1]->Kill();
+    ExpectProgress();  // with what the other server has
+    if (HasFatalFailure()) return;
+    EndClients();
+    ASSERT_EQ(auditor->End(), 0);
+    servers_.pop_back();
+    kills += kKillsPerCluster + 1;
+    EXPECT_EQ(servers_[0]->End(), 0);
+    servers_.clear();
+    EXPECT_NE(access(path_.c_str(), F_OK), 0);
+  }
+  std::printf("%d processes killed; the longest that all survivors needed for their next commits: %.3f s\n", kills,
+              static_cast<double>(longest_) * 1e-9);
+}
+
+}  // namespace
+}  // namespace gannet::txn
