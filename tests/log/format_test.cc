@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/log/log_builder.h"
 
@@ -79,11 +80,12 @@ TEST(SegmentHeader, EveryFlippedBitIsSeen) {
 TEST(SegmentHeader, OfANewerVersionIsRefusedBySayingSo) {
   std::array<std::byte, kSegmentHeaderBytes> block;
   SegmentHeader newer = kHeader;
-  newer.version = 2;
+  newer.version = kFormatVersion + 1;
   newer.Encode(block);
   const auto header = SegmentHeader::Decode(block);
   EXPECT_TRUE(absl::IsInvalidArgument(header.status()));
-  EXPECT_NE(header.status().message().find("version 2"), std::string::npos) << header.status();
+  EXPECT_NE(header.status().message().find(absl::StrCat("version ", kFormatVersion + 1)), std::string::npos)
+      << header.status();
 }
 
 TEST(SegmentHeader, WrittenFromFrontToBackIsTornUntilItsEnd) {

@@ -140,7 +140,7 @@ TEST(DamagedLog, HeaderThatDoesNotFitItsPlace) {
     const Status status = ReadWith(changes[i]);
     EXPECT_TRUE(absl::IsDataLoss(status)) << i << " " << status;
   }
-  const Status newer = ReadWith([](SegmentHeader* header) { header->version = 2; });
+  const Status newer = ReadWith([](SegmentHeader* header) { header->version = kFormatVersion + 1; });
   EXPECT_TRUE(absl::IsInvalidArgument(newer)) << newer;
   EXPECT_NE(newer.message().find(PathOf(2)), std::string::npos) << newer;
 }

@@ -32,9 +32,8 @@ class StaleLocationTest : public testing::Test {
 
   std::string Read() {
     std::string payload(before.size(), ' ');
-    const Status status = RunBlockingBody(reader, [&](BlockingTransaction& t) {
-      return t.Get(table, kKey, std::as_writable_bytes(std::span(payload)));
-    });
+    const Status status = RunBlockingBody(
+        reader, [&](BlockingTransaction& t) { return t.Get(table, kKey, std::as_writable_bytes(std::span(payload))); });
     return status.ok() ? payload : status.ToString();
   }
   std::byte* Record() {
