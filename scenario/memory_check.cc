@@ -62,19 +62,20 @@ StatusOr<int64_t> UnaccountedBytes(txn::Database& database) {
   return static_cast<int64_t>(slab.carved_bytes) - static_cast<int64_t>(slab.free_bytes + accounted);
 }
 
-Status CheckMemory(txn::Database& database, int64_t expected) {
+StatusOr<uint64_t> LostBytes(txn::Database& database, int64_t expected) {
   int64_t found = 0;
   for (int round = 0; round < kRounds; ++round) {
     CollectRetired(database.state().indexes.get());
     const StatusOr<int64_t> bytes = UnaccountedBytes(database);
     if (!bytes.ok()) return bytes.status();
     found = *bytes;
-    if (found == expected) return absl::OkStatus();
+    if (found == expected) return 0;
     SleepForNanos(kRoundNanos);
   }
+  if (found > expected) return static_cast<uint64_t>(found - expected);
   return absl::InternalError(absl::StrCat("node ", database.node_id(), ": ", found, " bytes of its memory are neither ",
                                           "free nor of a record or an index, and at first it was ", expected,
-                                          found > expected ? ": a leak" : ": something is used twice"));
+                                          ": something is used twice"));
 }
 
 }  // namespace gannet::scenario
