@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/crash_command.h"
 #include "cli/data_command.h"
+#include "cli/devices_command.h"
 #include "cli/exit_codes.h"
 #include "cli/reproduce_command.h"
 #include "cli/serve_command.h"
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   gannet::cli::AddTpccCommand(app, &exit_code);
   gannet::cli::AddYcsbCommand(app, &exit_code);
   gannet::cli::AddServeCommand(app, &exit_code);
+  gannet::cli::AddDevicesCommand(app, &exit_code);
   gannet::cli::AddDataCommands(app, &exit_code);
   gannet::cli::AddCrashCommand(app, &exit_code);
   gannet::cli::AddSimCommand(app, &exit_code);

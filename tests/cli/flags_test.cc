@@ -133,7 +133,8 @@ TEST(Help, OfYcsbNamesItsFlags) {
 TEST(Help, OfTheProgramNamesItsCommands) {
   const Outcome outcome = RunProgram({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* command : {"tpcc", "ycsb", "recover", "verify", "log", "backup", "restore", "crashtest"}) {
+  for (const char* command : {"tpcc", "ycsb", "recover", "verify", "log", "backup", "restore", "crashtest", "sim",
+                              "reproduce", "serve", "devices"}) {
     EXPECT_THAT(outcome.out, HasSubstr(command));
   }
   EXPECT_THAT(outcome.out, Not(HasSubstr("crashtest-child"))) << "is not for people";

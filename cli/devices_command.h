@@ -1,0 +1,11 @@
+// `gannet devices`: the RDMA devices of this machine.
+#pragma once
+
+#include "CLI/App.hpp"
+
+namespace gannet::cli {
+
+// As AddTpccCommand.
+void AddDevicesCommand(CLI::App& app, int* exit_code);
+
+}  // namespace gannet::cli
