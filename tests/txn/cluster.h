@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
 #include "tests/rdma/test_fabric.h"
 #include "txn/database.h"
@@ -44,8 +45,14 @@ class Cluster {
 
   const Table& table(int node, const std::string& name) { return *databases[node]->FindTable(name); }
 
-  // The node dies on the spot.
-  void Kill(rdma::NodeId node) { made_.kill(node); }
+  // The node dies on the spot. Where that is noticed later, as on verbs, what it still did until then is over when this
+  // returns.
+  void Kill(rdma::NodeId node) {
+    made_.kill(node);
+    const uint64_t deadline = NowNanos() + 60'000'000'000;
+    while (made_.fabric->Alive(node) && NowNanos() < deadline) SleepForNanos(1'000'000);
+    ASSERT_FALSE(made_.fabric->Alive(node)) << "nobody notices that it died";
+  }
 
   // A new session of `node`, owned by the cluster.
   Session& NewSession(int node) {
