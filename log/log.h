@@ -122,7 +122,7 @@ class Log {
   // of after this call), so beside a checkpoint of all these epochs they are not needed. Such a checkpoint reads the
   // records after WaitDurable(current_epoch() - 1): then all commits of these epochs have installed what they wrote.
   virtual StatusOr<uint64_t> BeginSegment() = 0;
-  // Deletes segments below `segment`.
+  // Takes segments below `segment` away; the files of some of them become later segments.
   virtual Status RemoveSegmentsBelow(uint64_t segment) = 0;
 
   virtual LogStatistics statistics() const = 0;
