@@ -192,7 +192,10 @@ StatusOr<std::shared_ptr<Region>> Region::Adopt(int fd, const std::string& path)
 Region::~Region() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
   if (!unlink_path_.empty()) unlink(unlink_path_.c_str());
-  if (!shared_path_.empty() && LockUse(fd_, F_WRLCK) && IsAt(fd_, shared_path_)) unlink(shared_path_.c_str());
+  // The read lock goes first: of two that leave at once, each would find the other's, and neither would remove the file.
+  if (!shared_path_.empty() && LockUse(fd_, F_UNLCK) && LockUse(fd_, F_WRLCK) && IsAt(fd_, shared_path_)) {
+    unlink(shared_path_.c_str());
+  }
   if (fd_ >= 0) close(fd_);
 }
 

@@ -163,5 +163,21 @@ TEST_F(SharedFileTest, AllThatStartAtOnceMeetInOneFile) {
   }
 }
 
+TEST_F(SharedFileTest, TheLastTwoThatLeaveAtOnceRemoveIt) {
+  constexpr ShmOptions small{.num_nodes = 1, .bytes_per_node = 1 << 20, .protocol = 3, .configuration = 77};
+  for (int round = 0; round < 200; ++round) {
+    std::barrier together(2);
+    const auto come_and_go = [&] {
+      auto fabric = ShmFabric::Share(path_, small);
+      EXPECT_TRUE(fabric.ok()) << fabric.status();
+      together.arrive_and_wait();
+    };
+    std::thread other(come_and_go);
+    come_and_go();
+    other.join();
+    ASSERT_FALSE(Exists()) << "in round " << round;
+  }
+}
+
 }  // namespace
 }  // namespace gannet::rdma
