@@ -90,8 +90,10 @@ class LogWriter {
   // of the two, Log::durable_epoch tells.
   void Await(uint64_t epoch, uint64_t deadline_nanos, std::coroutine_handle<> handle) {
     waiters_.Add({epoch, deadline_nanos, handle});
-    shared_->NoteWanted(epoch);
+    Want(epoch);
   }
+  // `epoch` is to become durable even if nothing is written in it: somebody will ask.
+  void Want(uint64_t epoch) { shared_->NoteWanted(epoch); }
   // Hands what has become durable, or late, to `resume(handle)`, which makes it ready and does not run it; returns how
   // many. The worker's poller: cheap when nobody waits.
   template <class Resume>

@@ -75,7 +75,7 @@ struct DatabaseOptions {
   uint64_t log_preallocate_bytes = 0;
   // Per session; half of it bounds the changes of one transaction. What is larger than a few group commits only takes
   // room in the processor's caches.
-  size_t log_buffer_bytes = size_t{1} << 20;
+  size_t log_buffer_bytes = size_t{1} << 19;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
   std::string application = {};                      // kept in the manifest for whoever reads the directory
@@ -117,6 +117,18 @@ struct RecoveryReport {
 // What happened to one call of Run.
 struct RunOutcome {
   uint32_t aborts = 0;  // attempts that met a conflict
+  // Of a Run that did not wait for the disk: nobody outside may be told of its result before
+  // Database::durable_epoch() has reached this (Session::WhenDurable); 0: at once.
+  uint64_t durable_at = 0;
+};
+
+// When Run comes back, with DurabilityMode::kSync.
+enum class Until {
+  kDurable,
+  // As soon as others see what was written. Whoever calls sees to it that the result is told to nobody before it is
+  // durable: so a thread has some transactions at work, whose memory stays in its caches, and any number of results
+  // that wait.
+  kVisible,
 };
 
 struct DatabaseState;
@@ -199,12 +211,13 @@ class Session {
 
   // Runs `body` (Task<Status>(Transaction&)) until it commits: conflicts are retried after a randomised back-off. What
   // it returns: Ok = committed; Unknown = perhaps committed; anything else = rolled back: the body's own error
-  // (believed because its read set validated), or why the commit failed. `outcome` may be null.
+  // (believed because its read set validated), or why the commit failed. `outcome` may be null with Until::kDurable.
   template <class Body>
-  coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr) {
+  coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr, Until until = Until::kDurable) {
     for (uint32_t attempt = 0;; ++attempt) {
       if (shares_thread_) co_await worker().Yield();  // other coroutines and other nodes' calls have their turn
       Transaction transaction = Begin();
+      if (until == Until::kVisible) transaction.LeaveEpochAt(&outcome->durable_at);
       Status status = co_await body(transaction);
       status = co_await Conclude(transaction, std::move(status));
       if (outcome != nullptr) outcome->aborts = attempt;
@@ -221,6 +234,9 @@ class Session {
       SettleDebts();  // nothing runs on this thread until the next call
     return status;
   }
+
+  // `status` when `durable_at` is durable; Unknown if that takes longer than DatabaseOptions::durable_within.
+  coro::Async<Status> WhenDurable(uint64_t durable_at, Status status = absl::OkStatus());
 
   // Begin / Commit by hand. The transaction must end before the session.
   Transaction Begin();

@@ -97,6 +97,11 @@ coro::Task<Status> Session::BelieveIfValid(Transaction& transaction, coro::Task<
   co_return co_await durable;
 }
 
+coro::Async<Status> Session::WhenDurable(uint64_t durable_at, Status status) {
+  if (durable_at <= database().durable_epoch()) return status;
+  return Transaction::AwaitDurable(state_.get(), durable_at, std::move(status));
+}
+
 uint64_t Session::BackOffUntil(uint32_t attempt) {
   constexpr uint64_t kFirstNanos = 1000;
   return NowNanos() + state_->random.Below(kFirstNanos << std::min<uint32_t>(attempt, 10));

@@ -52,6 +52,11 @@ coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epo
 coro::Async<Status> Transaction::WhenDurable(Status status) {
   const uint64_t epoch = impl_->EpochToAwait();
   Release();
+  if (epoch_at_ != nullptr) {
+    *epoch_at_ = epoch;
+    if (epoch != 0) session_->log_writer->Want(epoch);
+    return status;
+  }
   if (epoch == 0) return status;
   return AwaitDurable(session_, epoch, std::move(status));
 }

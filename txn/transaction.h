@@ -171,6 +171,8 @@ class Transaction {
   explicit Transaction(std::unique_ptr<TransactionImpl> impl);
   // Gives the working part back to the session.
   void Release();
+  // WhenDurable does not wait, and leaves the epoch here, or 0.
+  void LeaveEpochAt(uint64_t* epoch) { epoch_at_ = epoch; }
   // Of a result that rests on what was read: the same, when all that was read is durable.
   coro::Async<Status> WhenDurable(Status status);
   static coro::Task<Status> AwaitDurable(SessionState* session, uint64_t epoch, Status status);
@@ -178,6 +180,7 @@ class Transaction {
 
   SessionState* session_;
   std::unique_ptr<TransactionImpl> impl_;  // null after Commit
+  uint64_t* epoch_at_ = nullptr;
 };
 
 }  // namespace gannet::txn
