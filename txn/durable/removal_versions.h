@@ -4,6 +4,7 @@
 // takes its version along; but a key that comes back gets another block of memory, whose versions count on from where
 // that block was. So a removal notes its version here, by the key's hash, before the key leaves its index, and an
 // insert looks here after its key has entered the index, and starts above. Keys that share a place only skip versions.
+// Most tables that grow are never removed from: of those an insert looks at one word that nobody writes.
 #pragma once
 
 #include <algorithm>
@@ -19,27 +20,38 @@ namespace gannet::txn {
 // Thread-safe.
 class RemovalVersions {
  public:
-  static size_t PlaceOf(uint16_t table, const index::Key& key) {
+  struct Place {
+    uint64_t table_bit;
+    size_t index;
+  };
+
+  static Place PlaceOf(uint16_t table, const index::Key& key) {
     uint64_t hash = key.integer() + table;
     if (key.kind() == index::KeyKind::kBytes) {
       hash = table;
       for (const char c : key.bytes()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
     }
-    return Mix64(hash) % kPlaces;
+    return {uint64_t{1} << table % 64, Mix64(hash) % kPlaces};
   }
 
-  void Note(size_t place, uint64_t version) {
-    std::atomic<uint64_t>& least = versions_[place];
+  void Note(Place place, uint64_t version) {
+    std::atomic<uint64_t>& least = versions_[place.index];
     uint64_t seen = least.load(std::memory_order_relaxed);
     while (seen < version && !least.compare_exchange_weak(seen, version, std::memory_order_release)) {
     }
+    if ((tables_.load(std::memory_order_relaxed) & place.table_bit) == 0)
+      tables_.fetch_or(place.table_bit, std::memory_order_release);
   }
-  // The greatest version noted for this place.
-  uint64_t Of(size_t place) const { return versions_[place].load(std::memory_order_acquire); }
+  // The greatest version noted for this place; not of tables from which nothing was removed.
+  uint64_t Of(Place place) const {
+    if ((tables_.load(std::memory_order_acquire) & place.table_bit) == 0) return 0;
+    return versions_[place.index].load(std::memory_order_acquire);
+  }
 
  private:
   static constexpr size_t kPlaces = 8192;  // 64 KiB: stays in a core's cache
   std::array<std::atomic<uint64_t>, kPlaces> versions_{};
+  alignas(64) std::atomic<uint64_t> tables_{0};  // bit table % 64: something of it was noted
 };
 
 }  // namespace gannet::txn
