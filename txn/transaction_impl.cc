@@ -114,8 +114,13 @@ void TransactionImpl::ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* req
 }
 
 void TransactionImpl::CopyOwnPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out) {
+  // What lies below a patch over all of it need not be looked at.
+  const Patch* bottom = nullptr;
+  for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next) {
+    if (patch->offset <= offset && patch->offset + patch->size >= offset + out.size()) bottom = patch;
+  }
   const uint32_t base_end = std::min<uint32_t>(offset + static_cast<uint32_t>(out.size()), entry.image_payload_bytes);
-  if (offset < base_end) {
+  if (bottom == nullptr && offset < base_end) {
     const std::span<std::byte> base = out.first(base_end - offset);
     if (entry.kind == WriteKind::kInsert && !entry.is_direct()) {
       std::memcpy(base.data(), entry.image + offset, base.size());
@@ -123,7 +128,7 @@ void TransactionImpl::CopyOwnPayload(const WriteEntry& entry, uint32_t offset, s
       rdma::CopyOut(entry.is_direct() ? entry.direct : entry.image, PayloadDataOffset(entry.key.size()) + offset, base);
     }
   }
-  for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next) {
+  for (const Patch* patch = bottom != nullptr ? bottom : entry.patches; patch != nullptr; patch = patch->next) {
     const uint32_t from = std::max(offset, patch->offset);
     const uint32_t to = std::min<uint32_t>(offset + static_cast<uint32_t>(out.size()), patch->offset + patch->size);
     if (from < to) std::memcpy(out.data() + (from - offset), patch->data + (from - patch->offset), to - from);
