@@ -78,6 +78,7 @@ class LogWatch {
     report_->transactions += interval.transactions;
     report_->new_orders += interval.new_orders;
   }
+  void Ended() { report_->log_of_run = Difference(LogStatisticsOf(cluster_->databases()), start_); }
 
  private:
   TpccCluster* cluster_;
@@ -103,6 +104,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   tpcc::RunOptions options;
   options.threads = o.threads;
   options.coroutines = o.coroutines;
+  options.in_flight = o.in_flight.value_or(0);
   options.warmup = o.warmup;
   options.duration = o.duration;
   options.mix = o.mix;
@@ -130,6 +132,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
                                      if (log.has_value()) log->Ran(interval);
                                    });
   if (!report.ok()) return report.status();
+  if (log.has_value()) log->Ended();
   const StatusOr<uint64_t> checkpoints_now = CheckpointsOf(o);
   if (!checkpoints_now.ok()) return checkpoints_now.status();
   if (result->durability.has_value()) result->durability->checkpoints = *checkpoints_now - *checkpoints;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMaxThreads = 256;  // the key of HISTORY numbers them in a byte
 constexpr int kMaxCoroutines = 1024;
+constexpr int kMaxInFlight = 1 << 20;
 
 void AddStoreFlags(CLI::App& command, TpccOptions* o) {
   const std::string group = "What is loaded";
@@ -67,7 +68,8 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   Add(
       command, "--group-commit", &o->group_commit,
       [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1)); }, "TIME",
-      "From one write of the log to the next; on a slow disk three times what a write takes. Default: 300us")
+      "From one write of the log to the next; and at least five times what a write takes (at most 1ms for that).\n"
+      "Default: 300us")
       ->group(group);
   Add(
       command, "--checkpoint-every", &o->checkpoint_every,
@@ -85,10 +87,15 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
   AddInteger(command, "--threads", &o->threads, 1, kMaxThreads,
              "Worker threads, dealt to the nodes in turn. Default: one per node")
       ->group(group);
+  AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
+             "Transactions that each thread interleaves. Default: 1 on one node, 4 on several")
+      ->group(group);
   AddInteger(
-      command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
-      "Transactions that each thread interleaves. Default: 1 on one node, 4 on several; 96 with --durability sync,\n"
-      "so that a thread has work while commits wait for the disk")
+      command, "--in-flight", &o->in_flight, 0, kMaxInFlight,
+      "Transactions of each thread that are at work or wait for the disk, each from another terminal: a thread goes "
+      "on\n"
+      "when a commit is visible, and answers when it is durable. 0: it waits for each. Default: 384 with --durability\n"
+      "sync, else 0")
       ->group(group);
   Add(command, "--prefault", &o->prefault, ParseSize, "SIZE",
       "Make so much of each node's memory resident before the run, so that finding pages is not measured.\n"

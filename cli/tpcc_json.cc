@@ -176,6 +176,7 @@ std::string ToJson(const TpccResult& result) {
   json["load_seconds"] = result.load_seconds;
   if (result.run.has_value()) {
     json["configuration"]["coroutines"] = result.run->coroutines;
+    json["configuration"]["in_flight"] = result.run->in_flight;
     json["calibration"] = {{"dependent_read_ns_before_run", result.before_run_calibration.dependent_read_ns},
                            {"dependent_read_ns_after_run", result.after_run_calibration.dependent_read_ns},
                            {"buffer_bytes", result.before_run_calibration.buffer_bytes}};

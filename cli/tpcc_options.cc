@@ -47,7 +47,7 @@ Status CompleteMemory(TpccOptions* o) {
 }
 
 // While a commit waits for the disk, its thread needs others to work on.
-constexpr int kCoroutinesOfSync = 96;
+constexpr int kInFlightOfSync = 384;
 
 // What a run may insert: so much of a node's memory that it is not the kernel's search for pages that is measured. A
 // run of less than a second measures nothing.
@@ -79,6 +79,7 @@ Status NeedDirectory(const TpccOptions& o) {
                      : o.group_commit.has_value()     ? "--group-commit"
                      : o.checkpoint_every.has_value() ? "--checkpoint-every"
                      : o.log_preallocate.has_value()  ? "--log-preallocate"
+                     : o.in_flight.has_value()        ? "--in-flight"
                                                       : nullptr;
   if (flag == nullptr) return absl::OkStatus();
   return Wrong("%s: says how data is kept, but not where; give --dir, too", flag);
@@ -92,7 +93,8 @@ Status CompleteFromDirectory(TpccOptions* o) {
   o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
   const bool logs = o->verb == TpccVerb::kRun && *o->durability != txn::DurabilityMode::kNone;
   o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
-  if (*o->durability == txn::DurabilityMode::kSync && o->coroutines == 0) o->coroutines = kCoroutinesOfSync;
+  const bool waits = o->verb == TpccVerb::kRun && *o->durability == txn::DurabilityMode::kSync;
+  o->in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->coroutines) : 0);
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
   if (!found.ok()) return Wrong("--dir %s: %s", o->directory, found.status().message());
   if (found->nodes == 0) return absl::OkStatus();

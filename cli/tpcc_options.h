@@ -45,8 +45,9 @@ struct TpccOptions {
   uint64_t load_seed = 1;
 
   // What is run.
-  int threads = 0;     // over all nodes; 0: one per node
-  int coroutines = 0;  // per thread; 0: Complete() or the driver chooses
+  int threads = 0;               // over all nodes; 0: one per node
+  int coroutines = 0;            // per thread; 0: the driver chooses
+  std::optional<int> in_flight;  // per thread; 0: a coroutine waits for its own commits
   absl::Duration warmup = absl::Seconds(2);
   absl::Duration duration = absl::Seconds(30);
   absl::Duration interval = absl::Seconds(1);

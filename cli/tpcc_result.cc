@@ -41,10 +41,10 @@ double DurabilityReport::payload_per_new_order() const {
   return Ratio(log.payload_bytes, new_orders);
 }
 double DurabilityReport::overhead() const {
-  return Ratio(log.record_bytes, log.payload_bytes);
+  return Ratio(log_of_run.record_bytes, log_of_run.payload_bytes);
 }
 double DurabilityReport::write_amplification() const {
-  return Ratio(log.disk_bytes, log.payload_bytes);
+  return Ratio(log_of_run.disk_bytes, log_of_run.payload_bytes);
 }
 
 log::LogStatistics LogStatisticsOf(std::span<txn::Database* const> databases) {

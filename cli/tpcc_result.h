@@ -32,6 +32,8 @@ struct DurabilityReport {
   log::LogStatistics log;
   uint64_t transactions = 0;
   uint64_t new_orders = 0;
+  // To the end of the run, when what was acknowledged has been written.
+  log::LogStatistics log_of_run;
   double close_seconds = 0;
 
   // Log bytes, of all transactions, for each committed NewOrder.

@@ -31,14 +31,19 @@ std::string WhereTheDataIs(const TpccResult& result) {
                          o.loaded ? "recovered from " + o.directory : "loaded", result.load_seconds);
 }
 
+std::string InFlight(const tpcc::RunReport& run) {
+  const std::string coroutines = Count(run.coroutines, "coroutine");
+  return run.in_flight == 0 ? coroutines : absl::StrFormat("%s and %d in flight", coroutines, run.in_flight);
+}
+
 std::string Heading(const TpccResult& result) {
   const TpccOptions& o = result.options;
   std::string text = WhereTheDataIs(result);
   if (!result.run.has_value()) return text;
-  text += absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n",
-                          result.run->seconds, absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"),
-                          Count(result.run->coroutines, "coroutine"), o.mix[0], o.mix[1], o.mix[2], o.mix[3], o.mix[4],
-                          o.think_time ? "think time" : "no think time");
+  text +=
+      absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n", result.run->seconds,
+                      absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"), InFlight(*result.run),
+                      o.mix[0], o.mix[1], o.mix[2], o.mix[3], o.mix[4], o.think_time ? "think time" : "no think time");
   if (result.interrupted)
     text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
   return text;

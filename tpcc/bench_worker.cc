@@ -90,7 +90,10 @@ void BenchWorker::Run() {
     const uint32_t home = options_.run->think_time ? options_.homes[i / kDistricts] : 0;
     session_->worker().Spawn(Loop(terminals_[i].get(), home));
   }
+  if (runs_ahead()) session_->worker().AddPoller([this] { return TellDurable(); });  // also when all wait
   session_->worker().Run();
+  Status told = session_->worker().BlockOn(AwaitResults(0));
+  if (!told.ok()) control_->Fail(std::move(told));
   ObservePhase();
   statistics_.client_caches = session_->client_statistics();
   terminals_.clear();
@@ -106,7 +109,12 @@ coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
       co_await SleepWhileRunning(pace.keying * kSecond);
       if (control_->phase() == Phase::kStop) break;
     }
-    Status status = co_await RunOne(terminal, procedure, home);
+    Status status;
+    if (runs_ahead()) {
+      TellDurable();  // a coroutine that never waits never lets the pollers run
+      status = co_await AwaitResults(static_cast<size_t>(options_.run->in_flight - options_.coroutines));
+    }
+    if (status.ok()) status = co_await RunOne(terminal, procedure, home);
     if (!status.ok() && !IsRolledBack(status)) {
       control_->Fail(absl::Status(
           status.code(), absl::StrFormat("%s: %s", kProcedureNames[static_cast<size_t>(procedure)], status.message())));
@@ -128,18 +136,21 @@ coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, 
   }
   const rdma::VerbCounters before = session_->channel().counters();
   const uint64_t start = NowNanos();
+  const txn::Until until = runs_ahead() ? txn::Until::kVisible : txn::Until::kDurable;
   txn::RunOutcome outcome;
   RepairPatience patience(&session_->database());
-  Status status = co_await terminal->Run(procedure, w, Today(start), &outcome);
+  Status status = co_await terminal->Run(procedure, w, Today(start), &outcome, until);
   while (patience.RunAgain(status)) {
     co_await session_->worker().SleepUntil(NowNanos() + RepairPatience::kTryAgainNanos);
-    status = co_await terminal->Run(procedure, w, Today(start), &outcome);
+    status = co_await terminal->Run(procedure, w, Today(start), &outcome, until);
   }
-  const uint64_t end = NowNanos();
   if (several) Leave(sampled);
 
   ObservePhase();
-  Record(procedure, status, outcome.aborts, end - start);
+  if (status.ok() || IsRolledBack(status)) {
+    const Result result{outcome.durable_at, start, procedure, status.ok(), outcome.aborts};
+    outcome.durable_at == 0 ? Record(result, NowNanos()) : unacknowledged_.Add(result);
+  }
   if (sampled && seen_ == Phase::kMeasure) {
     ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(procedure)];
     statistics.verbs += session_->channel().counters() - before;
@@ -171,17 +182,34 @@ coro::Task<void> BenchWorker::SleepWhileRunning(uint64_t nanos) {
   }
 }
 
-void BenchWorker::Record(Procedure procedure, const Status& status, uint32_t aborts, uint64_t nanos) {
-  const bool committed = status.ok();
-  if (!committed && !IsRolledBack(status)) return;
+coro::Task<Status> BenchWorker::AwaitResults(size_t most) {
+  while (unacknowledged_.size() > most) {
+    coro::Async<Status> durable = session_->WhenDurable(unacknowledged_.next_epoch());
+    Status status = co_await durable;
+    if (!status.ok()) co_return status;
+    TellDurable();
+  }
+  co_return absl::OkStatus();
+}
+
+size_t BenchWorker::TellDurable() {
+  if (unacknowledged_.empty()) return 0;
+  const uint64_t durable = session_->database().durable_epoch();
+  if (durable < unacknowledged_.next_epoch()) return 0;
+  ObservePhase();
+  const uint64_t now = NowNanos();
+  return unacknowledged_.TakeDurable(durable, [&](const Result& result) { Record(result, now); });
+}
+
+void BenchWorker::Record(const Result& result, uint64_t now_nanos) {
   Add(live_.transactions, 1);
-  Add(live_.aborts, aborts);
-  if (committed && procedure == Procedure::kNewOrder) Add(live_.new_orders, 1);
+  Add(live_.aborts, result.aborts);
+  if (result.committed && result.procedure == Procedure::kNewOrder) Add(live_.new_orders, 1);
   if (seen_ != Phase::kMeasure) return;
-  ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(procedure)];
-  ++(committed ? statistics.committed : statistics.rolled_back);
-  statistics.aborted += aborts;
-  statistics.latency.Record(nanos);
+  ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(result.procedure)];
+  ++(result.committed ? statistics.committed : statistics.rolled_back);
+  statistics.aborted += result.aborts;
+  statistics.latency.Record(now_nanos - result.begun_nanos);
 }
 
 void BenchWorker::ObservePhase() {

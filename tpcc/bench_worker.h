@@ -17,6 +17,7 @@
 #include "tpcc/driver.h"
 #include "tpcc/random.h"
 #include "tpcc/terminal.h"
+#include "tpcc/unacknowledged.h"
 
 namespace gannet::tpcc {
 
@@ -82,7 +83,12 @@ class BenchWorker {
   void Leave(bool alone);
   // Sleeps, but not beyond the end of the run.
   coro::Task<void> SleepWhileRunning(uint64_t nanos);
-  void Record(Procedure procedure, const Status& status, uint32_t aborts, uint64_t nanos);
+  // Whether a coroutine goes on before its result is durable.
+  bool runs_ahead() const { return options_.run->in_flight != 0 && !options_.run->think_time; }
+  // Waits until `most` results at most are unacknowledged.
+  coro::Task<Status> AwaitResults(size_t most);
+  size_t TellDurable();
+  void Record(const Result& result, uint64_t now_nanos);
   // Notices that the phase changed: the measured window begins or ends here for this worker.
   void ObservePhase();
   Date Today(uint64_t now_ns) const { return static_cast<Date>((now_ns + unix_offset_ns_) / 1'000'000'000); }
@@ -99,6 +105,7 @@ class BenchWorker {
   Phase seen_ = Phase::kWarmup;
   rdma::VerbCounters verbs_at_start_;
   Gate gate_;
+  Unacknowledged unacknowledged_;
   uint32_t until_sample_ = kVerbSampleInterval;
   uint64_t unix_offset_ns_ = 0;  // from the monotonic clock to the time of day
 };

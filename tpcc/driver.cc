@@ -35,6 +35,11 @@ Status CheckThreads(std::span<txn::Database* const> nodes, std::span<const Table
   return absl::OkStatus();
 }
 
+int CoroutinesOf(std::span<txn::Database* const> nodes, const RunOptions& options) {
+  if (options.coroutines != 0) return options.coroutines;
+  return nodes[0]->fabric().num_nodes() == 1 ? 1 : 4;
+}
+
 Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
   if (nodes.empty() || nodes.size() != tables.size()) {
     return absl::InvalidArgumentError(
@@ -52,6 +57,10 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
   if (options.coroutines < 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d coroutines: choose at least 1, or 0 for the default", options.coroutines));
+  }
+  if (options.in_flight != 0 && options.in_flight < CoroutinesOf(nodes, options)) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d in flight with %d coroutines: choose at least as many, or 0",
+                                                      options.in_flight, CoroutinesOf(nodes, options)));
   }
   if (std::any_of(options.mix.begin(), options.mix.end(), [](int percent) { return percent < 0; }) ||
       std::accumulate(options.mix.begin(), options.mix.end(), 0) != Deck::kCards) {
@@ -93,8 +102,7 @@ class Runner {
   Runner(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options,
          const RunProgress& progress)
       : options_(options), progress_(progress) {
-    const int num_nodes = nodes[0]->fabric().num_nodes();
-    coroutines_ = options.coroutines != 0 ? options.coroutines : num_nodes == 1 ? 1 : 4;
+    coroutines_ = CoroutinesOf(nodes, options);
     const NonUniform non_uniform = NonUniform::ForRun(options.seed, NonUniform::ForLoad(options.load_seed));
     const uint32_t local_nodes = static_cast<uint32_t>(nodes.size());
     const uint32_t threads = static_cast<uint32_t>(options.threads);
@@ -183,6 +191,7 @@ class Runner {
     report.seconds = seconds;
     report.threads = options_.threads;
     report.coroutines = coroutines_;
+    report.in_flight = options_.think_time ? 0 : options_.in_flight;
     uint64_t transactions = 0;
     for (size_t p = 0; p < kProcedures; ++p) {
       ProcedureReport& procedure = report.procedures[p];

@@ -34,6 +34,10 @@ struct RunOptions {
   // the same warehouses, as clients are, need ranges of their own.
   uint32_t first_worker = kFirstWorker;
   int coroutines = 0;  // per worker; 0: 1 if the fabric has one node, else 4
+  // Per worker: how many transactions may be at work or wait to become durable. A coroutine then goes on with another
+  // transaction as soon as its last is visible, and that is acknowledged (and counted, with its latency) when it is
+  // durable. 0: a coroutine waits for its own transactions. Without effect with `think_time`.
+  int in_flight = 0;
   absl::Duration warmup = absl::Seconds(2);
   absl::Duration duration = absl::Seconds(30);
   std::array<int, kProcedures> mix = {45, 43, 4, 4, 4};  // percent, in the order of Procedure

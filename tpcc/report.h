@@ -43,6 +43,7 @@ struct RunReport {
   double seconds = 0;  // of the measured window
   int threads = 0;
   int coroutines = 0;  // per thread
+  int in_flight = 0;   // per thread: RunOptions::in_flight
 
   std::array<ProcedureReport, kProcedures> procedures;  // indexed by Procedure
 

@@ -47,33 +47,35 @@ coro::Task<Status> Terminal::TryStockLevel(txn::Transaction& transaction) {
                                 &desk->stock_level_output);
 }
 
-coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome) {
+coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
+                                 txn::Until until) {
   // Not a coroutine: the bodies only refer to members, which outlive the returned task.
   source_.now = now;
   switch (procedure) {
     case Procedure::kNewOrder:
       new_order_ = MakeNewOrderInput(source_, w);
-      return session_->Run([this](txn::Transaction& transaction) { return TryNewOrder(transaction); }, outcome);
+      return session_->Run([this](txn::Transaction& transaction) { return TryNewOrder(transaction); }, outcome, until);
     case Procedure::kPayment:
       payment_ = MakePaymentInput(source_, w, office_->numbers);
-      return session_->Run([this](txn::Transaction& transaction) { return TryPayment(transaction); }, outcome);
+      return session_->Run([this](txn::Transaction& transaction) { return TryPayment(transaction); }, outcome, until);
     case Procedure::kOrderStatus:
       order_status_ = MakeOrderStatusInput(source_, w);
-      return session_->Run([this](txn::Transaction& transaction) { return TryOrderStatus(transaction); }, outcome);
+      return session_->Run([this](txn::Transaction& transaction) { return TryOrderStatus(transaction); }, outcome,
+                           until);
     case Procedure::kDelivery:
       delivery_ = MakeDeliveryInput(source_, w);
       delivery_.first_to_look_at = office_->undelivered[w - 1];
-      return RunDelivery(outcome);
+      return RunDelivery(outcome, until);
     case Procedure::kStockLevel:
       break;
   }
   stock_level_ = MakeStockLevelInput(source_, w);
-  return session_->Run([this](txn::Transaction& transaction) { return TryStockLevel(transaction); }, outcome);
+  return session_->Run([this](txn::Transaction& transaction) { return TryStockLevel(transaction); }, outcome, until);
 }
 
-coro::Task<Status> Terminal::RunDelivery(txn::RunOutcome* outcome) {
+coro::Task<Status> Terminal::RunDelivery(txn::RunOutcome* outcome, txn::Until until) {
   coro::Task<Status> run =
-      session_->Run([this](txn::Transaction& transaction) { return TryDelivery(transaction); }, outcome);
+      session_->Run([this](txn::Transaction& transaction) { return TryDelivery(transaction); }, outcome, until);
   Status status = co_await run;
   if (!status.ok()) co_return status;
   // Another terminal may have been there since.

@@ -66,7 +66,8 @@ class Terminal {
 
   // Draws an input for home warehouse `w` and runs the transaction until it commits. The status is Ok; that of
   // RolledBack(); or why it failed. `outcome` must live until the await returns.
-  coro::Task<Status> Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome);
+  coro::Task<Status> Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
+                         txn::Until until = txn::Until::kDurable);
 
   Random& random() { return source_.random; }
 
@@ -78,7 +79,7 @@ class Terminal {
   coro::Task<Status> TryOrderStatus(txn::Transaction& transaction);
   coro::Task<Status> TryDelivery(txn::Transaction& transaction);
   coro::Task<Status> TryStockLevel(txn::Transaction& transaction);
-  coro::Task<Status> RunDelivery(txn::RunOutcome* outcome);
+  coro::Task<Status> RunDelivery(txn::RunOutcome* outcome, txn::Until until);
 
   txn::Session* session_;
   const Tables* tables_;

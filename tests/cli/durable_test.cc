@@ -86,7 +86,7 @@ TEST_F(DurableTest, ARunIsKeptAndTheNextOneGoesOnWithIt) {
   EXPECT_GE(durability.at("write_amplification"), durability.at("overhead"));
   EXPECT_FALSE(durability.at("log").get<std::string>().empty());
   EXPECT_EQ(durability.at("recovery").size(), 0u);
-  EXPECT_GT(first.at("configuration").at("coroutines"), 1);
+  EXPECT_GT(first.at("configuration").at("in_flight"), 1);
 
   Run();
   const Json second = Report();

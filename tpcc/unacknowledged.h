@@ -1,0 +1,45 @@
+// What a worker has committed and may not tell yet: results that are not durable, and when their terminals sent the
+// input. Such a result needs these few bytes and no coroutine, so a worker has one transaction at work while hundreds
+// of terminals wait for the disk (Silo, SOSP '13, section 4.10, does it so).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rdma/base/ring_queue.h"
+#include "tpcc/random.h"
+#include "tpcc/report.h"
+#include "txn/database.h"
+
+namespace gannet::tpcc {
+
+struct Result {
+  uint64_t durable_at = 0;  // epoch
+  uint64_t begun_nanos = 0;
+  Procedure procedure = Procedure::kNewOrder;
+  bool committed = false;  // or rolled back
+  uint32_t aborts = 0;
+};
+
+// First in, first out. A result of a later epoch holds up those behind it: they are told late, never early. Not
+// thread-safe.
+class Unacknowledged {
+ public:
+  bool empty() const { return results_.empty(); }
+  size_t size() const { return results_.size(); }
+  // Of the next to be told; not empty.
+  uint64_t next_epoch() { return results_.front().durable_at; }
+  void Add(const Result& result) { results_.push_back(result); }
+  // tell(result) for those that are durable up to `epoch`; returns how many.
+  template <class Tell>
+  size_t TakeDurable(uint64_t epoch, const Tell& tell) {
+    size_t taken = 0;
+    for (; !results_.empty() && results_.front().durable_at <= epoch; ++taken) tell(results_.pop_front());
+    return taken;
+  }
+
+ private:
+  RingQueue<Result> results_;
+};
+
+}  // namespace gannet::tpcc
