@@ -5,6 +5,7 @@
 
 #include "log/file/file_system.h"
 #include "log/little_endian.h"
+#include "log/stream_copy.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
 
@@ -22,26 +23,20 @@ void BatchBuffer::Grow(size_t body_bytes) {
 }
 
 void BatchBuffer::Append(std::span<const std::byte> transactions) {
-  GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= capacity_, "%d + %d bytes in a buffer of %d",
-               body_bytes_, transactions.size(), capacity_);
-  if (transactions.empty()) return;
-  std::memcpy(memory_.get() + kBatchHeaderBytes + body_bytes_, transactions.data(), transactions.size());
-  body_bytes_ += transactions.size();
-}
-
-BatchBuffer::Content BatchBuffer::Look() const {
   constexpr size_t kBytesAt = 4;  // format.h: crc32c 4 | bytes 4 | epoch 8 | ...
   constexpr size_t kEpochAt = 8;
-  Content content;
-  for (size_t at = 0; at < body_bytes_; ++content.transactions) {
-    const std::byte* transaction = memory_.get() + kBatchHeaderBytes + at;
+  GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= capacity_, "%d + %d bytes in a buffer of %d",
+               body_bytes_, transactions.size(), capacity_);
+  for (size_t at = 0; at < transactions.size(); ++content_.transactions) {
+    const std::byte* transaction = transactions.data() + at;
     const size_t bytes = LoadLittle<uint32_t>(transaction + kBytesAt);
-    GANNET_CHECK(bytes >= kTransactionHeaderBytes && bytes <= body_bytes_ - at,
-                 "a transaction of %d bytes at %d of %d was appended", bytes, at, body_bytes_);
-    content.greatest_epoch = std::max(content.greatest_epoch, LoadLittle<uint64_t>(transaction + kEpochAt));
+    GANNET_CHECK(bytes >= kTransactionHeaderBytes && bytes <= transactions.size() - at,
+                 "a transaction of %d bytes at %d of %d was appended", bytes, at, transactions.size());
+    content_.greatest_epoch = std::max(content_.greatest_epoch, LoadLittle<uint64_t>(transaction + kEpochAt));
     at += bytes;
   }
-  return content;
+  StreamCopy(memory_.get() + kBatchHeaderBytes + body_bytes_, transactions.data(), transactions.size());
+  body_bytes_ += transactions.size();
 }
 
 std::span<const std::byte> BatchBuffer::Seal(BatchHeader header) {

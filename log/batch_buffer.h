@@ -18,18 +18,21 @@ class BatchBuffer {
   size_t body_bytes() const { return body_bytes_; }
   uint64_t bytes_on_disk() const { return BatchBytesOnDisk(body_bytes_); }
 
-  void Clear() { body_bytes_ = 0; }
+  void Clear() {
+    body_bytes_ = 0;
+    content_ = {};
+  }
   // Makes room for so many bytes of body.
   void Grow(size_t body_bytes);
-  // There is room for it.
+  // Whole transactions, for which there is room. The copy goes past the caches: a batch is as large as a good part of
+  // a core's L2, the core is needed by a worker, and the next who reads it is the disk.
   void Append(std::span<const std::byte> transactions);
 
-  // Counts the transactions of the body, and finds the greatest epoch. Only their headers are read.
   struct Content {
     uint32_t transactions = 0;
     uint64_t greatest_epoch = 0;
   };
-  Content Look() const;
+  const Content& content() const { return content_; }
 
   // The whole, with this header (whose body_bytes are filled in). Valid until the next change.
   std::span<const std::byte> Seal(BatchHeader header);
@@ -42,6 +45,7 @@ class BatchBuffer {
   std::unique_ptr<std::byte, Free> memory_;  // aligned to kDiskBlockBytes
   size_t capacity_ = 0;
   size_t body_bytes_ = 0;
+  Content content_;
 };
 
 }  // namespace gannet::log

@@ -193,7 +193,7 @@ void GroupCommit::Collect() {
 }
 
 Status GroupCommit::WriteBatch() {
-  const BatchBuffer::Content content = batch_.Look();
+  const BatchBuffer::Content& content = batch_.content();
   greatest_epoch_ = std::max(greatest_epoch_, content.greatest_epoch);
   const BatchHeader header{
       .closed_epoch = batch_closes_, .wall_nanos = WallNanos(), .transactions = content.transactions};
