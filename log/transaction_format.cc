@@ -61,7 +61,11 @@ std::byte* TransactionEncoder::Add(ChangeKind kind, uint16_t table, uint64_t ver
   // The padding first: it is in the last word, which key and payload then overwrite in part.
   if (!key.empty()) {
     StoreLittle(payload_at - 8, uint64_t{0});
-    std::memcpy(key_at, key.data(), key.size());
+    if (key.size() == sizeof(uint64_t)) [[likely]] {
+      std::memcpy(key_at, key.data(), sizeof(uint64_t));  // an integer: one store
+    } else {
+      std::memcpy(key_at, key.data(), key.size());
+    }
   }
   at_ = payload_at + Padded8(payload_bytes);
   if (payload_bytes != 0) StoreLittle(at_ - 8, uint64_t{0});
