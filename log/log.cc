@@ -16,12 +16,15 @@
 namespace gannet::log {
 namespace {
 
+constexpr size_t kInboxBuffers = 4;  // the inbox takes as much as so many writers
+
 class ThreadedLog final : public Log {
  public:
   ThreadedLog(FileSystem* files, const std::string& directory, const LogEnd& end, const LogOptions& options)
       : files_(files),
         directory_(directory),
-        writers_(options.buffer_bytes, options.num_nodes > 1 ? options.buffer_bytes : 0),
+        writers_(options.buffer_bytes, options.large_buffer_bytes,
+                 options.num_nodes > 1 ? kInboxBuffers * options.buffer_bytes : 0),
         segments_(files, directory, end, options),
         group_commit_(&shared_, &writers_, &segments_, end, options) {
     shared_.current.store(std::max(end.recovered_epoch, end.last_epoch) + 1, std::memory_order_relaxed);

@@ -46,9 +46,13 @@ namespace gannet::log {
 struct LogOptions {
   absl::Duration group_commit = absl::Microseconds(300);  // from one flush to the next, if there is something to flush
   uint64_t segment_bytes = uint64_t{64} << 20;
-  // Per writer, rounded up to a power of two. A transaction has at most half of it. A segment is made larger if it
-  // could not hold twice what is in all buffers.
-  size_t buffer_bytes = size_t{4} << 20;
+  // Per writer, rounded up to a power of two. It should hold what a writer appends in two or three group commits and
+  // not be much larger: all of it goes through the caches of a core. A segment is made larger if it could not hold
+  // twice what can be in all buffers.
+  size_t buffer_bytes = size_t{256} << 10;
+  // A transaction that needs more than half of `buffer_bytes` goes through a buffer of this size, which its writer then
+  // gets, and must not need more than half of that. Not larger than buffer_bytes: there is none.
+  size_t large_buffer_bytes = size_t{4} << 20;
   // Create makes so much of the log ready for use. Without that, space is filled with zeros just ahead of the writes:
   // it is written twice.
   uint64_t preallocate_bytes = 0;

@@ -13,15 +13,27 @@ LogWriter::~LogWriter() {
 
 void LogWriter::AskForRoom() {
   channel_->ring.LookAtTail();
-  if (channel_->ring.used() > channel_->ring.largest()) shared_->signal.Urgent();
+  if (channel_->ring.used() > channel_->ring.capacity() / 4 * 3) shared_->signal.Urgent();
 }
 
-Status LogWriter::Refuse(size_t bytes, bool* wait) {
+Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {
   *wait = false;
-  const RedoRing& ring = channel_->ring;
-  if (bytes > ring.largest())
-    return absl::InvalidArgumentError(absl::StrCat("a transaction of ", bytes, " bytes of redo; the log takes at most ",
-                                                   ring.largest(), " (half of LogOptions::buffer_bytes)"));
+  if (IsLarge(bytes)) {
+    const size_t most = std::max(channel_->large_bytes / 2, channel_->ring.largest());
+    if (bytes > most)
+      return absl::InvalidArgumentError(absl::StrCat("a transaction of ", bytes,
+                                                     " bytes of redo; the log takes at most ", most,
+                                                     " (half of LogOptions::large_buffer_bytes)"));
+    RedoRing* large = channel_->large.load(std::memory_order_relaxed);
+    if (large == nullptr) {
+      large = new RedoRing(channel_->large_bytes);
+      channel_->large.store(large, std::memory_order_release);  // the channel deletes it
+    }
+    if (shared_->accepting.load(std::memory_order_relaxed) && large->HasRoom(promised_large_ + bytes)) {
+      promised_large_ += bytes;
+      return absl::OkStatus();
+    }
+  }
   if (!shared_->accepting.load(std::memory_order_acquire)) {
     if (Status health = shared_->Health(); !health.ok()) return health;
   }

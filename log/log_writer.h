@@ -27,9 +27,15 @@ namespace gannet::log {
 
 // What the log thread sees of a writer. It outlives the writer until it has been emptied.
 struct WriterChannel {
-  explicit WriterChannel(size_t buffer_bytes) : ring(buffer_bytes) {}
+  WriterChannel(size_t buffer_bytes, size_t large_buffer_bytes)
+      : ring(buffer_bytes), large_bytes(large_buffer_bytes > ring.capacity() ? large_buffer_bytes : 0) {}
+  ~WriterChannel() { delete large.load(std::memory_order_relaxed); }
 
   RedoRing ring;
+  // For transactions that are larger than ring.largest(): null until the writer meets one. (It does not matter in which
+  // order the log has transactions of one epoch; see log_format.md.)
+  const size_t large_bytes;
+  std::atomic<RedoRing*> large{nullptr};
   SlotWord slot;
   std::atomic<bool> closed{false};
   // Written by the writer only.
@@ -51,7 +57,8 @@ class LogWriter {
 
   // Promises room for one transaction of at most `bytes`, before anything is locked. ResourceExhausted: the buffer is
   // full for the moment (`wait` is set: try again after other coroutines and the log thread had their turn), or the
-  // disk is; InvalidArgument: larger than half of LogOptions::buffer_bytes; otherwise the disk's error, or a peer's.
+  // disk is; InvalidArgument: larger than half of LogOptions::large_buffer_bytes; otherwise the disk's error, or a
+  // peer's.
   Status Reserve(size_t bytes, bool* wait) {
     RedoRing& ring = channel_->ring;
     const size_t promised = promised_ + bytes;
@@ -59,26 +66,30 @@ class LogWriter {
         [[likely]] {
       promised_ = promised;
       *wait = false;
-      if (ring.used() > ring.largest()) [[unlikely]]
+      if (ring.used() > ring.capacity() / 4 * 3) [[unlikely]]
         AskForRoom();
       return absl::OkStatus();
     }
-    return Refuse(bytes, wait);
+    return ReserveLargeOrRefuse(bytes, wait);
   }
   // The commit has appended, or will not. `bytes` as in Reserve.
-  void Release(size_t bytes) { promised_ -= bytes; }
+  void Release(size_t bytes) { (IsLarge(bytes) ? promised_large_ : promised_) -= bytes; }
 
   // The commit's epoch, at least. A commit that finds a later one at another node uses that (and RaiseEpoch); its slot
   // still shows what Enter returned, which is to be given to Leave.
   uint64_t Enter() { return slot_.Enter(); }
   void Leave(uint64_t entered) { slot_.Leave(entered); }
 
-  // Where to encode a transaction of at most `bytes`, which were reserved.
-  std::byte* Room(size_t bytes) { return channel_->ring.Room(bytes); }
+  // Where to encode a transaction of at most `bytes`, as they were reserved.
+  std::byte* Room(size_t bytes) {
+    ring_ = IsLarge(bytes) ? channel_->large.load(std::memory_order_relaxed) : &channel_->ring;
+    return ring_->Room(bytes);
+  }
   // It has been encoded there, with this epoch and so many bytes. Between Enter and Leave.
   void Append(uint64_t epoch, size_t bytes, uint32_t changes, size_t payload_bytes) {
-    GANNET_CHECK(bytes <= promised_ && bytes % 8 == 0, "%d bytes appended, %d reserved", bytes, promised_);
-    channel_->ring.Publish(bytes);
+    GANNET_CHECK(bytes <= promised_ + promised_large_ && bytes % 8 == 0, "%d bytes appended, %d and %d reserved", bytes,
+                 promised_, promised_large_);
+    ring_->Publish(bytes);
     Count(&channel_->transactions, 1);
     Count(&channel_->changes, changes);
     Count(&channel_->payload_bytes, payload_bytes);
@@ -113,12 +124,15 @@ class LogWriter {
   }
   // The buffer gets full: the log thread shall not wait for its next turn.
   void AskForRoom();
-  Status Refuse(size_t bytes, bool* wait);
+  bool IsLarge(size_t bytes) const { return bytes > channel_->ring.largest(); }
+  Status ReserveLargeOrRefuse(size_t bytes, bool* wait);
 
   LogShared* const shared_;
   const std::shared_ptr<WriterChannel> channel_;
   EpochSlot slot_;
   size_t promised_ = 0;  // reserved and not released
+  size_t promised_large_ = 0;
+  RedoRing* ring_ = nullptr;  // of the last Room
   DurableWaiters waiters_;
 };
 

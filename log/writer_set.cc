@@ -1,6 +1,7 @@
 #include "log/writer_set.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 
@@ -16,15 +17,24 @@ void AddCounters(const WriterChannel& channel, LogStatistics* to) {
   to->record_bytes += channel.record_bytes.load(std::memory_order_relaxed);
 }
 
+void MoveInto(RedoRing* ring, BatchBuffer* batch) {
+  const uint64_t head = ring->published();
+  batch->Grow(batch->body_bytes() + (head - ring->tail()));
+  ring->VisitUpTo(head, [batch](std::span<const std::byte> piece) { batch->Append(piece); });
+  ring->ReleaseUpTo(head);
+}
+
 }  // namespace
 
 StatusOr<std::shared_ptr<WriterChannel>> WriterSet::Open() {
-  auto channel = std::make_shared<WriterChannel>(buffer_bytes_);
+  auto channel = std::make_shared<WriterChannel>(buffer_bytes_, large_buffer_bytes_);
   std::lock_guard lock(mutex_);
-  const uint64_t total = inbox_limit_ + (channels_.size() + 1) * channel->ring.capacity();
+  const uint64_t total =
+      inbox_limit_ + (channels_.size() + 1) * (channel->ring.capacity() + std::bit_ceil(channel->large_bytes));
   if (total > kMostBytes)
-    return absl::ResourceExhaustedError(absl::StrCat("the log buffers of ", channels_.size() + 1,
-                                                     " writers have more than 2 GiB: choose a smaller buffer_bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the log buffers of ", channels_.size() + 1,
+                     " writers have more than 2 GiB: choose smaller ones (buffer_bytes, large_buffer_bytes)"));
   channels_.push_back(channel);
   return channel;
 }
@@ -51,10 +61,8 @@ void WriterSet::MoveAllInto(BatchBuffer* batch) {
   for (size_t i = 0; i < channels_.size();) {
     WriterChannel& channel = *channels_[i];
     const bool closed = channel.closed.load(std::memory_order_acquire);  // before its last head is read
-    const uint64_t head = channel.ring.published();
-    batch->Grow(batch->body_bytes() + (head - channel.ring.tail()));
-    channel.ring.VisitUpTo(head, [batch](std::span<const std::byte> piece) { batch->Append(piece); });
-    channel.ring.ReleaseUpTo(head);
+    MoveInto(&channel.ring, batch);
+    if (RedoRing* large = channel.large.load(std::memory_order_acquire); large != nullptr) MoveInto(large, batch);
     if (closed) {
       AddCounters(channel, &forgotten_);
       channels_.erase(channels_.begin() + static_cast<ptrdiff_t>(i));
@@ -71,7 +79,10 @@ void WriterSet::MoveAllInto(BatchBuffer* batch) {
 uint64_t WriterSet::Capacity() const {
   std::lock_guard lock(mutex_);
   uint64_t total = inbox_limit_;
-  for (const auto& channel : channels_) total += channel->ring.capacity();
+  for (const auto& channel : channels_) {
+    total += channel->ring.capacity();
+    if (channel->large.load(std::memory_order_relaxed) != nullptr) total += std::bit_ceil(channel->large_bytes);
+  }
   return total;
 }
 

@@ -19,7 +19,8 @@ namespace gannet::log {
 class WriterSet {
  public:
   // `inbox_bytes`: how much may lie in the inbox at once.
-  WriterSet(size_t buffer_bytes, size_t inbox_bytes) : buffer_bytes_(buffer_bytes), inbox_limit_(inbox_bytes) {}
+  WriterSet(size_t buffer_bytes, size_t large_buffer_bytes, size_t inbox_bytes)
+      : buffer_bytes_(buffer_bytes), large_buffer_bytes_(large_buffer_bytes), inbox_limit_(inbox_bytes) {}
 
   // ResourceExhausted: the buffers together would be larger than a batch can be.
   StatusOr<std::shared_ptr<WriterChannel>> Open();
@@ -38,6 +39,7 @@ class WriterSet {
 
  private:
   const size_t buffer_bytes_;
+  const size_t large_buffer_bytes_;
   const size_t inbox_limit_;
   mutable Mutex mutex_;  // guards the next two
   std::vector<std::shared_ptr<WriterChannel>> channels_;

@@ -73,9 +73,10 @@ struct DatabaseOptions {
   // So much of the log is made ready by Start, and kept ready as checkpoints free it: writing what was never written
   // before takes twice the work. 0: a little, as it is needed.
   uint64_t log_preallocate_bytes = 0;
-  // Per session; half of it bounds the changes of one transaction. What is larger than a few group commits only takes
-  // room in the processor's caches.
-  size_t log_buffer_bytes = size_t{1} << 19;
+  // Per session. What is larger than a few group commits only takes room in the processor's caches.
+  size_t log_buffer_bytes = size_t{256} << 10;
+  // For transactions that are larger than half of that; half of this bounds the changes of one transaction.
+  size_t log_large_buffer_bytes = size_t{4} << 20;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
   std::string application = {};                      // kept in the manifest for whoever reads the directory

@@ -74,12 +74,39 @@ TEST_F(LogTest, TooLargeATransactionIsRefused) {
   auto log = Open();
   auto writer = log->OpenWriter().value();
   bool wait = true;
-  const size_t largest = SmallLog().buffer_bytes / 2;
+  const size_t largest = SmallLog().large_buffer_bytes / 2;
   EXPECT_EQ(writer->Reserve(largest + 8, &wait).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(wait);
   for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(Commit(writer.get(), {1, i}, largest - 100).ok());
   ASSERT_TRUE(log->Stop().ok());
   EXPECT_EQ(Recover(disk_).epochs.size(), 100u);
+}
+
+// They go through different buffers, and both come back.
+TEST_F(LogTest, LargeAndSmallTransactionsMix) {
+  auto log = Open();
+  auto writer = log->OpenWriter().value();
+  const size_t small = SmallLog().buffer_bytes / 2 - 100;
+  const size_t large = SmallLog().buffer_bytes;
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < 60; ++i)
+    last = Commit(writer.get(), {1, i}, i % 3 == 0 ? large : i % 3 == 1 ? small : 40).value();
+  ASSERT_TRUE(log->WaitDurable(last, kLongEnough).ok());
+  const Recovered recovered = Recover(*disk_.CrashedCopy(3));
+  for (uint64_t i = 0; i < 60; ++i) EXPECT_TRUE(recovered.Has({1, i})) << i;
+}
+
+// Of a transaction that needs the large buffer an abort gives back what it reserved there.
+TEST_F(LogTest, WhatALargeTransactionReservedComesBack) {
+  auto log = Open();
+  auto writer = log->OpenWriter().value();
+  const size_t bytes = SmallLog().large_buffer_bytes / 2;
+  for (int i = 0; i < 10; ++i) {
+    bool wait = true;
+    ASSERT_TRUE(writer->Reserve(bytes, &wait).ok());
+    writer->Release(bytes);
+  }
+  ASSERT_TRUE(Commit(writer.get(), {1, 1}, bytes - 100).ok());
 }
 
 TEST_F(LogTest, ACommitInItsSlotKeepsItsEpochOpen) {

@@ -55,6 +55,7 @@ inline LogOptions SmallLog() {
   return {.group_commit = absl::Microseconds(100),
           .segment_bytes = 256 << 10,
           .buffer_bytes = 16 << 10,
+          .large_buffer_bytes = 64 << 10,
           .retry_every = absl::Milliseconds(1)};
 }
 

@@ -101,6 +101,7 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
                        {.group_commit = options.group_commit,
                         .segment_bytes = options.log_segment_bytes,
                         .buffer_bytes = options.log_buffer_bytes,
+                        .large_buffer_bytes = options.log_large_buffer_bytes,
                         .preallocate_bytes = options.log_preallocate_bytes,
                         .node = state_->node->id(),
                         .num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes())});
