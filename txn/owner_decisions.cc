@@ -159,7 +159,7 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
                                  rdma::NodeId node) {
   std::byte* record = db_->node->memory().data() + address.offset();
   const uint64_t state = LoadWord(record);
-  if (!IsLocked(state) || state == rdma::kLineBusy || LockOwnerNode(state) != node) return;
+  if (!IsLocked(state) || rdma::IsLineBusy(state) || LockOwnerNode(state) != node) return;
   const index::RecordMeta meta = index::LoadMeta(record);
   const uint64_t before = state & (kVersionMask | kAbsentBit);
   if (IsAbsent(state)) {
