@@ -12,6 +12,7 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -93,7 +94,8 @@ inline void ReadLines(const std::byte* at, std::byte* to, size_t bytes) {
   }
 }
 
-// One channel's WRITEs. `memory` is where node 0's begins.
+// One channel's WRITEs. `memory` is where node 0's begins. `note` is null where all that could finish a line dies with
+// the writer, because the memory is this process's own.
 class LineWriter {
  public:
   LineWriter(uint64_t marker, StoreNote* note, const std::byte* memory)
@@ -120,8 +122,11 @@ class LineWriter {
   [[gnu::always_inline]] void WriteLineStart(std::byte* line, const std::byte* from, size_t words, Pause pause) const {
     if (words > 1) {
       // All stores stay in this order. So whoever finds the marker finds the note complete, and of this line.
-      WriteWords(note_->image, from, words);
-      StoreWord(&note_->place, static_cast<uint64_t>(line - memory_) | words);
+      if (note_ != nullptr) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);  // after the end of the line before
+        std::memcpy(note_->image, from, words * kWordBytes);
+        StoreWord(&note_->place, static_cast<uint64_t>(line - memory_) | words);
+      }
       StoreWord(line, marker_);
       WriteWords(line + kWordBytes, from + kWordBytes, words / 2);
       pause();

@@ -30,7 +30,7 @@ ShmChannel::ShmChannel(std::shared_ptr<Region> region, std::shared_ptr<ChannelNu
       memory_stride_(region_->memory_stride()),
       range_{
           .num_nodes = region_->num_nodes(), .heap_offset = kHeapOffset, .bytes_per_node = region_->bytes_per_node()},
-      writer_(BusyMarker(node, index), &region_->control(node).stores[index], memory_),
+      writer_(BusyMarker(node, index), region_->in_file() ? &region_->control(node).stores[index] : nullptr, memory_),
       calls_(region_, node, index, &counters_) {
   if (region_->header().adversarial != 0) {
     adversary_.emplace(region_->header().seed * kMaxChannels + node * kMaxShmChannelsPerNode + index);
