@@ -20,7 +20,8 @@
 //     who write it lock its first word before, as versioned.h has it. A CPU that modifies a line with several stores
 //     while others may READ it must first store kLineBusy, or another word that tells readers to retry, in the line's
 //     first word, and the final first word last: see versioned.h, the one place that does it. No object may keep
-//     kLineBusy as the first word of a line for longer than that. WRITEs of one line by two channels at once may mix.
+//     a word that IsLineBusy as the first of a line for longer than that. WRITEs of one line by two channels at once
+//     may mix.
 //  3. Order. WRITEs and atomics of one channel to one node take effect in the order posted; a READ posted after them
 //     sees them. An operation posted after a READ may take effect before it, unless it waits for the READ's completion.
 //     Operations to different nodes are unordered.
@@ -30,7 +31,8 @@
 //     value makes every other CAS fail, such as a lock that is held.
 //  5. Death. A node can die at any instruction. Verbs and calls to it then complete with Unavailable in bounded time;
 //     what they were to do may have been done or not. A call's deadline gives DeadlineExceeded, with the same doubt.
-//     Once it is not Alive, or another has its place, no verb of it takes effect, and its channels are Unavailable.
+//     Once it is not Alive, or another has its place, no verb of it takes effect, no line is busy with one, and its
+//     channels are Unavailable.
 //
 // Sizes are in bytes. READ and WRITE need 8-byte aligned remote addresses and sizes that are multiples of 8; anything
 // else, or a range outside the node's heap, is InvalidArgument. Local buffers need no alignment and must live until the
@@ -54,6 +56,11 @@ namespace gannet::rdma {
 // First word of a line that a CPU (or a backend that emulates a NIC by CPU) is modifying right now. Its top bit is the
 // lock bit of every versioned object, so a reader that knows only that bit retries too.
 inline constexpr uint64_t kLineBusy = ~uint64_t{0};
+// In memory, as the owner's CPU sees it, the last bits may tell which channel is at it; a READ gives kLineBusy.
+inline constexpr uint64_t kFirstLineBusy = ~uint64_t{0xffff};
+constexpr bool IsLineBusy(uint64_t first_word) {
+  return first_word >= kFirstLineBusy;
+}
 
 struct Capabilities {
   bool line_consistent = true;

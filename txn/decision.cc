@@ -1,11 +1,12 @@
-// Commits that change more than one thing at other nodes: one of the owners is told all of it first, so that survivors
-// of this node's death can bring it to its end (repair.h). That costs one call; what this owner has to do itself it
-// does with it.
+// Commits that change more than one thing at other nodes: one of the owners, the decider, is told all of it first, so
+// that survivors of this node's death can bring it to its end (repair.h). That costs one call; what this owner has to
+// do itself it does with it. If there are several owners, one more call before tells another of them, which does
+// nothing yet: if the decider died together with this node, somebody may have seen the decider's part.
 //
-// From the answer on the transaction is committed whatever becomes of this node. Until then nobody sees any of it: the
-// install at other nodes begins after the answer, that at this node after the last of them. If there is no answer, the
-// request is a debt like every other; should it not be settled in time, the transaction goes on without it: it is
-// committed as long as this node lives.
+// From the first answer on the transaction is committed whatever becomes of this node. Until then nobody sees any of
+// it: the install at other nodes begins after the last answer, that at this node after the last of them. If there is
+// no answer, the request is a debt like every other; should it not be settled in time, the transaction goes on without
+// it: it is committed as long as this node lives.
 #include <algorithm>
 #include <cstring>
 
@@ -88,10 +89,10 @@ FinishItem TransactionImpl::DecidedItemOf(WriteEntry& entry) {
   return item;
 }
 
-// A request with as many of the entries `order` from `next` on as fit; returns where to go on. The records among them
-// that are the decider's go to finished_.
-size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t next) {
-  const rdma::NodeId decider = writes_[order[0]].record.node();
+// A request to `keeper` with as many of the entries `order` from `next` on as fit; returns where to go on. The records
+// among them that it finishes go to finished_.
+size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper,
+                                       bool only_note) {
   const bool first = next == 0;
   message_.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(message_);
@@ -114,7 +115,7 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
       WriteEntry& entry = writes_[order[next]];
       if (entry.record.node() != node || writer.room() < bytes_of(entry)) break;
       txn::Put(writer, DecidedItemOf(entry));
-      if (node != decider) continue;
+      if (node != keeper || only_note) continue;
       finished_.push_back(entry.record);
       if (!entry.moved_to.is_null()) finished_.push_back(entry.moved_to);
     }
@@ -123,7 +124,8 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
     std::memcpy(size.data(), &bytes, sizeof bytes);
     ++count;
   }
-  flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0));
+  flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0) |
+                                    (only_note ? kDecisionIsNoted : 0));
   std::memcpy(parts.data(), &count, sizeof count);
   PutCaller(caller);
   message_.resize(writer.size());
@@ -145,21 +147,33 @@ void TransactionImpl::OrderForDecision() {
   std::ranges::stable_sort(pending_, {}, rank);
 }
 
-coro::Task<void> TransactionImpl::Decide() {
-  OrderForDecision();
-  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+// The entries of pending_. False if `keeper` cannot be told.
+coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_note) {
   const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
   finished_.clear();
   for (size_t next = 0; next < pending_.size();) {
-    next = EncodeDecision(pending_, next);
-    StatusOr<size_t> answer = co_await session_->channel->Call(decider, kTxnDecide, message_, {}, timeout);
+    next = EncodeDecision(pending_, next, keeper, only_note);
+    StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, message_, {}, timeout);
     if (answer.ok()) continue;
-    if (!IsUnknownOutcome(answer.status())) co_return;  // it cannot: then without
+    if (!IsUnknownOutcome(answer.status())) co_return false;
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
-    OweCall(decider, kTxnDecide, message_);
+    OweCall(keeper, kTxnDecide, message_);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
-    if (!settled && next < pending_.size()) co_return;
+    if (!settled && next < pending_.size()) co_return false;
   }
+  co_return true;
+}
+
+coro::Task<void> TransactionImpl::Decide() {
+  OrderForDecision();
+  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+  const rdma::NodeId second = writes_[pending_.back()].record.node();
+  if (second != decider) {
+    // If it cannot be told, then without: as long as this node or the decider lives.
+    [[maybe_unused]] const bool noted = co_await TellDecision(second, /*only_note=*/true);
+  }
+  const bool told = co_await TellDecision(decider, /*only_note=*/false);
+  if (!told) co_return;
   for (const uint32_t i : pending_) {
     if (writes_[i].record.node() != decider) continue;
     writes_[i].installed = true;

@@ -94,7 +94,7 @@ Status OwnerService::NoteDecision(rdma::WireReader& reader, uint8_t flags, Reque
 }
 
 // What is noted before the last part counts for nothing. With it the transaction is decided, and its records here are
-// finished.
+// finished, unless this node is only to know of it.
 StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const Caller caller = GetCaller(reader);
@@ -111,6 +111,7 @@ StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
     if (claim.result().ok() && (flags & kLastOfDecision) != 0) {
       entry.all_decided = true;
       for (const DecidedWork& work : entry.decided) {
+        if ((flags & kDecisionIsNoted) != 0) break;
         if (work.node == db_->node->id() && claim.result().ok()) claim.result() = FinishWork(work.message);
       }
     }
@@ -159,7 +160,7 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
                                  rdma::NodeId node) {
   std::byte* record = db_->node->memory().data() + address.offset();
   const uint64_t state = LoadWord(record);
-  if (!IsLocked(state) || state == rdma::kLineBusy || LockOwnerNode(state) != node) return;
+  if (!IsLocked(state) || rdma::IsLineBusy(state) || LockOwnerNode(state) != node) return;
   const index::RecordMeta meta = index::LoadMeta(record);
   const uint64_t before = state & (kVersionMask | kAbsentBit);
   if (IsAbsent(state)) {

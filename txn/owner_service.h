@@ -31,6 +31,8 @@ class OwnerService {
 
   // For the Repairer, about a node none of whose requests is admitted any more.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
+  // Of one transaction: the items whose records it still has locked; the others have been done.
+  Status FinishWork(std::span<const std::byte> work);
   // Undoes all that it holds here: locks, placeholders, blocks to move to. False if `stop` said so before the end.
   bool ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop);
 
@@ -56,8 +58,6 @@ class OwnerService {
   Status FinishAll(rdma::WireReader& reader, uint64_t owner_bits);
   Status CheckImage(const std::byte* record, std::span<const std::byte> image) const;
   void Install(const FinishItem& item);
-  // Of one transaction: the items whose records it still has locked; the others have been done.
-  Status FinishWork(std::span<const std::byte> work);
   Status NoteDecision(rdma::WireReader& reader, uint8_t flags, RequestLedger::Entry* entry) const;
   void ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address, rdma::NodeId node);
   void Unmake(index::Context& context, std::vector<Unmaking>* made);

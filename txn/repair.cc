@@ -109,7 +109,11 @@ bool Repairer::Forward(rdma::NodeId dead) {
   db_->peers->AwaitQuiet(dead);
   if (GANNET_MUTANT(kRepairUndecided)) return true;
   for (const DecidedWork& work : db_->owner_service->DecidedBy(dead)) {
-    if (work.node == db_->node->id() || work.node == dead) continue;  // what is here was carried out when it was noted
+    if (work.node == dead) continue;
+    if (work.node == db_->node->id()) {
+      static_cast<void>(db_->owner_service->FinishWork(work.message));  // an error: no repetition will change it
+      continue;
+    }
     std::vector<std::byte> request(work.message.size() + kHeaderBytes);
     rdma::WireWriter writer(request);
     writer.PutU16(dead);

@@ -3,21 +3,23 @@
 //
 // A transaction that changes more than one thing at other nodes first has all of it noted at one of them, its decider
 // (kTxnDecide): from then on it is committed, and the decider can bring it to its end in the place of a coordinator
-// that died. One that changes one thing elsewhere needs no note: that thing is done or not. So what a dead node left is
+// that died. If several nodes own the changes, another one has the same note before the decider, which shows its own
+// part at once: so the decision outlives any two nodes that die together. A transaction that changes one thing
+// elsewhere needs no note: that thing is done or not. So what a dead node left is
 //
-//   decided       carried out: its decider sends each owner what it has not seen yet (kTxnFinishFor)
+//   decided       carried out: whoever has the note sends each owner what it has not seen yet (kTxnFinishFor)
 //   anything else undone: each owner releases the locks, and takes the placeholders out of its indexes. Nobody can have
 //                 seen any of it.
 //
 // Every node does this, for itself, about each node that died:
 //
 //   1  no request of it is admitted any more (peers.h)
-//   2  the decisions of it that are noted here are carried out
+//   2  the decisions of it that are noted here are carried out, here and elsewhere
 //   3  wait until every other live node has done 2
 //   4  all records here that it holds are released
 //
-// Two nodes that die together may take a decision and its coordinator along. Then what was decided may be undone at
-// one owner and visible at the other. Data in the memory of the dead is Unavailable in any case.
+// Three nodes that die together may take both notes and the coordinator along. Then what was decided may be undone at
+// one owner and have been seen at another. Data in the memory of the dead is Unavailable in any case.
 #pragma once
 
 #include <cstdint>

@@ -68,7 +68,7 @@ Key TransactionImpl::KeepKey(const Key& key) {
 }
 
 Status TransactionImpl::LockedTooLong(uint64_t state) const {
-  if (IsLocked(state) && state != rdma::kLineBusy && !session_->db->fabric->Alive(LockOwnerNode(state))) {
+  if (IsLocked(state) && !rdma::IsLineBusy(state) && !session_->db->fabric->Alive(LockOwnerNode(state))) {
     return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
                                                LockOwnerNode(state),
                                                ", which is gone; what it left is being repaired, try again"));

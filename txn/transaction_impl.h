@@ -160,7 +160,8 @@ class TransactionImpl {
   bool NeedsDecider() const;
   void OrderForDecision();
   FinishItem DecidedItemOf(WriteEntry& entry);
-  size_t EncodeDecision(std::span<const uint32_t> order, size_t next);
+  size_t EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note);
+  coro::Task<bool> TellDecision(rdma::NodeId keeper, bool only_note);
   coro::Task<void> Decide();
   Status LockAndIndexDirect();
   Status RemakeInsert(WriteEntry& entry);

@@ -6,8 +6,8 @@
 //                 u16 n, n x Prepared of the items before it, which stay made;
 //   kTxnFinish    request:  Caller, u16 n, n x FinishItem                response: empty
 //   kTxnCancel    request:  Caller, as of a kTxnPrepare                  response: empty
-//   kTxnDecide    request:  Caller, u8 flags (1: the first of a transaction, 2: its last), u16 n,
-//                           n x (u16 node, bytes work)                    response: empty
+//   kTxnDecide    request:  Caller, u8 flags (1: the first of a transaction, 2: its last, 4: do nothing yet),
+//                           u16 n, n x (u16 node, bytes work)             response: empty
 //   kTxnFinishFor request:  u16 node, u64 incarnation, bytes work          response: empty
 //                           work: u64 owner bits, u16 n, n x FinishItem
 //   kTxnJoin      request:  u64 incarnation                              response: empty
@@ -81,6 +81,7 @@ constexpr size_t FinishItemBytes(size_t image_bytes) {
 }
 inline constexpr uint8_t kFirstOfDecision = 1;
 inline constexpr uint8_t kLastOfDecision = 2;
+inline constexpr uint8_t kDecisionIsNoted = 4;  // and nothing else is done with it
 
 inline void PutWitness(rdma::WireWriter& writer, const index::Witness& witness) {
   writer.PutAddress(witness.word);

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "rdma/base/cache_line.h"
-#include "rdma/shm/line_copy.h"
 
 namespace gannet::rdma::shm {
 namespace {
@@ -39,10 +38,10 @@ void Adversary::Read(const std::byte* at, std::byte* to, size_t bytes) {
   }
 }
 
-void Adversary::Write(std::byte* at, const std::byte* from, size_t bytes) {
+void Adversary::Write(const LineWriter& writer, std::byte* at, const std::byte* from, size_t bytes) {
   for (const uint32_t line : ShuffledLines(at, bytes)) {
     const Part part = PartInLine(at, bytes, line);
-    WriteWithinLine(at + part.begin, from + part.begin, part.end - part.begin, [this] { MaybeYield(); });
+    writer.WriteWithinLine(at + part.begin, from + part.begin, part.end - part.begin, [this] { MaybeYield(); });
     MaybeYield();
   }
 }

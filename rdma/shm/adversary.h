@@ -9,6 +9,7 @@
 
 #include "rdma/base/random.h"
 #include "rdma/fabric.h"
+#include "rdma/shm/line_copy.h"
 
 namespace gannet::rdma::shm {
 
@@ -18,7 +19,7 @@ class Adversary {
   explicit Adversary(uint64_t seed) : random_(seed) {}
 
   void Read(const std::byte* at, std::byte* to, size_t bytes);
-  void Write(std::byte* at, const std::byte* from, size_t bytes);
+  void Write(const LineWriter& writer, std::byte* at, const std::byte* from, size_t bytes);
 
   // A random order in which the batch may take effect: indexes into `operations`. Valid until the next call.
   std::span<const uint32_t> Order(std::span<const Operation> operations);

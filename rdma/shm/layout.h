@@ -28,7 +28,7 @@
 namespace gannet::rdma::shm {
 
 inline constexpr uint64_t kMagic = 0x31306d6873746e67;  // "gntshm01"
-inline constexpr uint64_t kFormatVersion = 2;
+inline constexpr uint64_t kFormatVersion = 3;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kHugePageBytes = 2 << 20;
 // The first page of a node's memory holds nothing: offset 0 must never be an object, and an access to it is a bug that
@@ -63,6 +63,18 @@ inline constexpr int kMaxChannels = kMaxShmNodes * kMaxShmChannelsPerNode;  // o
 inline constexpr int kCallSlots = 32;                                       // calls of one channel in flight
 inline constexpr int kCallsPerNode = 8;                                     // of them, to one node
 
+// What a channel stores into a line, written here before: should its process end in the middle, the others bring it to
+// its end (torn_lines.h). Only the channel touches it, or, when its process is gone, whoever holds the AttachLock.
+struct alignas(2 * kLineBytes) StoreNote {
+  std::byte image[kLineBytes];
+  uint64_t place;  // of the line, from the memory of node 0 on; the last bits are how many words of it are stored
+};
+// The first word of the line meanwhile: names the channel.
+constexpr uint64_t BusyMarker(NodeId node, uint16_t channel) {
+  return kFirstLineBusy + uint64_t{node} * kMaxShmChannelsPerNode + channel;
+}
+static_assert(BusyMarker(kMaxShmNodes - 1, kMaxShmChannelsPerNode - 1) < kLineBusy);
+
 struct NodeControl {
   // Read by every verb, written when the node comes or goes.
   alignas(kLineBytes) std::atomic<uint64_t> word;
@@ -81,6 +93,8 @@ struct NodeControl {
     std::atomic<uint64_t> bits;
   };
   ReadySlots ready_slots[kMaxChannels];
+
+  StoreNote stores[kMaxShmChannelsPerNode];  // by the channels of this node
 };
 
 enum class CallPhase : uint8_t { kFree = 0, kRequested = 1, kRunning = 2, kDone = 3 };

@@ -1,25 +1,31 @@
 // READ and WRITE of one line, or of the part of one that an operation covers, by the caller's CPU.
 //
 // What makes a line consistent though a CPU moves it word by word: a WRITE that covers the first word and more first
-// stores kLineBusy there, then the other words, then the first word's value. A READ that covers the first word loads
-// it, then the others, then it again, and repeats while it was busy or changed. So a READ returns a mixture of two
-// WRITEs only if both leave the same first word. A part of a line without its first word is consistent only by word.
+// stores a busy marker there, then the other words, then the first word's value. A READ that covers the first word
+// loads it, then the others, then it again, and repeats while it was busy or changed. So a READ returns a mixture of
+// two WRITEs only if both leave the same first word. A part of a line without its first word is consistent only by
+// word.
+//
+// The process may end in the middle of it. So the marker names the channel, and the channel notes beforehand, in shared
+// memory, what it is going to store: then others can bring it to its end (torn_lines.h).
 #pragma once
 
 #include <sched.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "rdma/base/cache_line.h"
 #include "rdma/fabric.h"
+#include "rdma/shm/layout.h"
 
 namespace gannet::rdma::shm {
 
 inline constexpr size_t kLineWords = kLineBytes / kWordBytes;
 
-// A line that is busy for longer than this (its writer was interrupted, or died in it) is returned as busy.
+// A line that is busy for longer than this (its writer was interrupted, or died in it) is returned as kLineBusy.
 inline constexpr int kSpinsPerLine = 200;
 inline constexpr int kYieldsPerLine = 50;
 
@@ -53,7 +59,7 @@ template <class Pause = NoPause>
     ReadWords(line + kWordBytes, to + kWordBytes, words / 2);
     pause();
     ReadWords(line + (words / 2 + 1) * kWordBytes, to + (words / 2 + 1) * kWordBytes, words - 1 - words / 2);
-    if (first != kLineBusy && (words == 1 || LoadWord(line) == first)) [[likely]] {
+    if (!IsLineBusy(first) && (words == 1 || LoadWord(line) == first)) [[likely]] {
       std::memcpy(to, &first, kWordBytes);
       return;
     }
@@ -66,31 +72,12 @@ template <class Pause = NoPause>
   std::memcpy(to, &kLineBusy, kWordBytes);
 }
 
-template <class Pause = NoPause>
-[[gnu::always_inline]] inline void WriteLineStart(std::byte* line, const std::byte* from, size_t words,
-                                                  Pause pause = {}) {
-  if (words > 1) {
-    StoreWord(line, kLineBusy);
-    WriteWords(line + kWordBytes, from + kWordBytes, words / 2);
-    pause();
-    WriteWords(line + (words / 2 + 1) * kWordBytes, from + (words / 2 + 1) * kWordBytes, words - 1 - words / 2);
-  }
-  WriteWords(line, from, 1);
-}
-
 // `at` is 8-byte aligned and [at, at + bytes) lies within one line.
 template <class Pause = NoPause>
 void ReadWithinLine(const std::byte* at, std::byte* to, size_t bytes, Pause pause = {}) {
   if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return ReadWords(at, to, bytes / kWordBytes);
   if (bytes == kLineBytes) return ReadLineStart(at, to, kLineWords, pause);
   ReadLineStart(at, to, bytes / kWordBytes, pause);
-}
-
-template <class Pause = NoPause>
-void WriteWithinLine(std::byte* at, const std::byte* from, size_t bytes, Pause pause = {}) {
-  if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return WriteWords(at, from, bytes / kWordBytes);
-  if (bytes == kLineBytes) return WriteLineStart(at, from, kLineWords, pause);
-  WriteLineStart(at, from, bytes / kWordBytes, pause);
 }
 
 // Bytes of [at, at + bytes) that lie in `at`'s line.
@@ -107,12 +94,50 @@ inline void ReadLines(const std::byte* at, std::byte* to, size_t bytes) {
   }
 }
 
-inline void WriteLines(std::byte* at, const std::byte* from, size_t bytes) {
-  while (bytes > 0) {
-    const size_t n = BytesInFirstLine(at, bytes);
-    WriteWithinLine(at, from, n);
-    at += n, from += n, bytes -= n;
+// One channel's WRITEs. `memory` is where node 0's begins. `note` is null where all that could finish a line dies with
+// the writer, because the memory is this process's own.
+class LineWriter {
+ public:
+  LineWriter(uint64_t marker, StoreNote* note, const std::byte* memory)
+      : marker_(marker), note_(note), memory_(memory) {}
+
+  void WriteLines(std::byte* at, const std::byte* from, size_t bytes) const {
+    while (bytes > 0) {
+      const size_t n = BytesInFirstLine(at, bytes);
+      WriteWithinLine(at, from, n);
+      at += n, from += n, bytes -= n;
+    }
   }
-}
+
+  // `at` is 8-byte aligned and [at, at + bytes) lies within one line.
+  template <class Pause = NoPause>
+  void WriteWithinLine(std::byte* at, const std::byte* from, size_t bytes, Pause pause = {}) const {
+    if (reinterpret_cast<uintptr_t>(at) % kLineBytes != 0) return WriteWords(at, from, bytes / kWordBytes);
+    if (bytes == kLineBytes) return WriteLineStart(at, from, kLineWords, pause);
+    WriteLineStart(at, from, bytes / kWordBytes, pause);
+  }
+
+ private:
+  template <class Pause>
+  [[gnu::always_inline]] void WriteLineStart(std::byte* line, const std::byte* from, size_t words, Pause pause) const {
+    if (words > 1) {
+      // All stores stay in this order. So whoever finds the marker finds the note complete, and of this line.
+      if (note_ != nullptr) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);  // after the end of the line before
+        std::memcpy(note_->image, from, words * kWordBytes);
+        StoreWord(&note_->place, static_cast<uint64_t>(line - memory_) | words);
+      }
+      StoreWord(line, marker_);
+      WriteWords(line + kWordBytes, from + kWordBytes, words / 2);
+      pause();
+      WriteWords(line + (words / 2 + 1) * kWordBytes, from + (words / 2 + 1) * kWordBytes, words - 1 - words / 2);
+    }
+    WriteWords(line, from, 1);
+  }
+
+  uint64_t marker_;
+  StoreNote* note_;
+  const std::byte* memory_;
+};
 
 }  // namespace gannet::rdma::shm

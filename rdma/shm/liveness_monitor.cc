@@ -5,6 +5,7 @@
 
 #include "rdma/shm/process_identity.h"
 #include "rdma/shm/shm_node.h"
+#include "rdma/shm/torn_lines.h"
 
 namespace gannet::rdma::shm {
 namespace {
@@ -39,9 +40,19 @@ void LivenessMonitor::Loop() {
       // The word first: if the node changes hands meanwhile, the CAS in EndAttachment fails.
       const uint64_t word = control.word.load();
       if (PhaseOf(word) != NodePhase::kAttached || control.pid.load() == self.pid) continue;
-      if (!HolderIsRunning(control)) EndAttachment(region_.get(), node, word, NodePhase::kDead);
+      if (!HolderIsRunning(control)) Bury(node, word);
     }
   }
+}
+
+// Whoever learns that the node is dead finds its lines whole. What cannot be done now is done in the next round.
+void LivenessMonitor::Bury(NodeId node, uint64_t word) {
+  if (HasTornLines(*region_, node)) {
+    const auto lock = Region::AttachLock::TryTake(region_.get());
+    if (lock == nullptr || region_->control(node).word.load() != word) return;
+    FinishTornLines(region_.get(), node);
+  }
+  EndAttachment(region_.get(), node, word, NodePhase::kDead);
 }
 
 }  // namespace gannet::rdma::shm

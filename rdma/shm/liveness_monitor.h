@@ -23,6 +23,7 @@ class LivenessMonitor {
 
  private:
   void Loop();
+  void Bury(NodeId node, uint64_t word);
 
   std::shared_ptr<Region> region_;
   std::mutex mutex_;

@@ -192,7 +192,8 @@ StatusOr<std::shared_ptr<Region>> Region::Adopt(int fd, const std::string& path)
 Region::~Region() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
   if (!unlink_path_.empty()) unlink(unlink_path_.c_str());
-  // The read lock goes first: of two that leave at once, each would find the other's, and neither would remove the file.
+  // The read lock goes first: of two that leave at once, each would find the other's, and neither would remove the
+  // file.
   if (!shared_path_.empty() && LockUse(fd_, F_UNLCK) && LockUse(fd_, F_WRLCK) && IsAt(fd_, shared_path_)) {
     unlink(shared_path_.c_str());
   }
@@ -252,6 +253,10 @@ StatusOr<std::unique_ptr<Region::AttachLock>> Region::AttachLock::Take(Region* r
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return std::unique_ptr<AttachLock>(new AttachLock(region));
+}
+
+std::unique_ptr<Region::AttachLock> Region::AttachLock::TryTake(Region* region) {
+  return region->TryLock() ? std::unique_ptr<AttachLock>(new AttachLock(region)) : nullptr;
 }
 
 Region::AttachLock::~AttachLock() {

@@ -43,11 +43,13 @@ class Region {
   // Makes a node's memory all zero and gives its pages back.
   Status Clear(NodeId node);
 
-  // Held while a node is attached, by one thread of one process at a time.
+  // Held while a node is attached, or its torn lines are finished, by one thread of one process at a time.
   class AttachLock {
    public:
     // Unavailable if somebody has held it for many seconds: a process that was stopped in Attach.
     static StatusOr<std::unique_ptr<AttachLock>> Take(Region* region);
+    // Null if somebody holds it.
+    static std::unique_ptr<AttachLock> TryTake(Region* region);
     ~AttachLock();
     AttachLock(const AttachLock&) = delete;
     AttachLock& operator=(const AttachLock&) = delete;

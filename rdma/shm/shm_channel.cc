@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
-#include "rdma/shm/line_copy.h"
 
 namespace gannet::rdma::shm {
 namespace {
@@ -31,6 +30,7 @@ ShmChannel::ShmChannel(std::shared_ptr<Region> region, std::shared_ptr<ChannelNu
       memory_stride_(region_->memory_stride()),
       range_{
           .num_nodes = region_->num_nodes(), .heap_offset = kHeapOffset, .bytes_per_node = region_->bytes_per_node()},
+      writer_(BusyMarker(node, index), region_->in_file() ? &region_->control(node).stores[index] : nullptr, memory_),
       calls_(region_, node, index, &counters_) {
   if (region_->header().adversarial != 0) {
     adversary_.emplace(region_->header().seed * kMaxChannels + node * kMaxShmChannelsPerNode + index);
@@ -74,9 +74,10 @@ void ShmChannel::Run(Operation& operation) {
     case Verb::kRead:
       return ReadLines(at, static_cast<std::byte*>(operation.local), operation.size);
     case Verb::kWrite:
-      return WriteLines(at, static_cast<const std::byte*>(operation.local), operation.size);
+      return writer_.WriteLines(at, static_cast<const std::byte*>(operation.local), operation.size);
     case Verb::kCompareAndSwap:
       operation.result = CompareAndSwapWord(at, operation.expected, operation.operand);
+      if (IsLineBusy(operation.result)) operation.result = kLineBusy;
       return;
     case Verb::kFetchAndAdd:
       operation.result = FetchAndAddWord(at, operation.operand);
@@ -90,7 +91,7 @@ void ShmChannel::RunAdversarially(std::span<Operation> operations) {
     if (operation.verb == Verb::kRead) {
       adversary_->Read(At(operation.remote), static_cast<std::byte*>(operation.local), operation.size);
     } else if (operation.verb == Verb::kWrite) {
-      adversary_->Write(At(operation.remote), static_cast<const std::byte*>(operation.local), operation.size);
+      adversary_->Write(writer_, At(operation.remote), static_cast<const std::byte*>(operation.local), operation.size);
     } else {
       Run(operation);
     }

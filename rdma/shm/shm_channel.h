@@ -9,6 +9,7 @@
 #include "rdma/shm/adversary.h"
 #include "rdma/shm/call_client.h"
 #include "rdma/shm/channel_numbers.h"
+#include "rdma/shm/line_copy.h"
 #include "rdma/shm/region.h"
 #include "rdma/verb_check.h"
 
@@ -41,6 +42,7 @@ class ShmChannel final : public Channel {
   std::byte* memory_;   // of node 0
   uint64_t memory_stride_;
   VerbRange range_;
+  LineWriter writer_;
   std::optional<Adversary> adversary_;
   CallClient calls_;
 };

@@ -11,6 +11,7 @@
 #include "rdma/shm/process_identity.h"
 #include "rdma/shm/region.h"
 #include "rdma/shm/shm_node.h"
+#include "rdma/shm/torn_lines.h"
 
 namespace gannet::rdma {
 namespace shm {
@@ -57,6 +58,7 @@ StatusOr<std::unique_ptr<Node>> MappedFabric::Attach(NodeId id) {
       return absl::FailedPreconditionError(
           absl::StrCat("node ", id, " is taken by process ", control.pid.load(), ", which is alive"));
     }
+    FinishTornLines(region_.get(), id);
     EndAttachment(region_.get(), id, word, NodePhase::kDead);
     word = control.word.load();
   }

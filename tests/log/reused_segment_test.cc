@@ -1,5 +1,6 @@
 // Segments whose files were segments before: the writer hands them on, the reader is not misled by what lies in them.
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,40 +37,50 @@ uint32_t VersionOf(FileSystem& files, const std::string& name) {
   return header.ok() ? header->version : 0;
 }
 
-// Appends, begins segments, and gives the older ones away, as checkpoints do. Returns the segment from which on the log
-// is needed; all transactions from *next on are in there.
-uint64_t WriteAndGiveAway(Log* log, LogWriter* writer, int rounds, uint64_t* first_needed, uint64_t* next) {
-  uint64_t segment = 0;
-  for (int round = 0; round < rounds; ++round) {
-    for (int i = 0; i < 600; ++i) EXPECT_TRUE(Commit(writer, {1, (*next)++}, 1000).ok());
-    const StatusOr<uint64_t> begun = log->BeginSegment();
-    EXPECT_TRUE(begun.ok()) << begun.status();
-    segment = *begun;
-    *first_needed = *next;
-    EXPECT_TRUE(log->RemoveSegmentsBelow(segment).ok());
+// A log that goes on in the files of older segments.
+struct ReusingLog {
+  ReusingLog(FaultyFileSystem* disk, int rounds, const LogEnd& end = {}, uint64_t preallocate = 0)
+      : log(StartLog(disk, end, SmallSegments(preallocate))), writer(*log->OpenWriter()) {
+    GiveAway(rounds);
   }
-  return segment;
-}
+  // Appends, begins segments, and gives the older ones away, as checkpoints do.
+  void GiveAway(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 600; ++i) EXPECT_TRUE(CommitNext().ok());
+      const StatusOr<uint64_t> begun = log->BeginSegment();
+      EXPECT_TRUE(begun.ok()) << begun.status();
+      segment = *begun;
+      first_needed = next;
+      EXPECT_TRUE(log->RemoveSegmentsBelow(segment).ok());
+    }
+  }
+  StatusOr<uint64_t> CommitNext() { return Commit(writer.get(), {1, next++}, 1000); }
+  void Stop() {
+    writer.reset();
+    EXPECT_TRUE(log->Stop().ok());
+  }
+
+  std::unique_ptr<Log> log;
+  std::unique_ptr<LogWriter> writer;
+  uint64_t next = 1;          // transaction
+  uint64_t segment = 0;       // from which on the log is needed
+  uint64_t first_needed = 1;  // transaction in there
+};
 
 TEST(ReusedSegments, AreReadAsIfTheyWereNew) {
   FaultyFileSystem disk(1);
   MakeLogDirectory(&disk);
-  auto log = StartLog(&disk, {}, SmallSegments());
-  auto writer = *log->OpenWriter();
-  uint64_t first_needed = 0;
-  uint64_t next = 1;
-  const uint64_t segment = WriteAndGiveAway(log.get(), writer.get(), 5, &first_needed, &next);
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(Commit(writer.get(), {1, next++}, 1000).ok());
-  writer.reset();
-  ASSERT_TRUE(log->Stop().ok());
+  ReusingLog reusing(&disk, 5);
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(reusing.CommitNext().ok());
+  reusing.Stop();
 
   size_t reused = 0;
   for (const std::string& name : NamesWith(disk, "log-")) reused += VersionOf(disk, name) == 2 ? 1 : 0;
   EXPECT_GT(reused, 0u);
-  const Recovered recovered = Recover(disk, segment);
-  EXPECT_EQ(recovered.epochs.size(), next - first_needed);
-  for (uint64_t n = first_needed; n < next; ++n) EXPECT_TRUE(recovered.Has({1, n})) << n;
-  log.reset();
+  const Recovered recovered = Recover(disk, reusing.segment);
+  EXPECT_EQ(recovered.epochs.size(), reusing.next - reusing.first_needed);
+  for (uint64_t n = reusing.first_needed; n < reusing.next; ++n) EXPECT_TRUE(recovered.Has({1, n})) << n;
+  reusing.log.reset();
   EXPECT_TRUE(NamesWith(disk, "new-segment-").empty()) << "nobody asked for them to be kept";
 }
 
@@ -77,25 +88,19 @@ TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     FaultyFileSystem disk(seed);
     MakeLogDirectory(&disk);
-    auto log = StartLog(&disk, {}, SmallSegments());
-    auto writer = *log->OpenWriter();
-    uint64_t first_needed = 0;
-    uint64_t next = 1;
-    const uint64_t segment = WriteAndGiveAway(log.get(), writer.get(), 3, &first_needed, &next);
-    uint64_t last_epoch = 0;
+    ReusingLog reusing(&disk, 3);
     uint64_t durable = 0;  // transactions below this are
     for (uint64_t i = 0; i < 20 * seed; ++i) {
-      const StatusOr<uint64_t> epoch = Commit(writer.get(), {1, next++}, 1000);
+      const StatusOr<uint64_t> epoch = reusing.CommitNext();
       ASSERT_TRUE(epoch.ok());
-      last_epoch = *epoch;
       if (i % 50 == 20) {
-        ASSERT_TRUE(log->WaitDurable(last_epoch, kLongEnough).ok());
-        durable = next;
+        ASSERT_TRUE(reusing.log->WaitDurable(*epoch, kLongEnough).ok());
+        durable = reusing.next;
       }
     }
     const auto copy = disk.CrashedCopy(seed * 7);
-    const Recovered recovered = Recover(*copy, segment);
-    for (uint64_t n = first_needed; n < durable; ++n)
+    const Recovered recovered = Recover(*copy, reusing.segment);
+    for (uint64_t n = reusing.first_needed; n < durable; ++n)
       ASSERT_TRUE(recovered.Has({1, n})) << "seed " << seed << ": " << n;
 
     // What goes on from there is found as well.
@@ -104,8 +109,9 @@ TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
     for (uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(Commit(other.get(), {2, n}, 1000).ok());
     other.reset();
     ASSERT_TRUE(again->Stop().ok());
-    const Recovered all = Recover(*copy, segment);
-    for (uint64_t n = first_needed; n < durable; ++n) ASSERT_TRUE(all.Has({1, n})) << "seed " << seed << ": " << n;
+    const Recovered all = Recover(*copy, reusing.segment);
+    for (uint64_t n = reusing.first_needed; n < durable; ++n)
+      ASSERT_TRUE(all.Has({1, n})) << "seed " << seed << ": " << n;
     for (uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(all.Has({2, n})) << "seed " << seed << ": " << n;
   }
 }
@@ -115,20 +121,16 @@ TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
 TEST(ReusedSegments, TornOrDamaged) {
   FaultyFileSystem disk(3);
   MakeLogDirectory(&disk);
-  auto log = StartLog(&disk, {}, SmallSegments());
-  auto writer = *log->OpenWriter();
-  uint64_t first_needed = 0;
-  uint64_t next = 1;
-  const uint64_t segment = WriteAndGiveAway(log.get(), writer.get(), 3, &first_needed, &next);
+  ReusingLog reusing(&disk, 3);
   for (int i = 0; i < 3; ++i) {
-    const StatusOr<uint64_t> epoch = Commit(writer.get(), {1, next++}, 1000);
-    ASSERT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+    const StatusOr<uint64_t> epoch = reusing.CommitNext();
+    ASSERT_TRUE(reusing.log->WaitDurable(*epoch, kLongEnough).ok());
   }
   const uint64_t end = kSegmentHeaderBytes + 3 * kDiskBlockBytes;  // each commit is a batch of one block
-  const std::string path = std::string(kLogDirectory) + "/" + SegmentName(segment);
-  ASSERT_EQ(VersionOf(disk, SegmentName(segment)), 2u);
+  const std::string path = std::string(kLogDirectory) + "/" + SegmentName(reusing.segment);
+  ASSERT_EQ(VersionOf(disk, SegmentName(reusing.segment)), 2u);
   const auto read = [&](FileSystem& files) {
-    return ReadLog(files, kLogDirectory, {.from_segment = segment}, TransactionVisitor());
+    return ReadLog(files, kLogDirectory, {.from_segment = reusing.segment}, TransactionVisitor());
   };
   const auto whole = disk.CrashedCopy(1);
   const auto summary = read(*whole);
@@ -147,7 +149,6 @@ TEST(ReusedSegments, TornOrDamaged) {
     ASSERT_TRUE(damaged->FlipBit(path, offset, 3).ok());
     EXPECT_TRUE(absl::IsDataLoss(read(*damaged).status())) << read(*damaged).status();
   }
-  writer.reset();
 }
 
 TEST(PreallocatedLog, IsMadeOnce) {
@@ -157,21 +158,16 @@ TEST(PreallocatedLog, IsMadeOnce) {
   const uint64_t bytes = 8 * kSegment;
   uint64_t allocations = 0;
   for (int run = 0; run < 3; ++run) {
-    auto log = StartLog(&disk, end, SmallSegments(bytes));
+    ReusingLog reusing(&disk, 0, end, bytes);
     EXPECT_GE((NamesWith(disk, "new-segment-").size() + 1) * kSegment, bytes);
     const uint64_t before = disk.operations(DiskOperation::kAllocate);
     if (run > 0) {
       EXPECT_LE(before - allocations, 6u) << "but for those that became segments";
     }
-    auto writer = *log->OpenWriter();
-    uint64_t first_needed = 0;
-    uint64_t next = 1;
-    WriteAndGiveAway(log.get(), writer.get(), 4, &first_needed, &next);
+    reusing.GiveAway(4);
     EXPECT_EQ(disk.operations(DiskOperation::kAllocate), before) << "there is enough for all that";
     allocations = before;
-    writer.reset();
-    ASSERT_TRUE(log->Stop().ok());
-    log.reset();
+    reusing.Stop();
     end.segment += 100;  // a later run
     ++end.run;
     end.next_batch += 10000;

@@ -2,8 +2,12 @@
 // stays locked, and no money is made or lost where everybody whose money it is still lives.
 //
 // Money is in accounts (a hash table, spread over the servers) and, now and then, in envelopes (an ordered table): a
-// row that is inserted with an amount, and removed again. Some accounts of server 0 trade among themselves only: their
-// sum holds also after the other server has died. This process only forks and kills, so that it needs no thread.
+// row that is inserted with an amount, and removed again. Two groups of accounts trade among themselves only, so that
+// their sums hold also after server 1 has died: local ones of server 0, and a ring of servers 0 and 2, whose
+// transactions count something at server 1, too. That is their decider, and dies together with a client (txn/repair.h).
+// This process only forks and kills, so that it needs no thread.
+//
+// Every other cluster has the adversarial fabric. That yields within the stores of lines, so many die there.
 //
 // GANNET_KILLS=100 asks for that many deaths; the default is fewer, for a busy machine.
 #include <fcntl.h>
@@ -34,15 +38,21 @@
 namespace gannet::txn {
 namespace {
 
-constexpr int kServers = 2;
-constexpr int kSlots = 4;  // three clients, and room for the one that counts the money
+constexpr int kServers = 3;
+constexpr int kMortal = 1;  // the server that is killed
+constexpr int kSlots = 4;   // three clients, and room for the one that counts the money
 constexpr int kClients = 3;
-constexpr uint64_t kAccounts = 64;  // account k lives on server k % kServers
-constexpr uint64_t kLocal = 16;     // accounts 0, 2, ... below this one trade among themselves only
+constexpr uint64_t kAccounts = 96;     // account k lives on server k % kServers
+constexpr uint64_t kLocals = 8;        // accounts 0, 3, 6, ...
+constexpr uint64_t kRingSize = 8;      // four of server 0, four of server 2
+constexpr uint64_t kRingBegin = 24;    // the first of them; the counters of server 1 are between
+constexpr uint64_t kOthersBegin = 36;  // accounts from here on trade with each other
 constexpr int64_t kBalance = 1000;
 constexpr uint64_t kEnvelopes = 256;  // keys of envelopes are below
 constexpr int kCommitsPerSign = 5;
-constexpr int kKillsPerCluster = 8;  // of clients; then a server dies, and the next cluster begins
+constexpr int kKillsPerCluster = 8;  // of clients; then a client and a server die, and the next cluster begins
+
+bool adversarial = false;  // of the clusters to come; children have it from their parent
 
 struct Money {
   int64_t amount = 0;
@@ -57,7 +67,8 @@ Placement Spread() {
 // One process's part: attached, with its tables. Errors end the process with a message.
 struct Member {
   Member(const std::string& path, bool server, int first_node, int last_node) {
-    auto shared = rdma::ShmFabric::Share(path, {.num_nodes = kServers + kSlots, .bytes_per_node = uint64_t{16} << 20});
+    auto shared = rdma::ShmFabric::Share(
+        path, {.num_nodes = kServers + kSlots, .bytes_per_node = uint64_t{16} << 20, .adversarial = adversarial});
     GANNET_CHECK(shared.ok(), "%s", shared.status().ToString());
     fabric = *std::move(shared);
     DatabaseOptions options;
@@ -119,22 +130,42 @@ int RunServer(const std::string& path, int id, int control, int signs) {
   return 0;
 }
 
-Status Transfer(const Member& member, Random& random) {
+constexpr uint64_t LocalAccount(uint64_t i) {
+  return i * kServers;
+}
+constexpr uint64_t RingAccount(uint64_t i) {
+  return kRingBegin + i / 2 * kServers + i % 2 * 2;
+}
+constexpr uint64_t OtherAccount(uint64_t i) {
+  return kOthersBegin + i;
+}
+
+// Between two of `n` accounts.
+Status Transfer(const Member& member, Random& random, uint64_t n, uint64_t (*account)(uint64_t)) {
   const int64_t amount = static_cast<int64_t>(random.Below(20));
-  const bool local = random.Below(4) == 0;
-  const auto pick = [&] { return local ? random.Below(kLocal / 2) * 2 : kLocal + random.Below(kAccounts - kLocal); };
-  const uint64_t from = pick();
-  uint64_t to = pick();
-  if (to == from) to = local ? (from + 2) % kLocal : kLocal + (from + 1 - kLocal) % (kAccounts - kLocal);
+  const uint64_t from = random.Below(n);
+  const uint64_t to = (from + 1 + random.Below(n - 1)) % n;
   return member.database->Run([&](BlockingTransaction& t) {
-    GANNET_RETURN_IF_ERROR(member.Add(t, from, -amount));
-    return member.Add(t, to, amount);
+    if (account == RingAccount) GANNET_RETURN_IF_ERROR(member.Add(t, kRingBegin + kMortal, 0));
+    GANNET_RETURN_IF_ERROR(member.Add(t, account(from), -amount));
+    return member.Add(t, account(to), amount);
   });
+}
+
+Status TransferSomewhere(const Member& member, Random& random) {
+  switch (random.Below(4)) {
+    case 0:
+      return Transfer(member, random, kLocals, LocalAccount);
+    case 1:
+      return Transfer(member, random, kRingSize, RingAccount);
+    default:
+      return Transfer(member, random, kAccounts - kOthersBegin, OtherAccount);
+  }
 }
 
 Status FillEnvelope(const Member& member, Random& random) {
   const int64_t amount = static_cast<int64_t>(random.Below(20));
-  const uint64_t from = kLocal + random.Below(kAccounts - kLocal);
+  const uint64_t from = OtherAccount(random.Below(kAccounts - kOthersBegin));
   const uint64_t envelope = random.Below(kEnvelopes);
   const Status status = member.database->Run([&](BlockingTransaction& t) {
     GANNET_RETURN_IF_ERROR(member.Add(t, from, -amount));
@@ -145,7 +176,7 @@ Status FillEnvelope(const Member& member, Random& random) {
 
 Status OpenEnvelope(const Member& member, Random& random) {
   const uint64_t envelope = random.Below(kEnvelopes);
-  const uint64_t to = kLocal + random.Below(kAccounts - kLocal);
+  const uint64_t to = OtherAccount(random.Below(kAccounts - kOthersBegin));
   const Status status = member.database->Run([&](BlockingTransaction& t) {
     Money money;
     GANNET_RETURN_IF_ERROR(t.Get(*member.envelopes, envelope, &money));
@@ -160,7 +191,7 @@ int RunClient(const std::string& path, uint64_t seed, int control, int signs) {
   Random random(seed);
   for (int commits = 0; MayGoOn(control, 0);) {
     const uint64_t choice = random.Below(4);
-    const Status status = choice < 2    ? Transfer(member, random)
+    const Status status = choice < 2    ? TransferSomewhere(member, random)
                           : choice == 2 ? FillEnvelope(member, random)
                                         : OpenEnvelope(member, random);
     const bool server_gone = absl::IsUnavailable(status) || absl::IsUnknown(status) || absl::IsDeadlineExceeded(status);
@@ -170,9 +201,9 @@ int RunClient(const std::string& path, uint64_t seed, int control, int signs) {
   return 0;
 }
 
-// Comes while both servers live, and waits until it is asked. Counts the money in one transaction that also writes
-// every account, so that no lock is left. With one server dead: what the other has, and of that only the local accounts
-// have a known sum.
+// Comes while all servers live, and waits until it is asked. Counts the money in one transaction that also writes
+// every account, so that no lock is left. With one server dead: what the others have, and of that only the local
+// accounts and the ring have known sums.
 int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
   const Member member(path, /*server=*/false, kServers, kServers + kSlots - 1);
   Sign(signs);
@@ -180,17 +211,21 @@ int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
   }
   int64_t total = 0;
   int64_t local = 0;
+  int64_t ring = 0;
   const Status status = member.database->Run([&](BlockingTransaction& t) {
-    total = local = 0;
-    for (uint64_t key = 0; key < kAccounts; key += all_live ? 1 : kServers) {
+    total = local = ring = 0;
+    for (uint64_t key = 0; key < kAccounts; ++key) {
+      if (!all_live && key % kServers == kMortal) continue;
       Money money;
       StatusOr<RecordHandle> handle = t.GetForUpdate(*member.accounts, key, &money);
       if (!handle.ok()) return handle.status();
       GANNET_RETURN_IF_ERROR(t.Update(*handle, money));
       total += money.amount;
-      if (key < kLocal && key % kServers == 0) local += money.amount;
+      if (key < kRingBegin && key % kServers == 0) local += money.amount;
+      if (key >= kRingBegin && key < kOthersBegin && key % kServers != kMortal) ring += money.amount;
     }
-    for (uint64_t key = 0; key < kEnvelopes; key += all_live ? 1 : kServers) {
+    for (uint64_t key = 0; key < kEnvelopes; ++key) {
+      if (!all_live && key % kServers == kMortal) continue;
       Money money;
       const Status got = t.Get(*member.envelopes, key, &money);
       if (!got.ok() && !absl::IsNotFound(got)) return got;
@@ -201,7 +236,8 @@ int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
     return absl::OkStatus();
   });
   GANNET_CHECK(status.ok(), "the money cannot be counted: %s", status.ToString());
-  GANNET_CHECK(local == kBalance * static_cast<int64_t>(kLocal / kServers), "the local accounts have %d", local);
+  GANNET_CHECK(local == kBalance * static_cast<int64_t>(kLocals), "the local accounts have %d", local);
+  GANNET_CHECK(ring == kBalance * static_cast<int64_t>(kRingSize), "the ring has %d", ring);
   GANNET_CHECK(!all_live || total == kBalance * static_cast<int64_t>(kAccounts), "all together have %d", total);
   return 0;
 }
@@ -253,8 +289,9 @@ class Child {
     while (poll(&end, 1, 0) > 0 && read(signs_, buffer.data(), buffer.size()) > 0) {
     }
   }
+  void Strike() { kill(pid_, SIGKILL); }
   void Kill() {
-    kill(pid_, SIGKILL);
+    Strike();
     Reap();
   }
   // Asks it to end; its exit code.
@@ -342,7 +379,7 @@ class ProcessKillTest : public ::testing::Test {
 
 TEST_F(ProcessKillTest, NobodyHangsAndNoMoneyIsLost) {
   const char* asked = std::getenv("GANNET_KILLS");
-  const int wanted = asked != nullptr ? std::atoi(asked) : 2 * (kKillsPerCluster + 1);
+  const int wanted = asked != nullptr ? std::atoi(asked) : 2 * (kKillsPerCluster + 2);
   int kills = 0;
   while (kills < wanted && !HasFatalFailure()) {
     StartServers();
@@ -356,16 +393,20 @@ TEST_F(ProcessKillTest, NobodyHangsAndNoMoneyIsLost) {
     for (int i = 0; i < kClients; ++i) clients_.push_back(NewClient());
     ExpectProgress();
     const std::unique_ptr<Child> auditor = NewAuditor(/*all_live=*/false);
-    servers_[1]->Kill();
-    ExpectProgress();  // with what the other server has
+    clients_.back()->Strike();
+    servers_[kMortal]->Kill();
+    clients_.back()->Reap();
+    clients_.pop_back();
+    ExpectProgress();  // with what the other servers have
     if (HasFatalFailure()) return;
     EndClients();
     ASSERT_EQ(auditor->End(), 0);
-    servers_.pop_back();
-    kills += kKillsPerCluster + 1;
-    EXPECT_EQ(servers_[0]->End(), 0);
+    servers_.erase(servers_.begin() + kMortal);
+    kills += kKillsPerCluster + 2;
+    for (auto& server : servers_) EXPECT_EQ(server->End(), 0);
     servers_.clear();
     EXPECT_NE(access(path_.c_str(), F_OK), 0);
+    adversarial = !adversarial;
   }
   std::printf("%d processes killed; the longest that all survivors needed for their next commits: %.3f s\n", kills,
               static_cast<double>(longest_) * 1e-9);

@@ -36,7 +36,7 @@ class Rounds {
 
   // Round 0.
   Status Load(BlockingTransaction& t, int from) {
-    for (uint64_t node = first_; node < kNodes; ++node) {
+    for (uint64_t node = first_; node < end_; ++node) {
       if (Status s = t.Insert(Of(from, "points"), kStays + node, Account{}); !s.ok()) return s;
       if (Status s = t.Insert(Of(from, "small"), kStays + node, uint64_t{0}); !s.ok()) return s;
       if (Status s = t.Insert(Of(from, "ordered"), kComesAt + node, uint64_t{0}); !s.ok()) return s;
@@ -45,13 +45,13 @@ class Rounds {
     return absl::OkStatus();
   }
 
-  // Node 0 is dead: from now on it is about the data of the others.
-  void LeaveOutTheFirst() { first_ = 1; }
+  // The others are dead: from now on it is about the data of nodes [first, end).
+  void LimitTo(uint64_t first, uint64_t end) { first_ = first, end_ = end; }
 
   // Everything there is, from the state of round - 1 to that of `round`.
   Status Write(BlockingTransaction& t, int from, uint64_t round) {
     const auto balance = static_cast<int64_t>(round);
-    for (uint64_t node = first_; node < kNodes; ++node) {
+    for (uint64_t node = first_; node < end_; ++node) {
       if (Status s = t.Update(Of(from, "points"), kStays + node, Account{.balance = balance}); !s.ok()) return s;
       if (Status s = t.Update(Of(from, "small"), kStays + node, round); !s.ok()) return s;
       const uint64_t goes = kComesAt + (round - 1) % 2 * kNodes + node;
@@ -70,7 +70,7 @@ class Rounds {
   // Which round's state all data is in.
   Status Read(BlockingTransaction& t, int from, uint64_t* round) {
     if (Status s = t.Get(Of(from, "small"), kStays + first_, round); !s.ok()) return s;
-    for (uint64_t node = first_; node < kNodes; ++node) {
+    for (uint64_t node = first_; node < end_; ++node) {
       Account account;
       uint64_t small = 0;
       uint64_t came = 0;
@@ -124,6 +124,7 @@ class Rounds {
 
   Cluster* cluster_;
   uint64_t first_ = 0;
+  uint64_t end_ = kNodes;
   std::vector<std::byte> text_;
 };
 

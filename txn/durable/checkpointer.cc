@@ -32,7 +32,7 @@ enum class CopyResult { kCopied, kGone, kLocked };
 // is waited for.
 CopyResult TryCopy(const std::byte* record, const TableOptions& options, TableId table, RecordCopy* copy) {
   const uint64_t state = LoadWord(record);
-  if (IsAbsent(state) && state != rdma::kLineBusy) return CopyResult::kGone;
+  if (IsAbsent(state) && !rdma::IsLineBusy(state)) return CopyResult::kGone;
   if (IsLocked(state)) return CopyResult::kLocked;
   const index::RecordMeta meta = index::LoadMeta(record);
   if (meta.table != table || meta.payload_bytes > options.payload_bytes || meta.key_bytes > options.max_key_bytes) {

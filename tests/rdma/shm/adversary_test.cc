@@ -27,10 +27,14 @@ TEST(Adversary, CopiesEveryByteOnceInWhateverOrder) {
 TEST(Adversary, WritesWhatItShould) {
   Adversary adversary(2);
   for (size_t from = 0; from < 10; ++from) {
-    std::vector<uint64_t> memory(64, 5), out(30);
+    alignas(kLineBytes) std::array<uint64_t, 64> memory;
+    memory.fill(5);
+    std::vector<uint64_t> out(30);
+    StoreNote note{};
+    const LineWriter writer(BusyMarker(1, 2), &note, reinterpret_cast<const std::byte*>(memory.data()));
     for (size_t i = 0; i < out.size(); ++i) out[i] = i;
-    adversary.Write(reinterpret_cast<std::byte*>(memory.data() + from), reinterpret_cast<const std::byte*>(out.data()),
-                    out.size() * 8);
+    adversary.Write(writer, reinterpret_cast<std::byte*>(memory.data() + from),
+                    reinterpret_cast<const std::byte*>(out.data()), out.size() * 8);
     for (size_t i = 0; i < memory.size(); ++i) {
       ASSERT_EQ(memory[i], i < from || i >= from + out.size() ? 5 : i - from);
     }

@@ -15,17 +15,20 @@ struct alignas(kLineBytes) Line {
 };
 
 TEST(LineCopy, ALineThatStaysBusyIsReturnedAsBusy) {
-  Line line, out;
-  line.words[0] = kLineBusy;
-  ReadLines(line.bytes(), out.bytes(), kLineBytes);
-  EXPECT_EQ(out.words[0], kLineBusy);
+  for (const uint64_t busy : {kLineBusy, BusyMarker(0, 0), BusyMarker(kMaxShmNodes - 1, kMaxShmChannelsPerNode - 1)}) {
+    Line line, out;
+    line.words[0] = busy;
+    ReadLines(line.bytes(), out.bytes(), kLineBytes);
+    EXPECT_EQ(out.words[0], kLineBusy);
+  }
 }
 
 TEST(LineCopy, AWriteThatLeavesOutTheFirstWordLeavesItAlone) {
   Line line, from;
   line.words[0] = 9;
   from.words.fill(1);
-  WriteLines(line.bytes() + 8, from.bytes(), kLineBytes - 8);
+  StoreNote note{};
+  LineWriter(BusyMarker(1, 2), &note, line.bytes()).WriteLines(line.bytes() + 8, from.bytes(), kLineBytes - 8);
   EXPECT_EQ(line.words[0], 9u);
   EXPECT_EQ(line.words[7], 1u);
 }
@@ -36,10 +39,12 @@ TEST(LineCopy, AReaderSeesAllWordsOfOneWrite) {
   std::atomic<bool> stop = false;
   const auto pause = [] { std::this_thread::yield(); };
   std::thread writer([&] {
+    StoreNote note{};
+    const LineWriter channel(BusyMarker(1, 2), &note, line.bytes());
     Line from;
     for (uint64_t i = 1; !stop; ++i) {
       from.words.fill(i);
-      WriteWithinLine(line.bytes(), from.bytes(), kLineBytes, pause);
+      channel.WriteWithinLine(line.bytes(), from.bytes(), kLineBytes, pause);
       for (uint64_t j = i % 64; j > 0; --j) CpuRelax();
     }
   });

@@ -1,0 +1,212 @@
+// Power cuts in the middle of the work of several threads or nodes: what was acknowledged survives; what was not,
+// survives whole or not at all.
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rdma/base/random.h"
+#include "tests/txn/cluster.h"
+#include "tests/txn/durable_cluster.h"
+#include "tests/txn/worker_history.h"
+
+namespace gannet::txn {
+namespace {
+
+// Threads work, and every now and then we look at what a power cut would leave.
+void CrashWhileWorking(uint64_t seed, absl::Duration checkpoint_every) {
+  constexpr uint64_t kWorkers = 3;
+  constexpr int kCopies = 6;
+  const Disk disk = NewDisk(seed);
+  auto cluster = DurableCluster::Open(disk, HistoryTables(), {.database = {.checkpoint_every = checkpoint_every}});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database();
+  std::array<std::atomic<uint64_t>, kWorkers> acknowledged{};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> workers;
+  for (uint64_t w = 0; w < kWorkers; ++w) {
+    workers.emplace_back([&, w] {
+      for (uint64_t n = 1; !stop.load(); ++n) {
+        const Status status = RunStep(database, seed, w, n);
+        ASSERT_TRUE(status.ok()) << status;
+        acknowledged[w].store(n);
+      }
+    });
+  }
+  struct Copy {
+    std::array<uint64_t, kWorkers> acknowledged;
+    Disk disk;
+  };
+  std::vector<Copy> copies;
+  for (int i = 0; i < kCopies; ++i) {
+    const uint64_t target = acknowledged[0].load() + 20;
+    while (acknowledged[0].load() < target) std::this_thread::yield();
+    Copy copy;
+    for (uint64_t w = 0; w < kWorkers; ++w) copy.acknowledged[w] = acknowledged[w].load();
+    copy.disk = disk->CrashedCopy(seed * 100 + static_cast<uint64_t>(i));
+    copies.push_back(std::move(copy));
+  }
+  stop.store(true);
+  for (std::thread& worker : workers) worker.join();
+  ASSERT_TRUE((*cluster)->Close().ok());
+  for (const Copy& copy : copies) {
+    std::array<uint64_t, kWorkers> least = copy.acknowledged;
+    // Also after a crash during or after the recovery.
+    for (int again = 0; again < 2; ++again) {
+      auto survivor = DurableCluster::Open(copy.disk, HistoryTables());
+      ASSERT_TRUE(survivor.ok()) << survivor.status();
+      for (uint64_t w = 0; w < kWorkers; ++w) {
+        least[w] = ExpectPrefix(ReadState((*survivor)->database(), w), seed, w, least[w]);
+        ASSERT_TRUE(RunStep((*survivor)->database(), seed, w, ++least[w]).ok());
+      }
+      copy.disk->PowerOff();
+      survivor->reset();
+      copy.disk->PowerOn();
+    }
+  }
+}
+
+TEST(PowerCutTest, AcknowledgedTransactionsSurviveAPowerCut) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) CrashWhileWorking(seed, absl::ZeroDuration());
+}
+
+TEST(PowerCutTest, AlsoBesideCheckpoints) {
+  for (uint64_t seed = 11; seed <= 15; ++seed) CrashWhileWorking(seed, absl::Milliseconds(5));
+}
+
+// --- Several nodes ---
+
+constexpr uint64_t kAccounts = 32;
+constexpr uint64_t kStartBalance = 1000;
+
+std::vector<TableOptions> BankTables() {
+  return {HashTable("accounts", Placement::ByHash()), OrderedTable("receipts", Placement::ByHash())};
+}
+
+// Moves money between two accounts, wherever they are, and writes a receipt; every so often takes an old receipt away.
+coro::Task<Status> Transfer(Transaction& t, const Table& accounts, const Table& receipts, uint64_t from, uint64_t to,
+                            uint64_t amount, uint64_t receipt) {
+  uint64_t a;
+  uint64_t b;
+  StatusOr<RecordHandle> ha = co_await t.GetForUpdate(accounts, from, &a);
+  if (!ha.ok()) co_return ha.status();
+  StatusOr<RecordHandle> hb = co_await t.GetForUpdate(accounts, to, &b);
+  if (!hb.ok()) co_return hb.status();
+  Status status = t.Update(*ha, a - amount);
+  if (status.ok()) status = t.Update(*hb, b + amount);
+  if (status.ok()) status = t.Insert(receipts, receipt, amount);
+  if (status.ok() && receipt % 4 == 0) status = co_await t.Remove(receipts, receipt - 2);
+  co_return status;
+}
+
+void ExpectBank(DurableCluster& cluster, const std::array<uint64_t, 2>& acknowledged,
+                std::array<uint64_t, 2>* recovered) {
+  auto session = cluster.database(0).OpenSession();
+  ASSERT_TRUE(session.ok());
+  const Status status = RunBlockingBody(**session, [&](BlockingTransaction& t) -> Status {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < kAccounts; ++i) {
+      uint64_t balance;
+      GANNET_RETURN_IF_ERROR(t.Get(cluster.table("accounts"), i, &balance));
+      sum += balance;
+    }
+    EXPECT_EQ(sum, kAccounts * kStartBalance);
+    for (uint64_t node = 0; node < 2; ++node) {
+      ScanRows rows;
+      const uint64_t base = node * 1'000'000;
+      GANNET_RETURN_IF_ERROR(t.Scan(cluster.table("receipts"), {.from = base, .to = base + 999'999}, &rows));
+      const uint64_t last = rows.empty() ? 0 : rows.key(rows.size() - 1).integer() - base;
+      EXPECT_GE(last, acknowledged[node]);
+      std::vector<uint64_t> expected;  // what the receipts 1..last have left
+      for (uint64_t n = 1; n <= last; ++n) {
+        if (n % 4 != 2 || n + 2 > last) expected.push_back(base + n);
+      }
+      std::vector<uint64_t> got;
+      for (size_t i = 0; i < rows.size(); ++i) got.push_back(rows.key(i).integer());
+      EXPECT_EQ(got, expected);
+      (*recovered)[node] = last;
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+void WorkAndCrash(uint64_t seed, bool checkpoints) {
+  const Disk disk = NewDisk(seed);
+  DurableOptions options{.nodes = 2};
+  if (checkpoints) options.database.checkpoint_every = absl::Milliseconds(10);
+  auto cluster = DurableCluster::Open(disk, BankTables(), options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  for (int node = 0; node < 2; ++node) {
+    auto session = (*cluster)->database(node).OpenSession();
+    ASSERT_TRUE(session.ok());
+    BulkLoader loader(session->get(), &(*cluster)->table("accounts", node));
+    for (uint64_t i = 0; i < kAccounts; ++i) {
+      if ((*cluster)->table("accounts", node).OwnerOf(i, static_cast<rdma::NodeId>(node)) != node) continue;
+      ASSERT_TRUE(loader.Add(i, kStartBalance).ok());
+    }
+    ASSERT_TRUE(loader.Finish().ok());
+  }
+  for (int node = 0; node < 2; ++node) {
+    const Status taken = (*cluster)->database(node).Checkpoint();
+    ASSERT_TRUE(taken.ok()) << taken;
+  }
+  std::array<std::atomic<uint64_t>, 2> acknowledged{};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> workers;
+  for (int node = 0; node < 2; ++node) {
+    workers.emplace_back([&, node] {
+      auto session = (*cluster)->database(node).OpenSession();
+      ASSERT_TRUE(session.ok());
+      Random random(seed * 2 + static_cast<uint64_t>(node));
+      const Table& accounts = (*cluster)->table("accounts", node);
+      const Table& receipts = (*cluster)->table("receipts", node);
+      for (uint64_t n = 1; !stop.load(); ++n) {
+        const uint64_t from = random.Below(kAccounts);
+        const uint64_t to = (from + 1 + random.Below(kAccounts - 1)) % kAccounts;
+        const uint64_t receipt = static_cast<uint64_t>(node) * 1'000'000 + n;
+        const uint64_t amount = random.Below(5);
+        const Status status = (*session)->RunBlocking(
+            [&](Transaction& t) { return Transfer(t, accounts, receipts, from, to, amount, receipt); });
+        ASSERT_TRUE(status.ok()) << status;
+        acknowledged[static_cast<size_t>(node)].store(n);
+      }
+    });
+  }
+  std::vector<std::pair<std::array<uint64_t, 2>, Disk>> copies;
+  for (uint64_t i = 0; i < 4; ++i) {
+    const uint64_t target = acknowledged[i % 2].load() + 15;
+    while (acknowledged[i % 2].load() < target) std::this_thread::yield();
+    const std::array<uint64_t, 2> least{acknowledged[0].load(), acknowledged[1].load()};
+    copies.emplace_back(least, disk->CrashedCopy(seed * 10 + i));
+  }
+  stop.store(true);
+  for (std::thread& worker : workers) worker.join();
+  const Status closed = (*cluster)->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
+  for (auto& [least, copy] : copies) {
+    auto survivor = DurableCluster::Open(copy, BankTables(), {.nodes = 2});
+    ASSERT_TRUE(survivor.ok()) << survivor.status();
+    ExpectBank(**survivor, least, &least);
+    copy->PowerOff();
+    survivor->reset();
+    copy->PowerOn();
+    survivor = DurableCluster::Open(copy, BankTables(), {.nodes = 2});
+    ASSERT_TRUE(survivor.ok()) << survivor.status();
+    ExpectBank(**survivor, least, &least);
+  }
+}
+
+TEST(PowerCutTest, TransactionsOverNodesSurviveWholeOrNotAtAll) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) WorkAndCrash(seed, false);
+}
+
+TEST(PowerCutTest, AlsoOverNodesBesideCheckpoints) {
+  for (uint64_t seed = 21; seed <= 23; ++seed) WorkAndCrash(seed, true);
+}
+
+}  // namespace
+}  // namespace gannet::txn
