@@ -97,7 +97,6 @@ void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const Sce
   if (!report.details.empty()) absl::PrintF("%s\n", report.details);
   absl::PrintF("%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts, %d deaths\n", report.committed,
                report.failed, report.unknown, report.aborts, report.power_cuts, report.deaths);
-  if (report.lost_bytes != 0) absl::PrintF("%d bytes of registered memory are lost\n", report.lost_bytes);
   absl::PrintF(
       "%.3f virtual seconds in %.3f real ones (1:%.1f); %d events, %d switches, %d preemptions, digest %016x\n",
       static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
@@ -158,7 +157,6 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
     total.aborts += report.aborts;
     total.power_cuts += report.power_cuts;
     total.deaths += report.deaths;
-    total.lost_bytes += report.lost_bytes;
     total.events += report.events;
     total.virtual_nanos += report.virtual_nanos;
     total.real_nanos += report.real_nanos;
@@ -182,7 +180,6 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   absl::PrintF("%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
                static_cast<double>(total.events) * 1e-6);
-  if (total.lost_bytes != 0) absl::PrintF("%d bytes of registered memory are lost\n", total.lost_bytes);
   nlohmann::ordered_json json;
   json["seeds"] = done;
   json["first_seed"] = o.seed;

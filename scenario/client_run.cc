@@ -235,7 +235,6 @@ Status Run::Execute(ScenarioReport* report) {
       cluster_->first_living(), "read all",
       [this, whole = cluster_->AllLive()](txn::Session& session) { return workload_->ReadAll(session, whole); }));
   GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
-  report->lost_bytes = cluster_->lost_bytes();
   GANNET_RETURN_IF_ERROR(cluster_->Close());
   Judgement judgement = workload_->Judge();
   report->passed = judgement.passed;

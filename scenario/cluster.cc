@@ -219,10 +219,7 @@ Status Cluster::CheckStructures() {
         return {status.code(), absl::StrCat("node ", node, ", table ", table->name(), ": ", status.message())};
       }
     }
-    const StatusOr<uint64_t> lost = LostBytes(database(node), unaccounted_[static_cast<size_t>(node)]);
-    if (!lost.ok()) return lost.status();
-    lost_bytes_ += *lost;
-    return absl::OkStatus();
+    return CheckMemory(database(node), unaccounted_[static_cast<size_t>(node)]);
   });
 }
 

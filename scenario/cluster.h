@@ -60,8 +60,6 @@ class Cluster {
   // Each key once, in order, reachable, and not locked; no memory lost or used twice; on every living node, while
   // nothing changes.
   Status CheckStructures();
-  // Registered memory that the last CheckStructures missed, over all nodes (memory_check.h).
-  uint64_t lost_bytes() const { return lost_bytes_; }
 
  private:
   Status StartNode(int node);
@@ -77,7 +75,6 @@ class Cluster {
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
-  uint64_t lost_bytes_ = 0;
   std::vector<int64_t> unaccounted_;  // bytes of each node's memory when it first started (memory_check.h)
 };
 

@@ -41,7 +41,6 @@ void ForEachResult(Report* report, Visit visit) {
   visit("aborts", &report->aborts);
   visit("power_cuts", &report->power_cuts);
   visit("deaths", &report->deaths);
-  visit("lost_bytes", &report->lost_bytes);
   visit("events", &report->events);
   visit("switches", &report->switches);
   visit("preemptions", &report->preemptions);

@@ -63,7 +63,6 @@ struct ScenarioReport {
   uint64_t aborts = 0;   // attempts that met a conflict
   uint64_t power_cuts = 0;
   uint64_t deaths = 0;
-  uint64_t lost_bytes = 0;  // of registered memory, at the end
   uint64_t events = 0;
   uint64_t switches = 0;
   uint64_t preemptions = 0;
