@@ -39,8 +39,10 @@ class Cluster {
   void Kill(int node, uint64_t after_verbs);
   // A new node takes the place of a dead one. It has none of what that had in memory.
   Status Restart(int node);
-  // What dead nodes left has been repaired by all that live.
-  bool IsRepaired() const;
+  // Until what dead nodes left has been repaired by all that live. DeadlineExceeded if that does not happen.
+  Status AwaitRepair();
+  // None from now on, and what was cut is whole again.
+  void StopFaults();
   // In order. No session may be open. The dead are left out.
   Status Close();
 
@@ -63,6 +65,7 @@ class Cluster {
 
  private:
   Status StartNode(int node);
+  bool IsRepaired() const;
   Status CheckTable(int node, const txn::Table& table);
   void ApplyDiskFaults();
   void KillProcesses();
