@@ -47,10 +47,11 @@ coro::Task<Status> TransactionImpl::Join(rdma::NodeId owner) {
   DatabaseState& db = *session_->db;
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
   while (true) {
-    message_.resize(sizeof(uint64_t));
+    message_.resize(rdma::kMaxMessageBytes);
     rdma::WireWriter writer(message_);
     writer.PutU64(db.incarnation);
-    StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, message_, {}, db.options.call_timeout);
+    request_ = writer.written();
+    StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout);
     if (answer.ok()) break;
     if (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline) {
       co_return answer.status();
@@ -126,7 +127,7 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
   flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0));
   std::memcpy(parts.data(), &count, sizeof count);
   PutCaller(caller);
-  message_.resize(writer.size());
+  request_ = writer.written();
   return next;
 }
 
@@ -152,11 +153,11 @@ coro::Task<void> TransactionImpl::Decide() {
   finished_.clear();
   for (size_t next = 0; next < pending_.size();) {
     next = EncodeDecision(pending_, next);
-    StatusOr<size_t> answer = co_await session_->channel->Call(decider, kTxnDecide, message_, {}, timeout);
+    StatusOr<size_t> answer = co_await session_->channel->Call(decider, kTxnDecide, request_, {}, timeout);
     if (answer.ok()) continue;
     if (!IsUnknownOutcome(answer.status())) co_return;  // it cannot: then without
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
-    OweCall(decider, kTxnDecide, message_);
+    OweCall(decider, kTxnDecide, request_);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (!settled && next < pending_.size()) co_return;
   }
