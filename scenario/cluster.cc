@@ -22,7 +22,7 @@ constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
 constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
-constexpr uint64_t kRepairTakesNanos = 3'000'000'000;  // at most
+constexpr uint64_t kRepairTakesNanos = 500'000'000;  // at most: of 10 ms or so
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
