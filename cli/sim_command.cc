@@ -95,9 +95,9 @@ void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const Sce
   absl::PrintF("seed %d: %s\n", report.seed, Describe(Drawn(seeded)));
   absl::PrintF("%s: %s\n", report.passed ? "passed" : "FAILED", report.verdict);
   if (!report.details.empty()) absl::PrintF("%s\n", report.details);
-  absl::PrintF("%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts, %d deaths\n", report.committed,
-               report.failed, report.unknown, report.aborts, report.power_cuts, report.deaths);
-  if (report.lost_bytes != 0) absl::PrintF("%d bytes of registered memory are lost\n", report.lost_bytes);
+  absl::PrintF("%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts, %d deaths, %d checks\n",
+               report.committed, report.failed, report.unknown, report.aborts, report.power_cuts, report.deaths,
+               report.checks);
   absl::PrintF(
       "%.3f virtual seconds in %.3f real ones (1:%.1f); %d events, %d switches, %d preemptions, digest %016x\n",
       static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
@@ -158,7 +158,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
     total.aborts += report.aborts;
     total.power_cuts += report.power_cuts;
     total.deaths += report.deaths;
-    total.lost_bytes += report.lost_bytes;
+    total.checks += report.checks;
     total.events += report.events;
     total.virtual_nanos += report.virtual_nanos;
     total.real_nanos += report.real_nanos;
@@ -176,13 +176,12 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   const double seconds = static_cast<double>(NowNanos() - begun) * 1e-9;
   absl::PrintF(
       "%d seeds from %d: %d failed, %d undecided; %d committed, %d rolled back, %d unknown, %d conflicts, %d power "
-      "cuts, %d deaths\n",
+      "cuts, %d deaths, %d checks\n",
       done, o.seed, failed, undecided, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts,
-      total.deaths);
+      total.deaths, total.checks);
   absl::PrintF("%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
                static_cast<double>(total.events) * 1e-6);
-  if (total.lost_bytes != 0) absl::PrintF("%d bytes of registered memory are lost\n", total.lost_bytes);
   nlohmann::ordered_json json;
   json["seeds"] = done;
   json["first_seed"] = o.seed;
@@ -231,7 +230,8 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
   AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
   AddPath(*command, "--scenario", &o->scenario_file, "FILE",
           "A JSON object that settles what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
-          "nic,\ncoherent, durability, power_cuts, deaths, client, faulty_nanos, settle_nanos, faults {...}. --json "
+          "nic,\ncoherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}. "
+          "--json "
           "shows one in full");
   Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
       "registers (reads, updates, inserts, removals, scans of few keys), append (lists that only grow, for Elle), or "

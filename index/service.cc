@@ -5,10 +5,18 @@
 
 namespace gannet::index {
 
-struct IndexService::OwnedContext {
-  std::unique_ptr<rdma::SlabCache> slab;
-  std::unique_ptr<rdma::EpochManager::Participant> epoch;
-  Context context;
+namespace {
+
+// The context that was used last is in the cache: it is taken again, but not for ever. What was retired through one is
+// freed only when it is used again.
+constexpr uint32_t kUsesInARow = 16;
+
+}  // namespace
+
+struct IndexService::OwnedContext : Context {
+  std::unique_ptr<rdma::SlabCache> own_slab;
+  std::unique_ptr<rdma::EpochManager::Participant> own_epoch;
+  uint32_t uses = 0;
 };
 
 IndexService::IndexService(rdma::Node* node, rdma::SlabAllocator* slab, rdma::EpochManager* epochs)
@@ -33,12 +41,13 @@ IndexService::Lease::Lease(IndexService* service) : service_(service) {
   std::lock_guard lock(service_->contexts_mutex_);
   if (service_->idle_contexts_.empty()) {
     auto owned = std::make_unique<OwnedContext>();
-    owned->slab = std::make_unique<rdma::SlabCache>(service_->slab_);
+    owned->own_slab = std::make_unique<rdma::SlabCache>(service_->slab_);
     auto participant = rdma::EpochManager::Participant::Join(service_->epochs_);
     GANNET_CHECK(participant.ok(), "a server thread found no epoch slot: %s", participant.status().ToString());
-    owned->epoch = std::move(*participant);
-    owned->context = {owned->slab.get(), owned->epoch.get()};
-    service_->idle_contexts_.push_back(&owned->context);
+    owned->own_epoch = std::move(*participant);
+    owned->slab = owned->own_slab.get();
+    owned->epoch = owned->own_epoch.get();
+    service_->idle_contexts_.push_back(owned.get());
     service_->contexts_.push_back(std::move(owned));
   }
   context_ = service_->idle_contexts_.back();
@@ -49,7 +58,9 @@ IndexService::Lease::Lease(IndexService* service) : service_(service) {
 IndexService::Lease::~Lease() {
   context_->epoch->Leave();
   std::lock_guard lock(service_->contexts_mutex_);
-  service_->idle_contexts_.push_back(context_);
+  std::vector<Context*>& idle = service_->idle_contexts_;
+  const bool rests = ++static_cast<OwnedContext*>(context_)->uses % kUsesInARow == 0;
+  idle.insert(rests ? idle.begin() : idle.end(), context_);
 }
 
 }  // namespace gannet::index

@@ -53,6 +53,7 @@ class Run {
   Status CutPower();
   Status StartAgain();
   Status KillOne();
+  Status Check();
   Status RunSoundPhase();
   std::vector<uint64_t> CommittedByNode() const;
   // A living node that has committed nothing since; or -1.
@@ -70,7 +71,9 @@ class Run {
 
 void Run::StartCrew() {
   crew_ = new Crew;
-  for (int node = 0; node < drawn_.nodes; ++node) StartWorkers(node);
+  for (int node = 0; node < drawn_.nodes; ++node) {
+    if (cluster_->lives(node)) StartWorkers(node);
+  }
 }
 
 void Run::StartWorkers(int node) {
@@ -130,18 +133,43 @@ Status Run::StopCrew() {
 }
 
 Status Run::RunFaultyPhase(ScenarioReport* report) {
-  const auto pieces = static_cast<uint64_t>(drawn_.power_cuts + drawn_.deaths) + 1;
+  const std::vector<Interruption> interruptions = InterruptionsOf(drawn_);
+  const uint64_t nanos = drawn_.faulty_nanos / (interruptions.size() + 1);
+  const auto watch = [&] {
+    Watch(nanos / 2 + simulation_->random().Below(nanos));
+    return Broken();
+  };
   StartCrew();
   simulation_->SetFaults(*drawn_.faults);
-  for (uint64_t piece = 0;; ++piece) {
-    const uint64_t nanos = drawn_.faulty_nanos / pieces;
-    Watch(nanos / 2 + simulation_->random().Below(nanos));
-    GANNET_RETURN_IF_ERROR(Broken());
-    if (piece + 1 == pieces) return absl::OkStatus();
-    const bool cut = piece < static_cast<uint64_t>(drawn_.power_cuts);
-    GANNET_RETURN_IF_ERROR(cut ? CutPower() : KillOne());
-    ++(cut ? report->power_cuts : report->deaths);
+  for (const Interruption interruption : interruptions) {
+    GANNET_RETURN_IF_ERROR(watch());
+    switch (interruption) {
+      case Interruption::kPowerCut:
+        GANNET_RETURN_IF_ERROR(CutPower());
+        ++report->power_cuts;
+        break;
+      case Interruption::kDeath:
+        GANNET_RETURN_IF_ERROR(KillOne());
+        ++report->deaths;
+        break;
+      case Interruption::kCheck:
+        GANNET_RETURN_IF_ERROR(Check());
+        ++report->checks;
+        break;
+    }
   }
+  return watch();
+}
+
+// The sessions are closed for it: what they had retired would not be free otherwise.
+Status Run::Check() {
+  cluster_->StopFaults();
+  GANNET_RETURN_IF_ERROR(StopCrew());
+  GANNET_RETURN_IF_ERROR(cluster_->AwaitRepair());
+  GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
+  StartCrew();
+  simulation_->SetFaults(*drawn_.faults);
+  return absl::OkStatus();
 }
 
 Status Run::CutPower() {
@@ -160,12 +188,7 @@ Status Run::StartAgain() {
 
 // One node after the other: two that die together may take along what the survivors need (txn/repair.h).
 Status Run::KillOne() {
-  const uint64_t deadline = simulation_->now() + kStopNanos;
-  while (!cluster_->IsRepaired()) {
-    Watch(1'000'000);
-    GANNET_RETURN_IF_ERROR(Broken());
-    if (simulation_->now() > deadline) return absl::DeadlineExceededError("what a dead node left is not repaired");
-  }
+  GANNET_RETURN_IF_ERROR(cluster_->AwaitRepair());
   int victim = drawn_.nodes - 1;
   if (!*drawn_.client) {
     victim = static_cast<int>(simulation_->random().Below(static_cast<uint64_t>(drawn_.nodes)));
@@ -189,8 +212,7 @@ Status Run::KillOne() {
 // Nothing is wrong any more. Every node must get on; and when no new transactions begin, every client must come to the
 // end of its own. (While all compete for few keys, an optimistic client may lose for a long time.)
 Status Run::RunSoundPhase() {
-  simulation_->SetFaults({});
-  cluster_->fabric().MendAll();
+  cluster_->StopFaults();
   const std::vector<uint64_t> before = CommittedByNode();
   const uint64_t until = simulation_->now() + drawn_.settle_nanos;
   Watch(std::min(drawn_.settle_nanos, kLeastSoundNanos));
@@ -235,7 +257,6 @@ Status Run::Execute(ScenarioReport* report) {
       cluster_->first_living(), "read all",
       [this, whole = cluster_->AllLive()](txn::Session& session) { return workload_->ReadAll(session, whole); }));
   GANNET_RETURN_IF_ERROR(cluster_->CheckStructures());
-  report->lost_bytes = cluster_->lost_bytes();
   GANNET_RETURN_IF_ERROR(cluster_->Close());
   Judgement judgement = workload_->Judge();
   report->passed = judgement.passed;

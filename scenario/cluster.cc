@@ -9,6 +9,7 @@
 #include "rdma/base/random.h"
 #include "rdma/base/thread.h"
 #include "scenario/memory_check.h"
+#include "scenario/run.h"
 #include "txn/session_internal.h"
 #include "txn/state_word.h"
 
@@ -21,6 +22,7 @@ constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
 constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
+constexpr uint64_t kRepairTakesNanos = 500'000'000;  // at most: of 10 ms or so
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
 constexpr size_t kBufferBytes = size_t{64} << 10;
 // Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
@@ -123,6 +125,8 @@ Status Cluster::StartNode(int node) {
   options.recovery_threads = 1;
   options.server_threads = 1;
   options.call_timeout = kCallTimeout;
+  // (The other workloads tell by their placement.)
+  if (drawn_->workload == kTpccWorkload && *drawn_->client) options.data_nodes = nodes() - 1;
   if (disk_ != nullptr) {
     options.directory = kDirectory;
     options.files = disk_;
@@ -195,6 +199,20 @@ bool Cluster::IsRepaired() const {
   return true;
 }
 
+Status Cluster::AwaitRepair() {
+  const uint64_t deadline = simulation_->now() + kRepairTakesNanos;
+  while (!IsRepaired()) {
+    if (simulation_->now() > deadline) return absl::DeadlineExceededError("what a dead node left is not repaired");
+    SleepForNanos(1'000'000);
+  }
+  return absl::OkStatus();
+}
+
+void Cluster::StopFaults() {
+  simulation_->SetFaults({});
+  fabric_->MendAll();
+}
+
 int Cluster::first_living() const {
   int node = 0;
   while (!lives(node)) ++node;
@@ -219,10 +237,7 @@ Status Cluster::CheckStructures() {
         return {status.code(), absl::StrCat("node ", node, ", table ", table->name(), ": ", status.message())};
       }
     }
-    const StatusOr<uint64_t> lost = LostBytes(database(node), unaccounted_[static_cast<size_t>(node)]);
-    if (!lost.ok()) return lost.status();
-    lost_bytes_ += *lost;
-    return absl::OkStatus();
+    return CheckMemory(database(node), unaccounted_[static_cast<size_t>(node)]);
   });
 }
 

@@ -39,8 +39,10 @@ class Cluster {
   void Kill(int node, uint64_t after_verbs);
   // A new node takes the place of a dead one. It has none of what that had in memory.
   Status Restart(int node);
-  // What dead nodes left has been repaired by all that live.
-  bool IsRepaired() const;
+  // Until what dead nodes left has been repaired by all that live. DeadlineExceeded if that does not happen.
+  Status AwaitRepair();
+  // None from now on, and what was cut is whole again.
+  void StopFaults();
   // In order. No session may be open. The dead are left out.
   Status Close();
 
@@ -60,11 +62,10 @@ class Cluster {
   // Each key once, in order, reachable, and not locked; no memory lost or used twice; on every living node, while
   // nothing changes.
   Status CheckStructures();
-  // Registered memory that the last CheckStructures missed, over all nodes (memory_check.h).
-  uint64_t lost_bytes() const { return lost_bytes_; }
 
  private:
   Status StartNode(int node);
+  bool IsRepaired() const;
   Status CheckTable(int node, const txn::Table& table);
   void ApplyDiskFaults();
   void KillProcesses();
@@ -77,7 +78,6 @@ class Cluster {
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
-  uint64_t lost_bytes_ = 0;
   std::vector<int64_t> unaccounted_;  // bytes of each node's memory when it first started (memory_check.h)
 };
 

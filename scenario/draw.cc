@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "rdma/base/random.h"
 #include "rdma/sim/nic_profile.h"
 #include "rdma/sim/simulation.h"
+#include "scenario/run.h"
 #include "scenario/scenario.h"
 #include "scenario/workload/workload.h"
 
@@ -42,12 +44,13 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(one_of("workload", options.workload, WorkloadNames()));
   GANNET_RETURN_IF_ERROR(one_of("nic", options.nic, nics));
   GANNET_RETURN_IF_ERROR(one_of("durability", options.durability, {"none", "sync"}));
-  // 0, or -1 for power_cuts: drawn.
+  // 0, or -1 for what may be 0: drawn.
   GANNET_RETURN_IF_ERROR(in_range("nodes", options.nodes, 0, rdma::sim::kMaxSimNodes));
   GANNET_RETURN_IF_ERROR(in_range("workers_per_node", options.workers_per_node, 0, 16));
   GANNET_RETURN_IF_ERROR(in_range("coroutines", options.coroutines, 0, 6));
   GANNET_RETURN_IF_ERROR(in_range("power_cuts", options.power_cuts, -1, 1000));
   GANNET_RETURN_IF_ERROR(in_range("deaths", options.deaths, -1, 1000));
+  GANNET_RETURN_IF_ERROR(in_range("checks", options.checks, -1, 1000));
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
   GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
                                   static_cast<int64_t>(kMostKeys)));
@@ -74,6 +77,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
 
   const int deaths = static_cast<int>(random.Below(4));  // after all that was drawn before there were any
   const bool client = random.OneIn(2);
+  const int checks = random.OneIn(2) ? 1 + static_cast<int>(random.Below(2)) : 0;
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
@@ -85,21 +89,23 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
   if (drawn.power_cuts < 0) drawn.power_cuts = power_cuts;
   if (drawn.durability == "none") drawn.power_cuts = 0;
-  // Of one node nobody survives. A terminal of TPC-C needs all warehouses.
-  const bool may_die = drawn.nodes > 1 && drawn.workload != "tpcc";
+  const bool tpcc = drawn.workload == kTpccWorkload;
   if (!drawn.client.has_value()) drawn.client = client;
-  if (drawn.nodes == 1 || drawn.workload == "tpcc") drawn.client = false;
+  // Databases with a log have no clients.
+  if (drawn.nodes == 1 || (tpcc && drawn.durability != "none")) drawn.client = false;
   if (drawn.deaths < 0) drawn.deaths = deaths;
-  if (!may_die) drawn.deaths = 0;
+  // Of one node nobody survives. A terminal of TPC-C needs all warehouses.
+  if (drawn.nodes == 1 || (tpcc && drawn.durability == "none" && !*drawn.client)) drawn.deaths = 0;
   if (drawn.durability == "none" && !*drawn.client) drawn.deaths = std::min(drawn.deaths, drawn.nodes - 1);
+  if (drawn.checks < 0) drawn.checks = checks;
   if (!drawn.faults.has_value()) {
     drawn.faults = faults;
     // A terminal of TPC-C takes no for an answer that a node cannot be reached, and the run ends.
-    if (drawn.workload == "tpcc") {
+    if (tpcc) {
       drawn.faults->disconnect = drawn.faults->lost_request = drawn.faults->lost_response = 0;
       drawn.faults->cut_every = 0;
     }
-    if (drawn.workload == "tpcc" || drawn.durability == "none") {
+    if (tpcc || drawn.durability == "none") {
       drawn.faults->disk_write_error = drawn.faults->disk_short_write = drawn.faults->disk_sync_error = 0;
       drawn.faults->disk_full_every = 0;
     }
@@ -112,6 +118,16 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   return drawn;
 }
 
+std::vector<Interruption> InterruptionsOf(const ScenarioOptions& drawn) {
+  std::vector<Interruption> result;
+  result.insert(result.end(), static_cast<size_t>(drawn.power_cuts), Interruption::kPowerCut);
+  result.insert(result.end(), static_cast<size_t>(drawn.deaths), Interruption::kDeath);
+  result.insert(result.end(), static_cast<size_t>(drawn.checks), Interruption::kCheck);
+  Random random(Mix64(drawn.seed) ^ 0x12e4f);
+  for (size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random.Below(i)]);
+  return result;
+}
+
 std::string Describe(const ScenarioOptions& drawn) {
   return absl::StrCat(drawn.workload, ", ", drawn.nodes, " nodes x ", drawn.workers_per_node, " workers x ",
                       drawn.coroutines, " coroutines, ", drawn.keys, " keys, ", drawn.nic,
@@ -119,6 +135,7 @@ std::string Describe(const ScenarioOptions& drawn) {
                       drawn.power_cuts > 0 ? absl::StrCat(", ", drawn.power_cuts, " power cuts") : "",
                       *drawn.client ? ", one without data" : "",
                       drawn.deaths > 0 ? absl::StrCat(", ", drawn.deaths, " deaths") : "",
+                      drawn.checks > 0 ? absl::StrCat(", ", drawn.checks, " checks") : "",
                       drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
 }
 

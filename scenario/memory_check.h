@@ -2,8 +2,7 @@
 //
 // Every block that was ever taken from a node's heap is free, waits for its grace period, is a record that exactly one
 // index entry leads to, or belongs to an index. So what is neither free, a record, nor of an index is always as much as
-// it was at the beginning. More: it leaked (the report says how much).
-// Less: something is used twice.
+// it was at the beginning. More: it is lost, nobody will ever give it back. Less: something is used twice.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ namespace gannet::scenario {
 // if two records overlap.
 StatusOr<int64_t> UnaccountedBytes(txn::Database& database);
 
-// How many more than `expected` there are, when the grace period of all that was retired is over; waits for that.
-// Internal if there are fewer.
-StatusOr<uint64_t> LostBytes(txn::Database& database, int64_t expected);
+// Internal if there are more or fewer than `expected` when the grace period of all that was retired is over; waits for
+// that.
+Status CheckMemory(txn::Database& database, int64_t expected);
 
 }  // namespace gannet::scenario

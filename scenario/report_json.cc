@@ -25,6 +25,7 @@ void ForEachField(Options* options, Visit visit) {
   visit("durability", &options->durability);
   visit("power_cuts", &options->power_cuts);
   visit("deaths", &options->deaths);
+  visit("checks", &options->checks);
   visit("client", &options->client);
 }
 
@@ -41,7 +42,7 @@ void ForEachResult(Report* report, Visit visit) {
   visit("aborts", &report->aborts);
   visit("power_cuts", &report->power_cuts);
   visit("deaths", &report->deaths);
-  visit("lost_bytes", &report->lost_bytes);
+  visit("checks", &report->checks);
   visit("events", &report->events);
   visit("switches", &report->switches);
   visit("preemptions", &report->preemptions);

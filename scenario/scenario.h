@@ -34,6 +34,9 @@ struct ScenarioOptions {
   // Of one node each, in the first phase; -1: drawn. With a log all are started again a while later, and recover.
   // Without, the others go on: a node with data stays dead.
   int deaths = -1;
+  // Moments in the first phase when the faults pause, the clients end their transactions, and indexes, locks and memory
+  // are checked (of TPC-C, its conditions too); -1: drawn.
+  int checks = -1;
   std::optional<bool> client = {};  // the last node has no data: it dies, and another takes its place; unset: drawn
   std::optional<rdma::sim::Faults> faults = {};
   std::string elle_file = {};  // where the append workload's history goes, as EDN
@@ -63,7 +66,7 @@ struct ScenarioReport {
   uint64_t aborts = 0;   // attempts that met a conflict
   uint64_t power_cuts = 0;
   uint64_t deaths = 0;
-  uint64_t lost_bytes = 0;  // of registered memory, at the end
+  uint64_t checks = 0;  // before the one at the end
   uint64_t events = 0;
   uint64_t switches = 0;
   uint64_t preemptions = 0;

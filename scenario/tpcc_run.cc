@@ -1,9 +1,11 @@
 // TPC-C in a scenario, with a small population.
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
 #include "rdma/base/random.h"
 #include "rdma/base/thread.h"
 #include "scenario/cluster.h"
@@ -17,6 +19,33 @@ namespace gannet::scenario {
 namespace {
 
 constexpr tpcc::Scale kScale = {.items = 100, .customers_per_district = 30};
+constexpr uint64_t kUntilKilled = UINT32_MAX;
+constexpr uint64_t kSoundNanos = 2'000'000;  // after the faults; again until something has been committed
+// Numbers of workers (driver.h) that one set of terminals takes. The owners' are the first; a client that takes the
+// place of a dead one has others.
+constexpr uint32_t kWorkerNumbers = 16;
+constexpr uint32_t kSetsOfNumbers = tpcc::kLastWorker / kWorkerNumbers;
+
+// The terminals of some nodes, for a while.
+struct Terminals {
+  std::vector<txn::Database*> nodes;
+  std::vector<tpcc::Tables> tables;
+  tpcc::RunOptions options;
+  Runtime::Thread* thread = nullptr;
+  Status status;
+  uint64_t committed = 0;
+  uint64_t aborts = 0;
+
+  void Run() {
+    const StatusOr<tpcc::RunReport> run = tpcc::RunBenchmark(nodes, tables, options, nullptr);
+    status = run.status();
+    if (!run.ok()) return;
+    for (const tpcc::ProcedureReport& procedure : run->procedures) {
+      committed += procedure.committed;
+      aborts += procedure.aborted;
+    }
+  }
+};
 
 class TpccRun {
  public:
@@ -24,7 +53,8 @@ class TpccRun {
       : simulation_(simulation),
         drawn_(drawn),
         report_(report),
-        schema_{.warehouses = static_cast<uint32_t>(drawn.nodes), .scale = kScale},
+        owners_(drawn.nodes - (*drawn.client ? 1 : 0)),
+        schema_{.warehouses = static_cast<uint32_t>(owners_), .scale = kScale},
         cluster_(simulation, &drawn,
                  [this](txn::Database& database) { return tpcc::Tables::Create(database, schema_).status(); }) {}
 
@@ -35,26 +65,10 @@ class TpccRun {
       GANNET_RETURN_IF_ERROR(
           cluster_.OnEachNode("checkpoint", [this](int node) { return cluster_.database(node).Checkpoint(); }));
     }
-    const auto pieces = static_cast<uint64_t>(drawn_.power_cuts) + 1;
-    for (uint64_t piece = 0; piece < pieces; ++piece) {
-      simulation_->SetFaults(*drawn_.faults);
-      if (piece + 1 < pieces) {
-        RunUntilPowerCut(drawn_.faulty_nanos / pieces);
-        simulation_->SetFaults({});
-        GANNET_RETURN_IF_ERROR(Start());
-        GANNET_RETURN_IF_ERROR(CheckConditions());
-      } else {
-        GANNET_RETURN_IF_ERROR(RunFor(drawn_.faulty_nanos / pieces).status());
-      }
-    }
-    simulation_->SetFaults({});
-    cluster_.fabric().MendAll();
-    StatusOr<uint64_t> committed = RunFor(drawn_.settle_nanos / 4);
-    GANNET_RETURN_IF_ERROR(committed.status());
-    if (*committed == 0) return absl::DeadlineExceededError("no progress: nothing committed after the faults stopped");
-    GANNET_RETURN_IF_ERROR(CheckConditions());
-    GANNET_RETURN_IF_ERROR(cluster_.CheckStructures());
-    report_->lost_bytes = cluster_.lost_bytes();
+    GANNET_RETURN_IF_ERROR(RunFaultyPhase());
+    cluster_.StopFaults();
+    GANNET_RETURN_IF_ERROR(RunSoundPhase());
+    GANNET_RETURN_IF_ERROR(Check());
     GANNET_RETURN_IF_ERROR(cluster_.Close());
     report_->passed = true;
     report_->verdict = "the twelve conditions hold";
@@ -62,49 +76,172 @@ class TpccRun {
   }
 
  private:
+  Status RunFaultyPhase() {
+    const std::vector<Interruption> interruptions = InterruptionsOf(drawn_);
+    const uint64_t nanos = drawn_.faulty_nanos / (interruptions.size() + 1);
+    simulation_->SetFaults(*drawn_.faults);
+    for (const Interruption interruption : interruptions) {
+      switch (interruption) {
+        case Interruption::kPowerCut:
+          GANNET_RETURN_IF_ERROR(RunUntilPowerCut(nanos));
+          ++report_->power_cuts;
+          break;
+        case Interruption::kDeath:
+          GANNET_RETURN_IF_ERROR(*drawn_.client ? RunWithDeathOfClient(nanos) : RunUntilDeath(nanos));
+          ++report_->deaths;
+          break;
+        case Interruption::kCheck:
+          GANNET_RETURN_IF_ERROR(RunFor(nanos).status());
+          cluster_.StopFaults();
+          GANNET_RETURN_IF_ERROR(Check());
+          ++report_->checks;
+          break;
+      }
+      simulation_->SetFaults(*drawn_.faults);
+    }
+    return RunFor(nanos).status();
+  }
+
+  Status RunSoundPhase() {
+    const uint64_t until = simulation_->now() + drawn_.settle_nanos;
+    while (true) {
+      const StatusOr<uint64_t> committed = RunFor(kSoundNanos);
+      if (!committed.ok()) return committed.status();
+      if (*committed > 0) return absl::OkStatus();
+      if (simulation_->now() >= until) {
+        return absl::DeadlineExceededError("no progress: nothing committed after the faults stopped");
+      }
+    }
+  }
+
   Status Start() {
     GANNET_RETURN_IF_ERROR(cluster_.Start());
-    nodes_.clear();
-    tables_.clear();
-    for (int node = 0; node < drawn_.nodes; ++node) {
-      nodes_.push_back(&cluster_.database(node));
-      StatusOr<tpcc::Tables> tables = tpcc::Tables::Find(*nodes_.back(), schema_);
-      if (!tables.ok()) return tables.status();
-      tables_.push_back(*tables);
-    }
+    nodes_.assign(static_cast<size_t>(drawn_.nodes), nullptr);
+    tables_.assign(static_cast<size_t>(drawn_.nodes), {});
+    for (int node = 0; node < drawn_.nodes; ++node) GANNET_RETURN_IF_ERROR(Find(node));
     return absl::OkStatus();
   }
 
-  // Transactions that committed.
-  StatusOr<uint64_t> RunFor(uint64_t nanos) {
-    tpcc::RunOptions options;
-    options.threads = drawn_.nodes * drawn_.workers_per_node;
+  Status Find(int node) {
+    const auto n = static_cast<size_t>(node);
+    nodes_[n] = &cluster_.database(node);
+    StatusOr<tpcc::Tables> tables = tpcc::Tables::Find(*nodes_[n], schema_);
+    if (tables.ok()) tables_[n] = *tables;
+    return tables.status();
+  }
+
+  // The terminals of nodes [first, end) run for `nanos`, on a thread of `on`. Who does not come back is leaked.
+  Terminals* StartTerminals(rdma::NodeId on, int first, int end, uint64_t nanos) {
+    auto* terminals = new Terminals;
+    terminals->nodes.assign(nodes_.begin() + first, nodes_.begin() + end);
+    terminals->tables.assign(tables_.begin() + first, tables_.begin() + end);
+    tpcc::RunOptions& options = terminals->options;
+    options.threads = (end - first) * drawn_.workers_per_node;
+    if (first >= owners_) {
+      options.first_worker = tpcc::kFirstWorker + kWorkerNumbers * (1 + clients_++ % (kSetsOfNumbers - 1));
+    }
     options.coroutines = drawn_.coroutines;
     options.warmup = absl::ZeroDuration();
     options.duration = absl::Nanoseconds(static_cast<int64_t>(nanos));
     options.seed = Mix64(drawn_.seed + ++runs_) >> 1;
     options.load_seed = drawn_.seed;
-    StatusOr<tpcc::RunReport> run = tpcc::RunBenchmark(nodes_, tables_, options, nullptr);
-    if (!run.ok()) return run.status();
-    uint64_t committed = 0;
-    for (const tpcc::ProcedureReport& procedure : run->procedures) {
-      committed += procedure.committed;
-      report_->aborts += procedure.aborted;
-    }
-    report_->committed += committed;
-    return committed;
+    terminals->thread = simulation_->StartOn(on, "driver", [terminals] { terminals->Run(); });
+    return terminals;
   }
 
-  void RunUntilPowerCut(uint64_t nanos) {
-    // Dies with node 0; what it holds is leaked.
-    simulation_->StartOn(0, "driver", [this] { RunFor(UINT32_MAX).status().IgnoreError(); });
-    SleepForNanos(nanos / 2 + simulation_->random().Below(nanos));
+  // The owners' driver is of no node: it outlives all of them.
+  Terminals* StartOwners(uint64_t nanos) { return StartTerminals(rdma::sim::kNoNode, 0, owners_, nanos); }
+  Terminals* StartClient(uint64_t nanos) {
+    return StartTerminals(static_cast<rdma::NodeId>(owners_), owners_, owners_ + 1, nanos);
+  }
+
+  // Waits for their end; how many transactions committed.
+  StatusOr<uint64_t> Join(Terminals* terminals) {
+    simulation_->Join(terminals->thread);
+    const std::unique_ptr<Terminals> done(terminals);
+    GANNET_RETURN_IF_ERROR(done->status);
+    report_->committed += done->committed;
+    report_->aborts += done->aborts;
+    return done->committed;
+  }
+
+  StatusOr<uint64_t> RunFor(uint64_t nanos) {
+    Terminals* const owners = StartOwners(nanos);
+    Terminals* const client = *drawn_.client ? StartClient(nanos) : nullptr;
+    const StatusOr<uint64_t> committed = Join(owners);
+    if (!committed.ok() || client == nullptr) return committed;
+    const StatusOr<uint64_t> by_client = Join(client);
+    if (!by_client.ok()) return by_client;
+    return *committed + *by_client;
+  }
+
+  uint64_t MomentIn(uint64_t nanos) { return nanos / 2 + simulation_->random().Below(nanos); }
+
+  Status RunUntilPowerCut(uint64_t nanos) {
+    StartOwners(kUntilKilled);
+    SleepForNanos(MomentIn(nanos));
     cluster_.CutPower();
-    ++report_->power_cuts;
+    return StartAgain();
+  }
+
+  // Of any node of a cluster with a log: all are started again.
+  Status RunUntilDeath(uint64_t nanos) {
+    StartOwners(kUntilKilled);
+    SleepForNanos(MomentIn(nanos));
+    Kill(static_cast<int>(simulation_->random().Below(static_cast<uint64_t>(drawn_.nodes))));
+    SleepForNanos(simulation_->random().Below(5'000'000));
+    cluster_.KillAll();
+    return StartAgain();
+  }
+
+  Status StartAgain() {
+    simulation_->SetFaults({});
+    GANNET_RETURN_IF_ERROR(Start());
+    return CheckConditions();
+  }
+
+  // It dies amid its transactions, and another takes its place; the owners of the rows go on.
+  Status RunWithDeathOfClient(uint64_t nanos) {
+    GANNET_RETURN_IF_ERROR(cluster_.AwaitRepair());
+    Terminals* const owners = StartOwners(2 * nanos);
+    StartClient(kUntilKilled);
+    SleepForNanos(MomentIn(nanos));
+    Kill(owners_);
+    SleepForNanos(simulation_->random().Below(3'000'000));
+    GANNET_RETURN_IF_ERROR(RestartClient());
+    Terminals* const client = StartClient(nanos);
+    GANNET_RETURN_IF_ERROR(Join(owners).status());
+    return Join(client).status();
+  }
+
+  void Kill(int node) {
+    Random& random = simulation_->random();
+    cluster_.Kill(node, random.OneIn(4) ? 0 : 1 + random.Below(200));
+  }
+
+  // Each node has the items.
+  Status RestartClient() {
+    GANNET_RETURN_IF_ERROR(cluster_.Restart(owners_));
+    GANNET_RETURN_IF_ERROR(Find(owners_));
+    Status status;
+    simulation_->Join(simulation_->StartOn(static_cast<rdma::NodeId>(owners_), "load", [&] {
+      status = tpcc::Load(std::span(nodes_).last(1), std::span(tables_).last(1), {.threads = 1, .seed = drawn_.seed},
+                          nullptr);
+    }));
+    return status;
+  }
+
+  // No faults, and nobody runs transactions.
+  Status Check() {
+    GANNET_RETURN_IF_ERROR(cluster_.AwaitRepair());
+    GANNET_RETURN_IF_ERROR(CheckConditions());
+    return cluster_.CheckStructures();
   }
 
   Status CheckConditions() {
-    StatusOr<std::vector<tpcc::ConditionResult>> results = tpcc::CheckConsistency(nodes_, tables_);
+    const auto owners = static_cast<size_t>(owners_);
+    StatusOr<std::vector<tpcc::ConditionResult>> results =
+        tpcc::CheckConsistency(std::span(nodes_).first(owners), std::span(tables_).first(owners));
     if (!results.ok()) return results.status();
     for (const tpcc::ConditionResult& result : *results) {
       if (!result.holds) {
@@ -118,11 +255,13 @@ class TpccRun {
   rdma::sim::Simulation* simulation_;
   const ScenarioOptions& drawn_;
   ScenarioReport* report_;
+  const int owners_;  // nodes with rows; of a scenario with a client, the one after them has none
   tpcc::SchemaOptions schema_;
   Cluster cluster_;
   std::vector<txn::Database*> nodes_;
   std::vector<tpcc::Tables> tables_;
   uint64_t runs_ = 0;
+  uint32_t clients_ = 0;
 };
 
 }  // namespace

@@ -140,9 +140,9 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
       if (prepared_.empty()) break;
       response_.resize(rdma::kMaxMessageBytes);
       StatusOr<size_t> size =
-          co_await session_->channel->Call(node, kTxnPrepare, message_, response_, session_->db->options.call_timeout);
+          co_await session_->channel->Call(node, kTxnPrepare, request_, response_, session_->db->options.call_timeout);
       if (!size.ok()) {
-        if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, std::span(message_).first(kCallerBytes));
+        if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, request_.first(kCallerBytes));
         co_return size.status();
       }
       Status status = DecodePrepared(node, std::span<const std::byte>(response_).first(*size));
@@ -179,7 +179,7 @@ size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
   if (!prepared_.empty()) PutCaller(caller);
   const auto n = static_cast<uint16_t>(prepared_.size());
   std::memcpy(count.data(), &n, sizeof n);
-  message_.resize(writer.size());
+  request_ = writer.written();
   return i;
 }
 
@@ -347,12 +347,12 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
       if (n == 0) break;
       PutCaller(caller);
       std::memcpy(count.data(), &n, sizeof n);
-      message_.resize(writer.size());
-      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, message_, {}, timeout);
+      request_ = writer.written();
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout);
       if (size.ok()) continue;
       if (IsUnknownOutcome(size.status())) {
         if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
-        OweCall(node, kTxnFinish, message_);
+        OweCall(node, kTxnFinish, request_);
       } else if (first_error.ok()) {
         first_error = size.status();
       }

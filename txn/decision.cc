@@ -48,10 +48,11 @@ coro::Task<Status> TransactionImpl::Join(rdma::NodeId owner) {
   DatabaseState& db = *session_->db;
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
   while (true) {
-    message_.resize(sizeof(uint64_t));
+    message_.resize(rdma::kMaxMessageBytes);
     rdma::WireWriter writer(message_);
     writer.PutU64(db.incarnation);
-    StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, message_, {}, db.options.call_timeout);
+    request_ = writer.written();
+    StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout);
     if (answer.ok()) break;
     if (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline) {
       co_return answer.status();
@@ -128,7 +129,7 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
                                     (only_note ? kDecisionIsNoted : 0));
   std::memcpy(parts.data(), &count, sizeof count);
   PutCaller(caller);
-  message_.resize(writer.size());
+  request_ = writer.written();
   return next;
 }
 
@@ -153,11 +154,11 @@ coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_no
   finished_.clear();
   for (size_t next = 0; next < pending_.size();) {
     next = EncodeDecision(pending_, next, keeper, only_note);
-    StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, message_, {}, timeout);
+    StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout);
     if (answer.ok()) continue;
     if (!IsUnknownOutcome(answer.status())) co_return false;
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
-    OweCall(keeper, kTxnDecide, message_);
+    OweCall(keeper, kTxnDecide, request_);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (!settled && next < pending_.size()) co_return false;
   }

@@ -187,19 +187,12 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
       for (const rdma::GlobalAddress address : addresses) ReleaseRecord(lease.context(), *table, address, node);
     }
   }
-  // Blocks that records were to move to: no index leads there.
   index::IndexService::Lease lease(db_->indexes.get());
-  for (const Unmaking& one : ledger_.TakeMadeBy(node)) {
-    const std::byte* record = db_->node->memory().data() + one.record.offset();
-    const uint64_t state = LoadWord(record);
-    if (one.kind != FinishKind::kUnmake || !IsLocked(state) || LockOwnerNode(state) != node) continue;
-    if ((state & (kVersionMask | kAbsentBit)) != one.state) continue;
-    FinishOne(lease.context(), {.kind = FinishKind::kUnmake,
-                                .table = one.table,
-                                .key = one.key.view(),
-                                .record = one.record,
-                                .state = one.state});
+  for (const Unmaking& one : moves_.Of(node)) {
+    FinishOne(lease.context(),
+              {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
   }
+  ledger_.CloseAllOf(node);
   return true;
 }
 

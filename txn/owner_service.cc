@@ -134,6 +134,7 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
                        .key = index::OwnedKey(items[i].key),
                        .record = prepared[i].record,
                        .state = prepared[i].state});
+      if (items[i].move) moves_.Add(LockOwnerNode(owner_bits), made->back());
       continue;
     }
     if (outcome.ok() && *outcome == PrepareOutcome::kExists) {
@@ -220,6 +221,9 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
     const Status replaced = index.Replace(item.key, item.record, item.moved_to);
     GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", item.record.ToString(), replaced.ToString());
     StoreWord(db_->node->memory().data() + item.moved_to.offset(), NextState(item.moved_state, false));
+    moves_.Remove(item.moved_to);
+  } else {
+    moves_.Remove(item.record);
   }
   MarkAbsent(record, RecordLines(item.key, payload_bytes), item.state);
   if (GANNET_MUTANT(kReuseWithoutGrace))

@@ -18,6 +18,7 @@
 #include "index/service.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "txn/pending_moves.h"
 #include "txn/request_ledger.h"
 #include "txn/session_internal.h"
 #include "txn/wire.h"
@@ -66,6 +67,7 @@ class OwnerService {
 
   DatabaseState* db_;
   RequestLedger ledger_;
+  PendingMoves moves_;
   Mutex work_mutex_;  // one FinishWork at a time: it looks, and then acts
 };
 

@@ -1,7 +1,5 @@
 #include "txn/request_ledger.h"
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -44,20 +42,14 @@ std::vector<DecidedWork> RequestLedger::DecidedBy(rdma::NodeId node) {
   return result;
 }
 
-std::vector<Unmaking> RequestLedger::TakeMadeBy(rdma::NodeId node) {
+void RequestLedger::CloseAllOf(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
-  std::map<uint64_t, Entry*> ordered;
   for (auto& [name, entry] : entries_) {
-    if (LockOwnerNode(name) == node) ordered.emplace(name, &entry);
+    if (LockOwnerNode(name) != node) continue;
+    entry.made.clear();
+    entry.decided.clear();
+    entry.all_decided = false;
   }
-  std::vector<Unmaking> result;
-  for (const auto& [name, entry] : ordered) {
-    std::ranges::move(entry->made, std::back_inserter(result));
-    entry->made.clear();
-    entry->decided.clear();
-    entry->all_decided = false;
-  }
-  return result;
 }
 
 RequestLedger::Claim::~Claim() {

@@ -82,8 +82,8 @@ class RequestLedger {
 
   // Of all callers that are workers of `node`. None of their requests may be under way.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node);
-  // Likewise; and they are forgotten.
-  std::vector<Unmaking> TakeMadeBy(rdma::NodeId node);
+  // Likewise. What their requests made and decided is over: only their numbers are remembered.
+  void CloseAllOf(rdma::NodeId node);
 
  private:
   Mutex mutex_;

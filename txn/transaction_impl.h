@@ -217,7 +217,8 @@ class TransactionImpl {
   std::vector<rdma::Operation> operations_;
   std::vector<uint32_t> prepared_;             // entries of the prepare call under way
   std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
-  std::vector<std::byte> message_;
+  std::vector<std::byte> message_;      // room for a request: its size stays, for growing it again would clear it
+  std::span<const std::byte> request_;  // the one in message_
   std::vector<std::byte> response_;
 };
 

@@ -31,6 +31,7 @@ ScenarioOptions Hostile(bool durable, bool deaths) {
   options.power_cuts = durable ? 2 : 0;
   options.client = deaths;
   options.deaths = deaths ? 8 : 0;
+  options.checks = 0;
   if (deaths) options.nodes = 3;
   options.faults = rdma::sim::Faults{};
   options.faults->preempt = 0.01;

@@ -77,6 +77,48 @@ TEST(ScenarioTest, WhatSurvivesAPowerCutIsWhatWasAcknowledged) {
   }
 }
 
+TEST(ScenarioTest, WhatIsThereIsCheckedAtAllMomentsThatTheScenarioNames) {
+  for (const char* workload : {"registers", "append", "tpcc"}) {
+    ScenarioOptions options = Small(31);
+    options.workload = workload;
+    options.nodes = 2;
+    options.durability = "none";
+    options.client = true;
+    options.deaths = 1;
+    options.checks = 2;
+    const ScenarioReport report = RunInChild(options);
+    EXPECT_TRUE(report.passed) << workload << ": " << report.verdict << "\n" << report.details;
+    EXPECT_EQ(report.checks, 2u) << workload;
+    EXPECT_EQ(report.deaths, 1u) << workload;
+  }
+}
+
+TEST(ScenarioTest, TpccWithALogOutlivesItsNodes) {
+  ScenarioOptions options = Small(41);
+  options.workload = "tpcc";
+  options.nodes = 2;
+  options.durability = "sync";
+  options.power_cuts = 1;
+  options.deaths = 2;
+  options.checks = 1;
+  const ScenarioReport report = RunInChild(options);
+  EXPECT_TRUE(report.passed) << report.verdict;
+  EXPECT_EQ(report.power_cuts, 1u);
+  EXPECT_EQ(report.deaths, 2u);
+}
+
+TEST(ScenarioTest, TpccWithoutALogDoesNotLoseItsRows) {
+  ScenarioOptions options;
+  options.workload = "tpcc";
+  options.nodes = 3;
+  options.durability = "none";
+  options.client = false;
+  options.deaths = 2;
+  EXPECT_EQ(Drawn(options).deaths, 0);
+  options.client = true;
+  EXPECT_EQ(Drawn(options).deaths, 2);
+}
+
 TEST(ScenarioTest, AScenarioIsReadAsItIsWritten) {
   const ScenarioOptions drawn = Drawn(Small(7));
   ScenarioOptions read;
@@ -112,6 +154,7 @@ TEST(ScenarioTest, AScenarioThatCannotBeRunIsRefusedByItsField) {
   refused("nodes", [](ScenarioOptions* o) { o->nodes = -1; });
   refused("coroutines", [](ScenarioOptions* o) { o->coroutines = 1000; });
   refused("keys", [](ScenarioOptions* o) { o->keys = UINT64_MAX; });
+  refused("checks", [](ScenarioOptions* o) { o->checks = -2; });
   refused("faulty_nanos", [](ScenarioOptions* o) { o->faulty_nanos = 0; });
 }
 
