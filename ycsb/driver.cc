@@ -64,6 +64,9 @@ class Runner {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
     }
+    for (int i = 0; i < cluster->options().servers; ++i) {
+      cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
+    }
     for (int i = 0; i < threads; ++i) {
       workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, &control_));
     }
