@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -75,11 +76,13 @@ int Execute(const Options& options) {
     });
   }
   if (const Status complete = CompleteExperiments(&experiments); !complete.ok()) return Fail(complete, kExitBadFlags);
+  const auto begin = std::chrono::steady_clock::now();
   const bool live = isatty(STDERR_FILENO) == 1;
   const Status run = RunExperiments(
       options.jobs,
-      [live](size_t done, size_t of) {
-        if (live) absl::FPrintF(stderr, "\r%d of %d runs%s", done, of, done == of ? "\n" : "");
+      [live, begin](size_t done, size_t of, const std::string& what) {
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+        if (live) absl::FPrintF(stderr, "%d of %d runs, %d s: %s\n", done, of, seconds.count(), what);
       },
       &experiments);
   if (!run.ok()) return Fail(run, kExitFailed);

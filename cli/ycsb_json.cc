@@ -5,6 +5,7 @@
 
 #include "cli/ycsb_result.h"
 #include "nlohmann/json.hpp"
+#include "rdma/sim/nic_profile.h"
 
 namespace gannet::cli {
 namespace {
@@ -125,6 +126,7 @@ std::string ToJson(const YcsbResult& result) {
     const SimulationReport& s = *result.simulation;
     json["simulation"] = {{"servers", Of(s.servers)},
                           {"machines", Of(s.machines)},
+                          {"nic_source", rdma::sim::FindNicProfile(result.options.nic)->source},
                           {"events", s.events},
                           {"switches", s.switches},
                           {"virtual_seconds", s.virtual_seconds}};

@@ -2,10 +2,10 @@
 
 #include <chrono>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "cli/interrupt.h"
-#include "cli/ycsb_cluster.h"
 #include "ycsb/driver.h"
 
 namespace gannet::cli {
@@ -54,11 +54,14 @@ Status Load(ycsb::Cluster& cluster, Progress& progress, YcsbResult* result) {
   return loaded;
 }
 
+Status Start(YcsbCluster& cluster, Progress& progress, const YcsbOptions& options) {
+  if (options.paths.reads == ycsb::Path::kOneSided) progress.Step("training models");
+  return cluster.cluster().Start();
+}
+
 Status Run(YcsbCluster& cluster, Progress& progress, YcsbResult* result) {
   const InterruptGuard interrupts;
   const Stopwatch watch;
-  if (result->options.paths.reads == ycsb::Path::kOneSided) progress.Step("training models");
-  GANNET_RETURN_IF_ERROR(cluster.cluster().Start());
   progress.Step("connecting clients and filling their caches");
   ycsb::RunOptions options = RunOptionsOf(result->options);
   options.watch = [&cluster](bool end) { cluster.Watch(end); };
@@ -82,16 +85,38 @@ Status CalibrateFor(const YcsbOptions& options, Calibration* calibration) {
 
 }  // namespace
 
-Status RunYcsb(Progress* progress, YcsbResult* result) {
-  auto cluster = YcsbCluster::Open(result->options);
-  if (!cluster.ok()) return cluster.status();
-  GANNET_RETURN_IF_ERROR(Load((*cluster)->cluster(), *progress, result));
+StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(Progress* progress, YcsbResult* result) {
+  auto opened = YcsbCluster::Open(result->options);
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<YcsbCluster> cluster = *std::move(opened);
+  GANNET_RETURN_IF_ERROR(Load(cluster->cluster(), *progress, result));
   GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->before_run_calibration));
-  GANNET_RETURN_IF_ERROR(Run(**cluster, *progress, result));
+  GANNET_RETURN_IF_ERROR(Start(*cluster, *progress, result->options));
+  return cluster;
+}
+
+Status RunPreparedYcsb(YcsbCluster* cluster, Progress* progress, YcsbResult* result) {
+  GANNET_RETURN_IF_ERROR(Run(*cluster, *progress, result));
   GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->after_run_calibration));
   progress->Step("measuring the index");
-  MeasureStore(&(*cluster)->cluster(), result);
+  MeasureStore(&cluster->cluster(), result);
   return absl::OkStatus();
+}
+
+bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {
+  const auto cluster = [](const YcsbOptions& o) {
+    const bool trained = o.paths.reads == ycsb::Path::kOneSided;
+    return std::tuple(o.seed, o.index, o.keys, o.key_form, o.value_bytes, o.fill_percent, o.sub_models, trained,
+                      o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.nic,
+                      o.bytes_per_node);
+  };
+  return cluster(a) == cluster(b);
+}
+
+Status RunYcsb(Progress* progress, YcsbResult* result) {
+  const auto cluster = PrepareYcsb(progress, result);
+  if (!cluster.ok()) return cluster.status();
+  return RunPreparedYcsb(cluster->get(), progress, result);
 }
 
 }  // namespace gannet::cli

@@ -222,7 +222,7 @@ Status TransactionImpl::DecodeMade(rdma::NodeId node, rdma::WireReader& reader) 
 coro::Task<Status> TransactionImpl::ValidateMixed() {
   operations_.clear();
   const size_t n = reads_.size() + witnesses_.size();
-  auto* words = reinterpret_cast<uint64_t*>(arena_.Allocate(n * sizeof(uint64_t)));
+  words_.Clear();
   const auto nth = [&](size_t i) -> const ReadEntry& {
     return i < reads_.size() ? reads_[i] : witnesses_[i - reads_.size()];
   };
@@ -230,18 +230,18 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
     return session_->direct && entry.word.node() == session_->self;
   };
   for (size_t i = 0; i < n; ++i) {
-    if (is_direct(nth(i))) continue;
-    operations_.push_back(rdma::Operation::Read(nth(i).word, &words[i], sizeof(uint64_t)));
+    if (!is_direct(nth(i))) words_.Add(nth(i).word, sizeof(uint64_t));
   }
+  words_.AppendTo(&operations_, /*merge=*/true, &arena_);
   const std::span<const uint64_t> epochs = AskForEpochs();
   if (!operations_.empty()) {
     Status status = co_await session_->channel->Post(operations_);
     if (!status.ok()) co_return status;
   }
   NoteRemoteEpochs(epochs);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0, read = 0; i < n; ++i) {
     const ReadEntry& entry = nth(i);
-    const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : words[i];
+    const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : LoadWord(words_.image(read++));
     if (i < reads_.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
     if (word != entry.seen && !(i < reads_.size() && IsOwnLockOf(entry, word))) co_return Conflict();
   }

@@ -43,6 +43,7 @@ OwnerService::OwnerService(DatabaseState* db) : db_(db) {
   db->node->Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
   db->node->Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
   db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
+  db->node->Handle(kTxnScan, [this](rdma::NodeId, Bytes in, Room out) { return Scan(in, out); });
 }
 
 void OwnerService::CountBytes(TableId table, int64_t bytes) {
@@ -313,6 +314,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
       return writer.Finish();
     }
     const std::byte* record = db_->node->memory().data() + found.record.offset();
+    Charge(Cost::kIndexStep);  // a dependent miss, as the node before it was
     const uint64_t state = LoadWord(record);
     if (IsLocked(state) || IsAbsent(state)) {
       CpuRelax();

@@ -7,7 +7,8 @@
 // often it is asked for (request_ledger.h), and only for nodes that have joined and are not known to be dead (peers.h).
 // kTxnLog is not repeated, and may come late: a part that nobody decides counts for nothing.
 //
-// owner_service.cc: of transactions whose coordinator lives. owner_decisions.cc: what repair.h needs.
+// owner_service.cc: of transactions whose coordinator lives. owner_scan.cc: ranges of rows for them.
+// owner_decisions.cc: what repair.h needs.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +48,8 @@ class OwnerService {
   StatusOr<size_t> Forwarded(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> Log(rdma::NodeId caller, std::span<const std::byte> request);
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
+  // In owner_scan.cc.
+  StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
 
   Status CheckItem(const PrepareItem& item) const;
   Status CheckItem(const FinishItem& item, uint64_t owner_bits) const;

@@ -2,7 +2,7 @@
 // that does both at the owner. The path is chosen per access (path_chooser.h).
 //
 // A record that a READ brought is believed if it is untorn and unlocked (versioned.h) and holds the key asked for. A
-// locked or torn one is READ again a few times: its writer is between its first and last WRITE.
+// locked or torn one is READ again a few times: its writer is between its first and last WRITE. Scans: remote_scan.cc.
 #include <algorithm>
 #include <array>
 
@@ -32,10 +32,6 @@ Status Conflict() {
 
 Status MalformedReply(rdma::NodeId node) {
   return absl::InternalError(absl::StrCat("node ", node, " answered a read with a malformed message"));
-}
-
-bool IsFatal(const Status& status) {
-  return !status.ok() && !absl::IsNotFound(status) && !absl::IsOutOfRange(status);
 }
 
 }  // namespace
@@ -137,6 +133,17 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
   co_return Conflict();
 }
 
+// A record that a call brought, as a READ would have.
+const std::byte* TransactionImpl::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
+                                            std::span<const std::byte> payload, size_t* bytes) {
+  *bytes = RecordBytes(key.size(), payload.size());
+  std::byte* const image = arena_.Allocate(*bytes);
+  rdma::StampImage(image, *bytes / kLineBytes, state, state);
+  index::StoreHeader(image, meta, key);
+  rdma::CopyIn(image, PayloadDataOffset(key.size()), payload);
+  return image;
+}
+
 coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId owner) {
   std::array<std::byte, 128> message;
   rdma::WireWriter writer(message);
@@ -161,11 +168,8 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   if (!reader.Finish().ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) {
     co_return MalformedReply(owner);
   }
-  const size_t bytes = RecordBytes(request->key.size(), payload.size());
-  std::byte* image = arena_.Allocate(bytes);
-  rdma::StampImage(image, bytes / kLineBytes, where.seen, where.seen);
-  index::StoreHeader(image, meta, request->key);
-  rdma::CopyIn(image, PayloadDataOffset(request->key.size()), payload);
+  size_t bytes = 0;
+  const std::byte* const image = MakeImage(request->key, where.seen, meta, payload, &bytes);
   if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone) co_return MalformedReply(owner);
   co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
 }
@@ -292,82 +296,6 @@ coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests)
     if (!status.ok()) co_return status;
     first = end;
   }
-  co_return absl::OkStatus();
-}
-
-coro::Task<Status> TransactionImpl::ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node,
-                                             ScanRows* rows, ScanOptions options) {
-  if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
-  touched_remote_ = true;
-  StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
-  if (!remote.ok()) co_return remote.status();
-  const size_t removals = OwnRemovalsIn(table);
-  if (range.limit < SIZE_MAX - removals) range.limit += removals;
-
-  index::ScanResult scan;
-  Status status = co_await (*remote)->Scan(range, &scan);
-  if (!status.ok()) co_return status;
-  for (const index::Witness& witness : scan.witnesses) witnesses_.push_back({witness.word, witness.seen});
-  if (scan.entries.empty()) co_return absl::OkStatus();
-
-  std::vector<rdma::Operation> reads;
-  for (const index::Entry& entry : scan.entries) {
-    const uint32_t bytes = FirstReadBytes(table, entry.key.view());
-    reads.push_back(rdma::Operation::Read(entry.record, arena_.Allocate(bytes), bytes));
-  }
-  status = co_await session_->channel->Post(reads);
-  if (!status.ok()) co_return status;
-
-  for (size_t i = 0; i < scan.entries.size(); ++i) {
-    const index::Entry& entry = scan.entries[i];
-    const FindResult found{.record = entry.record};
-    GetRequest request{.table = &table, .key = entry.key.view(), .out = {}, .for_update = options.for_update};
-    Look look = LookAtImage(&request, found, static_cast<std::byte*>(reads[i].local), reads[i].size);
-    for (int again = 0; look == Look::kConflict && again < kReadAgain; ++again) {
-      session_->channel->CountRetry();
-      co_await session_->worker.Yield();
-      const size_t whole = RecordBytes(request.key.size(), request.payload_bytes);
-      const auto bytes = static_cast<uint32_t>(std::max<size_t>(reads[i].size, whole));
-      reads[i] = rdma::Operation::Read(entry.record, arena_.Allocate(bytes), bytes);
-      status = co_await session_->channel->Read(entry.record, reads[i].local, bytes);
-      if (!status.ok()) co_return status;
-      look = LookAtImage(&request, found, static_cast<std::byte*>(reads[i].local), bytes);
-    }
-    if (look != Look::kDone || IsFatal(request.status)) co_return Conflict();
-    if (absl::IsNotFound(request.status)) continue;  // removed by this transaction
-    const auto place = static_cast<uint32_t>(rows->bytes_.size());
-    const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
-    rows->bytes_.resize(place + size);
-    const std::span<std::byte> out = std::span(rows->bytes_).subspan(place, size);
-    if (const int own = writes_.FindRecord(entry.record); own >= 0) {
-      CopyOwnPayload(writes_[own], 0, out);
-    } else {
-      rdma::CopyOut(static_cast<std::byte*>(reads[i].local), PayloadDataOffset(request.key.size()), out);
-    }
-    rows->rows_.push_back({entry.key, place, size, request.handle});
-  }
-  co_return absl::OkStatus();
-}
-
-coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows,
-                                               ScanOptions options) {
-  // The range's keys must outlive the awaits; a byte key is the caller's only until the first suspension in practice,
-  // so it is kept here.
-  range.from = KeepKey(range.from);
-  range.to = KeepKey(range.to);
-  const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
-  const int nodes = session_->db->data_nodes;
-  for (int node = 0; node < nodes; ++node) {
-    if (owner != Placement::kSeveralNodes && node != owner) continue;
-    Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);
-    if (!status.ok()) co_return status;
-  }
-  if (owner == Placement::kSeveralNodes) {
-    std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
-      return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
-    });
-  }
-  MergeOwnInserts(table, range, rows, options);
   co_return absl::OkStatus();
 }
 

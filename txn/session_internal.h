@@ -124,6 +124,7 @@ inline constexpr rdma::MethodId kTxnCancel = 260;     // undo a kTxnPrepare if i
 inline constexpr rdma::MethodId kTxnDecide = 261;     // note a commit over several nodes, and do the owner's part
 inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of what a dead node has decided
 inline constexpr rdma::MethodId kTxnJoin = 263;       // ask for locks from now on
+inline constexpr rdma::MethodId kTxnScan = 265;       // find the records of a range and return them
 inline constexpr rdma::MethodId kTxnForwarded = 264;  // are all decisions of a dead node carried out?
 
 }  // namespace gannet::txn

@@ -4,6 +4,7 @@
 //   transaction_impl.cc   begin, end, write buffer, read-your-own-writes
 //   direct_access.cc      reads of this node's records by its CPU
 //   remote_access.cc      reads of other nodes' records: one-sided or by call
+//   remote_scan.cc        scans of them
 //   commit.cc             the protocol: lock, validate, install, unlock; records of this node
 //   commit_remote.cc      its part with records of other nodes
 //   decision.cc           its part with several changes at other nodes: what survivors of this node need
@@ -23,6 +24,7 @@
 #include "rdma/fabric.h"
 #include "txn/access_set.h"
 #include "txn/arena.h"
+#include "txn/neighbour_reads.h"
 #include "txn/session_internal.h"
 #include "txn/state_word.h"
 #include "txn/transaction.h"
@@ -111,11 +113,23 @@ class TransactionImpl {
   coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
   Look LookAtImage(GetRequest* request, const index::FindResult& found, const std::byte* image, size_t image_bytes);
   uint32_t FirstReadBytes(const Table& table, const Key& key) const;
+  const std::byte* MakeImage(const Key& key, uint64_t state, index::RecordMeta meta, std::span<const std::byte> payload,
+                             size_t* bytes);
+  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
+  coro::Task<Status> RemoveByKey(const Table& table, Key key);
+
+  // remote_scan.cc
   coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
   coro::Task<Status> ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
                               ScanOptions options);
-  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
-  coro::Task<Status> RemoveByKey(const Table& table, Key key);
+  coro::Task<Status> ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                 ScanOptions options);
+  coro::Task<Status> ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                 ScanOptions options);
+  Status TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
+                     ScanRows* rows, ScanOptions options, bool* more);
+  Status AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image, ScanRows* rows,
+                     ScanOptions options);
 
   // commit.cc
   Status LockDirect(WriteEntry& entry);
@@ -215,6 +229,7 @@ class TransactionImpl {
   std::vector<uint32_t> group_;             // requests of one table
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
+  NeighbourReads words_;                       // of a validation
   std::vector<uint32_t> prepared_;             // entries of the prepare call under way
   std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
   std::vector<std::byte> message_;      // room for a request: its size stays, for growing it again would clear it

@@ -17,6 +17,10 @@
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                 and
 //                           value of the witness
+//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: without the key that it begins at), key from, key to,
+//                           u64 limit
+//                 response: u8 more (it ends before the range does), u16 n, n x witness of what was passed, u32 n,
+//                           n x ScannedRow; if there is more, at least one of them
 #pragma once
 
 #include <cstdint>
@@ -24,6 +28,7 @@
 
 #include "index/index.h"
 #include "index/key_wire.h"
+#include "index/record_header.h"
 #include "rdma/global_address.h"
 #include "rdma/rpc.h"
 #include "txn/table.h"
@@ -156,6 +161,65 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
   item->moved_state = reader.GetU64();
   if (item->kind == FinishKind::kInstall) item->image = reader.GetBytes();
   return valid && reader.ok() && kind <= static_cast<uint8_t>(FinishKind::kInstall);
+}
+
+struct ScanRequest {
+  TableId table = 0;
+  index::ScanRange range;
+  bool after = false;  // without the key that it begins at, which is known
+
+  const Key& begin() const { return range.reverse ? range.to : range.from; }
+};
+
+// A record as it is at its owner.
+struct ScannedRow {
+  Key key;
+  rdma::GlobalAddress record;
+  uint64_t state = 0;
+  index::RecordMeta meta;
+  std::span<const std::byte> payload{};
+};
+
+// Bytes of a row with such a payload, at most.
+constexpr size_t ScannedRowBytes(size_t payload_bytes) {
+  return 40 + index::kMaxKeyBytes + payload_bytes;
+}
+
+inline void Put(rdma::WireWriter& writer, const ScanRequest& request) {
+  writer.PutU16(request.table);
+  writer.PutU8(static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.after ? 2 : 0)));
+  index::PutKey(writer, request.range.from);
+  index::PutKey(writer, request.range.to);
+  writer.PutU64(request.range.limit);
+}
+inline bool Get(rdma::WireReader& reader, ScanRequest* request) {
+  bool from_valid;
+  bool to_valid;
+  request->table = reader.GetU16();
+  const uint8_t flags = reader.GetU8();
+  request->range.reverse = (flags & 1) != 0;
+  request->after = (flags & 2) != 0;
+  request->range.from = index::GetKey(reader, &from_valid);
+  request->range.to = index::GetKey(reader, &to_valid);
+  request->range.limit = reader.GetU64();
+  return from_valid && to_valid && reader.ok();
+}
+
+inline void Put(rdma::WireWriter& writer, const ScannedRow& row) {
+  index::PutKey(writer, row.key);
+  writer.PutAddress(row.record);
+  writer.PutU64(row.state);
+  writer.PutU64(row.meta.Pack());
+  writer.PutBytes(row.payload);
+}
+inline bool Get(rdma::WireReader& reader, ScannedRow* row) {
+  bool valid;
+  row->key = index::GetKey(reader, &valid);
+  row->record = reader.GetAddress();
+  row->state = reader.GetU64();
+  row->meta = index::RecordMeta::Unpack(reader.GetU64());
+  row->payload = reader.GetBytes();
+  return valid && reader.ok();
 }
 
 }  // namespace gannet::txn

@@ -218,33 +218,39 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
   co_return absl::OkStatus();
 }
 
-// Looks up keys so close to each other that every sub-model is met. Threads that share a cache share the work.
 Status BenchWorker::FillCaches() {
-  LocationCache* const locations = connection_->locations();
-  // What clients would have learned in a long time, told them by the servers. Threads that share a cache: the first.
-  if (options_.fill_caches && locations != nullptr &&
-      (!options_.caches.share_xcache || number_ % options_.threads_per_machine == 0)) {
-    for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
-  }
-  if (!options_.fill_caches || cluster_->options().index != IndexKind::kXStore ||
-      options_.paths.reads != Path::kOneSided) {
+  if (!options_.fill_caches) return absl::OkStatus();
+  FillLocations();
+  if (cluster_->options().index != IndexKind::kXStore || options_.paths.reads != Path::kOneSided) {
     return absl::OkStatus();
   }
-  for (int i = 0; i < cluster_->options().servers; ++i) {
-    const KeySpace& space = cluster_->keys();
-    const uint64_t sub_models = std::max<uint64_t>(1, cluster_->server(i).xstore()->model_statistics().sub_models);
-    const uint64_t end = space.FirstRankOf(i + 1);
-    const uint64_t step = std::max<uint64_t>(1, (end - space.FirstRankOf(i)) / sub_models / 2);
-    const bool shared = options_.caches.share_xcache;
-    const auto part = shared ? static_cast<uint64_t>(number_ % options_.threads_per_machine) : 0;
-    const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
-    std::vector<index::Key> keys;
-    for (uint64_t rank = space.FirstRankOf(i) + part * step; rank < end; rank += parts * step) {
-      keys.push_back(space.LoadedKey(rank));
-    }
-    GANNET_RETURN_IF_ERROR(connection_->FindAll(static_cast<rdma::NodeId>(i), keys));
-  }
+  for (int i = 0; i < cluster_->options().servers; ++i) GANNET_RETURN_IF_ERROR(FillModels(i));
   return absl::OkStatus();
+}
+
+// What clients would have learned in a long time, told them by the servers. Of threads that share a cache: by the
+// first.
+void BenchWorker::FillLocations() {
+  LocationCache* const locations = connection_->locations();
+  if (locations == nullptr || (options_.caches.share_xcache && number_ > 0)) return;
+  for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
+}
+
+// Looks up keys so close to each other that every sub-model is met. Threads that share a cache share the work; those
+// that leave it to others only connect.
+Status BenchWorker::FillModels(int server) {
+  const KeySpace& space = cluster_->keys();
+  const uint64_t first = space.FirstRankOf(server);
+  if (!fills_caches()) return connection_->FindOnce(space.LoadedKey(first));
+  const uint64_t sub_models = std::max<uint64_t>(1, cluster_->server(server).xstore()->model_statistics().sub_models);
+  const uint64_t end = space.FirstRankOf(server + 1);
+  const uint64_t step = std::max<uint64_t>(1, (end - first) / sub_models / 2);
+  const bool shared = options_.caches.share_xcache;
+  const auto part = shared ? static_cast<uint64_t>(number_) : 0;
+  const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
+  std::vector<index::Key> keys;
+  for (uint64_t rank = first + part * step; rank < end; rank += parts * step) keys.push_back(space.LoadedKey(rank));
+  return connection_->FindAll(static_cast<rdma::NodeId>(server), keys);
 }
 
 }  // namespace gannet::ycsb

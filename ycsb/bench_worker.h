@@ -57,7 +57,12 @@ class BenchWorker {
     uint64_t records = 0;
   };
 
+  // Whether this thread has a part in filling caches. Where threads share them, those of the first machine fill them
+  // for all (driver.cc).
+  bool fills_caches() const { return !options_.caches.share_xcache || number_ < options_.threads_per_machine; }
   Status FillCaches();
+  void FillLocations();
+  Status FillModels(int server);
   // One of those that insert at a given rate.
   bool inserts_only() const {
     return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;

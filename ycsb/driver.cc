@@ -64,6 +64,9 @@ class Runner {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
     }
+    for (int i = 0; i < cluster->options().servers; ++i) {
+      cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
+    }
     for (int i = 0; i < threads; ++i) {
       workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, &control_));
     }
@@ -71,16 +74,20 @@ class Runner {
 
   StatusOr<RunReport> Run() {
     Latch prepared(workers_.size() + 1);
+    Latch begin(workers_.size() + 1);
     std::vector<Thread> threads;
     for (const auto& worker : workers_) {
-      threads.emplace_back("ycsb", [&worker, &prepared] {
+      threads.emplace_back("ycsb", [&worker, &prepared, &begin] {
         worker->Prepare();
         prepared.arrive_and_wait();
+        begin.arrive_and_wait();
         worker->Run();
         worker->Close();
       });
     }
     prepared.arrive_and_wait();
+    if (options_.caches.share_xcache && options_.fill_caches) CopyCaches();
+    begin.arrive_and_wait();
     begin_nanos_ = NowNanos();
     Watch(options_.warmup, 0);
     if (options_.watch) options_.watch(false);
@@ -99,6 +106,19 @@ class Runner {
   }
 
  private:
+  // The threads of the first machine filled theirs: the others' shall be the same.
+  void CopyCaches() {
+    if (Ended()) return;
+    const Machine& filled = cluster_->machine(0);
+    for (int i = 1; i < cluster_->options().machines; ++i) {
+      Machine& machine = cluster_->machine(i);
+      for (size_t server = 0; server < machine.xcaches.size(); ++server) {
+        index::CopyCache(*filled.xcaches[server], machine.xcaches[server].get());
+      }
+      if (machine.locations != nullptr) *machine.locations = *filled.locations;
+    }
+  }
+
   // A worker failed, or somebody stopped the run.
   bool Ended() const {
     return control_.phase() == Phase::kStop ||

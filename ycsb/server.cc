@@ -39,6 +39,7 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
   auto node = fabric->Attach(id);
   if (!node.ok()) return node.status();
   node_ = *std::move(node);
+  cpu_atomics_ = fabric->capabilities().cpu_coherent_atomics;
   slab_ = std::make_unique<rdma::SlabAllocator>(node_.get());
   auto epochs = rdma::EpochManager::Create(fabric, node_.get(), slab_.get());
   if (!epochs.ok()) return epochs.status();

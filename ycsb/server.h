@@ -1,6 +1,7 @@
 // Server: a node that lends its memory and answers calls. It owns the keys of one range: their records and their index.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,6 +59,11 @@ class Server {
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
 
+  // From now on clients lock records by CAS, or this server's CPU does for them: where NICs' atomics are not atomic
+  // with those of CPUs (fabric.h), only one of them may. An update that comes as a call in the first case is refused
+  // there.
+  void set_locked_by_clients(bool by_clients) { locked_by_clients_.store(by_clients, std::memory_order_relaxed); }
+
   // Puts the places of all records into *cache; nobody writes meanwhile.
   void FillLocations(LocationCache* cache);
 
@@ -95,6 +101,8 @@ class Server {
   std::unique_ptr<index::IndexService> service_;
   std::unique_ptr<index::LocalIndex> index_;
   index::XStore* xstore_ = nullptr;
+  bool cpu_atomics_ = false;  // of the fabric
+  std::atomic<bool> locked_by_clients_{false};
 };
 
 }  // namespace gannet::ycsb

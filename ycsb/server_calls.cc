@@ -72,6 +72,10 @@ Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::Wir
   const uint64_t key = request.GetU64();
   const std::span<const std::byte> value = request.GetRaw(options_.value_bytes);
   GANNET_RETURN_IF_ERROR(request.Finish());
+  if (!cpu_atomics_ && locked_by_clients_.load(std::memory_order_relaxed)) {
+    return absl::FailedPreconditionError(
+        "update: clients lock by CAS, which is not atomic with this server's CPU; let all of them call, or none");
+  }
   const index::FindResult found = index_->Find(key);
   if (found.record.is_null()) return NotThere(key);
   std::byte* record = At(found.record);

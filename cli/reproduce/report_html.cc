@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -6,9 +7,13 @@
 #include "cli/reproduce/claims.h"
 #include "cli/reproduce/report.h"
 #include "cli/reproduce/svg.h"
+#include "rdma/sim/nic_profile.h"
 
 namespace gannet::cli {
 namespace {
+
+// Beyond it a difference from the paper wants a reason.
+constexpr double kNear = 0.15;
 
 constexpr char kHead[] = R"(<!DOCTYPE html>
 <html lang="en">
@@ -24,6 +29,7 @@ svg .paper { stroke: #000; stroke-width: 3; fill: none; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 2px 10px 2px 0; text-align: right; border-bottom: 1px solid #eee; vertical-align: top; }
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
+td.far { font-weight: bold; }
 p.note { color: #555; font-size: 13px; margin: 0.3rem 0; }
 </style>
 </head>
@@ -42,7 +48,7 @@ std::string HintOf(const Point& point) {
   const Measured& m = point.measured;
   std::string hint = absl::StrFormat("%s, %s: %.2f M/s, median %.1f us, bound by %s", point.series, point.label, m.mops,
                                      m.p50_us, BoundOf(m));
-  if (point.paper.has_value()) hint += absl::StrFormat("; the paper: %.1f", point.paper->value);
+  if (point.paper.has_value()) hint += absl::StrFormat("; the paper: %.3g", point.paper->value);
   return hint;
 }
 
@@ -98,21 +104,28 @@ std::string PlotOf(const Experiment& experiment) {
   return experiment.chart == Chart::kTimeline ? Timeline(experiment) : Lines(experiment);
 }
 
+// "ours / paper", marked if they differ much.
+std::string RatioCell(double ratio) {
+  return absl::StrFormat("<td%s>%.2f</td>", std::abs(ratio - 1) > kNear ? " class=\"far\"" : "", ratio);
+}
+
 std::string TableOf(const Experiment& experiment) {
   std::string html =
       "<table>\n<tr><th>series</th><th class=\"text\">point</th><th>M/s</th><th>paper</th><th>ratio</th><th>p50 us</th>"
-      "<th>p99 us</th><th>READs</th><th>bytes</th><th class=\"text\">bound by</th><th class=\"text\">paper's "
-      "source</th></tr>\n";
+      "<th>p99 us</th><th>READs</th><th>bytes</th><th>CPU</th><th>NIC</th><th>link</th><th class=\"text\">bound by</th>"
+      "<th class=\"text\">paper's source</th></tr>\n";
   for (const Point& point : experiment.points) {
     const Measured& m = point.measured;
-    const std::string paper = point.paper.has_value() ? absl::StrFormat("%.1f", point.paper->value) : "";
-    const std::string ratio = point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "";
+    const std::string paper = point.paper.has_value() ? absl::StrFormat("<td>%.3g</td>", point.paper->value) +
+                                                            RatioCell(m.mops / point.paper->value)
+                                                      : "<td></td><td></td>";
+    html += absl::StrFormat("<tr><td>%s</td><td class=\"text\">%s</td><td>%.2f</td>%s", EscapeXml(point.series),
+                            EscapeXml(point.label), m.mops, paper);
     html += absl::StrFormat(
-        "<tr><td>%s</td><td class=\"text\">%s</td><td>%.2f</td><td>%s</td><td>%s</td><td>%.1f</td><td>%.1f</td>"
-        "<td>%.2f</td><td>%.0f</td><td class=\"text\">%s</td><td class=\"text\">%s</td></tr>\n",
-        EscapeXml(point.series), EscapeXml(point.label), m.mops, paper, ratio, m.p50_us, m.p99_us,
-        m.reads_per_operation, m.bytes_per_operation, BoundOf(m),
-        EscapeXml(point.paper.has_value() ? point.paper->source : ""));
+        "<td>%.1f</td><td>%.1f</td><td>%.2f</td><td>%.0f</td><td>%.0f%%</td><td>%.0f%%</td>"
+        "<td>%.0f%%</td><td class=\"text\">%s</td><td class=\"text\">%s</td></tr>\n",
+        m.p50_us, m.p99_us, m.reads_per_operation, m.bytes_per_operation, 100 * m.server_cpu, 100 * m.server_nic,
+        100 * m.server_link, BoundOf(m), EscapeXml(point.paper.has_value() ? point.paper->source : ""));
   }
   return html + "</table>\n";
 }
@@ -136,8 +149,13 @@ std::string ClaimsHtml(const std::vector<Claim>& claims) {
 
 std::string ReproductionHtml(const ReproduceOptions& options, const std::vector<Experiment>& experiments) {
   std::string html = kHead;
-  html += "<h1>The experiments of XStore, on a simulated rack</h1>\n<p>Gannet " GANNET_VERSION ". " +
-          EscapeXml(SettingOf(options)) + ". Black marks are the paper's values, where its text gives one.</p>\n";
+  html +=
+      "<h1>The experiments of XStore, on a simulated rack</h1>\n<p>Gannet " GANNET_VERSION ". " +
+      EscapeXml(SettingOf(options)) +
+      ". In the plots, marks without a dot are the paper's values, where its text gives one. READs and bytes are of "
+      "one "
+      "operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value in bold differ by more "
+      "than 15%; the notes under the tables say why.</p>\n";
   html += ClaimsHtml(ClaimsOf(experiments));
   for (const Experiment& experiment : experiments) {
     html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
@@ -145,6 +163,12 @@ std::string ReproductionHtml(const ReproduceOptions& options, const std::vector<
     html += TableOf(experiment);
     for (const std::string& note : experiment.notes) html += "<p class=\"note\">" + EscapeXml(note) + "</p>\n";
   }
+  html += "<h2>What the model is made of</h2>\n";
+  for (const char* name : {"cx4-100g", "2x-cx4-100g"}) {
+    const std::string source(rdma::sim::FindNicProfile(name)->source);
+    html += absl::StrFormat("<p class=\"note\">NIC %s: %s</p>\n", name, EscapeXml(source));
+  }
+  html += "<p class=\"note\">What the CPUs' work costs, and the source of each number: docs/simulation.md.</p>\n";
   return html + "</body>\n</html>\n";
 }
 

@@ -9,15 +9,17 @@ namespace gannet::cli {
 namespace {
 
 std::string TableOf(const Experiment& experiment) {
-  Table table({"series, point", "M/s", "paper", "ratio", "p50 us", "READs", "bytes", "server CPU", "link", "bound by"});
+  Table table(
+      {"series, point", "M/s", "paper", "ratio", "p50 us", "READs", "bytes", "server CPU", "NIC", "link", "bound by"});
   for (const Point& point : experiment.points) {
     const Measured& m = point.measured;
     table.Add({point.series + ", " + point.label, absl::StrFormat("%.2f", m.mops),
-               point.paper.has_value() ? absl::StrFormat("%.1f", point.paper->value) : "-",
+               point.paper.has_value() ? absl::StrFormat("%.3g", point.paper->value) : "-",
                point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "-",
                absl::StrFormat("%.1f", m.p50_us), absl::StrFormat("%.2f", m.reads_per_operation),
                absl::StrFormat("%.0f", m.bytes_per_operation), absl::StrFormat("%.0f%%", 100 * m.server_cpu),
-               absl::StrFormat("%.0f%%", 100 * m.server_link), BoundOf(m)});
+               absl::StrFormat("%.0f%%", 100 * m.server_nic), absl::StrFormat("%.0f%%", 100 * m.server_link),
+               BoundOf(m)});
   }
   return table.ToString();
 }
@@ -38,7 +40,7 @@ std::string SourcesOf(const Experiment& experiment) {
   std::string text;
   for (const Point& point : experiment.points) {
     if (!point.paper.has_value()) continue;
-    text += absl::StrFormat("  paper, %s, %s: %.1f (%s)\n", point.series, point.label, point.paper->value,
+    text += absl::StrFormat("  paper, %s, %s: %.3g (%s)\n", point.series, point.label, point.paper->value,
                             point.paper->source);
   }
   for (const std::string& note : experiment.notes) text += "  " + note + "\n";

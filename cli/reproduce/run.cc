@@ -1,11 +1,13 @@
 #include "cli/reproduce/run.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/progress.h"
+#include "cli/ycsb_cluster.h"
 #include "cli/ycsb_result.h"
 #include "cli/ycsb_run.h"
 #include "nlohmann/json.hpp"
@@ -14,24 +16,68 @@
 namespace gannet::cli {
 namespace {
 
-// A point of 100M keys takes minutes.
-constexpr uint64_t kLimitSeconds = 3600;
+// A point of 100M keys takes minutes, and more on a busy machine.
+constexpr uint64_t kLimitSeconds = 4 * 3600;
 
-StatusOr<std::string> RunBench(YcsbOptions options) {
-  Progress progress;
-  YcsbResult result;
-  result.options = std::move(options);
-  GANNET_RETURN_IF_ERROR(RunYcsb(&progress, &result));
-  if (result.interrupted) return absl::CancelledError("stopped");
-  return ToJson(result);
+// Points that run on the same loaded cluster. It is loaded once: their children are forked after that.
+struct Group {
+  std::vector<Point*> points;
+  std::vector<std::string> names;
+};
+
+std::vector<Group> GroupsOf(std::vector<Experiment>* experiments) {
+  std::vector<Group> groups;
+  for (Experiment& experiment : *experiments) {
+    for (Point& point : experiment.points) {
+      const auto fits = [&point](const Group& group) {
+        const Point& other = *group.points.front();
+        if (point.tpcc.has_value() || other.tpcc.has_value()) return point.tpcc.has_value() == other.tpcc.has_value();
+        return ShareCluster(point.options, other.options);
+      };
+      auto group = std::find_if(groups.begin(), groups.end(), fits);
+      if (group == groups.end()) group = groups.emplace(groups.end());
+      group->points.push_back(&point);
+      group->names.push_back(absl::StrCat(experiment.id, ", ", point.series, ", ", point.label));
+    }
+  }
+  return groups;
 }
+
+// What points of one group share, and their runs.
+class Bench {
+ public:
+  // Loads the cluster, unless it is for one run (or each has its own).
+  Status Prepare(const Group& group) {
+    const Point& first = *group.points.front();
+    if (first.tpcc.has_value() || group.points.size() == 1) return absl::OkStatus();
+    prepared_.options = first.options;
+    auto cluster = PrepareYcsb(&progress_, &prepared_);
+    if (!cluster.ok()) return cluster.status();
+    cluster_ = *std::move(cluster);
+    return absl::OkStatus();
+  }
+
+  // In a child.
+  StatusOr<std::string> Run(const Point& point) {
+    if (point.tpcc.has_value()) return RunTpccRack(*point.tpcc);
+    Progress progress;
+    YcsbResult result;
+    result.load_seconds = prepared_.load_seconds;
+    result.options = point.options;
+    GANNET_RETURN_IF_ERROR(cluster_ == nullptr ? RunYcsb(&progress, &result)
+                                               : RunPreparedYcsb(cluster_.get(), &progress, &result));
+    if (result.interrupted) return absl::CancelledError("stopped");
+    return ToJson(result);
+  }
+
+ private:
+  Progress progress_;
+  YcsbResult prepared_;
+  std::unique_ptr<YcsbCluster> cluster_;
+};
 
 double Number(const nlohmann::json& json, const char* path) {
   return json.at(nlohmann::json::json_pointer(path)).get<double>();
-}
-
-StatusOr<std::string> Run(const Point& point) {
-  return point.tpcc.has_value() ? RunTpccRack(*point.tpcc) : RunBench(point.options);
 }
 
 void MeasuredOfTpcc(const nlohmann::json& json, Measured* m) {
@@ -89,31 +135,29 @@ Status CompleteExperiments(std::vector<Experiment>* experiments) {
   return absl::OkStatus();
 }
 
-Status RunExperiments(int jobs, const std::function<void(size_t done, size_t of)>& progress,
-                      std::vector<Experiment>* experiments) {
-  std::vector<Point*> points;
-  std::vector<std::string> names;
-  for (Experiment& experiment : *experiments) {
-    for (Point& point : experiment.points) {
-      points.push_back(&point);
-      names.push_back(absl::StrCat(experiment.id, ", ", point.series, ", ", point.label));
-    }
-  }
+Status RunExperiments(int jobs, const RunExperimentsProgress& progress, std::vector<Experiment>* experiments) {
+  std::vector<Group> groups = GroupsOf(experiments);
+  size_t of = 0;
+  for (const Group& group : groups) of += group.points.size();
   size_t finished = 0;
-  progress(finished, points.size());
-  return scenario::RunInChildren(
-      points.size(), jobs, kLimitSeconds,
-      [&](size_t i) -> StatusOr<std::string> {
-        StatusOr<std::string> report = Run(*points[i]);
-        if (report.ok()) return report;
-        return Status(report.status().code(), absl::StrCat(names[i], ": ", report.status().message()));
-      },
-      [&](size_t i, const StatusOr<std::string>& report) -> Status {
-        if (!report.ok()) return report.status();
-        points[i]->measured = MeasuredOf(*report);
-        progress(++finished, points.size());
-        return absl::OkStatus();
-      });
+  for (Group& group : groups) {
+    progress(finished, of, group.names.front());
+    Bench bench;
+    GANNET_RETURN_IF_ERROR(bench.Prepare(group));
+    const auto work = [&](size_t i) -> StatusOr<std::string> {
+      StatusOr<std::string> report = bench.Run(*group.points[i]);
+      if (report.ok()) return report;
+      return Status(report.status().code(), absl::StrCat(group.names[i], ": ", report.status().message()));
+    };
+    const auto done = [&](size_t i, const StatusOr<std::string>& report) -> Status {
+      if (!report.ok()) return report.status();
+      group.points[i]->measured = MeasuredOf(*report);
+      progress(++finished, of, group.names[i]);
+      return absl::OkStatus();
+    };
+    GANNET_RETURN_IF_ERROR(scenario::RunInChildren(group.points.size(), jobs, kLimitSeconds, work, done));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "cli/reproduce/experiment.h"
@@ -11,8 +12,11 @@ namespace gannet::cli {
 // Fills in what the options of all points leave open. InvalidArgument: which of the flags is wrong.
 Status CompleteExperiments(std::vector<Experiment>* experiments);
 
-// After that. Fills in `measured` of all points. `progress`: so many of them are done.
-Status RunExperiments(int jobs, const std::function<void(size_t done, size_t of)>& progress,
-                      std::vector<Experiment>* experiments);
+// `done` of `of` runs are done; the last of them, or what begins, is `what`.
+using RunExperimentsProgress = std::function<void(size_t done, size_t of, const std::string& what)>;
+
+// After that. Fills in `measured` of all points, `jobs` of them at once. Those that need the same keys and index load
+// them once.
+Status RunExperiments(int jobs, const RunExperimentsProgress& progress, std::vector<Experiment>* experiments);
 
 }  // namespace gannet::cli

@@ -67,7 +67,12 @@ std::string Frame(const Axes& axes, const Scale& scale) {
   return svg;
 }
 
-std::string Legend(const std::vector<std::string>& names, bool paper) {
+// The paper's values: a stroke over a bar, a cross beside a line.
+constexpr char kPaperBar[] = "h12";
+constexpr char kPaperPlace[] = "h14 m-7 -7 v14";
+
+// `paper`: the mark of its values; null: there are none.
+std::string Legend(const std::vector<std::string>& names, const char* paper) {
   std::string svg;
   double y = kTop + 10;
   for (size_t i = 0; i < names.size(); ++i, y += 20) {
@@ -75,8 +80,8 @@ std::string Legend(const std::vector<std::string>& names, bool paper) {
                            y - 10, ColourOf(i));
     svg += Text(kRight + 32, y, "", names[i]);
   }
-  if (!paper) return svg;
-  svg += absl::StrFormat("<path class=\"paper\" d=\"M%.1f %.1f h12\"/>\n", kRight + 14, y - 4);
+  if (paper == nullptr) return svg;
+  svg += absl::StrFormat("<path class=\"paper\" d=\"M%.1f %.1f %s\"/>\n", kRight + 13, y - 4, paper);
   return svg + Text(kRight + 32, y, "", "the paper");
 }
 
@@ -98,8 +103,8 @@ std::string LineOf(const Line& line, const char* colour, const Scale& scale) {
                            scale.y(place.y), colour, Hint(place.hint));
   }
   for (const Place& place : line.paper) {
-    svg += absl::StrFormat("<path class=\"paper\" style=\"stroke:%s\" d=\"M%.1f %.1f h14 m-7 -7 v14\">%s</path>\n",
-                           colour, scale.x(place.x) - 7, scale.y(place.y), Hint(place.hint));
+    svg += absl::StrFormat("<path class=\"paper\" style=\"stroke:%s\" d=\"M%.1f %.1f %s\">%s</path>\n", colour,
+                           scale.x(place.x) - 7, scale.y(place.y), kPaperPlace, Hint(place.hint));
   }
   return absl::StrFormat("<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"%s\"/>\n", colour, path) +
          svg;
@@ -111,7 +116,7 @@ std::string BarOf(const Bar& bar, double x, double width, const char* colour, co
                       scale.y(bar.value), width, kBottom - scale.y(bar.value), colour, Hint(bar.hint));
   if (!bar.paper.has_value()) return svg;
   return svg + absl::StrFormat("<path class=\"paper\" d=\"M%.1f %.1f h%.1f\">%s</path>\n", x - 2, scale.y(*bar.paper),
-                               width + 4, Hint(absl::StrFormat("the paper: %.1f", *bar.paper)));
+                               width + 4, Hint(absl::StrFormat("the paper: %.3g", *bar.paper)));
 }
 
 }  // namespace
@@ -139,7 +144,7 @@ std::string PlotLines(const Axes& axes, const std::vector<Line>& lines) {
   const Scale scale{StepFor(most_x), StepFor(most_y)};
   std::string svg = Frame(axes, scale) + XTicks(scale);
   for (size_t i = 0; i < lines.size(); ++i) svg += LineOf(lines[i], ColourOf(i), scale);
-  return svg + Legend(names, paper) + "</svg>\n";
+  return svg + Legend(names, paper ? kPaperPlace : nullptr) + "</svg>\n";
 }
 
 std::string PlotBars(const Axes& axes, const std::vector<std::string>& groups, const std::vector<BarSeries>& series) {
@@ -168,7 +173,7 @@ std::string PlotBars(const Axes& axes, const std::vector<std::string>& groups, c
         absl::StrFormat("text-anchor=\"end\" transform=\"rotate(-20 %.1f %.1f)\"", left + 0.5 * stride, kBottom + 16);
     svg += Text(left + 0.5 * stride, kBottom + 16, slanted.c_str(), groups[g]);
   }
-  return svg + Legend(names, paper) + "</svg>\n";
+  return svg + Legend(names, paper ? kPaperBar : nullptr) + "</svg>\n";
 }
 
 }  // namespace gannet::cli

@@ -87,6 +87,8 @@ struct XCacheOptions {
 // or of the threads of a simulated machine. A client's statistics do not count its bytes.
 std::shared_ptr<xstore::CachedModel> MakeSharedCache(const XCacheOptions& options);
 uint64_t BytesOf(const xstore::CachedModel& cache);
+// *to becomes what `from` is. Both are of clients of the same index.
+void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to);
 
 // The client's side, for index `id` of node `owner`, on `channel` (which must outlive it). Makes no call yet: what the
 // index looks like is asked for by the first operation, which is NotFound if there is no such index then.

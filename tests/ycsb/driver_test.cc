@@ -6,7 +6,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rdma/base/thread.h"
 #include "tests/ycsb/small_bench.h"
+#include "ycsb/client.h"
+#include "ycsb/connection.h"
+#include "ycsb/value.h"
 
 namespace gannet::ycsb {
 namespace {
@@ -118,6 +122,53 @@ TEST(Driver, ManyAtOnceUnderTheAdversary) {
     ASSERT_TRUE(second.ok()) << second.status();
     EXPECT_EQ(bench.Contents().records,
               options.keys + first->of(Kind::kInsert).finished + second->of(Kind::kInsert).finished);
+  }
+}
+
+// NICs whose atomics are atomic only with each other: no update is lost, whoever locks.
+TEST(Driver, NicsThatLockWhatCpusMayNot) {
+  for (const Path updates : {Path::kCall, Path::kOneSided}) {
+    SmallBenchOptions options;
+    options.simulated = true;
+    options.machines = 2;
+    options.keys = 20;
+    options.server_threads = 2;
+    SmallBench bench(options);
+    ASSERT_FALSE(bench.cluster().fabric().capabilities().cpu_coherent_atomics);
+    RunOptions run_options = bench.ShortRun();
+    run_options.at_least = 2000;
+    run_options.threads_per_machine = 2;
+    run_options.coroutines = 2;
+    run_options.mix = {10, 50, 10, 0, 30};
+    run_options.distribution = Distribution::kZipfian;
+    run_options.paths.updates = updates;
+    const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    ExpectStoreHas(*run, bench.Contents(), options.keys);
+  }
+}
+
+// Whoever would lock by the CPU beside them is told so.
+TEST(Driver, AServerDoesNotLockWhatClientsLock) {
+  for (const bool cpu_atomics : {false, true}) {
+    SmallBenchOptions options;
+    options.simulated = true;
+    options.cpu_atomics = cpu_atomics;
+    SmallBench bench(options);
+    const RunOptions run_options = bench.ShortRun();
+    bench.cluster().server(0).set_locked_by_clients(true);
+    Status updated;
+    Thread client("client", [&] {
+      auto connection = Connection::Open(&bench.cluster(), 0, run_options.caches);
+      ASSERT_TRUE(connection.ok()) << connection.status();
+      Client calls(connection->get(), {.updates = Path::kCall});
+      const uint64_t key = bench.cluster().keys().LoadedKey(0);
+      std::vector<std::byte> value(options.value_bytes);
+      MakeValue(key, 1, value);
+      updated = (*connection)->worker().BlockOn(calls.Update(key, value));
+    });
+    client.join();
+    EXPECT_EQ(updated.code(), cpu_atomics ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition) << updated;
   }
 }
 

@@ -31,6 +31,7 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
     rdma::sim::SimFabricOptions fabric;
     fabric.num_nodes = nodes;
     fabric.bytes_per_node = kBytesPerNode;
+    fabric.nic.cpu_coherent_atomics = o.cpu_atomics;
     fabric_ = Must(rdma::sim::SimFabric::Create(simulation_.get(), fabric));
   } else {
     fabric_ = Must(rdma::ShmFabric::InProcess(

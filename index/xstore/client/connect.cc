@@ -125,6 +125,10 @@ uint64_t BytesOf(const xstore::CachedModel& cache) {
   return cache.bytes();
 }
 
+void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to) {
+  *to = from;
+}
+
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                      const XCacheOptions& options) {
   return std::make_unique<xstore::LazyRemote>(channel, owner, id, options);

@@ -197,8 +197,10 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
   for (uint32_t i = 0; i < size; ++i) table[i] = reader.GetU64();
   SubModelLine line;
   if (!reader.ok() || !line.Load(image.data())) return absl::InvalidArgumentError("the owner sent a broken sub-model");
-  // Of a newer model, or not for this key: of no use here.
-  if (line.generation != cache_->generation() || cache_->top().Locate(key).sub_model != line.index)
+  // Of a newer model, or not for this key: of no use here. (A client without a model takes none, also not the empty
+  // line that stands for one which is just being written.)
+  if (cache_->generation() == 0 || line.generation != cache_->generation() ||
+      cache_->top().Locate(key).sub_model != line.index)
     return absl::OkStatus();
   if (line.model.size == 0 || line.model.size > kMaxTableEntries) {
     return absl::InvalidArgumentError("the owner sent a sub-model without a table");

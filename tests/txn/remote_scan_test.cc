@@ -1,0 +1,236 @@
+// Scans of another node's rows, by READs and by calls: what they find, and with how many verbs.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/txn/cluster.h"
+#include "txn/neighbour_reads.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr uint64_t kRows = 3000;  // more than one answer has
+constexpr size_t kMostBlob = 60'000;
+
+std::string BlobOf(uint64_t i) {
+  return std::string(1 + i * 4999 % kMostBlob, static_cast<char>('a' + i % 26));
+}
+std::string NameOf(uint64_t i) {
+  std::string name = std::to_string(i);
+  return std::string(4 - name.size(), '0') + name + std::string(i % 50, '!');
+}
+
+class RemoteScanTest : public testing::TestWithParam<ReadPathPolicy> {
+ protected:
+  RemoteScanTest()
+      : cluster(
+            {.nodes = 2, .read_path = GetParam()},
+            {{.name = "rows", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account), .expected_rows = kRows},
+             {.name = "blobs",
+              .key_kind = index::KeyKind::kBytes,
+              .max_key_bytes = index::kMaxKeyBytes,
+              .index = IndexKind::kXStore,
+              .payload_bytes = kMostBlob,
+              .variable_length = true,
+              .expected_rows = 100}}),
+        session(cluster.NewSession(1)),
+        rows(cluster.table(1, "rows")),
+        blobs(cluster.table(1, "blobs")) {}
+
+  void InsertRows(uint64_t first, uint64_t end) {
+    for (uint64_t at = first; at < end; at += 100) {
+      const Status inserted = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+        for (uint64_t i = at; i < std::min(end, at + 100); ++i) {
+          const Status status = t.Insert(rows, 2 * i, Account{.balance = static_cast<int64_t>(i)});
+          if (!status.ok()) return status;
+        }
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(inserted.ok()) << inserted;
+    }
+  }
+
+  // The keys that a scan finds, after a look at its rows.
+  std::vector<uint64_t> Keys(BlockingTransaction& t, const index::ScanRange& range, ScanOptions options = {}) {
+    ScanRows found;
+    const Status scanned = t.Scan(rows, range, &found, options);
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    std::vector<uint64_t> keys;
+    for (size_t i = 0; i < found.size(); ++i) {
+      keys.push_back(found.key(i).integer());
+      if (options.keys_only) continue;
+      EXPECT_EQ(found.As<Account>(i).balance, static_cast<int64_t>(keys.back() / 2));
+    }
+    return keys;
+  }
+
+  Cluster cluster;
+  Session& session;
+  const Table& rows;
+  const Table& blobs;
+};
+
+std::vector<uint64_t> EvenNumbers(uint64_t first, uint64_t last) {
+  std::vector<uint64_t> numbers;
+  for (uint64_t i = first; i <= last; i += 2) numbers.push_back(i);
+  return numbers;
+}
+
+TEST_P(RemoteScanTest, FindsAllInEitherDirectionUpToItsLimit) {
+  InsertRows(0, kRows);
+  Step t(session);
+  const std::vector<uint64_t> all = EvenNumbers(0, 2 * kRows - 2);
+  EXPECT_EQ(Keys(*t.operator->(), {.from = 0, .to = UINT64_MAX}), all);
+  std::vector<uint64_t> reversed(all.rbegin(), all.rend());
+  EXPECT_EQ(Keys(*t.operator->(), {.from = 0, .to = UINT64_MAX, .reverse = true}), reversed);
+  reversed.resize(kRows - 7);
+  EXPECT_EQ(Keys(*t.operator->(), {.from = 0, .to = UINT64_MAX, .reverse = true, .limit = kRows - 7}), reversed);
+  EXPECT_EQ(Keys(*t.operator->(), {.from = 101, .to = 199, .limit = 10}), EvenNumbers(102, 120));
+  EXPECT_EQ(Keys(*t.operator->(), {.from = 100, .to = 200}, {.keys_only = true}), EvenNumbers(100, 200));
+  EXPECT_TRUE(Keys(*t.operator->(), {.from = 101, .to = 101}).empty());
+  EXPECT_TRUE(t.Commit().ok());
+}
+
+TEST_P(RemoteScanTest, LongRowsWithKeysOfBytes) {
+  constexpr uint64_t kBlobs = 40;
+  const Status inserted = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+    for (uint64_t i = 0; i < kBlobs; ++i) {
+      const std::string key = NameOf(i);
+      const std::string blob = BlobOf(i);
+      const Status status = t.Insert(blobs, Key(key), std::as_bytes(std::span(blob)));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(inserted.ok()) << inserted;
+  for (const bool reverse : {false, true}) {
+    Step t(session);
+    ScanRows found;
+    const Status scanned = t->Scan(blobs, {.from = Key(""), .to = Key("~"), .reverse = reverse}, &found);
+    ASSERT_TRUE(scanned.ok()) << scanned;
+    ASSERT_EQ(found.size(), kBlobs);
+    for (uint64_t i = 0; i < kBlobs; ++i) {
+      const uint64_t n = reverse ? kBlobs - 1 - i : i;
+      EXPECT_EQ(found.key(i).bytes(), NameOf(n));
+      const std::span<const std::byte> payload = found.payload(i);
+      EXPECT_EQ(std::string(reinterpret_cast<const char*>(payload.data()), payload.size()), BlobOf(n));
+    }
+    EXPECT_TRUE(t.Commit().ok());
+  }
+}
+
+TEST_P(RemoteScanTest, SeesWhatItsTransactionHasChanged) {
+  InsertRows(0, 20);
+  Step t(session);
+  ASSERT_TRUE(t->Insert(rows, 5, Account{.balance = 2}).ok());
+  ASSERT_TRUE(t->Remove(rows, 10).ok());
+  ScanRows found;
+  ASSERT_TRUE(t->Scan(rows, {.from = 0, .to = 20}, &found, {.for_update = true}).ok());
+  const std::vector<uint64_t> expected = {0, 2, 4, 5, 6, 8, 12, 14, 16, 18, 20};
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(found.key(i).integer(), expected[i]);
+    ASSERT_TRUE(t.transaction().Update(found.handle(i), Account{.balance = 1000}).ok());
+  }
+  ASSERT_TRUE(t.Commit().ok());
+  Account account;
+  ASSERT_TRUE(RunBlockingBody(session, [&](BlockingTransaction& u) { return u.Get(rows, 12, &account); }).ok());
+  EXPECT_EQ(account.balance, 1000);
+  EXPECT_TRUE(
+      absl::IsNotFound(RunBlockingBody(session, [&](BlockingTransaction& u) { return u.Get(rows, 10, &account); })));
+}
+
+TEST_P(RemoteScanTest, IsNoLongerTrueAfterAnInsertOrAnUpdate) {
+  InsertRows(0, 20);
+  Session& other = cluster.NewSession(0);
+  const Table& here = cluster.table(0, "rows");
+  {
+    Step t(session);
+    EXPECT_EQ(Keys(*t.operator->(), {.from = 0, .to = 20}).size(), 11u);
+    ASSERT_TRUE(t->Insert(rows, 1001, Account{}).ok());
+    ASSERT_TRUE(
+        RunBlockingBody(other, [&](BlockingTransaction& u) { return u.Insert(here, 7, Account{.balance = 3}); }).ok());
+    EXPECT_TRUE(absl::IsAborted(t.Commit()));
+  }
+  Step t(session);
+  EXPECT_EQ(Keys(*t.operator->(), {.from = 0, .to = 20}).size(), 12u);
+  ASSERT_TRUE(t->Insert(rows, 1001, Account{}).ok());
+  ASSERT_TRUE(RunBlockingBody(other, [&](BlockingTransaction& u) -> Status {
+                Account account;
+                const StatusOr<RecordHandle> handle = u.GetForUpdate(here, 16, &account);
+                return handle.ok() ? u.Update(*handle, account) : handle.status();
+              }).ok());
+  EXPECT_TRUE(absl::IsAborted(t.Commit()));
+}
+
+// Rows that were inserted together lie side by side. Each is of four lines here, too long for the words of a validation
+// to come together.
+TEST_P(RemoteScanTest, TakesOneCallOrFewReads) {
+  InsertRows(0, kRows);
+  const index::ScanRange range{.from = 200, .to = 218};
+  for (int i = 0; i < 100; ++i) {  // until a client has the model
+    Step t(session);
+    EXPECT_EQ(Keys(*t.operator->(), range).size(), 10u);
+    SleepForNanos(1'000'000);
+  }
+  Step t(session);
+  const rdma::VerbCounters before = session.channel().counters();
+  EXPECT_EQ(Keys(*t.operator->(), range), EvenNumbers(200, 218));
+  const rdma::VerbCounters scanned = session.channel().counters() - before;
+  ASSERT_TRUE(t.Commit().ok());
+  const rdma::VerbCounters committed = session.channel().counters() - before - scanned;
+  if (GetParam() == ReadPathPolicy::kCall) {
+    EXPECT_EQ(scanned.calls, 1u);
+    EXPECT_EQ(scanned.reads, 0u);
+    EXPECT_EQ(scanned.round_trips, 1u);
+  } else if (session.channel().capabilities().line_consistent) {
+    EXPECT_LT(scanned.reads, 10u);
+  }
+  EXPECT_EQ(committed.calls, 0u);
+  EXPECT_EQ(committed.round_trips, 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, RemoteScanTest, testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
+                         [](const auto& path) { return path.param == ReadPathPolicy::kCall ? "ByCall" : "ByReads"; });
+
+std::vector<rdma::Operation> Plan(NeighbourReads* reads, bool merge, Arena* arena) {
+  std::vector<rdma::Operation> operations;
+  reads->AppendTo(&operations, merge, arena);
+  return operations;
+}
+
+TEST(NeighbourReadsTest, JoinsWhatIsClose) {
+  Arena arena;
+  NeighbourReads reads;
+  const auto at = [](rdma::NodeId node, uint64_t offset) { return rdma::GlobalAddress(node, offset); };
+  reads.Add(at(0, 4096), 64);
+  reads.Add(at(1, 4096), 64);                                     // of another node
+  reads.Add(at(0, 4096 - 64 - NeighbourReads::kMostGap), 64);     // as far before as it may be
+  reads.Add(at(0, 4096 + 64 + NeighbourReads::kMostGap + 8), 8);  // too far
+  reads.Add(at(0, 4096), 8);                                      // a part of another
+  const std::vector<rdma::Operation> operations = Plan(&reads, true, &arena);
+  ASSERT_EQ(operations.size(), 3u);
+  EXPECT_EQ(operations[0].remote, at(0, 4096 - 64 - NeighbourReads::kMostGap));
+  EXPECT_EQ(operations[0].size, 128 + NeighbourReads::kMostGap);
+  EXPECT_EQ(reads.image(0), static_cast<std::byte*>(operations[0].local) + 64 + NeighbourReads::kMostGap);
+  EXPECT_EQ(reads.image(4), reads.image(0));
+  EXPECT_EQ(reads.image(3), operations[1].local);
+  EXPECT_EQ(reads.image(1), operations[2].local);
+  EXPECT_EQ(Plan(&reads, false, &arena).size(), 5u);
+}
+
+TEST(NeighbourReadsTest, MakesNoReadTooLargeButOfOnePiece) {
+  Arena arena;
+  NeighbourReads reads;
+  constexpr uint64_t kPieces = 3 * NeighbourReads::kMostBytes / 64;
+  for (uint64_t i = 0; i < kPieces; ++i) reads.Add(rdma::GlobalAddress(0, 64 * i), 64);
+  reads.Add(rdma::GlobalAddress(1, 0), 2 * NeighbourReads::kMostBytes);
+  const std::vector<rdma::Operation> operations = Plan(&reads, true, &arena);
+  ASSERT_EQ(operations.size(), 4u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(operations[i].size, NeighbourReads::kMostBytes);
+  EXPECT_EQ(operations[3].size, 2 * NeighbourReads::kMostBytes);
+}
+
+}  // namespace
+}  // namespace gannet::txn
