@@ -25,6 +25,7 @@ ulimit -l unlimited
 ulimit -c 0
 ip link set lo up
 ip address add 10.77.0.1/24 dev dummy0
+ip address add fd77::1/64 dev dummy0 nodad
 ip link set dummy0 up
 rdma link add rxe0 type rxe netdev dummy0 || exit 125
 . /run/command
