@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rdma/rpc.h"
 
@@ -43,6 +42,14 @@ Frame EncodeHello(const HelloBody& hello) {
   writer.PutU64(hello.introduction.incarnation);
   FillRandom(writer.Reserve(kKeyBytes));
   return {kHello, {writer.written().begin(), writer.written().end()}};
+}
+
+// What a stranger says goes to a terminal.
+std::string Printable(std::string_view text) {
+  std::string printable(text);
+  std::replace_if(
+      printable.begin(), printable.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return printable;
 }
 
 // False if it is of another length than this version's.
@@ -109,7 +116,7 @@ StatusOr<std::optional<Frame>> ClientHandshake::Take(const Frame& frame) {
     WireReader reader(frame.body);
     refusal_.kind = reader.GetU8() == Refusal::kPlaceIsTaken ? Refusal::kPlaceIsTaken : Refusal::kDoesNotFit;
     const std::string_view reason = reader.GetString().substr(0, kMaxReasonBytes);
-    refusal_.reason = absl::StrCat("refused: ", absl::CHexEscape(absl::string_view(reason.data(), reason.size())));
+    refusal_.reason = absl::StrCat("refused: ", Printable(reason));
     return absl::PermissionDeniedError(refusal_.reason);
   }
   if (frame.type == kChallenge && !challenge_.has_value()) return Answer(frame);

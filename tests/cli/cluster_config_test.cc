@@ -151,7 +151,7 @@ TEST(ClusterConfigTest, MistakesAboutVerbsAreToldToo) {
     const char* says;
   } cases[] = {
       {"\"events\"", "\"never\"", "c.toml:6: [verbs] completions: ", "\"poll\", \"adaptive\" or \"events\""},
-      {"\"64M\"", "\"64k\"", "c.toml:5: [verbs] client_memory: ", "at least \"16M\""},
+      {"\"64M\"", "\"1M\"", "c.toml:5: [verbs] client_memory: ", "at least \"16M\""},
       {"\"2s\"", "\"2\"", "c.toml:7: [verbs] silence_limit: ", "duration"},
       {"secret_file", "secret", "c.toml:4: [verbs] secret: ", "no such key"},
       {"port = 2", "port = 0", "c.toml:14: [[server]] port: ", "from 1"},

@@ -17,6 +17,7 @@ $b mount -t overlay -o lowerdir=/host,upperdir=/changes/upper,workdir=/changes/w
 for directory in proc sys dev; do $b mount --move /$directory /root/$directory; done
 $b mkdir -p /root/dev/shm /root/dev/pts
 $b mount -t tmpfs tmpfs /root/dev/shm
+$b mount -t devpts devpts /root/dev/pts
 $b mount -t tmpfs tmpfs /root/run
 
 $b cat >/root/run/start <<'SCRIPT'
