@@ -13,6 +13,9 @@ namespace gannet::cli {
 namespace {
 
 constexpr uint64_t kReads = 400'000;
+// An emulated machine would take seconds for as many: then fewer must do.
+constexpr uint64_t kReadsPerLook = 10'000;
+constexpr uint64_t kLongestNanos = 250'000'000;
 
 // A bijection of [0, 2^bits): where step `i` of the walk lies. It looks random to a prefetcher.
 uint64_t PlaceOfStep(uint64_t i, int bits) {
@@ -46,12 +49,18 @@ StatusOr<Calibration> Calibrate() {
 
   uint64_t place = 0;
   const uint64_t start = NowNanos();
-  for (uint64_t i = 0; i < kReads; ++i) place = LoadWord(lines + place * kLineBytes);
-  const uint64_t elapsed = NowNanos() - start;
+  uint64_t reads = 0;
+  uint64_t elapsed = 0;
+  while (reads < kReads && elapsed < kLongestNanos) {
+    for (uint64_t i = 0; i < kReadsPerLook; ++i) place = LoadWord(lines + place * kLineBytes);
+    reads += kReadsPerLook;
+    elapsed = NowNanos() - start;
+  }
   // The walk's end depends on every read, so the compiler cannot leave one out.
   StoreWord(lines, place);
   munmap(memory, bytes);
-  return Calibration{.dependent_read_ns = static_cast<double>(elapsed) / kReads, .buffer_bytes = bytes};
+  return Calibration{.dependent_read_ns = static_cast<double>(elapsed) / static_cast<double>(reads),
+                     .buffer_bytes = bytes};
 }
 
 }  // namespace gannet::cli

@@ -93,7 +93,7 @@ void AddDevicesCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("devices", "The RDMA devices of this machine, and which would be chosen.");
   command
       ->add_option("--address", options->address,
-                   "As if a node had this IPv4 address of this machine. Default: any; the first device that has one")
+                   "As if a node had this address of this machine. Default: any; the first device that has one")
       ->option_text("ADDRESS");
   AddPath(*command, "--json", &options->json_file, "FILE", "Write the list as JSON");
   command->footer("Exit code 0, also if there is none; 1 if they cannot be listed.\n\nExample: gannet devices");

@@ -73,7 +73,7 @@ Json OfCaches(const TpccResult& result) {
 
 Json Of(const TpccOptions& o) {
   return {{"version", GANNET_VERSION},
-          {"fabric", "shm"},
+          {"fabric", o.config.has_value() && o.config->fabric == FabricKind::kVerbs ? "verbs" : "shm"},
           {"nodes", o.nodes},
           {"warehouses", o.warehouses},
           {"threads", o.threads},

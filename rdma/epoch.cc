@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
+#include "rdma/base/clock.h"
 #include "rdma/epoch_internal.h"
 
 namespace gannet::rdma {
@@ -16,6 +17,8 @@ using internal::kEpochAreaBytes;
 using internal::kIdle;
 
 constexpr absl::Duration kAdvanceInterval = absl::Milliseconds(5);
+constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
+constexpr int kPausePerRound = 20;             // times as long as the round took, within these two
 constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not cost memory for ever
 
 // The smallest epoch that the slots of an area (live, or an image of one) show.
@@ -162,9 +165,14 @@ Status EpochManager::Start() {
 
 void EpochManager::State::Loop() {
   std::unique_lock lock(thread_mutex);
-  while (!stopped.wait_for(lock, kAdvanceInterval, [this] { return stop; })) {
+  absl::Duration pause = kAdvanceInterval;
+  while (!stopped.wait_for(lock, pause, [this] { return stop; })) {
     lock.unlock();
+    const uint64_t start = NowNanos();
     (void)Advance(channel.get());  // health() tells; the next round tries again
+    // Where a round takes long (a network of software, many nodes), it shall still not be what the machine does.
+    const absl::Duration took = absl::Nanoseconds(NowNanos() - start);
+    pause = std::clamp(kPausePerRound * took, kAdvanceInterval, kLongestPause);
     lock.lock();
   }
 }

@@ -1,10 +1,13 @@
 #include "cli/cluster/config.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -12,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/toml_reader.h"
+#include "cli/parse.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/keys.h"
 #include "tpcc/schema.h"
@@ -22,6 +26,30 @@ namespace {
 constexpr int kMaxServerThreads = 64;
 constexpr int kDefaultClientSlots = 8;
 constexpr uint64_t kLeastMemory = uint64_t{16} << 20;
+constexpr uint64_t kDefaultClientMemory = uint64_t{256} << 20;  // what it has of ITEM, and its epochs
+
+Status ReadVerbs(TomlReader& reader, VerbsConfig* verbs) {
+  GANNET_RETURN_IF_ERROR(reader.TakeString("secret_file", "\"/etc/gannet/secret\"", &verbs->secret_file));
+  verbs->client_memory = kDefaultClientMemory;
+  if (reader.Has("client_memory")) {
+    GANNET_RETURN_IF_ERROR(reader.NeedSize("client_memory", "\"256M\"", &verbs->client_memory));
+    if (verbs->client_memory < kLeastMemory) return reader.Wrong("client_memory", "a client needs at least \"16M\"");
+  }
+  constexpr std::array<std::string_view, 3> kNames{"poll", "adaptive", "events"};
+  std::string completions(kNames[static_cast<size_t>(verbs->completions)]);
+  GANNET_RETURN_IF_ERROR(reader.TakeString("completions", "\"adaptive\"", &completions));
+  const auto name = std::find(kNames.begin(), kNames.end(), completions);
+  if (name == kNames.end()) {
+    return reader.Wrong("completions", "must be \"poll\", \"adaptive\" or \"events\"");
+  }
+  verbs->completions = static_cast<Completions>(name - kNames.begin());
+  std::string limit = "5s";
+  GANNET_RETURN_IF_ERROR(reader.TakeString("silence_limit", "\"5s\"", &limit));
+  const StatusOr<absl::Duration> duration = ParseDuration(limit, absl::Seconds(1));
+  if (!duration.ok()) return reader.Wrong("silence_limit", std::string(duration.status().message()));
+  verbs->silence_limit = *duration;
+  return reader.NothingElse();
+}
 
 Status ReadFabric(TomlReader& top, const std::string& file, ClusterConfig* config) {
   std::string fabric;
@@ -49,8 +77,7 @@ Status ReadFabric(TomlReader& top, const std::string& file, ClusterConfig* confi
   }
   if (*verbs != nullptr) {
     TomlReader reader(**verbs, file, "[verbs]");
-    GANNET_RETURN_IF_ERROR(reader.NeedString("secret_file", "\"/etc/gannet/secret\"", &config->secret_file));
-    GANNET_RETURN_IF_ERROR(reader.NothingElse());
+    GANNET_RETURN_IF_ERROR(ReadVerbs(reader, &config->verbs));
   }
   return absl::OkStatus();
 }
@@ -77,6 +104,12 @@ Status ReadServer(const toml::table& table, const std::string& file, FabricKind 
     GANNET_RETURN_IF_ERROR(reader.TakeString("address", "\"192.168.1.1:7471\"", &server.address));
   }
   GANNET_RETURN_IF_ERROR(reader.TakeString("device", "\"mlx5_0\"", &server.device));
+  int64_t port = server.port;
+  GANNET_RETURN_IF_ERROR(reader.TakeInteger("port", 1, 255, "1", &port));
+  server.port = static_cast<int>(port);
+  int64_t gid = server.gid;
+  GANNET_RETURN_IF_ERROR(reader.TakeInteger("gid", 0, 65535, "3", &gid));
+  server.gid = static_cast<int>(gid);
   GANNET_RETURN_IF_ERROR(reader.NeedSize("memory", "\"4G\"", &server.memory));
   if (server.memory < kLeastMemory) return reader.Wrong("memory", "a server needs at least \"16M\"");
   int64_t threads = server.server_threads;
@@ -144,6 +177,7 @@ StatusOr<int> ClusterConfig::FindServer(const std::string& id_or_name) const {
 uint64_t ClusterConfig::Hash() const {
   std::string text = absl::StrCat("gannet cluster 1;", static_cast<int>(fabric), ";", client_slots, ";",
                                   tpcc.warehouses, ";", tpcc.seed, ";", tpcc.items, ";", tpcc.customers_per_district);
+  if (fabric == FabricKind::kVerbs) absl::StrAppend(&text, ";", verbs.client_memory);
   for (const ServerConfig& server : servers) absl::StrAppend(&text, ";", server.address, ";", server.memory);
   return XXH3_64bits(text.data(), text.size());
 }
@@ -175,7 +209,7 @@ StatusOr<ClusterConfig> ReadClusterConfig(const std::string& file) {
   if (!config.ok()) return config;
   // A file name within it is relative to it.
   const std::filesystem::path directory = std::filesystem::path(file).parent_path();
-  for (std::string* path : {&config->memory_file, &config->secret_file}) {
+  for (std::string* path : {&config->memory_file, &config->verbs.secret_file}) {
     if (!path->empty()) *path = (directory / *path).string();
   }
   return config;

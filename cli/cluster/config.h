@@ -9,16 +9,26 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "rdma/base/status.h"
 
 namespace gannet::cli {
 
 enum class FabricKind { kShm, kVerbs };
 
+// How one learns that verbs are done.
+enum class Completions : uint8_t {
+  kPoll,      // by looking all the time
+  kAdaptive,  // workers by looking; server threads by looking for a while, then they sleep
+  kEvents,    // whoever waits sleeps
+};
+
 struct ServerConfig {
   std::string name = {};     // as logs call it; "node <id>" by default
   std::string address = {};  // host:port; with verbs only
-  std::string device = {};   // the RDMA device; with verbs, empty: chosen automatically
+  std::string device = {};   // with verbs: what the RDMA device behind the address has to be; empty: any
+  int port = 0;              // likewise, of the device; 0: any
+  int gid = -1;              // likewise, of the port; -1: any
   uint64_t memory = 0;       // bytes for its share of the data
   int server_threads = 1;
 };
@@ -30,11 +40,18 @@ struct TpccConfig {
   uint32_t customers_per_district = 0;
 };
 
+struct VerbsConfig {
+  std::string secret_file = {};  // empty: the secret is in the environment
+  uint64_t client_memory = 0;
+  Completions completions = Completions::kAdaptive;
+  absl::Duration silence_limit = absl::Seconds(5);
+};
+
 struct ClusterConfig {
   std::string file = {};  // where it was read from
   FabricKind fabric = FabricKind::kShm;
-  std::string memory_file = {};            // shm
-  std::string secret_file = {};            // verbs
+  std::string memory_file = {};  // shm
+  VerbsConfig verbs = {};
   int client_slots = 0;                    // clients that may be attached at once
   std::vector<ServerConfig> servers = {};  // by id
   TpccConfig tpcc = {};

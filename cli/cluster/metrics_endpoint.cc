@@ -53,6 +53,7 @@ class Collector final : public prometheus::Collectable {
     AddNodes(&families);
     AddMemory(&families);
     AddCalls(&families);
+    if (server_.verbs() != nullptr) AddVerbs(*server_.verbs(), &families);
     return families;
   }
 
@@ -104,6 +105,23 @@ class Collector final : public prometheus::Collectable {
       }
     });
     for (Family* family : {&calls, &errors, &seconds, &bytes}) families->push_back(family->Take());
+  }
+
+  static void AddVerbs(const rdma::VerbsFabric& fabric, std::vector<MetricFamily>* families) {
+    const rdma::VerbsStatistics now = fabric.statistics();
+    const auto add = [&](const char* name, const char* help, MetricType type, uint64_t value) {
+      Family family(name, help, type);
+      family.Add(static_cast<double>(value), {});
+      families->push_back(family.Take());
+    };
+    add("gannet_queue_pairs", "Queue pairs that other processes have to this server.", MetricType::Gauge,
+        now.queue_pairs_served);
+    add("gannet_queue_pairs_cut_total", "Queue pairs that broke, or whose peers broke the rules.", MetricType::Counter,
+        now.queue_pairs_cut);
+    add("gannet_refused_connections_total", "Connections to the control port that were turned away.",
+        MetricType::Counter, now.refused);
+    add("gannet_half_open_connections", "Connections to the control port that have not proved who they are.",
+        MetricType::Gauge, now.half_open);
   }
 
   const ClusterConfig& config_;

@@ -7,8 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/hello.h"
+#include "cli/cluster/secret.h"
 #include "cli/parse.h"
 #include "rdma/shm/shm_fabric.h"
+#include "rdma/verbs/verbs_fabric.h"
+#include "txn/database.h"
 
 namespace gannet::cli {
 namespace {
@@ -64,6 +67,51 @@ StatusOr<std::unique_ptr<rdma::Fabric>> OpenShm(const ClusterConfig& config, std
   return std::unique_ptr<rdma::Fabric>(*std::move(fabric));
 }
 
+void SetPolling(Completions completions, rdma::VerbsOptions* options) {
+  switch (completions) {
+    case Completions::kPoll:
+      options->server_poll = absl::InfiniteDuration();
+      return;
+    case Completions::kAdaptive:
+      return;
+    case Completions::kEvents:
+      options->server_poll = absl::ZeroDuration();
+      options->worker_poll = absl::ZeroDuration();
+  }
+}
+
+StatusOr<std::unique_ptr<rdma::Fabric>> OpenVerbs(const ClusterConfig& config, std::optional<int> server) {
+  StatusOr<std::string> secret = ReadSecret(config);
+  if (!secret.ok()) return secret.status();
+  rdma::VerbsOptions options;
+  options.secret = *std::move(secret);
+  options.bytes_per_node = config.verbs.client_memory;
+  for (const ServerConfig& each : config.servers) {
+    options.nodes.push_back(each.address);
+    options.bytes_of_node.push_back(each.memory);
+    options.bytes_per_node = std::max(options.bytes_per_node, each.memory);
+  }
+  options.nodes.resize(static_cast<size_t>(config.num_nodes()));
+  options.bytes_of_node.resize(options.nodes.size(), config.verbs.client_memory);
+  options.configuration = config.Hash() + kClusterProtocol;
+  options.may_return = false;
+  options.silence_limit = config.verbs.silence_limit;
+  options.connect_limit = std::max(options.connect_limit, config.verbs.silence_limit);
+  SetPolling(config.verbs.completions, &options);
+  if (server.has_value()) {
+    const ServerConfig& own = config.servers[static_cast<size_t>(*server)];
+    options.device = own.device;
+    options.port = own.port;
+    options.gid = own.gid;
+  }
+  auto fabric = rdma::VerbsFabric::Create(options);
+  if (!fabric.ok()) {
+    return absl::Status(fabric.status().code(),
+                        absl::StrCat(config.file, ": ", absl::string_view(fabric.status().message())));
+  }
+  return std::unique_ptr<rdma::Fabric>(*std::move(fabric));
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<rdma::Fabric>> OpenFabric(const ClusterConfig& config, std::optional<int> server) {
@@ -71,10 +119,19 @@ StatusOr<std::unique_ptr<rdma::Fabric>> OpenFabric(const ClusterConfig& config, 
     case FabricKind::kShm:
       return OpenShm(config, server);
     case FabricKind::kVerbs:
-      break;
+      return OpenVerbs(config, server);
   }
-  return absl::UnimplementedError(
-      absl::StrCat(config.file, ": this version of gannet does not serve over verbs; use fabric = \"shm\""));
+  return absl::InvalidArgumentError(absl::StrCat(config.file, ": fabric: there is no such kind"));
+}
+
+const rdma::VerbsFabric* AsVerbs(const rdma::Fabric& fabric) {
+  return dynamic_cast<const rdma::VerbsFabric*>(&fabric);
+}
+
+absl::Duration CallTimeout(const ClusterConfig& config) {
+  // Where a process may be silent for longer and live, so may an answer be.
+  const absl::Duration usual = txn::DatabaseOptions().call_timeout;
+  return config.fabric == FabricKind::kVerbs ? std::max(usual, config.verbs.silence_limit) : usual;
 }
 
 }  // namespace gannet::cli

@@ -32,9 +32,11 @@ StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::Start(const ClusterConfi
   std::unique_ptr<ClusterServer> server(new ClusterServer(config, id));
   StatusOr<std::unique_ptr<rdma::Fabric>> fabric = OpenFabric(config, id);
   if (!fabric.ok()) return fabric.status();
+  server->verbs_ = AsVerbs(**fabric);
   server->fabric_ = meter == nullptr ? *std::move(fabric) : Metered(*std::move(fabric), meter);
   txn::DatabaseOptions options;
   options.data_nodes = config.num_servers();
+  options.call_timeout = CallTimeout(config);
   options.server_threads = config.servers[static_cast<size_t>(id)].server_threads;
   auto database = txn::Database::Open(server->fabric_.get(), static_cast<rdma::NodeId>(id), options);
   if (!database.ok()) return database.status();
@@ -50,7 +52,7 @@ Status ClusterServer::Load(const Patience& patience) {
   schema.scale = {.items = config_.tpcc.items, .customers_per_district = config_.tpcc.customers_per_district};
   StatusOr<tpcc::Tables> tables = tpcc::Tables::Create(*database_, schema);
   if (!tables.ok()) return tables.status();
-  GANNET_RETURN_IF_ERROR(WaitUntilAttached(*fabric_, config_, patience));
+  GANNET_RETURN_IF_ERROR(WaitUntilAttached(*fabric_, verbs_, config_, patience));
   GANNET_RETURN_IF_ERROR(database_->Start(kStartWithin));
   warehouses_ = static_cast<int>(
       tpcc::WarehousesOfNode(schema.warehouses, static_cast<rdma::NodeId>(id_), config_.num_servers()));
@@ -74,7 +76,9 @@ Status ClusterServer::ServeUntilStopped(const Patience& patience) {
   const int nodes = fabric_->num_nodes();
   std::vector<char> there(static_cast<size_t>(nodes));
   for (int node = 0; node < config_.num_servers(); ++node) there[static_cast<size_t>(node)] = 1;
+  RefusalNotes notes;
   while (!patience.stop->load(std::memory_order_relaxed)) {
+    if (verbs_ != nullptr) notes.Look(*verbs_, patience);
     for (int node = 0; node < nodes; ++node) {
       const char now = fabric_->Alive(static_cast<rdma::NodeId>(node)) ? 1 : 0;
       if (now == std::exchange(there[static_cast<size_t>(node)], now)) continue;

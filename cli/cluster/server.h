@@ -10,6 +10,7 @@
 #include "cli/cluster/wait.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/verbs/verbs_fabric.h"
 #include "txn/database.h"
 
 namespace gannet::cli {
@@ -30,6 +31,7 @@ class ClusterServer {
 
   txn::Database& database() { return *database_; }
   const rdma::Fabric& fabric() const { return *fabric_; }
+  const rdma::VerbsFabric* verbs() const { return verbs_; }  // null over shm
   const HelloService& hello() const { return hello_; }
   int warehouses() const { return warehouses_; }
   double load_seconds() const { return load_seconds_; }
@@ -42,6 +44,7 @@ class ClusterServer {
   const int id_;
   HelloService hello_;
   std::unique_ptr<rdma::Fabric> fabric_;
+  const rdma::VerbsFabric* verbs_ = nullptr;  // beneath fabric_
   std::unique_ptr<txn::Database> database_;
   int warehouses_ = 0;
   double load_seconds_ = 0;

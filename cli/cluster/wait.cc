@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/hello.h"
+#include "cli/cluster/open_fabric.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
 
@@ -9,7 +10,7 @@ namespace gannet::cli {
 namespace {
 
 constexpr uint64_t kPollNanos = 5'000'000;
-constexpr absl::Duration kHelloTimeout = absl::Seconds(5);
+constexpr uint64_t kNoteNanos = 1'000'000'000;
 
 std::string NameOf(const ClusterConfig& config, int server) {
   return absl::StrCat("server ", server, " (", config.servers[static_cast<size_t>(server)].name, ")");
@@ -49,8 +50,38 @@ std::string MissingServers(const rdma::Fabric& fabric, const ClusterConfig& conf
   return missing;
 }
 
-Status WaitUntilAttached(const rdma::Fabric& fabric, const ClusterConfig& config, const Patience& patience) {
-  return WaitWhile(patience, " to come", [&]() -> StatusOr<std::string> { return MissingServers(fabric, config); });
+void RefusalNotes::Look(const rdma::VerbsFabric& fabric, const Patience& patience) {
+  const rdma::VerbsStatistics now = fabric.statistics();
+  if (now.refused == told_ || NowNanos() < next_ns_) return;
+  patience.note(absl::StrCat("refused ", now.refused - told_, " connections; the last because: ", now.last_refusal));
+  told_ = now.refused;
+  next_ns_ = NowNanos() + kNoteNanos;
+}
+
+Status WaitUntilAttached(const rdma::Fabric& fabric, const rdma::VerbsFabric* verbs, const ClusterConfig& config,
+                         const Patience& patience) {
+  RefusalNotes notes;
+  return WaitWhile(patience, " to come", [&]() -> StatusOr<std::string> {
+    if (verbs != nullptr) {
+      notes.Look(*verbs, patience);
+      if (const Status standing = verbs->standing(); !standing.ok()) {
+        return absl::FailedPreconditionError(standing.message());
+      }
+    }
+    return MissingServers(fabric, config);
+  });
+}
+
+Status WaitUntilAvailable(const std::string& who, const std::function<Status()>& attempt, const Patience& patience) {
+  Status last;
+  const Status waited = WaitWhile(patience, " to come", [&]() -> StatusOr<std::string> {
+    last = attempt();
+    if (absl::IsUnavailable(last)) return who;
+    if (!last.ok()) return last;
+    return std::string();
+  });
+  if (!absl::IsDeadlineExceeded(waited)) return waited;
+  return absl::DeadlineExceededError(absl::StrCat(absl::string_view(waited.message()), " (", last.message(), ")"));
 }
 
 Status WaitUntilReady(txn::Session& session, const ClusterConfig& config, const Patience& patience) {
@@ -59,7 +90,7 @@ Status WaitUntilReady(txn::Session& session, const ClusterConfig& config, const 
   return WaitWhile(patience, " to load", [&]() -> StatusOr<std::string> {
     for (; next < config.num_servers(); ++next) {
       const auto id = static_cast<rdma::NodeId>(next);
-      const StatusOr<ServerState> state = SayHello(session, id, configuration, kHelloTimeout);
+      const StatusOr<ServerState> state = SayHello(session, id, configuration, CallTimeout(config));
       if (state.ok() && *state == ServerState::kReady) continue;
       if (state.ok() && *state == ServerState::kLeaving) {
         return absl::UnavailableError(absl::StrCat(NameOf(config, next), " is about to leave"));

@@ -9,6 +9,7 @@
 #include "cli/cluster/config.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/verbs/verbs_fabric.h"
 #include "txn/database.h"
 
 namespace gannet::cli {
@@ -22,8 +23,23 @@ struct Patience {
 // Those whose processes are not there: "server 1 (beta), server 2 (gamma)". Empty if all are.
 std::string MissingServers(const rdma::Fabric& fabric, const ClusterConfig& config);
 
-// DeadlineExceeded names who is missing; Cancelled if it was told to stop.
-Status WaitUntilAttached(const rdma::Fabric& fabric, const ClusterConfig& config, const Patience& patience);
+// What other processes that were turned away had against this one, or it against them: told at most once a second.
+class RefusalNotes {
+ public:
+  void Look(const rdma::VerbsFabric& fabric, const Patience& patience);
+
+ private:
+  uint64_t told_ = 0;
+  uint64_t next_ns_ = 0;
+};
+
+// DeadlineExceeded names who is missing; Cancelled if it was told to stop. With `verbs`, which may be null: the fabric
+// beneath; FailedPrecondition if the others refuse this process, and why.
+Status WaitUntilAttached(const rdma::Fabric& fabric, const rdma::VerbsFabric* verbs, const ClusterConfig& config,
+                         const Patience& patience);
+
+// Until `attempt` gives anything but Unavailable; `who` is waited for meanwhile.
+Status WaitUntilAvailable(const std::string& who, const std::function<Status()>& attempt, const Patience& patience);
 
 // All servers have their data, and agree with this process.
 Status WaitUntilReady(txn::Session& session, const ClusterConfig& config, const Patience& patience);

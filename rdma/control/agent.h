@@ -1,14 +1,18 @@
 // A node's part in the control network: it knows which nodes are alive, and lets nobody in who does not know the
 // secret.
 //
-// Every agent keeps one TCP session to every other node's agent (so there are two between two nodes, one each way) and
-// sends heartbeats on it. A process that dies closes its sockets, which its peers see at once; a machine that falls
-// silent is given up after `silence_limit`. Who is not there is tried again for ever, so the order of starting does not
-// matter, and a node that comes back is found.
+// Between any two nodes' agents is one TCP session, which the one with the higher number starts, with heartbeats both
+// ways. A process that dies closes its sockets, which its peers see at once; a machine that falls silent is given up
+// after `silence_limit`. Who is not there is tried again for ever, so the order of starting does not matter, and a node
+// that comes back is found.
 //
-//   outgoing session up:   generation(peer) != 0; details(peer) has what it told us about itself
-//   incoming session up:   tickets of that peer are honoured
-//   either ends:           generation 0; Observer::SessionEnded, and what its tickets admitted is cut off
+//   session up:    generation(peer) != 0; details(peer) has what it told us about itself; its tickets are honoured
+//   it ends:       its tickets are worth nothing; Observer::SessionEnded cuts off what they admitted; and only then
+//                  generation(peer) is 0: whoever sees a node dead need fear nothing of it any more
+//
+// Guests are nodes without an address of their own: processes that come and go, anywhere. Their numbers are the
+// highest. A guest asks node 0 for its place; if another process is in that, it is refused (WaitForPlace). Guests learn
+// from the others where their fellow guests are.
 //
 // A peer that is no Gannet node, or an evil one, costs at most one of `max_half_open` places for `handshake_limit`, and
 // the oldest of them makes room for a new one.
@@ -34,13 +38,20 @@
 
 namespace gannet::rdma::control {
 
+// Where a node is; a guest's place has no address.
+using Place = std::optional<Endpoint>;
+
 struct AgentOptions {
   NodeId self = 0;
   uint64_t incarnation = 0;  // of this process in this place: never the same twice
   ClusterShape shape;
   std::string secret;
-  std::vector<Endpoint> nodes;     // of every node, by id
+  std::vector<Place> nodes;        // by id; the guests last
+  std::optional<Endpoint> listen;  // if this node is a guest: where, with port 0 for any
   std::vector<std::byte> payload;  // what peers are told about this node; small
+  // Whether another process may take the place of a node with an address, once that has been seen. If not, those who
+  // have seen the first one refuse the second.
+  bool may_return = true;
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration silence_limit = absl::Seconds(5);
   absl::Duration handshake_limit = absl::Seconds(5);
@@ -50,7 +61,7 @@ struct AgentOptions {
 class Observer {
  public:
   virtual ~Observer() = default;
-  // An incoming session, whose number Admit returned, is over: nothing that it admitted may go on.
+  // A session, whose number Admit returned, is over. When this returns, nothing that it admitted goes on.
   virtual void SessionEnded(uint64_t session) = 0;
 };
 
@@ -72,14 +83,24 @@ class Agent {
   // The same without waiting for the thread.
   void RequestStop();
 
-  // Not zero while an outgoing session to `peer` is up, and another one for each session. For `self`: 1 until stopped.
+  // Not zero while a session with `peer` is up, and another one for each session. For `self`: 1 until stopped.
   uint64_t generation(NodeId peer) const { return generations_[peer].load(std::memory_order_acquire); }
   // Unavailable, with the reason, if there is no session.
   StatusOr<Details> details(NodeId peer) const;
   // Makes a ticket for a queue pair to `peer`; Unavailable if there is no session.
   StatusOr<Ticket> MakeTicketFor(NodeId peer, uint16_t channel);
-  // The incoming session that a ticket belongs to. PermissionDenied if it is not good.
+  // The session that a ticket belongs to. PermissionDenied if it is not good.
   StatusOr<uint64_t> Admit(const Ticket& ticket);
+
+  // A guest: until node 0 lets it in, and has told who else is there. FailedPrecondition: somebody else has the place.
+  // PermissionDenied: this process does not fit to the cluster. Unavailable: node 0 did not answer within `limit`.
+  Status WaitForPlace(absl::Duration limit) const;
+  // PermissionDenied, with the reason, if others refused this node: one with an address did, and there is no session
+  // with another of those; or one that knows the secret has seen another process in this place before.
+  Status standing() const;
+
+  // There is a session with `guest`, or, for a guest to ask, node 0 had one when it last told.
+  bool KnowsOfGuest(NodeId guest) const;
 
   // Why there is no session to `peer`, for messages.
   std::string WhyDown(NodeId peer) const;
@@ -90,14 +111,23 @@ class Agent {
   size_t half_open() const { return half_open_.load(); }
 
  private:
-  // A session that this node started.
+  // What a peer tells about itself in the handshake.
+  struct About {
+    std::string listens_at;
+    std::vector<std::byte> payload;
+    std::vector<std::byte> Encode() const;
+    static StatusOr<About> Decode(std::span<const std::byte> bytes);
+  };
+  // A session with a node of a lower number, which this node starts.
   struct Outgoing {
     enum class State : uint8_t { kWaiting, kConnecting, kGreeting, kUp };
     NodeId peer = 0;
+    Place at;
     State state = State::kWaiting;
     Stream stream;
     std::optional<ClientHandshake> handshake;
     std::optional<Heartbeats> heartbeats;
+    uint64_t session = 0;  // when up
     uint64_t next_try_ns = 0;
     uint64_t backoff_ns = 0;
     uint64_t since_ns = 0;       // of this try
@@ -116,34 +146,47 @@ class Agent {
   // What others ask about: guarded by mutex_.
   struct PeerView {
     std::string why_down = "never seen";
-    std::vector<std::byte> payload;
+    Refusal refused_us;  // at the last try
+    uint64_t incarnation = 0;
+    About about;
     Key key{};
-  };
-  struct Admission {
+    // While a session is up.
     uint64_t session = 0;
-    Key key{};
     TicketBook book;
   };
 
   Agent(AgentOptions options, Observer* observer, int listener);
 
+  bool IsGuest(NodeId node) const { return !options_.nodes[node].has_value(); }
   void Run();
   void Turn();
   void AcceptAll(uint64_t now);
   void MakeRoom();
 
+  bool MayTry(const Outgoing& to) const;
   void Try(Outgoing* to, uint64_t now);
   void Greet(Outgoing* to, uint64_t now);
   void Serve(Outgoing* to, short events, uint64_t now);
   Status TakeFrame(Outgoing* to, const Frame& frame, uint64_t now);
+  Status TakeAnswer(Outgoing* to, const Frame& frame);
   void Watch(Outgoing* to, uint64_t now);
   void Drop(Outgoing* to, const Status& why, uint64_t now);
 
   // False: it has ended.
   bool Serve(Incoming* from, short events, uint64_t now);
   Status TakeFrame(Incoming* from, const Frame& frame, uint64_t now);
-  void Establish(Incoming* from);
+  Status TakeGreeting(Incoming* from, const Frame& frame);
+  Status Establish(Incoming* from);
   void Drop(Incoming* from, const Status& why);
+
+  // A session begins and ends.
+  uint64_t Enter(NodeId peer, const Key& key, uint64_t incarnation, About about);
+  void Leave(NodeId peer, uint64_t session, const Status& why);
+
+  std::string JudgeServer(NodeId server, uint64_t incarnation) const;
+  Refusal JudgeClient(const Introduction& client) const;
+  std::vector<std::byte> NewsFor(NodeId peer) const;
+  void TakeNews(NodeId from, std::span<const std::byte> news);
   void RecordRefusal(const std::string& reason);
 
   const AgentOptions options_;
@@ -151,7 +194,7 @@ class Agent {
   int listener_;
   int wake_;
   std::atomic<bool> stop_ = false;
-  uint64_t sequence_ = 1;  // of sessions, both ways
+  uint64_t sequence_ = 1;  // of sessions
   std::unique_ptr<std::atomic<uint64_t>[]> generations_;
   std::atomic<uint64_t> next_ticket_ = 1;
   std::atomic<uint64_t> refusals_ = 0;
@@ -160,11 +203,13 @@ class Agent {
   // The thread's own.
   std::vector<Outgoing> outgoing_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
+  bool has_place_ = true;
 
   mutable Mutex mutex_;
-  std::vector<PeerView> views_;           // by node
-  std::map<NodeId, Admission> admitted_;  // by node
+  std::vector<PeerView> views_;  // by node
   std::string last_refusal_;
+  std::optional<std::vector<NodeId>> fellows_;  // what node 0 told last: the guests that it has sessions with
+  std::string declined_;                        // what a node that knows the secret has against this one
 
   Thread thread_;
 };

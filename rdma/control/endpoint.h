@@ -2,6 +2,7 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <string>
@@ -10,20 +11,32 @@
 
 namespace gannet::rdma::control {
 
-// IPv4 only: RoCE addresses are made of the interface's addresses, and one family keeps them easy to compare.
+// An IPv4 or IPv6 address, and a port.
 struct Endpoint {
-  sockaddr_in address{};
+  sockaddr_storage address{};
 
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&address); }
+  socklen_t size() const { return address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in); }
   std::string host() const;
-  uint16_t port() const { return ntohs(address.sin_port); }
-  std::string ToString() const;  // host:port
+  uint16_t port() const;
+  Endpoint WithPort(uint16_t port) const;
+  std::string ToString() const;  // "host:port", "[host]:port"
 };
 
-// "host:port", or ":port" for the loopback interface. Asks the resolver if the host is a name: may block.
+// "host:port", "[IPv6 address]:port", or ":port" for the loopback interface. Asks the resolver if the host is a name:
+// may block. A name that has addresses of both families means the IPv4 one.
 StatusOr<Endpoint> ParseEndpoint(const std::string& text);
+// Likewise, without asking anybody: for what a peer says.
+StatusOr<Endpoint> ParseNumericEndpoint(const std::string& text);
+// A host alone; the port is 0.
+StatusOr<Endpoint> ParseHost(const std::string& host);
 
-// A listening socket that does not block. FailedPrecondition if the port is taken.
-StatusOr<int> Listen(const Endpoint& at);
+// The address of this machine that others see when it talks to `to`; the port is 0. Sends nothing.
+StatusOr<Endpoint> LocalEndpointTowards(const Endpoint& to);
+
+// A listening socket that does not block. Port 0: any; *at gets the one it is. FailedPrecondition if the port is taken.
+StatusOr<int> Listen(Endpoint* at);
 // A socket that is connecting and does not block; when it is writable, ConnectResult tells.
 StatusOr<int> StartConnect(const Endpoint& to);
 Status ConnectResult(int fd);

@@ -1,19 +1,21 @@
 // How two nodes prove to each other that they know the cluster's secret, without sending it, and agree on a key.
 //
 //   client                                   server
-//     HELLO {version, who, cluster, nonce} ->
-//                                         <- CHALLENGE {nonce}, or REFUSE {reason}
-//     PROOF {HMAC(secret, "client", all of the above)} ->
+//     HELLO {version, cluster, who, nonce} ->
+//                                         <- CHALLENGE {incarnation, nonce}, or REFUSE {kind, reason}
+//     PROOF {HMAC(secret, "client", all of the above), sealed payload} ->
+//       or DECLINE {HMAC, reason}
 //                                         <- WELCOME {HMAC(secret, "server", the same), sealed payload}, or REFUSE
 //
-// Both nonces are fresh, so nothing of it can be replayed; the two labels keep a proof from being reflected. The
-// session key is another HMAC of the same text. The payload is the server's {incarnation, region table}: it is
-// encrypted, since it contains the key of the server's memory.
+// Both nonces are fresh, so nothing of it can be replayed; the labels keep a proof from being reflected. The session
+// key is another HMAC of the same text. The payloads are what the nodes tell about themselves, their region tables
+// among it: they are encrypted, since those contain the keys of their memory.
 //
 // These are state machines without I/O: a message in, a message out. What comes in is not trusted.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,15 +29,16 @@
 namespace gannet::rdma::control {
 
 inline constexpr uint64_t kMagic = 0x3174656e6e6147ull;  // "Gannet1"
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 
-enum FrameType : uint8_t { kHello = 1, kChallenge, kProof, kWelcome, kRefuse, kPing, kPong };
+enum FrameType : uint8_t { kHello = 1, kChallenge, kProof, kWelcome, kRefuse, kPing, kPong, kDecline };
 
 // What both sides must agree on.
 struct ClusterShape {
   uint16_t version = kProtocolVersion;
   uint16_t num_nodes = 0;
   uint64_t bytes_per_node = 0;
+  uint64_t configuration = 0;  // a hash of whatever else
 };
 
 // Who asks whom. `incarnation` tells a process that took the client's place anew from its predecessor.
@@ -45,9 +48,21 @@ struct Introduction {
   uint64_t incarnation = 0;
 };
 
+// Why one side does not talk to the other.
+struct Refusal {
+  enum Kind : uint8_t { kDoesNotFit = 0, kPlaceIsTaken = 1 };  // the second may be otherwise a little later
+  Kind kind = kDoesNotFit;
+  std::string reason;  // empty: there is none
+};
+
 class ClientHandshake {
  public:
-  ClientHandshake(std::string secret, const ClusterShape& shape, const Introduction& introduction);
+  // A reason why this client does not want to talk to a server of this incarnation; empty: it does.
+  using Judge = std::function<std::string(uint64_t incarnation)>;
+
+  // `payload` goes to the server with the proof; only who knows the secret can open it.
+  ClientHandshake(std::string secret, const ClusterShape& shape, const Introduction& introduction,
+                  std::vector<std::byte> payload, Judge judge = nullptr);
 
   Frame Hello() const { return hello_; }
   // The next message to send, if any. An error ends the connection: PermissionDenied if either side refused.
@@ -56,50 +71,74 @@ class ClientHandshake {
   // After WELCOME.
   bool done() const { return done_; }
   const Key& session_key() const { return session_key_; }
-  const std::vector<std::byte>& payload() const { return payload_; }
+  const std::vector<std::byte>& payload() const { return peers_payload_; }
+  // After CHALLENGE; to be believed after done().
+  uint64_t incarnation() const { return incarnation_; }
+  // If one side refused: what the server said, or why this client declined.
+  const Refusal& refusal() const { return refusal_; }
 
  private:
   StatusOr<std::optional<Frame>> Answer(const Frame& challenge);
   Status Accept(const Frame& welcome);
 
   std::string secret_;
+  std::vector<std::byte> payload_;
+  Judge judge_;
   Frame hello_;
   std::optional<Frame> challenge_;
+  uint64_t incarnation_ = 0;
+  Refusal refusal_;
   bool done_ = false;
   Key session_key_{};
-  std::vector<std::byte> payload_;
+  std::vector<std::byte> peers_payload_;
 };
 
 class ServerHandshake {
  public:
-  // `payload` is given to whoever proves to know the secret.
-  ServerHandshake(std::string secret, const ClusterShape& shape, NodeId self, std::vector<std::byte> payload);
+  // Why a client, which has proved to know the secret, is not admitted now.
+  using Judge = std::function<Refusal(const Introduction&)>;
 
-  // The message to send. If refused() after that, send it and close.
-  Frame Take(const Frame& frame);
+  struct Self {
+    NodeId id = 0;
+    uint64_t incarnation = 0;
+    std::vector<std::byte> payload;  // given to whoever proves to know the secret
+  };
+
+  ServerHandshake(std::string secret, const ClusterShape& shape, Self self, Judge judge = nullptr);
+
+  // The message to send, if any. If refused() or declined() after that, send it and close.
+  std::optional<Frame> Take(const Frame& frame);
 
   bool done() const { return done_; }
-  bool refused() const { return !refusal_.empty(); }
-  const std::string& refusal() const { return refusal_; }
-  // After HELLO; to be believed after done().
+  bool refused() const { return !refusal_.reason.empty(); }
+  const std::string& refusal() const { return refusal_.reason; }
+  // The client knows the secret, and does not want to talk to this server.
+  bool declined() const { return !declined_.empty(); }
+  const std::string& why_declined() const { return declined_; }
+  // After HELLO; to be believed after done() or declined().
   const Introduction& introduction() const { return introduction_; }
   const Key& session_key() const { return session_key_; }
+  const std::vector<std::byte>& payload() const { return peers_payload_; }
 
  private:
-  Frame Refuse(std::string reason);
+  Frame Refuse(Refusal refusal);
+  Frame Refuse(std::string reason) { return Refuse(Refusal{.reason = std::move(reason)}); }
   Frame Challenge(const Frame& hello);
-  Frame Judge(const Frame& proof);
+  Frame Welcome(const Frame& proof);
+  std::optional<Frame> Hear(const Frame& decline);
 
   std::string secret_;
   ClusterShape shape_;
-  NodeId self_;
-  std::vector<std::byte> payload_;
+  Self self_;
+  Judge judge_;
   Introduction introduction_;
   std::optional<Frame> hello_;
   Frame challenge_;
   bool done_ = false;
-  std::string refusal_;
+  Refusal refusal_;
+  std::string declined_;
   Key session_key_{};
+  std::vector<std::byte> peers_payload_;
 };
 
 }  // namespace gannet::rdma::control

@@ -1,8 +1,11 @@
 #include "rdma/control/session.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
 #include "rdma/rpc.h"
 
 namespace gannet::rdma::control {
@@ -15,8 +18,8 @@ Tag TagOf(const Key& key, std::string_view label, std::span<const std::byte> tex
   return tag;
 }
 
-Tag TagOfBeat(const Key& key, FrameType type, uint64_t number) {
-  return TagOf(key, type == kPing ? "ping" : "pong", std::as_bytes(std::span(&number, 1)));
+Tag TagOfBeat(const Key& key, FrameType type, std::span<const std::byte> text) {
+  return TagOf(key, type == kPing ? "ping" : "pong", text);
 }
 
 Tag TagOfTicket(const Key& key, const Ticket& ticket) {
@@ -30,26 +33,29 @@ Tag TagOfTicket(const Key& key, const Ticket& ticket) {
 
 }  // namespace
 
-Frame Heartbeats::Next() {
+// | tag 16 | number 8 | news |
+Frame Heartbeats::Next(std::span<const std::byte> news) {
+  GANNET_CHECK(news.size() <= kMaxNewsBytes, "%d bytes of news", news.size());
   ++sent_;
-  std::array<std::byte, 8 + kTagBytes> body;
-  WireWriter writer(body);
-  writer.PutU64(sent_);
-  const Tag tag = TagOfBeat(key_, sends_, sent_);
-  std::copy(tag.begin(), tag.end(), writer.Reserve(kTagBytes).begin());
-  return {sends_, {body.begin(), body.end()}};
+  std::vector<std::byte> body(kTagBytes + sizeof sent_ + news.size());
+  std::memcpy(body.data() + kTagBytes, &sent_, sizeof sent_);
+  std::copy(news.begin(), news.end(), body.begin() + kTagBytes + sizeof sent_);
+  const Tag tag = TagOfBeat(key_, sends_, std::span(body).subspan(kTagBytes));
+  std::copy(tag.begin(), tag.end(), body.begin());
+  return {sends_, std::move(body)};
 }
 
-Status Heartbeats::Check(const Frame& frame) {
+StatusOr<std::vector<std::byte>> Heartbeats::Check(const Frame& frame) {
   WireReader reader(frame.body);
-  const uint64_t number = reader.GetU64();
   const std::span<const std::byte> tag = reader.GetRaw(kTagBytes);
-  if (frame.type != receives_ || !reader.Finish().ok() || number <= received_ ||
-      !SameBytes(tag, TagOfBeat(key_, receives_, number))) {
+  const uint64_t number = reader.GetU64();
+  if (frame.type != receives_ || !reader.ok() || number <= received_ ||
+      !SameBytes(tag, TagOfBeat(key_, receives_, std::span(frame.body).subspan(kTagBytes)))) {
     return absl::InvalidArgumentError(absl::StrCat("a message of type ", frame.type, " that is no heartbeat"));
   }
   received_ = number;
-  return absl::OkStatus();
+  const std::span<const std::byte> news = reader.GetRaw(reader.remaining());
+  return std::vector<std::byte>(news.begin(), news.end());
 }
 
 Ticket MakeTicket(const Key& key, NodeId from, uint16_t channel, uint64_t number) {

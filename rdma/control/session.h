@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <unordered_set>
+#include <vector>
 
 #include "rdma/base/status.h"
 #include "rdma/control/crypto.h"
@@ -14,16 +16,19 @@
 namespace gannet::rdma::control {
 
 inline constexpr size_t kTagBytes = 16;
+inline constexpr size_t kMaxNewsBytes = 3500;
 using Tag = std::array<std::byte, kTagBytes>;
 
-// PING by the client, PONG by the server; numbered, so that an old one is not taken for a sign of life.
+// PING by the client, PONG by the server; numbered, so that an old one is not taken for a sign of life. Each may carry
+// some news along.
 class Heartbeats {
  public:
   Heartbeats(const Key& key, FrameType sends, FrameType receives) : key_(key), sends_(sends), receives_(receives) {}
 
-  Frame Next();
-  // InvalidArgument if it is none of the peer's, or an old one.
-  Status Check(const Frame& frame);
+  // `news`: at most kMaxNewsBytes.
+  Frame Next(std::span<const std::byte> news = {});
+  // The news. InvalidArgument if it is none of the peer's, or an old one.
+  StatusOr<std::vector<std::byte>> Check(const Frame& frame);
 
  private:
   Key key_;

@@ -38,7 +38,7 @@ StatusOr<std::unique_ptr<CallServer>> CallServer::Make(std::shared_ptr<NodeCore>
 Status CallServer::Open() {
   constexpr uint32_t kPerClient = kWindow + kSendBuffers;
   const int wanted =
-      std::min(kMostCompletions, core_->range().num_nodes * kMaxVerbsChannelsPerNode * static_cast<int>(kPerClient));
+      std::min(kMostCompletions, core_->num_nodes() * kMaxVerbsChannelsPerNode * static_cast<int>(kPerClient));
   const int entries = std::min(wanted, core_->limits().max_completions);
   max_clients_ = static_cast<size_t>(entries) / kPerClient;
   wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -329,6 +329,7 @@ void CallServer::SendFragment(Client* client, std::span<const std::byte> fragmen
 void CallServer::CutOff(Client* client) {
   if (client->link->cut()) return;
   client->link->Cut();
+  ++cut_off_;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
   (void)ibv_modify_qp(client->link->qp(), &attributes, IBV_QP_STATE);  // it may be there already

@@ -26,6 +26,8 @@ class CallServer final : public Acceptor {
   void Handle(MethodId method, Handler handler);
   void Start(int threads);
   bool started() const { return !threads_.empty(); }
+  // How many queue pairs did nothing more because their peers broke the rules, or they themselves broke.
+  uint64_t cut_off() const { return cut_off_.load(); }
   void RequestStop();
   // After RequestStop. Waits for handlers that are running.
   void Join();
@@ -98,6 +100,7 @@ class CallServer final : public Acceptor {
   std::unordered_map<uint32_t, Handler> handlers_;
   std::vector<Thread> threads_;
   std::atomic<int> sleepers_ = 0;
+  std::atomic<uint64_t> cut_off_ = 0;
 
   Mutex mutex_;
   uint32_t next_link_ = 1;

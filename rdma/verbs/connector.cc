@@ -94,9 +94,8 @@ StatusOr<std::unique_ptr<Connector>> Connector::Make(NodeCore* core, Acceptor* a
     return SystemError("cannot make an RDMA listener");
   }
   connector->listener_.reset(id);
-  sockaddr_in at = core->address();
-  at.sin_port = 0;  // any: peers learn it in the control handshake
-  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&at)) != 0 || rdma_listen(id, kListenBacklog) != 0) {
+  control::Endpoint at = core->address().WithPort(0);  // any: peers learn it in the control handshake
+  if (rdma_bind_addr(id, at.get()) != 0 || rdma_listen(id, kListenBacklog) != 0) {
     return SystemError("cannot listen for queue pairs");
   }
   return connector;
@@ -149,9 +148,9 @@ void Connector::CutServing() {
   });
 }
 
-void Connector::Connect(std::shared_ptr<Link> link, ibv_cq* cq, uint16_t port) {
+void Connector::Connect(std::shared_ptr<Link> link, ibv_cq* cq, const control::Endpoint& to) {
   link->deadline_ns_ = NowNanos() + Nanos(core_->options().connect_limit);
-  Enqueue([this, active = Active{std::move(link), cq}, port] { Begin(active, port); });
+  Enqueue([this, active = Active{std::move(link), cq}, to] { Begin(active, to); });
 }
 
 void Connector::Release(const std::shared_ptr<Link>& link) {
@@ -164,7 +163,7 @@ void Connector::Release(const std::shared_ptr<Link>& link) {
 }
 
 void Connector::SessionEnded(uint64_t session) {
-  Enqueue([this, session] { EndServing([session](const Link& link) { return link.session_ == session; }); });
+  RunAndWait([this, session] { EndServing([session](const Link& link) { return link.session_ == session; }); });
 }
 
 void Connector::Loop() {
@@ -252,20 +251,16 @@ bool Connector::TakeEvent() {
   return true;
 }
 
-void Connector::Begin(const Active& active, uint16_t port) {
+void Connector::Begin(const Active& active, control::Endpoint to) {
   Link* link = active.link.get();
   if (link->state() == LinkState::kDown) return;  // released meanwhile
   if (rdma_create_id(events_.get(), &link->id_, nullptr, RDMA_PS_TCP) != 0) {
     return link->GoDown(std::string(SystemError("cannot make a connection id").message()));
   }
   active_[link->id_] = active;
-  sockaddr_in from = core_->address();
-  from.sin_port = 0;
-  sockaddr_in to = core_->endpoints()[link->peer()].address;
-  to.sin_port = htons(port);
+  control::Endpoint from = core_->address().WithPort(0);
   const int limit_ms = static_cast<int>(absl::ToInt64Milliseconds(core_->options().connect_limit));
-  if (rdma_resolve_addr(link->id_, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), limit_ms) !=
-      0) {
+  if (rdma_resolve_addr(link->id_, from.get(), to.get(), limit_ms) != 0) {
     const Status status = SystemError("cannot resolve the address");
     active_.erase(link->id_);
     Destroy(link);
@@ -343,6 +338,7 @@ Status Connector::Admit(rdma_cm_id* id, const rdma_cm_event& event) {
   }
   if (status.ok()) {
     served_[id] = link;
+    num_served_ = served_.size();
     return status;
   }
   if (id->qp != nullptr) rdma_destroy_qp(id);
@@ -358,6 +354,7 @@ void Connector::EndServing(const std::function<bool(const Link&)>& which) {
       continue;
     }
     at = served_.erase(at);
+    num_served_ = served_.size();
     acceptor_->Remove(link);
     link->GoDown("it was ended");
     Destroy(link.get());

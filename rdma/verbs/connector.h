@@ -11,6 +11,7 @@
 // One thread of its own, which alone touches connection ids. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,7 +46,7 @@ class Connector final : public control::Observer {
   Connector& operator=(const Connector&) = delete;
 
   // Where it listens.
-  uint16_t port() const { return ntohs(rdma_get_src_port(listener_.get())); }
+  control::Endpoint listens_at() const { return core_->address().WithPort(ntohs(rdma_get_src_port(listener_.get()))); }
   // Starts the thread.
   void Run();
   // Ends what peers asked for, and refuses more; without waiting for it.
@@ -53,12 +54,15 @@ class Connector final : public control::Observer {
   // Ends everything. The channels must have released their links, or never use them again.
   void Stop();
 
-  // Begins to connect `link` to the peer whose region says `port`. It ends kUp or, within connect_limit, kDown.
-  void Connect(std::shared_ptr<Link> link, ibv_cq* cq, uint16_t port);
+  // Begins to connect `link` to the peer that listens at `to`. It ends kUp or, within connect_limit, kDown.
+  void Connect(std::shared_ptr<Link> link, ibv_cq* cq, const control::Endpoint& to);
   // Waits until the queue pair is no more: the card touches none of its buffers after that.
   void Release(const std::shared_ptr<Link>& link);
 
+  // Returns when the queue pairs that the session admitted are no more.
   void SessionEnded(uint64_t session) override;
+  // Of those that peers opened.
+  size_t serving() const { return num_served_.load(); }
 
  private:
   struct Active {
@@ -75,7 +79,7 @@ class Connector final : public control::Observer {
   void CheckDeadlines();
   bool TakeEvent();
 
-  void Begin(const Active& active, uint16_t port);
+  void Begin(const Active& active, control::Endpoint to);
   // One step of a connection this node asked for.
   Status Advance(const Active& active, const rdma_cm_event& event);
   Status Ask(const Active& active);
@@ -95,10 +99,10 @@ class Connector final : public control::Observer {
   Mutex mutex_;
   std::vector<std::function<void()>> jobs_;  // guarded by mutex_
   bool stop_ = false;                        // guarded by mutex_
-  bool stopped_ = false;                     // guarded by mutex_: no job runs any more
 
   // The thread's own.
   bool serving_ = true;
+  std::atomic<size_t> num_served_ = 0;  // the size of served_
   std::map<rdma_cm_id*, Active> active_;
   std::map<rdma_cm_id*, std::shared_ptr<Link>> served_;
 };

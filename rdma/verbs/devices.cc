@@ -1,6 +1,5 @@
 #include "rdma/verbs/devices.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rdma/control/endpoint.h"
 #include "rdma/verbs/resources.h"
 
 namespace gannet::rdma::verbs {
@@ -44,31 +44,32 @@ std::string DescribePort(ibv_context* context, int number) {
                       128 << port.active_mtu, ", ", port.gid_tbl_len, " GIDs");
 }
 
-// IPv4 addresses of interfaces that are up.
-std::vector<std::string> LocalAddresses() {
-  std::vector<std::string> addresses;
+// Addresses of interfaces that are up; not those that need an interface's name to mean anything (IPv6, link-local).
+std::vector<control::Endpoint> LocalAddresses() {
+  std::vector<control::Endpoint> addresses;
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return addresses;
   for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET || (each->ifa_flags & IFF_UP) == 0) continue;
-    sockaddr_in address;
-    std::memcpy(&address, each->ifa_addr, sizeof address);
-    char text[INET_ADDRSTRLEN] = {};
-    if (inet_ntop(AF_INET, &address.sin_addr, text, sizeof text) != nullptr) addresses.emplace_back(text);
+    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
+    const int family = each->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    control::Endpoint endpoint;
+    endpoint.address.ss_family = static_cast<sa_family_t>(family);
+    std::memcpy(&endpoint.address, each->ifa_addr, endpoint.size());
+    const auto* ipv6 = reinterpret_cast<const sockaddr_in6*>(endpoint.get());
+    if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ipv6->sin6_addr)) continue;
+    addresses.push_back(endpoint.WithPort(0));
   }
   freeifaddrs(first);
   return addresses;
 }
 
 // The name of the device behind an address, by rdma_cm; empty if there is none.
-std::string DeviceBehind(const std::string& address) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  if (inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) return "";
+std::string DeviceBehind(control::Endpoint at) {
   rdma_cm_id* raw = nullptr;
   if (rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP) != 0) return "";
   const CmId id(raw);
-  if (rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&at)) != 0 || id->verbs == nullptr) return "";
+  if (rdma_bind_addr(id.get(), at.get()) != 0 || id->verbs == nullptr) return "";
   return ibv_get_device_name(id->verbs->device);
 }
 
@@ -99,7 +100,7 @@ void Choose(const std::string& address, std::vector<DeviceReport>* reports) {
   for (DeviceReport& report : *reports) {
     if (!report.why_not.empty()) continue;
     if (report.addresses.empty()) {
-      report.why_not = "no IPv4 address of this machine leads to it: give its network interface one";
+      report.why_not = "no address of this machine leads to it: give its network interface one";
     } else if (!address.empty() && std::count(report.addresses.begin(), report.addresses.end(), address) == 0) {
       report.why_not = absl::StrCat(address, " does not lead to it, but ", absl::StrJoin(report.addresses, ", "));
     } else if (found) {
@@ -151,10 +152,10 @@ StatusOr<std::vector<DeviceReport>> ListDevices(const std::string& address) {
     }
   }
   if (reports.empty()) return reports;
-  for (const std::string& local : LocalAddresses()) {
+  for (const control::Endpoint& local : LocalAddresses()) {
     const std::string name = DeviceBehind(local);
     for (DeviceReport& report : reports) {
-      if (report.name == name) report.addresses.push_back(local);
+      if (report.name == name) report.addresses.push_back(local.host());
     }
   }
   Choose(address, &reports);

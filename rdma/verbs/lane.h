@@ -54,6 +54,8 @@ class Lane {
   NodeId node() const { return node_; }
   bool idle() const { return queue_.empty() && in_flight_.empty(); }
   bool has_queue() const { return !queue_.empty(); }
+  // Something was posted on this link.
+  bool has_posted() const { return posted_ > 0; }
 
   // The link, and where the node's memory is.
   const std::shared_ptr<Link>& link() const { return link_; }

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <cstring>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/rpc.h"
@@ -10,12 +12,12 @@
 namespace gannet::rdma::verbs {
 
 std::vector<std::byte> RegionInfo::Encode() const {
-  std::array<std::byte, 64> buffer;
+  std::array<std::byte, 128> buffer;
   WireWriter writer(buffer);
   writer.PutU64(base);
   writer.PutU64(bytes);
   writer.PutU32(key);
-  writer.PutU16(port);
+  writer.PutString(listens_at.ToString());
   return {writer.written().begin(), writer.written().end()};
 }
 
@@ -25,18 +27,21 @@ StatusOr<RegionInfo> RegionInfo::Decode(std::span<const std::byte> bytes) {
   info.base = reader.GetU64();
   info.bytes = reader.GetU64();
   info.key = reader.GetU32();
-  info.port = reader.GetU16();
+  const std::string listens_at(reader.GetString());
   GANNET_RETURN_IF_ERROR(reader.Finish());
+  const StatusOr<control::Endpoint> endpoint = control::ParseNumericEndpoint(listens_at);
+  if (!endpoint.ok()) return endpoint.status();
+  info.listens_at = *endpoint;
   return info;
 }
 
-StatusOr<std::shared_ptr<NodeCore>> NodeCore::Make(const VerbsOptions& options,
-                                                   const std::vector<control::Endpoint>& endpoints, NodeId id) {
+StatusOr<std::shared_ptr<NodeCore>> NodeCore::Make(const VerbsOptions& options, const ClusterMap& map, NodeId id) {
   std::shared_ptr<NodeCore> core(new NodeCore);
   core->id_ = id;
   core->options_ = options;
-  core->endpoints_ = endpoints;
-  core->range_ = {.num_nodes = static_cast<int>(endpoints.size()),
+  core->map_ = map;
+  for (uint64_t& bytes : core->options_.bytes_of_node) bytes = RoundUp(bytes, kHeapOffset);
+  core->range_ = {.num_nodes = static_cast<int>(map.nodes.size()),
                   .heap_offset = kHeapOffset,
                   .bytes_per_node = RoundUp(options.bytes_per_node, kHeapOffset)};
   GANNET_RETURN_IF_ERROR(core->OpenDevice());
@@ -47,7 +52,7 @@ StatusOr<std::shared_ptr<NodeCore>> NodeCore::Make(const VerbsOptions& options,
 NodeCore::~NodeCore() {
   agent.reset();
   region_.reset();
-  if (memory_ != nullptr) munmap(memory_, range_.bytes_per_node);
+  if (memory_ != nullptr) munmap(memory_, bytes());
 }
 
 Status NodeCore::OpenDevice() {
@@ -56,17 +61,17 @@ Status NodeCore::OpenDevice() {
     return SystemError("this machine has no RDMA (are the kernel's modules rdma_ucm and ib_uverbs loaded?)");
   }
   anchor_.reset(id);
-  sockaddr_in at = address();
-  at.sin_port = 0;
-  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&at)) != 0 || id->verbs == nullptr) {
-    return absl::NotFoundError(absl::StrCat("the address of node ", id_, ", ", endpoints_[id_].host(),
-                                            ", is not that of an RDMA device of this machine"));
+  control::Endpoint at = address().WithPort(0);
+  if (rdma_bind_addr(id, at.get()) != 0 || id->verbs == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("the address of node ", id_, ", ", at.host(), ", is not that of an RDMA device of this machine"));
   }
   const std::string name = ibv_get_device_name(id->verbs->device);
   if (!options_.device.empty() && options_.device != name) {
-    return absl::FailedPreconditionError(absl::StrCat("the address of node ", id_, ", ", endpoints_[id_].host(),
+    return absl::FailedPreconditionError(absl::StrCat("the address of node ", id_, ", ", at.host(),
                                                       ", leads to device ", name, ", not ", options_.device));
   }
+  GANNET_RETURN_IF_ERROR(CheckPort());
   const StatusOr<DeviceLimits> limits = LimitsOf(id->verbs);
   if (!limits.ok()) return limits.status();
   limits_ = *limits;
@@ -77,8 +82,33 @@ Status NodeCore::OpenDevice() {
   return pd_ != nullptr ? absl::OkStatus() : SystemError("cannot make a protection domain");
 }
 
+// The GID of an address: for RoCE it contains it.
+bool IsGidOf(const control::Endpoint& at, const ibv_gid& gid) {
+  if (at.address.ss_family == AF_INET6) {
+    return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(at.get())->sin6_addr, gid.raw, sizeof gid.raw) == 0;
+  }
+  constexpr std::array<uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0 &&
+         std::memcmp(&reinterpret_cast<const sockaddr_in*>(at.get())->sin_addr, gid.raw + kMapped.size(), 4) == 0;
+}
+
+Status NodeCore::CheckPort() const {
+  if (options_.port != 0 && options_.port != anchor_->port_num) {
+    return absl::FailedPreconditionError(absl::StrCat("the address of node ", id_, ", ", address().host(),
+                                                      ", leads to port ", anchor_->port_num, ", not ", options_.port));
+  }
+  if (options_.gid < 0) return absl::OkStatus();
+  ibv_gid gid{};
+  if (ibv_query_gid(anchor_->verbs, anchor_->port_num, options_.gid, &gid) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat("the device has no GID ", options_.gid));
+  }
+  if (IsGidOf(address(), gid)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "GID ", options_.gid, " of the device is not that of the address of ", "node ", id_, ", ", address().host()));
+}
+
 Status NodeCore::MapMemory() {
-  const uint64_t bytes = range_.bytes_per_node;
+  const uint64_t bytes = this->bytes();
   if (bytes - kHeapOffset > limits_.max_region_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the device registers at most ", limits_.max_region_bytes, " bytes at once, not ", bytes));
@@ -97,14 +127,15 @@ Status NodeCore::MapMemory() {
   return absl::OkStatus();
 }
 
-RegionInfo NodeCore::region() const {
-  return {.base = reinterpret_cast<uint64_t>(memory_), .bytes = range_.bytes_per_node, .key = region_->rkey};
+RegionInfo NodeCore::region(const control::Endpoint& listens_at) const {
+  return {
+      .base = reinterpret_cast<uint64_t>(memory_), .bytes = bytes(), .key = region_->rkey, .listens_at = listens_at};
 }
 
 uint32_t NodeCore::LocalKey(const void* at, uint64_t bytes) const {
   const auto* first = static_cast<const std::byte*>(at);
-  const bool inside = first >= memory_ + kHeapOffset && first < memory_ + range_.bytes_per_node &&
-                      bytes <= static_cast<uint64_t>(memory_ + range_.bytes_per_node - first);
+  const bool inside = first >= memory_ + kHeapOffset && first < memory_ + this->bytes() &&
+                      bytes <= static_cast<uint64_t>(memory_ + this->bytes() - first);
   return inside ? region_->lkey : 0;
 }
 

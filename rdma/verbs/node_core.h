@@ -18,12 +18,20 @@ namespace gannet::rdma::verbs {
 // The first page of a node's memory is nobody's, so that offset 0 names no object. It is not registered.
 inline constexpr uint64_t kHeapOffset = 4096;
 
+// Where the nodes are.
+struct ClusterMap {
+  std::vector<control::Place> nodes;  // by id
+  control::Place guest;               // where a guest of this process is, with port 0
+
+  control::Endpoint Of(NodeId id) const { return nodes[id].has_value() ? *nodes[id] : *guest; }
+};
+
 // What a peer must know to reach a node; it travels, encrypted, in the control handshake.
 struct RegionInfo {
   uint64_t base = 0;  // virtual address, at the owner, of offset 0
   uint64_t bytes = 0;
-  uint32_t key = 0;   // never printed
-  uint16_t port = 0;  // where rdma_cm listens
+  uint32_t key = 0;              // never printed
+  control::Endpoint listens_at;  // where rdma_cm does
 
   std::vector<std::byte> Encode() const;
   static StatusOr<RegionInfo> Decode(std::span<const std::byte> bytes);
@@ -32,23 +40,28 @@ struct RegionInfo {
 class NodeCore {
  public:
   // Finds the card of the node's address, and registers its memory (all zero).
-  static StatusOr<std::shared_ptr<NodeCore>> Make(const VerbsOptions& options,
-                                                  const std::vector<control::Endpoint>& endpoints, NodeId id);
+  static StatusOr<std::shared_ptr<NodeCore>> Make(const VerbsOptions& options, const ClusterMap& map, NodeId id);
   ~NodeCore();
   NodeCore(const NodeCore&) = delete;
   NodeCore& operator=(const NodeCore&) = delete;
 
   NodeId id() const { return id_; }
   const VerbsOptions& options() const { return options_; }
-  const std::vector<control::Endpoint>& endpoints() const { return endpoints_; }
-  const sockaddr_in& address() const { return endpoints_[id_].address; }
-  const VerbRange& range() const { return range_; }
+  const ClusterMap& map() const { return map_; }
+  control::Endpoint address() const { return map_.Of(id_); }  // of this node
+  int num_nodes() const { return range_.num_nodes; }
+  // Of verbs on memory of `node`.
+  VerbRange range(NodeId node) const {
+    VerbRange range = range_;
+    if (node < options_.bytes_of_node.size()) range.bytes_per_node = options_.bytes_of_node[node];
+    return range;
+  }
   const DeviceLimits& limits() const { return limits_; }
   const Capabilities& capabilities() const { return capabilities_; }
   ibv_context* context() const { return anchor_->verbs; }
   ibv_pd* pd() const { return pd_.get(); }
-  std::span<std::byte> memory() const { return {memory_, range_.bytes_per_node}; }
-  RegionInfo region() const;
+  std::span<std::byte> memory() const { return {memory_, bytes()}; }
+  RegionInfo region(const control::Endpoint& listens_at) const;
   // The local key if all of [at, at + bytes) lies in the registered heap, else 0.
   uint32_t LocalKey(const void* at, uint64_t bytes) const;
 
@@ -58,12 +71,14 @@ class NodeCore {
 
  private:
   NodeCore() = default;
+  uint64_t bytes() const { return range(id_).bytes_per_node; }
   Status OpenDevice();
+  Status CheckPort() const;
   Status MapMemory();
 
   NodeId id_ = 0;
   VerbsOptions options_;
-  std::vector<control::Endpoint> endpoints_;
+  ClusterMap map_;
   VerbRange range_;
   CmId anchor_;  // keeps the device open
   DeviceLimits limits_;

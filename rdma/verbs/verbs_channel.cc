@@ -1,5 +1,8 @@
 #include "rdma/verbs/verbs_channel.h"
 
+#include <fcntl.h>
+#include <poll.h>
+
 #include <array>
 #include <utility>
 
@@ -13,6 +16,8 @@ namespace {
 
 constexpr int kPollBatch = 32;
 constexpr uint64_t kDeadlineCheckNs = 100'000;
+constexpr uint64_t kConnectAgainNs = 5'000'000;
+constexpr int kLongestRestMs = 1;
 
 // A link's number says which lane it is of.
 constexpr uint32_t kNodeBits = 10;
@@ -42,9 +47,9 @@ StatusOr<std::unique_ptr<Channel>> VerbsChannel::Open(std::shared_ptr<NodeParts>
 VerbsChannel::VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index)
     : Channel(parts->core->id(), index, parts->core->memory().data(), parts->core->capabilities()),
       parts_(std::move(parts)),
-      down_since_ns_(static_cast<size_t>(parts_->core->range().num_nodes)),
-      calls_(parts_->core->range().num_nodes, &counters_, &finished_) {
-  for (int i = 0; i < parts_->core->range().num_nodes; ++i) {
+      troubles_(static_cast<size_t>(parts_->core->num_nodes())),
+      calls_(parts_->core->num_nodes(), &counters_, &finished_) {
+  for (int i = 0; i < parts_->core->num_nodes(); ++i) {
     lanes_.emplace_back(static_cast<NodeId>(i), &staging_, capabilities().line_consistent,
                         static_cast<Lane::Listener*>(this));
   }
@@ -52,12 +57,18 @@ VerbsChannel::VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index)
 
 Status VerbsChannel::MakeQueue() {
   const NodeCore& core = *parts_->core;
-  const int entries = core.range().num_nodes * static_cast<int>(kSendDepth + kWindow);
+  const int entries = core.num_nodes() * static_cast<int>(kSendDepth + kWindow);
   if (entries > core.limits().max_completions) {
-    return absl::ResourceExhaustedError(absl::StrCat("a channel to ", core.range().num_nodes, " nodes needs ", entries,
+    return absl::ResourceExhaustedError(absl::StrCat("a channel to ", core.num_nodes(), " nodes needs ", entries,
                                                      " completions; the card allows ", core.limits().max_completions));
   }
-  cq_.reset(ibv_create_cq(core.context(), entries, nullptr, nullptr, 0));
+  if (core.options().worker_poll != absl::InfiniteDuration()) {
+    events_.reset(ibv_create_comp_channel(core.context()));
+    if (events_ == nullptr || fcntl(events_->fd, F_SETFL, fcntl(events_->fd, F_GETFL) | O_NONBLOCK) != 0) {
+      return SystemError("cannot make a completion channel");
+    }
+  }
+  cq_.reset(ibv_create_cq(core.context(), entries, nullptr, events_.get(), 0));
   return cq_ != nullptr ? absl::OkStatus() : SystemError("cannot make a completion queue");
 }
 
@@ -69,7 +80,7 @@ VerbsChannel::~VerbsChannel() {
 }
 
 bool VerbsChannel::Admits(const Operation& operation) const {
-  return IsInRange(operation, parts_->core->range()) && parts_->core->attached() &&
+  return IsInRange(operation, parts_->core->range(operation.remote.node())) && parts_->core->attached() &&
          agent().generation(operation.remote.node()) != 0;
 }
 
@@ -77,7 +88,8 @@ bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completio
   if (operations.empty()) return true;
   for (const Operation& operation : operations) {
     if (!Admits(operation)) [[unlikely]] {
-      completion->status = ExplainRefusal(operation, parts_->core->range(), node(), parts_->core->attached());
+      completion->status =
+          ExplainRefusal(operation, parts_->core->range(operation.remote.node()), node(), parts_->core->attached());
       return true;
     }
     CountVerb(operation, &counters_);
@@ -101,7 +113,7 @@ bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completio
 }
 
 bool VerbsChannel::SubmitCall(const CallRequest& call, Completion* completion) {
-  const int num_nodes = parts_->core->range().num_nodes;
+  const int num_nodes = parts_->core->num_nodes();
   if (call.node >= num_nodes) {
     completion->status =
         absl::InvalidArgumentError(absl::StrCat("CALL to node ", call.node, ": the cluster has ", num_nodes, " nodes"));
@@ -157,13 +169,13 @@ void VerbsChannel::Connect(Lane* to) {
   const StatusOr<control::Agent::Details> details = agent().details(to->node());
   if (!details.ok()) return Break(to, std::string(details.status().message()));
   StatusOr<RegionInfo> region = RegionInfo::Decode(details->payload);
-  if (region.ok() && region->bytes != core.range().bytes_per_node) {
+  if (region.ok() && region->bytes != core.range(to->node()).bytes_per_node) {
     region = absl::InternalError("its memory has another size");
   }
   if (!region.ok()) return Break(to, std::string(region.status().message()));
   const auto link = std::make_shared<Link>(parts_->core, NumberOf(next_link_++, to->node()), to->node(), index());
   to->Open(link, details->generation, *region);
-  parts_->connector->Connect(link, cq_.get(), region->port);
+  parts_->connector->Connect(link, cq_.get(), region->listens_at);
 }
 
 void VerbsChannel::Tend(Lane* to, uint64_t now) {
@@ -179,35 +191,46 @@ void VerbsChannel::Tend(Lane* to, uint64_t now) {
   if (to->link() == nullptr) return;
   const LinkState state = to->link()->state();
   if (state == LinkState::kUp && to->broken().empty()) {
+    troubles_[to->node()] = {};
     calls_.Start(to);
     if (const Status posted = to->Flush(); !posted.ok()) Break(to, std::string(posted.message()));
     return;
   }
-  if (state == LinkState::kConnecting) return;
+  if (state != LinkState::kConnecting) TendBroken(to, now);
+}
+
+void VerbsChannel::TendBroken(Lane* to, uint64_t now) {
+  Trouble& trouble = troubles_[to->node()];
+  if (trouble.since_ns == 0) trouble = {.since_ns = now, .next_try_ns = now + kConnectAgainNs};
   // Its node has probably died, and then the control session ends, too: whoever is told "unavailable" then finds the
   // node not alive.
-  uint64_t& since = down_since_ns_[to->node()];
-  if (since == 0) since = now;
-  if (absl::Nanoseconds(now - since) > parts_->core->options().silence_limit) {
-    Break(to, state == LinkState::kDown ? to->link()->why() : to->broken());
+  if (absl::Nanoseconds(now - trouble.since_ns) > parts_->core->options().silence_limit) {
+    return Break(to, to->link()->state() == LinkState::kDown ? to->link()->why() : to->broken());
   }
+  // A link that never came up has lost nothing: the peer may just not have known yet that the session is up.
+  if (to->has_posted() || now < trouble.next_try_ns) return;
+  trouble.next_try_ns = now + kConnectAgainNs;
+  parts_->connector->Release(to->Close());
+  Connect(to);
 }
 
 void VerbsChannel::Break(Lane* to, const std::string& why) {
   const Status status = Unavailable(to->node(), why);
   if (to->link() != nullptr) parts_->connector->Release(to->Close());
-  down_since_ns_[to->node()] = 0;
+  troubles_[to->node()] = {};
   to->FailAll(status);
   calls_.FailAll(to->node(), status);
 }
 
 size_t VerbsChannel::Poll() {
   if (!busy() && finished_.empty()) return 0;
-  std::array<ibv_wc, kPollBatch> completions;
-  const int count = ibv_poll_cq(cq_.get(), kPollBatch, completions.data());
-  GANNET_CHECK(count >= 0, "node %d: cannot poll channel %d: %d", node(), index(), count);
-  for (int i = 0; i < count; ++i) Take(completions[i]);
+  const size_t completed = TakeCompletions();
   const uint64_t now = NowNanos();
+  if (events_ != nullptr && completed == 0 && finished_.empty()) {
+    Rest(now);
+  } else {
+    idle_since_ns_ = 0;
+  }
   if (!calls_.idle() && now >= next_deadline_check_ns_) {
     calls_.CheckDeadlines(now);
     next_deadline_check_ns_ = now + kDeadlineCheckNs;
@@ -221,6 +244,27 @@ size_t VerbsChannel::Poll() {
   finished.clear();
   if (finished_.empty()) finished_ = std::move(finished);
   return resumed;
+}
+
+size_t VerbsChannel::TakeCompletions() {
+  std::array<ibv_wc, kPollBatch> completions;
+  const int count = ibv_poll_cq(cq_.get(), kPollBatch, completions.data());
+  GANNET_CHECK(count >= 0, "node %d: cannot poll channel %d: %d", node(), index(), count);
+  for (int i = 0; i < count; ++i) Take(completions[i]);
+  return static_cast<size_t>(count);
+}
+
+void VerbsChannel::Rest(uint64_t now) {
+  if (idle_since_ns_ == 0) idle_since_ns_ = now;
+  if (absl::Nanoseconds(now - idle_since_ns_) < parts_->core->options().worker_poll) return;
+  if (ibv_req_notify_cq(cq_.get(), 0) != 0) return;
+  // What came before the queue was told to wake us is found here.
+  if (TakeCompletions() > 0) return;
+  pollfd polled{.fd = events_->fd, .events = POLLIN, .revents = 0};
+  poll(&polled, 1, kLongestRestMs);
+  ibv_cq* which = nullptr;
+  void* context = nullptr;
+  if (ibv_get_cq_event(events_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
 }
 
 void VerbsChannel::Take(const ibv_wc& completion) {

@@ -27,6 +27,12 @@ class VerbsChannel final : public Channel, private Lane::Listener {
 
  private:
   VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index);
+  // Since when a node's link was seen down; 0: it is not.
+  struct Trouble {
+    uint64_t since_ns = 0;
+    uint64_t next_try_ns = 0;
+  };
+
   Status MakeQueue();
 
   const control::Agent& agent() const { return *parts_->core->agent; }
@@ -40,6 +46,11 @@ class VerbsChannel final : public Channel, private Lane::Listener {
   void Connect(Lane* lane);
   // Moves on whatever waits in this lane.
   void Tend(Lane* lane, uint64_t now);
+  // The same, if its link is down or its queue pair broke.
+  void TendBroken(Lane* lane, uint64_t now);
+  size_t TakeCompletions();
+  // Nothing has completed: maybe for so long that this thread sleeps until something does.
+  void Rest(uint64_t now);
   void Take(const ibv_wc& completion);
   Status TakeReceived(Lane* lane, const ibv_wc& completion, uint32_t buffer);
   // The link is of no use any more: ends it, and all that waits for the node.
@@ -49,9 +60,10 @@ class VerbsChannel final : public Channel, private Lane::Listener {
 
   std::shared_ptr<NodeParts> parts_;
   Staging staging_;
+  CompletionEvents events_;  // null: this channel never sleeps
   CompletionQueue cq_;
-  std::vector<Lane> lanes_;              // by node
-  std::vector<uint64_t> down_since_ns_;  // by node: when its link was first seen down; 0: it is not
+  std::vector<Lane> lanes_;        // by node
+  std::vector<Trouble> troubles_;  // by node
   std::vector<Completion*> finished_;
   CallClient calls_;
   std::vector<std::unique_ptr<Batch>> batches_;
@@ -59,6 +71,7 @@ class VerbsChannel final : public Channel, private Lane::Listener {
   size_t unfinished_batches_ = 0;
   uint32_t next_link_ = 1;
   uint64_t next_deadline_check_ns_ = 0;
+  uint64_t idle_since_ns_ = 0;  // while something is under way; 0: it is not idle
 };
 
 }  // namespace gannet::rdma::verbs

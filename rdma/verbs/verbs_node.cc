@@ -10,17 +10,18 @@ namespace {
 
 constexpr int kMaxServerThreads = 64;
 
-control::AgentOptions AgentOptionsOf(const NodeCore& core, uint16_t port) {
-  RegionInfo region = core.region();
-  region.port = port;
+control::AgentOptions AgentOptionsOf(const NodeCore& core, const control::Endpoint& listens_at) {
   control::AgentOptions options;
   options.self = core.id();
   control::FillRandom(std::as_writable_bytes(std::span(&options.incarnation, 1)));
-  options.shape.num_nodes = static_cast<uint16_t>(core.range().num_nodes);
-  options.shape.bytes_per_node = core.range().bytes_per_node;
+  options.shape.num_nodes = static_cast<uint16_t>(core.num_nodes());
+  options.shape.bytes_per_node = core.options().bytes_per_node;
+  options.shape.configuration = core.options().configuration;
   options.secret = core.options().secret;
-  options.nodes = core.endpoints();
-  options.payload = region.Encode();
+  options.nodes = core.map().nodes;
+  options.listen = core.map().guest;
+  options.may_return = core.options().may_return;
+  options.payload = core.region(listens_at).Encode();
   options.silence_limit = core.options().silence_limit;
   options.handshake_limit = core.options().connect_limit;
   return options;
@@ -28,9 +29,8 @@ control::AgentOptions AgentOptionsOf(const NodeCore& core, uint16_t port) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options,
-                                               const std::vector<control::Endpoint>& endpoints, NodeId id) {
-  StatusOr<std::shared_ptr<NodeCore>> core = NodeCore::Make(options, endpoints, id);
+StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options, const ClusterMap& map, NodeId id) {
+  StatusOr<std::shared_ptr<NodeCore>> core = NodeCore::Make(options, map, id);
   if (!core.ok()) return core.status();
   auto parts = std::make_shared<NodeParts>();
   parts->core = *std::move(core);
@@ -42,7 +42,7 @@ StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options,
   parts->connector = *std::move(connector);
   // Last, the agent: it tells others where to connect, and refuses if the node's place is taken.
   StatusOr<std::unique_ptr<control::Agent>> agent =
-      control::Agent::Start(AgentOptionsOf(*parts->core, parts->connector->port()), parts->connector.get());
+      control::Agent::Start(AgentOptionsOf(*parts->core, parts->connector->listens_at()), parts->connector.get());
   if (!agent.ok()) return agent.status();
   parts->core->agent = *std::move(agent);
   parts->connector->Run();

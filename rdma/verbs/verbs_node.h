@@ -11,8 +11,7 @@
 namespace gannet::rdma::verbs {
 
 // Makes the parts of node `id` and lets the cluster know.
-StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options,
-                                               const std::vector<control::Endpoint>& endpoints, NodeId id);
+StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options, const ClusterMap& map, NodeId id);
 
 class VerbsNode final : public Node {
  public:

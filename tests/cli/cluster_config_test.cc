@@ -1,3 +1,8 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -5,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "cli/cluster/config.h"
+#include "cli/cluster/secret.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -103,6 +109,84 @@ TEST(ClusterConfigTest, EveryMistakeIsToldWithItsLineAndWhatToWrite) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status << "\n" << c.text;
     EXPECT_THAT(std::string(status.message()), AllOf(StartsWith(c.begins), HasSubstr(c.says))) << c.text;
   }
+}
+
+constexpr const char* kOverVerbs = R"(fabric = "verbs"
+client_slots = 2
+[verbs]
+secret_file = "s"
+client_memory = "64M"
+completions = "events"
+silence_limit = "2s"
+[tpcc]
+warehouses = 1
+[[server]]
+id = 0
+address = "[2001:db8::1]:7471"
+device = "mlx5_0"
+port = 2
+gid = 3
+memory = "1G"
+)";
+
+TEST(ClusterConfigTest, SaysWhatTheFileSaysOfVerbs) {
+  const StatusOr<ClusterConfig> config = ParseClusterConfig(kOverVerbs, "c.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->fabric, FabricKind::kVerbs);
+  EXPECT_EQ(config->verbs.secret_file, "s");
+  EXPECT_EQ(config->verbs.client_memory, uint64_t{64} << 20);
+  EXPECT_EQ(config->verbs.completions, Completions::kEvents);
+  EXPECT_EQ(config->verbs.silence_limit, absl::Seconds(2));
+  EXPECT_EQ(config->servers[0].address, "[2001:db8::1]:7471");
+  EXPECT_EQ(config->servers[0].device, "mlx5_0");
+  EXPECT_EQ(config->servers[0].port, 2);
+  EXPECT_EQ(config->servers[0].gid, 3);
+}
+
+TEST(ClusterConfigTest, MistakesAboutVerbsAreToldToo) {
+  const struct {
+    const char* from;
+    const char* to;
+    const char* begins;
+    const char* says;
+  } cases[] = {
+      {"\"events\"", "\"never\"", "c.toml:6: [verbs] completions: ", "\"poll\", \"adaptive\" or \"events\""},
+      {"\"64M\"", "\"1M\"", "c.toml:5: [verbs] client_memory: ", "at least \"16M\""},
+      {"\"2s\"", "\"2\"", "c.toml:7: [verbs] silence_limit: ", "duration"},
+      {"secret_file", "secret", "c.toml:4: [verbs] secret: ", "no such key"},
+      {"port = 2", "port = 0", "c.toml:14: [[server]] port: ", "from 1"},
+      {"gid = 3", "gid = -3", "c.toml:15: [[server]] gid: ", "from 0"},
+  };
+  for (const auto& [from, to, begins, says] : cases) {
+    std::string text = kOverVerbs;
+    ASSERT_EQ(absl::StrReplaceAll({{from, to}}, &text), 1) << from;
+    const Status status = ParseClusterConfig(text, "c.toml").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(StartsWith(begins), HasSubstr(says)));
+  }
+}
+
+TEST(SecretTest, ComesFromAFileOfItsOwnersOrFromTheEnvironment) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/gannet_secret_", getpid());
+  ClusterConfig config{.file = "c.toml"};
+  config.verbs.secret_file = file;
+  EXPECT_THAT(std::string(ReadSecret(config).status().message()), HasSubstr("openssl rand"));
+  std::ofstream(file) << "a secret of some length\n";
+  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
+  EXPECT_THAT(std::string(ReadSecret(config).status().message()), HasSubstr("chmod 600"));
+  ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+  ASSERT_TRUE(ReadSecret(config).ok()) << ReadSecret(config).status();
+  EXPECT_EQ(*ReadSecret(config), "a secret of some length");
+  std::ofstream(file) << "short\n";
+  EXPECT_THAT(std::string(ReadSecret(config).status().message()), HasSubstr("has 5 bytes"));
+  std::filesystem::remove(file);
+
+  config.verbs.secret_file.clear();
+  ASSERT_EQ(unsetenv(kSecretVariable), 0);
+  EXPECT_THAT(std::string(ReadSecret(config).status().message()), HasSubstr(kSecretVariable));
+  ASSERT_EQ(setenv(kSecretVariable, "a secret that is inherited", 1), 0);
+  EXPECT_EQ(ReadSecret(config).value(), "a secret that is inherited");
+  ASSERT_EQ(unsetenv(kSecretVariable), 0);
 }
 
 TEST(ClusterConfigTest, TheHashIsOfWhatAllMustAgreeOn) {

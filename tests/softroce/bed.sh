@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Real verbs without a NIC: runs a command inside a small virtual machine whose kernel has an RDMA device made of
 # software (SoftRoCE, rdma_rxe). The command sees the files of this machine (what it writes is lost), the network
-# 10.77.0.1/24 with the device rxe0 on it, and nothing else.
+# 10.77.0.1/24 (and fd77::1/64) with the device rxe0 on it, and nothing else.
 #
 #   bed.sh [--cache DIR] [--limit SECONDS] [--memory MEGABYTES] -- COMMAND [ARGUMENT...]
 #   bed.sh [--cache DIR] --prepare                 only gets the kernel and makes the initramfs

@@ -17,6 +17,7 @@ $b mount -t overlay -o lowerdir=/host,upperdir=/changes/upper,workdir=/changes/w
 for directory in proc sys dev; do $b mount --move /$directory /root/$directory; done
 $b mkdir -p /root/dev/shm /root/dev/pts
 $b mount -t tmpfs tmpfs /root/dev/shm
+$b mount -t devpts devpts /root/dev/pts
 $b mount -t tmpfs tmpfs /root/run
 
 $b cat >/root/run/start <<'SCRIPT'
@@ -25,6 +26,7 @@ ulimit -l unlimited
 ulimit -c 0
 ip link set lo up
 ip address add 10.77.0.1/24 dev dummy0
+ip address add fd77::1/64 dev dummy0 nodad
 ip link set dummy0 up
 rdma link add rxe0 type rxe netdev dummy0 || exit 125
 . /run/command

@@ -1,9 +1,11 @@
-// The main of test programs whose clusters are to be on this machine's RDMA device, all nodes in this process.
+// The main of test programs whose clusters are to be on this machine's RDMA device: all nodes in this process, or,
+// where a test's nodes are processes, those.
 #include <algorithm>
 
 #include "gtest/gtest.h"
 #include "rdma/base/check.h"
 #include "tests/conformance/verbs_cluster.h"
+#include "tests/rdma/shared_fabric.h"
 #include "tests/rdma/test_fabric.h"
 
 namespace gannet::rdma {
@@ -21,11 +23,21 @@ TestFabric MakeVerbs(const TestFabricOptions& options) {
   return {*std::move(fabric), [raw](NodeId id) { raw->Kill(id); }, absl::Seconds(60)};
 }
 
+// Every process makes the same addresses by itself, one cluster after the other.
+SharedFabric MakeSharedVerbs(const SharedFabricOptions& options) {
+  VerbsOptions verbs = conformance::LocalVerbsCluster(options.servers, options.bytes_per_node);
+  verbs.nodes.resize(static_cast<size_t>(options.servers + options.clients));
+  auto fabric = VerbsFabric::Create(verbs);
+  GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
+  return {*std::move(fabric), absl::Seconds(60)};
+}
+
 }  // namespace
 }  // namespace gannet::rdma
 
 int main(int argc, char** argv) {
   gannet::rdma::MakerOfTestFabrics() = gannet::rdma::MakeVerbs;
+  gannet::rdma::MakerOfSharedFabrics() = gannet::rdma::MakeSharedVerbs;
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,5 +1,6 @@
-// Processes over one memory file that move money, and are killed at any instruction: nobody who lives hangs, no record
-// stays locked, and no money is made or lost where everybody whose money it is still lives.
+// Processes over one memory file (or over verbs: tests/softroce) that move money, and are killed at any instruction:
+// nobody who lives hangs, no record stays locked, and no money is made or lost where everybody whose money it is still
+// lives.
 //
 // Money is in accounts (a hash table, spread over the servers) and, now and then, in envelopes (an ordered table): a
 // row that is inserted with an amount, and removed again. Two groups of accounts trade among themselves only, so that
@@ -32,7 +33,8 @@
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/random.h"
-#include "rdma/shm/shm_fabric.h"
+#include "rdma/base/thread.h"
+#include "tests/rdma/shared_fabric.h"
 #include "txn/database.h"
 
 namespace gannet::txn {
@@ -50,6 +52,7 @@ constexpr uint64_t kOthersBegin = 36;  // accounts from here on trade with each 
 constexpr int64_t kBalance = 1000;
 constexpr uint64_t kEnvelopes = 256;  // keys of envelopes are below
 constexpr int kCommitsPerSign = 5;
+constexpr uint64_t kPatienceNanos = 60'000'000'000;
 constexpr int kKillsPerCluster = 8;  // of clients; then a client and a server die, and the next cluster begins
 
 bool adversarial = false;  // of the clusters to come; children have it from their parent
@@ -67,20 +70,27 @@ Placement Spread() {
 // One process's part: attached, with its tables. Errors end the process with a message.
 struct Member {
   Member(const std::string& path, bool server, int first_node, int last_node) {
-    auto shared = rdma::ShmFabric::Share(
-        path, {.num_nodes = kServers + kSlots, .bytes_per_node = uint64_t{16} << 20, .adversarial = adversarial});
-    GANNET_CHECK(shared.ok(), "%s", shared.status().ToString());
-    fabric = *std::move(shared);
+    rdma::SharedFabric shared = rdma::MakerOfSharedFabrics()({.path = path,
+                                                              .servers = kServers,
+                                                              .clients = kSlots,
+                                                              .bytes_per_node = uint64_t{16} << 20,
+                                                              .adversarial = adversarial});
+    fabric = std::move(shared.fabric);
     DatabaseOptions options;
     options.data_nodes = kServers;
+    options.call_timeout = shared.call_timeout;
     options.seed = WallNanos();
     Status last = absl::UnavailableError("no node");
-    for (int node = first_node; node <= last_node && database == nullptr; ++node) {
-      auto opened = Database::Open(fabric.get(), static_cast<rdma::NodeId>(node), options);
-      if (opened.ok()) database = *std::move(opened);
-      last = opened.status();
+    // Over verbs it takes a while until a slot whose process was killed is free, and server 0 may not be there yet.
+    for (const uint64_t deadline = NowNanos() + kPatienceNanos; database == nullptr;) {
+      GANNET_CHECK(NowNanos() < deadline, "%s", last.ToString());
+      for (int node = first_node; node <= last_node && database == nullptr; ++node) {
+        auto opened = Database::Open(fabric.get(), static_cast<rdma::NodeId>(node), options);
+        if (opened.ok()) database = *std::move(opened);
+        last = opened.status();
+      }
+      if (database == nullptr) SleepForNanos(1'000'000);
     }
-    GANNET_CHECK(database != nullptr, "%s", last.ToString());
     accounts = *database->CreateTable(
         {.name = "accounts", .payload_bytes = sizeof(Money), .expected_rows = kAccounts, .placement = Spread()});
     envelopes = *database->CreateTable(
@@ -97,7 +107,7 @@ struct Member {
     return t.Update(*handle, money);
   }
 
-  std::unique_ptr<rdma::ShmFabric> fabric;
+  std::unique_ptr<rdma::Fabric> fabric;
   std::unique_ptr<Database> database;
   const Table* accounts = nullptr;
   const Table* envelopes = nullptr;

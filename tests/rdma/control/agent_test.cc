@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ class AgentTest : public testing::Test {
     options.incarnation = NowNanos();
     options.shape = {.num_nodes = static_cast<uint16_t>(nodes), .bytes_per_node = 4096};
     options.secret = "secret";
-    options.nodes = Endpoints(nodes);
+    for (const Endpoint& endpoint : Endpoints(nodes)) options.nodes.emplace_back(endpoint);
     options.payload = {std::byte{static_cast<uint8_t>(self)}};
     options.heartbeat = absl::Milliseconds(20);
     options.silence_limit = absl::Seconds(30);
@@ -75,7 +76,7 @@ class AgentTest : public testing::Test {
   // A blocking connection of a stranger.
   static int ConnectTo(const Endpoint& to) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&to.address), sizeof to.address), 0);
+    EXPECT_EQ(connect(fd, to.get(), to.size()), 0);
     return fd;
   }
   // True once the other end has closed it.
@@ -128,9 +129,11 @@ TEST_F(AgentTest, AWrongSecretIsToldOnBothSides) {
   AgentOptions wrong = Options(1, 2);
   wrong.secret = "another";
   const auto one = Start(wrong);
-  ASSERT_TRUE(Eventually([&] { return zero->refusals() > 0 && one->refusals() > 0; }));
+  ASSERT_TRUE(Eventually([&] { return zero->refusals() > 0 && !one->standing().ok(); }));
   EXPECT_TRUE(absl::StrContains(zero->last_refusal(), "secret")) << zero->last_refusal();
-  ASSERT_TRUE(Eventually([&] { return absl::StrContains(one->WhyDown(0), "refused"); }));
+  EXPECT_TRUE(absl::StrContains(one->standing().message(), "node 0: refused: ")) << one->standing();
+  EXPECT_TRUE(absl::StrContains(one->standing().message(), "secret")) << one->standing();
+  EXPECT_TRUE(zero->standing().ok()) << zero->standing();
   EXPECT_EQ(zero->generation(1), 0u);
   EXPECT_EQ(one->generation(0), 0u);
   EXPECT_FALSE(one->MakeTicketFor(0, 1).ok());
@@ -160,6 +163,117 @@ TEST_F(AgentTest, ANodeThatFallsSilentIsGivenUp) {
   const auto one = Start(silent);
   ASSERT_TRUE(Eventually([&] { return witness_.ended > 0; }));
   EXPECT_NE(zero->generation(0), 0u);
+}
+
+// When it is told that a node is dead, what that node was admitted to has been cut off.
+TEST_F(AgentTest, WhatASessionAdmittedIsCutOffBeforeTheNodeIsDead) {
+  struct Cutter : Observer {
+    std::atomic<const Agent*> agent = nullptr;
+    std::atomic<uint64_t> generation_at_cut = 0;
+    std::atomic<bool> may_return = false;
+    std::atomic<bool> called = false;
+    void SessionEnded(uint64_t) override {
+      generation_at_cut = agent.load()->generation(1);
+      called = true;
+      while (!may_return) SleepForNanos(1'000'000);
+    }
+  } cutter;
+  const auto zero = Agent::Start(Options(0, 2), &cutter).value();
+  cutter.agent = zero.get();
+  auto one = Start(Options(1, 2));
+  ASSERT_TRUE(Eventually([&] { return zero->generation(1) != 0; }));
+  const uint64_t generation = zero->generation(1);
+  const Ticket late = one->MakeTicketFor(0, 1).value();
+  one.reset();
+  ASSERT_TRUE(Eventually([&] { return cutter.called.load(); }));
+  EXPECT_EQ(cutter.generation_at_cut, generation);
+  EXPECT_EQ(zero->generation(1), generation);  // alive as long as it is not cut off
+  EXPECT_FALSE(zero->Admit(late).ok());
+  cutter.may_return = true;
+  EXPECT_TRUE(Eventually([&] { return zero->generation(1) == 0; }));
+}
+
+// Nodes that have no address: they come from anywhere, and take places.
+class GuestTest : public AgentTest {
+ protected:
+  static constexpr int kHosts = 2;
+  static AgentOptions Options(NodeId self, int guests) {
+    AgentOptions options = AgentTest::Options(std::min<NodeId>(self, kHosts - 1), kHosts);
+    options.self = self;
+    options.incarnation = NowNanos();
+    options.shape.num_nodes = static_cast<uint16_t>(kHosts + guests);
+    options.nodes.resize(kHosts + guests);
+    if (self >= kHosts) options.listen = LocalEndpointTowards(*options.nodes[0]).value();
+    options.payload = {std::byte{static_cast<uint8_t>(self)}};
+    options.may_return = false;
+    return options;
+  }
+  static bool Knows(const Agent& agent, NodeId peer) {
+    return Eventually([&] { return agent.generation(peer) != 0; });
+  }
+};
+
+TEST_F(GuestTest, GuestsGetPlacesAndEveryNodeFindsEveryOther) {
+  std::vector<std::unique_ptr<Agent>> agents;
+  for (const NodeId id : {3, 0, 2, 4, 1}) agents.push_back(Start(Options(id, 3)));
+  for (const auto& agent : agents) {
+    for (NodeId peer = 0; peer < 5; ++peer) {
+      ASSERT_TRUE(Knows(*agent, peer)) << peer << ": " << agent->WhyDown(peer);
+      EXPECT_EQ(agent->details(peer)->payload, std::vector{std::byte{static_cast<uint8_t>(peer)}});
+    }
+    EXPECT_TRUE(agent->standing().ok());
+  }
+}
+
+TEST_F(GuestTest, APlaceIsOneProcessesUntilItEnds) {
+  const auto zero = Start(Options(0, 2)), one = Start(Options(1, 2));
+  auto first = Start(Options(2, 2));
+  ASSERT_TRUE(first->WaitForPlace(absl::Seconds(60)).ok());
+  auto second = Start(Options(2, 2));
+  const Status taken = second->WaitForPlace(absl::Seconds(60));
+  EXPECT_TRUE(absl::IsFailedPrecondition(taken)) << taken;
+  EXPECT_TRUE(absl::StrContains(taken.message(), "another process has place 2")) << taken;
+  ASSERT_TRUE(Knows(*one, 2));
+  first.reset();
+  ASSERT_TRUE(Knows(*second, 0));  // it goes on trying
+  ASSERT_TRUE(Knows(*second, 1));
+  const auto other = Start(Options(3, 2));
+  EXPECT_TRUE(other->WaitForPlace(absl::Seconds(60)).ok());
+  EXPECT_TRUE(other->KnowsOfGuest(2));  // told, whether there is a session with it already or not
+  EXPECT_TRUE(Eventually([&] { return second->KnowsOfGuest(3); }));
+}
+
+TEST_F(GuestTest, AGuestWaitsForNode0) {
+  const auto guest = Start(Options(2, 1));
+  const Status status = guest->WaitForPlace(absl::Milliseconds(10));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  const auto one = Start(Options(1, 1)), zero = Start(Options(0, 1));
+  EXPECT_TRUE(guest->WaitForPlace(absl::Seconds(60)).ok());
+}
+
+TEST_F(GuestTest, AnotherConfigurationIsRefused) {
+  const auto zero = Start(Options(0, 1));
+  AgentOptions options = Options(2, 1);
+  options.shape.configuration = 77;
+  const auto guest = Start(options);
+  const Status status = guest->WaitForPlace(absl::Seconds(60));
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "another configuration")) << status;
+}
+
+// Whoever comes second, the higher one or the lower one, is refused by those that have seen the first.
+TEST_F(GuestTest, ANodeThatMayNotReturnIsRefusedAndTold) {
+  for (const NodeId returns : {NodeId{0}, NodeId{1}}) {
+    const NodeId stays = 1 - returns;
+    auto first = Start(Options(returns, 1));
+    const auto witness = Start(Options(stays, 1));
+    ASSERT_TRUE(Knows(*witness, returns));
+    first.reset();
+    const auto second = Start(Options(returns, 1));
+    ASSERT_TRUE(Eventually([&] { return !second->standing().ok(); }));
+    EXPECT_TRUE(absl::StrContains(second->standing().message(), "was in this cluster before")) << second->standing();
+    EXPECT_EQ(witness->generation(returns), 0u);
+  }
 }
 
 TEST_F(AgentTest, RandomBytesAreRefused) {
@@ -220,8 +334,28 @@ TEST_F(AgentTest, AThousandIdleConnectionsCostLittleAndKeepNobodyOut) {
 TEST(EndpointTest, ReadsHostAndPortAndRefusesTheRest) {
   EXPECT_EQ(ParseEndpoint("127.0.0.1:7100")->ToString(), "127.0.0.1:7100");
   EXPECT_EQ(ParseEndpoint(":7100")->ToString(), "127.0.0.1:7100");
-  for (const char* bad : {"", "host", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:x"}) {
+  EXPECT_EQ(ParseEndpoint("[2001:db8::7]:7100")->ToString(), "[2001:db8::7]:7100");
+  EXPECT_EQ(ParseEndpoint("[::1]:7100")->host(), "::1");
+  EXPECT_EQ(ParseEndpoint("[::1]:7100")->port(), 7100);
+  for (const char* bad : {"", "host", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:x", "::1",
+                          "2001:db8::7:7100", "[::1]", "[::1]:", "[]:7100", "[::1:7100"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseEndpoint(bad).status())) << bad;
+  }
+  EXPECT_FALSE(ParseNumericEndpoint("localhost:7100").ok());
+}
+
+// Also a machine without IPv6 can read such an address; only one that has it can listen there.
+TEST(EndpointTest, ListensAtAnyPortOfBothFamilies) {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    Endpoint at = ParseHost(host).value();
+    const StatusOr<int> listener = Listen(&at);
+    if (!listener.ok() && at.address.ss_family == AF_INET6) continue;
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    EXPECT_NE(at.port(), 0);
+    EXPECT_EQ(LocalEndpointTowards(at)->host(), host);
+    const int connection = StartConnect(at).value();
+    close(connection);
+    close(*listener);
   }
 }
 

@@ -1,6 +1,7 @@
 // The handshake, message by message: both learn the same key, and whoever does not know the secret learns nothing.
 #include "rdma/control/handshake.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,11 +14,17 @@
 namespace gannet::rdma::control {
 namespace {
 
-constexpr ClusterShape kShape{.version = 1, .num_nodes = 3, .bytes_per_node = 1 << 20};
+constexpr ClusterShape kShape{.version = 1, .num_nodes = 3, .bytes_per_node = 1 << 20, .configuration = 5};
 constexpr Introduction kIntroduction{.from = 1, .to = 0, .incarnation = 7};
 
 std::vector<std::byte> Payload() {
   return {std::byte{1}, std::byte{2}, std::byte{3}};
+}
+std::vector<std::byte> ClientsPayload() {
+  return {std::byte{9}};
+}
+ServerHandshake MakeServer(const std::string& secret, ServerHandshake::Judge judge = nullptr) {
+  return {secret, kShape, {.id = 0, .incarnation = 11, .payload = Payload()}, std::move(judge)};
 }
 
 struct Ends {
@@ -27,27 +34,31 @@ struct Ends {
 
 Ends MakeEnds(const std::string& client_secret, const std::string& server_secret, const ClusterShape& shape = kShape,
               const Introduction& introduction = kIntroduction) {
-  return {ClientHandshake(client_secret, shape, introduction), ServerHandshake(server_secret, kShape, 0, Payload())};
+  return {ClientHandshake(client_secret, shape, introduction, ClientsPayload()), MakeServer(server_secret)};
 }
 
 // All messages to the end, or to the client's error.
 Status Converse(Ends* ends) {
   std::optional<Frame> to_server = ends->client.Hello();
   while (to_server.has_value()) {
-    StatusOr<std::optional<Frame>> next = ends->client.Take(ends->server.Take(*to_server));
+    const std::optional<Frame> answer = ends->server.Take(*to_server);
+    if (!answer.has_value()) return absl::OkStatus();
+    StatusOr<std::optional<Frame>> next = ends->client.Take(*answer);
     if (!next.ok()) return next.status();
     to_server = *next;
   }
   return absl::OkStatus();
 }
 
-TEST(HandshakeTest, BothLearnTheSameKeyAndTheClientThePayload) {
+TEST(HandshakeTest, BothLearnTheSameKeyAndWhatTheOtherTells) {
   Ends ends = MakeEnds("secret", "secret");
   ASSERT_TRUE(Converse(&ends).ok());
   EXPECT_TRUE(ends.client.done());
   EXPECT_TRUE(ends.server.done());
   EXPECT_EQ(ends.client.session_key(), ends.server.session_key());
   EXPECT_EQ(ends.client.payload(), Payload());
+  EXPECT_EQ(ends.client.incarnation(), 11u);
+  EXPECT_EQ(ends.server.payload(), ClientsPayload());
   EXPECT_EQ(ends.server.introduction().from, 1);
   EXPECT_EQ(ends.server.introduction().incarnation, 7u);
 }
@@ -75,9 +86,10 @@ TEST(HandshakeTest, WhatDoesNotFitTheClusterIsRefusedAndNamed) {
     Introduction introduction;
     const char* named;
   } cases[] = {
-      {{.version = 2, .num_nodes = 3, .bytes_per_node = 1 << 20}, kIntroduction, "version"},
-      {{.version = 1, .num_nodes = 4, .bytes_per_node = 1 << 20}, kIntroduction, "3 nodes"},
-      {{.version = 1, .num_nodes = 3, .bytes_per_node = 1 << 21}, kIntroduction, "1048576 bytes"},
+      {{.version = 2, .num_nodes = 3, .bytes_per_node = 1 << 20, .configuration = 5}, kIntroduction, "version"},
+      {{.version = 1, .num_nodes = 4, .bytes_per_node = 1 << 20, .configuration = 5}, kIntroduction, "3 nodes"},
+      {{.version = 1, .num_nodes = 3, .bytes_per_node = 1 << 21, .configuration = 5}, kIntroduction, "1048576 bytes"},
+      {{.version = 1, .num_nodes = 3, .bytes_per_node = 1 << 20, .configuration = 6}, kIntroduction, "configuration"},
       {kShape, {.from = 1, .to = 2, .incarnation = 1}, "node 0, not node 2"},
       {kShape, {.from = 3, .to = 0, .incarnation = 1}, "cannot be node 3"},
       {kShape, {.from = 0, .to = 0, .incarnation = 1}, "cannot be node 0"},
@@ -91,15 +103,51 @@ TEST(HandshakeTest, WhatDoesNotFitTheClusterIsRefusedAndNamed) {
   }
 }
 
+// A greeting of a release that is to come may have another length.
+TEST(HandshakeTest, AnotherVersionIsNamedWhateverItsGreetingLooksLike) {
+  Ends ends = MakeEnds("secret", "secret", {.version = 3, .num_nodes = 3, .bytes_per_node = 1 << 20});
+  Frame hello = ends.client.Hello();
+  hello.body.resize(hello.body.size() + 20);
+  EXPECT_EQ(ends.server.Take(hello)->type, kRefuse);
+  EXPECT_TRUE(absl::StrContains(ends.server.refusal(), "version 3")) << ends.server.refusal();
+}
+
+TEST(HandshakeTest, AClientThatIsNotWantedNowIsToldWhatKindOfRefusalItIs) {
+  Ends ends{ClientHandshake("secret", kShape, kIntroduction, ClientsPayload()),
+            MakeServer("secret", [](const Introduction& client) {
+              return Refusal{.kind = Refusal::kPlaceIsTaken, .reason = client.incarnation == 7 ? "taken" : ""};
+            })};
+  EXPECT_TRUE(absl::IsPermissionDenied(Converse(&ends)));
+  EXPECT_EQ(ends.client.refusal().kind, Refusal::kPlaceIsTaken);
+  EXPECT_EQ(ends.client.refusal().reason, "refused: taken");
+  EXPECT_FALSE(ends.server.done());
+}
+
+TEST(HandshakeTest, AClientMayDeclineAndOnlyWhoKnowsTheSecretIsBelieved) {
+  const auto judge = [](uint64_t incarnation) { return std::string(incarnation == 11 ? "not you" : ""); };
+  Ends ends{ClientHandshake("secret", kShape, kIntroduction, ClientsPayload(), judge), MakeServer("secret")};
+  const Frame decline = **ends.client.Take(*ends.server.Take(ends.client.Hello()));
+  EXPECT_EQ(decline.type, kDecline);
+  EXPECT_EQ(ends.client.refusal().reason, "not you");
+  Frame forged = decline;
+  forged.body.back() ^= std::byte{1};
+  ServerHandshake other = ends.server;
+  EXPECT_EQ(other.Take(forged)->type, kRefuse);
+  EXPECT_FALSE(other.declined());
+  EXPECT_FALSE(ends.server.Take(decline).has_value());
+  EXPECT_EQ(ends.server.why_declined(), "not you");
+  EXPECT_FALSE(ends.server.done());
+}
+
 // Someone who answers at the node's address without knowing the secret.
 TEST(HandshakeTest, TheClientAsksTheServerForAProof) {
   Ends ends = MakeEnds("secret", "secret");
-  const Frame challenge = ends.server.Take(ends.client.Hello());
+  const Frame challenge = *ends.server.Take(ends.client.Hello());
   const Frame proof = **ends.client.Take(challenge);
-  Frame welcome = ends.server.Take(proof);
+  Frame welcome = *ends.server.Take(proof);
   ASSERT_EQ(welcome.type, kWelcome);
   Frame reflected = welcome;
-  std::copy(proof.body.begin(), proof.body.end(), reflected.body.begin());  // the client's own proof, sent back
+  std::copy_n(proof.body.begin(), kKeyBytes, reflected.body.begin());  // the client's own proof, sent back
   EXPECT_TRUE(absl::IsPermissionDenied(ends.client.Take(reflected).status()));
   EXPECT_FALSE(ends.client.done());
 }
@@ -114,10 +162,10 @@ TEST(HandshakeTest, AnyChangedBitIsNoticed) {
         frame.body[random.Below(frame.body.size())] ^= std::byte{static_cast<uint8_t>(1u << random.Below(8))};
       return frame;
     };
-    const Frame challenge = spoil(ends.server.Take(spoil(ends.client.Hello(), 0)), 1);
+    const Frame challenge = spoil(*ends.server.Take(spoil(ends.client.Hello(), 0)), 1);
     if (challenge.type == kRefuse) continue;
     const Frame proof = spoil(**ends.client.Take(challenge), 2);
-    const Frame answer = spoil(ends.server.Take(proof), 3);
+    const Frame answer = spoil(*ends.server.Take(proof), 3);
     EXPECT_FALSE(ends.client.Take(answer).ok());
     EXPECT_FALSE(ends.client.done());
   }
@@ -126,10 +174,10 @@ TEST(HandshakeTest, AnyChangedBitIsNoticed) {
 TEST(HandshakeTest, AReplayedProofIsRefused) {
   Ends first = MakeEnds("secret", "secret");
   const Frame hello = first.client.Hello();
-  const Frame proof = **first.client.Take(first.server.Take(hello));
-  ServerHandshake again("secret", kShape, 0, Payload());
-  ASSERT_EQ(again.Take(hello).type, kChallenge);
-  EXPECT_EQ(again.Take(proof).type, kRefuse);
+  const Frame proof = **first.client.Take(*first.server.Take(hello));
+  ServerHandshake again = MakeServer("secret");
+  ASSERT_EQ(again.Take(hello)->type, kChallenge);
+  EXPECT_EQ(again.Take(proof)->type, kRefuse);
   EXPECT_FALSE(again.done());
 }
 
@@ -137,12 +185,12 @@ TEST(HandshakeTest, RandomMessagesHarmNothing) {
   Random random(2);
   for (int round = 0; round < 3000; ++round) {
     Ends ends = MakeEnds("secret", "secret");
-    if (random.OneIn(2)) ends.server.Take(ends.client.Hello());
+    if (random.OneIn(2)) (void)ends.server.Take(ends.client.Hello());
     for (int i = 0; i < 4; ++i) {
       Frame frame{static_cast<uint8_t>(random.Below(10)), std::vector<std::byte>(random.Below(200))};
       for (std::byte& byte : frame.body) byte = static_cast<std::byte>(random());
       if (ends.server.refused()) break;
-      ends.server.Take(frame);
+      (void)ends.server.Take(frame);
       (void)ends.client.Take(frame);
     }
     EXPECT_FALSE(ends.server.done());
@@ -174,6 +222,10 @@ TEST(HeartbeatsTest, OldAndForeignOnesAreNoSignOfLife) {
   EXPECT_TRUE(server.Check(first).ok());
   EXPECT_FALSE(server.Check(first).ok());
   EXPECT_TRUE(server.Check(second).ok());
+  EXPECT_EQ(*server.Check(client.Next(Payload())), Payload());
+  Frame changed = client.Next(Payload());
+  changed.body.back() ^= std::byte{1};
+  EXPECT_FALSE(server.Check(changed).ok());
   EXPECT_FALSE(server.Check(stranger.Next()).ok());
   EXPECT_FALSE(server.Check(server.Next()).ok());  // sent back to its sender
   EXPECT_TRUE(client.Check(server.Next()).ok());

@@ -40,9 +40,9 @@ class HostileTest : public testing::Test {
       return StatusOr<size_t>(request.size());
     });
     ASSERT_TRUE(server_->Serve(1).ok());
-    std::vector<control::Endpoint> endpoints;
-    for (const std::string& node : options_.nodes) endpoints.push_back(control::ParseEndpoint(node).value());
-    parts_ = StartNode(options_, endpoints, 1).value();
+    ClusterMap map;
+    for (const std::string& node : options_.nodes) map.nodes.emplace_back(control::ParseEndpoint(node).value());
+    parts_ = StartNode(options_, map, 1).value();
     ASSERT_TRUE(Eventually([&] { return parts_->core->agent->generation(0) != 0; }));
     cq_.reset(ibv_create_cq(parts_->core->context(), 256, nullptr, nullptr, 0));
     ASSERT_NE(cq_, nullptr);
@@ -59,11 +59,11 @@ class HostileTest : public testing::Test {
     return true;
   }
 
-  uint16_t ServersPort() { return RegionInfo::Decode(parts_->core->agent->details(0)->payload)->port; }
+  control::Endpoint Server() { return RegionInfo::Decode(parts_->core->agent->details(0)->payload)->listens_at; }
 
   std::shared_ptr<Link> Connect() {
     auto link = std::make_shared<Link>(parts_->core, next_link_++, 0, 0);
-    parts_->connector->Connect(link, cq_.get(), ServersPort());
+    parts_->connector->Connect(link, cq_.get(), Server());
     EXPECT_TRUE(Eventually([&] { return link->state() != LinkState::kConnecting; }));
     EXPECT_EQ(link->state(), LinkState::kUp) << link->why();
     return link;
@@ -175,9 +175,8 @@ TEST_F(HostileTest, AQueuePairWithoutATicketIsRefused) {
     rdma_cm_id* raw = nullptr;
     ASSERT_EQ(rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP), 0);  // its steps block
     const CmId id(raw);
-    sockaddr_in to = parts_->core->endpoints()[0].address;
-    to.sin_port = htons(ServersPort());
-    ASSERT_EQ(rdma_resolve_addr(raw, nullptr, reinterpret_cast<sockaddr*>(&to), 10'000), 0);
+    control::Endpoint to = Server();
+    ASSERT_EQ(rdma_resolve_addr(raw, nullptr, to.get(), 10'000), 0);
     ASSERT_EQ(rdma_resolve_route(raw, 10'000), 0);
     ibv_qp_init_attr attributes{};
     attributes.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};

@@ -1,0 +1,168 @@
+// Long-lived processes over real verbs, as a person starts, stops and kills them. Needs an RDMA device: tests/softroce
+// runs it where there is one. Everything is small, because there it is an emulated machine that runs all of it.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rdma/verbs/devices.h"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr int kServers = 3;
+constexpr const char* kNoSlot = "all 1 client slots";
+
+// An address that leads to an RDMA device.
+std::string AddressOfDevice(bool ipv6) {
+  const auto devices = rdma::verbs::ListDevices();
+  for (const rdma::verbs::DeviceReport& device : devices.value()) {
+    for (const std::string& address : device.addresses) {
+      if (absl::StrContains(address, ":") == ipv6) return ipv6 ? absl::StrCat("[", address, "]") : address;
+    }
+  }
+  return "";
+}
+
+class ClusterVerbsTest : public ::testing::Test {
+ protected:
+  ClusterVerbsTest() {
+    fs::remove_all(scratch_);
+    fs::create_directories(scratch_);
+    WriteSecret("secret", "what the nodes of a test know");
+  }
+  ~ClusterVerbsTest() override {
+    servers_.clear();
+    fs::remove_all(scratch_);
+  }
+
+  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+
+  void WriteSecret(const std::string& name, const std::string& secret) const {
+    std::ofstream(Path(name)) << secret << "\n";
+    ASSERT_EQ(chmod(Path(name).c_str(), 0600), 0);
+  }
+  // The machine may stand still for seconds, so nobody is given up soon.
+  void WriteCluster(const std::string& name, const std::string& address, const std::string& verbs, int seed = 1) const {
+    std::ofstream file(Path(name));
+    file << "fabric = \"verbs\"\nclient_slots = 1\n[verbs]\nclient_memory = \"64M\"\nsilence_limit = \"60s\"\n"
+         << verbs << "\n[tpcc]\nwarehouses = " << kServers
+         << "\nitems = 200\ncustomers_per_district = 30\nseed = " << seed << "\n";
+    for (int id = 0; id < kServers; ++id) {
+      file << "[[server]]\nid = " << id << "\naddress = \"" << address << ":" << 7471 + id << "\"\nmemory = \"64M\"\n";
+    }
+  }
+
+  std::vector<std::string> Serve(int id) const {
+    return {"serve", "--cluster", Path("cluster.toml"), "--node", absl::StrCat(id), "--metrics", "0"};
+  }
+  void StartServer(int id) { servers_[id] = std::make_unique<Program>(Serve(id)); }
+  void WaitUntilServing() {
+    for (const auto& [id, server] : servers_) {
+      ASSERT_TRUE(server->WaitForStdout("ready: node ")) << id << ": " << server->Wait().err;
+    }
+  }
+  void StopServers() {
+    for (const auto& [id, server] : servers_) server->Signal(SIGTERM);
+    for (const auto& [id, server] : servers_) {
+      const Outcome outcome = server->Wait();
+      EXPECT_EQ(outcome.exit_code, 0) << id << ": " << outcome.err;
+    }
+    servers_.clear();
+  }
+
+  std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags = {},
+                                const std::string& file = "cluster.toml") const {
+    flags.insert(flags.begin(), {"tpcc", verb, "--cluster", Path(file)});
+    return flags;
+  }
+  // One that goes on until it is stopped, and has committed something.
+  std::unique_ptr<Program> StartClient() const {
+    auto client = std::make_unique<Program>(Tpcc("run", {"--duration", "10m", "--warmup", "0s", "--interval", "50ms"}),
+                                            /*stderr_is_terminal=*/true);
+    EXPECT_TRUE(client->WaitForStderr("transactions/s")) << client->Wait().err;
+    return client;
+  }
+  static void ExpectRefused(const std::vector<std::string>& arguments, const std::string& reason) {
+    const Outcome outcome = RunProgram(arguments);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr(reason));
+    EXPECT_FALSE(absl::StrContains(outcome.err + outcome.out, "of a test know"));  // no secret in what it says
+  }
+
+  const fs::path scratch_ =
+      fs::path(::testing::TempDir()) /
+      absl::StrCat("gannet_verbs_", getpid(), "_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::map<int, std::unique_ptr<Program>> servers_;
+};
+
+TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
+  const std::string address = AddressOfDevice(/*ipv6=*/false);
+  WriteCluster("cluster.toml", address, "secret_file = \"secret\"");
+  Program first(Tpcc("run", {"--duration", "1s", "--warmup", "0s", "--threads", "2"}));
+  for (const int id : {2, 0, 1}) StartServer(id);
+  const Outcome ran = first.Wait();
+  EXPECT_EQ(ran.exit_code, 0) << ran.err << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("cluster.toml (verbs), as its client in slot 0"));
+  EXPECT_THAT(ran.out, HasSubstr("12  holds"));
+  WaitUntilServing();
+
+  WriteSecret("other secret", "another that somebody made up");
+  WriteCluster("stranger.toml", address, "secret_file = \"other secret\"");
+  ExpectRefused(Tpcc("run", {}, "stranger.toml"), "node 0: refused: the peer does not know the cluster's secret");
+  WriteCluster("other.toml", address, "secret_file = \"secret\"", /*seed=*/2);
+  ExpectRefused(Tpcc("run", {}, "other.toml"), "another configuration");
+  ExpectRefused(Serve(1), "the port is taken by someone alive");
+  EXPECT_TRUE(servers_[0]->WaitForStderr("refused ")) << servers_[0]->Wait().err;
+
+  auto victim = StartClient();
+  ExpectRefused(Tpcc("run"), kNoSlot);
+  victim->Signal(SIGKILL);
+  EXPECT_EQ(victim->Wait().exit_code, 128 + SIGKILL);
+  // The slot is free as soon as server 0 has noticed.
+  Outcome check = RunProgram(Tpcc("check"));
+  while (absl::StrContains(check.err, kNoSlot)) check = RunProgram(Tpcc("check"));
+  EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+  EXPECT_THAT(check.out, HasSubstr("12  holds"));
+  StopServers();
+}
+
+// Over IPv6, with everybody asleep who waits, and with the secret in the environment.
+TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
+  const std::string address = AddressOfDevice(/*ipv6=*/true);
+  ASSERT_FALSE(address.empty()) << "give the device's interface an IPv6 address, too";
+  ASSERT_EQ(setenv("GANNET_CLUSTER_SECRET", "what the nodes of a test know", 1), 0);
+  WriteCluster("cluster.toml", address, "completions = \"events\"");
+  for (int id = 0; id < kServers; ++id) StartServer(id);
+  WaitUntilServing();
+  auto client = StartClient();
+  servers_[1]->Signal(SIGKILL);
+  EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
+  servers_.erase(1);
+  const Outcome outcome = client->Wait();  // nobody stops it: it ends by itself
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
+  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its warehouses with it"));
+  ExpectRefused(Serve(1), "was in this cluster before");
+  StopServers();
+  EXPECT_EQ(unsetenv("GANNET_CLUSTER_SECRET"), 0);
+}
+
+}  // namespace
+}  // namespace gannet::cli

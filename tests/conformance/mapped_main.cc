@@ -1,0 +1,64 @@
+// The main of test programs whose nodes are to share nothing but a memory file, as processes do: each has a mapping of
+// its own, at other addresses, and finds the others' deaths in the file.
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "rdma/base/check.h"
+#include "rdma/shm/shm_fabric.h"
+#include "tests/rdma/test_fabric.h"
+
+namespace gannet::rdma {
+namespace {
+
+// Attaches every node by a mapping of its own.
+class MappedFabric final : public Fabric {
+ public:
+  explicit MappedFabric(const TestFabricOptions& options) {
+    static int made = 0;
+    const std::string path = absl::StrCat("/dev/shm/gannet-mapped-test-", getpid(), "-", made++);
+    for (int i = 0; i < options.num_nodes; ++i) {
+      auto mapping = i == 0 ? ShmFabric::Create(path, {.num_nodes = options.num_nodes,
+                                                       .bytes_per_node = options.bytes_per_node,
+                                                       .adversarial = options.adversarial,
+                                                       .seed = options.seed})
+                            : ShmFabric::Join(path);
+      GANNET_CHECK(mapping.ok(), "%s", mapping.status().ToString());
+      mappings_.push_back(*std::move(mapping));
+    }
+    std::filesystem::remove(path);  // the mappings keep it
+  }
+
+  const Capabilities& capabilities() const override { return mappings_[0]->capabilities(); }
+  int num_nodes() const override { return mappings_[0]->num_nodes(); }
+  bool Alive(NodeId id) const override { return mappings_[0]->Alive(id); }
+  Status WaitForAll(absl::Duration timeout) override { return mappings_[0]->WaitForAll(timeout); }
+  StatusOr<std::unique_ptr<Node>> Attach(NodeId id) override {
+    return mappings_[id < mappings_.size() ? id : 0]->Attach(id);
+  }
+  void Kill(NodeId id) { mappings_[id]->Kill(id); }
+
+ private:
+  std::vector<std::unique_ptr<ShmFabric>> mappings_;  // by node
+};
+
+TestFabric MakeMapped(const TestFabricOptions& options) {
+  auto fabric = std::make_unique<MappedFabric>(options);
+  MappedFabric* raw = fabric.get();
+  return {std::move(fabric), [raw](NodeId id) { raw->Kill(id); }, Channel::kDefaultCallTimeout};
+}
+
+}  // namespace
+}  // namespace gannet::rdma
+
+int main(int argc, char** argv) {
+  gannet::rdma::MakerOfTestFabrics() = gannet::rdma::MakeMapped;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
