@@ -222,7 +222,7 @@ int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
   int64_t total = 0;
   int64_t local = 0;
   int64_t ring = 0;
-  const Status status = member.database->Run([&](BlockingTransaction& t) {
+  const auto count = [&](BlockingTransaction& t) -> Status {
     total = local = ring = 0;
     for (uint64_t key = 0; key < kAccounts; ++key) {
       if (!all_live && key % kServers == kMortal) continue;
@@ -244,7 +244,13 @@ int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
       total += money.amount;
     }
     return absl::OkStatus();
-  });
+  };
+  // What the last ones to die have left may still be under repair.
+  const uint64_t deadline = NowNanos() + uint64_t{30'000'000'000};
+  Status status;
+  do {
+    status = member.database->Run(count);
+  } while (absl::IsUnavailable(status) && NowNanos() < deadline);
   GANNET_CHECK(status.ok(), "the money cannot be counted: %s", status.ToString());
   GANNET_CHECK(local == kBalance * static_cast<int64_t>(kLocals), "the local accounts have %d", local);
   GANNET_CHECK(ring == kBalance * static_cast<int64_t>(kRingSize), "the ring has %d", ring);
