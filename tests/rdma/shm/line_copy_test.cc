@@ -49,7 +49,7 @@ TEST(LineCopy, AReaderSeesAllWordsOfOneWrite) {
     }
   });
   uint64_t last = 0;
-  for (int i = 0; i < 2'000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     Line out;
     ReadWithinLine(line.bytes(), out.bytes(), i % 2 == 0 ? kLineBytes : 16, pause);
     if (out.words[0] == kLineBusy) continue;
