@@ -13,7 +13,7 @@ namespace {
 constexpr double kWidth = 900;
 constexpr double kHeight = 340;
 constexpr double kLeft = 60;
-constexpr double kRight = kWidth - 150;  // the legend is right of it
+constexpr double kRight = kWidth - 190;  // the legend is right of it
 constexpr double kTop = 15;
 constexpr double kBottom = kHeight - 75;
 constexpr int kTicks = 5;
