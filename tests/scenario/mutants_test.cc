@@ -46,7 +46,7 @@ uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdic
   SweepOptions sweep;
   sweep.seeds = within;
   sweep.jobs = 1;
-  sweep.limit_seconds = 60;
+  sweep.limit_seconds = 300;  // of a machine that may be busy
   sweep.scenario = Hostile(test.durable, test.deaths);
   uint64_t run = 0;
   uint64_t caught = 0;
