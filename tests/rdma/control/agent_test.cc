@@ -175,13 +175,14 @@ TEST_F(AgentTest, WhatASessionAdmittedIsCutOffBeforeTheNodeIsDead) {
     void SessionEnded(uint64_t) override {
       generation_at_cut = agent.load()->generation(1);
       called = true;
-      while (!may_return) SleepForNanos(1'000'000);
+      for (const uint64_t end = NowNanos() + kPatienceNs; !may_return && NowNanos() < end;) SleepForNanos(1'000'000);
     }
   } cutter;
   const auto zero = Agent::Start(Options(0, 2), &cutter).value();
   cutter.agent = zero.get();
   auto one = Start(Options(1, 2));
-  ASSERT_TRUE(Eventually([&] { return zero->generation(1) != 0; }));
+  // The one that asked hears of it last.
+  ASSERT_TRUE(Eventually([&] { return zero->generation(1) != 0 && one->generation(0) != 0; }));
   const uint64_t generation = zero->generation(1);
   const Ticket late = one->MakeTicketFor(0, 1).value();
   one.reset();
