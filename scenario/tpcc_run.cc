@@ -26,10 +26,11 @@ constexpr uint64_t kSoundNanos = 2'000'000;  // after the faults; again until so
 constexpr uint32_t kWorkerNumbers = 16;
 constexpr uint32_t kSetsOfNumbers = tpcc::kLastWorker / kWorkerNumbers;
 
-// The terminals of some nodes, for a while.
+// The terminals of a node, for a while. Their driver is a thread of that node: should it die, nothing of them is torn
+// down.
 struct Terminals {
-  std::vector<txn::Database*> nodes;
-  std::vector<tpcc::Tables> tables;
+  txn::Database* node = nullptr;
+  tpcc::Tables tables;
   tpcc::RunOptions options;
   Runtime::Thread* thread = nullptr;
   Status status;
@@ -37,7 +38,7 @@ struct Terminals {
   uint64_t aborts = 0;
 
   void Run() {
-    const StatusOr<tpcc::RunReport> run = tpcc::RunBenchmark(nodes, tables, options, nullptr);
+    const StatusOr<tpcc::RunReport> run = tpcc::RunBenchmark({&node, 1}, {&tables, 1}, options, nullptr);
     status = run.status();
     if (!run.ok()) return;
     for (const tpcc::ProcedureReport& procedure : run->procedures) {
@@ -130,14 +131,14 @@ class TpccRun {
     return tables.status();
   }
 
-  // The terminals of nodes [first, end) run for `nanos`, on a thread of `on`. Who does not come back is leaked.
-  Terminals* StartTerminals(rdma::NodeId on, int first, int end, uint64_t nanos) {
+  // Those of `node` run for `nanos`. Who does not come back is leaked.
+  Terminals* StartTerminals(int node, uint64_t nanos) {
     auto* terminals = new Terminals;
-    terminals->nodes.assign(nodes_.begin() + first, nodes_.begin() + end);
-    terminals->tables.assign(tables_.begin() + first, tables_.begin() + end);
+    terminals->node = nodes_[static_cast<size_t>(node)];
+    terminals->tables = tables_[static_cast<size_t>(node)];
     tpcc::RunOptions& options = terminals->options;
-    options.threads = (end - first) * drawn_.workers_per_node;
-    if (first >= owners_) {
+    options.threads = drawn_.workers_per_node;
+    if (node >= owners_) {
       options.first_worker = tpcc::kFirstWorker + kWorkerNumbers * (1 + clients_++ % (kSetsOfNumbers - 1));
     }
     options.coroutines = drawn_.coroutines;
@@ -145,14 +146,16 @@ class TpccRun {
     options.duration = absl::Nanoseconds(static_cast<int64_t>(nanos));
     options.seed = Mix64(drawn_.seed + ++runs_) >> 1;
     options.load_seed = drawn_.seed;
-    terminals->thread = simulation_->StartOn(on, "driver", [terminals] { terminals->Run(); });
+    terminals->thread =
+        simulation_->StartOn(static_cast<rdma::NodeId>(node), "driver", [terminals] { terminals->Run(); });
     return terminals;
   }
 
-  // The owners' driver is of no node: it outlives all of them.
-  Terminals* StartOwners(uint64_t nanos) { return StartTerminals(rdma::sim::kNoNode, 0, owners_, nanos); }
-  Terminals* StartClient(uint64_t nanos) {
-    return StartTerminals(static_cast<rdma::NodeId>(owners_), owners_, owners_ + 1, nanos);
+  // Those of nodes [0, end).
+  std::vector<Terminals*> StartFirst(int end, uint64_t nanos) {
+    std::vector<Terminals*> result;
+    for (int node = 0; node < end; ++node) result.push_back(StartTerminals(node, nanos));
+    return result;
   }
 
   // Waits for their end; how many transactions committed.
@@ -165,20 +168,24 @@ class TpccRun {
     return done->committed;
   }
 
-  StatusOr<uint64_t> RunFor(uint64_t nanos) {
-    Terminals* const owners = StartOwners(nanos);
-    Terminals* const client = *drawn_.client ? StartClient(nanos) : nullptr;
-    const StatusOr<uint64_t> committed = Join(owners);
-    if (!committed.ok() || client == nullptr) return committed;
-    const StatusOr<uint64_t> by_client = Join(client);
-    if (!by_client.ok()) return by_client;
-    return *committed + *by_client;
+  StatusOr<uint64_t> JoinAll(const std::vector<Terminals*>& all) {
+    uint64_t committed = 0;
+    Status status;
+    for (Terminals* const terminals : all) {
+      const StatusOr<uint64_t> by_these = Join(terminals);
+      if (by_these.ok()) committed += *by_these;
+      status.Update(by_these.status());
+    }
+    if (!status.ok()) return status;
+    return committed;
   }
+
+  StatusOr<uint64_t> RunFor(uint64_t nanos) { return JoinAll(StartFirst(drawn_.nodes, nanos)); }
 
   uint64_t MomentIn(uint64_t nanos) { return nanos / 2 + simulation_->random().Below(nanos); }
 
   Status RunUntilPowerCut(uint64_t nanos) {
-    StartOwners(kUntilKilled);
+    StartFirst(owners_, kUntilKilled);
     SleepForNanos(MomentIn(nanos));
     cluster_.CutPower();
     return StartAgain();
@@ -186,7 +193,7 @@ class TpccRun {
 
   // Of any node of a cluster with a log: all are started again.
   Status RunUntilDeath(uint64_t nanos) {
-    StartOwners(kUntilKilled);
+    StartFirst(owners_, kUntilKilled);
     SleepForNanos(MomentIn(nanos));
     Kill(static_cast<int>(simulation_->random().Below(static_cast<uint64_t>(drawn_.nodes))));
     SleepForNanos(simulation_->random().Below(5'000'000));
@@ -203,15 +210,14 @@ class TpccRun {
   // It dies amid its transactions, and another takes its place; the owners of the rows go on.
   Status RunWithDeathOfClient(uint64_t nanos) {
     GANNET_RETURN_IF_ERROR(cluster_.AwaitRepair());
-    Terminals* const owners = StartOwners(2 * nanos);
-    StartClient(kUntilKilled);
+    std::vector<Terminals*> all = StartFirst(owners_, 2 * nanos);
+    StartTerminals(owners_, kUntilKilled);
     SleepForNanos(MomentIn(nanos));
     Kill(owners_);
     SleepForNanos(simulation_->random().Below(3'000'000));
     GANNET_RETURN_IF_ERROR(RestartClient());
-    Terminals* const client = StartClient(nanos);
-    GANNET_RETURN_IF_ERROR(Join(owners).status());
-    return Join(client).status();
+    all.push_back(StartTerminals(owners_, nanos));
+    return JoinAll(all).status();
   }
 
   void Kill(int node) {
