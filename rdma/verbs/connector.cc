@@ -142,7 +142,7 @@ void Connector::RunAndWait(std::function<void()> job) {
 }
 
 void Connector::CutServing() {
-  Enqueue([this] {
+  RunAndWait([this] {
     serving_ = false;
     EndServing([](const Link&) { return true; });
   });

@@ -49,7 +49,7 @@ class Connector final : public control::Observer {
   control::Endpoint listens_at() const { return core_->address().WithPort(ntohs(rdma_get_src_port(listener_.get()))); }
   // Starts the thread.
   void Run();
-  // Ends what peers asked for, and refuses more; without waiting for it.
+  // Ends what peers asked for, and refuses more: no verb of theirs takes effect any more when it returns.
   void CutServing();
   // Ends everything. The channels must have released their links, or never use them again.
   void Stop();
