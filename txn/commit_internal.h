@@ -6,14 +6,11 @@
 
 #include "index/record_header.h"
 #include "rdma/versioned.h"
+#include "txn/access_internal.h"
 #include "txn/access_set.h"
 #include "txn/record.h"
 
 namespace gannet::txn {
-
-inline Status Conflict() {
-  return Status(absl::StatusCode::kAborted, "");
-}
 
 inline bool ChangesRecord(const WriteEntry& entry) {
   return entry.kind == WriteKind::kUpdate || entry.kind == WriteKind::kRemove;

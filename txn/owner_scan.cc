@@ -5,6 +5,7 @@
 
 #include "rdma/base/cache_line.h"
 #include "rdma/versioned.h"
+#include "txn/access_internal.h"
 #include "txn/owner_service.h"
 #include "txn/state_word.h"
 
@@ -17,10 +18,6 @@ constexpr size_t kMostRows = 1024;
 // So many misses that were prefetched together take the time of one: 23 ns each where a dependent one takes 80 ns (the
 // xstore seed's testbed: 43 million random reads per second and core).
 constexpr size_t kOverlappedMisses = 4;
-
-Status Conflict() {
-  return Status(absl::StatusCode::kAborted, "");
-}
 
 // Whole and unlocked; false if that does not come about. `payload` receives what row->payload points to.
 bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std::vector<std::byte>* payload,

@@ -10,6 +10,7 @@
 #include "rdma/base/clock.h"
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
+#include "txn/access_internal.h"
 #include "txn/transaction_impl.h"
 #include "txn/wire.h"
 
@@ -21,18 +22,8 @@ using index::RecordBytes;
 
 namespace {
 
-// READs of one locked record before the access gives up.
-constexpr int kReadAgain = 16;
 // What a first READ of a variable-length record brings at most; longer ones take a second.
 constexpr size_t kFirstReadOfVariable = 512;
-
-Status Conflict() {
-  return Status(absl::StatusCode::kAborted, "");
-}
-
-Status MalformedReply(rdma::NodeId node) {
-  return absl::InternalError(absl::StrCat("node ", node, " answered a read with a malformed message"));
-}
 
 }  // namespace
 
@@ -158,7 +149,7 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   rdma::WireReader reader(std::span<const std::byte>(response_).first(*size));
   const bool present = reader.GetU8() != 0;
   const index::Witness where = GetWitness(reader);  // the witness, or the record and its state
-  if (!reader.ok()) co_return MalformedReply(owner);
+  if (!reader.ok()) co_return MalformedReply(owner, "a read");
   if (!present) {
     ReadMissing(request, where);
     co_return absl::OkStatus();
@@ -166,11 +157,12 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   const index::RecordMeta meta = index::RecordMeta::Unpack(reader.GetU64());
   const std::span<const std::byte> payload = reader.GetBytes();
   if (!reader.Finish().ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) {
-    co_return MalformedReply(owner);
+    co_return MalformedReply(owner, "a read");
   }
   size_t bytes = 0;
   const std::byte* const image = MakeImage(request->key, where.seen, meta, payload, &bytes);
-  if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone) co_return MalformedReply(owner);
+  if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone)
+    co_return MalformedReply(owner, "a read");
   co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
 }
 

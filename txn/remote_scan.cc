@@ -2,9 +2,9 @@
 // a call that does both at the owner.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
+#include "txn/access_internal.h"
 #include "txn/transaction_impl.h"
 #include "txn/wire.h"
 
@@ -13,21 +13,6 @@ namespace gannet::txn {
 using index::FindResult;
 using index::PayloadDataOffset;
 using index::RecordBytes;
-
-namespace {
-
-// READs of one record that is being written before the scan gives up.
-constexpr int kReadAgain = 16;
-
-Status Conflict() {
-  return Status(absl::StatusCode::kAborted, "");
-}
-
-Status MalformedReply(rdma::NodeId node) {
-  return absl::InternalError(absl::StrCat("node ", node, " answered a scan with a malformed message"));
-}
-
-}  // namespace
 
 // Appends the row of `image`, which was looked at for `request`.
 Status TransactionImpl::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
@@ -131,24 +116,24 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
     witnesses_.push_back({witness.word, witness.seen});
   }
   const uint32_t n = reader.GetU32();
-  if (n > request->range.limit || (*more && n == 0)) return MalformedReply(node);
+  if (n > request->range.limit || (*more && n == 0)) return MalformedReply(node, "a scan");
   for (uint32_t i = 0; i < n; ++i) {
     ScannedRow row;
     if (!txn::Get(reader, &row) || row.meta.payload_bytes != row.payload.size() ||
         row.meta.key_bytes != row.key.size() || row.key.kind() != table.options().key_kind) {
-      return MalformedReply(node);
+      return MalformedReply(node, "a scan");
     }
     const Key key = KeepKey(row.key);
     size_t bytes = 0;
     const std::byte* const image = MakeImage(key, row.state, row.meta, row.payload, &bytes);
     GetRequest got{.table = &table, .key = key, .out = {}, .for_update = options.for_update};
-    if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node);
+    if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node, "a scan");
     GANNET_RETURN_IF_ERROR(AppendImage(got, row.record, image, rows, options));
     (request->range.reverse ? request->range.to : request->range.from) = key;
   }
   request->after = true;
   if (request->range.limit != SIZE_MAX) request->range.limit -= n;
-  return reader.Finish().ok() ? absl::OkStatus() : MalformedReply(node);
+  return reader.Finish().ok() ? absl::OkStatus() : MalformedReply(node, "a scan");
 }
 
 coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows,
