@@ -65,6 +65,7 @@ class LogWriter {
     if (shared_->accepting.load(std::memory_order_relaxed) && bytes <= ring.largest() && ring.HasRoom(promised))
         [[likely]] {
       promised_ = promised;
+      ring.PrefetchRoom(bytes);
       *wait = false;
       if (ring.used() > ring.capacity() / 4 * 3) [[unlikely]]
         AskForRoom();

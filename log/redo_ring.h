@@ -49,6 +49,12 @@ class RedoRing {
   size_t used() const { return head_ - seen_tail_; }
   void LookAtTail() { seen_tail_ = tail_.load(std::memory_order_acquire); }
 
+  // Some time before Room: the lines that will be written were last read by the consumer, on another core perhaps.
+  void PrefetchRoom(size_t bytes) const {
+    const size_t begin = head_ & (capacity_ - 1);
+    const size_t end = std::min(begin + std::min(bytes, kMostPrefetched), capacity_);
+    for (size_t at = begin; at < end; at += kLineBytes) __builtin_prefetch(memory_.get() + at, 1);
+  }
   // Where to write at most `bytes`, for which there is room.
   std::byte* Room(size_t bytes) {
     const size_t to_end = capacity_ - (head_ & (capacity_ - 1));
@@ -85,6 +91,7 @@ class RedoRing {
 
  private:
   static constexpr size_t kDiskPage = 4096;
+  static constexpr size_t kMostPrefetched = 1024;
   static constexpr uint64_t kNoPad = UINT64_MAX;
 
   template <class Visit>
