@@ -20,6 +20,7 @@
 #include "benchmark/benchmark.h"
 #include "log/file/posix_file_system.h"
 #include "log/log.h"
+#include "log/transaction_format.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 
@@ -59,7 +60,7 @@ size_t Encode(std::byte* at, uint64_t epoch, int changes, size_t payload_bytes) 
 }
 
 uint64_t Commit(LogWriter* writer, int changes, size_t payload_bytes) {
-  const size_t most = kTransactionHeaderBytes + static_cast<size_t>(changes) * ChangeBytes(8, payload_bytes);
+  const size_t most = kTransactionOverheadBytes + static_cast<size_t>(changes) * MaxChangeBytes(8, payload_bytes);
   bool wait = true;
   Status reserved;
   while (!(reserved = writer->Reserve(most, &wait)).ok() && wait) std::this_thread::yield();

@@ -11,6 +11,7 @@
 #include "cli/data_directory.h"
 #include "log/checkpoint.h"
 #include "log/format.h"
+#include "log/transaction_format.h"
 
 namespace gannet::cli {
 namespace {
@@ -86,7 +87,7 @@ class NodeVerifier {
     for (const log::ChangeView& change : transaction.changes) {
       const bool put = change.kind == log::ChangeKind::kPut;
       const std::string misfit =
-          Misfit(TableOf(change.table), change.table, change.key, put ? &change.payload : nullptr);
+          Misfit(TableOf(change.table), change.table, change.key(), put ? &change.payload : nullptr);
       if (misfit.empty()) continue;
       Add(node_->path + "/" + log::SegmentName(transaction.batch.segment), transaction.batch.offset,
           "in the batch here: " + misfit);

@@ -13,6 +13,7 @@
 #include "log/checkpoint.h"
 #include "log/format.h"
 #include "log/log_reader.h"
+#include "log/transaction_format.h"
 #include "nlohmann/json.hpp"
 
 namespace gannet::cli {
@@ -94,7 +95,7 @@ class Dumper {
     for (const log::ChangeView* change : changes) {
       const log::TableDescription table = TableOf(change->table);
       text += absl::StrFormat("  %-6s %s %s version %d", change->kind == log::ChangeKind::kPut ? "put" : "remove",
-                              table.name, KeyText(table, change->key), change->version);
+                              table.name, KeyText(table, change->key()), change->version);
       if (change->kind == log::ChangeKind::kPut) {
         text += absl::StrFormat(", %d bytes: %s%s", change->payload.size(),
                                 Hex(change->payload.first(std::min(change->payload.size(), kShownBytes))),
@@ -120,9 +121,9 @@ class Dumper {
       Json one = {{"kind", change->kind == log::ChangeKind::kPut ? "put" : "remove"}, {"table", table.name}};
       one["version"] = change->version;
       if (table.integer_keys) {
-        one["key"] = IntegerOf(change->key);
+        one["key"] = IntegerOf(change->key());
       } else {
-        one["key_hex"] = Hex(change->key);
+        one["key_hex"] = Hex(change->key());
       }
       if (change->kind == log::ChangeKind::kPut) one["payload_hex"] = Hex(change->payload);
       json["changes"].push_back(std::move(one));

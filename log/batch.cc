@@ -17,7 +17,8 @@ void SetDamage(Batch* batch, size_t at, Status status) {
 
 }  // namespace
 
-void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, bool salvage, Batch* batch) {
+void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, uint32_t version, bool salvage,
+                Batch* batch) {
   batch->header = header;
   batch->transactions.clear();
   batch->status = absl::OkStatus();
@@ -27,7 +28,7 @@ void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, boo
     if (!salvage) return;
   }
   const size_t body_bytes = std::min<uint64_t>(end, bytes.size()) - kBatchHeaderBytes;
-  TransactionDecoder decoder(bytes.subspan(kBatchHeaderBytes, body_bytes));
+  TransactionDecoder decoder(bytes.subspan(kBatchHeaderBytes, body_bytes), version);
   while (true) {
     const StatusOr<bool> more = decoder.Next();
     if (more.ok()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "log/format.h"
+#include "log/transaction_format.h"
 #include "rdma/base/status.h"
 
 namespace gannet::log {
@@ -19,9 +20,10 @@ struct Batch {
   Status status;
 };
 
-// `bytes`: BatchBytesOnDisk of `header`, the header included, or less if the file ends before. `batch` is overwritten
-// (its memory is used again) and points into `bytes`. Not ok: `transactions` are those before the damage; with
-// `salvage` also those behind it that are valid.
-void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, bool salvage, Batch* batch);
+// `bytes`: BatchBytesOnDisk of `header`, the header included, or less if the file ends before. `version`: of the
+// segment. `batch` is overwritten (its memory is used again) and points into `bytes`. Not ok: `transactions` are those
+// before the damage; with `salvage` also those behind it that are valid.
+void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, uint32_t version, bool salvage,
+                Batch* batch);
 
 }  // namespace gannet::log

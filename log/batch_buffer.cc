@@ -6,6 +6,7 @@
 #include "log/file/file_system.h"
 #include "log/little_endian.h"
 #include "log/stream_copy.h"
+#include "log/transaction_format.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
 

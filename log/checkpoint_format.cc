@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "log/crc32c.h"
 #include "log/little_endian.h"
 #include "rdma/base/check.h"
 

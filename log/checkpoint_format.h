@@ -13,7 +13,7 @@
 #include <span>
 
 #include "log/checkpoint.h"
-#include "log/format.h"
+#include "log/transaction_format.h"
 #include "rdma/base/status.h"
 
 namespace gannet::log {

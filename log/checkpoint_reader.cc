@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/checkpoint.h"
 #include "log/checkpoint_format.h"
+#include "log/crc32c.h"
 #include "log/damage.h"
 #include "log/little_endian.h"
 #include "log/segment_input.h"

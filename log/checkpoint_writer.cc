@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "log/checkpoint.h"
 #include "log/checkpoint_format.h"
+#include "log/crc32c.h"
 #include "log/file/aligned_buffer.h"
 #include "log/little_endian.h"
 #include "rdma/base/clock.h"

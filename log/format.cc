@@ -1,12 +1,12 @@
 #include "log/format.h"
 
 #include <algorithm>
-#include <climits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "isa-l/crc.h"
+#include "log/crc32c.h"
 #include "log/little_endian.h"
+#include "log/transaction_format.h"
 
 namespace gannet::log {
 
@@ -27,10 +27,14 @@ constexpr size_t kRecoveredEpoch = 56;
 constexpr size_t kClosedEpoch = 64;
 constexpr size_t kNode = 72;
 constexpr size_t kNumNodes = 74;
-constexpr size_t kZero = 76;
+constexpr size_t kFlags = 76;
 constexpr size_t kEndMark = 80;
 constexpr size_t kEnd = 88;
 }  // namespace segment_at
+
+// Before there were flags, version 2 said that the file is reused.
+constexpr uint32_t kFirstVersionWithFlags = 3;
+constexpr uint32_t kReusedFlag = 1;
 
 namespace batch_at {
 constexpr size_t kCrc = 0;
@@ -46,23 +50,12 @@ constexpr size_t kEnd = 48;
 
 }  // namespace
 
-uint32_t Crc32c(std::span<const std::byte> data, uint32_t before) {
-  // isa-l neither inverts what it begins with nor what it returns, takes the length as an int, and forgot a const.
-  uint32_t crc = ~before;
-  while (!data.empty()) {
-    const size_t part = std::min<size_t>(data.size(), INT_MAX);
-    auto* bytes = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(data.data()));
-    crc = crc32_iscsi(bytes, static_cast<int>(part), crc);
-    data = data.subspan(part);
-  }
-  return ~crc;
-}
-
 void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
   namespace at = segment_at;
   std::fill(to.begin(), to.end(), std::byte{0});
   StoreLittle(&to[at::kMagic], kSegmentMagic);
   StoreLittle(&to[at::kVersion], version);
+  if (version >= kFirstVersionWithFlags) StoreLittle(&to[at::kFlags], reused ? kReusedFlag : 0);
   StoreLittle(&to[at::kSegment], segment);
   StoreLittle(&to[at::kBytes], bytes);
   StoreLittle(&to[at::kRun], run);
@@ -97,9 +90,12 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   header.previous_end = LoadLittle<uint64_t>(&from[at::kPreviousEnd]);
   header.recovered_epoch = LoadLittle<uint64_t>(&from[at::kRecoveredEpoch]);
   header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
-  if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || LoadLittle<uint32_t>(&from[at::kZero]) != 0 ||
-      !AllZero(from.subspan<at::kEnd>()))
+  if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || !AllZero(from.subspan<at::kEnd>()))
     return absl::DataLossError("the segment header has bytes set that should be zero");
+  const auto flags = LoadLittle<uint32_t>(&from[at::kFlags]);
+  if ((flags & ~(header.version >= kFirstVersionWithFlags ? kReusedFlag : 0)) != 0)
+    return absl::DataLossError("the segment header has flags set that its version does not know");
+  header.reused = header.version == 2 || flags == kReusedFlag;
   return header;
 }
 
@@ -138,7 +134,7 @@ StatusOr<BatchHeader> BatchHeader::Decode(std::span<const std::byte, kBatchHeade
   header.body_bytes = LoadLittle<uint32_t>(&from[at::kBodyBytes]);
   header.transactions = LoadLittle<uint32_t>(&from[at::kTransactions]);
   if (!AllZero(from.subspan<at::kEnd>()))
-    return absl::DataLossError("the batch header has bytes set that version 1 leaves zero");
+    return absl::DataLossError("the batch header has bytes set that should be zero");
   if (header.body_bytes % 8 != 0 || header.transactions > header.body_bytes / kTransactionHeaderBytes)
     return absl::DataLossError("the sizes in the batch header contradict each other");
   return header;

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "log/file/file_system.h"
-#include "log/format.h"
 #include "log/log.h"
+#include "log/transaction_format.h"
 #include "rdma/base/status.h"
 
 namespace gannet::log {

@@ -41,7 +41,7 @@ Status SegmentScanner::ReadBatch() {
     batch_.status = header.status();
     return absl::OkStatus();
   }
-  if (plan_->header.reused() && header->segment < plan_->segment) {
+  if (plan_->header.reused && header->segment < plan_->segment) {
     batch_.status =
         absl::DataLossError(absl::StrCat("a batch of segment ", header->segment, ", which the file was before"));
     return absl::OkStatus();
@@ -59,7 +59,7 @@ Status SegmentScanner::ReadBatch() {
   begin_ = Begin::kBatch;
   const auto bytes = input_.At(offset_, BatchBytesOnDisk(header->body_bytes));
   if (!bytes.ok()) return bytes.status();
-  CheckBatch(*header, *bytes, damages_->salvage(), &batch_);
+  CheckBatch(*header, *bytes, plan_->header.version, damages_->salvage(), &batch_);
   return absl::OkStatus();
 }
 
@@ -90,7 +90,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetInvalid() {
 // The last segment: here it ends, or a crash tore what was being written, or it is damaged.
 StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
   const std::string why(batch_.status.message());
-  const bool reused = plan_->header.reused();
+  const bool reused = plan_->header.reused;
   const StatusOr<uint64_t> data = reused ? offset_ : FindNonZero(&input_, offset_);
   if (!data.ok()) return data.status();
   if (*data == plan_->size) return Step::kEnd;

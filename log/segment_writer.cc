@@ -140,7 +140,7 @@ Status SegmentWriter::Begin(uint64_t room) {
 
 Status SegmentWriter::WriteHeaderToSpare() {
   SegmentHeader header = header_;
-  header.version = spares_.back().reused ? 2 : 1;
+  header.reused = spares_.back().reused;
   header.segment = segment_ + 1;
   header.bytes = spares_.back().bytes;
   header.first_batch = next_batch_;

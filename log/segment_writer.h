@@ -4,8 +4,8 @@
 // name, and the directory synced. So a segment's name never stands for a file without a valid header, and a number is
 // used by the first segment that got that far: a failed attempt leaves at most a file that is replaced by the next.
 //
-// A segment that is not needed any more becomes the file of a later one (format.h, version 2): space that has been
-// written before takes a durable write without a change of metadata, and need not be filled with zeros first.
+// A segment that is not needed any more becomes the file of a later one (format.h, SegmentHeader::reused): space that
+// has been written before takes a durable write without a change of metadata, and need not be filled with zeros first.
 //
 // After an error of a write or sync nobody knows what is on disk, so the segment is never written again: the next one
 // takes over at the end of the last batch that is known to be durable.

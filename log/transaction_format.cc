@@ -1,14 +1,13 @@
-// Transactions and changes of format.h.
-#include <cstring>
+#include "log/transaction_format.h"
 
 #include "absl/strings/str_cat.h"
-#include "log/format.h"
-#include "log/little_endian.h"
-#include "rdma/base/check.h"
+#include "log/crc32c.h"
 
 namespace gannet::log {
 
 namespace {
+
+using Bytes = std::span<const std::byte>;
 
 namespace transaction_at {
 constexpr size_t kCrc = 0;
@@ -19,63 +18,110 @@ constexpr size_t kChanges = 24;
 constexpr size_t kPart = 28;
 }  // namespace transaction_at
 
-namespace change_at {
+// Of versions 1 and 2.
+namespace padded_change_at {
 constexpr size_t kKind = 0;
 constexpr size_t kKeyBytes = 1;
 constexpr size_t kTable = 2;
 constexpr size_t kPayloadBytes = 4;
 constexpr size_t kVersion = 8;
-}  // namespace change_at
+constexpr size_t kKey = 16;
+}  // namespace padded_change_at
 
-// Bytes of the change at the begin of `from`, or 0 if no valid one lies there.
-size_t ValidChangeBytes(std::span<const std::byte> from) {
-  namespace at = change_at;
-  if (from.size() < kChangeHeaderBytes) return 0;
-  const auto kind = static_cast<ChangeKind>(from[at::kKind]);
-  const auto key_bytes = static_cast<size_t>(from[at::kKeyBytes]);
-  const size_t payload_bytes = LoadLittle<uint32_t>(&from[at::kPayloadBytes]);
-  if (kind != ChangeKind::kPut && kind != ChangeKind::kRemove) return 0;
-  if (key_bytes > kMaxKeyBytes || (kind == ChangeKind::kRemove && payload_bytes != 0)) return 0;
-  const size_t bytes = ChangeBytes(key_bytes, payload_bytes);
-  if (bytes > from.size()) return 0;
-  const size_t payload_begin = kChangeHeaderBytes + Padded8(key_bytes);
-  const size_t payload_end = payload_begin + payload_bytes;
-  if (!AllZero(from.subspan(kChangeHeaderBytes + key_bytes, Padded8(key_bytes) - key_bytes))) return 0;
-  if (!AllZero(from.subspan(payload_end, bytes - payload_end))) return 0;
-  return bytes;
+uint64_t BigEndian(const std::byte* from) {
+  return __builtin_bswap64(LoadLittle<uint64_t>(from));
+}
+
+bool TakeBytes(Bytes* from, size_t bytes, Bytes* taken) {
+  if (from->size() < bytes) return false;
+  *taken = from->first(bytes);
+  *from = from->subspan(bytes);
+  return true;
+}
+
+// A number of at most 8 bytes, of which the last is not 0: there is one way to write each.
+bool TakeNumber(Bytes* from, size_t bytes, uint64_t* number) {
+  Bytes taken;
+  if (bytes > sizeof *number || !TakeBytes(from, bytes, &taken)) return false;
+  *number = 0;
+  std::memcpy(number, taken.data(), bytes);
+  return internal::SignificantBytes(*number) == bytes;
+}
+
+// What fills up to a multiple of 8, from versions 1 and 2.
+bool TakeZeros(Bytes* from, size_t behind) {
+  Bytes zeros;
+  return TakeBytes(from, Padded8(behind) - behind, &zeros) && AllZero(zeros);
+}
+
+bool TakePadded(Bytes* from, ChangeView* change) {
+  namespace at = padded_change_at;
+  Bytes header;
+  if (!TakeBytes(from, at::kKey, &header)) return false;
+  change->kind = static_cast<ChangeKind>(header[at::kKind]);
+  change->table = LoadLittle<uint16_t>(&header[at::kTable]);
+  change->version = LoadLittle<uint64_t>(&header[at::kVersion]);
+  change->key_is_short = false;
+  const auto key_bytes = static_cast<size_t>(header[at::kKeyBytes]);
+  const size_t payload_bytes = LoadLittle<uint32_t>(&header[at::kPayloadBytes]);
+  if (change->kind != ChangeKind::kPut && change->kind != ChangeKind::kRemove) return false;
+  if (key_bytes > kMaxKeyBytes || (change->kind == ChangeKind::kRemove && payload_bytes != 0)) return false;
+  return TakeBytes(from, key_bytes, &change->long_key) && TakeZeros(from, key_bytes) &&
+         TakeBytes(from, payload_bytes, &change->payload) && TakeZeros(from, payload_bytes);
+}
+
+bool TakeKey(Bytes* from, size_t code, ChangeView* change) {
+  change->key_is_short = code != internal::kLongKey;
+  if (change->key_is_short) {
+    uint64_t key;
+    if (!TakeNumber(from, code, &key)) return false;
+    StoreLittle(change->short_key.data(), __builtin_bswap64(key));
+    return true;
+  }
+  Bytes length;
+  if (!TakeBytes(from, 1, &length)) return false;
+  const auto key_bytes = static_cast<size_t>(length[0]);
+  return key_bytes <= kMaxKeyBytes && key_bytes != kIntegerKeyBytes && TakeBytes(from, key_bytes, &change->long_key);
+}
+
+bool TakeCompact(Bytes* from, ChangeView* change) {
+  Bytes control_bytes;
+  Bytes number;
+  if (!TakeBytes(from, sizeof(uint16_t), &control_bytes)) return false;
+  const size_t control = LoadLittle<uint16_t>(control_bytes.data());
+  const size_t version_bytes = control & 15;
+  const size_t key_code = control >> 4 & 15;
+  const size_t length_code = control >> 8 & 3;
+  const bool wide_table = (control >> 10 & 1) != 0;
+  change->kind = (control >> 11 & 1) != 0 ? ChangeKind::kRemove : ChangeKind::kPut;
+  if (control >> 12 != 0 || (change->kind == ChangeKind::kRemove && length_code != 0)) return false;
+  if (!TakeBytes(from, size_t{1} + wide_table, &number)) return false;
+  change->table = wide_table ? LoadLittle<uint16_t>(number.data()) : static_cast<uint16_t>(number[0]);
+  if (wide_table != (change->table >= 0x100)) return false;
+  uint32_t payload_bytes = 0;
+  if (!TakeBytes(from, internal::kLengthBytes[length_code], &number)) return false;
+  std::memcpy(&payload_bytes, number.data(), number.size());
+  if (internal::LengthCode(payload_bytes) != length_code) return false;
+  return TakeNumber(from, version_bytes, &change->version) && TakeKey(from, key_code, change) &&
+         TakeBytes(from, payload_bytes, &change->payload);
 }
 
 }  // namespace
 
-std::byte* TransactionEncoder::Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
-                                   size_t payload_bytes) {
-  namespace at = change_at;
+std::byte* TransactionEncoder::Add(ChangeKind kind, uint16_t table, uint64_t version, Bytes key, size_t payload_bytes) {
+  if (key.size() == kIntegerKeyBytes) return Add(kind, table, version, BigEndian(key.data()), payload_bytes);
   GANNET_CHECK(key.size() <= kMaxKeyBytes, "a key of %d bytes", key.size());
-  std::byte* const key_at = at_ + kChangeHeaderBytes;
-  std::byte* const payload_at = key_at + Padded8(key.size());
-  at_[at::kKind] = static_cast<std::byte>(kind);
-  at_[at::kKeyBytes] = static_cast<std::byte>(key.size());
-  StoreLittle(at_ + at::kTable, table);
-  StoreLittle(at_ + at::kPayloadBytes, static_cast<uint32_t>(payload_bytes));
-  StoreLittle(at_ + at::kVersion, version);
-  // The padding first: it is in the last word, which key and payload then overwrite in part.
-  if (!key.empty()) {
-    StoreLittle(payload_at - 8, uint64_t{0});
-    if (key.size() == sizeof(uint64_t)) [[likely]] {
-      std::memcpy(key_at, key.data(), sizeof(uint64_t));  // an integer: one store
-    } else {
-      std::memcpy(key_at, key.data(), key.size());
-    }
-  }
-  at_ = payload_at + Padded8(payload_bytes);
-  if (payload_bytes != 0) StoreLittle(at_ - 8, uint64_t{0});
-  ++changes_;
-  return payload_at;
+  PutNumbers(kind, table, version, internal::kLongKey, payload_bytes);
+  *at_++ = static_cast<std::byte>(key.size());
+  if (!key.empty()) std::memcpy(at_, key.data(), key.size());
+  at_ += key.size();
+  return PassPayload(payload_bytes);
 }
 
 size_t TransactionEncoder::Finish(uint64_t epoch, TransactionPart part, uint64_t id) {
   namespace at = transaction_at;
-  const auto bytes = static_cast<size_t>(at_ - begin_);
+  StoreLittle(at_, uint64_t{0});  // up to a multiple of 8
+  const size_t bytes = Padded8(static_cast<size_t>(at_ - begin_));
   StoreLittle(begin_ + at::kBytes, static_cast<uint32_t>(bytes));
   StoreLittle(begin_ + at::kEpoch, epoch);
   StoreLittle(begin_ + at::kId, id);
@@ -88,6 +134,7 @@ size_t TransactionEncoder::Finish(uint64_t epoch, TransactionPart part, uint64_t
 StatusOr<bool> TransactionDecoder::Next() {
   namespace at = transaction_at;
   current_ = {};
+  changes_left_ = 0;
   if (rest_.empty()) return false;
   if (rest_.size() < kTransactionHeaderBytes) return absl::DataLossError("a transaction is cut off");
   const size_t bytes = LoadLittle<uint32_t>(&rest_[at::kBytes]);
@@ -98,21 +145,21 @@ StatusOr<bool> TransactionDecoder::Next() {
   const auto part = LoadLittle<uint32_t>(&rest_[at::kPart]);
   const auto id = LoadLittle<uint64_t>(&rest_[at::kId]);
   if (part > static_cast<uint32_t>(TransactionPart::kDecision) || (part == 0 && id != 0))
-    return absl::DataLossError("a transaction is of a kind that version 1 does not know");
+    return absl::DataLossError("a transaction is of a kind that this program does not know");
 
-  const std::span<const std::byte> all = rest_.subspan(kTransactionHeaderBytes, bytes - kTransactionHeaderBytes);
+  const Bytes all = rest_.subspan(kTransactionHeaderBytes, bytes - kTransactionHeaderBytes);
   const uint32_t changes = LoadLittle<uint32_t>(&rest_[at::kChanges]);
-  uint32_t found = 0;
-  for (std::span<const std::byte> left = all; !left.empty(); ++found) {
-    const size_t change = ValidChangeBytes(left);
-    if (change == 0) return absl::DataLossError("a change within a transaction is not valid");
-    left = left.subspan(change);
+  Bytes left = all;
+  ChangeView change;
+  for (uint32_t i = 0; i < changes; ++i) {
+    if (!Take(&left, &change)) return absl::DataLossError("a change within a transaction is not valid");
   }
-  if (found != changes) return absl::DataLossError("a transaction has not as many changes as it says");
+  if (left.size() >= 8 || !AllZero(left))
+    return absl::DataLossError("a transaction has more in it than the changes that it says");
   epoch_ = LoadLittle<uint64_t>(&rest_[at::kEpoch]);
   id_ = id;
   part_ = static_cast<TransactionPart>(part);
-  changes_ = changes;
+  changes_ = changes_left_ = changes;
   current_ = all;
   rest_ = rest_.subspan(bytes);
   consumed_ += bytes;
@@ -130,17 +177,15 @@ bool TransactionDecoder::SkipDamaged() {
 }
 
 bool TransactionDecoder::NextChange(ChangeView* change) {
-  namespace at = change_at;
-  if (current_.empty()) return false;
-  const auto key_bytes = static_cast<size_t>(current_[at::kKeyBytes]);
-  const size_t payload_bytes = LoadLittle<uint32_t>(&current_[at::kPayloadBytes]);
-  change->kind = static_cast<ChangeKind>(current_[at::kKind]);
-  change->table = LoadLittle<uint16_t>(&current_[at::kTable]);
-  change->version = LoadLittle<uint64_t>(&current_[at::kVersion]);
-  change->key = current_.subspan(kChangeHeaderBytes, key_bytes);
-  change->payload = current_.subspan(kChangeHeaderBytes + Padded8(key_bytes), payload_bytes);
-  current_ = current_.subspan(ChangeBytes(key_bytes, payload_bytes));
+  if (changes_left_ == 0) return false;
+  --changes_left_;
+  const bool taken = Take(&current_, change);
+  GANNET_CHECK(taken, "a change that was valid is not, %d before the end", current_.size());
   return true;
+}
+
+bool TransactionDecoder::Take(Bytes* from, ChangeView* change) const {
+  return compact_ ? TakeCompact(from, change) : TakePadded(from, change);
 }
 
 }  // namespace gannet::log

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "log/format.h"
+#include "log/transaction_format.h"
 #include "rdma/base/check.h"
 #include "rdma/base/mutant.h"
 #include "txn/durable/durability.h"
@@ -281,7 +282,7 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
         absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
   }
   const std::span<const std::byte> part = request.subspan(sizeof epoch);
-  log::TransactionDecoder decoder(part);
+  log::TransactionDecoder decoder(part, log::kFormatVersion);
   const StatusOr<bool> whole = decoder.Next();
   if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
     return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");

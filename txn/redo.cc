@@ -13,11 +13,12 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "log/format.h"
 #include "log/kill_point.h"
+#include "log/transaction_format.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/mutant.h"
+#include "rdma/versioned.h"
 #include "txn/durable/durability.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
@@ -25,17 +26,22 @@
 #include "txn/transaction_impl.h"
 
 namespace gannet::txn {
+
+using index::PayloadDataOffset;
+
 namespace {
 
 constexpr uint64_t kLookForRoomEveryNanos = 20'000;
-constexpr size_t kMaxPartBytes = rdma::kMaxMessageBytes - 64;
+// Below, it costs less to copy all of a record than to see which parts of it are overwritten.
+constexpr size_t kSmallPayload = 256;
+constexpr size_t kMaxPartBytes = rdma::kMaxMessageBytes - log::kTransactionOverheadBytes;
 
 bool IsLogged(const WriteEntry& entry) {
   return entry.kind != WriteKind::kNone && !(entry.kind == WriteKind::kInsert && entry.removed);
 }
 
 size_t RedoBytesOf(const WriteEntry& entry) {
-  return log::ChangeBytes(entry.key.size(), entry.kind == WriteKind::kRemove ? 0 : entry.payload_bytes);
+  return log::MaxChangeBytes(entry.key.size(), entry.kind == WriteKind::kRemove ? 0 : entry.payload_bytes);
 }
 
 uint64_t InstalledVersion(const WriteEntry& entry) {
@@ -50,19 +56,27 @@ size_t TransactionImpl::RedoBytes() const {
   for (const WriteEntry& entry : writes_.entries()) {
     if (IsLogged(entry)) bytes += RedoBytesOf(entry);
   }
-  return bytes == 0 ? 0 : bytes + log::kTransactionHeaderBytes;
+  return bytes == 0 ? 0 : bytes + log::kTransactionOverheadBytes;
 }
 
 void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
-  const RedoKey key(entry.key);
+  const bool removed = entry.kind == WriteKind::kRemove;
+  const log::ChangeKind kind = removed ? log::ChangeKind::kRemove : log::ChangeKind::kPut;
+  const size_t payload_bytes = removed ? 0 : entry.payload_bytes;
   const uint64_t version = InstalledVersion(entry);
-  if (entry.kind == WriteKind::kRemove) {
-    encoder->Add(log::ChangeKind::kRemove, entry.table->id(), version, key.bytes(), 0);
+  const bool integer = entry.key.kind() == index::KeyKind::kInteger;
+  std::byte* const payload =
+      integer ? encoder->Add(kind, entry.table->id(), version, entry.key.integer(), payload_bytes)
+              : encoder->Add(kind, entry.table->id(), version, RedoKey(entry.key).bytes(), payload_bytes);
+  if (removed) return;
+  if (integer && entry.is_direct() && entry.image_payload_bytes == payload_bytes && payload_bytes <= kSmallPayload) {
+    static_assert(log::kPayloadSlackBytes >= rdma::kLineDataBytes);
+    rdma::CopyOutHeld<PayloadDataOffset(index::kIntegerKeyBytes)>(entry.direct, payload, payload_bytes);
+    for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next)
+      std::memcpy(payload + patch->offset, patch->data, patch->size);
     return;
   }
-  std::byte* payload =
-      encoder->Add(log::ChangeKind::kPut, entry.table->id(), version, key.bytes(), entry.payload_bytes);
-  CopyOwnPayload(entry, 0, std::span(payload, entry.payload_bytes));
+  CopyOwnPayload(entry, 0, std::span(payload, payload_bytes));
 }
 
 // This node's changes.

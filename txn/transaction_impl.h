@@ -18,7 +18,7 @@
 
 #include "index/index.h"
 #include "index/record_header.h"
-#include "log/format.h"
+#include "log/transaction_format.h"
 #include "rdma/coro/async.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"

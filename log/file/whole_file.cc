@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "log/crc32c.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/file_system.h"
 #include "log/format.h"

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "log/checkpoint_format.h"
+#include "log/crc32c.h"
 #include "log/file/faulty_file_system.h"
 #include "tests/log/image_file_system.h"
 #include "tests/log/log_builder.h"

@@ -1,12 +1,17 @@
 // Encoding and decoding of segments, batches and transactions on plain buffers.
 #include "log/format.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "log/crc32c.h"
+#include "log/little_endian.h"
+#include "log/transaction_format.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
@@ -64,6 +69,21 @@ TEST(SegmentHeader, RoundTrip) {
   EXPECT_EQ(header->previous_end, kHeader.previous_end);
   EXPECT_EQ(header->recovered_epoch, kHeader.recovered_epoch);
   EXPECT_EQ(header->closed_epoch, kHeader.closed_epoch);
+}
+
+TEST(SegmentHeader, EachVersionSaysInItsWayThatTheFileIsReused) {
+  for (uint32_t version = 1; version <= kFormatVersion; ++version) {
+    for (const bool reused : {false, true}) {
+      SegmentHeader header = kHeader;
+      header.version = version;
+      header.reused = reused;
+      std::array<std::byte, kSegmentHeaderBytes> block;
+      header.Encode(block);
+      const auto read = SegmentHeader::Decode(block);
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_EQ(read->reused, version == 2 || (version >= 3 && reused)) << version;
+    }
+  }
 }
 
 TEST(SegmentHeader, EveryFlippedBitIsSeen) {
@@ -151,7 +171,7 @@ TEST(Transaction, RoundTripOfEveryKind) {
     const auto bytes = Encode(transaction);
     body.insert(body.end(), bytes.begin(), bytes.end());
   }
-  TransactionDecoder decoder(body);
+  TransactionDecoder decoder(body, kFormatVersion);
   for (const TestTransaction& expected : AllKinds()) {
     const StatusOr<bool> more = decoder.Next();
     ASSERT_TRUE(more.ok() && *more) << more.status();
@@ -165,6 +185,75 @@ TEST(Transaction, RoundTripOfEveryKind) {
   EXPECT_EQ(decoder.consumed(), body.size());
 }
 
+// Numbers at each length that they can have, in all combinations.
+TEST(Transaction, NumbersTakeAsManyBytesAsTheyNeedAndComeBack) {
+  std::vector<uint64_t> numbers = {0};
+  for (int bits = 8; bits <= 64; bits += 8) {
+    const uint64_t most = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+    numbers.insert(numbers.end(), {most / 255, most});
+  }
+  for (const uint64_t version : numbers) {
+    for (const uint64_t key : numbers) {
+      for (const uint16_t table : {uint16_t{0}, uint16_t{255}, uint16_t{256}, uint16_t{65535}}) {
+        for (const size_t payload_bytes : {0, 1, 255, 256}) {
+          std::vector<std::byte> buffer(kTransactionOverheadBytes + MaxChangeBytes(8, payload_bytes), std::byte{0xcc});
+          TransactionEncoder encoder(buffer.data());
+          std::byte* const payload = encoder.Add(ChangeKind::kPut, table, version, key, payload_bytes);
+          std::fill_n(payload, payload_bytes, std::byte{7});
+          std::fill_n(payload + payload_bytes, kPayloadSlackBytes, std::byte{0xee});  // as its filler may
+          buffer.resize(encoder.Finish(1));
+          TransactionDecoder decoder(buffer, kFormatVersion);
+          ASSERT_TRUE(decoder.Next().value());
+          ChangeView change;
+          ASSERT_TRUE(decoder.NextChange(&change));
+          EXPECT_EQ(change.version, version);
+          EXPECT_EQ(change.table, table);
+          EXPECT_EQ(change.payload.size(), payload_bytes);
+          uint64_t big_endian = __builtin_bswap64(key);
+          const auto expected = std::as_bytes(std::span(&big_endian, 1));
+          EXPECT_TRUE(std::ranges::equal(change.key(), expected)) << key;
+          EXPECT_FALSE(decoder.NextChange(&change));
+        }
+      }
+    }
+  }
+}
+
+TEST(Transaction, AnIntegerKeyIsTheSameAsItsEightBytes) {
+  const std::string bytes("\0\0\0\0\0\1\2\3", 8);
+  std::vector<std::byte> buffer(kTransactionOverheadBytes + MaxChangeBytes(8, 0));
+  TransactionEncoder encoder(buffer.data());
+  encoder.Add(ChangeKind::kPut, 1, 1, uint64_t{0x010203}, 0);
+  buffer.resize(encoder.Finish(1));
+  EXPECT_EQ(buffer, Encode({.epoch = 1, .changes = {{.table = 1, .version = 1, .key = bytes}}}));
+}
+
+// With a valid checksum: what no encoder writes.
+TEST(Transaction, WhatCouldBeShorterOrIsNotDefinedIsRefused) {
+  const auto read = [](const std::vector<uint8_t>& change) {
+    std::vector<std::byte> body(kTransactionHeaderBytes + Padded8(change.size()));
+    std::memcpy(body.data() + kTransactionHeaderBytes, change.data(), change.size());
+    StoreLittle(&body[4], static_cast<uint32_t>(body.size()));
+    StoreLittle(&body[24], uint32_t{1});
+    StoreLittle(&body[0], Crc32c(std::span<const std::byte>(body).subspan(4)));
+    return TransactionDecoder(body, kFormatVersion).Next().ok();
+  };
+  EXPECT_TRUE(read({0x11, 0x01, 1, 2, 9, 5, 'p', 'q'}));                       // version 9, key 5, payload "pq"
+  EXPECT_FALSE(read({0x11, 0x11, 1, 2, 9, 5, 'p', 'q'}));                      // bit 12
+  EXPECT_FALSE(read({0x11, 0x09, 1, 2, 9, 5, 'p', 'q'}));                      // a removal with a payload
+  EXPECT_FALSE(read({0x19, 0x00, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5}));           // a version of 9 bytes
+  EXPECT_FALSE(read({0x12, 0x00, 1, 9, 0, 5}));                                // a version of 2 bytes that needs 1
+  EXPECT_FALSE(read({0x21, 0x00, 1, 9, 5, 0}));                                // a key of 2 bytes that needs 1
+  EXPECT_FALSE(read({0xa1, 0x00, 1, 9, 5}));                                   // no such kind of key
+  EXPECT_FALSE(read({0x11, 0x04, 1, 0, 9, 5}));                                // a table of 2 bytes that needs 1
+  EXPECT_FALSE(read({0x11, 0x02, 1, 2, 0, 9, 5, 'p', 'q'}));                   // a length of 2 bytes that needs 1
+  EXPECT_FALSE(read({0x11, 0x01, 1, 200, 9, 5, 'p', 'q'}));                    // a payload that is not there
+  EXPECT_FALSE(read({0x91, 0x00, 1, 9, 65}));                                  // a long key that is not there
+  EXPECT_FALSE(read({0x91, 0x00, 1, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8}));           // a long key of 8 bytes
+  EXPECT_FALSE(read({0x11, 0x00, 1, 9, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // more padding than needed
+  EXPECT_FALSE(read({0x11, 0x00, 1, 9, 5, 0, 1}));                             // padding that is not zero
+}
+
 TEST(Transaction, IdNamesItsCoordinator) {
   EXPECT_EQ(IdNode(TransactionIdOf(12, ~uint64_t{0})), 12);
 }
@@ -176,22 +265,22 @@ TEST(Transaction, EveryFlippedBitAndEveryCutIsSeen) {
   for (size_t cut = 1; cut < whole.size(); ++cut) {
     // A buffer of its own, so that AddressSanitizer sees an over-read.
     const std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(cut));
-    EXPECT_TRUE(absl::IsDataLoss(TransactionDecoder(part).Next().status())) << cut;
+    EXPECT_TRUE(absl::IsDataLoss(TransactionDecoder(part, kFormatVersion).Next().status())) << cut;
   }
   for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::vector<std::byte> flipped = whole;
     flipped[bit / 8] ^= std::byte(1 << bit % 8);
-    EXPECT_TRUE(absl::IsDataLoss(TransactionDecoder(flipped).Next().status())) << bit;
+    EXPECT_TRUE(absl::IsDataLoss(TransactionDecoder(flipped, kFormatVersion).Next().status())) << bit;
   }
 }
 
 TEST(Transaction, DamagedOneCanBeSkipped) {
   std::vector<std::byte> body = Encode(Simple(1, "first"));
   const size_t first = body.size();
-  body[kTransactionHeaderBytes + 17] ^= std::byte{1};
+  body[kTransactionHeaderBytes + 8] ^= std::byte{1};
   const auto second = Encode(Simple(2, "second"));
   body.insert(body.end(), second.begin(), second.end());
-  TransactionDecoder decoder(body);
+  TransactionDecoder decoder(body, kFormatVersion);
   EXPECT_FALSE(decoder.Next().ok());
   EXPECT_EQ(decoder.consumed(), 0u);
   ASSERT_TRUE(decoder.SkipDamaged());

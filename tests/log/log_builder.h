@@ -7,6 +7,7 @@
 
 #include "log/format.h"
 #include "log/log_reader.h"
+#include "log/transaction_format.h"
 #include "tests/log/image_file_system.h"
 
 namespace gannet::log {

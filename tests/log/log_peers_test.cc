@@ -93,7 +93,7 @@ class LogPeersTest : public testing::Test {
 
   // A transaction of nodes `from` and `to`, by a worker of `from`.
   StatusOr<uint64_t> CommitOverTwo(uint16_t from, uint16_t to, LogWriter* writer, Name name) {
-    constexpr size_t kBytes = kTransactionHeaderBytes + ChangeBytes(8, 40);
+    constexpr size_t kBytes = kTransactionOverheadBytes + MaxChangeBytes(8, 40);
     bool wait = true;
     Status reserved;
     while (!(reserved = writer->Reserve(kBytes, &wait)).ok() && wait) absl::SleepFor(absl::Microseconds(50));

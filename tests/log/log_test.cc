@@ -77,7 +77,7 @@ TEST_F(LogTest, TooLargeATransactionIsRefused) {
   const size_t largest = SmallLog().large_buffer_bytes / 2;
   EXPECT_EQ(writer->Reserve(largest + 8, &wait).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(wait);
-  for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(Commit(writer.get(), {1, i}, largest - 100).ok());
+  for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(Commit(writer.get(), {1, i}, largest - 200).ok());
   ASSERT_TRUE(log->Stop().ok());
   EXPECT_EQ(Recover(disk_).epochs.size(), 100u);
 }
@@ -106,7 +106,7 @@ TEST_F(LogTest, WhatALargeTransactionReservedComesBack) {
     ASSERT_TRUE(writer->Reserve(bytes, &wait).ok());
     writer->Release(bytes);
   }
-  ASSERT_TRUE(Commit(writer.get(), {1, 1}, bytes - 100).ok());
+  ASSERT_TRUE(Commit(writer.get(), {1, 1}, bytes - 200).ok());
 }
 
 TEST_F(LogTest, ACommitInItsSlotKeepsItsEpochOpen) {

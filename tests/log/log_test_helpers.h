@@ -17,6 +17,7 @@
 #include "log/log.h"
 #include "log/log_reader.h"
 #include "log/log_writer.h"
+#include "log/transaction_format.h"
 
 namespace gannet::log {
 
@@ -29,7 +30,7 @@ using Name = std::pair<uint64_t, uint64_t>;
 // Appends a transaction with this name and a payload of so many bytes, as the sequence of a commit demands, and returns
 // its epoch. The buffer must have room, sooner or later.
 inline StatusOr<uint64_t> Commit(LogWriter* writer, Name name, size_t payload_bytes) {
-  const size_t bytes = kTransactionHeaderBytes + ChangeBytes(sizeof(uint64_t), payload_bytes);
+  const size_t bytes = kTransactionOverheadBytes + MaxChangeBytes(sizeof(uint64_t), payload_bytes);
   bool wait = true;
   Status reserved;
   while (!(reserved = writer->Reserve(bytes, &wait)).ok() && wait) absl::SleepFor(absl::Microseconds(50));

@@ -147,8 +147,8 @@ TEST(DamagedLog, HeaderThatDoesNotFitItsPlace) {
 
 TEST(Salvage, GivesAllButTheDamagedTransaction) {
   SmallLog log = MakeSmallLog();
-  // The first transaction of the first batch; the payload's padding, which its checksum covers.
-  log.files.files[PathOf(1)][kSegmentHeaderBytes + kBatchHeaderBytes + kTransactionHeaderBytes + 30] ^= std::byte{4};
+  // The first transaction of the first batch; its payload.
+  log.files.files[PathOf(1)][kSegmentHeaderBytes + kBatchHeaderBytes + kTransactionHeaderBytes + 7] ^= std::byte{4};
   const ReadResult read = ReadAll(log.files, {.salvage = true});
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();
   EXPECT_EQ(read.transactions, Transactions(log.all.begin() + 1, log.all.end()));

@@ -125,7 +125,8 @@ TEST(LogReader, CopyOfABatchInAPayloadIsNoBatch) {
   const std::string copied(reinterpret_cast<const char*>(other.image().data()) + kSegmentHeaderBytes, kDiskBlockBytes);
   ImageFileSystem files;
   SegmentBuilder segment(FirstHeader(8));
-  const size_t before = kDiskBlockBytes - kBatchHeaderBytes - kTransactionHeaderBytes - ChangeBytes(1, 0);
+  constexpr size_t kBeforePayload = 8;  // in the change: control 2, table 1, length 2, version 1, key 1 + 1
+  const size_t before = kDiskBlockBytes - kBatchHeaderBytes - kTransactionHeaderBytes - kBeforePayload;
   const uint64_t torn = segment.Add(2, {Simple(1, std::string(before, 'x') + copied)});
   Tear(&segment, torn, 512);
   Put(&files, &segment);

@@ -60,6 +60,22 @@ TEST(Versioned, DataComesBackFromAnyPartToAnyPart) {
   }
 }
 
+// Of any size; behind what was asked for it may write so much, and no more.
+TEST(Versioned, WhoHoldsTheLockCopiesWholeLines) {
+  constexpr size_t kOffset = 16;
+  constexpr std::byte kUntouched{0xcc};
+  Random random(2);
+  for (size_t data_bytes = kOffset; data_bytes < 4 * kLineDataBytes; ++data_bytes) {
+    Object object(data_bytes);
+    object.Write(8, &random);
+    const size_t size = data_bytes - kOffset;
+    std::vector<std::byte> out(size + kLineDataBytes, kUntouched);
+    CopyOutHeld<kOffset>(object.at(), out.data(), size);
+    ASSERT_TRUE(std::equal(object.data.begin() + kOffset, object.data.end(), out.begin())) << data_bytes;
+    ASSERT_EQ(out.back(), kUntouched) << data_bytes;
+  }
+}
+
 TEST(Versioned, EveryStageOfAWriteIsRefusedByReaders) {
   Random random(2);
   Object object(200);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "log/format.h"
+#include "log/transaction_format.h"
 #include "rdma/base/random.h"
 #include "rdma/base/thread.h"
 
@@ -77,7 +77,7 @@ class LatestChanges {
 
   // Thread-safe.
   void Add(uint64_t epoch, const log::ChangeView& change) {
-    const RedoKeyView key(AsText(change.key));
+    const RedoKeyView key(AsText(change.key()));
     Part& part = parts_[PartOf(key)];
     std::lock_guard lock(part.mutex);
     if (part.tables.size() <= change.table) part.tables.resize(change.table + size_t{1});

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "log/format.h"
+#include "log/transaction_format.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::txn {
@@ -49,17 +50,17 @@ Status LogsReader::ReadOthers() {
 }
 
 void LogsReader::KeepAside(const log::TransactionView& transaction) {
-  size_t bytes = log::kTransactionHeaderBytes;
+  size_t bytes = log::kTransactionOverheadBytes;
   for (const log::ChangeView& change : transaction.changes) {
-    bytes += log::ChangeBytes(change.key.size(), change.payload.size());
+    bytes += log::MaxChangeBytes(change.key().size(), change.payload.size());
   }
   Aside aside{{transaction.epoch, transaction.id}, transaction.part, std::string(bytes, '\0')};
   log::TransactionEncoder encoder(reinterpret_cast<std::byte*>(aside.bytes.data()));
   for (const log::ChangeView& change : transaction.changes) {
-    std::byte* payload = encoder.Add(change.kind, change.table, change.version, change.key, change.payload.size());
+    std::byte* payload = encoder.Add(change.kind, change.table, change.version, change.key(), change.payload.size());
     std::copy(change.payload.begin(), change.payload.end(), payload);
   }
-  encoder.Finish(transaction.epoch, transaction.part, transaction.id);
+  aside.bytes.resize(encoder.Finish(transaction.epoch, transaction.part, transaction.id));
   std::lock_guard lock(mutex_);
   aside_.push_back(std::move(aside));
 }
@@ -86,7 +87,8 @@ Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) con
       ++report->undecided_parts;
       continue;
     }
-    log::TransactionDecoder decoder(std::as_bytes(std::span(aside.bytes.data(), aside.bytes.size())));
+    log::TransactionDecoder decoder(std::as_bytes(std::span(aside.bytes.data(), aside.bytes.size())),
+                                    log::kFormatVersion);
     const StatusOr<bool> next = decoder.Next();
     if (!next.ok()) return next.status();
     for (log::ChangeView change; decoder.NextChange(&change);) changes->Add(aside.id.first, change);

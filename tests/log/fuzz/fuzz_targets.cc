@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "log/checkpoint_format.h"
+#include "log/crc32c.h"
 #include "log/little_endian.h"
 #include "log/manifest_json.h"
 #include "rdma/base/check.h"
@@ -62,8 +63,8 @@ void RepairCheckpoint(Bytes file) {
   }
 }
 
-void ReadTransactions(std::span<const std::byte> body) {
-  TransactionDecoder decoder(body);
+void ReadTransactions(std::span<const std::byte> body, uint32_t version) {
+  TransactionDecoder decoder(body, version);
   while (true) {
     const StatusOr<bool> more = decoder.Next();
     GANNET_CHECK(decoder.consumed() <= body.size(), "%d of %d", decoder.consumed(), body.size());
@@ -75,7 +76,7 @@ void ReadTransactions(std::span<const std::byte> body) {
     if (!*more) return;
     uint32_t changes = 0;
     for (ChangeView change; decoder.NextChange(&change); ++changes) {
-      Touch(change.key);
+      Touch(change.key());
       Touch(change.payload);
     }
     GANNET_CHECK(changes == decoder.changes(), "%d of %d", changes, decoder.changes());
@@ -174,7 +175,8 @@ void RunFuzzTarget(FuzzTarget target, bool repair, std::span<const std::byte> by
   switch (target) {
     case FuzzTarget::kTransactions:
       if (repair) RepairTransactions(copy);
-      return ReadTransactions(copy);
+      for (uint32_t version = 1; version <= kFormatVersion; ++version) ReadTransactions(copy, version);
+      return;
     case FuzzTarget::kSegment:
       if (repair) RepairSegment(copy);
       return ReadSegment(copy);

@@ -1,5 +1,5 @@
-// What the golden files of format version 1 hold. They lie in v1/ and were made once, by make_golden.cc; no test writes
-// them, and every later version of Gannet must read them as they are.
+// What the golden files hold. Those of each format version lie in v1/, v2/, v3/ and were made once, by make_golden.cc
+// as it was then; no test writes them, and every later version of Gannet must read them as they are.
 //
 //   segment 1   run 1: batch 1, batch 2 with transactions of epochs that were not recovered, batch 3 torn
 //   segment 2   a crash interrupted its making

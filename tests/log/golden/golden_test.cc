@@ -92,7 +92,7 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
   EXPECT_EQ(records, GoldenRecords());
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2"),
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3"),
                          [](const auto& version) { return version.param; });
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Makes the golden files of the current format version in an empty directory:
-//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v2
+//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3
 // To be run once per format version. The files of older versions stay.
 #include <algorithm>
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace gannet::log {
 namespace {
 
-// What version 2 allows: where nothing was written lie batches of a segment of a lower number.
+// What a reused segment allows: where nothing was written lie batches of a segment of a lower number.
 void FillWithOldContent(Image* image) {
   SegmentHeader old = FirstHeader(1);
   old.segment = 0;
@@ -32,7 +32,6 @@ void MakeLog(ImageFileSystem* files) {
   const auto batches = GoldenBatches();
   SegmentHeader header = FirstHeader(4);
   header.num_nodes = 2;
-  header.version = kFormatVersion;
   SegmentBuilder first(header);
   first.Add(2, batches[0]);
   std::vector<TestTransaction> second = batches[1];
@@ -54,12 +53,14 @@ void MakeLog(ImageFileSystem* files) {
   third.Add(7, batches[2]);
   third.Add(8, batches[3]);
   Put(files, &third);
-  SegmentBuilder fourth(HeaderAfter(third));
+  SegmentHeader reused = HeaderAfter(third);
+  reused.reused = true;
+  SegmentBuilder fourth(reused);
   fourth.Add(9, batches[4]);
   const uint64_t tail = fourth.Add(10, {Simple(10, std::string(5000, 't'))});
   std::fill_n(fourth.image().begin() + static_cast<ptrdiff_t>(tail) + kDiskBlockBytes, 512, std::byte{0});
   Put(files, &fourth);
-  for (const uint64_t segment : {1, 3, 4}) FillWithOldContent(&files->files[PathOf(segment)]);
+  FillWithOldContent(&files->files[PathOf(4)]);
 }
 
 Status MakeCheckpoint(FaultyFileSystem* disk) {

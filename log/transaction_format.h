@@ -1,0 +1,184 @@
+// Transactions and changes in a batch's body: writing them, reading them.
+//
+//   transaction  | crc32c 4 | bytes 4 | epoch 8 | id 8 | changes 4 | part 4 | change | change | ... | zeros to 8 |
+//
+//   change       version 3     | control 2 | table 1-2 | payload bytes 0-4 | version 1-8 | key | payload |
+//                versions 1-2  | kind 1 | key bytes 1 | table 2 | payload bytes 4 | version 8 | key, to 8 | payload, to
+//                8 |
+//
+// All numbers little-endian. In version 3 they take as many bytes as they need, and the control word says how many:
+//
+//   bits 0-3    bytes of the version, at most 8
+//   bits 4-7    the key: 0-8: it has 8 bytes; the number that they make, big-endian, lies here in so many bytes
+//                        9: its length lies here in one byte, then it as it is
+//   bits 8-9    the payload's length: in 0 bytes (it is 0), 1, 2, or (3) 4
+//   bit 10      the table's number: in 1 byte, or 2
+//   bit 11      the kind: a put, or a removal (which has no payload)
+//   bits 12-15  zero
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "log/little_endian.h"
+#include "rdma/base/check.h"
+#include "rdma/base/status.h"
+
+namespace gannet::log {
+
+inline constexpr size_t kTransactionHeaderBytes = 32;
+inline constexpr size_t kMaxKeyBytes = 64;
+inline constexpr size_t kIntegerKeyBytes = 8;
+
+enum class ChangeKind : uint8_t {
+  kPut = 1,     // insert or update: the whole payload
+  kRemove = 2,  // no payload
+};
+
+enum class TransactionPart : uint32_t {
+  kWhole = 0,     // all there is of it; id is 0
+  kPart = 1,      // counts only together with the decision of the same epoch and id, in the log of node IdNode(id)
+  kDecision = 2,  // the coordinator's: its own changes (perhaps none), and the transaction has committed
+};
+
+// The id of a transaction of several nodes: unique within its epoch.
+constexpr uint64_t TransactionIdOf(uint16_t coordinator, uint64_t counter) {
+  return uint64_t{coordinator} << 48 | (counter & ((uint64_t{1} << 48) - 1));
+}
+constexpr uint16_t IdNode(uint64_t id) {
+  return static_cast<uint16_t>(id >> 48);
+}
+
+constexpr size_t Padded8(size_t bytes) {
+  return (bytes + 7) & ~size_t{7};
+}
+
+// A change whose payload, and a long key, lie in somebody else's buffer.
+struct ChangeView {
+  ChangeKind kind = ChangeKind::kPut;
+  uint16_t table = 0;
+  uint64_t version = 0;
+  std::span<const std::byte> payload;
+  std::span<const std::byte> long_key;
+  std::array<std::byte, kIntegerKeyBytes> short_key;  // the key, if `key_is_short`
+  bool key_is_short = false;
+
+  // An integer key is its big-endian 8 bytes. Valid as long as this object and what it looks at are.
+  std::span<const std::byte> key() const { return key_is_short ? std::span<const std::byte>(short_key) : long_key; }
+};
+
+namespace internal {
+
+inline constexpr size_t kLongKey = 9;
+inline constexpr std::array<uint8_t, 4> kLengthBytes = {0, 1, 2, 4};
+
+constexpr size_t SignificantBytes(uint64_t number) {
+  return static_cast<size_t>(64 - std::countl_zero(number) + 7) / 8;
+}
+constexpr size_t LengthCode(size_t payload_bytes) {
+  return payload_bytes == 0 ? 0 : payload_bytes < 0x100 ? 1 : payload_bytes < 0x10000 ? 2 : 3;
+}
+constexpr uint16_t ControlWord(size_t version_bytes, size_t key_code, size_t length_code, bool wide_table,
+                               ChangeKind kind) {
+  return static_cast<uint16_t>(version_bytes | key_code << 4 | length_code << 8 | size_t{wide_table} << 10 |
+                               size_t{kind == ChangeKind::kRemove} << 11);
+}
+
+}  // namespace internal
+
+// What a change takes at most, and what a transaction takes beside its changes at most: its header, and the bytes
+// behind its end that an encoder, and who fills in payloads, may overwrite with anything.
+constexpr size_t MaxChangeBytes(size_t key_bytes, size_t payload_bytes) {
+  return 2 + 2 + 4 + 8 + 1 + key_bytes + payload_bytes;
+}
+inline constexpr size_t kPayloadSlackBytes = 56;
+inline constexpr size_t kTransactionOverheadBytes = kTransactionHeaderBytes + kPayloadSlackBytes + 8;
+
+// Writes one transaction, in version 3, into a buffer that is large enough (kTransactionOverheadBytes + sum of
+// MaxChangeBytes) and need not be aligned.
+class TransactionEncoder {
+ public:
+  explicit TransactionEncoder(std::byte* at) : begin_(at), at_(at + kTransactionHeaderBytes) {}
+
+  // Room for the payload, for the caller to fill before the next call; kPayloadSlackBytes behind it may be overwritten,
+  // too. A key of at most kMaxKeyBytes; a removal has no payload.
+  std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
+                 size_t payload_bytes);
+  // The same with an integer key.
+  std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, uint64_t key, size_t payload_bytes) {
+    const size_t key_bytes = internal::SignificantBytes(key);
+    PutNumbers(kind, table, version, key_bytes, payload_bytes);
+    StoreLittle(at_, key);
+    at_ += key_bytes;
+    return PassPayload(payload_bytes);
+  }
+
+  // Returns the bytes of the whole, a multiple of 8.
+  size_t Finish(uint64_t epoch, TransactionPart part = TransactionPart::kWhole, uint64_t id = 0);
+
+ private:
+  // Each is stored with all its bytes; what comes next overwrites those that it does not need.
+  void PutNumbers(ChangeKind kind, uint16_t table, uint64_t version, size_t key_code, size_t payload_bytes) {
+    const size_t version_bytes = internal::SignificantBytes(version);
+    const size_t length_code = internal::LengthCode(payload_bytes);
+    const bool wide_table = table >= 0x100;
+    StoreLittle(at_, internal::ControlWord(version_bytes, key_code, length_code, wide_table, kind));
+    at_ += sizeof(uint16_t);
+    StoreLittle(at_, table);
+    at_ += size_t{1} + wide_table;
+    StoreLittle(at_, static_cast<uint32_t>(payload_bytes));
+    at_ += internal::kLengthBytes[length_code];
+    StoreLittle(at_, version);
+    at_ += version_bytes;
+  }
+  std::byte* PassPayload(size_t payload_bytes) {
+    std::byte* const payload = at_;
+    at_ += payload_bytes;
+    ++changes_;
+    return payload;
+  }
+
+  std::byte* begin_;
+  std::byte* at_;
+  uint32_t changes_ = 0;
+};
+
+// Reads transactions from a batch's body; never reads beyond it, whatever the bytes are. The body must outlive it. A
+// copy goes on by itself from where the original is.
+class TransactionDecoder {
+ public:
+  // `version`: of the segment in which the body lies.
+  TransactionDecoder(std::span<const std::byte> body, uint32_t version) : rest_(body), compact_(version >= 3) {}
+  // The next transaction. False at the end. DataLoss if it is damaged; `consumed()` is then its offset, else that of
+  // what follows it.
+  StatusOr<bool> Next();
+  // After DataLoss: on to where the damaged transaction says that it ends. False if that cannot be.
+  bool SkipDamaged();
+  uint64_t epoch() const { return epoch_; }
+  TransactionPart part() const { return part_; }
+  uint64_t id() const { return id_; }
+  uint32_t changes() const { return changes_; }
+  size_t consumed() const { return consumed_; }
+  // The next change of this transaction; false after the last. Next() has checked them all.
+  bool NextChange(ChangeView* change);
+
+ private:
+  // Takes one change off the front of `from`; false if none that is valid lies there.
+  bool Take(std::span<const std::byte>* from, ChangeView* change) const;
+
+  std::span<const std::byte> rest_;     // after this transaction
+  std::span<const std::byte> current_;  // from the next change on
+  uint32_t changes_left_ = 0;
+  bool compact_;
+  size_t consumed_ = 0;
+  uint64_t epoch_ = 0;
+  uint64_t id_ = 0;
+  TransactionPart part_ = TransactionPart::kWhole;
+  uint32_t changes_ = 0;
+};
+
+}  // namespace gannet::log
