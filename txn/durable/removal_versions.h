@@ -26,12 +26,14 @@ class RemovalVersions {
   };
 
   static Place PlaceOf(uint16_t table, const index::Key& key) {
-    uint64_t hash = key.integer() + table;
+    uint64_t number = key.integer();
     if (key.kind() == index::KeyKind::kBytes) {
-      hash = table;
-      for (const char c : key.bytes()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+      number = 0;
+      for (const char c : key.bytes()) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
     }
-    return {uint64_t{1} << table % 64, Mix64(hash) % kPlaces};
+    // Neighbours share a line: a queue's keys are inserted, and removed, one after the other.
+    const uint64_t line = Mix64(number / kPlacesPerLine + (uint64_t{table} << 48)) % (kPlaces / kPlacesPerLine);
+    return {uint64_t{1} << table % 64, line * kPlacesPerLine + number % kPlacesPerLine};
   }
 
   void Note(Place place, uint64_t version) {
@@ -50,7 +52,8 @@ class RemovalVersions {
 
  private:
   static constexpr size_t kPlaces = 8192;  // 64 KiB: stays in a core's cache
-  std::array<std::atomic<uint64_t>, kPlaces> versions_{};
+  static constexpr size_t kPlacesPerLine = 8;
+  alignas(64) std::array<std::atomic<uint64_t>, kPlaces> versions_{};
   alignas(64) std::atomic<uint64_t> tables_{0};  // bit table % 64: something of it was noted
 };
 
