@@ -11,7 +11,8 @@
 
 namespace gannet::log {
 
-// `to` and `bytes` are multiples of 8. What was copied is visible to devices and other processors when it returns.
+// `to` and `bytes` are multiples of 8. What was copied is visible to devices and other processors after
+// FinishStreams().
 inline void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
 #if defined(__SSE2__)
   const auto copy_word = [&] {
@@ -23,19 +24,20 @@ inline void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
     bytes -= sizeof word;
   };
   if (bytes != 0 && reinterpret_cast<uintptr_t>(to) % sizeof(__m128i) != 0) copy_word();
-  constexpr size_t kAhead = 512;
   for (; bytes >= sizeof(__m128i); bytes -= sizeof(__m128i)) {
-    if (reinterpret_cast<uintptr_t>(from) % 64 < sizeof(__m128i)) {
-      _mm_prefetch(reinterpret_cast<const char*>(from) + kAhead, _MM_HINT_NTA);  // nor what is read
-    }
     _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
     to += sizeof(__m128i);
     from += sizeof(__m128i);
   }
   if (bytes != 0) copy_word();
-  _mm_sfence();
 #else
   std::memcpy(to, from, bytes);
+#endif
+}
+
+inline void FinishStreams() {
+#if defined(__SSE2__)
+  _mm_sfence();
 #endif
 }
 
