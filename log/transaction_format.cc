@@ -111,11 +111,10 @@ bool TakeCompact(Bytes* from, ChangeView* change) {
 std::byte* TransactionEncoder::Add(ChangeKind kind, uint16_t table, uint64_t version, Bytes key, size_t payload_bytes) {
   if (key.size() == kIntegerKeyBytes) return Add(kind, table, version, BigEndian(key.data()), payload_bytes);
   GANNET_CHECK(key.size() <= kMaxKeyBytes, "a key of %d bytes", key.size());
-  PutNumbers(kind, table, version, internal::kLongKey, payload_bytes);
-  *at_++ = static_cast<std::byte>(key.size());
-  if (!key.empty()) std::memcpy(at_, key.data(), key.size());
-  at_ += key.size();
-  return PassPayload(payload_bytes);
+  std::byte* at = PutNumbers(at_, kind, table, version, internal::kLongKey, payload_bytes);
+  *at++ = static_cast<std::byte>(key.size());
+  if (!key.empty()) std::memcpy(at, key.data(), key.size());
+  return PassPayload(at + key.size(), payload_bytes);
 }
 
 size_t TransactionEncoder::Finish(uint64_t epoch, TransactionPart part, uint64_t id) {

@@ -111,33 +111,33 @@ class TransactionEncoder {
   // The same with an integer key.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, uint64_t key, size_t payload_bytes) {
     const size_t key_bytes = internal::SignificantBytes(key);
-    PutNumbers(kind, table, version, key_bytes, payload_bytes);
-    StoreLittle(at_, key);
-    at_ += key_bytes;
-    return PassPayload(payload_bytes);
+    std::byte* const at = PutNumbers(at_, kind, table, version, key_bytes, payload_bytes);
+    StoreLittle(at, key);
+    return PassPayload(at + key_bytes, payload_bytes);
   }
 
   // Returns the bytes of the whole, a multiple of 8.
   size_t Finish(uint64_t epoch, TransactionPart part = TransactionPart::kWhole, uint64_t id = 0);
 
  private:
-  // Each is stored with all its bytes; what comes next overwrites those that it does not need.
-  void PutNumbers(ChangeKind kind, uint16_t table, uint64_t version, size_t key_code, size_t payload_bytes) {
+  // Each is stored with all its bytes; what comes next overwrites those that it does not need. Returns where that is.
+  // (`at` and not at_, which the compiler would load again after each store.)
+  static std::byte* PutNumbers(std::byte* at, ChangeKind kind, uint16_t table, uint64_t version, size_t key_code,
+                               size_t payload_bytes) {
     const size_t version_bytes = internal::SignificantBytes(version);
     const size_t length_code = internal::LengthCode(payload_bytes);
     const bool wide_table = table >= 0x100;
-    StoreLittle(at_, internal::ControlWord(version_bytes, key_code, length_code, wide_table, kind));
-    at_ += sizeof(uint16_t);
-    StoreLittle(at_, table);
-    at_ += size_t{1} + wide_table;
-    StoreLittle(at_, static_cast<uint32_t>(payload_bytes));
-    at_ += internal::kLengthBytes[length_code];
-    StoreLittle(at_, version);
-    at_ += version_bytes;
+    StoreLittle(at, internal::ControlWord(version_bytes, key_code, length_code, wide_table, kind));
+    at += sizeof(uint16_t);
+    StoreLittle(at, table);
+    at += size_t{1} + wide_table;
+    StoreLittle(at, static_cast<uint32_t>(payload_bytes));
+    at += internal::kLengthBytes[length_code];
+    StoreLittle(at, version);
+    return at + version_bytes;
   }
-  std::byte* PassPayload(size_t payload_bytes) {
-    std::byte* const payload = at_;
-    at_ += payload_bytes;
+  std::byte* PassPayload(std::byte* payload, size_t payload_bytes) {
+    at_ = payload + payload_bytes;
     ++changes_;
     return payload;
   }
