@@ -22,6 +22,7 @@ struct KeyFacts {
   uint64_t last_absence = 0;      // when the last transaction that found it absent was invoked
   std::vector<uint32_t> present;  // writes that are not removals
   bool blind = false;             // somebody wrote it without reading it before
+  bool guessed = false;           // some of this is said by transactions that are committed by a guess
 };
 
 class CommitFinder {
@@ -138,12 +139,14 @@ class CommitFinder {
         if (read.write != kNone) continue;
         const auto fact = facts.find(read.key);
         if (fact == facts.end()) continue;
+        fact->second.guessed |= result_.guessed[op] != 0;
         fact->second.last_absence = std::max(fact->second.last_absence, history_.operation(op).invoked);
       }
       for (const KeyWrite& write : walk_.writes()) {
         if (write.read != kNone) overwritten_[write.read] = 1;
         const auto fact = facts.find(write.key);
         if (fact == facts.end()) continue;
+        fact->second.guessed |= result_.guessed[op] != 0;
         fact->second.blind |= !write.has_read;
         if (write.read != kNone) under_[write.write] = write.read;
         if (!index_.write(write.write).remove) fact->second.present.push_back(write.write);
@@ -176,7 +179,8 @@ class CommitFinder {
       // Of several that are present at the end, all but one were removed.
       if (!forced && (fact.present.size() < 2 || Latest(fact.present) == victim)) continue;
       overwritten_[victim] = 1;
-      adopted |= Adopt(removers, /*guess=*/!forced || removers.size() > 1);
+      // What is concluded from a guess is one.
+      adopted |= Adopt(removers, /*guess=*/!forced || fact.guessed || removers.size() > 1);
     }
     return adopted;
   }

@@ -137,6 +137,33 @@ TEST(Info, TheRemovalThatFitsIsFound) {
 }
 
 // The removal read what nobody can have seen, so the other one it was.
+// Two may have removed kX. The first to be tried, with whom it was all lost: he saw what was overwritten again. What
+// follows from him (that kZ was removed, too) is as doubtful as he is.
+TEST(Info, WhatFollowsFromAWrongGuessIsOne) {
+  Script script;
+  script.Ok(0, 1, [](Draft& d) {
+    d.Insert(kX, 1);
+    d.Insert(kY, 2);
+    d.Insert(kZ, 3);
+  });
+  script.Dead(2, [](Draft& d) { Modify(d, kZ, 3, 13); });
+  script.Dead(3, [](Draft& d) {
+    RemoveSeen(d, kZ, 13, 23);
+    Modify(d, kY, 2, 12);
+  });
+  script.Dead(4, [](Draft& d) {
+    d.Read(kZ, 13);
+    RemoveSeen(d, kX, 1, 21);
+  });
+  script.Dead(10, [](Draft& d) { RemoveSeen(d, kX, 1, 31); });
+  script.Ok(11, 12, [](Draft& d) { d.Read(kX, kAbsent); });
+  script.Ok(13, 14, [](Draft& d) { Modify(d, kY, 2, 32); });
+  script.Ok(15, 16, [](Draft& d) { Modify(d, kZ, 3, 33); });
+  script.Ok(17, 18, [](Draft& d) { RemoveSeen(d, kZ, 33, 43); });
+  script.Ok(19, 20, [](Draft& d) { d.Read(kZ, kAbsent); });
+  Check(script, Verdict::kSerializable);
+}
+
 TEST(Info, ARemovalThatCannotHaveCommitted) {
   Script script;
   script.Ok(0, 1, [](Draft& d) {
