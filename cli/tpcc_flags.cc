@@ -68,7 +68,7 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   Add(
       command, "--group-commit", &o->group_commit,
       [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1)); }, "TIME",
-      "From one write of the log to the next; and at least five times what a write takes (at most 1.3ms for that).\n"
+      "From one write of the log to the next; and at least six times what a write takes (at most 1.3ms for that).\n"
       "Default: 300us")
       ->group(group);
   Add(

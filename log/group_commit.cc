@@ -25,7 +25,7 @@ constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; whoever
 constexpr uint64_t kLeastRetryNanos = 100'000;
 constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers
-constexpr uint64_t kFlushesApart = 5;
+constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 

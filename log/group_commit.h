@@ -6,7 +6,7 @@
 //   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
 //   room       make the next segment ahead of time, and notice a full disk
 //
-// From one flush to the next it takes `group_commit`, or five times as long as the flush took, if that is longer (but
+// From one flush to the next it takes `group_commit`, or six times as long as the flush took, if that is longer (but
 // at most kLongestGroupNanos): each flush costs the workers' processors its submissions, interrupts and wake-ups, so on
 // a slow disk fewer and larger ones are faster, and a commit waits hardly longer, since it waits for the disk anyway.
 //
