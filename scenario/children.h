@@ -11,7 +11,7 @@ namespace gannet::scenario {
 
 // `work(i)` for every i below `count`, each in a child process, `jobs` of them at once; what it returned is given to
 // `done(i, result)`, in the order in which they end. `result` is an error if the work failed, the child died (what it
-// said on stderr follows after the first line) or took longer than `limit_seconds`. An error of `done` ends the other
+// said on stderr follows after the first line) or worked longer than `limit_seconds`. An error of `done` ends the other
 // children and is returned. The caller has no other thread.
 Status RunInChildren(size_t count, int jobs, uint64_t limit_seconds,
                      const std::function<StatusOr<std::string>(size_t)>& work,

@@ -17,7 +17,8 @@
 namespace gannet::scenario {
 namespace {
 
-constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults, even if all get on at once
+constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults, even if all get on at once; at most
+                                                   // as long as the faults
 constexpr uint64_t kStopNanos = 3'000'000'000;     // virtual: whoever has not stopped by then hangs
 
 // One run. Its methods are called by the observer.
@@ -215,7 +216,7 @@ Status Run::RunSoundPhase() {
   cluster_->StopFaults();
   const std::vector<uint64_t> before = CommittedByNode();
   const uint64_t until = simulation_->now() + drawn_.settle_nanos;
-  Watch(std::min(drawn_.settle_nanos, kLeastSoundNanos));
+  Watch(std::min({drawn_.settle_nanos, drawn_.faulty_nanos, kLeastSoundNanos}));
   while (NodeWithoutProgress(before) >= 0) {
     GANNET_RETURN_IF_ERROR(Broken());
     if (simulation_->now() >= until) {
@@ -226,7 +227,8 @@ Status Run::RunSoundPhase() {
     Watch(std::min(until - simulation_->now(), kLeastSoundNanos));
   }
   GANNET_RETURN_IF_ERROR(Broken());
-  return StopCrew();
+  GANNET_RETURN_IF_ERROR(StopCrew());
+  return cluster_->AwaitRepair();
 }
 
 int Run::NodeWithoutProgress(const std::vector<uint64_t>& before) const {

@@ -23,8 +23,9 @@ constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kRepairTakesNanos = 500'000'000;  // at most: of 10 ms or so
-constexpr uint64_t kSegmentBytes = uint64_t{1} << 20;
+constexpr uint64_t kSegmentBytes = uint64_t{256} << 10;
 constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kLocationBytes = size_t{32} << 10;  // more is memory to clear, in each session
 // Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
 constexpr absl::Duration kCallTimeout = absl::Milliseconds(10);
 
@@ -125,6 +126,7 @@ Status Cluster::StartNode(int node) {
   options.recovery_threads = 1;
   options.server_threads = 1;
   options.call_timeout = kCallTimeout;
+  options.location_cache_bytes = kLocationBytes;
   // (The other workloads tell by their placement.)
   if (drawn_->workload == kTpccWorkload && *drawn_->client) options.data_nodes = nodes() - 1;
   if (disk_ != nullptr) {

@@ -14,7 +14,7 @@ struct SweepOptions {
   uint64_t first_seed = 1;
   uint64_t seeds = 1;
   int jobs = 1;                  // children at once
-  uint64_t limit_seconds = 300;  // of real time, for one seed; then it counts as failed
+  uint64_t limit_seconds = 300;  // of a CPU's time, for one seed; then it counts as failed
   ScenarioOptions scenario;      // but for the seed and the trace
 };
 

@@ -138,14 +138,13 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
       prepared_.clear();
       next = EncodePrepare(node, next);
       if (prepared_.empty()) break;
-      response_.resize(rdma::kMaxMessageBytes);
-      StatusOr<size_t> size =
-          co_await session_->channel->Call(node, kTxnPrepare, request_, response_, session_->db->options.call_timeout);
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnPrepare, request_, response_.room(),
+                                                               session_->db->options.call_timeout);
       if (!size.ok()) {
         if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, request_.first(kCallerBytes));
         co_return size.status();
       }
-      Status status = DecodePrepared(node, std::span<const std::byte>(response_).first(*size));
+      Status status = DecodePrepared(node, response_.room().first(*size));
       if (!status.ok()) co_return status;
     }
   }
@@ -155,8 +154,7 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
 // Writes the request for entries [from, ...) of `node` that fit one message and notes them in prepared_; returns where
 // to go on.
 size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
-  message_.resize(rdma::kMaxMessageBytes);
-  rdma::WireWriter writer(message_);
+  rdma::WireWriter writer(message_.room());
   const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
   size_t i = from;
@@ -328,8 +326,7 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
   for (rdma::NodeId node = 0; node < nodes; ++node) {
     if (!Is(where, node)) continue;
     for (size_t next = 0; next < writes_.size();) {
-      message_.resize(rdma::kMaxMessageBytes);
-      rdma::WireWriter writer(message_);
+      rdma::WireWriter writer(message_.room());
       const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
       finished_.clear();
       const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));

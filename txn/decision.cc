@@ -48,8 +48,7 @@ coro::Task<Status> TransactionImpl::Join(rdma::NodeId owner) {
   DatabaseState& db = *session_->db;
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
   while (true) {
-    message_.resize(rdma::kMaxMessageBytes);
-    rdma::WireWriter writer(message_);
+    rdma::WireWriter writer(message_.room());
     writer.PutU64(db.incarnation);
     request_ = writer.written();
     StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout);
@@ -95,8 +94,7 @@ FinishItem TransactionImpl::DecidedItemOf(WriteEntry& entry) {
 size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper,
                                        bool only_note) {
   const bool first = next == 0;
-  message_.resize(rdma::kMaxMessageBytes);
-  rdma::WireWriter writer(message_);
+  rdma::WireWriter writer(message_.room());
   const std::span<std::byte> caller = writer.Reserve(kCallerBytes);  // more than the header of a kTxnFinishFor
   const std::span<std::byte> flags = writer.Reserve(1);
   const std::span<std::byte> parts = writer.Reserve(sizeof(uint16_t));

@@ -133,8 +133,8 @@ coro::Task<Status> TransactionImpl::LogMixed() {
         next = 0;
         continue;  // encoded again, with the id
       }
-      StatusOr<size_t> answer = co_await session_->channel->Call(
-          node, kTxnLog, std::span<const std::byte>(message_).first(bytes), {}, session_->db->options.call_timeout);
+      StatusOr<size_t> answer = co_await session_->channel->Call(node, kTxnLog, message_.room().first(bytes), {},
+                                                                 session_->db->options.call_timeout);
       if (!answer.ok()) co_return answer.status();
     }
   }
@@ -145,9 +145,8 @@ coro::Task<Status> TransactionImpl::LogMixed() {
 // A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns
 // its bytes, 0 if there are none.
 size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id) {
-  message_.resize(rdma::kMaxMessageBytes);
-  std::memcpy(message_.data(), &epoch_, sizeof epoch_);
-  log::TransactionEncoder encoder(message_.data() + sizeof epoch_);
+  std::memcpy(message_.room().data(), &epoch_, sizeof epoch_);
+  log::TransactionEncoder encoder(message_.room().data() + sizeof epoch_);
   size_t bytes = sizeof epoch_ + log::kTransactionHeaderBytes;
   bool any = false;
   for (; *next < writes_.size(); ++*next) {

@@ -140,13 +140,12 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   rdma::WireWriter writer(message);
   writer.PutU16(request->table->id());
   index::PutKey(writer, request->key);
-  response_.resize(rdma::kMaxMessageBytes);
   const std::span<const std::byte> question = writer.written();
   StatusOr<size_t> size =
-      co_await session_->channel->Call(owner, kTxnRead, question, response_, session_->db->options.call_timeout);
+      co_await session_->channel->Call(owner, kTxnRead, question, response_.room(), session_->db->options.call_timeout);
   if (!size.ok()) co_return size.status();
 
-  rdma::WireReader reader(std::span<const std::byte>(response_).first(*size));
+  rdma::WireReader reader(response_.room().first(*size));
   const bool present = reader.GetU8() != 0;
   const index::Witness where = GetWitness(reader);  // the witness, or the record and its state
   if (!reader.ok()) co_return MalformedReply(owner, "a read");

@@ -89,17 +89,15 @@ coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanR
 // As many calls as it takes: an answer is one message. A later one goes on behind the last row of the one before it.
 coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node,
                                                 ScanRows* rows, ScanOptions options) {
-  message_.resize(rdma::kMaxMessageBytes);
-  response_.resize(rdma::kMaxMessageBytes);
   ScanRequest request{.table = table.id(), .range = range};
   for (bool more = true; more;) {
-    rdma::WireWriter writer(message_);
+    rdma::WireWriter writer(message_.room());
     Put(writer, request);
     const std::span<const std::byte> question = writer.written();
-    StatusOr<size_t> size =
-        co_await session_->channel->Call(node, kTxnScan, question, response_, session_->db->options.call_timeout);
+    StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnScan, question, response_.room(),
+                                                             session_->db->options.call_timeout);
     if (!size.ok()) co_return size.status();
-    rdma::WireReader reader(std::span<const std::byte>(response_).first(*size));
+    rdma::WireReader reader(response_.room().first(*size));
     Status taken = TakeScanned(table, node, reader, &request, rows, options, &more);
     if (!taken.ok()) co_return taken;
   }

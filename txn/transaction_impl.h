@@ -22,6 +22,7 @@
 #include "rdma/coro/async.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
+#include "rdma/message_buffer.h"
 #include "txn/access_set.h"
 #include "txn/arena.h"
 #include "txn/neighbour_reads.h"
@@ -232,9 +233,9 @@ class TransactionImpl {
   NeighbourReads words_;                       // of a validation
   std::vector<uint32_t> prepared_;             // entries of the prepare call under way
   std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
-  std::vector<std::byte> message_;      // room for a request: its size stays, for growing it again would clear it
-  std::span<const std::byte> request_;  // the one in message_
-  std::vector<std::byte> response_;
+  rdma::MessageBuffer message_;                // for a request
+  std::span<const std::byte> request_;         // the one in message_
+  rdma::MessageBuffer response_;
 };
 
 }  // namespace gannet::txn

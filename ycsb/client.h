@@ -2,9 +2,11 @@
 //
 //              one-sided                                            by call
 //   Read       the index client's lookup, then a READ of the record   one CALL
-//   Scan       the index client's scan, then READs of the records     one CALL per server that it touches
+//   Scan       the index client's scan, then READs of its records       one CALL per server that it touches
 //   Update     Read, CAS to lock the record, WRITE it, unlock it      one CALL
 //   Insert     -                                                      one CALL
+//
+// Records of a scan that lie side by side, as those that were loaded together do, come with one READ.
 //
 // The xstore seed (section 5): Read and Scan one-sided, the rest by call; its "server-centric" rivals: all by call.
 #pragma once
@@ -18,6 +20,8 @@
 #include "rdma/base/status.h"
 #include "rdma/coro/task.h"
 #include "rdma/fabric.h"
+#include "txn/arena.h"
+#include "txn/neighbour_reads.h"
 #include "ycsb/connection.h"
 
 namespace gannet::ycsb {
@@ -79,7 +83,8 @@ class Client {
 
   index::ScanResult found_;
   std::vector<rdma::Operation> reads_;
-  std::vector<std::byte> images_;
+  txn::NeighbourReads images_;  // of the records of found_
+  txn::Arena image_memory_;
   std::vector<uint64_t> scanned_keys_;
   std::vector<std::byte> scanned_values_;
 };

@@ -39,28 +39,28 @@ coro::Task<Status> Client::ScanServer(rdma::NodeId server, uint64_t from, size_t
   co_return read;
 }
 
-// The records of found_: all with one doorbell, then again those that were being written.
+// The records of found_, those that lie side by side with one READ: all with one doorbell, then again those that were
+// being written.
 coro::Task<Status> Client::ReadEntries() {
-  const size_t bytes = image_.size();
-  images_.resize(found_.entries.size() * bytes);
+  const auto bytes = static_cast<uint32_t>(image_.size());
+  images_.Clear();
+  image_memory_.Reset();
   reads_.clear();
-  for (size_t i = 0; i < found_.entries.size(); ++i) {
-    reads_.push_back(
-        rdma::Operation::Read(found_.entries[i].record, images_.data() + i * bytes, static_cast<uint32_t>(bytes)));
-  }
+  for (const index::Entry& entry : found_.entries) images_.Add(entry.record, bytes);
+  images_.AppendTo(&reads_, channel_->capabilities().line_consistent, &image_memory_);
   if (reads_.empty()) co_return absl::OkStatus();
   const Status read = co_await channel_->Post(reads_);
   GANNET_CO_RETURN_IF_ERROR(read);
   Patience patience;
   for (size_t i = 0; i < found_.entries.size(); ++i) {
     const uint64_t key = found_.entries[i].key.integer();
-    std::byte* const image = images_.data() + i * bytes;
+    std::byte* const image = images_.image(i);
     Image look = LookAt(image, value_.size(), key);
     while (look == Image::kBusy) {
       channel_->CountRetry();
       if (patience.over()) co_return Patience::Error();
       co_await connection_->worker().Yield();
-      const Status again = co_await channel_->Read(found_.entries[i].record, image, static_cast<uint32_t>(bytes));
+      const Status again = co_await channel_->Read(found_.entries[i].record, image, bytes);
       GANNET_CO_RETURN_IF_ERROR(again);
       look = LookAt(image, value_.size(), key);
     }

@@ -19,16 +19,22 @@ constexpr char kHead[] = R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>Gannet: the experiments of XStore</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+  color: #222; background: #fff; }
 h1, h2 { line-height: 1.2; }
-svg { width: 100%; height: auto; font-size: 12px; }
+div.wide { overflow-x: auto; }
+svg { display: block; width: 100%; min-width: 40rem; height: auto; font-size: 12px; }
 svg .grid { stroke: #ddd; }
 svg .paper { stroke: #000; stroke-width: 3; fill: none; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 2px 10px 2px 0; text-align: right; border-bottom: 1px solid #eee; vertical-align: top; }
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
+table.points td { white-space: nowrap; }
+table.points td:last-child { white-space: normal; min-width: 10rem; }
+table.claims td:last-child { min-width: 20rem; }
 td.far { font-weight: bold; }
 p.note { color: #555; font-size: 13px; margin: 0.3rem 0; }
 </style>
@@ -111,7 +117,8 @@ std::string RatioCell(double ratio) {
 
 std::string TableOf(const Experiment& experiment) {
   std::string html =
-      "<table>\n<tr><th>series</th><th class=\"text\">point</th><th>M/s</th><th>paper</th><th>ratio</th><th>p50 us</th>"
+      "<div class=\"wide\"><table class=\"points\">\n<tr><th>series</th><th "
+      "class=\"text\">point</th><th>M/s</th><th>paper</th><th>ratio</th><th>p50 us</th>"
       "<th>p99 us</th><th>READs</th><th>bytes</th><th>CPU</th><th>NIC</th><th>link</th><th class=\"text\">bound by</th>"
       "<th class=\"text\">paper's source</th></tr>\n";
   for (const Point& point : experiment.points) {
@@ -127,13 +134,14 @@ std::string TableOf(const Experiment& experiment) {
         m.p50_us, m.p99_us, m.reads_per_operation, m.bytes_per_operation, 100 * m.server_cpu, 100 * m.server_nic,
         100 * m.server_link, BoundOf(m), EscapeXml(point.paper.has_value() ? point.paper->source : ""));
   }
-  return html + "</table>\n";
+  return html + "</table></div>\n";
 }
 
 std::string ClaimsHtml(const std::vector<Claim>& claims) {
   if (claims.empty()) return "";
   std::string html =
-      "<h2>Beside the paper</h2>\n<table>\n<tr><th>claim</th><th>ours</th><th>paper</th><th>difference</th>"
+      "<h2>Beside the paper</h2>\n<div class=\"wide\"><table "
+      "class=\"claims\">\n<tr><th>claim</th><th>ours</th><th>paper</th><th>difference</th>"
       "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n";
   for (const Claim& claim : claims) {
     html += absl::StrFormat(
@@ -142,7 +150,7 @@ std::string ClaimsHtml(const std::vector<Claim>& claims) {
         EscapeXml(claim.what), claim.ours, claim.paper.value, claim.difference_percent(), EscapeXml(claim.paper.source),
         EscapeXml(claim.note));
   }
-  return html + "</table>\n";
+  return html + "</table></div>\n";
 }
 
 }  // namespace
@@ -159,7 +167,7 @@ std::string ReproductionHtml(const ReproduceOptions& options, const std::vector<
   html += ClaimsHtml(ClaimsOf(experiments));
   for (const Experiment& experiment : experiments) {
     html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
-    html += PlotOf(experiment);
+    html += "<div class=\"wide\">\n" + PlotOf(experiment) + "</div>\n";
     html += TableOf(experiment);
     for (const std::string& note : experiment.notes) html += "<p class=\"note\">" + EscapeXml(note) + "</p>\n";
   }

@@ -16,30 +16,39 @@ constexpr double kLeft = 60;
 constexpr double kRight = kWidth - 190;  // the legend is right of it
 constexpr double kTop = 15;
 constexpr double kBottom = kHeight - 75;
-constexpr int kTicks = 5;
+constexpr int kMostTicks = 5;
 constexpr std::array<const char*, 6> kColours = {"#1f6fb4", "#d9792b", "#3a9a4c", "#9355b0", "#b03a48", "#5c6b73"};
 
 const char* ColourOf(size_t series) {
   return kColours[series % kColours.size()];
 }
 
-// The least 1, 2, 2.5 or 5 times a power of ten that kTicks of reach `most`.
-double StepFor(double most) {
-  if (most <= 0) return 1;
-  const double power = std::pow(10, std::floor(std::log10(most / kTicks)));
-  for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
-    if (factor * power * kTicks >= most) return factor * power;
+// The ticks of an axis: from 0 on, `step` apart.
+struct Ticks {
+  double step = 1;
+  int count = 1;
+
+  double end() const { return step * count; }
+};
+
+// As few as reach `most`: the step is the least 1, 2, 2.5 or 5 times a power of ten of which kMostTicks do.
+Ticks TicksFor(double most) {
+  if (most <= 0) return {1, kMostTicks};
+  const double power = std::pow(10, std::floor(std::log10(most / kMostTicks)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.5, 2.0, 1.0}) {
+    if (factor * power * kMostTicks >= most) step = factor * power;
   }
-  return 10 * power;
+  return {step, std::clamp(static_cast<int>(std::ceil(most / step)), 1, kMostTicks)};
 }
 
 // From values to places in the picture.
 struct Scale {
-  double x_step = 1;
-  double y_step = 1;
+  Ticks x_ticks;
+  Ticks y_ticks;
 
-  double x(double value) const { return kLeft + (kRight - kLeft) * value / (x_step * kTicks); }
-  double y(double value) const { return kBottom - (kBottom - kTop) * value / (y_step * kTicks); }
+  double x(double value) const { return kLeft + (kRight - kLeft) * value / x_ticks.end(); }
+  double y(double value) const { return kBottom - (kBottom - kTop) * value / y_ticks.end(); }
 };
 
 std::string Text(double x, double y, const char* attributes, std::string_view text) {
@@ -54,8 +63,8 @@ std::string Hint(const std::string& text) {
 std::string Frame(const Axes& axes, const Scale& scale) {
   std::string svg = absl::StrFormat(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" role=\"img\">\n", kWidth, kHeight);
-  for (int i = 0; i <= kTicks; ++i) {
-    const double value = scale.y_step * i;
+  for (int i = 0; i <= scale.y_ticks.count; ++i) {
+    const double value = scale.y_ticks.step * i;
     svg += absl::StrFormat("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", kLeft, kRight,
                            scale.y(value), scale.y(value));
     svg += Text(kLeft - 6, scale.y(value) + 4, "text-anchor=\"end\"", absl::StrFormat("%g", value));
@@ -87,8 +96,8 @@ std::string Legend(const std::vector<std::string>& names, const char* paper) {
 
 std::string XTicks(const Scale& scale) {
   std::string svg;
-  for (int i = 0; i <= kTicks; ++i) {
-    const double value = scale.x_step * i;
+  for (int i = 0; i <= scale.x_ticks.count; ++i) {
+    const double value = scale.x_ticks.step * i;
     svg += Text(scale.x(value), kBottom + 18, "text-anchor=\"middle\"", absl::StrFormat("%g", value));
   }
   return svg;
@@ -141,7 +150,7 @@ std::string PlotLines(const Axes& axes, const std::vector<Line>& lines) {
       }
     }
   }
-  const Scale scale{StepFor(most_x), StepFor(most_y)};
+  const Scale scale{TicksFor(most_x), TicksFor(most_y)};
   std::string svg = Frame(axes, scale) + XTicks(scale);
   for (size_t i = 0; i < lines.size(); ++i) svg += LineOf(lines[i], ColourOf(i), scale);
   return svg + Legend(names, paper ? kPaperPlace : nullptr) + "</svg>\n";
@@ -159,7 +168,7 @@ std::string PlotBars(const Axes& axes, const std::vector<std::string>& groups, c
       paper = paper || bar->paper.has_value();
     }
   }
-  const Scale scale{1, StepFor(most)};
+  const Scale scale{{}, TicksFor(most)};
   std::string svg = Frame(axes, scale);
   const double stride = (kRight - kLeft) / static_cast<double>(std::max<size_t>(1, groups.size()));
   const double width = 0.8 * stride / static_cast<double>(std::max<size_t>(1, series.size()));

@@ -86,11 +86,12 @@ void CallFlight::WakeServer() {
 
 void CallFlight::Run() {
   Charge(Cost::kHandleCall);
-  std::vector<std::byte>* scratch = core_->scratch.Take(kMaxMessageBytes);
-  const StatusOr<size_t> bytes = RunHandler(*scratch);
+  MessageBuffer* scratch = core_->scratch.Take();
+  const StatusOr<size_t> bytes = RunHandler(scratch->room());
   code_ = bytes.status().code();
   if (bytes.ok()) {
-    response_.assign(scratch->begin(), scratch->begin() + static_cast<ptrdiff_t>(*bytes));
+    const std::span<const std::byte> written = scratch->room().first(*bytes);
+    response_.assign(written.begin(), written.end());
   } else {
     const absl::string_view message = bytes.status().message().substr(0, kMaxStatusMessageBytes);
     response_.resize(message.size());

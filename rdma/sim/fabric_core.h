@@ -12,6 +12,7 @@
 
 #include "rdma/base/ring_queue.h"
 #include "rdma/fabric.h"
+#include "rdma/message_buffer.h"
 #include "rdma/sim/nic.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/verb_check.h"
@@ -140,7 +141,7 @@ class FabricCore final : public Happening {
   Pool<CallFlight> calls;
   Pool<Batch> batches;
   Pool<DeadlineTimer> timers;
-  Pool<std::vector<std::byte>> scratch;  // of kMaxMessageBytes: handlers write their responses there
+  Pool<MessageBuffer> scratch;  // handlers write their responses there
 
  private:
   // All calls to it fail now.

@@ -1,6 +1,7 @@
 // ConnectXStore: a client that finds out with its first operation what keys the index has.
 #include "absl/strings/str_cat.h"
 #include "index/xstore/client/remote_of.h"
+#include "rdma/message_buffer.h"
 
 namespace gannet::index {
 namespace xstore {
@@ -69,14 +70,14 @@ class LazyRemote final : public RemoteIndex {
 
   coro::Task<Status> Describe() {
     std::vector<std::byte> request(16);
-    std::vector<std::byte> response(rdma::kMaxMessageBytes);
+    rdma::MessageBuffer response;
     rdma::WireWriter writer(request);
     writer.PutU16(id_);
     const StatusOr<size_t> bytes =
-        co_await channel_->Call(owner_, kDescribe, writer.written(), response, options_.call_timeout);
+        co_await channel_->Call(owner_, kDescribe, writer.written(), response.room(), options_.call_timeout);
     if (!bytes.ok()) co_return bytes.status();
     if (remote_ != nullptr) co_return absl::OkStatus();  // another coroutine was faster
-    rdma::WireReader reader(std::span<const std::byte>(response.data(), *bytes));
+    rdma::WireReader reader(response.room().first(*bytes));
     co_return Connect(reader);
   }
 

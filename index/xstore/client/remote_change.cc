@@ -16,16 +16,15 @@ coro::Task<StatusOr<Change>> RemoteOf<W>::Remove(Key key, rdma::GlobalAddress re
 template <int W>
 coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Words key, rdma::GlobalAddress record) {
   SessionLease session(this);
-  session->response.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(session->request);
   writer.PutU16(id_);
   HintFor(key).Put(writer);
   PutKey(writer, key);
   writer.PutAddress(record);
   const StatusOr<size_t> bytes =
-      co_await channel_->Call(owner_, method, writer.written(), session->response, call_timeout_);
+      co_await channel_->Call(owner_, method, writer.written(), session->response.room(), call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
-  rdma::WireReader reader(std::span<const std::byte>(session->response.data(), *bytes));
+  rdma::WireReader reader(session->response.room().first(*bytes));
   const Change change = GetChange(reader);
   const Status read = reader.Finish();
   GANNET_CO_RETURN_IF_ERROR(read);

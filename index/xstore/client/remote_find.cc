@@ -161,7 +161,6 @@ template <int W>
 coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Words> keys,
                                            std::span<FindResult> results) {
   statistics_.fallbacks += keys.size();
-  session.response.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(session.request);
   writer.PutU16(id_);
   writer.PutU8(static_cast<uint8_t>(keys.size()));
@@ -170,9 +169,9 @@ coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Wor
     PutKey(writer, key);
   }
   const StatusOr<size_t> bytes =
-      co_await channel_->Call(owner_, kFind, writer.written(), session.response, call_timeout_);
+      co_await channel_->Call(owner_, kFind, writer.written(), session.response.room(), call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
-  rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
+  rdma::WireReader reader(session.response.room().first(*bytes));
   const uint64_t generation = reader.GetU64();
   outdated_ |= generation != cache_->generation();
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -213,13 +212,12 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
 template <int W>
 coro::Task<Status> RemoteOf<W>::RenewModel(Session& session) {
   outdated_ = false;
-  session.response.resize(rdma::kMaxMessageBytes);
   rdma::WireWriter writer(session.request);
   writer.PutU16(id_);
   const StatusOr<size_t> bytes =
-      co_await channel_->Call(owner_, kDescribe, writer.written(), session.response, call_timeout_);
+      co_await channel_->Call(owner_, kDescribe, writer.written(), session.response.room(), call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
-  rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
+  rdma::WireReader reader(session.response.room().first(*bytes));
   if (reader.GetU8() != W || reader.GetU8() != static_cast<uint8_t>(kind_)) {
     co_return absl::FailedPreconditionError("the index at the owner is no longer the one this client was connected to");
   }

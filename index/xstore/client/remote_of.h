@@ -14,6 +14,7 @@
 #include "index/xstore/client/lookup.h"
 #include "index/xstore/rpc/messages.h"
 #include "index/xstore/xstore.h"
+#include "rdma/message_buffer.h"
 
 namespace gannet::index::xstore {
 
@@ -58,7 +59,7 @@ class RemoteOf final : public RemoteIndex {
     std::vector<uint64_t> table;      // likewise
     alignas(kLineBytes) std::array<std::byte, kLineBytes> line;
     std::vector<std::byte> request;
-    std::vector<std::byte> response;
+    rdma::MessageBuffer response;
   };
   // Takes a session from the free ones, and gives it back.
   class SessionLease {

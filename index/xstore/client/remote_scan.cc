@@ -226,7 +226,6 @@ coro::Task<Status> RemoteOf<W>::ConfirmImages(Session& session, std::byte* image
 
 template <int W>
 coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) {
-  session.response.resize(rdma::kMaxMessageBytes);
   while (!state.done) {
     rdma::WireWriter writer(session.request);
     writer.PutU16(id_);
@@ -235,9 +234,9 @@ coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) 
     PutKey(writer, state.reverse ? state.next : state.to);
     writer.PutU64(state.room());
     const StatusOr<size_t> bytes =
-        co_await channel_->Call(owner_, kScan, writer.written(), session.response, call_timeout_);
+        co_await channel_->Call(owner_, kScan, writer.written(), session.response.room(), call_timeout_);
     if (!bytes.ok()) co_return bytes.status();
-    rdma::WireReader reader(std::span<const std::byte>(session.response.data(), *bytes));
+    rdma::WireReader reader(session.response.room().first(*bytes));
     const Status read = ReadScanResponse(reader, state);
     GANNET_CO_RETURN_IF_ERROR(read);
   }
