@@ -2,8 +2,7 @@
 //
 //   Commit            one thread: Reserve, Enter, encode, Append, Leave, Release; `encode` of it is encoding alone
 //   DurableLatency    workers that commit all the time, each with a piece of other work between two commits: from
-//   Append
-//                     until the worker sees that it is durable, p50, p99 and p99.9 in microseconds
+//                     Append until the worker sees that it is durable, p50, p99 and p99.9 in microseconds
 //
 // The log is in GANNET_BENCH_DIR, or else in the current directory; it is removed afterwards.
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // A transaction that meets what a dead client left locked is Unavailable, though its data is there: the owners of the
-// records release them within milliseconds (txn/repair.h). So it is run again
-// for a while; it did nothing. It is not if a server has gone: that one's data does not come back.
+// records release them within milliseconds (txn/repair.h). So it is run again for a while; it did nothing. It is not if
+// a server has gone: that one's data does not come back.
 #pragma once
 
 #include <cstdint>

@@ -202,7 +202,7 @@ Status TransactionImpl::DecodeMade(rdma::NodeId node, rdma::WireReader& reader) 
     WriteEntry& entry = writes_[i];
     Prepared prepared;
     if (!txn::Get(reader, &prepared) || prepared.record.node() != node) {
-      return absl::InternalError(absl::StrCat("node ", node, " answered a prepare with a malformed message"));
+      return MalformedReply(node, "a prepare");
     }
     if (entry.kind == WriteKind::kInsert) {
       writes_.SetRecord(i, prepared.record);

@@ -11,9 +11,8 @@
 //             the record are repeated; else they had been done. (Whoever locks it after the install locks a later
 //             version.)
 //   call      kTxnFinish or kTxnDecide, which its number makes repeatable (request_ledger.h); or kTxnCancel of a
-//   kTxnPrepare of
-//             unknown outcome, after which that is undone, or never will be done. The caller's slot belongs to the debt
-//             until it is settled, so that numbers do not overtake each other.
+//             kTxnPrepare of unknown outcome, after which that is undone, or never will be done. The caller's slot
+//             belongs to the debt until it is settled, so that numbers do not overtake each other.
 //
 // A locked word names the worker, not its transaction. So "locked by us, of version v" might be the lock of another
 // transaction of the same session, which an unlock must not take away. Two rules prevent that, both about one record:

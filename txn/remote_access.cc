@@ -5,6 +5,8 @@
 // locked or torn one is READ again a few times: its writer is between its first and last WRITE. Scans: remote_scan.cc.
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
@@ -220,28 +222,28 @@ coro::Task<Status> TransactionImpl::FindRemote(std::span<GetRequest> requests, s
   co_return absl::OkStatus();
 }
 
-coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests) {
-  // Remote requests sorted by table and owner, so that neighbours share a batch.
+// Sorted by table and owner, so that neighbours share a batch.
+std::vector<uint32_t> TransactionImpl::RemoteOf(std::span<const GetRequest> requests) const {
   std::vector<uint32_t> remote;
   for (uint32_t i = 0; i < requests.size(); ++i) {
     rdma::NodeId owner;
     if (!session_->OwnedHere(*requests[i].table, requests[i].key, &owner)) remote.push_back(i);
   }
-  std::stable_sort(remote.begin(), remote.end(), [&](uint32_t a, uint32_t b) {
-    const auto place = [&](uint32_t i) {
-      return std::pair(requests[i].table->id(), requests[i].table->OwnerOf(requests[i].key, session_->self));
-    };
-    return place(a) < place(b);
-  });
-  touched_remote_ = true;
+  const auto place = [&](uint32_t i) {
+    return std::pair(requests[i].table->id(), requests[i].table->OwnerOf(requests[i].key, session_->self));
+  };
+  std::ranges::stable_sort(remote, {}, place);
+  return remote;
+}
+
+// Of the requests numbered in `remote`: all records with one doorbell.
+coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
   std::vector<FindResult> found_remote;
   found_.resize(std::max(found_.size(), requests.size()));
   Status status = co_await FindRemote(requests, remote);
   if (!status.ok()) co_return status;
-
-  // All records with one doorbell.
   operations_.clear();
-  for (uint32_t i : remote) {
+  for (const uint32_t i : remote) {
     found_remote.push_back(found_[i]);
     if (found_[i].record.is_null()) continue;
     const uint32_t bytes = FirstReadBytes(*requests[i].table, requests[i].key);
@@ -258,7 +260,7 @@ coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests)
       continue;
     }
     const rdma::Operation operation = operations_[read++];
-    Look look = LookAtImage(&request, found_remote[n], static_cast<std::byte*>(operation.local), operation.size);
+    const Look look = LookAtImage(&request, found_remote[n], static_cast<std::byte*>(operation.local), operation.size);
     if (look == Look::kDone) {
       if (absl::IsAborted(request.status)) co_return request.status;
       continue;
@@ -273,7 +275,14 @@ coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests)
     status = co_await GetRemote(&request);
     if (!status.ok()) co_return status;
   }
+  co_return absl::OkStatus();
+}
 
+coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests) {
+  touched_remote_ = true;
+  const std::vector<uint32_t> remote = RemoteOf(requests);
+  Status status = co_await GetManyRemote(requests, remote);
+  if (!status.ok()) co_return status;
   // The rest is here: maximal runs of requests for this node.
   for (size_t first = 0; first < requests.size();) {
     rdma::NodeId owner;

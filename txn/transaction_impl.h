@@ -111,6 +111,8 @@ class TransactionImpl {
   coro::Task<Status> GetRemote(GetRequest* request);
   coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
   coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
+  std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
+  coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
   coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
   Look LookAtImage(GetRequest* request, const index::FindResult& found, const std::byte* image, size_t image_bytes);
   uint32_t FirstReadBytes(const Table& table, const Key& key) const;
@@ -142,7 +144,13 @@ class TransactionImpl {
   Status ValidateDirect() const;
   void InstallDirect(WriteEntry& entry);
   void ReleaseDirect(WriteEntry& entry);
+  Status LockAndIndexDirect();
+  Status RemakeInsert(WriteEntry& entry);
+  Status PrepareMove(WriteEntry& entry);
+  void FinishMove(WriteEntry& entry);
   Status CommitDirect();
+
+  // commit_remote.cc
   coro::Task<Status> CommitMixed();
   coro::Task<Status> LockRemote();
   coro::Task<Status> PrepareRemote();
@@ -178,10 +186,6 @@ class TransactionImpl {
   size_t EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note);
   coro::Task<bool> TellDecision(rdma::NodeId keeper, bool only_note);
   coro::Task<void> Decide();
-  Status LockAndIndexDirect();
-  Status RemakeInsert(WriteEntry& entry);
-  Status PrepareMove(WriteEntry& entry);
-  void FinishMove(WriteEntry& entry);
 
   // redo.cc
   class RedoScope;  // the commit's stay in its epoch, and its reservation in the log's buffer

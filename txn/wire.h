@@ -3,7 +3,7 @@
 //
 //   kTxnPrepare   request:  Caller, u16 n, n x PrepareItem
 //                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there,
-//                 u16 n, n x Prepared of the items before it, which stay made;
+//                 u16 n, n x Prepared of the items before it, which stay made
 //   kTxnFinish    request:  Caller, u16 n, n x FinishItem                response: empty
 //   kTxnCancel    request:  Caller, as of a kTxnPrepare                  response: empty
 //   kTxnDecide    request:  Caller, u8 flags (1: the first of a transaction, 2: its last, 4: do nothing yet),
@@ -15,8 +15,7 @@
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
-//                 and
-//                           value of the witness
+//                           and value of the witness
 //   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: without the key that it begins at), key from, key to,
 //                           u64 limit
 //                 response: u8 more (it ends before the range does), u16 n, n x witness of what was passed, u32 n,

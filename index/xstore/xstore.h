@@ -4,8 +4,7 @@
 //            XModel   two levels of linear models, key -> logical leaf number, and the translation table (TT) from
 //                     logical to actual leaves; trained in the background once a client has asked for it
 //   client   XCache   a copy of the models, and of as much of the TT as it may keep: a lookup predicts the leaf and
-//   READs
-//                     it, without the owner's CPU
+//                     READs it, without the owner's CPU
 //
 // What makes a stale cache harmless: a leaf carries both its fences, blocks that were leaves stay leaves of the same
 // tree for ever (block_pool.h), and a version is given once. So a consistent image of a leaf whose fences enclose a key

@@ -14,24 +14,33 @@ namespace gannet::rdma::shm {
 namespace {
 
 struct ProcessStat {
-  char state = 'X';  // none
+  char state = 'X';  // of the first thread; none
+  uint64_t threads = 0;
   uint64_t start_time = 0;
 };
 
-// Fields 3 and 22 of /proc/<pid>/stat. Field 2, the name, may hold anything, but it is the only one in brackets.
+// The number at `at`, which is moved behind it.
+uint64_t TakeNumber(std::string_view line, size_t* at) {
+  uint64_t number = 0;
+  for (; *at < line.size() && line[*at] >= '0' && line[*at] <= '9'; ++*at) {
+    number = number * 10 + static_cast<uint64_t>(line[*at] - '0');
+  }
+  return number;
+}
+
+// Fields 3, 20 and 22 of /proc/<pid>/stat. Field 2, the name, may hold anything, but it is the only one in brackets.
 ProcessStat Parse(std::string_view line) {
   ProcessStat stat;
   const size_t bracket = line.rfind(')');
   if (bracket == std::string_view::npos || bracket + 2 >= line.size()) return stat;
   size_t at = bracket + 2;
   const char state = line[at];
-  for (int field = 3; field < 22; ++field) {
+  for (int field = 4; field <= 22; ++field) {
     at = line.find(' ', at);
     if (at == std::string_view::npos) return stat;
     ++at;
-  }
-  for (; at < line.size() && line[at] >= '0' && line[at] <= '9'; ++at) {
-    stat.start_time = stat.start_time * 10 + static_cast<uint64_t>(line[at] - '0');
+    if (field == 20) stat.threads = TakeNumber(line, &at);
+    if (field == 22) stat.start_time = TakeNumber(line, &at);
   }
   stat.state = state;
   return stat;
@@ -57,9 +66,11 @@ ProcessIdentity ThisProcess() {
   return {pid, stat.start_time};
 }
 
+// The first thread of a process may end before the others do.
 bool IsRunning(const ProcessIdentity& process) {
   const ProcessStat stat = Stat(process.pid);
-  return stat.state != 'X' && stat.state != 'Z' && stat.start_time == process.start_time;
+  const bool ended = stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);
+  return !ended && stat.start_time == process.start_time;
 }
 
 }  // namespace gannet::rdma::shm

@@ -15,7 +15,7 @@ struct ProcessIdentity {
 // Constant within a process; a forked child has its own.
 ProcessIdentity ThisProcess();
 
-// False once the process has ended, even if nobody has reaped it. Needs a common pid namespace.
+// False once all threads of the process have ended, even if nobody has reaped it. Needs a common pid namespace.
 bool IsRunning(const ProcessIdentity& process);
 
 }  // namespace gannet::rdma::shm

@@ -122,16 +122,20 @@ TEST(ReusedSegments, TornOrDamaged) {
   FaultyFileSystem disk(3);
   MakeLogDirectory(&disk);
   ReusingLog reusing(&disk, 3);
+  const auto read = [&](FileSystem& files) {
+    return ReadLog(files, kLogDirectory, {.from_segment = reusing.segment}, TransactionVisitor());
+  };
+  // The epoch of what is in older segments may be closed in this one. After that each commit is a batch of one block.
+  ASSERT_TRUE(reusing.log->WaitDurable(reusing.log->last_dirty_epoch(), kLongEnough).ok());
+  const auto before = read(*disk.CrashedCopy(1));
+  ASSERT_TRUE(before.ok()) << before.status();
   for (int i = 0; i < 3; ++i) {
     const StatusOr<uint64_t> epoch = reusing.CommitNext();
     ASSERT_TRUE(reusing.log->WaitDurable(*epoch, kLongEnough).ok());
   }
-  const uint64_t end = kSegmentHeaderBytes + 3 * kDiskBlockBytes;  // each commit is a batch of one block
+  const uint64_t end = before->end.offset + 3 * kDiskBlockBytes;
   const std::string path = std::string(kLogDirectory) + "/" + SegmentName(reusing.segment);
   ASSERT_TRUE(IsReused(disk, SegmentName(reusing.segment)));
-  const auto read = [&](FileSystem& files) {
-    return ReadLog(files, kLogDirectory, {.from_segment = reusing.segment}, TransactionVisitor());
-  };
   const auto whole = disk.CrashedCopy(1);
   const auto summary = read(*whole);
   ASSERT_TRUE(summary.ok()) << summary.status();

@@ -4,8 +4,7 @@
 //   2. the logs of all nodes, in parallel: the epoch that all of them recover, the decisions of transactions of several
 //      nodes, and of every key of this node the newest change
 //   3. per table: newest checkpoint and changes merged; records made, the index filled in bulk (ordered kinds) or in
-//   parallel
-//      (hash kinds). XStore models are trained when the first client asks, as ever.
+//      parallel (hash kinds). XStore models are trained when the first client asks, as ever.
 //   4. if files of the newest checkpoint are damaged: 2 and 3 for their tables, with the checkpoint before. Nothing is
 //      lost then: the log is kept back to where that one began. Not if something changed past the log between the two.
 //

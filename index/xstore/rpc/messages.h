@@ -12,11 +12,9 @@
 //               number of witnesses (4), each 16
 //
 //   hint      generation (8; 0: none), sub-model (4), logical leaf (4): where the client believes the key to be. The
-//   owner
-//             looks it up in its own table, so a client that lies gains nothing.
+//             owner looks it up in its own table, so a client that lies gains nothing.
 //   refresh   present (1), and if so: sub-model line (40 bytes as in registered memory), then its table: number of
-//   entries
-//             (4; 0: too many for a message), 8 each
+//             entries (4; 0: too many for a message), 8 each
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,17 @@
 #include "rdma/shm/process_identity.h"
 
 #include <signal.h>
-#include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+
 #include "gtest/gtest.h"
+#include "rdma/base/check.h"
 
 namespace gannet::rdma::shm {
 namespace {
@@ -22,15 +28,82 @@ TEST(ProcessIdentity, TheSamePidFromAnotherTimeIsAnotherProcess) {
   EXPECT_FALSE(IsRunning(other));
 }
 
+// What a child tells of itself before it ends.
+class Child {
+ public:
+  // Its first thread runs `body`, and then ends alone. The child ends with its last thread, or when this lets it go.
+  explicit Child(void (*body)()) {
+    int told[2], let_go[2];
+    GANNET_CHECK(pipe(told) == 0 && pipe(let_go) == 0, "no pipes");
+    pid_ = fork();
+    GANNET_CHECK(pid_ >= 0, "no child");
+    if (pid_ == 0) {
+      const ProcessIdentity self = ThisProcess();
+      GANNET_CHECK(write(told[1], &self, sizeof self) == sizeof self, "nobody listens");
+      close(let_go[1]);
+      let_go_ = let_go[0];
+      body();
+      syscall(SYS_exit, 0);
+    }
+    GANNET_CHECK(read(told[0], &identity_, sizeof identity_) == sizeof identity_, "the child says nothing");
+    close(told[0]), close(told[1]), close(let_go[0]);
+    held_ = let_go[1];
+  }
+  ~Child() {
+    LetGo();
+    waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  const ProcessIdentity& identity() const { return identity_; }
+  void LetGo() {
+    if (held_ >= 0) close(std::exchange(held_, -1));
+  }
+  // It is not reaped.
+  void AwaitItsEnd() const {
+    siginfo_t info;
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT), 0);
+  }
+  void AwaitEndOfFirstThread() const {
+    while (StateOfFirstThread() != 'Z') usleep(1000);
+  }
+
+  // For its threads.
+  static void EndWhenLetGo() {
+    char nothing;
+    while (read(let_go_, &nothing, 1) != 0) {
+    }
+    _exit(0);
+  }
+
+ private:
+  char StateOfFirstThread() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    return line.at(line.rfind(')') + 2);
+  }
+
+  static inline int let_go_ = -1;
+  pid_t pid_ = -1;
+  int held_ = -1;
+  ProcessIdentity identity_;
+};
+
 TEST(ProcessIdentity, AZombieDoesNotRun) {
-  pid_t pid = 0;
-  char program[] = "/bin/true";
-  char* arguments[] = {program, nullptr};
-  ASSERT_EQ(posix_spawn(&pid, program, nullptr, nullptr, arguments, environ), 0);
-  siginfo_t info;
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);  // it has ended, and is not reaped
-  EXPECT_FALSE(IsRunning({static_cast<uint64_t>(pid), ThisProcess().start_time}));
-  waitpid(pid, nullptr, 0);
+  Child child([] { _exit(0); });
+  child.AwaitItsEnd();
+  EXPECT_FALSE(IsRunning(child.identity()));
+}
+
+TEST(ProcessIdentity, AProcessRunsUntilItsLastThreadHasEnded) {
+  Child child([] { std::thread(Child::EndWhenLetGo).detach(); });
+  child.AwaitEndOfFirstThread();
+  EXPECT_TRUE(IsRunning(child.identity()));
+  child.LetGo();
+  child.AwaitItsEnd();
+  EXPECT_FALSE(IsRunning(child.identity()));
 }
 
 TEST(ProcessIdentity, NoProcessDoesNotRun) {
