@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "log/damage.h"
+#include "log/file/aligned_buffer.h"
 #include "log/segment_chain.h"
 #include "log/segment_scanner.h"
 #include "rdma/base/thread.h"
@@ -15,11 +16,33 @@ namespace gannet::log {
 
 namespace {
 
+// What was read of the last segment may be in the page cache, or the disk's, only. To sync it is not enough: perhaps
+// its writer did that, it failed, and the writer died before it could go to another segment. After a failed sync the
+// bytes may be there to read and count as written, and be gone with the power. So they are written again. One batch is
+// durable before the next is begun: it is the last one only. Whoever else does the same writes the same bytes. (Nobody
+// gives the segment another use meanwhile: before a checkpoint is complete, all nodes must have recovered.)
+Status WriteLastBatchAgain(FileSystem* files, const SegmentPlan& plan, const SegmentResult& result) {
+  if (result.last_batch_offset == 0) return absl::OkStatus();
+  StatusOr<std::unique_ptr<File>> file = files->Open(plan.path, OpenMode::kReuse);
+  if (!file.ok()) return file.status();
+  AlignedBuffer batch(result.end_offset - result.last_batch_offset);
+  const StatusOr<size_t> read = (*file)->Read(result.last_batch_offset, batch.span());
+  if (!read.ok()) return read.status();
+  if (*read != batch.size()) return absl::DataLossError(absl::StrCat(plan.path, " became shorter while it was read"));
+  return (*file)->WriteDurably(result.last_batch_offset, batch.span());
+}
+
 // Scans the segments of a chain with several threads; the first error ends them all.
 class ParallelScan {
  public:
-  ParallelScan(FileSystem* files, const SegmentChain* chain, DamageList* damages, const TransactionVisitor* visit)
-      : files_(files), chain_(chain), damages_(damages), visit_(visit), results_(chain->plans.size()) {}
+  ParallelScan(FileSystem* files, const SegmentChain* chain, const ReadOptions& options, DamageList* damages,
+               const TransactionVisitor* visit)
+      : files_(files),
+        chain_(chain),
+        make_durable_(options.make_durable),
+        damages_(damages),
+        visit_(visit),
+        results_(chain->plans.size()) {}
 
   StatusOr<std::vector<SegmentResult>> Run(int threads) {
     const int useful = std::clamp<int>(threads, 1, std::max<int>(1, static_cast<int>(results_.size())));
@@ -52,12 +75,16 @@ class ParallelScan {
     if (!file.ok()) return file.status();
     SegmentScanner scanner(&plan, file->get(), damages_, thread, visit_);
     StatusOr<SegmentResult> result = scanner.Scan();
-    if (result.ok() && plan.last) GANNET_RETURN_IF_ERROR((*file)->Sync());
+    if (result.ok() && plan.last && make_durable_) {
+      GANNET_RETURN_IF_ERROR((*file)->Sync());
+      GANNET_RETURN_IF_ERROR(WriteLastBatchAgain(files_, plan, *result));
+    }
     return result;
   }
 
   FileSystem* const files_;
   const SegmentChain* const chain_;
+  const bool make_durable_;
   DamageList* const damages_;
   const TransactionVisitor* const visit_;
   std::vector<SegmentResult> results_;
@@ -110,7 +137,7 @@ StatusOr<LogSummary> ReadLog(FileSystem& files, const std::string& directory, co
   DamageList damages(options.salvage);
   const StatusOr<SegmentChain> chain = ReadSegmentChain(files, directory, options, &damages);
   if (!chain.ok()) return chain.status();
-  ParallelScan scan(&files, &*chain, &damages, &visit);
+  ParallelScan scan(&files, &*chain, options, &damages, &visit);
   const StatusOr<std::vector<SegmentResult>> results = scan.Run(options.threads);
   if (!results.ok()) return results.status();
   LogSummary summary = Summarize(*chain, *results);

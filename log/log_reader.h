@@ -64,6 +64,8 @@ struct ReadOptions {
   bool salvage = false;  // go on after damage, leaving out what is damaged, and list it
   // Leave out the segments below: a checkpoint holds what they say. 0: there is none, the log is all there is.
   uint64_t from_segment = 0;
+  // For who goes on from what was read: it is durable then. Writes into the last segment.
+  bool make_durable = false;
 };
 
 // A transaction that was read. Views are valid during the call.

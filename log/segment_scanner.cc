@@ -77,6 +77,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::TakeBatch() {
   ++result_.batches;
   result_.last_wall_nanos = batch_.header.wall_nanos;
   expected_ = batch_.header.batch + 1;
+  result_.last_batch_offset = offset_;
   offset_ += BatchBytesOnDisk(batch_.header.body_bytes);
   result_.end_offset = offset_;
   return Step::kGoOn;

@@ -16,6 +16,7 @@
 namespace gannet::log {
 
 struct SegmentResult {
+  uint64_t last_batch_offset = 0;             // of the last valid batch; 0: there is none
   uint64_t end_offset = kSegmentHeaderBytes;  // after the last valid batch
   uint64_t next_batch = 0;
   uint64_t closed_epoch = 0;  // greatest of its batches

@@ -262,5 +262,36 @@ TEST_F(FullDiskTest, AnErrorOnAFullDiskIsSurvived) {
   EXPECT_TRUE(Recover(*disk_.CrashedCopy(5)).Has({1, 1}));
 }
 
+// A batch whose sync failed may be there to read and yet not be durable, also after another sync. Whoever goes on from
+// it after its writer died must not lose it with the power.
+TEST(LogFailure, WhatIsGoneOnFromIsDurableThoughItsSyncFailed) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    FaultyFileSystem disk(seed);
+    MakeLogDirectory(&disk);
+    auto log = StartLog(&disk, {}, SmallLog());
+    auto writer = log->OpenWriter().value();
+    const uint64_t first = Commit(writer.get(), {1, 0}, 100).value();
+    ASSERT_TRUE(log->WaitDurable(first, kLongEnough).ok());
+    disk.Schedule({.operation = DiskOperation::kSync, .times = UINT64_MAX});
+    ASSERT_TRUE(Commit(writer.get(), {1, 1}, 100).ok());
+    ASSERT_TRUE(Eventually([&] { return !log->health().ok(); }));
+    disk.KillPrograms();
+    writer.reset();
+    log.reset();
+    disk.Heal();
+    const auto before = ReadLog(disk, kLogDirectory, {.make_durable = true}, nullptr);
+    ASSERT_TRUE(before.ok()) << before.status();
+    if (before->end.recovered_epoch > first) ++found;
+    for (uint64_t crash = 0; crash < 10; ++crash) {
+      const auto after = ReadLog(*disk.CrashedCopy(crash), kLogDirectory, {}, nullptr);
+      ASSERT_TRUE(after.ok()) << after.status();
+      EXPECT_EQ(after->end.recovered_epoch, before->end.recovered_epoch) << seed;
+      EXPECT_EQ(after->end.next_batch, before->end.next_batch) << seed;
+    }
+  }
+  EXPECT_GT(found, 0);
+}
+
 }  // namespace
 }  // namespace gannet::log

@@ -12,7 +12,8 @@ namespace gannet::txn {
 
 StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
                                               const log::TransactionVisitor& visit) const {
-  const log::ReadOptions options{.threads = threads_, .salvage = salvage_, .from_segment = from_segment};
+  const log::ReadOptions options{
+      .threads = threads_, .salvage = salvage_, .from_segment = from_segment, .make_durable = true};
   StatusOr<log::LogSummary> summary = log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
   if (absl::IsNotFound(summary.status())) return log::LogSummary{};  // no log yet: nothing recovered
   return summary;
