@@ -193,8 +193,11 @@ bool Cluster::IsRepaired() const {
     if (database == nullptr) continue;
     const txn::Peers& peers = *database->state().peers;
     for (int node = 0; node < nodes(); ++node) {
-      const txn::Peers::Phase phase = peers.phase(static_cast<rdma::NodeId>(node));
-      const bool unnoticed = phase == txn::Peers::Phase::kJoined && !lives(node);
+      const auto id = static_cast<rdma::NodeId>(node);
+      const txn::Peers::Phase phase = peers.phase(id);
+      // Perhaps it died and came back before anybody looked: who joined is the one before then.
+      const bool there = lives(node) && peers.incarnation(id) == databases_[id]->state().incarnation;
+      const bool unnoticed = phase == txn::Peers::Phase::kJoined && !there;
       if (unnoticed || phase == txn::Peers::Phase::kDying || phase == txn::Peers::Phase::kForwarded) return false;
     }
   }
