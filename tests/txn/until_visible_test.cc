@@ -102,9 +102,9 @@ TEST_F(UntilVisibleTest, WithoutALogThereIsNothingToWaitFor) {
 TEST_F(UntilVisibleTest, WhatBecameDurableSurvives) {
   Open();
   uint64_t n = 0;
+  uint64_t told = 0;  // up to here all is durable
+  std::deque<RunOutcome> open;
   for (int round = 0; round < 10; ++round) {
-    std::deque<RunOutcome> open;
-    uint64_t told = n;
     for (const uint64_t last = n + 50; n < last;) {
       ASSERT_TRUE(Put(1, ++n, &open.emplace_back()).ok());
       for (; !open.empty() && open.front().durable_at <= database().durable_epoch(); ++told) open.pop_front();
