@@ -93,6 +93,11 @@ class OlderCheckpointTest : public ::testing::Test {
     Work(200);
     Crash();
   }
+  void ExpectRefused(const std::string& why) {
+    const Status status = Open();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  }
   void Crash() {
     disk_->PowerOff();
     cluster_.reset();
@@ -274,9 +279,7 @@ TEST_F(OlderCheckpointTest, IsRefusedWhenItsPartOfTheLogIsGone) {
   ASSERT_TRUE(Open().ok()) << "the newest one does not need it";
   Crash();
   Damage(FilesOf(0)[0]);
-  const Status status = Open();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot take its place"));
+  ExpectRefused("cannot take its place");
 }
 
 TEST_F(OlderCheckpointTest, IsRefusedWhenTheLogDoesNotHaveALoad) {
@@ -296,9 +299,7 @@ TEST_F(OlderCheckpointTest, IsRefusedWhenTheLogDoesNotHaveALoad) {
   const std::shared_ptr<log::FaultyFileSystem> before = disk_;
   disk_ = before->CrashedCopy(1);
   Damage(file);
-  const Status status = Open();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the log does not have all that changed"));
+  ExpectRefused("the log does not have all that changed");
   // The next checkpoint can be replaced.
   disk_ = before;
   ASSERT_TRUE(Open().ok());
@@ -319,9 +320,7 @@ TEST_F(OlderCheckpointTest, IsRefusedWhenNothingWasLogged) {
   Checkpoint();
   Crash();
   Damage(FilesOf(0)[0]);
-  const Status status = Open();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the log does not have all that changed"));
+  ExpectRefused("the log does not have all that changed");
 }
 
 TEST_F(OlderCheckpointTest, ThatThereIsNoneIsSaid) {
@@ -330,9 +329,7 @@ TEST_F(OlderCheckpointTest, ThatThereIsNoneIsSaid) {
   Checkpoint();
   Crash();
   Damage(FilesOf(0)[0]);
-  const Status status = Open();
-  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("there is none"));
+  ExpectRefused("there is none");
 }
 
 TEST_F(OlderCheckpointOfTwoNodesTest, TakesThePlaceOfADamagedOneOfOneNode) {
