@@ -48,9 +48,10 @@ Status SmallTpcc::Start(const Options& options) {
                                             .seed = options.seed});
   if (!fabric.ok()) return fabric.status();
   fabric_ = *std::move(fabric);
+  txn::DatabaseOptions database_options = options.database;
+  database_options.data_nodes = options.data_nodes;
   for (int n = 0; n < options.nodes; ++n) {
-    auto database =
-        txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(n), {.data_nodes = options.data_nodes});
+    auto database = txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(n), database_options);
     if (!database.ok()) return database.status();
     databases_.push_back(*std::move(database));
     nodes_.push_back(databases_.back().get());
@@ -68,6 +69,9 @@ Status SmallTpcc::Start(const Options& options) {
   for (const Status& status : started) GANNET_RETURN_IF_ERROR(status);
   if (options.load) {
     GANNET_RETURN_IF_ERROR(Load(nodes_, all_tables_, {.threads = 2, .seed = options.seed, .date = kLoadDate}, nullptr));
+    for (txn::Database* node : nodes_) {
+      if (!options.database.directory.empty()) GANNET_RETURN_IF_ERROR(node->Checkpoint());
+    }
   }
   auto session = nodes_[0]->OpenSession();
   if (!session.ok()) return session.status();

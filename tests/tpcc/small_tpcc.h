@@ -25,6 +25,7 @@ class SmallTpcc {
     uint64_t seed = 1;
     bool adversarial = false;
     bool load = true;
+    txn::DatabaseOptions database = {};  // but for data_nodes
   };
   static constexpr Date kLoadDate = 1'600'000'000;
 
