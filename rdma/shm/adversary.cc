@@ -10,7 +10,10 @@
 namespace gannet::rdma::shm {
 namespace {
 
-constexpr uint64_t kYieldOneIn = 8;
+// Of the lines and half lines, at random. A yield costs a slice of the CPU, milliseconds, where other processes are
+// busy, so of a long operation they are only as many as of one with kLinesToYieldAt lines.
+constexpr size_t kYieldOneIn = 8;
+constexpr size_t kLinesToYieldAt = 32;
 
 // Where in [0, bytes) the `line`-th line that [at, at + bytes) touches begins and ends.
 struct Part {
@@ -67,11 +70,12 @@ std::span<const uint32_t> Adversary::ShuffledLines(const std::byte* at, size_t b
   lines_.resize((skip + bytes + kLineBytes - 1) / kLineBytes);
   std::iota(lines_.begin(), lines_.end(), 0);
   std::shuffle(lines_.begin(), lines_.end(), random_);
+  yield_one_in_ = kYieldOneIn * std::max(lines_.size(), kLinesToYieldAt) / kLinesToYieldAt;
   return lines_;
 }
 
 void Adversary::MaybeYield() {
-  if (random_.OneIn(kYieldOneIn)) sched_yield();
+  if (random_.OneIn(yield_one_in_)) sched_yield();
 }
 
 }  // namespace gannet::rdma::shm

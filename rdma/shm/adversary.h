@@ -25,11 +25,12 @@ class Adversary {
   std::span<const uint32_t> Order(std::span<const Operation> operations);
 
  private:
-  // The lines of [at, at + bytes) by number, in random order.
+  // The lines of [at, at + bytes) by number, in random order: an operation begins.
   std::span<const uint32_t> ShuffledLines(const std::byte* at, size_t bytes);
   void MaybeYield();
 
   Random random_;
+  uint64_t yield_one_in_ = 1;  // lines and half lines of this operation
   std::vector<uint32_t> lines_;
   std::vector<uint32_t> remaining_;
   std::vector<uint32_t> order_;
