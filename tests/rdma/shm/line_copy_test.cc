@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "rdma/base/clock.h"
 
 namespace gannet::rdma::shm {
 namespace {
@@ -49,7 +50,8 @@ TEST(LineCopy, AReaderSeesAllWordsOfOneWrite) {
     }
   });
   uint64_t last = 0;
-  for (int i = 0; i < 500; ++i) {
+  const uint64_t enough = NowNanos() + 10'000'000'000;  // where others are busy each yield takes milliseconds
+  for (int i = 0; i < 500 && NowNanos() < enough; ++i) {
     Line out;
     ReadWithinLine(line.bytes(), out.bytes(), i % 2 == 0 ? kLineBytes : 16, pause);
     if (out.words[0] == kLineBusy) continue;
