@@ -202,6 +202,9 @@ int Execute(const SimOptions& o) {
   if (!o.elle_file.empty() && Drawn(*scenario).workload != "append") {
     return Fail(absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
   }
+  if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")), kExitBadFlags);
+  }
   StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", o.json_file);
   if (!json.ok()) return Fail(json.status(), kExitBadFlags);
   if (o.seeds == 0) return RunOne(o, *std::move(scenario), *std::move(json));

@@ -85,6 +85,10 @@ Status Complete(YcsbOptions* o) {
   if (o->index == ycsb::IndexKind::kHash && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
     return Wrong("--index hash: has no order, and workload %c scans; give --index xstore", o->workload.letter);
   }
+  if (o->index == ycsb::IndexKind::kHash && (o->locations || o->cache != index::XCacheMode::kWhole)) {
+    return Wrong(
+        "--cache: says what a client of xstore keeps; one of hash remembers where records are (--cache-bytes)");
+  }
   return CheckMemory(o);
 }
 

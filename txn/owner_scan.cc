@@ -12,7 +12,6 @@
 namespace gannet::txn {
 namespace {
 
-constexpr int kSpinsOnLock = 4096;
 // Of one answer, however short they are.
 constexpr size_t kMostRows = 1024;
 // So many misses that were prefetched together take the time of one: 23 ns each where a dependent one takes 80 ns (the
@@ -22,7 +21,7 @@ constexpr size_t kOverlappedMisses = 4;
 // Whole and unlocked; false if that does not come about. `payload` receives what row->payload points to.
 bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std::vector<std::byte>* payload,
              ScannedRow* row) {
-  for (int spins = 0; spins < kSpinsOnLock; ++spins, CpuRelax()) {
+  for (int spins = 0; spins < kOwnersSpins; ++spins, CpuRelax()) {
     row->state = LoadWord(record);
     if (IsLocked(row->state)) continue;
     if (IsAbsent(row->state)) return false;  // it has left the index since

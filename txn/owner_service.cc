@@ -7,16 +7,12 @@
 #include "log/transaction_format.h"
 #include "rdma/base/check.h"
 #include "rdma/base/mutant.h"
+#include "txn/access_internal.h"
 #include "txn/durable/durability.h"
 #include "txn/record.h"
 #include "txn/state_word.h"
 
 namespace gannet::txn {
-namespace {
-
-constexpr int kSpinsOnLock = 4096;
-
-}  // namespace
 
 // To the caller, of unknown outcome; if it lives it joins again.
 Status NotAdmitted() {
@@ -306,7 +302,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
     return absl::InvalidArgumentError("read: no such table, or not a key of it");
   }
   index::IndexService::Lease lease(db_->indexes.get());
-  for (int spins = 0; spins < kSpinsOnLock; ++spins) {
+  for (int spins = 0; spins < kOwnersSpins; ++spins) {
     const index::FindResult found = table->local_index().Find(key);
     rdma::WireWriter writer(response);
     writer.PutU8(found.record.is_null() ? 0 : 1);

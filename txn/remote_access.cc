@@ -137,14 +137,24 @@ const std::byte* TransactionImpl::MakeImage(const Key& key, uint64_t state, inde
   return image;
 }
 
+coro::Task<StatusOr<size_t>> TransactionImpl::AskOwner(rdma::NodeId owner, rdma::MethodId method,
+                                                       std::span<const std::byte> question) {
+  for (int asked = 1;; ++asked) {
+    StatusOr<size_t> size =
+        co_await session_->channel->Call(owner, method, question, response_.room(), session_->db->options.call_timeout);
+    if (!absl::IsAborted(size.status()) || asked == kReadAgain) co_return size;
+    session_->channel->CountRetry();
+    co_await session_->worker.Yield();
+  }
+}
+
 coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId owner) {
   std::array<std::byte, 128> message;
   rdma::WireWriter writer(message);
   writer.PutU16(request->table->id());
   index::PutKey(writer, request->key);
   const std::span<const std::byte> question = writer.written();
-  StatusOr<size_t> size =
-      co_await session_->channel->Call(owner, kTxnRead, question, response_.room(), session_->db->options.call_timeout);
+  StatusOr<size_t> size = co_await AskOwner(owner, kTxnRead, question);
   if (!size.ok()) co_return size.status();
 
   rdma::WireReader reader(response_.room().first(*size));

@@ -94,8 +94,7 @@ coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanR
     rdma::WireWriter writer(message_.room());
     Put(writer, request);
     const std::span<const std::byte> question = writer.written();
-    StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnScan, question, response_.room(),
-                                                             session_->db->options.call_timeout);
+    StatusOr<size_t> size = co_await AskOwner(node, kTxnScan, question);
     if (!size.ok()) co_return size.status();
     rdma::WireReader reader(response_.room().first(*size));
     Status taken = TakeScanned(table, node, reader, &request, rows, options, &more);

@@ -110,6 +110,8 @@ class TransactionImpl {
   coro::Task<StatusOr<RecordHandle>> GetOneForUpdate(GetRequest request);
   coro::Task<Status> GetRemote(GetRequest* request);
   coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
+  // The owner's answer, in response_. It does not wait for locked records, and is asked again.
+  coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
   coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
   std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
   coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);

@@ -2,7 +2,7 @@
 //
 //              one-sided                                            by call
 //   Read       the index client's lookup, then a READ of the record   one CALL
-//   Scan       the index client's scan, then READs of its records       one CALL per server that it touches
+//   Scan       the index client's scan, then READs of its records     one CALL per server that it touches
 //   Update     Read, CAS to lock the record, WRITE it, unlock it      one CALL
 //   Insert     -                                                      one CALL
 //

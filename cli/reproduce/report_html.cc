@@ -34,6 +34,8 @@ th, td { padding: 2px 10px 2px 0; text-align: right; border-bottom: 1px solid #e
 th:first-child, td:first-child, td.text, th.text { text-align: left; }
 table.points td { white-space: nowrap; }
 table.points td:last-child { white-space: normal; min-width: 10rem; }
+table.claims td { min-width: 8rem; }
+table.claims td:nth-child(n+2):nth-child(-n+4) { min-width: 0; }
 table.claims td:last-child { min-width: 20rem; }
 td.far { font-weight: bold; }
 p.note { color: #555; font-size: 13px; margin: 0.3rem 0; }

@@ -1,6 +1,8 @@
 // What `gannet sim --elle` writes of a run with faults is a history that Elle accepts: jepsen.history refuses one whose
 // indices are not 0, 1, 2, ..., whose processes invoke while they are executing, or complete what they did not invoke;
 // elle.list-append refuses other micro-operations than [:r k v] and [:append k v], and values appended to a key twice.
+#include <unistd.h>
+
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -129,7 +131,7 @@ TEST(ElleExport, RunsWithFaultsAreHistoriesThatElleAccepts) {
     options.power_cuts = *durability == 's' ? 1 : 0;
     options.faulty_nanos = 3'000'000;
     options.faults = rdma::sim::Faults{.lost_request = 0.002, .lost_response = 0.002};
-    options.elle_file = testing::TempDir() + "elle_export_test_" + durability + ".edn";
+    options.elle_file = testing::TempDir() + "elle_export_test_" + std::to_string(getpid()) + durability + ".edn";
     const Status swept =
         RunSweep({.first_seed = options.seed, .seeds = 1, .scenario = options}, [&](const ScenarioReport& report) {
           EXPECT_TRUE(report.passed) << report.verdict << "\n" << report.details;
