@@ -3,8 +3,7 @@
 // An index of one table on one node has two faces:
 //
 //   LocalIndex    at the owner. Plain calls by the owner's CPU: no verb, no suspension, thread-safe. It also answers
-//   the
-//                 RPCs that its clients fall back to.
+//                 the RPCs that its clients fall back to.
 //   RemoteIndex   at a client, one per (channel, owner). Coroutines on the channel: one-sided READs with whatever cache
 //                 the kind keeps, RPC where it must. Not thread-safe.
 //

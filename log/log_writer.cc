@@ -13,7 +13,7 @@ LogWriter::~LogWriter() {
 
 void LogWriter::AskForRoom() {
   channel_->ring.LookAtTail();
-  if (channel_->ring.used() > channel_->ring.capacity() / 4 * 3) shared_->signal.Urgent();
+  if (channel_->ring.GetsFull()) shared_->signal.Urgent();
 }
 
 Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {

@@ -67,7 +67,7 @@ class LogWriter {
       promised_ = promised;
       ring.PrefetchRoom(bytes);
       *wait = false;
-      if (ring.used() > ring.capacity() / 4 * 3) [[unlikely]]
+      if (ring.GetsFull()) [[unlikely]]
         AskForRoom();
       return absl::OkStatus();
     }

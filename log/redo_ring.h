@@ -46,7 +46,7 @@ class RedoRing {
     return need <= capacity_ - (head_ - seen_tail_);
   }
   // As far as the producer has looked: the consumer may have taken more meanwhile.
-  size_t used() const { return head_ - seen_tail_; }
+  bool GetsFull() const { return head_ - seen_tail_ > capacity_ / 4 * 3; }
   void LookAtTail() { seen_tail_ = tail_.load(std::memory_order_acquire); }
 
   // Some time before Room: the lines that will be written were last read by the consumer, on another core perhaps.

@@ -99,7 +99,7 @@ void SegmentWriter::NoteSpares() {
   spares_seen_ = spares_.size();
 }
 
-// A file of another length (options differ from run to run, or its making was interrupted) is removed.
+// A file that is too short (options differ from run to run, or its making was interrupted) is removed.
 Status SegmentWriter::AddUsed(const std::string& path) {
   Spare spare{.file = nullptr, .bytes = 0, .path = path, .reused = true};
   {
