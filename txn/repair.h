@@ -13,7 +13,8 @@
 //
 // Every node does this, for itself, about each node that died:
 //
-//   1  no request of it is admitted any more (peers.h)
+//   1  no request of it is admitted any more, and no verb of it takes effect (peers.h): it has been lost by this
+//      node's own fabric, or, if others found it dead, has been cut off here
 //   2  the decisions of it that are noted here are carried out, here and elsewhere
 //   3  wait until every other live node has done 2
 //   4  all records here that it holds are released
@@ -62,7 +63,7 @@ class Repairer {
   // The node took it, or is dead itself.
   bool Send(rdma::NodeId to, std::span<const std::byte> request);
   StatusOr<size_t> Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
-                        std::span<std::byte> response);
+                        std::span<std::byte> response, uint64_t connection = 0);
   bool Stopped() const;
 
   DatabaseState* db_;
