@@ -143,7 +143,9 @@ StatusOr<size_t> OwnerService::Join(rdma::NodeId caller, std::span<const std::by
   const uint64_t incarnation = reader.GetU64();
   const uint64_t first_request = reader.GetU64();
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const Status joined = db_->peers->Join(caller, incarnation, first_request, db_->node->ConnectionTo(caller));
+  const Status joined = first_request == 0
+                            ? db_->peers->Announce(caller, incarnation)
+                            : db_->peers->Join(caller, incarnation, first_request, db_->node->ConnectionTo(caller));
   if (absl::IsUnavailable(joined) && db_->repairer != nullptr) db_->repairer->Wake();
   GANNET_RETURN_IF_ERROR(joined);
   return 0;

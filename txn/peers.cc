@@ -34,6 +34,24 @@ void Peers::Kill(Peer* peer, Phase phase) {
   peer->admits_from = kNobody;
 }
 
+Status Peers::MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation) {
+  const bool is_there = peer->phase == Phase::kJoined || peer->phase == Phase::kAccused;
+  if (is_there && peer->incarnation < incarnation) Kill(peer, Phase::kDying);  // the fabric has ended that process
+  if (peer->phase == Phase::kAccused || peer->phase == Phase::kDying || peer->phase == Phase::kForwarded) {
+    return absl::UnavailableError(absl::StrCat("what node ", node, " left when it died is being repaired; ask again"));
+  }
+  if (peer->phase == Phase::kJoined && peer->incarnation > incarnation) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", node, " has been started again"));
+  }
+  return absl::OkStatus();
+}
+
+Status Peers::Announce(rdma::NodeId node, uint64_t incarnation) {
+  if (!Knows(node) || incarnation == 0) return absl::InvalidArgumentError("announce: no such node, or no incarnation");
+  std::lock_guard lock(mutex_);
+  return MakeWay(&peers_[node], node, incarnation);
+}
+
 Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_request, uint64_t connection) {
   if (!Knows(node) || incarnation == 0 || first_request < incarnation) {
     return absl::InvalidArgumentError("join: no such node, or no incarnation");
@@ -41,16 +59,10 @@ Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_reque
   if (connection == 0) return absl::UnavailableError(absl::StrCat("node ", node, " is not connected"));
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
-  // Of another process or connection, both of which the fabric has ended.
-  const bool is_over =
-      peer.incarnation < incarnation || (peer.incarnation == incarnation && peer.connection != connection);
-  if ((peer.phase == Phase::kJoined || peer.phase == Phase::kAccused) && is_over) Kill(&peer, Phase::kDying);
-  if (peer.phase == Phase::kAccused || peer.phase == Phase::kDying || peer.phase == Phase::kForwarded) {
-    return absl::UnavailableError(absl::StrCat("what node ", node, " left when it died is being repaired; ask again"));
-  }
-  if (peer.phase == Phase::kJoined && peer.incarnation > incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat("node ", node, " has been started again"));
-  }
+  const bool is_there = peer.phase == Phase::kJoined || peer.phase == Phase::kAccused;
+  // By another connection: the fabric has ended the one before.
+  if (is_there && peer.incarnation == incarnation && peer.connection != connection) Kill(&peer, Phase::kDying);
+  GANNET_RETURN_IF_ERROR(MakeWay(&peer, node, incarnation));
   if (peer.phase == Phase::kJoined) return absl::OkStatus();
   peer.phase = Phase::kJoined;
   peer.incarnation = incarnation;

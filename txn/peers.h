@@ -53,6 +53,8 @@ class Peers {
     std::atomic<uint32_t>* peer_ = nullptr;  // how many are inside
   };
 
+  // It asks for no locks yet, but its predecessor is dead. As Join otherwise.
+  Status Announce(rdma::NodeId node, uint64_t incarnation);
   // Over `connection` (not 0). Its requests are numbered from `first_request` on, which is not below `incarnation`.
   // Unavailable: the one before is still being repaired; ask again. FailedPrecondition: there is a newer one.
   Status Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_request, uint64_t connection);
@@ -84,6 +86,8 @@ class Peers {
   };
 
   void Kill(Peer* peer, Phase phase);
+  // With the lock held: whether what was there before `incarnation` is out of the way.
+  Status MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation);
   bool Knows(rdma::NodeId node) const { return node < peers_.size(); }
 
   mutable Mutex mutex_;  // of phases and incarnations

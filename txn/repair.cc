@@ -81,7 +81,7 @@ bool Repairer::Round() {
     const Peers::Phase phase = db_->peers->phase(node);
     more = more || (phase != Peers::Phase::kStranger && phase != Peers::Phase::kJoined);
   }
-  if (!JoinAll()) more = true;
+  if (!AnnounceAll()) more = true;
   if (!more) {
     worker_.reset();
     channel_.reset();
@@ -89,21 +89,22 @@ bool Repairer::Round() {
   return more;
 }
 
-bool Repairer::JoinAll() {
+bool Repairer::AnnounceAll() {
   bool all = true;
   const int nodes = db_->fabric->num_nodes();
+  announced_.resize(static_cast<size_t>(nodes));
   for (int i = 0; i < nodes && !Stopped(); ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == db_->node->id()) continue;
     const uint64_t connection = db_->node->ConnectionTo(node);
-    if (connection == 0 || db_->joined[node].load() == connection) continue;
+    if (connection == 0 || announced_[node] == connection) continue;
     std::array<std::byte, 16> request;
     rdma::WireWriter writer(request);
     writer.PutU64(db_->incarnation);
-    writer.PutU64(db_->next_request.load() + 1);
-    const bool joined = Call(node, kTxnJoin, writer.written(), {}, connection).ok();
-    if (joined) db_->joined[node].store(connection);
-    all = all && joined;
+    writer.PutU64(0);  // it asks for no locks yet
+    const bool told = Call(node, kTxnJoin, writer.written(), {}, connection).ok();
+    if (told) announced_[node] = connection;
+    all = all && told;
   }
   return all;
 }
@@ -135,8 +136,7 @@ bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> request) {
 
 bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
   if (GANNET_MUTANT(kRepairUndecided)) return true;
-  const int nodes = db_->fabric->num_nodes();
-  for (int i = 0; i < nodes; ++i) {
+  for (int i = 0; i < db_->data_nodes; ++i) {  // decisions are noted at owners of rows
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == db_->node->id() || node == dead || !db_->fabric->Alive(node)) continue;
     std::array<std::byte, 16> request;

@@ -44,7 +44,7 @@ class Repairer {
   Repairer(const Repairer&) = delete;
   Repairer& operator=(const Repairer&) = delete;
 
-  // This node joins the others (peers.h), and from now on deaths are looked for, in a thread of its own.
+  // This incarnation is announced to the others, and from now on deaths are looked for, in a thread of its own.
   void Start();
   // Leaves what it is at as it is.
   void Stop();
@@ -56,7 +56,7 @@ class Repairer {
   // True if there is more to do.
   bool Round();
   // Makes this incarnation known: or else nobody might notice that the one before it died.
-  bool JoinAll();
+  bool AnnounceAll();
   // Each true if its step is done, false to be tried again.
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
@@ -73,6 +73,7 @@ class Repairer {
   bool woken_ = false;
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
+  std::vector<uint64_t> announced_;  // by node: over which connection
   Thread thread_;
 };
 

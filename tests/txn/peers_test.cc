@@ -106,6 +106,19 @@ TEST(PeersTest, AJoinIsGoodForOneConnection) {
   EXPECT_TRUE(Admits(&peers, 1, 70));
 }
 
+TEST(PeersTest, WhoOnlyAnnouncesItselfHoldsNothingButProvesThatItsPredecessorIsDead) {
+  Peers peers(3, 0);
+  EXPECT_TRUE(peers.Announce(1, 50).ok());
+  EXPECT_EQ(peers.phase(1), Phase::kStranger);
+  EXPECT_FALSE(Admits(&peers, 1, 60));
+  EXPECT_TRUE(peers.IsForwarded(1, 50));
+  EXPECT_EQ(peers.phase(1), Phase::kStranger);  // nobody is cut off for that
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_TRUE(peers.Announce(1, 50).ok());
+  EXPECT_TRUE(absl::IsUnavailable(peers.Announce(1, 80)));
+  EXPECT_EQ(peers.phase(1), Phase::kDying);
+}
+
 TEST(PeersTest, ANewerIncarnationProvesThatTheAccusedOneIsGone) {
   Peers peers(2, 0);
   ASSERT_TRUE(Join(&peers, 1, 50).ok());
