@@ -442,7 +442,7 @@ TEST_F(ProcessKillTest, WhoStandsStillForTooLongMayGoOnLater) {
   for (int i = 0; i < kClients; ++i) clients_.push_back(NewClient());
   ExpectProgress();
   const bool given_up = rdma::ImpatientLimit() > absl::ZeroDuration();
-  for (int round = 0; round < (given_up ? 4 : 20) && !HasFatalFailure(); ++round) {
+  for (int round = 0; round < (given_up ? 3 : 20) && !HasFatalFailure(); ++round) {
     usleep(static_cast<useconds_t>(random_.Below(3000)));
     std::unique_ptr<Child>& victim = clients_[random_.Below(clients_.size())];
     victim->StandStill();
