@@ -1,9 +1,7 @@
 // The main of test programs whose clusters are to be on this machine's RDMA device: all nodes in this process, or,
-// where a test's nodes are processes, those. With --processes as the first argument, nodes that the test does not work
-// at are processes, too.
+// where a test's nodes are processes, those.
 #include <algorithm>
 #include <memory>
-#include <string_view>
 
 #include "gtest/gtest.h"
 #include "rdma/base/check.h"
@@ -13,8 +11,6 @@
 
 namespace gannet::rdma {
 namespace {
-
-bool processes = false;
 
 // All memory of a node is pinned, and a virtual machine has little.
 constexpr uint64_t kMostBytesPerNode = 96 << 20;
@@ -32,7 +28,6 @@ TestFabric MakeVerbs(const TestFabricOptions& options) {
   // An emulated machine may stand still for seconds.
   TestFabric result{
       .fabric = std::move(fabric), .kill = [raw](NodeId id) { raw->Kill(id); }, .call_timeout = absl::Seconds(60)};
-  if (processes) result.join = [make] { return std::unique_ptr<Fabric>(make()); };
   return result;
 }
 
@@ -50,7 +45,6 @@ SharedFabric MakeSharedVerbs(const SharedFabricOptions& options) {
 }  // namespace gannet::rdma
 
 int main(int argc, char** argv) {
-  gannet::rdma::processes = argc > 1 && std::string_view(argv[1]) == "--processes";
   gannet::rdma::MakerOfTestFabrics() = gannet::rdma::MakeVerbs;
   gannet::rdma::MakerOfSharedFabrics() = gannet::rdma::MakeSharedVerbs;
   gannet::rdma::ImpatientLimit() = absl::Seconds(5);
