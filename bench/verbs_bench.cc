@@ -21,7 +21,7 @@ constexpr MethodId kEcho = 60000;
 // One cluster for all benchmarks: node 0 measures, node 1 has the memory.
 struct Cluster {
   std::unique_ptr<ShmFabric> fabric =
-      ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = kBytes + (2 << 20)}).value();
+      ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = kBytes + kBytes / 64, .read_only_percent = 1}).value();
   std::unique_ptr<Node> client = fabric->Attach(0).value();
   std::unique_ptr<Node> server = fabric->Attach(1).value();
   std::unique_ptr<Channel> channel = client->OpenChannel().value();
@@ -36,12 +36,12 @@ struct Cluster {
       });
     }
     const std::span<std::byte> memory = server->memory();
-    for (uint64_t at = server->heap_offset(); at < memory.size(); at += 4096) memory[at] = std::byte{0};
+    for (uint64_t at = server->writable_offset(); at < memory.size(); at += 4096) memory[at] = std::byte{0};
     worker.AddPoller([this] { return channel->Poll(); });
   }
 
   GlobalAddress RandomLine(uint64_t room) {
-    return {1, server->heap_offset() + random.Below((kBytes - room) / 64) * 64};
+    return {1, server->writable_offset() + random.Below((kBytes - room) / 64) * 64};
   }
 };
 

@@ -32,11 +32,17 @@
 //  5. Death. A node can die at any instruction. Verbs and calls to it then complete with Unavailable in bounded time;
 //     what they were to do may have been done or not. A call's deadline gives DeadlineExceeded, with the same doubt.
 //     Once it is not Alive, or another has its place, no verb of it takes effect, no line is busy with one, and its
-//     channels are Unavailable.
+//     channels are Unavailable. Two nodes that live may lose each other, too (a cut cable, a process that stands
+//     still): each finds the other not Alive then, and Alive again later. Whoever must not go on as if nothing had
+//     happened says over which connection a verb or call is to go (Node::ConnectionTo); it is Unavailable, and not
+//     done, if that is no more.
+//  6. Rights. The first part of a node's heap, up to Node::writable_offset(), is for READs: a WRITE or an atomic there,
+//     whoever posts it, is PermissionDenied and changes nothing. Only the owner's CPU writes it. A card refuses such a
+//     verb itself, also if its issuer is not this program.
 //
 // Sizes are in bytes. READ and WRITE need 8-byte aligned remote addresses and sizes that are multiples of 8; anything
-// else, or a range outside the node's heap, is InvalidArgument. Local buffers need no alignment and must live until the
-// operation completed.
+// else, or a range outside the node's heap or across its two parts, is InvalidArgument. Local buffers need no alignment
+// and must live until the operation completed.
 #pragma once
 
 #include <coroutine>
@@ -76,10 +82,11 @@ struct Operation {
   Verb verb = Verb::kRead;
   uint32_t size = 0;
   GlobalAddress remote;
-  void* local = nullptr;  // READ: destination; WRITE: source
-  uint64_t expected = 0;  // CAS: value to compare with
-  uint64_t operand = 0;   // CAS: new value; FAA: addend
-  uint64_t result = 0;    // CAS, FAA: the value found (the CAS happened if result == expected)
+  void* local = nullptr;    // READ: destination; WRITE: source
+  uint64_t expected = 0;    // CAS: value to compare with
+  uint64_t operand = 0;     // CAS: new value; FAA: addend
+  uint64_t result = 0;      // CAS, FAA: the value found (the CAS happened if result == expected)
+  uint64_t connection = 0;  // Node::ConnectionTo of earlier; 0: whichever there is
 
   static Operation Read(GlobalAddress from, void* to, uint32_t size) {
     return {.verb = Verb::kRead, .size = size, .remote = from, .local = to};
@@ -122,6 +129,7 @@ struct CallRequest {
   std::span<const std::byte> request;
   std::span<std::byte> response;
   absl::Duration timeout;
+  uint64_t connection = 0;  // as Operation::connection
 };
 
 class Channel;
@@ -202,8 +210,8 @@ class Channel {
 
   // Runs `method` at `node` (which may be this channel's own) and waits for its response.
   CallAwaiter Call(NodeId node, MethodId method, std::span<const std::byte> request, std::span<std::byte> response,
-                   absl::Duration timeout = kDefaultCallTimeout) {
-    return {this, CallRequest{node, method, request, response, timeout}};
+                   absl::Duration timeout = kDefaultCallTimeout, uint64_t connection = 0) {
+    return {this, CallRequest{node, method, request, response, timeout, connection}};
   }
   static constexpr absl::Duration kDefaultCallTimeout = absl::Seconds(5);
 
@@ -255,6 +263,8 @@ class Node {
   // Registered memory of this node. Offsets below heap_offset() belong to the fabric; the heap is zero at first.
   virtual std::span<std::byte> memory() = 0;
   virtual uint64_t heap_offset() const = 0;
+  // Where the part of the heap begins that others may WRITE (heap_parts.h).
+  virtual uint64_t writable_offset() const = 0;
 
   // A channel for one worker thread. Fails with ResourceExhausted when the node has given out all of them.
   virtual StatusOr<std::unique_ptr<Channel>> OpenChannel() = 0;
@@ -264,6 +274,14 @@ class Node {
   virtual Status Serve(int threads) = 0;
   // Runs at most `limit` waiting requests on the calling thread and returns how many. For workers that serve too.
   virtual size_t ServePending(size_t limit) = 0;
+  // Names this node's connection to `peer`: another number whenever they may have lost each other since, or the other
+  // is another process. 0: there is none.
+  virtual uint64_t ConnectionTo(NodeId peer) const = 0;
+  // Somebody has found `peer` dead. True: no verb that it posted before takes effect in this node's memory any more. A
+  // fabric whose nodes agree about who lives answers !Alive. One where they may not cuts the connection; if `peer`
+  // lives, it may come back by another. False: that is under way; ask again.
+  virtual bool CutOff(NodeId peer) = 0;
+
   // Leaves the fabric in order: stops the server threads, answers what waits with Unavailable.
   virtual void Shutdown() = 0;
 

@@ -60,54 +60,79 @@ constexpr size_t kPrefetchAhead = 4;
 
 using Blocks = std::vector<std::byte*>;
 
+// Of the heap.
+constexpr int kReadOnly = 0;
+constexpr int kWritable = 1;
+constexpr int kParts = 2;
+
+using FreeBlocks = std::array<Blocks, kClasses>;
+
+// Where one part of the heap lies, and what was taken of it.
+struct Part {
+  const char* name = nullptr;
+  std::byte* begin = nullptr;
+  size_t bytes = 0;
+  size_t carved = 0;
+  std::optional<Prefaulter> prefaulter;
+  FreeBlocks free;
+
+  void Open(const char* its_name, std::byte* its_begin, size_t its_bytes) {
+    name = its_name;
+    begin = its_begin;
+    bytes = its_bytes;
+    if (bytes > 0) prefaulter.emplace(begin, bytes);
+  }
+  Status Full(size_t wanted) const {
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", carved, " of ", bytes,
+                                                     " bytes are taken, which is the node's ", name,
+                                                     " part of the heap; give nodes more memory"));
+  }
+};
+
 }  // namespace
 
 // The free blocks are listed outside of the blocks, so that nobody but their users ever writes into them.
 struct SlabAllocator::Shared {
   Mutex mutex;
-  std::byte* heap = nullptr;
-  size_t heap_bytes = 0;
-  size_t carved = 0;
-  std::optional<Prefaulter> prefaulter;  // of the heap
-  std::array<Blocks, kClasses> free;
+  std::array<Part, kParts> parts;
   uint64_t free_bytes = 0;
   std::vector<const std::atomic<uint64_t>*> cached_bytes;  // of the caches there are
 
-  Status Full(size_t bytes) const {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " bytes: ", carved, " of the node's ",
-                                                     heap_bytes, " bytes of heap are taken; give nodes more memory"));
-  }
-
-  // Moves up to a batch of blocks to `out`; nothing if the heap is full.
-  void Refill(size_t size_class, Blocks* out);
+  int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
+  // Moves up to a batch of blocks to `out`; an error if the part is full.
+  Status Refill(int part, size_t size_class, Blocks* out);
 };
 
-void SlabAllocator::Shared::Refill(size_t size_class, Blocks* out) {
+Status SlabAllocator::Shared::Refill(int part, size_t size_class, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
   std::lock_guard lock(mutex);
-  Blocks& list = free[size_class];
+  Part& from = parts[part];
+  Blocks& list = from.free[size_class];
   size_t count = BatchOf(size_class);
   if (!list.empty()) {
     count = std::min(count, list.size());
     out->insert(out->end(), list.end() - static_cast<ptrdiff_t>(count), list.end());
     list.resize(list.size() - count);
     free_bytes -= count * block_bytes;
-    return;
+    return absl::OkStatus();
   }
-  count = std::min(count, (heap_bytes - carved) / block_bytes);
+  count = std::min(count, (from.bytes - from.carved) / block_bytes);
+  if (count == 0) return from.Full(block_bytes);
   // The last one in is the first one out: neighbours are handed out in the order of their addresses.
-  for (size_t i = count; i > 0; --i) out->push_back(heap + carved + (i - 1) * block_bytes);
-  carved += count * block_bytes;
-  prefaulter->Advance(carved);
+  for (size_t i = count; i > 0; --i) out->push_back(from.begin + from.carved + (i - 1) * block_bytes);
+  from.carved += count * block_bytes;
+  from.prefaulter->Advance(from.carved);
+  return absl::OkStatus();
 }
 
 SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique<Shared>()) {
-  const size_t begin = RoundUp(node->heap_offset(), kLineBytes);
-  GANNET_CHECK(begin < node->memory().size(), "node %d has %d bytes of memory, none of them heap", node->id(),
-               node->memory().size());
-  shared_->heap = node->memory().data() + begin;
-  shared_->heap_bytes = node->memory().size() - begin;
-  shared_->prefaulter.emplace(shared_->heap, shared_->heap_bytes);
+  const uint64_t begin = RoundUp(node->heap_offset(), kLineBytes);
+  const uint64_t middle = RoundUp(node->writable_offset(), kLineBytes);
+  std::byte* const memory = node->memory().data();
+  GANNET_CHECK(begin <= middle && middle < node->memory().size(), "node %d has %d bytes of memory, none of them heap",
+               node->id(), node->memory().size());
+  shared_->parts[kReadOnly].Open("read-only", memory + begin, middle - begin);
+  shared_->parts[kWritable].Open("writable", memory + middle, node->memory().size() - middle);
 }
 
 SlabAllocator::~SlabAllocator() {
@@ -119,30 +144,43 @@ size_t SlabAllocator::BlockBytes(size_t bytes) {
 }
 
 void SlabAllocator::Prefault(uint64_t bytes) {
+  const uint64_t capacity = shared_->parts[kReadOnly].bytes + shared_->parts[kWritable].bytes;
   {
     std::lock_guard lock(shared_->mutex);
-    shared_->prefaulter->Reserve(shared_->carved + std::min<uint64_t>(bytes, shared_->heap_bytes - shared_->carved));
+    for (Part& part : shared_->parts) {
+      const auto share = static_cast<uint64_t>(static_cast<double>(bytes) * static_cast<double>(part.bytes) /
+                                               static_cast<double>(capacity));
+      if (part.bytes > 0) part.prefaulter->Reserve(part.carved + std::min<uint64_t>(share, part.bytes - part.carved));
+    }
   }
-  shared_->prefaulter->Drain();
+  for (Part& part : shared_->parts) {
+    if (part.bytes > 0) part.prefaulter->Drain();
+  }
 }
 
 StatusOr<std::byte*> SlabAllocator::AllocatePermanent(size_t bytes) {
   std::lock_guard lock(shared_->mutex);
-  if (bytes > shared_->heap_bytes - shared_->carved) return shared_->Full(bytes);
-  const size_t rounded = std::min(RoundUp(bytes, kLineBytes), shared_->heap_bytes - shared_->carved);
-  return shared_->heap + std::exchange(shared_->carved, shared_->carved + rounded);
+  Part& part = shared_->parts[kReadOnly];
+  if (bytes > part.bytes - part.carved) return part.Full(bytes);
+  const size_t rounded = std::min(RoundUp(bytes, kLineBytes), part.bytes - part.carved);
+  return part.begin + std::exchange(part.carved, part.carved + rounded);
 }
 
 SlabStatistics SlabAllocator::statistics() const {
   std::lock_guard lock(shared_->mutex);
-  SlabStatistics result{
-      .capacity_bytes = shared_->heap_bytes, .carved_bytes = shared_->carved, .free_bytes = shared_->free_bytes};
+  const Part& read_only = shared_->parts[kReadOnly];
+  const Part& writable = shared_->parts[kWritable];
+  SlabStatistics result{.capacity_bytes = read_only.bytes + writable.bytes,
+                        .carved_bytes = read_only.carved + writable.carved,
+                        .free_bytes = shared_->free_bytes,
+                        .read_only_capacity_bytes = read_only.bytes,
+                        .read_only_carved_bytes = read_only.carved};
   for (const auto* bytes : shared_->cached_bytes) result.free_bytes += bytes->load(std::memory_order_relaxed);
   return result;
 }
 
 struct SlabCache::Classes {
-  std::array<Blocks, kClasses> free;
+  std::array<FreeBlocks, kParts> free;
   // What lies in `free`. Only the owner writes it; statistics() may read it at any time.
   std::atomic<uint64_t> free_bytes = 0;
 
@@ -159,24 +197,32 @@ SlabCache::SlabCache(SlabAllocator* allocator) : allocator_(allocator), classes_
 SlabCache::~SlabCache() {
   SlabAllocator::Shared& shared = *allocator_->shared_;
   std::lock_guard lock(shared.mutex);
-  for (size_t i = 0; i < kClasses; ++i) {
-    shared.free[i].insert(shared.free[i].end(), classes_->free[i].begin(), classes_->free[i].end());
+  for (int part = 0; part < kParts; ++part) {
+    for (size_t i = 0; i < kClasses; ++i) {
+      const Blocks& blocks = classes_->free[part][i];
+      Blocks& back = shared.parts[part].free[i];
+      back.insert(back.end(), blocks.begin(), blocks.end());
+    }
   }
   shared.free_bytes += classes_->free_bytes.load(std::memory_order_relaxed);
   std::erase(shared.cached_bytes, &classes_->free_bytes);
 }
 
 StatusOr<std::byte*> SlabCache::Allocate(size_t bytes) {
+  return AllocateFrom<kWritable>(bytes);
+}
+StatusOr<std::byte*> SlabCache::AllocateReadOnly(size_t bytes) {
+  return AllocateFrom<kReadOnly>(bytes);
+}
+
+template <int kPart>
+StatusOr<std::byte*> SlabCache::AllocateFrom(size_t bytes) {
   const size_t size_class = ClassOf(bytes);
   const size_t block_bytes = kTable.block_bytes[size_class];
-  Blocks& blocks = classes_->free[size_class];
+  Blocks& blocks = classes_->free[kPart][size_class];
   if (blocks.empty()) [[unlikely]] {
     blocks.reserve(2 * BatchOf(size_class) + 1);
-    allocator_->shared_->Refill(size_class, &blocks);
-    if (blocks.empty()) {
-      std::lock_guard lock(allocator_->shared_->mutex);
-      return allocator_->shared_->Full(bytes);
-    }
+    GANNET_RETURN_IF_ERROR(allocator_->shared_->Refill(kPart, size_class, &blocks));
     classes_->AddFreeBytes(blocks.size() * block_bytes);
   }
   std::byte* block = blocks.back();
@@ -191,17 +237,19 @@ void SlabCache::Free(std::byte* block, size_t bytes) {
   SlabAllocator::Shared& shared = *allocator_->shared_;
   const size_t size_class = ClassOf(bytes);
   const size_t block_bytes = kTable.block_bytes[size_class];
-  const auto offset = static_cast<size_t>(block - shared.heap);
-  GANNET_CHECK(offset < shared.heap_bytes && offset % kLineBytes == 0, "freed block at heap offset %d", offset);
-  Blocks& blocks = classes_->free[size_class];
+  const int part = shared.PartOf(block);
+  const auto offset = static_cast<size_t>(block - shared.parts[part].begin);
+  GANNET_CHECK(offset < shared.parts[part].bytes && offset % kLineBytes == 0, "freed block at offset %d of part %d",
+               offset, part);
+  Blocks& blocks = classes_->free[part][size_class];
   blocks.push_back(block);
   classes_->AddFreeBytes(block_bytes);
   const size_t batch = BatchOf(size_class);
   if (blocks.size() <= 2 * batch) [[likely]]
     return;
   std::lock_guard lock(shared.mutex);
-  shared.free[size_class].insert(shared.free[size_class].end(), blocks.end() - static_cast<ptrdiff_t>(batch),
-                                 blocks.end());
+  Blocks& back = shared.parts[part].free[size_class];
+  back.insert(back.end(), blocks.end() - static_cast<ptrdiff_t>(batch), blocks.end());
   shared.free_bytes += batch * block_bytes;
   blocks.resize(blocks.size() - batch);
   classes_->AddFreeBytes(-(batch * block_bytes));

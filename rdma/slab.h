@@ -5,6 +5,9 @@
 // address always leads to some object of that class whose version only grew, and a reader that compares versions (or
 // the key in the object) finds out. Blocks must be given back only after the grace period (epoch.h).
 //
+// Blocks come from two parts of the heap (heap_parts.h): Allocate gives what other nodes may WRITE and lock (records),
+// AllocateReadOnly and AllocatePermanent what only this node's CPU writes (indexes). A block never changes its part.
+//
 // SlabAllocator is the node's one, thread-safe. SlabCache is one thread's front: it takes and gives whole batches, so
 // the common case takes no lock and touches no shared line. A thread gets the pages of the heap's next part ahead
 // (prefault.h), so that they are resident a little before they are carved.
@@ -29,6 +32,9 @@ struct SlabStatistics {
   uint64_t capacity_bytes = 0;  // of the heap
   uint64_t carved_bytes = 0;    // ever taken from the heap
   uint64_t free_bytes = 0;      // carved and now free, in the allocator and in all caches
+  // Of the first two, in the part that others may only READ.
+  uint64_t read_only_capacity_bytes = 0;
+  uint64_t read_only_carved_bytes = 0;
 };
 
 class SlabAllocator {
@@ -42,10 +48,12 @@ class SlabAllocator {
   // The block size that an object of `bytes` gets; InvalidArgument-sized requests (0, > kMaxObjectBytes) are a check.
   static size_t BlockBytes(size_t bytes);
 
-  // A block of zeroed memory of any size, 64-byte aligned, never freed (bucket arrays, tables of leaves).
+  // A block of zeroed memory of any size, 64-byte aligned, never freed (bucket arrays, tables of leaves). Others may
+  // only READ it.
   StatusOr<std::byte*> AllocatePermanent(size_t bytes);
 
-  // Has the kernel back the next `bytes` that will be taken with pages now, and waits for that. Without it pages come a
+  // Has the kernel back the next `bytes` that will be taken with pages now, shared out between the parts as they are
+  // large, and waits for that. Without it pages come a
   // little ahead of their use, which on a machine that must find them first (a virtual one) holds up whoever works.
   void Prefault(uint64_t bytes);
 
@@ -68,16 +76,20 @@ class SlabCache {
   SlabCache(const SlabCache&) = delete;
   SlabCache& operator=(const SlabCache&) = delete;
 
-  // ResourceExhausted, naming the node's capacity, when the heap is full. The block's contents are whatever the last
+  // ResourceExhausted, naming the part's capacity, when that is full. The block's contents are whatever the last
   // user left (zero at first); its first word is the last state word, from which versions must go on.
   StatusOr<std::byte*> Allocate(size_t bytes);
-  // `bytes` as given to Allocate (or any size of the same class).
+  StatusOr<std::byte*> AllocateReadOnly(size_t bytes);
+  // `bytes` as given to Allocate or AllocateReadOnly (or any size of the same class).
   void Free(std::byte* block, size_t bytes);
 
   SlabAllocator& allocator() { return *allocator_; }
 
  private:
   struct Classes;
+
+  template <int kPart>
+  StatusOr<std::byte*> AllocateFrom(size_t bytes);
 
   SlabAllocator* allocator_;
   std::unique_ptr<Classes> classes_;

@@ -13,21 +13,28 @@ namespace gannet::rdma {
 // "READ", "CAS", ...
 const char* NameOf(Verb verb);
 
-// Where verbs may go.
+// Where verbs may go (heap_parts.h).
 struct VerbRange {
   int num_nodes = 0;
   uint64_t heap_offset = 0;
+  uint64_t writable_offset = 0;
   uint64_t bytes_per_node = 0;
 };
 
-// Is `operation` aligned, and within the heap of a node that can exist?
-inline bool IsInRange(const Operation& operation, const VerbRange& range) {
+// Is `operation` aligned, within one part of the heap of a node that can exist, and allowed there?
+inline bool IsAllowed(const Operation& operation, const VerbRange& range) {
   const GlobalAddress at = operation.remote;
+  const uint64_t end = at.offset() + operation.size;
   return at.node() < range.num_nodes && ((at.offset() | operation.size) & (kWordBytes - 1)) == 0 &&
-         at.offset() >= range.heap_offset && at.offset() + operation.size <= range.bytes_per_node;
+         end <= range.bytes_per_node &&
+         (at.offset() >= range.writable_offset ||
+          (operation.verb == Verb::kRead && at.offset() >= range.heap_offset && end <= range.writable_offset));
 }
 
-// Why a verb was refused: it is not in range, or, if it is, its issuer or its target is not there.
+// Of a verb or call that was to go over a connection that is no more.
+Status ConnectionChanged(NodeId node);
+
+// Why a verb was refused: it is not allowed, or, if it is, its issuer or its target is not there.
 Status ExplainRefusal(const Operation& operation, const VerbRange& range, NodeId issuer, bool issuer_is_there);
 
 inline void CountVerb(const Operation& operation, VerbCounters* counters) {

@@ -47,6 +47,7 @@ struct WriteEntry {
   uint32_t payload_bytes = 0;        // after this transaction's changes
   uint32_t image_payload_bytes = 0;  // as read
   WriteKind kind = WriteKind::kNone;
+  uint64_t connection = 0;   // by which its owner is asked for locks and changes; 0: it is this node
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock
   bool indexed = false;      // insert: the key is in the index

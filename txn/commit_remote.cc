@@ -52,6 +52,7 @@ coro::Task<Status> TransactionImpl::LockRemote() {
       co_return Conflict();
     operations_.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
+    operations_.back().connection = entry.connection;
   }
   if (operations_.empty()) co_return absl::OkStatus();
   asks_for_locks_ = true;
@@ -81,7 +82,12 @@ void TransactionImpl::PutCaller(std::span<std::byte> place) {
 }
 
 void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message) {
-  Debt debt{.kind = Debt::Kind::kCall, .node = node, .ticket = ticket_, .method = method, .slot = slot_};
+  Debt debt{.kind = Debt::Kind::kCall,
+            .node = node,
+            .connection = ConnectionOf(node),
+            .ticket = ticket_,
+            .method = method,
+            .slot = slot_};
   debt.message.assign(message.begin(), message.end());
   if (method != kTxnCancel) debt.records = finished_;
   has_slot_ = false;
@@ -91,6 +97,7 @@ void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::spa
 void TransactionImpl::OweUnlock(const WriteEntry& entry) {
   session_->debts.Add({.kind = Debt::Kind::kUnlock,
                        .node = entry.record.node(),
+                       .connection = entry.connection,
                        .record = entry.record,
                        .held = Locked(entry.seen, session_->owner_bits),
                        .next = entry.seen});
@@ -99,6 +106,7 @@ void TransactionImpl::OweUnlock(const WriteEntry& entry) {
 void TransactionImpl::OweInstall(const WriteEntry& entry) {
   Debt debt{.kind = Debt::Kind::kInstall,
             .node = entry.record.node(),
+            .connection = entry.connection,
             .ticket = ticket_,
             .record = entry.record,
             .held = Locked(entry.seen, session_->owner_bits),
@@ -139,7 +147,7 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
       next = EncodePrepare(node, next);
       if (prepared_.empty()) break;
       StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnPrepare, request_, response_.room(),
-                                                               session_->db->options.call_timeout);
+                                                               session_->db->options.call_timeout, ConnectionOf(node));
       if (!size.ok()) {
         if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, request_.first(kCallerBytes));
         co_return size.status();
@@ -266,22 +274,26 @@ void TransactionImpl::BuildImage(WriteEntry& entry) {
 // Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
 coro::Task<void> TransactionImpl::InstallRemote(Where where) {
   operations_.clear();
-  const auto write_word = [&](rdma::GlobalAddress word, uint64_t value) {
+  const auto write = [&](const std::byte* source, const WriteEntry& entry, size_t bytes) {
+    operations_.push_back(rdma::Operation::Write(source, entry.record, static_cast<uint32_t>(bytes)));
+    operations_.back().connection = entry.connection;
+  };
+  const auto unlock = [&](const WriteEntry& entry) {
+    const uint64_t value = NextState(entry.seen, false);
     std::byte* source = arena_.Allocate(sizeof value);
     std::memcpy(source, &value, sizeof value);
-    operations_.push_back(rdma::Operation::Write(source, word, sizeof value));
+    write(source, entry, sizeof value);
   };
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || entry.installed || !Is(where, entry.record.node())) continue;
     if (entry.kind == WriteKind::kInsert && !entry.removed) {
-      write_word(entry.record, NextState(entry.seen, false));
+      unlock(entry);
     } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {
       BuildImage(entry);
-      if (GANNET_MUTANT(kUnlockBeforeInstall)) write_word(entry.record, NextState(entry.seen, false));
+      if (GANNET_MUTANT(kUnlockBeforeInstall)) unlock(entry);
       const size_t lines = RecordLines(entry.key, entry.payload_bytes);
-      operations_.push_back(
-          rdma::Operation::Write(entry.image, entry.record, static_cast<uint32_t>(lines * kLineBytes)));
-      if (lines > 1) write_word(entry.record, NextState(entry.seen, false));
+      write(entry.image, entry, lines * kLineBytes);
+      if (lines > 1) unlock(entry);
     }
   }
   if (operations_.empty()) co_return;
@@ -345,7 +357,8 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
       PutCaller(caller);
       std::memcpy(count.data(), &n, sizeof n);
       request_ = writer.written();
-      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout);
+      StatusOr<size_t> size =
+          co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout, ConnectionOf(node));
       if (size.ok()) continue;
       if (IsUnknownOutcome(size.status())) {
         if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
@@ -366,6 +379,7 @@ coro::Task<void> TransactionImpl::ReleaseRemote() {
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
     operations_.push_back(rdma::Operation::Write(&entry.seen, entry.record, sizeof entry.seen));
+    operations_.back().connection = entry.connection;
   }
   if (operations_.empty()) co_return;
   status = co_await session_->channel->Post(operations_);

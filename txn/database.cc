@@ -82,7 +82,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   state->incarnation = WallNanos();  // greater than all before: nobody asks once per nanosecond
   state->next_request = state->incarnation;
   state->peers = std::make_unique<Peers>(fabric->num_nodes(), node);
-  state->joined = std::vector<std::atomic<bool>>(static_cast<size_t>(fabric->num_nodes()));
+  state->joined = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(fabric->num_nodes()));
   StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
   if (!attached.ok()) return attached.status();
   state->node = std::move(*attached);

@@ -46,7 +46,8 @@ bool Debts::MustWait(const Debt& debt) const {
 
 bool Debts::NodeLives(const Debt& debt) const {
   const rdma::Fabric& fabric = *session_->db->fabric;
-  return fabric.Alive(debt.node) && fabric.Alive(session_->self);
+  return fabric.Alive(debt.node) && fabric.Alive(session_->self) &&
+         (debt.connection == 0 || session_->db->node->ConnectionTo(debt.node) == debt.connection);
 }
 
 void Debts::Add(Debt debt) {
@@ -118,13 +119,17 @@ coro::Task<void> Debts::Settle(std::shared_ptr<Debt> debt) {
 }
 
 coro::Task<bool> Debts::Unlock(std::shared_ptr<Debt> debt) {
-  const StatusOr<uint64_t> found = co_await session_->channel->CompareAndSwap(debt->record, debt->held, debt->next);
-  co_return found.ok() && *found != rdma::kLineBusy;
+  std::array<rdma::Operation, 1> swap{rdma::Operation::CompareAndSwap(debt->record, debt->held, debt->next)};
+  swap[0].connection = debt->connection;
+  const Status swapped = co_await session_->channel->Post(swap);
+  co_return swapped.ok() && swap[0].result != rdma::kLineBusy;
 }
 
 coro::Task<bool> Debts::Install(std::shared_ptr<Debt> debt) {
   uint64_t word = 0;
-  const Status read = co_await session_->channel->Read(debt->record, &word, sizeof word);
+  std::array<rdma::Operation, 1> look{rdma::Operation::Read(debt->record, &word, sizeof word)};
+  look[0].connection = debt->connection;
+  const Status read = co_await session_->channel->Post(look);
   if (!read.ok() || word == rdma::kLineBusy) co_return false;
   if (word != debt->held) co_return true;
   // As TransactionImpl::InstallRemote: the image of several lines leaves the first one locked.
@@ -137,6 +142,7 @@ coro::Task<bool> Debts::Install(std::shared_ptr<Debt> debt) {
   if (debt->image.size() != kLineBytes) {
     operations[n++] = rdma::Operation::Write(&debt->next, debt->record, sizeof debt->next);
   }
+  for (rdma::Operation& operation : operations) operation.connection = debt->connection;
   const std::span<rdma::Operation> batch(operations.data(), n);
   const Status written = co_await session_->channel->Post(batch);
   co_return written.ok();
@@ -145,7 +151,7 @@ coro::Task<bool> Debts::Install(std::shared_ptr<Debt> debt) {
 coro::Task<bool> Debts::Call(std::shared_ptr<Debt> debt, uint64_t timeout_nanos) {
   const absl::Duration timeout = absl::Nanoseconds(static_cast<int64_t>(timeout_nanos));
   const StatusOr<size_t> answer =
-      co_await session_->channel->Call(debt->node, debt->method, debt->message, {}, timeout);
+      co_await session_->channel->Call(debt->node, debt->method, debt->message, {}, timeout, debt->connection);
   if (!answer.ok() && IsUnknownOutcome(answer.status())) co_return false;
   if (!answer.ok() && debt->ticket != nullptr) debt->ticket->lost = true;
   co_return true;

@@ -24,10 +24,11 @@
 // become it until the CAS has completed. Two unlocks of one record may run side by side: they want the same.
 //
 // Transactions of this and other nodes meet a debt as a locked record: a conflict, run again after a while. A debt is
-// dropped when its node is dead. When it has been tried for call_timeout in vain and nothing else runs on the worker,
-// it rests until the session's next commit with other nodes (a cut link does not keep a thread from stopping). A
-// session that is closed settles its debts first; what remains after call_timeout is taken over by the next session
-// with the same channel, that is: the same owner bits.
+// dropped when its node is dead, or was lost and is back by another connection: then it has repaired what this one left
+// there, as if this one had died (peers.h). When it has been tried for call_timeout in vain and nothing else runs on
+// the worker, it rests until the session's next commit with other nodes (a cut link does not keep a thread from
+// stopping). A session that is closed settles its debts first; what remains after call_timeout is taken over by the
+// next session with the same channel, that is: the same owner bits.
 //
 // Belongs to the session's thread. Costs nothing while there are none.
 #pragma once
@@ -58,7 +59,8 @@ struct Debt {
   enum class Kind : uint8_t { kUnlock, kInstall, kCall };
   Kind kind = Kind::kUnlock;
   rdma::NodeId node = 0;
-  bool running = false;  // a coroutine is at it
+  uint64_t connection = 0;  // by which the debtor is known there (peers.h); 0: this node itself
+  bool running = false;     // a coroutine is at it
   std::shared_ptr<DebtTicket> ticket = nullptr;
 
   // kUnlock, kInstall: the record's word while we hold it, and after.

@@ -34,32 +34,46 @@ rdma::NodeId TransactionImpl::OwnerOf(const WriteEntry& entry) const {
 // Before the first lock or placeholder is asked for at a node, it must know whose they are (peers.h).
 coro::Task<Status> TransactionImpl::JoinOwners() {
   DatabaseState& db = *session_->db;
-  for (const WriteEntry& entry : writes_.entries()) {
+  for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || entry.kind == WriteKind::kNone) continue;
     const rdma::NodeId owner = OwnerOf(entry);
-    if (owner == session_->self || db.joined[owner].load(std::memory_order_relaxed)) continue;
-    Status joined = co_await Join(owner);
-    if (!joined.ok()) co_return joined;
+    if (owner == session_->self) continue;
+    entry.connection = db.joined[owner].load(std::memory_order_relaxed);
+    if (entry.connection != 0 && entry.connection == db.node->ConnectionTo(owner)) continue;
+    StatusOr<uint64_t> joined = co_await Join(owner);
+    if (!joined.ok()) co_return joined.status();
+    entry.connection = *joined;
   }
   co_return absl::OkStatus();
 }
 
-coro::Task<Status> TransactionImpl::Join(rdma::NodeId owner) {
+uint64_t TransactionImpl::ConnectionOf(rdma::NodeId node) const {
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (!entry.is_direct() && entry.kind != WriteKind::kNone && OwnerOf(entry) == node) return entry.connection;
+  }
+  return 0;
+}
+
+coro::Task<StatusOr<uint64_t>> TransactionImpl::Join(rdma::NodeId owner) {
   DatabaseState& db = *session_->db;
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
   while (true) {
     rdma::WireWriter writer(message_.room());
     writer.PutU64(db.incarnation);
+    writer.PutU64(db.next_request.load() + 1);
     request_ = writer.written();
-    StatusOr<size_t> answer = co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout);
-    if (answer.ok()) break;
-    if (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline) {
+    const uint64_t connection = db.node->ConnectionTo(owner);
+    StatusOr<size_t> answer =
+        co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout, connection);
+    if (answer.ok() && connection != 0) {
+      db.joined[owner].store(connection, std::memory_order_relaxed);
+      co_return connection;
+    }
+    if (!answer.ok() && (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline)) {
       co_return answer.status();
     }
     co_await session_->worker.SleepUntil(NowNanos() + kJoinAgainNanos);
   }
-  db.joined[owner].store(true, std::memory_order_relaxed);
-  co_return absl::OkStatus();
 }
 
 // The changes at other nodes take effect one after the other: would a part of them be something?
@@ -152,7 +166,8 @@ coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_no
   finished_.clear();
   for (size_t next = 0; next < pending_.size();) {
     next = EncodeDecision(pending_, next, keeper, only_note);
-    StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout);
+    StatusOr<size_t> answer =
+        co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, ConnectionOf(keeper));
     if (answer.ok()) continue;
     if (!IsUnknownOutcome(answer.status())) co_return false;
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();

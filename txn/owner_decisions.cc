@@ -127,8 +127,12 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
   const uint64_t incarnation = reader.GetU64();
   const std::span<const std::byte> work = reader.GetBytes();
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  if (!db_->peers->Fence(node, incarnation)) return 0;
+  const Peers::Verdict verdict = db_->peers->Fence(node, incarnation);
+  if (verdict == Peers::Verdict::kUnknown) return 0;
   if (db_->repairer != nullptr) db_->repairer->Wake();
+  if (verdict == Peers::Verdict::kNotYet) {
+    return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
+  }
   db_->peers->AwaitQuiet(node);  // what it asked for itself may be the same
   GANNET_RETURN_IF_ERROR(FinishWork(work));
   return 0;
@@ -137,8 +141,11 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
 StatusOr<size_t> OwnerService::Join(rdma::NodeId caller, std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const uint64_t incarnation = reader.GetU64();
+  const uint64_t first_request = reader.GetU64();
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const Status joined = db_->peers->Join(caller, incarnation);
+  const Status joined = first_request == 0
+                            ? db_->peers->Announce(caller, incarnation)
+                            : db_->peers->Join(caller, incarnation, first_request, db_->node->ConnectionTo(caller));
   if (absl::IsUnavailable(joined) && db_->repairer != nullptr) db_->repairer->Wake();
   GANNET_RETURN_IF_ERROR(joined);
   return 0;

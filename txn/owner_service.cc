@@ -178,7 +178,7 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
 
 std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const {
   const std::span<std::byte> memory = db_->node->memory();
-  if (address.node() != db_->node->id() || address.offset() < db_->node->heap_offset() ||
+  if (address.node() != db_->node->id() || address.offset() < db_->node->writable_offset() ||
       address.offset() + kLineBytes > memory.size() || address.offset() % kLineBytes != 0) {
     return nullptr;
   }
@@ -271,7 +271,7 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
   rdma::WireReader reader(request);
   const uint64_t epoch = reader.GetU64();
   if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
-  const Peers::Stay stay(db_->peers.get(), caller, db_->peers->incarnation(caller));
+  const Peers::Stay stay(db_->peers.get(), caller, Peers::kUnnumbered);
   if (!stay.admitted()) return NotAdmitted();
   if (db_->durability == nullptr || !db_->durability->started()) {
     return absl::FailedPreconditionError(

@@ -29,25 +29,45 @@ Peers::Stay::~Stay() {
   if (peer_ != nullptr) peer_->fetch_sub(1);
 }
 
-void Peers::Kill(Peer* peer) {
-  peer->phase = Phase::kDying;
+void Peers::Kill(Peer* peer, Phase phase) {
+  peer->phase = phase;
   peer->admits_from = kNobody;
 }
 
-Status Peers::Join(rdma::NodeId node, uint64_t incarnation) {
-  if (!Knows(node) || incarnation == 0) return absl::InvalidArgumentError("join: no such node, or no incarnation");
-  std::lock_guard lock(mutex_);
-  Peer& peer = peers_[node];
-  if (peer.phase == Phase::kJoined && peer.incarnation < incarnation) Kill(&peer);
-  if (peer.phase == Phase::kDying || peer.phase == Phase::kForwarded) {
+Status Peers::MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation) {
+  const bool is_there = peer->phase == Phase::kJoined || peer->phase == Phase::kAccused;
+  if (is_there && peer->incarnation < incarnation) Kill(peer, Phase::kDying);  // the fabric has ended that process
+  if (peer->phase == Phase::kAccused || peer->phase == Phase::kDying || peer->phase == Phase::kForwarded) {
     return absl::UnavailableError(absl::StrCat("what node ", node, " left when it died is being repaired; ask again"));
   }
-  if (peer.phase == Phase::kJoined && peer.incarnation > incarnation) {
+  if (peer->phase == Phase::kJoined && peer->incarnation > incarnation) {
     return absl::FailedPreconditionError(absl::StrCat("node ", node, " has been started again"));
   }
+  return absl::OkStatus();
+}
+
+Status Peers::Announce(rdma::NodeId node, uint64_t incarnation) {
+  if (!Knows(node) || incarnation == 0) return absl::InvalidArgumentError("announce: no such node, or no incarnation");
+  std::lock_guard lock(mutex_);
+  return MakeWay(&peers_[node], node, incarnation);
+}
+
+Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_request, uint64_t connection) {
+  if (!Knows(node) || incarnation == 0 || first_request < incarnation) {
+    return absl::InvalidArgumentError("join: no such node, or no incarnation");
+  }
+  if (connection == 0) return absl::UnavailableError(absl::StrCat("node ", node, " is not connected"));
+  std::lock_guard lock(mutex_);
+  Peer& peer = peers_[node];
+  const bool is_there = peer.phase == Phase::kJoined || peer.phase == Phase::kAccused;
+  // By another connection: the fabric has ended the one before.
+  if (is_there && peer.incarnation == incarnation && peer.connection != connection) Kill(&peer, Phase::kDying);
+  GANNET_RETURN_IF_ERROR(MakeWay(&peer, node, incarnation));
+  if (peer.phase == Phase::kJoined) return absl::OkStatus();
   peer.phase = Phase::kJoined;
   peer.incarnation = incarnation;
-  peer.admits_from = incarnation;
+  peer.connection = connection;
+  peer.admits_from = first_request;
   return absl::OkStatus();
 }
 
@@ -56,22 +76,29 @@ bool Peers::IsForwarded(rdma::NodeId node, uint64_t incarnation) {
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
   if (peer.incarnation > incarnation) return true;
-  if (peer.phase == Phase::kJoined) Kill(&peer);
+  if (peer.phase == Phase::kJoined) Kill(&peer, Phase::kAccused);
   return peer.phase == Phase::kStranger || peer.phase == Phase::kForwarded;
 }
 
-bool Peers::Fence(rdma::NodeId node, uint64_t incarnation) {
-  if (!Knows(node)) return false;
+Peers::Verdict Peers::Fence(rdma::NodeId node, uint64_t incarnation) {
+  if (!Knows(node)) return Verdict::kUnknown;
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
-  if (peer.incarnation != incarnation) return false;
-  if (peer.phase == Phase::kJoined) Kill(&peer);
-  return peer.phase != Phase::kStranger;
+  if (peer.incarnation != incarnation || peer.phase == Phase::kStranger) return Verdict::kUnknown;
+  if (peer.phase == Phase::kJoined) Kill(&peer, Phase::kAccused);
+  return peer.phase == Phase::kAccused ? Verdict::kNotYet : Verdict::kFenced;
 }
 
 void Peers::NoteDeath(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
-  if (peers_[node].phase == Phase::kJoined) Kill(&peers_[node]);
+  Peer& peer = peers_[node];
+  if (peer.phase == Phase::kJoined || peer.phase == Phase::kAccused) Kill(&peer, Phase::kDying);
+}
+
+bool Peers::IsLost(rdma::NodeId node, uint64_t connection) const {
+  std::lock_guard lock(mutex_);
+  const Peer& peer = peers_[node];
+  return (peer.phase == Phase::kJoined || peer.phase == Phase::kAccused) && peer.connection != connection;
 }
 
 Peers::Phase Peers::phase(rdma::NodeId node) const {
@@ -97,6 +124,7 @@ void Peers::SetReleased(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
   peers_[node].phase = Phase::kStranger;
   peers_[node].incarnation = 0;
+  peers_[node].connection = 0;
 }
 
 }  // namespace gannet::txn

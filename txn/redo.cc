@@ -132,8 +132,8 @@ coro::Task<Status> TransactionImpl::LogMixed() {
         next = 0;
         continue;  // encoded again, with the id
       }
-      StatusOr<size_t> answer = co_await session_->channel->Call(node, kTxnLog, message_.room().first(bytes), {},
-                                                                 session_->db->options.call_timeout);
+      StatusOr<size_t> answer = co_await session_->channel->Call(
+          node, kTxnLog, message_.room().first(bytes), {}, session_->db->options.call_timeout, ConnectionOf(node));
       if (!answer.ok()) co_return answer.status();
     }
   }

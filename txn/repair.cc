@@ -69,19 +69,19 @@ bool Repairer::Round() {
   for (int i = 0; i < nodes && !Stopped(); ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == db_->node->id() || GANNET_MUTANT(kSkipRepair)) continue;
-    if (!db_->fabric->Alive(node)) {
+    if (!db_->fabric->Alive(node) || db_->peers->IsLost(node, db_->node->ConnectionTo(node))) {
       db_->peers->NoteDeath(node);
-      db_->joined[node].store(false);
     }
+    if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node)) db_->peers->NoteDeath(node);
     if (db_->peers->phase(node) == Peers::Phase::kDying && Forward(node)) db_->peers->SetForwarded(node);
     if (db_->peers->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         db_->owner_service->ReleaseAllOf(node, [this] { return Stopped(); })) {
       db_->peers->SetReleased(node);
     }
     const Peers::Phase phase = db_->peers->phase(node);
-    more = more || phase == Peers::Phase::kDying || phase == Peers::Phase::kForwarded;
+    more = more || (phase != Peers::Phase::kStranger && phase != Peers::Phase::kJoined);
   }
-  if (!JoinAll()) more = true;
+  if (!AnnounceAll()) more = true;
   if (!more) {
     worker_.reset();
     channel_.reset();
@@ -89,18 +89,22 @@ bool Repairer::Round() {
   return more;
 }
 
-bool Repairer::JoinAll() {
+bool Repairer::AnnounceAll() {
   bool all = true;
   const int nodes = db_->fabric->num_nodes();
+  announced_.resize(static_cast<size_t>(nodes));
   for (int i = 0; i < nodes && !Stopped(); ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
-    if (node == db_->node->id() || db_->joined[node].load() || !db_->fabric->Alive(node)) continue;
-    std::array<std::byte, 8> request;
+    if (node == db_->node->id()) continue;
+    const uint64_t connection = db_->node->ConnectionTo(node);
+    if (connection == 0 || announced_[node] == connection) continue;
+    std::array<std::byte, 16> request;
     rdma::WireWriter writer(request);
     writer.PutU64(db_->incarnation);
-    const bool joined = Call(node, kTxnJoin, writer.written(), {}).ok();
-    if (joined) db_->joined[node].store(true);
-    all = all && joined;
+    writer.PutU64(0);  // it asks for no locks yet
+    const bool told = Call(node, kTxnJoin, writer.written(), {}, connection).ok();
+    if (told) announced_[node] = connection;
+    all = all && told;
   }
   return all;
 }
@@ -132,8 +136,7 @@ bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> request) {
 
 bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
   if (GANNET_MUTANT(kRepairUndecided)) return true;
-  const int nodes = db_->fabric->num_nodes();
-  for (int i = 0; i < nodes; ++i) {
+  for (int i = 0; i < db_->data_nodes; ++i) {  // decisions are noted at owners of rows
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == db_->node->id() || node == dead || !db_->fabric->Alive(node)) continue;
     std::array<std::byte, 16> request;
@@ -148,7 +151,7 @@ bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
 }
 
 StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
-                                std::span<std::byte> response) {
+                                std::span<std::byte> response, uint64_t connection) {
   if (channel_ == nullptr) {
     StatusOr<std::unique_ptr<rdma::Channel>> channel = db_->node->OpenChannel();
     if (!channel.ok()) return absl::UnavailableError(channel.status().message());
@@ -160,9 +163,11 @@ StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::spa
                                .method = method,
                                .request = request,
                                .response = response,
-                               .timeout = std::min(kCallTimeout, db_->options.call_timeout)};
+                               .timeout = std::min(kCallTimeout, db_->options.call_timeout),
+                               .connection = connection};
   const auto ask = [](rdma::Channel* channel, const rdma::CallRequest& what) -> coro::Task<StatusOr<size_t>> {
-    co_return co_await channel->Call(what.node, what.method, what.request, what.response, what.timeout);
+    co_return co_await channel->Call(what.node, what.method, what.request, what.response, what.timeout,
+                                     what.connection);
   };
   return worker_->BlockOn(ask(channel_.get(), call));
 }

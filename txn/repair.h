@@ -13,7 +13,8 @@
 //
 // Every node does this, for itself, about each node that died:
 //
-//   1  no request of it is admitted any more (peers.h)
+//   1  no request of it is admitted any more, and no verb of it takes effect (peers.h): it has been lost by this
+//      node's own fabric, or, if others found it dead, has been cut off here
 //   2  the decisions of it that are noted here are carried out, here and elsewhere
 //   3  wait until every other live node has done 2
 //   4  all records here that it holds are released
@@ -43,7 +44,7 @@ class Repairer {
   Repairer(const Repairer&) = delete;
   Repairer& operator=(const Repairer&) = delete;
 
-  // This node joins the others (peers.h), and from now on deaths are looked for, in a thread of its own.
+  // This incarnation is announced to the others, and from now on deaths are looked for, in a thread of its own.
   void Start();
   // Leaves what it is at as it is.
   void Stop();
@@ -55,14 +56,14 @@ class Repairer {
   // True if there is more to do.
   bool Round();
   // Makes this incarnation known: or else nobody might notice that the one before it died.
-  bool JoinAll();
+  bool AnnounceAll();
   // Each true if its step is done, false to be tried again.
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
   // The node took it, or is dead itself.
   bool Send(rdma::NodeId to, std::span<const std::byte> request);
   StatusOr<size_t> Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
-                        std::span<std::byte> response);
+                        std::span<std::byte> response, uint64_t connection = 0);
   bool Stopped() const;
 
   DatabaseState* db_;
@@ -72,6 +73,7 @@ class Repairer {
   bool woken_ = false;
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
+  std::vector<uint64_t> announced_;  // by node: over which connection
   Thread thread_;
 };
 

@@ -66,8 +66,8 @@ struct DatabaseState {
   std::atomic<uint64_t> next_request{0};
   uint64_t incarnation = 0;  // the first of them
   std::unique_ptr<Peers> peers;
-  std::unique_ptr<Repairer> repairer;     // null on a node that is alone
-  std::vector<std::atomic<bool>> joined;  // at which other nodes this one is known (peers.h)
+  std::unique_ptr<Repairer> repairer;         // null on a node that is alone
+  std::vector<std::atomic<uint64_t>> joined;  // by which connection, at each other node (peers.h); 0: not
   bool started = false;
   bool closed = false;
 

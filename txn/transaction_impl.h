@@ -181,7 +181,10 @@ class TransactionImpl {
   // decision.cc
   rdma::NodeId OwnerOf(const WriteEntry& entry) const;
   coro::Task<Status> JoinOwners();
-  coro::Task<Status> Join(rdma::NodeId owner);
+  // The connection by which this node is known at the owner now.
+  coro::Task<StatusOr<uint64_t>> Join(rdma::NodeId owner);
+  // Of the entries at `node`.
+  uint64_t ConnectionOf(rdma::NodeId node) const;
   bool NeedsDecider() const;
   void OrderForDecision();
   FinishItem DecidedItemOf(WriteEntry& entry);

@@ -62,6 +62,10 @@ Status ReadFabric(TomlReader& top, const std::string& file, ClusterConfig* confi
   int64_t slots = kDefaultClientSlots;
   GANNET_RETURN_IF_ERROR(top.TakeInteger("client_slots", 1, rdma::kMaxShmNodes - 1, "8", &slots));
   config->client_slots = static_cast<int>(slots);
+  int64_t percent = rdma::kDefaultReadOnlyPercent;
+  GANNET_RETURN_IF_ERROR(top.TakeInteger("read_only_percent", 1, rdma::kMostReadOnlyPercent,
+                                         absl::StrCat(rdma::kDefaultReadOnlyPercent), &percent));
+  config->read_only_percent = static_cast<int>(percent);
 
   const StatusOr<const toml::table*> shm = top.Table("shm");
   if (!shm.ok()) return shm.status();
@@ -175,8 +179,9 @@ StatusOr<int> ClusterConfig::FindServer(const std::string& id_or_name) const {
 }
 
 uint64_t ClusterConfig::Hash() const {
-  std::string text = absl::StrCat("gannet cluster 1;", static_cast<int>(fabric), ";", client_slots, ";",
-                                  tpcc.warehouses, ";", tpcc.seed, ";", tpcc.items, ";", tpcc.customers_per_district);
+  std::string text =
+      absl::StrCat("gannet cluster 2;", static_cast<int>(fabric), ";", client_slots, ";", read_only_percent, ";",
+                   tpcc.warehouses, ";", tpcc.seed, ";", tpcc.items, ";", tpcc.customers_per_district);
   if (fabric == FabricKind::kVerbs) absl::StrAppend(&text, ";", verbs.client_memory);
   for (const ServerConfig& server : servers) absl::StrAppend(&text, ";", server.address, ";", server.memory);
   return XXH3_64bits(text.data(), text.size());

@@ -53,6 +53,7 @@ struct ClusterConfig {
   std::string memory_file = {};  // shm
   VerbsConfig verbs = {};
   int client_slots = 0;                    // clients that may be attached at once
+  int read_only_percent = 0;               // of every node's memory: its indexes, which others only READ
   std::vector<ServerConfig> servers = {};  // by id
   TpccConfig tpcc = {};
 

@@ -14,9 +14,12 @@ class MeteredNode final : public rdma::Node {
   rdma::NodeId id() const override { return node_->id(); }
   std::span<std::byte> memory() override { return node_->memory(); }
   uint64_t heap_offset() const override { return node_->heap_offset(); }
+  uint64_t writable_offset() const override { return node_->writable_offset(); }
   StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override { return node_->OpenChannel(); }
   Status Serve(int threads) override { return node_->Serve(threads); }
   size_t ServePending(size_t limit) override { return node_->ServePending(limit); }
+  uint64_t ConnectionTo(rdma::NodeId peer) const override { return node_->ConnectionTo(peer); }
+  bool CutOff(rdma::NodeId peer) override { return node_->CutOff(peer); }
   void Shutdown() override { node_->Shutdown(); }
 
   void Handle(rdma::MethodId method, rdma::Handler handler) override {

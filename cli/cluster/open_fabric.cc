@@ -51,7 +51,9 @@ Status MustBeNew(const rdma::ShmFabric& fabric, const ClusterConfig& config, int
 
 StatusOr<std::unique_ptr<rdma::Fabric>> OpenShm(const ClusterConfig& config, std::optional<int> server) {
   GANNET_RETURN_IF_ERROR(CheckRoom(config));
-  rdma::ShmOptions options{.num_nodes = config.num_nodes(), .bytes_per_node = 0};
+  rdma::ShmOptions options{.num_nodes = config.num_nodes(),
+                           .bytes_per_node = 0,
+                           .read_only_percent = static_cast<uint32_t>(config.read_only_percent)};
   for (const ServerConfig& each : config.servers)
     options.bytes_per_node = std::max(options.bytes_per_node, each.memory);
   options.protocol = kClusterProtocol;
@@ -85,6 +87,7 @@ StatusOr<std::unique_ptr<rdma::Fabric>> OpenVerbs(const ClusterConfig& config, s
   if (!secret.ok()) return secret.status();
   rdma::VerbsOptions options;
   options.secret = *std::move(secret);
+  options.read_only_percent = static_cast<uint32_t>(config.read_only_percent);
   options.bytes_per_node = config.verbs.client_memory;
   for (const ServerConfig& each : config.servers) {
     options.nodes.push_back(each.address);

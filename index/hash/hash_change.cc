@@ -71,7 +71,7 @@ Status HashIndex::AddOverflow(Context& context, LockedChain* chain) {
         chain->count(), " keys share one bucket of a hash index made for ", options_.expected_keys,
         " keys that can grow no further: raise expected_keys (expected_rows of the table) or the node's ", "memory"));
   }
-  auto bucket = context.slab->Allocate(kLineBytes);
+  auto bucket = context.slab->AllocateReadOnly(kLineBytes);
   if (!bucket.ok()) return bucket.status();
   chain->AddBucket(*bucket);
   overflow_buckets_.fetch_add(1, std::memory_order_relaxed);

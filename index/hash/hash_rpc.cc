@@ -142,7 +142,7 @@ StatusOr<rdma::GlobalAddress> GetRecord(IndexService* service, rdma::WireReader*
   rdma::Node& node = service->node();
   const uint64_t end = node.memory().size() - HeaderReadBytes(kMaxKeyBytes);
   const bool inside = record.node() == node.id() && !record.marked() && record.offset() % kLineBytes == 0 &&
-                      record.offset() >= node.heap_offset() && record.offset() <= end;
+                      record.offset() >= node.writable_offset() && record.offset() <= end;
   if (!inside || !RecordHoldsKey(node.memory().data() + record.offset(), key)) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no record of key ", key.ToString(), " at ", record.ToString()));

@@ -13,7 +13,7 @@ StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
       return block;
     }
   }
-  StatusOr<std::byte*> block = context.slab->Allocate(bytes);
+  StatusOr<std::byte*> block = context.slab->AllocateReadOnly(bytes);
   if (block.ok()) bytes_.fetch_add(rdma::SlabAllocator::BlockBytes(bytes), std::memory_order_relaxed);
   return block;
 }

@@ -4,7 +4,7 @@
 //   ClusterHeader                    what was created; constant afterwards
 //   NodeControl   [num_nodes]        who holds the node, its doorbell, which channels have called it
 //   ChannelArea   [num_nodes][128]   the call slots and messages of a channel; the channel's node owns it
-//   memory        [num_nodes]        each starts on a huge page: one header page, then the heap
+//   memory        [num_nodes]        each starts on a huge page: one header page, then the heap's parts (heap_parts.h)
 //
 // A call's life is the phase of its slot; only the named party leaves a phase:
 //
@@ -28,7 +28,7 @@
 namespace gannet::rdma::shm {
 
 inline constexpr uint64_t kMagic = 0x31306d6873746e67;  // "gntshm01"
-inline constexpr uint64_t kFormatVersion = 3;
+inline constexpr uint64_t kFormatVersion = 4;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kHugePageBytes = 2 << 20;
 // The first page of a node's memory holds nothing: offset 0 must never be an object, and an access to it is a bug that
@@ -40,6 +40,7 @@ struct ClusterHeader {
   uint64_t format_version;
   uint64_t num_nodes;
   uint64_t bytes_per_node;
+  uint64_t read_only_percent;
   uint64_t adversarial;
   uint64_t seed;
   uint64_t protocol;

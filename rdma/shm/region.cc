@@ -26,7 +26,7 @@ Status CheckOptions(const ShmOptions& options) {
   if (options.bytes_per_node <= kHeapOffset || options.bytes_per_node > GlobalAddress::kOffsetMask / kMaxShmNodes) {
     return absl::InvalidArgumentError(absl::StrCat("a node cannot have ", options.bytes_per_node, " bytes of memory"));
   }
-  return absl::OkStatus();
+  return CheckReadOnlyPercent(options.read_only_percent);
 }
 
 Status SystemError(const std::string& what) {
@@ -162,6 +162,9 @@ Status Region::MustAgree(const std::string& path, const ShmOptions& options) con
   if (there.bytes_per_node != here.bytes_per_node) {
     return differ("bytes of memory per node:", there.bytes_per_node, here.bytes_per_node);
   }
+  if (there.read_only_percent != options.read_only_percent) {
+    return differ("percent of read-only memory:", there.read_only_percent, options.read_only_percent);
+  }
   if (there.configuration != options.configuration) {
     return differ("a configuration with hash", there.configuration, options.configuration);
   }
@@ -178,7 +181,9 @@ StatusOr<std::shared_ptr<Region>> Region::Adopt(int fd, const std::string& path)
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a memory file of Gannet"));
   }
   region->geometry_ = {header.num_nodes, header.bytes_per_node};
-  const ShmOptions described{.num_nodes = static_cast<int>(header.num_nodes), .bytes_per_node = header.bytes_per_node};
+  const ShmOptions described{.num_nodes = static_cast<int>(header.num_nodes),
+                             .bytes_per_node = header.bytes_per_node,
+                             .read_only_percent = static_cast<uint32_t>(header.read_only_percent)};
   if (header.format_version != kFormatVersion || header.num_nodes > kMaxShmNodes || !CheckOptions(described).ok() ||
       static_cast<uint64_t>(file.st_size) != region->geometry_.total_bytes()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " has format ", header.format_version,
@@ -223,6 +228,7 @@ void Region::WriteHeader(const ShmOptions& options) {
                                               .format_version = kFormatVersion,
                                               .num_nodes = geometry_.num_nodes,
                                               .bytes_per_node = geometry_.bytes_per_node,
+                                              .read_only_percent = options.read_only_percent,
                                               .adversarial = options.adversarial,
                                               .seed = options.seed,
                                               .protocol = options.protocol,

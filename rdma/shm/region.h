@@ -28,6 +28,9 @@ class Region {
   const ClusterHeader& header() const { return *reinterpret_cast<const ClusterHeader*>(base_); }
   int num_nodes() const { return static_cast<int>(geometry_.num_nodes); }
   uint64_t bytes_per_node() const { return geometry_.bytes_per_node; }
+  uint64_t writable_offset() const {
+    return WritableOffset(kHeapOffset, bytes_per_node(), static_cast<uint32_t>(header().read_only_percent));
+  }
   NodeControl& control(NodeId node) const {
     return reinterpret_cast<NodeControl*>(base_ + geometry_.controls_offset())[node];
   }

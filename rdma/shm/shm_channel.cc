@@ -28,8 +28,10 @@ ShmChannel::ShmChannel(std::shared_ptr<Region> region, std::shared_ptr<ChannelNu
       node_word_(node_word),
       memory_(region_->memory(0)),
       memory_stride_(region_->memory_stride()),
-      range_{
-          .num_nodes = region_->num_nodes(), .heap_offset = kHeapOffset, .bytes_per_node = region_->bytes_per_node()},
+      range_{.num_nodes = region_->num_nodes(),
+             .heap_offset = kHeapOffset,
+             .writable_offset = region_->writable_offset(),
+             .bytes_per_node = region_->bytes_per_node()},
       writer_(BusyMarker(node, index), region_->in_file() ? &region_->control(node).stores[index] : nullptr, memory_),
       calls_(region_, node, index, &counters_) {
   if (region_->header().adversarial != 0) {
@@ -48,6 +50,10 @@ bool ShmChannel::Submit(std::span<Operation> operations, Completion* completion)
       completion->status = ExplainRefusal(operation, range_, node(), OwnNodeIsThere());
       return true;
     }
+    if (!IsConnected(operation.remote.node(), operation.connection)) [[unlikely]] {
+      completion->status = ConnectionChanged(operation.remote.node());
+      return true;
+    }
     CountVerb(operation, &counters_);
   }
   ++counters_.round_trips;
@@ -63,7 +69,7 @@ bool ShmChannel::Submit(std::span<Operation> operations, Completion* completion)
 }
 
 bool ShmChannel::Admits(const Operation& operation) const {
-  return IsInRange(operation, range_) && OwnNodeIsThere() &&
+  return IsAllowed(operation, range_) && OwnNodeIsThere() &&
          PhaseOf(region_->control(operation.remote.node()).word.load(std::memory_order_acquire)) ==
              NodePhase::kAttached;
 }
@@ -101,6 +107,10 @@ void ShmChannel::RunAdversarially(std::span<Operation> operations) {
 bool ShmChannel::SubmitCall(const CallRequest& call, Completion* completion) {
   if (!OwnNodeIsThere()) {
     completion->status = absl::UnavailableError(absl::StrCat("CALL by node ", node(), ", which is dead"));
+    return true;
+  }
+  if (call.connection != 0 && (call.node >= range_.num_nodes || !IsConnected(call.node, call.connection))) {
+    completion->status = ConnectionChanged(call.node);
     return true;
   }
   return calls_.Submit(call, completion);

@@ -29,8 +29,12 @@ class ShmChannel final : public Channel {
 
  private:
   bool OwnNodeIsThere() const { return own_word_->load(std::memory_order_acquire) == node_word_; }
-  // Is `operation` in range, aligned, and its node there?
+  // Is `operation` allowed, and its node there?
   bool Admits(const Operation& operation) const;
+  // Is the connection still the one named, or none named?
+  bool IsConnected(NodeId node, uint64_t connection) const {
+    return connection == 0 || region_->control(node).word.load(std::memory_order_acquire) == connection;
+  }
   std::byte* At(GlobalAddress address) const { return memory_ + address.node() * memory_stride_ + address.offset(); }
   void Run(Operation& operation);
   void RunAdversarially(std::span<Operation> operations);

@@ -11,12 +11,14 @@
 
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/heap_parts.h"
 
 namespace gannet::rdma {
 
 struct ShmOptions {
   int num_nodes = 1;                            // at most kMaxShmNodes
   uint64_t bytes_per_node = uint64_t{1} << 30;  // address space of a node's memory; touched pages count, not this
+  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
   // READs and WRITEs access their lines in random order and now and then yield the CPU between two lines, so that what
   // the contract does not promise does not happen to hold either.
   bool adversarial = false;

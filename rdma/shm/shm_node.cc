@@ -41,6 +41,12 @@ void ShmNode::Handle(MethodId method, Handler handler) {
   server_.Handle(method, std::move(handler));
 }
 
+uint64_t ShmNode::ConnectionTo(NodeId peer) const {
+  if (peer >= region_->num_nodes()) return 0;
+  const uint64_t word = region_->control(peer).word.load(std::memory_order_acquire);
+  return PhaseOf(word) == NodePhase::kAttached ? word : 0;
+}
+
 Status ShmNode::Serve(int threads) {
   if (threads < 1 || threads > kMaxServerThreads) {
     return absl::InvalidArgumentError(

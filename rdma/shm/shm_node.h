@@ -23,11 +23,15 @@ class ShmNode final : public Node {
   NodeId id() const override { return id_; }
   std::span<std::byte> memory() override { return {region_->memory(id_), region_->bytes_per_node()}; }
   uint64_t heap_offset() const override { return kHeapOffset; }
+  uint64_t writable_offset() const override { return region_->writable_offset(); }
 
   StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
   void Handle(MethodId method, Handler handler) override;
   Status Serve(int threads) override;
   size_t ServePending(size_t limit) override { return server_.ServePending(limit); }
+  // The state word: attached, for which time.
+  uint64_t ConnectionTo(NodeId peer) const override;
+  bool CutOff(NodeId peer) override { return ConnectionTo(peer) == 0; }
   void Shutdown() override;
 
  private:

@@ -24,7 +24,10 @@ FabricCore::FabricCore(Simulation* simulation, const SimFabricOptions& options)
     : Happening(3),
       simulation_(simulation),
       options_(options),
-      range_{.num_nodes = options.num_nodes, .heap_offset = kSimHeapOffset, .bytes_per_node = options.bytes_per_node},
+      range_{.num_nodes = options.num_nodes,
+             .heap_offset = kSimHeapOffset,
+             .writable_offset = WritableOffset(kSimHeapOffset, options.bytes_per_node, options.read_only_percent),
+             .bytes_per_node = options.bytes_per_node},
       capabilities_{.line_consistent = true,
                     .cpu_coherent_atomics = options.nic.cpu_coherent_atomics,
                     .completes_at_once = false},
@@ -37,7 +40,7 @@ FabricCore::~FabricCore() = default;
 
 Attachment* FabricCore::Attach(NodeId node) {
   if (current_[node] != nullptr && current_[node]->there()) return nullptr;
-  attachments_.push_back(std::make_unique<Attachment>(node, options_.bytes_per_node));
+  attachments_.push_back(std::make_unique<Attachment>(node, attachments_.size() + 1, options_.bytes_per_node));
   current_[node] = attachments_.back().get();
   if (simulation_->tracing()) simulation_->Trace(absl::StrCat("node ", node, " attaches"));
   return current_[node];

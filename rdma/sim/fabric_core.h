@@ -46,13 +46,14 @@ class Mapping {
 struct Attachment {
   enum class Phase : uint8_t { kAttached, kLeft, kDead };
 
-  Attachment(NodeId the_id, uint64_t bytes) : id(the_id), memory(bytes) {}
+  Attachment(NodeId the_id, uint64_t the_number, uint64_t bytes) : id(the_id), number(the_number), memory(bytes) {}
 
   bool there() const { return phase == Phase::kAttached; }
   // Do the others know that it is gone?
   bool known_gone(uint64_t now) const { return !there() && now >= known_at; }
 
   const NodeId id;
+  const uint64_t number;  // in the order of the whole cluster, from 1 on
   const Mapping memory;
   Phase phase = Phase::kAttached;
   uint64_t gone_at = UINT64_MAX;
@@ -118,6 +119,11 @@ class FabricCore final : public Happening {
   Attachment* current(NodeId node) const { return current_[node]; }
   bool Alive(NodeId node) const {
     return node < options_.num_nodes && current_[node] != nullptr && !current_[node]->known_gone(now());
+  }
+  // Which attachment of it is there, or is held to be; 0: none.
+  uint64_t ConnectionTo(NodeId node) const { return Alive(node) ? current_[node]->number : 0; }
+  bool IsConnected(NodeId node, uint64_t connection) const {
+    return connection == 0 || ConnectionTo(node) == connection;
   }
   Attachment* Attach(NodeId node);
   void Kill(NodeId node);

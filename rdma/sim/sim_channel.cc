@@ -48,7 +48,7 @@ SimChannel::~SimChannel() {
 }
 
 bool SimChannel::Admits(const Operation& operation) const {
-  return IsInRange(operation, core_->range()) && own_->there() && core_->Alive(operation.remote.node());
+  return IsAllowed(operation, core_->range()) && own_->there() && core_->Alive(operation.remote.node());
 }
 
 bool SimChannel::Submit(std::span<Operation> operations, Completion* completion) {
@@ -57,6 +57,10 @@ bool SimChannel::Submit(std::span<Operation> operations, Completion* completion)
   for (const Operation& operation : operations) {
     if (!Admits(operation)) [[unlikely]] {
       completion->status = ExplainRefusal(operation, core_->range(), node(), own_->there());
+      return true;
+    }
+    if (!core_->IsConnected(operation.remote.node(), operation.connection)) {
+      completion->status = ConnectionChanged(operation.remote.node());
       return true;
     }
     CountVerb(operation, &counters_);
@@ -92,6 +96,10 @@ bool SimChannel::SubmitCall(const CallRequest& call, Completion* completion) {
   }
   if (!core_->Alive(call.node)) {
     completion->status = absl::UnavailableError(absl::StrCat("CALL to node ", call.node, ", which is not there"));
+    return true;
+  }
+  if (!core_->IsConnected(call.node, call.connection)) {
+    completion->status = ConnectionChanged(call.node);
     return true;
   }
   ++counters_.calls;

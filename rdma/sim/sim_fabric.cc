@@ -77,6 +77,7 @@ StatusOr<std::unique_ptr<SimFabric>> SimFabric::Create(Simulation* simulation, c
     return absl::InvalidArgumentError(
         absl::StrCat("a simulated cluster has 1 to ", kMaxSimNodes, " nodes, not ", options.num_nodes));
   }
+  GANNET_RETURN_IF_ERROR(CheckReadOnlyPercent(options.read_only_percent));
   if (options.bytes_per_node <= kSimHeapOffset || options.bytes_per_node % kLineBytes != 0) {
     return absl::InvalidArgumentError(absl::StrCat("a node's memory of ", options.bytes_per_node,
                                                    " bytes: must be a multiple of 64 above ", kSimHeapOffset));

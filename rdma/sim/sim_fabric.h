@@ -7,14 +7,16 @@
 
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/heap_parts.h"
 #include "rdma/sim/nic_profile.h"
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {
 
 struct SimFabricOptions {
-  int num_nodes = 1;                            // at most kMaxSimNodes
-  uint64_t bytes_per_node = uint64_t{1} << 30;  // address space; touched pages count
+  int num_nodes = 1;                                     // at most kMaxSimNodes
+  uint64_t bytes_per_node = uint64_t{1} << 30;           // address space; touched pages count
+  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
   NicProfile nic = *FindNicProfile("cx4-100g");
   // How long it takes until a dead node is known to be dead: verbs to it fail then.
   uint64_t detection_nanos = 1'000'000;

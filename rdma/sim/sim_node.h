@@ -18,11 +18,14 @@ class SimNode final : public Node {
   NodeId id() const override { return own_->id; }
   std::span<std::byte> memory() override { return {own_->memory.data(), core_->options().bytes_per_node}; }
   uint64_t heap_offset() const override { return kSimHeapOffset; }
+  uint64_t writable_offset() const override { return core_->range().writable_offset; }
 
   StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
   void Handle(MethodId method, Handler handler) override;
   Status Serve(int threads) override;
   size_t ServePending(size_t limit) override;
+  uint64_t ConnectionTo(NodeId peer) const override { return core_->ConnectionTo(peer); }
+  bool CutOff(NodeId peer) override { return !core_->Alive(peer); }
   void Shutdown() override;
 
  private:

@@ -37,6 +37,7 @@ std::shared_ptr<Link> Lane::Close() {
 }
 
 void Lane::FailAll(const Status& status) {
+  expected_ = 0;
   // What is resumed by this submits nothing before it is back in Poll, so these queues only shrink.
   for (RingQueue<Work>* works : {&in_flight_, &queue_}) {
     while (!works->empty()) {
@@ -63,14 +64,7 @@ void Lane::AddBody(Operation* operation, Batch* batch, uint32_t local_key, uint3
   const uint32_t most = local_key != 0 ? kMaxDirectBytes : Staging::kMaxBytes;
   do {
     const uint32_t size = std::min(most, to - from);
-    ++batch->unfinished;
-    Work work;
-    work.operation = operation;
-    work.batch = batch;
-    work.offset = from;
-    work.size = size;
-    work.local_key = local_key;
-    queue_.push_back(work);
+    Queue({.operation = operation, .batch = batch, .offset = from, .size = size, .local_key = local_key});
     from += size;
   } while (from < to);
 }
@@ -82,14 +76,16 @@ void Lane::AddGuarded(Operation* operation, Batch* batch, uint32_t local_key, Gu
 }
 
 void Lane::AddGuard(Operation* operation, Batch* batch, uint32_t local_key, Guard* guard, Part part) {
-  ++batch->unfinished;
-  Work work;
-  work.part = part;
-  work.guard = guard;
-  work.operation = operation;
-  work.batch = batch;
-  work.size = kWordBytes;
-  work.local_key = local_key;
+  Queue({.part = part,
+         .guard = guard,
+         .operation = operation,
+         .batch = batch,
+         .size = kWordBytes,
+         .local_key = local_key});
+}
+
+void Lane::Queue(const Work& work) {
+  ++work.batch->unfinished;
   queue_.push_back(work);
 }
 
@@ -118,11 +114,7 @@ void Lane::Add(Outgoing* message) {
   do {
     const uint32_t size = std::min(kPayloadBytes, message->header.total_bytes - offset);
     ++message->unposted;
-    Work work;
-    work.message = message;
-    work.offset = offset;
-    work.size = size;
-    queue_.push_back(work);
+    queue_.push_back({.message = message, .offset = offset, .size = size});
     offset += size;
   } while (offset < message->header.total_bytes);
 }
@@ -174,16 +166,17 @@ bool Lane::Prepare(Work* work, ibv_send_wr* request, ibv_sge* local) {
     local->lkey = staging_->key();
   }
   const uint64_t remote = region_.base + operation.remote.offset() + work->offset;
+  const uint32_t key = region_.KeyAt(operation.remote.offset());
   if (IsAtomic(operation.verb)) {
     const bool is_swap = operation.verb == Verb::kCompareAndSwap;
     request->opcode = is_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
     request->wr.atomic = {.remote_addr = remote,
                           .compare_add = is_swap ? operation.expected : operation.operand,
                           .swap = is_swap ? operation.operand : 0,
-                          .rkey = region_.key};
+                          .rkey = key};
   } else {
     request->opcode = operation.verb == Verb::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    request->wr.rdma = {.remote_addr = remote, .rkey = region_.key};
+    request->wr.rdma = {.remote_addr = remote, .rkey = key};
   }
   return true;
 }

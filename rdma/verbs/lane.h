@@ -54,6 +54,12 @@ class Lane {
   NodeId node() const { return node_; }
   bool idle() const { return queue_.empty() && in_flight_.empty(); }
   bool has_queue() const { return !queue_.empty(); }
+  // What is added to the queue is to go over this connection alone (a generation); 0: over any.
+  void Expect(uint64_t generation) {
+    if (generation != 0) expected_ = generation;
+  }
+  // Would a link of this generation do for all of the queue?
+  bool Accepts(uint64_t generation) const { return expected_ == 0 || expected_ == generation; }
   // Something was posted on this link.
   bool has_posted() const { return posted_ > 0; }
 
@@ -97,7 +103,7 @@ class Lane {
     uint32_t offset = 0;
     uint32_t size = 0;
     uint32_t local_key = 0;  // not 0: the operation's local buffer is registered itself
-    Staging::Buffer buffer;
+    Staging::Buffer buffer = {};
   };
 
   static constexpr uint32_t kMostPerPost = 32;
@@ -109,6 +115,7 @@ class Lane {
   // The guarded READ is complete. Repeats it if its first word has changed.
   void Judge(const Work& last);
   Guard* NewGuard();
+  void Queue(const Work& work);
 
   // Fills in a work request; false if there is no buffer for it now.
   bool Prepare(Work* work, ibv_send_wr* request, ibv_sge* local);
@@ -123,6 +130,7 @@ class Lane {
   std::vector<Guard*> free_guards_;
   std::shared_ptr<Link> link_;
   uint64_t generation_ = 0;
+  uint64_t expected_ = 0;
   RegionInfo region_;
   std::string broken_;
   RingQueue<Work> queue_;

@@ -16,7 +16,9 @@ std::vector<std::byte> RegionInfo::Encode() const {
   WireWriter writer(buffer);
   writer.PutU64(base);
   writer.PutU64(bytes);
-  writer.PutU32(key);
+  writer.PutU64(writable_offset);
+  writer.PutU32(read_only_key);
+  writer.PutU32(writable_key);
   writer.PutString(listens_at.ToString());
   return {writer.written().begin(), writer.written().end()};
 }
@@ -26,7 +28,9 @@ StatusOr<RegionInfo> RegionInfo::Decode(std::span<const std::byte> bytes) {
   RegionInfo info;
   info.base = reader.GetU64();
   info.bytes = reader.GetU64();
-  info.key = reader.GetU32();
+  info.writable_offset = reader.GetU64();
+  info.read_only_key = reader.GetU32();
+  info.writable_key = reader.GetU32();
   const std::string listens_at(reader.GetString());
   GANNET_RETURN_IF_ERROR(reader.Finish());
   const StatusOr<control::Endpoint> endpoint = control::ParseNumericEndpoint(listens_at);
@@ -51,7 +55,8 @@ StatusOr<std::shared_ptr<NodeCore>> NodeCore::Make(const VerbsOptions& options, 
 
 NodeCore::~NodeCore() {
   agent.reset();
-  region_.reset();
+  read_only_.reset();
+  writable_.reset();
   if (memory_ != nullptr) munmap(memory_, bytes());
 }
 
@@ -118,25 +123,36 @@ Status NodeCore::MapMemory() {
   memory_ = static_cast<std::byte*>(memory);
   // A wish: where the kernel has no huge pages it takes small ones.
   (void)madvise(memory, bytes, MADV_HUGEPAGE);
-  // All rights on the heap: a transaction at another node locks and installs anywhere in it.
+  const uint64_t writable = range(id_).writable_offset;
+  if (writable > kHeapOffset) {
+    StatusOr<MemoryRegion> region =
+        Register(pd_.get(), memory_ + kHeapOffset, writable - kHeapOffset, IBV_ACCESS_REMOTE_READ);
+    if (!region.ok()) return region.status();
+    read_only_ = *std::move(region);
+  }
+  // All rights on the rest: a transaction at another node locks and installs any record.
   StatusOr<MemoryRegion> region =
-      Register(pd_.get(), memory_ + kHeapOffset, bytes - kHeapOffset,
+      Register(pd_.get(), memory_ + writable, bytes - writable,
                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
   if (!region.ok()) return region.status();
-  region_ = *std::move(region);
+  writable_ = *std::move(region);
   return absl::OkStatus();
 }
 
 RegionInfo NodeCore::region(const control::Endpoint& listens_at) const {
-  return {
-      .base = reinterpret_cast<uint64_t>(memory_), .bytes = bytes(), .key = region_->rkey, .listens_at = listens_at};
+  return {.base = reinterpret_cast<uint64_t>(memory_),
+          .bytes = bytes(),
+          .writable_offset = range(id_).writable_offset,
+          .read_only_key = read_only_ != nullptr ? read_only_->rkey : 0,
+          .writable_key = writable_->rkey,
+          .listens_at = listens_at};
 }
 
 uint32_t NodeCore::LocalKey(const void* at, uint64_t bytes) const {
   const auto* first = static_cast<const std::byte*>(at);
-  const bool inside = first >= memory_ + kHeapOffset && first < memory_ + this->bytes() &&
+  const bool inside = first >= memory_ + range(id_).writable_offset && first < memory_ + this->bytes() &&
                       bytes <= static_cast<uint64_t>(memory_ + this->bytes() - first);
-  return inside ? region_->lkey : 0;
+  return inside ? writable_->lkey : 0;
 }
 
 }  // namespace gannet::rdma::verbs

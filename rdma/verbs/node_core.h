@@ -30,9 +30,13 @@ struct ClusterMap {
 struct RegionInfo {
   uint64_t base = 0;  // virtual address, at the owner, of offset 0
   uint64_t bytes = 0;
-  uint32_t key = 0;              // never printed
+  uint64_t writable_offset = 0;
+  // Of the heap's two parts; never printed. The card takes the first for READs only.
+  uint32_t read_only_key = 0;
+  uint32_t writable_key = 0;
   control::Endpoint listens_at;  // where rdma_cm does
 
+  uint32_t KeyAt(uint64_t offset) const { return offset < writable_offset ? read_only_key : writable_key; }
   std::vector<std::byte> Encode() const;
   static StatusOr<RegionInfo> Decode(std::span<const std::byte> bytes);
 };
@@ -54,6 +58,7 @@ class NodeCore {
   VerbRange range(NodeId node) const {
     VerbRange range = range_;
     if (node < options_.bytes_of_node.size()) range.bytes_per_node = options_.bytes_of_node[node];
+    range.writable_offset = WritableOffset(kHeapOffset, range.bytes_per_node, options_.read_only_percent);
     return range;
   }
   const DeviceLimits& limits() const { return limits_; }
@@ -62,7 +67,7 @@ class NodeCore {
   ibv_pd* pd() const { return pd_.get(); }
   std::span<std::byte> memory() const { return {memory_, bytes()}; }
   RegionInfo region(const control::Endpoint& listens_at) const;
-  // The local key if all of [at, at + bytes) lies in the registered heap, else 0.
+  // The local key if all of [at, at + bytes) lies in the heap's writable part, else 0.
   uint32_t LocalKey(const void* at, uint64_t bytes) const;
 
   // Set once, before any other part is made; stopped when the node leaves.
@@ -85,7 +90,8 @@ class NodeCore {
   Capabilities capabilities_;
   ProtectionDomain pd_;
   std::byte* memory_ = nullptr;
-  MemoryRegion region_;
+  MemoryRegion read_only_;
+  MemoryRegion writable_;
 };
 
 }  // namespace gannet::rdma::verbs

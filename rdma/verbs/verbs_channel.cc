@@ -80,8 +80,14 @@ VerbsChannel::~VerbsChannel() {
 }
 
 bool VerbsChannel::Admits(const Operation& operation) const {
-  return IsInRange(operation, parts_->core->range(operation.remote.node())) && parts_->core->attached() &&
+  return IsAllowed(operation, parts_->core->range(operation.remote.node())) && parts_->core->attached() &&
          agent().generation(operation.remote.node()) != 0;
+}
+
+// Of a lane that has just been refreshed.
+bool VerbsChannel::IsConnected(NodeId node, uint64_t connection) {
+  const Lane& to = lane(node);
+  return connection == 0 || connection == (to.link() != nullptr ? to.generation() : agent().generation(node));
 }
 
 bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completion) {
@@ -95,12 +101,19 @@ bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completio
     CountVerb(operation, &counters_);
   }
   ++counters_.round_trips;
+  for (const Operation& operation : operations) {
+    const NodeId node = operation.remote.node();
+    Refresh(&lane(node));
+    if (IsConnected(node, operation.connection)) continue;
+    completion->status = ConnectionChanged(node);
+    return true;
+  }
   Batch* batch = NewBatch(completion);
   // Held until all are added: a lane that breaks on the way must not end the batch before.
   batch->unfinished = 1;
-  for (const Operation& operation : operations) Refresh(&lane(operation.remote.node()));
   for (Operation& operation : operations) {
     const uint32_t key = operation.local == nullptr ? 0 : parts_->core->LocalKey(operation.local, operation.size);
+    lane(operation.remote.node()).Expect(operation.connection);
     lane(operation.remote.node()).Add(&operation, batch, key);
   }
   const uint64_t now = NowNanos();
@@ -124,8 +137,10 @@ bool VerbsChannel::SubmitCall(const CallRequest& call, Completion* completion) {
     completion->status = absl::UnavailableError(absl::StrCat("CALL by node ", node(), ", which is dead"));
   } else if (agent().generation(call.node) == 0) {
     completion->status = absl::UnavailableError(absl::StrCat("CALL to node ", call.node, ", which is not there"));
+  } else if (Refresh(&lane(call.node)); !IsConnected(call.node, call.connection)) {
+    completion->status = ConnectionChanged(call.node);
   } else {
-    Refresh(&lane(call.node));
+    lane(call.node).Expect(call.connection);
     calls_.Submit(call, completion);
     Tend(&lane(call.node), NowNanos());
     return false;
@@ -168,9 +183,11 @@ void VerbsChannel::Connect(Lane* to) {
   const NodeCore& core = *parts_->core;
   const StatusOr<control::Agent::Details> details = agent().details(to->node());
   if (!details.ok()) return Break(to, std::string(details.status().message()));
+  if (!to->Accepts(details->generation)) return Break(to, "the connection broke");
   StatusOr<RegionInfo> region = RegionInfo::Decode(details->payload);
-  if (region.ok() && region->bytes != core.range(to->node()).bytes_per_node) {
-    region = absl::InternalError("its memory has another size");
+  const VerbRange range = core.range(to->node());
+  if (region.ok() && (region->bytes != range.bytes_per_node || region->writable_offset != range.writable_offset)) {
+    region = absl::InternalError("its memory has another size, or another part of it is read-only");
   }
   if (!region.ok()) return Break(to, std::string(region.status().message()));
   const auto link = std::make_shared<Link>(parts_->core, NumberOf(next_link_++, to->node()), to->node(), index());

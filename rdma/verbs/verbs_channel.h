@@ -37,6 +37,7 @@ class VerbsChannel final : public Channel, private Lane::Listener {
 
   const control::Agent& agent() const { return *parts_->core->agent; }
   bool Admits(const Operation& operation) const;
+  bool IsConnected(NodeId node, uint64_t connection);
   Lane& lane(NodeId node) { return lanes_[node]; }
   bool busy() const { return unfinished_batches_ > 0 || !calls_.idle(); }
 

@@ -199,6 +199,7 @@ StatusOr<ClusterMap> MakeMap(const VerbsOptions& options) {
 }
 
 Status CheckMemory(const VerbsOptions& options) {
+  GANNET_RETURN_IF_ERROR(CheckReadOnlyPercent(options.read_only_percent));
   const auto wrong = [](uint64_t bytes) {
     return absl::InvalidArgumentError(absl::StrCat("a node cannot have ", bytes, " bytes of memory"));
   };

@@ -38,6 +38,7 @@
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/heap_parts.h"
 
 namespace gannet::rdma {
 
@@ -48,9 +49,10 @@ struct VerbsOptions {
   std::vector<std::string> nodes;
   std::string guest_host;  // where a guest of this process listens; empty: its address on the way to node 0
   uint64_t bytes_per_node = uint64_t{1} << 30;
-  std::vector<uint64_t> bytes_of_node;  // of each, where they differ; none is more than bytes_per_node
-  std::string secret;                   // whoever knows it may read and write all memory of the cluster
-  uint64_t configuration = 0;           // processes with different ones refuse each other: a hash of what they share
+  std::vector<uint64_t> bytes_of_node;                   // of each, where they differ; none is more than bytes_per_node
+  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
+  std::string secret;          // whoever knows it may read and write all memory of the cluster
+  uint64_t configuration = 0;  // processes with different ones refuse each other: a hash of what they share
   // Whether a node with an address may come back as another process. If not, those who knew the first refuse it.
   bool may_return = true;
   // What the card must be, if they are given; they do not choose it.

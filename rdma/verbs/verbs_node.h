@@ -21,11 +21,16 @@ class VerbsNode final : public Node {
   NodeId id() const override { return parts_->core->id(); }
   std::span<std::byte> memory() override { return parts_->core->memory(); }
   uint64_t heap_offset() const override { return kHeapOffset; }
+  uint64_t writable_offset() const override { return parts_->core->range(id()).writable_offset; }
 
   StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
   void Handle(MethodId method, Handler handler) override { parts_->server->Handle(method, std::move(handler)); }
   Status Serve(int threads) override;
   size_t ServePending(size_t limit) override { return parts_->server->ServePending(limit); }
+  uint64_t ConnectionTo(NodeId peer) const override {
+    return peer < parts_->core->num_nodes() ? parts_->core->agent->generation(peer) : 0;
+  }
+  bool CutOff(NodeId peer) override { return parts_->core->agent->CutOff(peer); }
   void Shutdown() override;
 
  private:

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "rdma/base/random.h"
+#include "tests/cli/cluster_fixture.h"
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
@@ -30,19 +31,9 @@ namespace fs = std::filesystem;
 
 constexpr int kServers = 2;
 
-class ClusterTest : public ::testing::Test {
+class ClusterTest : public ClusterFixture {
  protected:
-  ClusterTest() {
-    fs::remove_all(scratch_);
-    fs::create_directories(scratch_);
-    WriteFile("cluster.toml", "seed = 1");
-  }
-  ~ClusterTest() override {
-    servers_.clear();
-    fs::remove_all(scratch_);
-  }
-
-  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+  ClusterTest() { WriteFile("cluster.toml", "seed = 1"); }
 
   // A small population. `more` goes into [tpcc].
   void WriteFile(const std::string& name, const std::string& more) const {
@@ -53,51 +44,28 @@ class ClusterTest : public ::testing::Test {
     for (int id = 0; id < kServers; ++id) file << "[[server]]\nid = " << id << "\nmemory = \"128M\"\n";
   }
 
-  std::vector<std::string> Serve(int id, const std::string& file = "cluster.toml") const {
-    return {"serve", "--cluster", Path(file), "--node", absl::StrCat(id)};
-  }
-  void StartServer(int id) { servers_[id] = std::make_unique<Program>(Serve(id)); }
   void StartServers() {
     for (int id = 0; id < kServers; ++id) StartServer(id);
-    for (const auto& [id, server] : servers_) ASSERT_TRUE(server->WaitForStdout("ready: ")) << server->Wait().err;
+    WaitUntilServing();
   }
-  // Asks it to leave, and waits until it has.
   Outcome StopServer(int id) {
     servers_[id]->Signal(SIGTERM);
     Outcome outcome = servers_[id]->Wait();
     servers_.erase(id);
     return outcome;
   }
-  void StopServers() {
-    while (!servers_.empty()) {
-      const Outcome outcome = StopServer(servers_.begin()->first);
-      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    }
+  void StopAll() {
+    StopServers();
     EXPECT_FALSE(fs::exists(Path("memory")));
   }
-
-  std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags) const {
-    flags.insert(flags.begin(), {"tpcc", verb, "--cluster", Path("cluster.toml")});
-    return flags;
-  }
-  // One that goes on until it is stopped, and has committed something.
-  std::unique_ptr<Program> StartClient(const std::string& json = "client.json") const {
-    auto client = std::make_unique<Program>(
-        Tpcc("run", {"--duration", "10m", "--warmup", "0s", "--interval", "50ms", "--json", Path(json)}),
-        /*stderr_is_terminal=*/true);
-    EXPECT_TRUE(client->WaitForStderr("transactions/s")) << client->Wait().err;
-    return client;
+  std::unique_ptr<Program> StartClientWith(const std::string& json = "client.json") const {
+    return StartClient({"--json", Path(json)});
   }
   void ExpectConsistent() const {
-    const Outcome check = RunProgram(Tpcc("check", {}));
+    const Outcome check = RunProgram(Tpcc("check"));
     EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
     EXPECT_THAT(check.out, HasSubstr("12  holds"));
   }
-
-  const fs::path scratch_ =
-      fs::path(::testing::TempDir()) /
-      absl::StrCat("gannet_cluster_", getpid(), "_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  std::map<int, std::unique_ptr<Program>> servers_;
 };
 
 TEST_F(ClusterTest, ItDoesNotMatterWhoComesFirst) {
@@ -118,38 +86,38 @@ TEST_F(ClusterTest, ItDoesNotMatterWhoComesFirst) {
     EXPECT_THAT(outcome.out, HasSubstr("3 warehouses on 2 servers of"));
     EXPECT_THAT(outcome.out, HasSubstr("12  holds"));
     for (const auto& [id, server] : servers_) EXPECT_TRUE(server->WaitForStdout("ready: node ")) << id;
-    StopServers();
+    StopAll();
   }
 }
 
 TEST_F(ClusterTest, AServerThatIsAskedToLeaveWhileItWaitsLeaves) {
   StartServer(1);
   ASSERT_TRUE(servers_[1]->WaitForStderr("waiting for server 0 (node 0) to come"));
-  StopServers();
+  StopAll();
 }
 
 TEST_F(ClusterTest, AKilledClientDisturbsNobodyAndItsSlotIsFree) {
   StartServers();
-  auto victim = StartClient("victim.json");
-  auto survivor = StartClient("survivor.json");
+  auto victim = StartClientWith("victim.json");
+  auto survivor = StartClientWith("survivor.json");
   const Outcome refused = RunProgram(Tpcc("run", {"--duration", "1s"}));
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("all 2 client slots"));
   victim->Signal(SIGKILL);
   EXPECT_EQ(victim->Wait().exit_code, 128 + SIGKILL);
-  auto next = StartClient("next.json");
+  auto next = StartClientWith("next.json");
   for (Program* client : {next.get(), survivor.get()}) {
     client->Signal(SIGINT);
     const Outcome outcome = client->Wait();
     EXPECT_EQ(outcome.exit_code, 128 + SIGINT) << outcome.err << outcome.out;
   }
   ExpectConsistent();
-  StopServers();
+  StopAll();
 }
 
 TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   StartServers();
-  auto client = StartClient();
+  auto client = StartClientWith();
   servers_[1]->Signal(SIGKILL);
   EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
   servers_.erase(1);
@@ -160,10 +128,10 @@ TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   const Outcome again = RunProgram(Serve(1));
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("Stop all processes of the cluster"));
-  StopServers();
+  StopAll();
   StartServers();  // all anew
   ExpectConsistent();
-  StopServers();
+  StopAll();
 }
 
 TEST_F(ClusterTest, WhoHasAnotherClusterFileIsRefused) {
@@ -179,7 +147,7 @@ TEST_F(ClusterTest, WhoHasAnotherClusterFileIsRefused) {
   const Outcome twice = RunProgram(Serve(1));
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_THAT(twice.err, HasSubstr("server 1 (node 1) of this cluster runs already"));
-  StopServers();
+  StopAll();
 }
 
 // The answer of an HTTP server on this machine.
@@ -220,7 +188,7 @@ TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
   EXPECT_THAT(metrics, HasSubstr("gannet_registered_memory_bytes{kind=\"capacity\"} 134"));
   EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"cluster\",method=\"1024\"\\} [1-9]"));
   EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"txn\",method=\"256\"\\} [1-9]"));
-  StopServers();
+  StopAll();
 }
 
 TEST_F(ClusterTest, WrongFlagsAreToldBeforeAnythingIsDone) {

@@ -1,14 +1,11 @@
 // Long-lived processes over real verbs, as a person starts, stops and kills them. Needs an RDMA device: tests/softroce
 // runs it where there is one. Everything is small, because there it is an emulated machine that runs all of it.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,15 +15,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rdma/verbs/devices.h"
+#include "tests/cli/cluster_fixture.h"
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
 namespace {
 
 using ::testing::HasSubstr;
-namespace fs = std::filesystem;
 
 constexpr int kServers = 3;
+const std::vector<std::string> kMetrics = {"--metrics", "0"};
 constexpr const char* kNoSlot = "all 1 client slots";
 
 // An address that leads to an RDMA device.
@@ -40,19 +38,9 @@ std::string AddressOfDevice(bool ipv6) {
   return "";
 }
 
-class ClusterVerbsTest : public ::testing::Test {
+class ClusterVerbsTest : public ClusterFixture {
  protected:
-  ClusterVerbsTest() {
-    fs::remove_all(scratch_);
-    fs::create_directories(scratch_);
-    WriteSecret("secret", "what the nodes of a test know");
-  }
-  ~ClusterVerbsTest() override {
-    servers_.clear();
-    fs::remove_all(scratch_);
-  }
-
-  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+  ClusterVerbsTest() { WriteSecret("secret", "what the nodes of a test know"); }
 
   void WriteSecret(const std::string& name, const std::string& secret) const {
     std::ofstream(Path(name)) << secret << "\n";
@@ -69,54 +57,19 @@ class ClusterVerbsTest : public ::testing::Test {
     }
   }
 
-  std::vector<std::string> Serve(int id) const {
-    return {"serve", "--cluster", Path("cluster.toml"), "--node", absl::StrCat(id), "--metrics", "0"};
-  }
-  void StartServer(int id) { servers_[id] = std::make_unique<Program>(Serve(id)); }
-  void WaitUntilServing() {
-    for (const auto& [id, server] : servers_) {
-      ASSERT_TRUE(server->WaitForStdout("ready: node ")) << id << ": " << server->Wait().err;
-    }
-  }
-  void StopServers() {
-    for (const auto& [id, server] : servers_) server->Signal(SIGTERM);
-    for (const auto& [id, server] : servers_) {
-      const Outcome outcome = server->Wait();
-      EXPECT_EQ(outcome.exit_code, 0) << id << ": " << outcome.err;
-    }
-    servers_.clear();
-  }
-
-  std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags = {},
-                                const std::string& file = "cluster.toml") const {
-    flags.insert(flags.begin(), {"tpcc", verb, "--cluster", Path(file)});
-    return flags;
-  }
-  // One that goes on until it is stopped, and has committed something.
-  std::unique_ptr<Program> StartClient() const {
-    auto client = std::make_unique<Program>(Tpcc("run", {"--duration", "10m", "--warmup", "0s", "--interval", "50ms"}),
-                                            /*stderr_is_terminal=*/true);
-    EXPECT_TRUE(client->WaitForStderr("transactions/s")) << client->Wait().err;
-    return client;
-  }
   static void ExpectRefused(const std::vector<std::string>& arguments, const std::string& reason) {
     const Outcome outcome = RunProgram(arguments);
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_THAT(outcome.err, HasSubstr(reason));
     EXPECT_FALSE(absl::StrContains(outcome.err + outcome.out, "of a test know"));  // no secret in what it says
   }
-
-  const fs::path scratch_ =
-      fs::path(::testing::TempDir()) /
-      absl::StrCat("gannet_verbs_", getpid(), "_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  std::map<int, std::unique_ptr<Program>> servers_;
 };
 
 TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
   const std::string address = AddressOfDevice(/*ipv6=*/false);
   WriteCluster("cluster.toml", address, "secret_file = \"secret\"");
   Program first(Tpcc("run", {"--duration", "1s", "--warmup", "0s", "--threads", "2"}));
-  for (const int id : {2, 0, 1}) StartServer(id);
+  for (const int id : {2, 0, 1}) StartServer(id, "cluster.toml", kMetrics);
   const Outcome ran = first.Wait();
   EXPECT_EQ(ran.exit_code, 0) << ran.err << ran.out;
   EXPECT_THAT(ran.out, HasSubstr("cluster.toml (verbs), as its client in slot 0"));
@@ -149,7 +102,7 @@ TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   ASSERT_FALSE(address.empty()) << "give the device's interface an IPv6 address, too";
   ASSERT_EQ(setenv("GANNET_CLUSTER_SECRET", "what the nodes of a test know", 1), 0);
   WriteCluster("cluster.toml", address, "completions = \"events\"");
-  for (int id = 0; id < kServers; ++id) StartServer(id);
+  for (int id = 0; id < kServers; ++id) StartServer(id, "cluster.toml", kMetrics);
   WaitUntilServing();
   auto client = StartClient();
   servers_[1]->Signal(SIGKILL);

@@ -90,6 +90,42 @@ TEST_P(FabricSuite, ADeadNodesPlaceCanBeTakenAndItsMemoryIsNew) {
   EXPECT_EQ(Call(1, kEcho, request).value().size(), 3u);
 }
 
+TEST_P(FabricSuite, WhatIsBoundToAConnectionEndsWithIt) {
+  Make();
+  const uint64_t before = node().ConnectionTo(1);
+  ASSERT_NE(before, 0u);
+  EXPECT_EQ(node().ConnectionTo(1), before);
+  const auto swap = [&](uint64_t connection) {
+    std::array<Operation, 1> batch{Operation::CompareAndSwap(At(1, 0), 0, 5)};
+    batch[0].connection = connection;
+    return Post(batch);
+  };
+  const auto echo = [](Channel* channel, uint64_t connection) -> coro::Task<StatusOr<size_t>> {
+    std::array<std::byte, 8> request{};
+    std::array<std::byte, 8> response{};
+    co_return co_await channel->Call(1, kEcho, request, response, absl::Seconds(60), connection);
+  };
+  EXPECT_THAT(swap(before + 1), IsStatus(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(worker_.BlockOn(echo(channel_.get(), before + 1)).status(), IsStatus(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(ReadWord(At(1, 0)), 0u);
+  EXPECT_TRUE(swap(before).ok());
+  EXPECT_TRUE(worker_.BlockOn(echo(channel_.get(), before)).ok());
+  EXPECT_EQ(ReadWord(At(1, 0)), 5u);
+
+  harness_->Kill(1);
+  while (fabric().Alive(1)) YieldThread();
+  EXPECT_EQ(node().ConnectionTo(1), 0u);
+  EXPECT_TRUE(node().CutOff(1));
+  harness_->Restart(1);
+  ASSERT_TRUE(fabric().WaitForAll(absl::Seconds(20)).ok());
+  const uint64_t after = node().ConnectionTo(1);
+  EXPECT_NE(after, 0u);
+  EXPECT_NE(after, before);
+  EXPECT_THAT(swap(before), IsStatus(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(ReadWord(At(1, 0)), 0u);
+  EXPECT_TRUE(swap(after).ok());
+}
+
 TEST_P(FabricSuite, ANodeThatLeavesIsUnavailableAndItsChannelsAreOfNoUse) {
   Make();
   node().Shutdown();

@@ -161,6 +161,8 @@ TEST_P(FabricSuite, BadAddressesAreRefusedByNameAndHarmNothing) {
       {Operation::Write(buffer.data(), At(1, 1), 8), "WRITE"},
       {Operation::CompareAndSwap(At(1, 4), 0, 1), "CAS"},
       {Operation::FetchAndAdd(GlobalAddress(1, end), 1), "FAA"},
+      {Operation::Read(GlobalAddress(1, node().writable_offset() - 8), buffer.data(), 16), "READ"},  // of both parts
+      {Operation::Write(buffer.data(), GlobalAddress(1, node().writable_offset() - 8), 16), "WRITE"},
       {Operation::Read(At(2, 0), buffer.data(), 8), "READ"},  // there is no node 2
       {Operation::FetchAndAdd(At(kMaxNodes - 1, 0), 1), "FAA"},
   };
@@ -171,6 +173,34 @@ TEST_P(FabricSuite, BadAddressesAreRefusedByNameAndHarmNothing) {
     EXPECT_TRUE(absl::StrContains(status.message(), verb)) << status;
   }
   EXPECT_EQ(ReadWord(At(1, 0)), 0u);
+}
+
+TEST_P(FabricSuite, WhatOnlyTheOwnerWritesOthersMayRead) {
+  Make();
+  const uint64_t first = node().heap_offset();
+  const uint64_t last = node().writable_offset() - 8;
+  ASSERT_LT(first, last);
+  StoreWord(node().memory().data() + first, 7);
+  EXPECT_EQ(ReadWord(GlobalAddress(0, first)), 7u);
+  const uint64_t word = 9;
+  for (const NodeId id : {NodeId{0}, NodeId{1}}) {  // to an owner's verbs it is not writable either
+    for (const uint64_t offset : {first, last}) {
+      const GlobalAddress at(id, offset);
+      const uint64_t before = ReadWord(at);
+      uint64_t read = 0;
+      for (const Operation& bad : {Operation::Write(&word, at, 8), Operation::CompareAndSwap(at, before, word),
+                                   Operation::FetchAndAdd(at, 1)}) {
+        std::array<Operation, 2> batch{Operation::Read(At(id, 0), &read, 8), bad};
+        const Status status = Post(batch);
+        EXPECT_THAT(status, IsStatus(absl::StatusCode::kPermissionDenied));
+        EXPECT_TRUE(absl::StrContains(status.message(), at.ToString())) << status;
+      }
+      EXPECT_EQ(ReadWord(at), before);
+    }
+  }
+  // A refusal breaks nothing.
+  ASSERT_TRUE(Write(&word, At(1, 0), 8).ok());
+  EXPECT_EQ(ReadWord(At(1, 0)), word);
 }
 
 TEST_P(FabricSuite, TheLastWordOfMemoryIsUsable) {

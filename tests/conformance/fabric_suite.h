@@ -48,9 +48,9 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Fabric& fabric() { return harness_->fabric(); }
   Node& node() { return harness_->node(); }
   Channel& channel() { return *channel_; }
-  // A place in a node's heap. The first kilobyte is left to Stall.
-  GlobalAddress At(NodeId id, uint64_t offset) { return {id, node().heap_offset() + 1024 + offset}; }
-  GlobalAddress StallWord(NodeId id) { return {id, node().heap_offset()}; }
+  // A place in the writable part of a node's heap. Its first kilobyte is left to Stall.
+  GlobalAddress At(NodeId id, uint64_t offset) { return {id, node().writable_offset() + 1024 + offset}; }
+  GlobalAddress StallWord(NodeId id) { return {id, node().writable_offset()}; }
 
   // The verbs, blocking.
   Status Read(GlobalAddress from, void* to, uint32_t size);

@@ -44,7 +44,7 @@ TEST_P(IndexSuite, RemoteLookupsAgreeWithTheModel) {
       }
       cluster_->PassGracePeriod();
       main_->epoch()->Collect();
-      EpochGuard guard(client.epoch());
+      EpochGuard guard(&client);
       for (int i = 0; i < 100; ++i) {
         const OwnedKey key = KeyOf(random.Below(kKeys));
         const StatusOr<FindResult> found = client.Find(remote.get(), key.view());
@@ -67,7 +67,7 @@ TEST_P(IndexSuite, RemoteFindManyAgreesWithTheModel) {
     ClientThread client(cluster_.get());
     const auto remote = Connect(&client);
     Random random(22);
-    EpochGuard guard(client.epoch());
+    EpochGuard guard(&client);
     for (const size_t count : {0, 1, 2, 15, 16, 17, 33, 100}) {
       std::vector<OwnedKey> owned;
       for (size_t i = 0; i < count; ++i) owned.push_back(KeyOf(random.Below(kKeys)));
@@ -95,7 +95,7 @@ TEST_P(IndexSuite, RemoteChangesAreTheOwners) {
   for (int round = 0; round < 2000; ++round) {
     const OwnedKey key = KeyOf(random.Below(kKeys / 4));
     const auto at = model_.find(key);
-    EpochGuard guard(client.epoch());
+    EpochGuard guard(&client);
     if (at == model_.end()) {
       const StatusOr<FindResult> miss = client.Find(remote.get(), key.view());
       ASSERT_TRUE(miss.ok() && miss->record.is_null());
@@ -146,7 +146,7 @@ TEST_P(IndexSuite, RemoteScansAgreeWithTheModel) {
       ScanRange range = ends.range();
       range.reverse = random.OneIn(2);
       if (random.OneIn(2)) range.limit = random.Below(50);
-      EpochGuard guard(client.epoch());
+      EpochGuard guard(&client);
       ExpectRemoteScan(&client, remote.get(), range, ModelScan(range));
       if (HasFatalFailure()) return;
     }
@@ -162,7 +162,7 @@ TEST_P(IndexSuite, WitnessesOfRemoteScansCatchPhantoms) {
   for (uint64_t n = 0; n < kKeys; n += 3) InsertBoth(KeyOf(n));
   for (int round = 0; round < 300; ++round) {
     const RandomRange ends(GetParam().key_kind, kKeys, &random);
-    EpochGuard guard(client.epoch());
+    EpochGuard guard(&client);
     ScanResult result;
     ASSERT_TRUE(client.Await(remote->Scan(ends.range(), &result)).ok());
     const HeldWitnesses held(cluster_.get(), result.witnesses);
@@ -217,7 +217,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
     const OwnedKey least = KeyOf(0);
     const OwnedKey greatest = KeyOf(UINT64_MAX);
     for (int round = 0; (round < 500 || changes < 1500) && !HasFailure(); ++round) {
-      EpochGuard guard(client.epoch());
+      EpochGuard guard(&client);
       const OwnedKey present = KeyOf(4 * random.Below(kKeys / 4));
       const StatusOr<FindResult> found = client.Find(remote.get(), present.view());
       EXPECT_TRUE(found.ok()) << found.status();
@@ -260,7 +260,7 @@ TEST_P(IndexSuite, RemoteWritersAgree) {
     Model& mine = models[self];
     for (int i = 0; i < 1500; ++i) {
       const OwnedKey key = TestKey(kind, 2 * random.Below(kKeys / 8) + self);
-      EpochGuard guard(client.epoch());
+      EpochGuard guard(&client);
       const StatusOr<FindResult> found = client.Find(remote.get(), key.view());
       ASSERT_TRUE(found.ok()) << found.status();
       const auto at = mine.find(key);
@@ -287,9 +287,7 @@ TEST_P(IndexSuite, RemoteWritersAgree) {
 TEST_P(IndexSuite, AnUnknownIndexIsAnError) {
   Start(100);
   ClientThread client(cluster_.get());
-  IndexFactory::Shape other = shape_;
-  other.id = kId + 1;
-  auto remote = GetParam().factory.connect(client.channel(), cluster_->owner().node->id(), other);
+  auto remote = client.Connect(kId + 1);
   ASSERT_TRUE(remote.ok()) << remote.status();
   const OwnedKey key = KeyOf(1);
   EXPECT_FALSE(client.Await((*remote)->Find(key.view())).ok());

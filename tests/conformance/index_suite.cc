@@ -50,13 +50,18 @@ RandomRange::RandomRange(KeyKind kind, uint64_t keys, Random* random) {
 }
 
 void IndexSuite::Start(uint64_t expected_keys, const IndexCluster::Options& options) {
-  cluster_ = std::make_unique<IndexCluster>(options);
   const IndexFactory& factory = GetParam().factory;
   const bool integers = GetParam().key_kind == KeyKind::kInteger;
   shape_ = {.id = kId,
             .key_kind = GetParam().key_kind,
             .max_key_bytes = integers ? kIntegerKeyBytes : kMaxKeyBytes,
             .expected_keys = expected_keys};
+  IndexCluster::Options all = options;
+  all.connect = [factory, shape = shape_](rdma::Channel* channel, IndexId id) mutable {
+    shape.id = id;
+    return factory.connect(channel, /*owner=*/0, shape);
+  };
+  cluster_ = std::make_unique<IndexCluster>(all);
   factory.register_methods(cluster_->owner().service.get());
   auto index = factory.create(cluster_->owner().service.get(), shape_);
   ASSERT_TRUE(index.ok()) << index.status();
@@ -74,7 +79,7 @@ void IndexSuite::TearDown() {
 }
 
 std::unique_ptr<RemoteIndex> IndexSuite::Connect(ClientThread* client) {
-  auto remote = GetParam().factory.connect(client->channel(), cluster_->owner().node->id(), shape_);
+  auto remote = client->Connect(shape_.id);
   EXPECT_TRUE(remote.ok()) << remote.status();
   return std::move(*remote);
 }

@@ -1,10 +1,11 @@
-// The main of test programs whose nodes are to share nothing but a memory file, as processes do: each has a mapping of
-// its own, at other addresses, and finds the others' deaths in the file.
+// The main of test programs whose nodes are to share nothing but a memory file. Each has a mapping of its own, at other
+// addresses, and finds the others' deaths in the file. With --processes as the first argument those that the test does
+// not work at are processes of their own.
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,12 +18,12 @@
 namespace gannet::rdma {
 namespace {
 
+bool processes = false;
+
 // Attaches every node by a mapping of its own.
 class MappedFabric final : public Fabric {
  public:
-  explicit MappedFabric(const TestFabricOptions& options) {
-    static int made = 0;
-    const std::string path = absl::StrCat("/dev/shm/gannet-mapped-test-", getpid(), "-", made++);
+  MappedFabric(const TestFabricOptions& options, const std::string& path) {
     for (int i = 0; i < options.num_nodes; ++i) {
       auto mapping = i == 0 ? ShmFabric::Create(path, {.num_nodes = options.num_nodes,
                                                        .bytes_per_node = options.bytes_per_node,
@@ -32,7 +33,6 @@ class MappedFabric final : public Fabric {
       GANNET_CHECK(mapping.ok(), "%s", mapping.status().ToString());
       mappings_.push_back(*std::move(mapping));
     }
-    std::filesystem::remove(path);  // the mappings keep it
   }
 
   const Capabilities& capabilities() const override { return mappings_[0]->capabilities(); }
@@ -49,15 +49,26 @@ class MappedFabric final : public Fabric {
 };
 
 TestFabric MakeMapped(const TestFabricOptions& options) {
-  auto fabric = std::make_unique<MappedFabric>(options);
+  static int made = 0;
+  const std::string path = absl::StrCat("/dev/shm/gannet-mapped-test-", getpid(), "-", made++);
+  auto fabric = std::make_unique<MappedFabric>(options, path);
   MappedFabric* raw = fabric.get();
-  return {std::move(fabric), [raw](NodeId id) { raw->Kill(id); }, Channel::kDefaultCallTimeout};
+  TestFabric result{.fabric = std::move(fabric), .kill = [raw](NodeId id) { raw->Kill(id); }};
+  if (processes) {
+    result.join = [path] {
+      auto mapping = ShmFabric::Join(path);
+      GANNET_CHECK(mapping.ok(), "%s", mapping.status().ToString());
+      return std::unique_ptr<Fabric>(*std::move(mapping));
+    };
+  }
+  return result;
 }
 
 }  // namespace
 }  // namespace gannet::rdma
 
 int main(int argc, char** argv) {
+  gannet::rdma::processes = argc > 1 && std::string_view(argv[1]) == "--processes";
   gannet::rdma::MakerOfTestFabrics() = gannet::rdma::MakeMapped;
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "index/key_wire.h"
 #include "rdma/base/check.h"
 
 namespace gannet::index {
@@ -31,20 +32,35 @@ IndexCluster::IndexCluster(const Options& options)
                                   .bytes_per_node = options.bytes_per_node,
                                   .adversarial = options.adversarial,
                                   .seed = options.seed})),
-      fabric_(made_.fabric.get()) {
-  for (rdma::NodeId id = 0; id < 2; ++id) members_[id].node = Must(fabric_->Attach(id));
+      fabric_(made_.fabric.get()),
+      connect_(options.connect) {
+  if (made_.join != nullptr) client_process_ = std::make_unique<ClientProcess>(made_.join, connect_);
+  Open(client_process_ != nullptr ? std::vector<rdma::NodeId>{0} : std::vector<rdma::NodeId>{0, 1});
+  if (client_process_ != nullptr) client_process_->AwaitReady();
+}
+
+IndexCluster::IndexCluster(std::unique_ptr<rdma::Fabric> fabric, Connector connect)
+    : made_{.fabric = std::move(fabric), .kill = nullptr}, fabric_(made_.fabric.get()), connect_(std::move(connect)) {
+  Open({1});
+}
+
+void IndexCluster::Open(const std::vector<rdma::NodeId>& here) {
+  here_ = here;
+  for (const rdma::NodeId id : here_) members_[id].node = Must(fabric_->Attach(id));
   Must(fabric_->WaitForAll(absl::Seconds(60)));
-  for (Member& member : members_) {
+  for (const rdma::NodeId id : here_) {
+    Member& member = members_[id];
     member.slab = std::make_unique<rdma::SlabAllocator>(member.node.get());
     member.epochs = Must(rdma::EpochManager::Create(fabric_, member.node.get(), member.slab.get()));
     member.service = std::make_unique<IndexService>(member.node.get(), member.slab.get(), member.epochs.get());
   }
-  for (int i = 0; i < 2; ++i) epoch_channels_[i] = Must(members_[i].node->OpenChannel());
+  for (const rdma::NodeId id : here_) epoch_channels_[id] = Must(members_[id].node->OpenChannel());
 }
 
 IndexCluster::~IndexCluster() {
-  for (Member& member : members_) member.epochs->Stop();
-  for (Member& member : members_) member.node->Shutdown();
+  client_process_.reset();
+  for (const rdma::NodeId id : here_) members_[id].epochs->Stop();
+  for (const rdma::NodeId id : here_) members_[id].node->Shutdown();
   for (auto& channel : epoch_channels_) channel.reset();
   for (Member& member : members_) {
     member.service.reset();
@@ -59,12 +75,14 @@ void IndexCluster::Serve() {
 }
 
 void IndexCluster::StartEpochs() {
-  for (Member& member : members_) Must(member.epochs->Start());
+  for (const rdma::NodeId id : here_) Must(members_[id].epochs->Start());
+  if (client_process_ != nullptr) client_process_->StartEpochs();
 }
 
 void IndexCluster::PassGracePeriod() {
   for (int round = 0; round < 4; ++round) {
-    for (int i = 0; i < 2; ++i) Must(members_[i].epochs->Advance(epoch_channels_[i].get()));
+    for (const rdma::NodeId id : here_) Must(members_[id].epochs->Advance(epoch_channels_[id].get()));
+    if (client_process_ != nullptr) client_process_->Advance();
   }
 }
 
@@ -98,19 +116,53 @@ void OwnerThread::RetireRecord(rdma::GlobalAddress address) {
   epoch_->Retire(record, RecordBytes(meta.key_bytes, meta.payload_bytes), slab_.get());
 }
 
-ClientThread::ClientThread(IndexCluster* cluster)
-    : channel_(Must(cluster->client().node->OpenChannel())),
-      epoch_(Must(rdma::EpochManager::Participant::Join(cluster->client().epochs.get()))) {
+ClientThread::ClientThread(IndexCluster* cluster) : cluster_(cluster) {
+  if (cluster->client_process() != nullptr) {
+    wire_ = cluster->client_process()->Take();
+    wire_->Command(Ask::kOpen);
+    return;
+  }
+  channel_ = Must(cluster->client().node->OpenChannel());
+  epoch_ = Must(rdma::EpochManager::Participant::Join(cluster->client().epochs.get()));
   worker_.AddPoller([this] { return channel_->Poll(); });
 }
 
+StatusOr<FindResult> ClientThread::AskForResult(Ask what, const Key& key, const FindResult* settle) {
+  const auto put = [&](rdma::WireWriter& writer) {
+    if (settle != nullptr) PutFound(writer, *settle);
+    PutKey(writer, key);
+  };
+  rdma::WireReader answer = wire_->AskFor(what, put);
+  GANNET_RETURN_IF_ERROR(GetStatus(answer));
+  return GetFound(answer);
+}
+
+StatusOr<std::unique_ptr<RemoteIndex>> ClientThread::Connect(IndexId id) {
+  if (wire_ == nullptr) return cluster_->connector()(channel_.get(), id);
+  rdma::WireReader answer = wire_->AskFor(Ask::kConnect, [id](rdma::WireWriter& writer) { writer.PutU16(id); });
+  GANNET_RETURN_IF_ERROR(GetStatus(answer));
+  return ProxyOf(wire_.get());
+}
+
+void ClientThread::Enter() {
+  if (wire_ != nullptr) return wire_->Command(Ask::kEnter);
+  epoch_->Enter();
+}
+
+void ClientThread::Leave() {
+  if (wire_ != nullptr) return wire_->Command(Ask::kLeave);
+  epoch_->Leave();
+}
+
 StatusOr<FindResult> ClientThread::Find(RemoteIndex* index, const Key& key) {
+  if (wire_ != nullptr) return AskForResult(Ask::kFind, key, nullptr);
   StatusOr<FindResult> found = Await(index->Find(key));
   if (!found.ok()) return found;
   return Settle(index, key, *found);
 }
 
 StatusOr<FindResult> ClientThread::Settle(RemoteIndex* index, const Key& key, FindResult result) {
+  if (wire_ != nullptr) return AskForResult(Ask::kSettle, key, &result);
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (result.record.is_null()) return result;
     alignas(kLineBytes) std::array<std::byte, HeaderReadBytes(kMaxKeyBytes)> image;
@@ -131,6 +183,13 @@ StatusOr<FindResult> ClientThread::Settle(RemoteIndex* index, const Key& key, Fi
 }
 
 bool ClientThread::Valid(const Witness& witness) {
+  if (wire_ != nullptr) {
+    const auto put = [&](rdma::WireWriter& writer) {
+      writer.PutAddress(witness.word);
+      writer.PutU64(witness.seen);
+    };
+    return wire_->AskFor(Ask::kValid, put).GetU8() != 0;
+  }
   uint64_t word = 0;
   Must(Await(ReadInto(channel_.get(), witness.word, &word, sizeof word)));
   return word == witness.seen;

@@ -1,5 +1,6 @@
-// What a test of an index needs around it: two nodes of one process, threads of the owner and of a client, and records
-// that hold their keys.
+// What a test of an index needs around it: two nodes, threads of the owner and of a client, and records that hold their
+// keys. Both nodes are in this process, or, if the program's main says so, the client is in one of its own
+// (client_process.h).
 //
 //   IndexCluster cluster({});
 //   auto index = HashIndex::Create(cluster.owner().service.get(), 1, options);
@@ -15,6 +16,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "index/index.h"
 #include "index/record_header.h"
@@ -23,6 +26,7 @@
 #include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
 #include "rdma/slab.h"
+#include "tests/index/client_process.h"
 #include "tests/rdma/test_fabric.h"
 
 namespace gannet::index {
@@ -34,6 +38,7 @@ class IndexCluster {
     bool adversarial = false;
     uint64_t bytes_per_node = uint64_t{256} << 20;
     uint64_t seed = 1;
+    Connector connect = nullptr;  // for ClientThread::Connect
   };
   struct Member {
     std::unique_ptr<rdma::Node> node;
@@ -44,6 +49,8 @@ class IndexCluster {
 
   // Any failure is a check: these are tests.
   explicit IndexCluster(const Options& options);
+  // The client's part of one, in a process of its own.
+  IndexCluster(std::unique_ptr<rdma::Fabric> fabric, Connector connect);
   ~IndexCluster();
   IndexCluster(const IndexCluster&) = delete;
   IndexCluster& operator=(const IndexCluster&) = delete;
@@ -60,29 +67,38 @@ class IndexCluster {
 
   Member& owner() { return members_[0]; }
   Member& client() { return members_[1]; }
+  const Connector& connector() const { return connect_; }
+  // Null: the client is in this process.
+  ClientProcess* client_process() { return client_process_.get(); }
   // The owner's memory at `address`.
   std::byte* At(rdma::GlobalAddress address) { return owner().node->memory().data() + address.offset(); }
   // True if the word still has the value seen.
   bool Valid(const Witness& witness) { return LoadWord(At(witness.word)) == witness.seen; }
 
  private:
+  // Attaches the members that are in this process.
+  void Open(const std::vector<rdma::NodeId>& here);
+
   rdma::TestFabric made_;
   rdma::Fabric* fabric_;
+  Connector connect_;
+  std::unique_ptr<ClientProcess> client_process_;
+  std::vector<rdma::NodeId> here_;
   Member members_[2];
   std::unique_ptr<rdma::Channel> epoch_channels_[2];
 };
 
+// Of a participant, or of a ClientThread.
+template <class T>
 class EpochGuard {
  public:
-  explicit EpochGuard(rdma::EpochManager::Participant* participant) : participant_(participant) {
-    participant_->Enter();
-  }
+  explicit EpochGuard(T* participant) : participant_(participant) { participant_->Enter(); }
   ~EpochGuard() { participant_->Leave(); }
   EpochGuard(const EpochGuard&) = delete;
   EpochGuard& operator=(const EpochGuard&) = delete;
 
  private:
-  rdma::EpochManager::Participant* participant_;
+  T* participant_;
 };
 
 // What one thread at the owner has. Not thread-safe.
@@ -105,13 +121,19 @@ class OwnerThread {
   Context context_;
 };
 
-// What one thread of the client has. Not thread-safe.
+// What one thread of the client has, or, if the client is another process, a thread of that. Not thread-safe.
 class ClientThread {
  public:
   explicit ClientThread(IndexCluster* cluster);
 
+  // These two only if it is in this process.
   rdma::Channel* channel() { return channel_.get(); }
   rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
+
+  // As Options::connect makes it; one per thread. Not to outlive this.
+  StatusOr<std::unique_ptr<RemoteIndex>> Connect(IndexId id);
+  void Enter();
+  void Leave();
 
   template <class T>
   T Await(coro::Task<T> task) {
@@ -135,6 +157,11 @@ class ClientThread {
     co_return co_await async;
   }
 
+  // Asks the client's process.
+  StatusOr<FindResult> AskForResult(Ask what, const Key& key, const FindResult* settle);
+
+  IndexCluster* cluster_;
+  std::unique_ptr<Wire> wire_;
   std::unique_ptr<rdma::Channel> channel_;
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
   coro::Worker worker_;

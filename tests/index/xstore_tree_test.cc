@@ -157,7 +157,7 @@ TEST_F(XStoreTreeTest, ScansAgreeWithAModelWhileLeavesComeAndGo) {
 TEST_F(XStoreTreeTest, UnlinkingALeafInvalidatesItsWitnessButNotItsKeysCover) {
   for (uint64_t key = 0; key < 64; ++key) Insert(key);
   for (uint64_t key = 16; key < 32; ++key) Remove(key);
-  EpochGuard* guard = new EpochGuard(thread_->epoch());
+  auto* guard = new EpochGuard(thread_->epoch());
   const Witness before = tree_->Find({{20}}).witness;
   ASSERT_TRUE(cluster_.Valid(before));
   delete guard;

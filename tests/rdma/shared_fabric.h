@@ -19,7 +19,15 @@ struct SharedFabricOptions {
   int clients = 0;   // the others: processes that come and go
   uint64_t bytes_per_node = 0;
   bool adversarial = false;  // of shared memory; a NIC is what it is
+  // This process gives up who is silent for ImpatientLimit, the others have far more patience.
+  bool impatient = false;
 };
+
+// Zero: nobody who lives is given up for being silent.
+inline absl::Duration& ImpatientLimit() {
+  static absl::Duration limit = absl::ZeroDuration();
+  return limit;
+}
 
 struct SharedFabric {
   std::unique_ptr<Fabric> fabric;

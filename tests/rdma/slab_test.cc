@@ -140,7 +140,29 @@ TEST_F(SlabTest, PermanentBlocksLieApartFromTheRest) {
   std::byte* large = allocator_->AllocatePermanent(1'000'000).value();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large) % kLineBytes, 0u);
   EXPECT_GE(large, first + 100);
-  EXPECT_GE(cache.Allocate(64).value(), large + 1'000'000);
+  EXPECT_GE(cache.AllocateReadOnly(64).value(), large + 1'000'000);
+}
+
+TEST_F(SlabTest, ABlockIsOfThePartThatWasAskedForAndComesBackToIt) {
+  const std::byte* const middle = node_->memory().data() + node_->writable_offset();
+  SlabCache cache(allocator_.get()), other(allocator_.get());
+  std::set<std::byte*> written, read;
+  for (int i = 0; i < 2000; ++i) {
+    written.insert(cache.Allocate(192).value());
+    read.insert(cache.AllocateReadOnly(192).value());
+  }
+  EXPECT_GE(*written.begin(), middle);
+  EXPECT_LT(*read.rbegin(), middle);
+  for (std::byte* block : written) other.Free(block, 192);
+  for (std::byte* block : read) other.Free(block, 192);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(written.contains(other.Allocate(192).value()));
+    ASSERT_TRUE(read.contains(other.AllocateReadOnly(192).value()));
+  }
+  const SlabStatistics statistics = allocator_->statistics();
+  EXPECT_EQ(statistics.read_only_capacity_bytes, node_->writable_offset() - node_->heap_offset());
+  EXPECT_GE(statistics.read_only_carved_bytes, 2000u * 192);
+  EXPECT_LT(statistics.read_only_carved_bytes, statistics.carved_bytes);
 }
 
 class SmallSlabTest : public SlabTest {
@@ -155,12 +177,16 @@ TEST_F(SmallSlabTest, AFullHeapIsAnErrorThatNamesItsSizeAndCanBeLeftAgain) {
   for (; block.ok(); block = cache.Allocate(1000)) blocks.push_back(*block);
   EXPECT_EQ(block.status().code(), absl::StatusCode::kResourceExhausted);
   const SlabStatistics full = allocator_->statistics();
-  EXPECT_NE(block.status().message().find(std::to_string(full.capacity_bytes)), absl::string_view::npos)
-      << block.status();
-  EXPECT_GT(blocks.size() * 1024 + 1024, full.capacity_bytes);  // the last block that fits was given
+  const uint64_t writable = full.capacity_bytes - full.read_only_capacity_bytes;
+  EXPECT_NE(block.status().message().find(std::to_string(writable)), absl::string_view::npos) << block.status();
+  EXPECT_GT(blocks.size() * 1024 + 1024, writable);  // the last block that fits was given
   cache.Free(blocks.back(), 1000);
   EXPECT_EQ(cache.Allocate(1000).value(), blocks.back());
-  EXPECT_EQ(allocator_->AllocatePermanent(full.capacity_bytes).status().code(), absl::StatusCode::kResourceExhausted);
+  // The other part is as it was.
+  const Status large = allocator_->AllocatePermanent(full.read_only_capacity_bytes + 1).status();
+  EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(large.message().find("read-only"), absl::string_view::npos) << large;
+  EXPECT_TRUE(cache.AllocateReadOnly(1000).ok());
 }
 
 using SlabDeathTest = SlabTest;

@@ -22,6 +22,8 @@ struct TestFabric {
   std::unique_ptr<Fabric> fabric;
   std::function<void(NodeId)> kill;  // a node dies on the spot
   absl::Duration call_timeout = Channel::kDefaultCallTimeout;
+  // The fabric for another process of the same cluster, to be called there. Null: all nodes are to be in this one.
+  std::function<std::unique_ptr<Fabric>()> join = nullptr;
 };
 
 // Any failure is a check.
@@ -34,7 +36,7 @@ inline TestFabric MakeShmTestFabric(const TestFabricOptions& options) {
                                       .seed = options.seed});
   GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
   ShmFabric* raw = fabric->get();
-  return {*std::move(fabric), [raw](NodeId id) { raw->Kill(id); }, Channel::kDefaultCallTimeout};
+  return {.fabric = *std::move(fabric), .kill = [raw](NodeId id) { raw->Kill(id); }};
 }
 
 // Of the whole program.

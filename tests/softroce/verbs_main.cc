@@ -1,6 +1,7 @@
 // The main of test programs whose clusters are to be on this machine's RDMA device: all nodes in this process, or,
 // where a test's nodes are processes, those.
 #include <algorithm>
+#include <memory>
 
 #include "gtest/gtest.h"
 #include "rdma/base/check.h"
@@ -15,18 +16,26 @@ namespace {
 constexpr uint64_t kMostBytesPerNode = 96 << 20;
 
 TestFabric MakeVerbs(const TestFabricOptions& options) {
-  auto fabric = VerbsFabric::Create(
-      conformance::LocalVerbsCluster(options.num_nodes, std::min(options.bytes_per_node, kMostBytesPerNode)));
-  GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
-  VerbsFabric* raw = fabric->get();
+  const VerbsOptions verbs =
+      conformance::LocalVerbsCluster(options.num_nodes, std::min(options.bytes_per_node, kMostBytesPerNode));
+  const auto make = [verbs] {
+    auto fabric = VerbsFabric::Create(verbs);
+    GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
+    return *std::move(fabric);
+  };
+  std::unique_ptr<VerbsFabric> fabric = make();
+  VerbsFabric* raw = fabric.get();
   // An emulated machine may stand still for seconds.
-  return {*std::move(fabric), [raw](NodeId id) { raw->Kill(id); }, absl::Seconds(60)};
+  TestFabric result{
+      .fabric = std::move(fabric), .kill = [raw](NodeId id) { raw->Kill(id); }, .call_timeout = absl::Seconds(60)};
+  return result;
 }
 
 // Every process makes the same addresses by itself, one cluster after the other.
 SharedFabric MakeSharedVerbs(const SharedFabricOptions& options) {
   VerbsOptions verbs = conformance::LocalVerbsCluster(options.servers, options.bytes_per_node);
   verbs.nodes.resize(static_cast<size_t>(options.servers + options.clients));
+  if (options.impatient) verbs.silence_limit = ImpatientLimit();
   auto fabric = VerbsFabric::Create(verbs);
   GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
   return {*std::move(fabric), absl::Seconds(60)};
@@ -38,6 +47,7 @@ SharedFabric MakeSharedVerbs(const SharedFabricOptions& options) {
 int main(int argc, char** argv) {
   gannet::rdma::MakerOfTestFabrics() = gannet::rdma::MakeVerbs;
   gannet::rdma::MakerOfSharedFabrics() = gannet::rdma::MakeSharedVerbs;
+  gannet::rdma::ImpatientLimit() = absl::Seconds(5);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,7 +1,8 @@
-// A small cluster for tests: some nodes in this process, the same tables on each, one session per node and more on
-// demand.
+// A small cluster for tests: the same tables on each node, sessions on demand. All nodes are in this process; or, if
+// the program's main says so, those that the test does not work at are processes of their own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
+#include "tests/rdma/forked.h"
 #include "tests/rdma/test_fabric.h"
 #include "txn/database.h"
 
@@ -24,6 +26,7 @@ struct ClusterOptions {
   int nodes = 1;
   bool adversarial = false;
   ReadPathPolicy read_path = ReadPathPolicy::kOneSided;
+  std::vector<int> worked_at = {};  // by the test; empty: all nodes
 };
 
 class Cluster {
@@ -31,16 +34,33 @@ class Cluster {
   explicit Cluster(const ClusterOptions& options, std::vector<TableOptions> tables) {
     made_ = rdma::MakeTestFabric(
         {.num_nodes = options.nodes, .bytes_per_node = uint64_t{1} << 30, .adversarial = options.adversarial});
-    Open(made_.fabric.get(), options.nodes, {.read_path = options.read_path, .call_timeout = made_.call_timeout},
-         tables);
+    const DatabaseOptions all{.read_path = options.read_path, .call_timeout = made_.call_timeout};
+    std::vector<int> here;
+    for (int node = 0; node < options.nodes; ++node) {
+      const bool away = made_.join != nullptr && !options.worked_at.empty() &&
+                        std::ranges::find(options.worked_at, node) == options.worked_at.end();
+      if (away) {
+        others_.push_back(std::make_unique<rdma::Forked>(
+            [&](const rdma::Forked::Inside& inside) { return Serve(node, all, tables, inside); }));
+      } else {
+        here.push_back(node);
+      }
+    }
+    databases.resize(static_cast<size_t>(options.nodes));
+    Open(made_.fabric.get(), here, all, tables);
+    for (const auto& other : others_) other->AwaitReady();  // it has seen this process before that may leave again
   }
   // On a fabric of the test's own (which outlives the cluster), such as a simulated one.
   Cluster(rdma::Fabric* on, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
-    Open(on, on->num_nodes(), options, tables);
+    std::vector<int> here;
+    for (int node = 0; node < on->num_nodes(); ++node) here.push_back(node);
+    databases.resize(here.size());
+    Open(on, here, options, tables);
   }
   ~Cluster() {
     sessions.clear();
     databases.clear();
+    while (!others_.empty()) others_.pop_back();  // each has what those before it are told by
   }
 
   const Table& table(int node, const std::string& name) { return *databases[node]->FindTable(name); }
@@ -62,25 +82,40 @@ class Cluster {
     return *sessions.back();
   }
 
+  // By node; null: that is another process.
   std::vector<std::unique_ptr<Database>> databases;
   std::vector<std::unique_ptr<Session>> sessions;
 
  private:
-  void Open(rdma::Fabric* on, int nodes, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
-    for (int node = 0; node < nodes; ++node) {
+  // A process of its own.
+  int Serve(int node, const DatabaseOptions& options, const std::vector<TableOptions>& tables,
+            const rdma::Forked::Inside& inside) {
+    const std::unique_ptr<rdma::Fabric> fabric = made_.join();
+    databases.resize(static_cast<size_t>(node) + 1);
+    Open(fabric.get(), {node}, options, tables);
+    inside.SayReady();
+    inside.AwaitEnd();
+    databases.clear();
+    return testing::Test::HasFailure() ? 1 : 0;
+  }
+
+  void Open(rdma::Fabric* on, const std::vector<int>& nodes, const DatabaseOptions& options,
+            const std::vector<TableOptions>& tables) {
+    for (const int node : nodes) {
       auto database = Database::Open(on, static_cast<rdma::NodeId>(node), options);
       EXPECT_TRUE(database.ok()) << database.status();
       for (const TableOptions& table : tables) {
         auto created = (*database)->CreateTable(table);
         EXPECT_TRUE(created.ok()) << created.status();
       }
-      databases.push_back(std::move(*database));
+      databases[static_cast<size_t>(node)] = std::move(*database);
     }
     // Start waits for all nodes.
     std::vector<Status> started(databases.size());
     {
       std::vector<std::unique_ptr<Thread>> threads;
-      for (size_t node = 0; node < databases.size(); ++node) {
+      for (const int each : nodes) {
+        const auto node = static_cast<size_t>(each);
         threads.push_back(std::make_unique<Thread>("start", [&, node] { started[node] = databases[node]->Start(); }));
       }
       for (auto& thread : threads) thread->join();
@@ -89,6 +124,7 @@ class Cluster {
   }
 
   rdma::TestFabric made_;
+  std::vector<std::unique_ptr<rdma::Forked>> others_;  // end after this process has left them
 };
 
 // A transaction by hand whose calls block: for interleavings that a test spells out.

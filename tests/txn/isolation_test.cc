@@ -15,11 +15,13 @@ using Places = std::tuple<int, int>;
 class IsolationTest : public testing::TestWithParam<Places> {
  protected:
   IsolationTest()
-      : cluster({.nodes = 2}, {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 1000},
-                               {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)}}),
+      : cluster({.nodes = 2, .worked_at = {std::get<0>(GetParam()), std::get<1>(GetParam())}},
+                {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 1000},
+                 {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)}}),
         one(cluster.NewSession(std::get<0>(GetParam()))),
         two(cluster.NewSession(std::get<1>(GetParam()))),
-        three(cluster.NewSession(0)) {
+        place_of_three(cluster.databases[0] != nullptr ? 0 : std::get<0>(GetParam())),
+        three(cluster.NewSession(place_of_three)) {
     const Status loaded = RunBlockingBody(three, [&](BlockingTransaction& t) -> Status {
       for (uint64_t key = 0; key < 40; key += 2) {
         if (Status s = t.Insert(points3(), key, Account{.balance = 100}); !s.ok()) return s;
@@ -32,10 +34,10 @@ class IsolationTest : public testing::TestWithParam<Places> {
 
   const Table& points1() { return cluster.table(std::get<0>(GetParam()), "points"); }
   const Table& points2() { return cluster.table(std::get<1>(GetParam()), "points"); }
-  const Table& points3() { return cluster.table(0, "points"); }
+  const Table& points3() { return cluster.table(place_of_three, "points"); }
   const Table& ordered1() { return cluster.table(std::get<0>(GetParam()), "ordered"); }
   const Table& ordered2() { return cluster.table(std::get<1>(GetParam()), "ordered"); }
-  const Table& ordered3() { return cluster.table(0, "ordered"); }
+  const Table& ordered3() { return cluster.table(place_of_three, "ordered"); }
 
   static int64_t Get(Step& step, const Table& table, uint64_t key) {
     Account account;
@@ -51,6 +53,7 @@ class IsolationTest : public testing::TestWithParam<Places> {
   Cluster cluster;
   Session& one;
   Session& two;
+  int place_of_three;  // the data's, unless that is another process
   Session& three;
 };
 

@@ -125,7 +125,7 @@ class LossyChannel : public rdma::Channel {
   coro::Task<void> RelayCall(rdma::CallRequest call, rdma::Completion* completion, bool lost,
                              std::shared_ptr<bool> suspended) {
     const StatusOr<size_t> bytes =
-        co_await inner_->Call(call.node, call.method, call.request, call.response, call.timeout);
+        co_await inner_->Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
     completion->status = bytes.status();
     if (lost) completion->status = absl::DeadlineExceededError("lost by the test");
     if (bytes.ok()) completion->response_bytes = *bytes;
@@ -152,6 +152,7 @@ class LossyNode : public rdma::Node {
   rdma::NodeId id() const override { return inner_->id(); }
   std::span<std::byte> memory() override { return inner_->memory(); }
   uint64_t heap_offset() const override { return inner_->heap_offset(); }
+  uint64_t writable_offset() const override { return inner_->writable_offset(); }
   StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
     StatusOr<std::unique_ptr<rdma::Channel>> channel = inner_->OpenChannel();
     if (!channel.ok()) return channel.status();
@@ -161,6 +162,8 @@ class LossyNode : public rdma::Node {
   void Handle(rdma::MethodId method, rdma::Handler handler) override { inner_->Handle(method, std::move(handler)); }
   Status Serve(int threads) override { return inner_->Serve(threads); }
   size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
+  uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
+  bool CutOff(rdma::NodeId peer) override { return inner_->CutOff(peer); }
   void Shutdown() override { inner_->Shutdown(); }
 
  private:

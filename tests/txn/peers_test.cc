@@ -10,6 +10,14 @@ namespace {
 
 using Phase = Peers::Phase;
 
+using Verdict = Peers::Verdict;
+
+constexpr uint64_t kConnection = 7;
+
+Status Join(Peers* peers, rdma::NodeId node, uint64_t incarnation, uint64_t connection = kConnection) {
+  return peers->Join(node, incarnation, incarnation, connection);
+}
+
 bool Admits(Peers* peers, rdma::NodeId node, uint64_t number) {
   const Peers::Stay stay(peers, node, number);
   return stay.admitted();
@@ -18,42 +26,47 @@ bool Admits(Peers* peers, rdma::NodeId node, uint64_t number) {
 TEST(PeersTest, OnlyWhoHasJoinedIsAdmitted) {
   Peers peers(3, /*self=*/0);
   EXPECT_FALSE(Admits(&peers, 1, 100));
-  ASSERT_TRUE(peers.Join(1, 50).ok());
-  EXPECT_TRUE(peers.Join(1, 50).ok());
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_TRUE(Join(&peers, 1, 50).ok());
   EXPECT_TRUE(Admits(&peers, 1, 50));
   EXPECT_FALSE(Admits(&peers, 1, 49));
   EXPECT_FALSE(Admits(&peers, 2, 100));
   EXPECT_TRUE(Admits(&peers, 0, 1));
   EXPECT_FALSE(Admits(&peers, 9, 1));
-  EXPECT_TRUE(absl::IsInvalidArgument(peers.Join(9, 1)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Join(&peers, 9, 1)));
 }
 
 TEST(PeersTest, NobodyJoinsInThePlaceOfOneThatIsNotRepaired) {
   Peers peers(3, 0);
-  ASSERT_TRUE(peers.Join(1, 50).ok());
-  EXPECT_TRUE(absl::IsUnavailable(peers.Join(1, 80)));  // which tells that the one before is dead
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 80)));  // which tells that the one before is dead
   EXPECT_EQ(peers.phase(1), Phase::kDying);
   EXPECT_FALSE(Admits(&peers, 1, 60));
   EXPECT_FALSE(Admits(&peers, 1, 90));
   peers.SetForwarded(1);
-  EXPECT_TRUE(absl::IsUnavailable(peers.Join(1, 80)));
+  EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 80)));
   peers.SetReleased(1);
-  EXPECT_TRUE(peers.Join(1, 80).ok());
+  EXPECT_TRUE(Join(&peers, 1, 80).ok());
   EXPECT_FALSE(Admits(&peers, 1, 60));
   EXPECT_TRUE(Admits(&peers, 1, 90));
-  EXPECT_TRUE(absl::IsFailedPrecondition(peers.Join(1, 50)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Join(&peers, 1, 50)));
 }
 
 TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
   Peers peers(3, 0);
   EXPECT_TRUE(peers.IsForwarded(1, 50));  // a stranger decided nothing here
-  ASSERT_TRUE(peers.Join(1, 50).ok());
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
   EXPECT_FALSE(peers.IsForwarded(1, 50));
+  EXPECT_EQ(peers.phase(1), Phase::kAccused);  // it may live, and go on writing here
+  EXPECT_FALSE(Admits(&peers, 1, 60));
+  EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 50)));
+  EXPECT_FALSE(peers.IsForwarded(1, 50));
+  peers.NoteDeath(1);
   EXPECT_EQ(peers.phase(1), Phase::kDying);
   peers.SetForwarded(1);
   EXPECT_TRUE(peers.IsForwarded(1, 50));
   peers.SetReleased(1);
-  ASSERT_TRUE(peers.Join(1, 80).ok());
+  ASSERT_TRUE(Join(&peers, 1, 80).ok());
   EXPECT_TRUE(peers.IsForwarded(1, 50));  // of the one before; the new one lives
   EXPECT_TRUE(Admits(&peers, 1, 90));
   peers.NoteDeath(2);
@@ -62,18 +75,61 @@ TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
 
 TEST(PeersTest, AFenceIsForOneIncarnation) {
   Peers peers(2, 0);
-  EXPECT_FALSE(peers.Fence(1, 50));
-  ASSERT_TRUE(peers.Join(1, 80).ok());
-  EXPECT_FALSE(peers.Fence(1, 50));  // late news of the one before
+  EXPECT_EQ(peers.Fence(1, 50), Verdict::kUnknown);
+  ASSERT_TRUE(Join(&peers, 1, 80).ok());
+  EXPECT_EQ(peers.Fence(1, 50), Verdict::kUnknown);  // late news of the one before
   EXPECT_TRUE(Admits(&peers, 1, 80));
-  EXPECT_TRUE(peers.Fence(1, 80));
+  EXPECT_EQ(peers.Fence(1, 80), Verdict::kNotYet);
   EXPECT_FALSE(Admits(&peers, 1, 80));
+  EXPECT_EQ(peers.phase(1), Phase::kAccused);
+  peers.NoteDeath(1);
+  EXPECT_EQ(peers.Fence(1, 80), Verdict::kFenced);
+}
+
+TEST(PeersTest, AJoinIsGoodForOneConnection) {
+  Peers peers(2, 0);
+  ASSERT_TRUE(peers.Join(1, 50, 60, kConnection).ok());
+  EXPECT_FALSE(Admits(&peers, 1, 59));  // of before the join
+  EXPECT_TRUE(Admits(&peers, 1, 60));
+  EXPECT_TRUE(Admits(&peers, 1, Peers::kUnnumbered));
+  ASSERT_TRUE(peers.Join(1, 50, 70, kConnection).ok());
+  EXPECT_TRUE(Admits(&peers, 1, 60));  // it asked again; what it has begun goes on
+  EXPECT_FALSE(peers.IsLost(1, kConnection));
+  EXPECT_TRUE(peers.IsLost(1, kConnection + 1));
+  EXPECT_TRUE(absl::IsUnavailable(peers.Join(1, 50, 70, kConnection + 1)));
+  EXPECT_EQ(peers.phase(1), Phase::kDying);
+  peers.SetForwarded(1);
+  peers.SetReleased(1);
+  EXPECT_TRUE(absl::IsUnavailable(peers.Join(1, 50, 70, 0)));
+  ASSERT_TRUE(peers.Join(1, 50, 70, kConnection + 1).ok());
+  EXPECT_FALSE(Admits(&peers, 1, 65));
+  EXPECT_TRUE(Admits(&peers, 1, 70));
+}
+
+TEST(PeersTest, WhoOnlyAnnouncesItselfHoldsNothingButProvesThatItsPredecessorIsDead) {
+  Peers peers(3, 0);
+  EXPECT_TRUE(peers.Announce(1, 50).ok());
+  EXPECT_EQ(peers.phase(1), Phase::kStranger);
+  EXPECT_FALSE(Admits(&peers, 1, 60));
+  EXPECT_TRUE(peers.IsForwarded(1, 50));
+  EXPECT_EQ(peers.phase(1), Phase::kStranger);  // nobody is cut off for that
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_TRUE(peers.Announce(1, 50).ok());
+  EXPECT_TRUE(absl::IsUnavailable(peers.Announce(1, 80)));
+  EXPECT_EQ(peers.phase(1), Phase::kDying);
+}
+
+TEST(PeersTest, ANewerIncarnationProvesThatTheAccusedOneIsGone) {
+  Peers peers(2, 0);
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_FALSE(peers.IsForwarded(1, 50));
+  EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 80)));
   EXPECT_EQ(peers.phase(1), Phase::kDying);
 }
 
 TEST(PeersTest, RepairWaitsForWhoIsInside) {
   Peers peers(2, 0);
-  ASSERT_TRUE(peers.Join(1, 1).ok());
+  ASSERT_TRUE(Join(&peers, 1, 1).ok());
   std::atomic<bool> quiet{false};
   Thread repair;
   {

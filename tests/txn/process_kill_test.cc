@@ -55,7 +55,9 @@ constexpr int kCommitsPerSign = 5;
 constexpr uint64_t kPatienceNanos = 60'000'000'000;
 constexpr int kKillsPerCluster = 8;  // of clients; then a client and a server die, and the next cluster begins
 
-bool adversarial = false;  // of the clusters to come; children have it from their parent
+// Of the clusters to come; children have it from their parent.
+bool adversarial = false;
+int impatient_server = -1;
 
 struct Money {
   int64_t amount = 0;
@@ -74,7 +76,8 @@ struct Member {
                                                               .servers = kServers,
                                                               .clients = kSlots,
                                                               .bytes_per_node = uint64_t{16} << 20,
-                                                              .adversarial = adversarial});
+                                                              .adversarial = adversarial,
+                                                              .impatient = server && first_node == impatient_server});
     fabric = std::move(shared.fabric);
     DatabaseOptions options;
     options.data_nodes = kServers;
@@ -306,6 +309,8 @@ class Child {
     }
   }
   void Strike() { kill(pid_, SIGKILL); }
+  void StandStill() { kill(pid_, SIGSTOP); }
+  void GoOn() { kill(pid_, SIGCONT); }
   void Kill() {
     Strike();
     Reap();
@@ -426,6 +431,33 @@ TEST_F(ProcessKillTest, NobodyHangsAndNoMoneyIsLost) {
   }
   std::printf("%d processes killed; the longest that all survivors needed for their next commits: %.3f s\n", kills,
               static_cast<double>(longest_) * 1e-9);
+}
+
+// A client stands still for longer than server 0 has patience: that finds it dead, tells the others, for whom it lives,
+// and all release what it held. Then it goes on where it was, in the middle of a commit as like as not, and nothing
+// that it still writes may count. Where nobody is given up for standing still, the others wait for its locks.
+TEST_F(ProcessKillTest, WhoStandsStillForTooLongMayGoOnLater) {
+  impatient_server = 0;
+  StartServers();
+  for (int i = 0; i < kClients; ++i) clients_.push_back(NewClient());
+  ExpectProgress();
+  const bool given_up = rdma::ImpatientLimit() > absl::ZeroDuration();
+  for (int round = 0; round < (given_up ? 3 : 20) && !HasFatalFailure(); ++round) {
+    usleep(static_cast<useconds_t>(random_.Below(3000)));
+    std::unique_ptr<Child>& victim = clients_[random_.Below(clients_.size())];
+    victim->StandStill();
+    const absl::Duration pause = given_up ? 2 * rdma::ImpatientLimit() : absl::Milliseconds(20);
+    usleep(static_cast<useconds_t>(absl::ToInt64Microseconds(pause)));
+    if (given_up) ExpectProgressOfOthers(victim.get());
+    victim->GoOn();
+    ExpectProgress();
+  }
+  impatient_server = -1;
+  if (HasFatalFailure()) return;
+  EndClients();
+  ASSERT_EQ(NewAuditor(/*all_live=*/true)->End(), 0);
+  for (auto& server : servers_) EXPECT_EQ(server->End(), 0);
+  servers_.clear();
 }
 
 }  // namespace

@@ -24,24 +24,30 @@ std::string CaseName(const testing::TestParamInfo<Case>& info) {
 class TransactionTest : public testing::TestWithParam<Case> {
  protected:
   TransactionTest()
-      : cluster(GetParam().cluster, {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 10000},
-                                     {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)},
-                                     {.name = "text",
-                                      .key_kind = index::KeyKind::kBytes,
-                                      .max_key_bytes = 40,
-                                      .index = IndexKind::kXStore,
-                                      .payload_bytes = kMaxPayloadBytes,
-                                      .variable_length = true},
-                                     {.name = "blobs",
-                                      .key_kind = index::KeyKind::kBytes,
-                                      .max_key_bytes = 64,
-                                      .payload_bytes = kMaxPayloadBytes,
-                                      .variable_length = true}}),
+      : cluster(Options(), {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 10000},
+                            {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)},
+                            {.name = "text",
+                             .key_kind = index::KeyKind::kBytes,
+                             .max_key_bytes = 40,
+                             .index = IndexKind::kXStore,
+                             .payload_bytes = kMaxPayloadBytes,
+                             .variable_length = true},
+                            {.name = "blobs",
+                             .key_kind = index::KeyKind::kBytes,
+                             .max_key_bytes = 64,
+                             .payload_bytes = kMaxPayloadBytes,
+                             .variable_length = true}}),
         session(cluster.NewSession(GetParam().session_node)),
         points(cluster.table(GetParam().session_node, "points")),
         ordered(cluster.table(GetParam().session_node, "ordered")),
         text(cluster.table(GetParam().session_node, "text")),
         blobs(cluster.table(GetParam().session_node, "blobs")) {}
+
+  static ClusterOptions Options() {
+    ClusterOptions options = GetParam().cluster;
+    options.worked_at = {GetParam().session_node};
+    return options;
+  }
 
   template <class Body>
   Status Run(Body body) {

@@ -124,6 +124,25 @@ TEST_F(AgentTest, ANodeThatLeavesIsNoticedAndItsSuccessorIsAnother) {
   EXPECT_NE(zero->generation(1), before);
 }
 
+TEST_F(AgentTest, WhoIsCutOffHasLostItsSessionAndMayComeBackByAnother) {
+  const auto zero = Start(Options(0, 3));
+  const auto one = Start(Options(1, 3));
+  const auto two = Start(Options(2, 3));
+  const auto all_up = [&] { return zero->generation(1) != 0 && one->generation(0) != 0 && one->generation(2) != 0; };
+  ASSERT_TRUE(Eventually(all_up));
+  const uint64_t of_two = one->generation(2);
+  for (const auto& [agent, peer] : {std::pair{zero.get(), NodeId{1}}, std::pair{one.get(), NodeId{0}}}) {
+    const uint64_t before = agent->generation(peer);
+    const int ended = witness_.ended + others_.ended;
+    ASSERT_TRUE(Eventually([&, agent = agent, peer = peer] { return agent->CutOff(peer); }));
+    EXPECT_NE(agent->generation(peer), before);
+    EXPECT_GT(witness_.ended + others_.ended, ended);  // what it admitted goes on no more
+    ASSERT_TRUE(Eventually(all_up));
+    EXPECT_NE(agent->generation(peer), before);
+  }
+  EXPECT_EQ(one->generation(2), of_two);  // others have nothing to do with it
+}
+
 TEST_F(AgentTest, AWrongSecretIsToldOnBothSides) {
   const auto zero = Start(Options(0, 2));
   AgentOptions wrong = Options(1, 2);

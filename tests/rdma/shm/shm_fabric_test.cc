@@ -86,6 +86,7 @@ TEST_F(ShmFile, OfAnotherFormatIsRefused) {
                             .format_version = shm::kFormatVersion + 1,
                             .num_nodes = 1,
                             .bytes_per_node = 1 << 20,
+                            .read_only_percent = kDefaultReadOnlyPercent,
                             .adversarial = 0,
                             .seed = 0,
                             .protocol = 0,
@@ -108,7 +109,7 @@ TEST_F(ShmFile, TwoMappingsAreOneMemory) {
   const auto add = [](Channel* c, GlobalAddress at) -> coro::Task<StatusOr<uint64_t>> {
     co_return co_await c->FetchAndAdd(at, 5);
   };
-  const GlobalAddress at(1, second->heap_offset());
+  const GlobalAddress at(1, second->writable_offset());
   EXPECT_EQ(worker.BlockOn(add(channel.get(), at)).value(), 0u);
   EXPECT_EQ(LoadWord(second->memory().data() + at.offset()), 5u);
 }

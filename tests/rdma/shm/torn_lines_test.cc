@@ -26,7 +26,7 @@ namespace {
 constexpr int kVictims = 12;
 constexpr ShmOptions kOptions{.num_nodes = 1 + kVictims, .bytes_per_node = 1 << 20};
 constexpr uint64_t kLines = 4;
-constexpr uint64_t kHeap = kHeapOffset;
+constexpr uint64_t kHeap = WritableOffset(kHeapOffset, kOptions.bytes_per_node, kOptions.read_only_percent);
 
 struct alignas(kLineBytes) Line {
   std::array<uint64_t, kLineWords> words{};

@@ -119,14 +119,15 @@ TEST(Nic, AtomicsAreAtomicWithTheCpuOnlyWhereTheProfileSaysSo) {
   constexpr uint64_t kAdds = 500;
   for (const char* nic : {"cx4-100g", "ideal"}) {
     SimCluster cluster({.nic = nic});
-    std::byte* word = cluster.node(1).memory().data() + 4096;
+    std::byte* word = cluster.node(1).memory().data() + SimCluster::kWritable;
     auto* cpu = cluster.simulation().StartOn(1, "cpu", [&] {
       for (uint64_t i = 0; i < kAdds; ++i) {
         FetchAndAddWord(word, 1);
         SleepForNanos(777);
       }
     });
-    for (uint64_t i = 0; i < kAdds; ++i) ASSERT_TRUE(cluster.Post(Operation::FetchAndAdd({1, 4096}, 1)).ok());
+    for (uint64_t i = 0; i < kAdds; ++i)
+      ASSERT_TRUE(cluster.Post(Operation::FetchAndAdd(SimCluster::At(1, 0), 1)).ok());
     cluster.simulation().Join(cpu);
     if (cluster.fabric().capabilities().cpu_coherent_atomics) {
       EXPECT_EQ(LoadWord(word), 2 * kAdds);

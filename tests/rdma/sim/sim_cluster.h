@@ -25,10 +25,13 @@ struct SimClusterOptions {
 
 class SimCluster {
  public:
+  static constexpr uint64_t kBytesPerNode = 1 << 20;
+  static constexpr uint64_t kWritable = WritableOffset(4096, kBytesPerNode, kDefaultReadOnlyPercent);
+
   explicit SimCluster(const SimClusterOptions& options) : simulation_(ForSimulation(options)) {
     SimFabricOptions fabric;
     fabric.num_nodes = options.num_nodes;
-    fabric.bytes_per_node = 1 << 20;
+    fabric.bytes_per_node = kBytesPerNode;
     fabric.nic = *FindNicProfile(options.nic);
     fabric_ = SimFabric::Create(&simulation_, fabric).value();
     for (int i = 0; i < options.num_nodes; ++i) nodes_.push_back(fabric_->Attach(static_cast<NodeId>(i)).value());
@@ -47,7 +50,7 @@ class SimCluster {
   coro::Worker& worker() { return worker_; }
   uint64_t now() { return simulation_.now(); }
 
-  static GlobalAddress At(NodeId node, uint64_t offset) { return {node, 4096 + offset}; }
+  static GlobalAddress At(NodeId node, uint64_t offset) { return {node, kWritable + offset}; }
   // What is in memory, without a verb.
   uint64_t Word(GlobalAddress at) {
     uint64_t word;

@@ -77,9 +77,9 @@ TEST(SimFabric, ARestartedNodeIsAnotherAndWhatWasUnderWayToTheOldOneFails) {
   });
   EXPECT_EQ(cluster.Write(At(1, 8), 8).code(), absl::StatusCode::kUnavailable);
   ASSERT_TRUE(cluster.Write(At(1, 16), 9).ok());
-  EXPECT_EQ(LoadWord(second->memory().data() + 4096), 0u);
-  EXPECT_EQ(LoadWord(second->memory().data() + 4096 + 8), 0u);
-  EXPECT_EQ(LoadWord(second->memory().data() + 4096 + 16), 9u);
+  EXPECT_EQ(LoadWord(second->memory().data() + SimCluster::kWritable), 0u);
+  EXPECT_EQ(LoadWord(second->memory().data() + SimCluster::kWritable + 8), 0u);
+  EXPECT_EQ(LoadWord(second->memory().data() + SimCluster::kWritable + 16), 9u);
 }
 
 // A client that dies in the middle of its verbs has done the first of them, and no more after its death.
@@ -214,7 +214,7 @@ TEST(SimFabric, WhatABrokenConnectionDidIsAPrefix) {
   std::set<uint64_t> prefixes;
   for (int round = 0; round < 200; ++round) {
     std::array<uint64_t, 8> zero{};
-    std::memcpy(cluster.node(1).memory().data() + 4096, zero.data(), sizeof zero);
+    std::memcpy(cluster.node(1).memory().data() + SimCluster::kWritable, zero.data(), sizeof zero);
     const uint64_t one = 1;
     std::vector<Operation> batch;
     for (uint64_t i = 0; i < 8; ++i) batch.push_back(Operation::Write(&one, At(1, 8 * i), 8));

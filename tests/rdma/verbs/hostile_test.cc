@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/random.h"
 #include "rdma/coro/worker.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr MethodId kEcho = 60000;
 constexpr uint64_t kPatienceNs = 60'000'000'000;
+constexpr uint64_t kWritten = 99;
 
 coro::Task<StatusOr<size_t>> CallTask(Channel* channel, std::span<const std::byte> request,
                                       std::span<std::byte> response) {
@@ -88,6 +90,32 @@ class HostileTest : public testing::Test {
         Eventually([&] { return ibv_poll_cq(cq_.get(), 1, done.data()) != 0 || link->state() != LinkState::kUp; }));
   }
 
+  // One verb on a word, with whatever key. WRITE brings kWritten, a CAS finds nothing to swap.
+  bool Perform(Link* link, ibv_wr_opcode verb, uint64_t remote, uint32_t key) {
+    std::memcpy(buffer_.data(), &kWritten, sizeof kWritten);
+    ibv_sge what{.addr = reinterpret_cast<uint64_t>(buffer_.data()), .length = kWordBytes, .lkey = region_->lkey};
+    ibv_send_wr work{};
+    work.sg_list = &what;
+    work.num_sge = 1;
+    work.opcode = verb;
+    work.send_flags = IBV_SEND_SIGNALED;
+    if (verb == IBV_WR_RDMA_READ || verb == IBV_WR_RDMA_WRITE) {
+      work.wr.rdma = {.remote_addr = remote, .rkey = key};
+    } else {
+      work.wr.atomic = {.remote_addr = remote, .compare_add = 1, .swap = 2, .rkey = key};
+    }
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(ibv_post_send(link->qp(), &work, &bad), 0);
+    // When a queue pair breaks, its receive buffers come back by the same queue. They have other ids.
+    ibv_wc done{};
+    do {
+      done.wr_id = ~work.wr_id;
+      if (!Eventually([&] { return ibv_poll_cq(cq_.get(), 1, &done) != 0; })) break;
+    } while (done.wr_id != work.wr_id);
+    EXPECT_EQ(done.wr_id, work.wr_id);
+    return done.wr_id == work.wr_id && done.status == IBV_WC_SUCCESS;
+  }
+
   // The server ends the link, and serves others.
   void ExpectCutOff(const std::shared_ptr<Link>& link) {
     EXPECT_TRUE(Eventually([&] { return link->state() == LinkState::kDown; }));
@@ -136,6 +164,40 @@ TEST_F(HostileTest, FragmentsThatBreakTheRulesCostTheLink) {
     Send(link.get(), header, payload);
     ExpectCutOff(link);
   }
+}
+
+// With everything that a node of the cluster has: its queue pair, its keys. The card itself must refuse.
+TEST_F(HostileTest, TheCardLetsNobodyWriteWhatIsForReads) {
+  const RegionInfo server = RegionInfo::Decode(parts_->core->agent->details(0)->payload).value();
+  ASSERT_NE(server.read_only_key, server.writable_key);
+  std::byte* const memory = server_->memory().data();
+  StoreWord(memory + kHeapOffset, 7);
+  StoreWord(memory + server.writable_offset, 7);
+  const struct {
+    const char* what;
+    ibv_wr_opcode verb;
+    uint64_t offset;
+    uint32_t key;
+    bool allowed;
+  } cases[] = {
+      {"WRITE to indexes", IBV_WR_RDMA_WRITE, kHeapOffset, server.read_only_key, false},
+      {"CAS of indexes", IBV_WR_ATOMIC_CMP_AND_SWP, kHeapOffset, server.read_only_key, false},
+      {"FAA of indexes", IBV_WR_ATOMIC_FETCH_AND_ADD, kHeapOffset, server.read_only_key, false},
+      {"WRITE to indexes by the records' key", IBV_WR_RDMA_WRITE, kHeapOffset, server.writable_key, false},
+      {"READ of indexes", IBV_WR_RDMA_READ, kHeapOffset, server.read_only_key, true},
+      {"READ before the heap", IBV_WR_RDMA_READ, 0, server.read_only_key, false},
+      {"CAS of a record", IBV_WR_ATOMIC_CMP_AND_SWP, server.writable_offset, server.writable_key, true},
+      {"WRITE to a record", IBV_WR_RDMA_WRITE, server.writable_offset, server.writable_key, true},
+  };
+  for (const auto& [what, verb, offset, key, allowed] : cases) {
+    SCOPED_TRACE(what);
+    const auto link = Connect();
+    EXPECT_EQ(Perform(link.get(), verb, server.base + offset, key), allowed);
+    parts_->connector->Release(link);
+    EXPECT_EQ(LoadWord(memory + kHeapOffset), 7u);
+  }
+  EXPECT_EQ(LoadWord(memory + server.writable_offset), kWritten);
+  ExpectServing();
 }
 
 TEST_F(HostileTest, AFragmentWithoutAHeaderCostsTheLink) {

@@ -1,0 +1,119 @@
+// The client of an index in a process of its own: node 1 of an IndexCluster, with its own mapping of the fabric, its
+// own caches and its own memory. The test asks it over sockets; each of its threads serves one ClientThread of the
+// test.
+//
+//   test ----- socket ----- thread of the client process: ClientThread, RemoteIndex ----- READs, CALLs ----- owner
+//
+// Forked before the test's process has any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+#include "rdma/fabric.h"
+#include "rdma/rpc.h"
+#include "tests/rdma/forked.h"
+
+namespace gannet::index {
+
+using Connector = std::function<StatusOr<std::unique_ptr<RemoteIndex>>(rdma::Channel*, IndexId)>;
+
+enum class Ask : uint8_t {
+  kOpen,
+  kConnect,
+  kFind,      // and settle, as a transaction does
+  kJustFind,  // what the index says
+  kSettle,
+  kFindMany,
+  kScan,
+  kInsert,
+  kRemove,
+  kForget,
+  kStatistics,
+  kValid,
+  kEnter,
+  kLeave,
+  kAdvance,
+  kStartEpochs,
+};
+
+// One end of a conversation: a question is one message, and so is its answer. Any failure of the socket is a check.
+class Wire {
+ public:
+  explicit Wire(int fd) : fd_(fd), out_(kMostBytes), in_(kMostBytes) {}
+  ~Wire();
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // To be filled in, and then sent.
+  rdma::WireWriter Begin() { return rdma::WireWriter(out_); }
+  void Send(const rdma::WireWriter& message);
+  // False: the other end is closed.
+  bool Receive(std::span<const std::byte>* message);
+
+  // A question, to which `put` adds what it is about, and its answer, which the next message overwrites.
+  template <class Put>
+  rdma::WireReader AskFor(Ask what, const Put& put) {
+    rdma::WireWriter writer = Begin();
+    writer.PutU8(static_cast<uint8_t>(what));
+    put(writer);
+    Send(writer);
+    return Answer();
+  }
+  void Command(Ask what) {
+    AskFor(what, [](rdma::WireWriter&) {});
+  }
+
+ private:
+  rdma::WireReader Answer();
+
+  static constexpr size_t kMostBytes = 1 << 20;
+
+  int fd_;
+  std::vector<std::byte> out_;
+  std::vector<std::byte> in_;
+};
+
+class ClientProcess {
+ public:
+  // The child attaches node 1 of what `join` gives it.
+  ClientProcess(const std::function<std::unique_ptr<rdma::Fabric>()>& join, const Connector& connect);
+  // Ends it, and checks that it ended well.
+  ~ClientProcess();
+  ClientProcess(const ClientProcess&) = delete;
+  ClientProcess& operator=(const ClientProcess&) = delete;
+
+  // It has attached, and has seen the owner.
+  void AwaitReady() const { child_->AwaitReady(); }
+  // A thread of it that nobody has.
+  std::unique_ptr<Wire> Take();
+  void Advance() { control_->Command(Ask::kAdvance); }
+  void StartEpochs() { control_->Command(Ask::kStartEpochs); }
+
+ private:
+  static constexpr size_t kThreads = 12;
+
+  std::unique_ptr<rdma::Forked> child_;
+  std::mutex mutex_;
+  std::unique_ptr<Wire> control_;
+  std::array<int, kThreads> sockets_{};
+  size_t taken_ = 0;
+};
+
+// How the two talk.
+void PutStatus(rdma::WireWriter& writer, const Status& status);
+Status GetStatus(rdma::WireReader& reader);
+void PutFound(rdma::WireWriter& writer, const FindResult& found);
+FindResult GetFound(rdma::WireReader& reader);
+
+// The index as the test sees it: every operation is a question.
+std::unique_ptr<RemoteIndex> ProxyOf(Wire* wire);
+
+}  // namespace gannet::index
