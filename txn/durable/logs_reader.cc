@@ -13,7 +13,7 @@ namespace gannet::txn {
 StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
                                               const log::TransactionVisitor& visit) const {
   const log::ReadOptions options{
-      .threads = threads_, .salvage = salvage_, .from_segment = from_segment, .make_durable = true};
+      .threads = threads_, .salvage = salvage_, .from_segment = from_segment, .make_durable = make_durable_};
   StatusOr<log::LogSummary> summary = log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
   if (absl::IsNotFound(summary.status())) return log::LogSummary{};  // no log yet: nothing recovered
   return summary;

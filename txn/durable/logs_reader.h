@@ -25,16 +25,18 @@ namespace gannet::txn {
 // One Read.
 class LogsReader {
  public:
-  // `directory`: of the whole cluster. `files` and `checkpoint` must outlive this.
+  // `directory`: of the whole cluster. `files` and `checkpoint` must outlive this. `make_durable`: as of
+  // log::ReadOptions.
   LogsReader(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
-             const log::CheckpointDescription& checkpoint, int threads, bool salvage)
+             const log::CheckpointDescription& checkpoint, int threads, bool salvage, bool make_durable)
       : files_(files),
         directory_(directory),
         node_(node),
         num_nodes_(num_nodes),
         checkpoint_(checkpoint),
         threads_(threads),
-        salvage_(salvage) {}
+        salvage_(salvage),
+        make_durable_(make_durable) {}
 
   // Changes of this node's records that the checkpoint leaves go to *changes.
   Status Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
@@ -60,7 +62,8 @@ class LogsReader {
   int num_nodes_;
   const log::CheckpointDescription& checkpoint_;
   int threads_;
-  bool salvage_;                     // go on after damage; report->damages has it
+  bool salvage_;  // go on after damage; report->damages has it
+  bool make_durable_;
   uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
   uint64_t last_epoch_ = 0;
 

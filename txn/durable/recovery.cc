@@ -86,8 +86,9 @@ class Recovery {
 
 Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
                           log::LogEnd* end, RecoveryReport* report) const {
+  const bool goes_on = !state_->options.directory.empty();  // who only looks opens a database without one
   LogsReader reader(*files_, directory_, state_->node->id(), state_->fabric->num_nodes(), checkpoint,
-                    state_->options.recovery_threads, salvage);
+                    state_->options.recovery_threads, salvage, goes_on);
   return reader.Read(changes, end, report);
 }
 
