@@ -198,7 +198,7 @@ bool Cluster::IsRepaired() const {
       // Perhaps it died and came back before anybody looked: who joined is the one before then.
       const bool there = lives(node) && peers.incarnation(id) == databases_[id]->state().incarnation;
       const bool unnoticed = phase == txn::Peers::Phase::kJoined && !there;
-      if (unnoticed || phase == txn::Peers::Phase::kDying || phase == txn::Peers::Phase::kForwarded) return false;
+      if (unnoticed || (phase != txn::Peers::Phase::kStranger && phase != txn::Peers::Phase::kJoined)) return false;
     }
   }
   return true;
