@@ -2,9 +2,8 @@
 //
 //   transaction  | crc32c 4 | bytes 4 | epoch 8 | id 8 | changes 4 | part 4 | change | change | ... | zeros to 8 |
 //
-//   change       version 3     | control 2 | table 1-2 | payload bytes 0-4 | version 1-8 | key | payload |
-//                versions 1-2  | kind 1 | key bytes 1 | table 2 | payload bytes 4 | version 8 | key, to 8 | payload, to
-//                8 |
+//   change, version 3     | control 2 | table 1-2 | payload bytes 0-4 | version 0-8 | key | payload |
+//   change, versions 1-2  | kind 1 | key bytes 1 | table 2 | payload bytes 4 | version 8 | key, to 8 | payload, to 8 |
 //
 // All numbers little-endian. In version 3 they take as many bytes as they need, and the control word says how many:
 //

@@ -53,8 +53,8 @@ class SlabAllocator {
   StatusOr<std::byte*> AllocatePermanent(size_t bytes);
 
   // Has the kernel back the next `bytes` that will be taken with pages now, shared out between the parts as they are
-  // large, and waits for that. Without it pages come a
-  // little ahead of their use, which on a machine that must find them first (a virtual one) holds up whoever works.
+  // large, and waits for that. Without it pages come a little ahead of their use, which on a machine that must find
+  // them first (a virtual one) holds up whoever works.
   void Prefault(uint64_t bytes);
 
   Node& node() { return *node_; }
