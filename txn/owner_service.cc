@@ -77,7 +77,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
     prepared->change = *change;
     if (RemovalVersions* removals = db_->removals()) {
       prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
-                                           removals->Of(RemovalVersions::PlaceOf(item.table, item.key)), owner_bits);
+                                           removals->Of(item.table, item.key), owner_bits);
     }
     CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
     return PrepareOutcome::kPrepared;
@@ -210,7 +210,7 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
   if (item.kind == FinishKind::kRemove) {
     if (RemovalVersions* removals = db_->removals()) {
-      removals->Note(RemovalVersions::PlaceOf(item.table, item.key), VersionOf(NextState(item.state, true)));
+      removals->Note(item.table, item.key, VersionOf(NextState(item.state, true)));
     }
     const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),

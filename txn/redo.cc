@@ -161,16 +161,15 @@ size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id)
 
 // The key is in the index now, so no removal of it comes before this insert any more that is not noted.
 void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
-  const RemovalVersions& removals = session_->db->durability->removals();
-  entry.seen =
-      RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen,
-                         removals.Of(RemovalVersions::PlaceOf(entry.table->id(), entry.key)), session_->owner_bits);
+  const uint64_t removed = session_->db->durability->removals().Of(entry.table->id(), entry.key);
+  if (removed == 0) return;
+  entry.seen = RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen, removed,
+                                  session_->owner_bits);
 }
 
 // Before the key leaves its index.
 void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
-  session_->db->durability->removals().Note(RemovalVersions::PlaceOf(entry.table->id(), entry.key),
-                                            InstalledVersion(entry));
+  session_->db->durability->removals().Note(entry.table->id(), entry.key, InstalledVersion(entry));
 }
 
 // With changes: the current epochs of the nodes that it touched, for its own must not be less. Without: the newest in

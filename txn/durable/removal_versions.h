@@ -20,12 +20,23 @@ namespace gannet::txn {
 // Thread-safe.
 class RemovalVersions {
  public:
-  struct Place {
-    uint64_t table_bit;
-    size_t index;
-  };
+  void Note(uint16_t table, const index::Key& key, uint64_t version) {
+    std::atomic<uint64_t>& least = versions_[PlaceOf(table, key)];
+    uint64_t seen = least.load(std::memory_order_relaxed);
+    while (seen < version && !least.compare_exchange_weak(seen, version, std::memory_order_release)) {
+    }
+    if ((tables_.load(std::memory_order_relaxed) & BitOf(table)) == 0)
+      tables_.fetch_or(BitOf(table), std::memory_order_release);
+  }
+  // The greatest version noted for this key, or one that shares its place; 0 if nothing was removed from the table.
+  uint64_t Of(uint16_t table, const index::Key& key) const {
+    if ((tables_.load(std::memory_order_acquire) & BitOf(table)) == 0) return 0;
+    return versions_[PlaceOf(table, key)].load(std::memory_order_acquire);
+  }
 
-  static Place PlaceOf(uint16_t table, const index::Key& key) {
+ private:
+  static uint64_t BitOf(uint16_t table) { return uint64_t{1} << table % 64; }
+  static size_t PlaceOf(uint16_t table, const index::Key& key) {
     uint64_t number = key.integer();
     if (key.kind() == index::KeyKind::kBytes) {
       number = 0;
@@ -33,24 +44,9 @@ class RemovalVersions {
     }
     // Neighbours share a line: a queue's keys are inserted, and removed, one after the other.
     const uint64_t line = Mix64(number / kPlacesPerLine + (uint64_t{table} << 48)) % (kPlaces / kPlacesPerLine);
-    return {uint64_t{1} << table % 64, line * kPlacesPerLine + number % kPlacesPerLine};
+    return line * kPlacesPerLine + number % kPlacesPerLine;
   }
 
-  void Note(Place place, uint64_t version) {
-    std::atomic<uint64_t>& least = versions_[place.index];
-    uint64_t seen = least.load(std::memory_order_relaxed);
-    while (seen < version && !least.compare_exchange_weak(seen, version, std::memory_order_release)) {
-    }
-    if ((tables_.load(std::memory_order_relaxed) & place.table_bit) == 0)
-      tables_.fetch_or(place.table_bit, std::memory_order_release);
-  }
-  // The greatest version noted for this place; not of tables from which nothing was removed.
-  uint64_t Of(Place place) const {
-    if ((tables_.load(std::memory_order_acquire) & place.table_bit) == 0) return 0;
-    return versions_[place.index].load(std::memory_order_acquire);
-  }
-
- private:
   static constexpr size_t kPlaces = 8192;  // 64 KiB: stays in a core's cache
   static constexpr size_t kPlacesPerLine = 8;
   alignas(64) std::array<std::atomic<uint64_t>, kPlaces> versions_{};
