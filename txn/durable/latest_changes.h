@@ -1,94 +1,128 @@
 // Of every key in the log, the newest change. Filled by several threads at once.
 //
-// A log has tens of millions of changes, so nothing here is a heap object of its own: keys and payloads lie in arenas,
-// and a probe compares the first eight bytes of a key, which for an integer key is all, without following a pointer.
+// A log has tens of millions of changes, and each is a miss somewhere in gigabytes: so nothing here is a heap object of
+// its own, keys and payloads lie in arenas, and what a transaction's changes will meet is fetched before the first of
+// them is looked up.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "log/transaction_format.h"
-#include "rdma/base/random.h"
 #include "rdma/base/thread.h"
+#include "txn/durable/bulk_memory.h"
+#include "txn/durable/change_map.h"
 
 namespace gannet::txn {
-
-// A key of the log; its bytes belong to somebody else.
-class RedoKeyView {
- public:
-  explicit RedoKeyView(std::string_view bytes) : data_(bytes.data()), size_(bytes.size()) {
-    std::memcpy(&first_, bytes.data(), std::min(bytes.size(), sizeof first_));
-    first_ = __builtin_bswap64(first_);
-  }
-  std::string_view bytes() const { return {data_, size_}; }
-
-  friend bool operator==(const RedoKeyView& a, const RedoKeyView& b) {
-    return a.first_ == b.first_ && a.size_ == b.size_ && (a.size_ <= sizeof a.first_ || a.bytes() == b.bytes());
-  }
-  // As the bytes compare.
-  friend bool operator<(const RedoKeyView& a, const RedoKeyView& b) {
-    return a.first_ != b.first_ ? a.first_ < b.first_ : a.bytes() < b.bytes();
-  }
-  uint64_t Hash() const {
-    uint64_t hash = Mix64(first_ ^ size_);
-    for (size_t at = sizeof first_; at < size_; at += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, data_ + at, std::min(size_ - at, sizeof word));
-      hash = Mix64(hash ^ word);
-    }
-    return hash;
-  }
-
- private:
-  uint64_t first_ = 0;  // the first eight bytes, as a number that compares as they do
-  const char* data_;
-  size_t size_;
-};
-
-struct RedoKeyHash {
-  size_t operator()(const RedoKeyView& key) const { return key.Hash(); }
-};
-
-struct LatestChange {
-  uint64_t epoch = 0;
-  uint64_t version = 0;
-  char* payload = nullptr;
-  uint32_t payload_bytes = 0;
-  uint32_t room = 0;  // at `payload`
-  bool removed = false;
-
-  std::string_view bytes() const { return {payload, payload_bytes}; }
-};
 
 class LatestChanges {
  public:
   static constexpr size_t kParts = 64;
-  using Map = absl::flat_hash_map<RedoKeyView, LatestChange, RedoKeyHash>;
+  using Change = std::pair<RedoKeyView, const LatestChange*>;
 
-  // Thread-safe.
-  void Add(uint64_t epoch, const log::ChangeView& change) {
+  // The changes of one transaction. Thread-safe.
+  void Add(uint64_t epoch, std::span<const log::ChangeView> changes) {
+    while (!changes.empty()) {
+      const size_t n = std::min(changes.size(), kAtOnce);
+      std::array<uint64_t, kAtOnce> hashes;
+      for (size_t i = 0; i < n; ++i) {
+        hashes[i] = RedoKeyView(AsText(changes[i].key())).Hash();
+        const std::atomic<uint64_t>& hint = HintOf(&parts_[PartOf(hashes[i])], changes[i].table);
+        if (const uint64_t seen = hint.load(std::memory_order_relaxed); seen != 0)
+          ChangeMap::PrefetchAt(seen, hashes[i]);
+      }
+      for (size_t i = 0; i < n; ++i) AddOne(epoch, changes[i], hashes[i]);
+      changes = changes.subspan(n);
+    }
+  }
+
+  // Not while others add. Null if there is none.
+  const LatestChange* Find(uint16_t table, std::string_view bytes) const {
+    const RedoKeyView key(bytes);
+    const uint64_t hash = key.Hash();
+    const ChangeMap* map = MapOf(PartOf(hash), table);
+    const ChangeMap::Entry* entry = map == nullptr ? nullptr : map->Find(key, hash);
+    return entry == nullptr ? nullptr : &entry->change;
+  }
+  // The changes of one table in the parts [from, to), by key. Not while others add.
+  std::vector<Change> Sorted(uint16_t table, size_t from, size_t to) const {
+    size_t changes = 0;
+    for (size_t part = from; part < to; ++part) {
+      if (const ChangeMap* map = MapOf(part, table); map != nullptr) changes += map->size();
+    }
+    std::vector<Change> sorted;
+    sorted.reserve(changes);
+    for (size_t part = from; part < to; ++part) {
+      const ChangeMap* map = MapOf(part, table);
+      if (map == nullptr) continue;
+      map->ForEach([&](const ChangeMap::Entry& entry) { sorted.emplace_back(entry.key, &entry.change); });
+    }
+    std::sort(sorted.begin(), sorted.end(), [](const Change& a, const Change& b) { return a.first < b.first; });
+    return sorted;
+  }
+
+ private:
+  static constexpr size_t kAtOnce = 32;
+  static constexpr size_t kHints = 16;
+
+  class Arena {
+   public:
+    char* Allocate(size_t bytes) {
+      if (bytes > room_) {
+        const size_t chunk = std::max(bytes, std::min(kFirstChunkBytes << chunks_.size(), BulkMemory::kHugePageBytes));
+        chunks_.emplace_back(chunk);
+        at_ = reinterpret_cast<char*>(chunks_.back().data());
+        room_ = chunk;
+      }
+      char* place = at_;
+      at_ += bytes;
+      room_ -= bytes;
+      return place;
+    }
+    const char* Copy(std::string_view bytes) {
+      char* place = Allocate(bytes.size());
+      std::copy_n(bytes.data(), bytes.size(), place);
+      return place;
+    }
+
+   private:
+    static constexpr size_t kFirstChunkBytes = size_t{16} << 10;
+    std::vector<BulkMemory> chunks_;
+    char* at_ = nullptr;
+    size_t room_ = 0;
+  };
+  struct Part {
+    Mutex mutex;  // guards tables and arena
+    std::vector<ChangeMap> tables;
+    Arena arena;
+    // Where the lines of a table's map are (of several tables, if there are more of them: of one that grew last). Read
+    // without the mutex: what is fetched by an old one, or by another table's, is fetched in vain, and no more.
+    std::array<std::atomic<uint64_t>, kHints> hints{};
+  };
+
+  void AddOne(uint64_t epoch, const log::ChangeView& change, uint64_t hash) {
     const RedoKeyView key(AsText(change.key()));
-    Part& part = parts_[PartOf(key)];
+    Part& part = parts_[PartOf(hash)];
     std::lock_guard lock(part.mutex);
     if (part.tables.size() <= change.table) part.tables.resize(change.table + size_t{1});
-    Map& map = part.tables[change.table];
-    auto at = map.find(key);
-    if (at == map.end()) {
-      at = map.try_emplace(RedoKeyView(part.arena.Copy(key.bytes()))).first;
-    } else if (std::pair(epoch, change.version) <= std::pair(at->second.epoch, at->second.version)) {
+    ChangeMap& map = part.tables[change.table];
+    ChangeMap::Entry* entry = map.FindOrMakeRoom(key, hash);
+    LatestChange& latest = entry->change;
+    if (entry->used == 0) {
+      map.Use(entry, key.At(part.arena.Copy(key.bytes())));
+      std::atomic<uint64_t>& hint = HintOf(&part, change.table);
+      if (hint.load(std::memory_order_relaxed) != map.hint()) hint.store(map.hint(), std::memory_order_relaxed);
+    } else if (std::pair(epoch, change.version) <= std::pair(latest.epoch, latest.version)) {
       return;
     }
-    LatestChange& latest = at->second;
     latest.epoch = epoch;
     latest.version = change.version;
     latest.removed = change.kind == log::ChangeKind::kRemove;
@@ -100,58 +134,17 @@ class LatestChanges {
     std::copy_n(AsText(change.payload).data(), latest.payload_bytes, latest.payload);
   }
 
-  // Not while others add. Null if there is none.
-  const LatestChange* Find(uint16_t table, std::string_view bytes) {
-    const RedoKeyView key(bytes);
-    const Map* map = MapOf(PartOf(key), table);
-    if (map == nullptr) return nullptr;
-    const auto at = map->find(key);
-    return at == map->end() ? nullptr : &at->second;
-  }
-  // The changes of one table in one part; null if there are none.
-  const Map* MapOf(size_t part, uint16_t table) const {
-    const std::vector<Map>& tables = parts_[part].tables;
+  // Null if there are none.
+  const ChangeMap* MapOf(size_t part, uint16_t table) const {
+    const std::vector<ChangeMap>& tables = parts_[part].tables;
     return table < tables.size() ? &tables[table] : nullptr;
   }
-
- private:
-  class Arena {
-   public:
-    char* Allocate(size_t bytes) {
-      if (bytes > room_) {
-        const size_t chunk = std::max(bytes, kChunkBytes);
-        chunks_.emplace_back(new char[chunk]);
-        at_ = chunks_.back().get();
-        room_ = chunk;
-      }
-      char* place = at_;
-      at_ += bytes;
-      room_ -= bytes;
-      return place;
-    }
-    std::string_view Copy(std::string_view bytes) {
-      char* place = Allocate(bytes.size());
-      std::copy_n(bytes.data(), bytes.size(), place);
-      return {place, bytes.size()};
-    }
-
-   private:
-    static constexpr size_t kChunkBytes = size_t{256} << 10;
-    std::vector<std::unique_ptr<char[]>> chunks_;
-    char* at_ = nullptr;
-    size_t room_ = 0;
-  };
-  struct Part {
-    Mutex mutex;
-    std::vector<Map> tables;
-    Arena arena;
-  };
-
+  static std::atomic<uint64_t>& HintOf(Part* part, uint16_t table) { return part->hints[table % kHints]; }
   static std::string_view AsText(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   // Other bits than the map uses.
-  static size_t PartOf(const RedoKeyView& key) { return key.Hash() >> 58; }
+  static size_t PartOf(uint64_t hash) { return hash >> 58; }
 
   std::array<Part, kParts> parts_;
 };

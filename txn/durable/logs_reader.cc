@@ -74,7 +74,7 @@ Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges*
     KeepAside(transaction);
     return absl::OkStatus();
   }
-  for (const log::ChangeView& change : transaction.changes) changes->Add(transaction.epoch, change);
+  changes->Add(transaction.epoch, transaction.changes);
   return absl::OkStatus();
 }
 
@@ -92,7 +92,7 @@ Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) con
                                     log::kFormatVersion);
     const StatusOr<bool> next = decoder.Next();
     if (!next.ok()) return next.status();
-    for (log::ChangeView change; decoder.NextChange(&change);) changes->Add(aside.id.first, change);
+    for (log::ChangeView change; decoder.NextChange(&change);) changes->Add(aside.id.first, {&change, 1});
   }
   return absl::OkStatus();
 }

@@ -133,13 +133,15 @@ void TableRebuilder::Discard(index::Context& context, const Table& table, rdma::
 class TableRebuilder::OrderedRebuild {
  public:
   OrderedRebuild(TableRebuilder* owner, const Table& table)
-      : owner_(owner), table_(table), leases_(owner->state_->indexes.get()) {
-    for (size_t part = 0; part < LatestChanges::kParts; ++part) {
-      const LatestChanges::Map* map = owner->changes_->MapOf(part, table.id());
-      if (map == nullptr) continue;
-      for (const auto& [key, change] : *map) changes_.emplace_back(key, &change);
+      : owner_(owner),
+        table_(table),
+        changes_(owner->changes_->Sorted(table.id(), 0, LatestChanges::kParts)),
+        leases_(owner->state_->indexes.get()) {
+    size_t records = changes_.size();
+    for (const log::CheckpointFile& file : owner->checkpoint_.files) {
+      if (file.table == table.id()) records += std::min(file.records, file.bytes);  // whatever a damaged file says
     }
-    std::sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    entries_.reserve(records);
   }
 
   Status AddCheckpointed(const log::CheckpointRecord& record) {
@@ -182,7 +184,7 @@ class TableRebuilder::OrderedRebuild {
 
   TableRebuilder* owner_;
   const Table& table_;
-  std::vector<std::pair<RedoKeyView, const LatestChange*>> changes_;
+  const std::vector<LatestChanges::Change> changes_;
   size_t next_ = 0;
   std::vector<index::Entry> entries_;
   Leases leases_;
@@ -257,18 +259,10 @@ Status TableRebuilder::Empty(const Table& table) {
 
 // After the checkpoint's files: what they have is at least as new as the change if it was not superseded.
 Status TableRebuilder::AddHashChanges(const Table& table, size_t part) {
-  const LatestChanges::Map* map = changes_->MapOf(part, table.id());
-  if (map == nullptr) return absl::OkStatus();
   Leases leases(state_->indexes.get());
-  // In the order of the keys: the map's own differs from process to process, and with it the layout of the table.
-  std::vector<const LatestChanges::Map::value_type*> sorted;
-  sorted.reserve(map->size());
-  for (const auto& entry : *map) sorted.push_back(&entry);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const auto* a, const auto* b) { return a->first.bytes() < b->first.bytes(); });
-  for (const auto* entry : sorted) {
-    const auto& [key, change] = *entry;
-    if (!change.removed) GANNET_RETURN_IF_ERROR(AddToHash(leases.context(), table, key.bytes(), change.bytes()));
+  // In the order of the keys: the map's own depends on which thread was faster, and with it the layout of the table.
+  for (const auto& [key, change] : changes_->Sorted(table.id(), part, part + 1)) {
+    if (!change->removed) GANNET_RETURN_IF_ERROR(AddToHash(leases.context(), table, key.bytes(), change->bytes()));
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,147 @@
+// The newest change of each key, by key: a hash table of lines, so that a lookup costs one miss, whose address is known
+// as soon as the hash is (absl::flat_hash_map has two, one after the other, and its second cannot be fetched ahead).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/base/random.h"
+#include "txn/durable/bulk_memory.h"
+
+namespace gannet::txn {
+
+// A key of the log; its bytes belong to somebody else.
+class RedoKeyView {
+ public:
+  RedoKeyView() = default;
+  explicit RedoKeyView(std::string_view bytes) : first_(0), data_(bytes.data()), size_(bytes.size()) {
+    std::memcpy(&first_, bytes.data(), std::min(bytes.size(), sizeof first_));
+    first_ = __builtin_bswap64(first_);
+  }
+  std::string_view bytes() const { return {data_, size_}; }
+  // The same key; `bytes` are a copy of its own.
+  RedoKeyView At(const char* bytes) const {
+    RedoKeyView copy = *this;
+    copy.data_ = bytes;
+    return copy;
+  }
+
+  friend bool operator==(const RedoKeyView& a, const RedoKeyView& b) {
+    return a.first_ == b.first_ && a.size_ == b.size_ && (a.size_ <= sizeof a.first_ || a.bytes() == b.bytes());
+  }
+  // As the bytes compare.
+  friend bool operator<(const RedoKeyView& a, const RedoKeyView& b) {
+    return a.first_ != b.first_ ? a.first_ < b.first_ : a.bytes() < b.bytes();
+  }
+  uint64_t Hash() const {
+    uint64_t hash = Mix64(first_ ^ size_);
+    for (size_t at = sizeof first_; at < size_; at += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, data_ + at, std::min(size_ - at, sizeof word));
+      hash = Mix64(hash ^ word);
+    }
+    return hash;
+  }
+
+ private:
+  uint64_t first_;  // the first eight bytes, as a number that compares as they do
+  const char* data_;
+  size_t size_;
+};
+
+struct LatestChange {
+  uint64_t epoch;
+  uint64_t version;
+  char* payload;
+  uint32_t payload_bytes;
+  uint32_t room : 31;  // at `payload`
+  uint32_t removed : 1;
+
+  std::string_view bytes() const { return {payload, payload_bytes}; }
+};
+
+// Open addressing, linear probing, never more than three quarters full; nothing is removed. Not thread-safe.
+class ChangeMap {
+ public:
+  struct alignas(kLineBytes) Entry {
+    RedoKeyView key;
+    LatestChange change;
+    uint64_t used;
+  };
+  static_assert(sizeof(Entry) == kLineBytes && std::is_trivial_v<Entry>);
+
+  size_t size() const { return size_; }
+
+  // Null if it is not there.
+  const Entry* Find(const RedoKeyView& key, uint64_t hash) const {
+    if (size_ == 0) return nullptr;
+    const Entry* entry = Probe(key, hash);
+    return entry->used != 0 ? entry : nullptr;
+  }
+  // Where the key is, or a place that is not `used` where it may be put, by Use. Valid until the next call.
+  Entry* FindOrMakeRoom(const RedoKeyView& key, uint64_t hash) {
+    if (size_ >= capacity() / 4 * 3) Grow();
+    return Probe(key, hash);
+  }
+  // The key's bytes must outlive this.
+  void Use(Entry* entry, const RedoKeyView& key) {
+    entry->key = key;
+    entry->used = 1;
+    ++size_;
+  }
+
+  // Calls visit(entry) for each, in no order that means anything.
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    for (size_t i = 0; i < capacity(); ++i) {
+      if (entries()[i].used != 0) visit(entries()[i]);
+    }
+  }
+
+  // What PrefetchAt needs to know: one word, so that other threads may read it while the map grows. 0: nothing.
+  uint64_t hint() const {
+    return capacity() == 0
+               ? 0
+               : reinterpret_cast<uintptr_t>(entries()) | static_cast<uint64_t>(std::countr_zero(capacity()));
+  }
+  // Fetches the line where a key of this hash is, most probably, if the map has not grown since.
+  static void PrefetchAt(uint64_t hint, uint64_t hash) {
+    const auto* entries = reinterpret_cast<const Entry*>(hint & ~uint64_t{kLineBytes - 1});
+    __builtin_prefetch(entries + (hash & ((uint64_t{1} << (hint & (kLineBytes - 1))) - 1)), 1);
+  }
+
+ private:
+  static constexpr size_t kLeastEntries = 16;
+
+  size_t capacity() const { return capacity_; }
+  Entry* entries() const { return reinterpret_cast<Entry*>(memory_.data()); }
+
+  Entry* Probe(const RedoKeyView& key, uint64_t hash) const {
+    for (size_t i = hash;; ++i) {
+      Entry* entry = entries() + (i & (capacity_ - 1));
+      if (entry->used == 0 || entry->key == key) return entry;
+    }
+  }
+  void Grow() {
+    const BulkMemory old = std::move(memory_);
+    const size_t old_capacity = capacity_;
+    capacity_ = std::max(kLeastEntries, 2 * old_capacity);
+    memory_ = BulkMemory(capacity_ * sizeof(Entry));
+    const auto* from = reinterpret_cast<const Entry*>(old.data());
+    for (size_t i = 0; i < old_capacity; ++i) {
+      if (from[i].used != 0) *Probe(from[i].key, from[i].key.Hash()) = from[i];
+    }
+  }
+
+  BulkMemory memory_;
+  size_t capacity_ = 0;  // entries; a power of two, or 0
+  size_t size_ = 0;
+};
+
+}  // namespace gannet::txn
