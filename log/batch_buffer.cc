@@ -15,6 +15,8 @@ namespace gannet::log {
 namespace {
 
 constexpr size_t kPieceBytes = 2048;  // a multiple of a line
+// Batches of this size come from a busy log: then a whole huge page is worth it.
+constexpr size_t kHugeFrom = size_t{64} << 10;
 
 void Prefetch(std::span<const std::byte> bytes) {
   for (size_t at = 0; at < bytes.size(); at += kLineBytes) __builtin_prefetch(bytes.data() + at, 0, 0);
@@ -24,23 +26,21 @@ void Prefetch(std::span<const std::byte> bytes) {
 
 void BatchBuffer::Grow(size_t body_bytes) {
   const size_t needed = BatchBytesOnDisk(body_bytes);
-  if (needed <= capacity_) return;
-  const size_t larger = RoundUp(std::max(needed, 2 * capacity_), kDiskBlockBytes);
-  std::unique_ptr<std::byte, Free> memory(static_cast<std::byte*>(std::aligned_alloc(kDiskBlockBytes, larger)));
-  GANNET_CHECK(memory != nullptr, "no memory for a batch of %d bytes", larger);
-  if (body_bytes_ != 0) std::memcpy(memory.get() + kBatchHeaderBytes, memory_.get() + kBatchHeaderBytes, body_bytes_);
+  if (needed <= memory_.size()) return;
+  const size_t larger = std::max(needed, 2 * memory_.size());
+  AlignedBuffer memory(larger < kHugeFrom ? larger : RoundUp(larger, BulkMemory::kHugePageBytes));
+  if (body_bytes_ != 0) std::memcpy(memory.data() + kBatchHeaderBytes, memory_.data() + kBatchHeaderBytes, body_bytes_);
   memory_ = std::move(memory);
-  capacity_ = larger;
 }
 
 void BatchBuffer::Append(std::span<const std::byte> transactions) {
   constexpr size_t kBytesAt = 4;  // format.h: crc32c 4 | bytes 4 | epoch 8 | ...
   constexpr size_t kEpochAt = 8;
-  GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= capacity_, "%d + %d bytes in a buffer of %d",
-               body_bytes_, transactions.size(), capacity_);
+  GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= memory_.size(), "%d + %d bytes in a buffer of %d",
+               body_bytes_, transactions.size(), memory_.size());
   // In pieces, each fetched while the one before is copied: the headers, of which one tells where the next is, would be
   // misses one after the other.
-  std::byte* const to = memory_.get() + kBatchHeaderBytes + body_bytes_;
+  std::byte* const to = memory_.data() + kBatchHeaderBytes + body_bytes_;
   Prefetch(transactions.first(std::min(kPieceBytes, transactions.size())));
   size_t at = 0;
   for (size_t begin = 0; begin < transactions.size(); begin += kPieceBytes) {
@@ -63,10 +63,10 @@ void BatchBuffer::Append(std::span<const std::byte> transactions) {
 std::span<const std::byte> BatchBuffer::Seal(BatchHeader header) {
   Grow(body_bytes_);
   header.body_bytes = static_cast<uint32_t>(body_bytes_);
-  header.Encode(std::span<std::byte, kBatchHeaderBytes>(memory_.get(), kBatchHeaderBytes));
+  header.Encode(std::span<std::byte, kBatchHeaderBytes>(memory_.data(), kBatchHeaderBytes));
   const size_t end = kBatchHeaderBytes + body_bytes_;
-  std::memset(memory_.get() + end, 0, bytes_on_disk() - end);
-  return {memory_.get(), bytes_on_disk()};
+  std::memset(memory_.data() + end, 0, bytes_on_disk() - end);
+  return {memory_.data(), bytes_on_disk()};
 }
 
 }  // namespace gannet::log

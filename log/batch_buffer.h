@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <span>
 
+#include "log/file/aligned_buffer.h"
 #include "log/format.h"
 
 namespace gannet::log {
@@ -38,12 +37,7 @@ class BatchBuffer {
   std::span<const std::byte> Seal(BatchHeader header);
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-
-  std::unique_ptr<std::byte, Free> memory_;  // aligned to kDiskBlockBytes
-  size_t capacity_ = 0;
+  AlignedBuffer memory_;
   size_t body_bytes_ = 0;
   Content content_;
 };

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "rdma/base/bulk_memory.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/random.h"
-#include "txn/durable/bulk_memory.h"
 
 namespace gannet::txn {
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "log/transaction_format.h"
+#include "rdma/base/bulk_memory.h"
 #include "rdma/base/thread.h"
-#include "txn/durable/bulk_memory.h"
 #include "txn/durable/change_map.h"
 
 namespace gannet::txn {
