@@ -277,10 +277,10 @@ class Node {
   // Names this node's connection to `peer`: another number whenever they may have lost each other since, or the other
   // is another process. 0: there is none.
   virtual uint64_t ConnectionTo(NodeId peer) const = 0;
-  // Somebody has found `peer` dead. True: no verb that it posted before takes effect in this node's memory any more. A
-  // fabric whose nodes agree about who lives answers !Alive. One where they may not cuts the connection; if `peer`
-  // lives, it may come back by another. False: that is under way; ask again.
-  virtual bool CutOff(NodeId peer) = 0;
+  // Somebody has found dead the `peer` that `connection` leads to (not 0). True: it has ended, and no verb that was
+  // posted over it takes effect in this node's memory any more. A fabric whose nodes agree about who lives ends it with
+  // the peer. One where they may not cuts it; if `peer` lives, it may come back by another. False: ask again.
+  virtual bool CutOff(NodeId peer, uint64_t connection) = 0;
 
   // Leaves the fabric in order: stops the server threads, answers what waits with Unavailable.
   virtual void Shutdown() = 0;

@@ -111,6 +111,11 @@ uint64_t Peers::incarnation(rdma::NodeId node) const {
   return peers_[node].incarnation;
 }
 
+uint64_t Peers::connection(rdma::NodeId node) const {
+  std::lock_guard lock(mutex_);
+  return peers_[node].connection;
+}
+
 void Peers::AwaitQuiet(rdma::NodeId node) {
   while (peers_[node].inside.load() != 0) YieldThread();
 }

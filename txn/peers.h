@@ -70,6 +70,7 @@ class Peers {
 
   Phase phase(rdma::NodeId node) const;
   uint64_t incarnation(rdma::NodeId node) const;  // 0: a stranger
+  uint64_t connection(rdma::NodeId node) const;   // by which it joined; 0: a stranger
   // While dying: until none of its requests is being carried out.
   void AwaitQuiet(rdma::NodeId node);
   void SetForwarded(rdma::NodeId node);

@@ -72,7 +72,9 @@ bool Repairer::Round() {
     if (!db_->fabric->Alive(node) || db_->peers->IsLost(node, db_->node->ConnectionTo(node))) {
       db_->peers->NoteDeath(node);
     }
-    if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node)) db_->peers->NoteDeath(node);
+    if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node, db_->peers->connection(node))) {
+      db_->peers->NoteDeath(node);
+    }
     if (db_->peers->phase(node) == Peers::Phase::kDying && Forward(node)) db_->peers->SetForwarded(node);
     if (db_->peers->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         db_->owner_service->ReleaseAllOf(node, [this] { return Stopped(); })) {

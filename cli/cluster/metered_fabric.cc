@@ -19,7 +19,7 @@ class MeteredNode final : public rdma::Node {
   Status Serve(int threads) override { return node_->Serve(threads); }
   size_t ServePending(size_t limit) override { return node_->ServePending(limit); }
   uint64_t ConnectionTo(rdma::NodeId peer) const override { return node_->ConnectionTo(peer); }
-  bool CutOff(rdma::NodeId peer) override { return node_->CutOff(peer); }
+  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return node_->CutOff(peer, connection); }
   void Shutdown() override { node_->Shutdown(); }
 
   void Handle(rdma::MethodId method, rdma::Handler handler) override {

@@ -150,9 +150,9 @@ StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(const std::stri
   const std::string full = address.find(':') == std::string::npos ? absl::StrCat("127.0.0.1:", address) : address;
   try {  // the library's way to tell
     return std::make_unique<HttpEndpoint>(full, std::make_shared<Collector>(config, server, meter));
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("--metrics ", address, ": cannot listen there (", error.what(),
-                                               "); give another port, or host:port"));
+  } catch (const std::exception&) {  // it says nothing that a user could know
+    return absl::UnavailableError(absl::StrCat(
+        "--metrics ", address, ": cannot listen there, perhaps another program does; give another port, or host:port"));
   }
 }
 

@@ -125,15 +125,10 @@ StatusOr<uint64_t> Agent::Admit(const Ticket& ticket) {
   return view.session;
 }
 
-bool Agent::CutOff(NodeId peer) {
-  if (peer >= options_.nodes.size() || peer == options_.self) return false;
-  const uint64_t now = generation(peer);
-  const uint64_t asked = to_cut_[peer].load();
-  if (now == 0 || (asked != 0 && asked != now)) {
-    to_cut_[peer].store(0);
-    return true;
-  }
-  to_cut_[peer].store(now);
+bool Agent::CutOff(NodeId peer, uint64_t generation) {
+  if (peer == options_.self) return false;
+  if (this->generation(peer) != generation) return true;
+  to_cut_[peer].store(generation);
   Wake();
   return false;
 }

@@ -99,9 +99,8 @@ class Agent {
   // with another of those; or one that knows the secret has seen another process in this place before.
   Status standing() const;
 
-  // Ends the session with `peer` that is up now: somebody has found it dead. True, from the first call or a later one:
-  // there was none, or it has ended. One caller at a time.
-  bool CutOff(NodeId peer);
+  // Ends this session with `peer`: somebody has found it dead. True, from the first call or a later one: it has ended.
+  bool CutOff(NodeId peer, uint64_t generation);
 
   // There is a session with `guest`, or, for a guest to ask, node 0 had one when it last told.
   bool KnowsOfGuest(NodeId guest) const;
@@ -203,7 +202,7 @@ class Agent {
   std::atomic<bool> stop_ = false;
   uint64_t sequence_ = 1;  // of sessions
   std::unique_ptr<std::atomic<uint64_t>[]> generations_;
-  std::unique_ptr<std::atomic<uint64_t>[]> to_cut_;  // by node: the generation that is to end
+  std::unique_ptr<std::atomic<uint64_t>[]> to_cut_;  // by node: the generation that is to end, if it is up
   std::atomic<uint64_t> next_ticket_ = 1;
   std::atomic<uint64_t> refusals_ = 0;
   std::atomic<size_t> half_open_ = 0;

@@ -31,7 +31,7 @@ class ShmNode final : public Node {
   size_t ServePending(size_t limit) override { return server_.ServePending(limit); }
   // The state word: attached, for which time.
   uint64_t ConnectionTo(NodeId peer) const override;
-  bool CutOff(NodeId peer) override { return ConnectionTo(peer) == 0; }
+  bool CutOff(NodeId peer, uint64_t connection) override { return ConnectionTo(peer) != connection; }
   void Shutdown() override;
 
  private:

@@ -25,7 +25,7 @@ class SimNode final : public Node {
   Status Serve(int threads) override;
   size_t ServePending(size_t limit) override;
   uint64_t ConnectionTo(NodeId peer) const override { return core_->ConnectionTo(peer); }
-  bool CutOff(NodeId peer) override { return !core_->Alive(peer); }
+  bool CutOff(NodeId peer, uint64_t connection) override { return core_->ConnectionTo(peer) != connection; }
   void Shutdown() override;
 
  private:

@@ -30,7 +30,9 @@ class VerbsNode final : public Node {
   uint64_t ConnectionTo(NodeId peer) const override {
     return peer < parts_->core->num_nodes() ? parts_->core->agent->generation(peer) : 0;
   }
-  bool CutOff(NodeId peer) override { return parts_->core->agent->CutOff(peer); }
+  bool CutOff(NodeId peer, uint64_t connection) override {
+    return peer >= parts_->core->num_nodes() || parts_->core->agent->CutOff(peer, connection);
+  }
   void Shutdown() override;
 
  private:

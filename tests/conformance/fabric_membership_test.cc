@@ -111,16 +111,19 @@ TEST_P(FabricSuite, WhatIsBoundToAConnectionEndsWithIt) {
   EXPECT_TRUE(swap(before).ok());
   EXPECT_TRUE(worker_.BlockOn(echo(channel_.get(), before)).ok());
   EXPECT_EQ(ReadWord(At(1, 0)), 5u);
+  EXPECT_TRUE(node().CutOff(1, before + 1));  // there is none of that name
+  EXPECT_EQ(node().ConnectionTo(1), before);
 
   harness_->Kill(1);
   while (fabric().Alive(1)) YieldThread();
   EXPECT_EQ(node().ConnectionTo(1), 0u);
-  EXPECT_TRUE(node().CutOff(1));
+  EXPECT_TRUE(node().CutOff(1, before));
   harness_->Restart(1);
   ASSERT_TRUE(fabric().WaitForAll(absl::Seconds(20)).ok());
   const uint64_t after = node().ConnectionTo(1);
   EXPECT_NE(after, 0u);
   EXPECT_NE(after, before);
+  EXPECT_TRUE(node().CutOff(1, before));
   EXPECT_THAT(swap(before), IsStatus(absl::StatusCode::kUnavailable));
   EXPECT_EQ(ReadWord(At(1, 0)), 0u);
   EXPECT_TRUE(swap(after).ok());

@@ -163,7 +163,7 @@ class LossyNode : public rdma::Node {
   Status Serve(int threads) override { return inner_->Serve(threads); }
   size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
   uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
-  bool CutOff(rdma::NodeId peer) override { return inner_->CutOff(peer); }
+  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
   void Shutdown() override { inner_->Shutdown(); }
 
  private:

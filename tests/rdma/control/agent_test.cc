@@ -131,14 +131,20 @@ TEST_F(AgentTest, WhoIsCutOffHasLostItsSessionAndMayComeBackByAnother) {
   const auto all_up = [&] { return zero->generation(1) != 0 && one->generation(0) != 0 && one->generation(2) != 0; };
   ASSERT_TRUE(Eventually(all_up));
   const uint64_t of_two = one->generation(2);
-  for (const auto& [agent, peer] : {std::pair{zero.get(), NodeId{1}}, std::pair{one.get(), NodeId{0}}}) {
+  // Also if nobody asked how the time before ended.
+  for (const auto& [agent, peer] : {std::pair{zero.get(), NodeId{1}}, std::pair{zero.get(), NodeId{1}},
+                                    std::pair{one.get(), NodeId{0}}, std::pair{one.get(), NodeId{0}}}) {
     const uint64_t before = agent->generation(peer);
     const int ended = witness_.ended + others_.ended;
-    ASSERT_TRUE(Eventually([&, agent = agent, peer = peer] { return agent->CutOff(peer); }));
-    EXPECT_NE(agent->generation(peer), before);
+    EXPECT_FALSE(agent->CutOff(peer, before));
+    ASSERT_TRUE(Eventually([&, agent = agent, peer = peer] { return agent->generation(peer) != before; }));
     EXPECT_GT(witness_.ended + others_.ended, ended);  // what it admitted goes on no more
     ASSERT_TRUE(Eventually(all_up));
-    EXPECT_NE(agent->generation(peer), before);
+    const uint64_t after = agent->generation(peer);
+    EXPECT_NE(after, before);
+    EXPECT_TRUE(agent->CutOff(peer, before));
+    for (int i = 0; i < 100; ++i) YieldThread();
+    EXPECT_EQ(agent->generation(peer), after);  // that one is not ended
   }
   EXPECT_EQ(one->generation(2), of_two);  // others have nothing to do with it
 }
