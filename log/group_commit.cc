@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "log/file/completion_cpu.h"
 #include "log/kill_point.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
@@ -25,6 +26,7 @@ constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; whoever
 constexpr uint64_t kLeastRetryNanos = 100'000;
 constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers
+constexpr uint64_t kLookForCpuEveryNanos = 1'000'000'000;
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
@@ -37,16 +39,17 @@ uint64_t Nanos(absl::Duration duration) {
 // workers for a core. Among threads of the ordinary class a higher priority is not enough: the kernel may let the one
 // that runs go on until the next tick of its clock, 4 ms with two busy workers on two cores (measured: a durable write
 // of 512 KiB then takes 4,000 us instead of 230). So it asks for the real-time class, in which it gets the core at
-// once; it never spins long, so nobody starves. What the system does not permit is left out.
-void PreferThisThread() {
-  if (Runtime::Current() != nullptr) return;
+// once; it never spins long, so nobody starves. What the system does not permit is left out. True if it got that.
+bool PreferThisThread() {
+  if (Runtime::Current() != nullptr) return false;
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; or short sleeps take 50 us longer
   sched_param first{};
   first.sched_priority = 1;
-  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return;  // not for threads that a file starts
+  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return true;  // not for threads of a file
   const sched_param none{};
   sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -10);
+  return false;
 }
 
 }  // namespace
@@ -72,9 +75,14 @@ void GroupCommit::Prepare(PeerEpochs* peers) {
 }
 
 Status GroupCommit::Run() {
-  PreferThisThread();
+  const bool gets_any_core = PreferThisThread();
+  uint64_t look_at = 0;
   while (true) {
     const uint64_t begun = NowNanos();
+    if (gets_any_core && begun >= look_at) {
+      StayWhereTheDiskReports();
+      look_at = begun + kLookForCpuEveryNanos;
+    }
     Round();
     if (MayStop(NowNanos())) break;
     SleepUntilNextRound(begun);
@@ -87,6 +95,13 @@ Status GroupCommit::Run() {
   if (CaughtUp() && !pending_) return absl::OkStatus();
   if (!reported_.ok()) return OwnCopy(reported_);
   return absl::DeadlineExceededError("the log was stopped while commits, or other nodes, were on their way");
+}
+
+// Measured with two busy workers on two cores, one of which gets the disk's interrupts: bound to that one, the workers
+// keep 86% of their throughput; to the other one, 74%; to none, 82%. Only for a thread that gets the core at once.
+void GroupCommit::StayWhereTheDiskReports() {
+  const std::optional<int> cpu = segments_->CompletionCpu();
+  if (cpu.has_value() && cpu != cpu_ && BindThisThread(*cpu)) cpu_ = cpu;
 }
 
 void GroupCommit::StopSoon() {

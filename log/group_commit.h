@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "log/batch_buffer.h"
 #include "log/log.h"
@@ -60,6 +61,7 @@ class GroupCommit {
   bool StopRequested() const { return stop_by_nanos_.load(std::memory_order_seq_cst) != UINT64_MAX; }
   bool MayStop(uint64_t now_nanos) const;
   void SleepUntilNextRound(uint64_t begun_nanos);
+  void StayWhereTheDiskReports();
 
   LogShared* const shared_;
   WriterSet* const writers_;
@@ -89,6 +91,7 @@ class GroupCommit {
   uint64_t round_wanted_ = 0;  // Wanted() when the round began
   int rounds_behind_ = 0;      // in a row that did not make that durable
   bool stopping_ = false;      // the round began with a request to stop
+  std::optional<int> cpu_;     // to which the thread is bound
 
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
 

@@ -54,6 +54,9 @@ class SegmentWriter {
   // Whether batches of `room` bytes can be written without another file.
   bool HasRoom(uint64_t room) const { return RoomLeft() >= room || HasSpare(room); }
 
+  // Of the disk that it writes to (FileSystem::CompletionCpu).
+  std::optional<int> CompletionCpu() const { return files_->CompletionCpu(directory_); }
+
   uint64_t segment() const { return segment_; }  // the last that was begun
   uint64_t next_batch() const { return next_batch_; }
   // Segments given up, batches written, ...: disk_bytes, batches, segments, failures.

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,6 +80,9 @@ class FileSystem {
   // if another has it.
   virtual StatusOr<std::shared_ptr<void>> Lock(const std::string& directory) = 0;
 
+  // The one CPU on which the disk of this directory reports what it has done; nothing if there is none, or nobody
+  // knows. See completion_cpu.h.
+  virtual std::optional<int> CompletionCpu(const std::string& /*directory*/) { return std::nullopt; }
   // What is used: "io_uring, O_DIRECT", or what had to be left out and why. For reports.
   virtual std::string Description() const = 0;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "log/file/aligned_buffer.h"
+#include "log/file/completion_cpu.h"
 
 namespace gannet::log::internal {
 
@@ -38,6 +39,7 @@ void ZeroAhead::Wait() {
 }
 
 void ZeroAhead::Run() {
+  UnbindThisThread();  // the log thread has started this one
   std::unique_lock lock(mutex_);
   bool sound = true;
   while (sound && !stop_ && next_ < end_) {
