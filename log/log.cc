@@ -117,22 +117,20 @@ class ThreadedLog final : public Log {
   Status result_;  // the thread's; read after it was joined
 };
 
-// In ascending order, so that what a crash leaves is without gaps. A file is handed on for reuse when its name as a
-// segment is gone for good: written anew, it must not come back under that.
+// One after the other, in ascending order, so that what a crash leaves is without gaps: of several names that were
+// changed since the directory was synced, a power cut may keep the last and lose the first. A file is handed on for
+// reuse when its name as a segment is gone for good: written anew, it must not come back under that.
 Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
-  std::vector<std::string> used;
   StatusOr<std::vector<std::string>> names = files_->List(directory_);
   GANNET_RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {
     const std::optional<uint64_t> number = SegmentOfName(name);
     if (!number.has_value() || *number >= segment) continue;
-    used.push_back(segments_.NewSparePath());
-    GANNET_RETURN_IF_ERROR(files_->Rename(directory_ + "/" + name, used.back()));
+    const std::string used = segments_.NewSparePath();
+    GANNET_RETURN_IF_ERROR(files_->Rename(directory_ + "/" + name, used));
     MayDieHere(KillPoint::kSegmentRemoved);
-  }
-  GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
-  for (const std::string& path : used) {
-    if (!segments_.OfferUsed(path)) GANNET_RETURN_IF_ERROR(files_->Remove(path));
+    GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
+    if (!segments_.OfferUsed(used)) GANNET_RETURN_IF_ERROR(files_->Remove(used));
   }
   return absl::OkStatus();
 }

@@ -152,6 +152,35 @@ TEST_F(LogTest, BeginSegmentDividesBeforeFromAfter) {
   for (uint64_t i = 50; i < 100; ++i) EXPECT_TRUE(rest.Has({1, i}));
 }
 
+// Of the names that were changed since the directory was synced, a power cut may keep any.
+TEST_F(LogTest, APowerCutWhileSegmentsAreRemovedLeavesNoGap) {
+  constexpr uint64_t kCrashes = 16;
+  auto log = Open();
+  auto writer = log->OpenWriter().value();
+  uint64_t segment = 0;
+  uint64_t next = 0;
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 10; ++j) ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
+    segment = log->BeginSegment().value();
+  }
+  ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
+  ASSERT_TRUE(log->Stop().ok());
+  uint64_t crashes = 0;
+  const auto crash = [&](DiskOperation operation, const std::string&) {
+    if (operation != DiskOperation::kRename && operation != DiskOperation::kSyncDirectory) return;
+    for (uint64_t i = 0; i < kCrashes; ++i) {
+      const auto crashed = disk_.CrashedCopy(crashes++);
+      const StatusOr<LogBegin> begin = FindLogBegin(*crashed, kLogDirectory);
+      ASSERT_TRUE(begin.ok()) << begin.status();
+      EXPECT_TRUE(Recover(*crashed, begin->segment > 1 ? begin->segment : 0).Has({1, next - 1}));
+    }
+  };
+  disk_.SetOptions({.before = crash});
+  ASSERT_TRUE(log->RemoveSegmentsBelow(segment).ok());
+  disk_.SetOptions({});
+  EXPECT_GE(crashes, 2 * (segment - 1) * kCrashes);
+}
+
 coro::Task<void> CommitAndWait(Log* log, LogWriter* writer, uint64_t number, uint64_t deadline, int* durable) {
   const uint64_t epoch = Commit(writer, {1, number}, 50).value();
   struct Durable {
