@@ -141,9 +141,15 @@ TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
     // Even ones of the first 40 stay, odd ones come and go, those from 40 on never come.
     std::atomic<bool> stop = false;
     std::atomic<int> changes = 0;
+    std::atomic<int> rounds = 0;
     std::thread writer([&] {
       Random random(1);
       while (!stop.load(std::memory_order_relaxed)) {
+        // What is removed is not free again before a reader, which may have no CPU for long, lets go of its epoch.
+        if (changes > 5000 + 20 * rounds) {
+          YieldThread();
+          continue;
+        }
         const size_t i = 2 * random.Below(20) + 1;
         if (records[i].is_null()) {
           records[i] = Insert(keys[i]);
@@ -157,6 +163,7 @@ TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
     const auto remote = Connect(&client);
     Random random(2);
     for (int round = 0; (round < 3000 || changes < 3000) && !HasFailure(); ++round) {
+      rounds = round;
       EpochGuard guard(client.epoch());
       const size_t i = 2 * random.Below(20);
       const StatusOr<FindResult> found = client.Find(remote.get(), keys[i]);
