@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
