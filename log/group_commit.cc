@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "log/file/completion_cpu.h"
 #include "log/kill_point.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"

@@ -6,18 +6,15 @@
 
 #include "log/file/file_system.h"
 #include "rdma/base/bulk_memory.h"
+#include "rdma/base/cache_line.h"
 
 namespace gannet::log {
-
-constexpr size_t RoundUpToBlocks(size_t bytes) {
-  return (bytes + kDiskBlockBytes - 1) / kDiskBlockBytes * kDiskBlockBytes;
-}
 
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   // At least `bytes`, rounded up to blocks.
-  explicit AlignedBuffer(size_t bytes) : size_(RoundUpToBlocks(bytes)) {
+  explicit AlignedBuffer(size_t bytes) : size_(RoundUp(bytes, kDiskBlockBytes)) {
     if (size_ != 0) memory_ = BulkMemory(size_, kDiskBlockBytes);
   }
 

@@ -1,9 +1,7 @@
 #include "log/file/completion_cpu.h"
 
-#include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -100,21 +98,6 @@ std::optional<int> CompletionCpuOfDevice(unsigned major, unsigned minor, const s
       !absl::SimpleAtoi(FirstLine(absl::StrCat(root, "proc/irq/", most, "/effective_affinity_list")), &cpu))
     return std::nullopt;
   return cpu;
-}
-
-bool BindThisThread(int cpu) {
-  cpu_set_t allowed;
-  cpu_set_t chosen;
-  CPU_ZERO(&chosen);
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
-  CPU_SET(static_cast<size_t>(cpu), &chosen);
-  return sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0 && CPU_ISSET(static_cast<size_t>(cpu), &allowed) &&
-         sched_setaffinity(0, sizeof chosen, &chosen) == 0;
-}
-
-void UnbindThisThread() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0) sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 std::optional<int> CompletionCpuOf(const std::string& path) {

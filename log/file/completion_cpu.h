@@ -15,11 +15,6 @@ namespace gannet::log {
 // tell. It may change while the program runs (an administrator, irqbalance). Some file reads: not for every write.
 std::optional<int> CompletionCpuOf(const std::string& path);
 
-// Binds the calling thread to a CPU, if the process (its main thread) may use it; false if not.
-bool BindThisThread(int cpu);
-// To all that the process may use: a thread that a bound one has started is bound, too.
-void UnbindThisThread();
-
 // As CompletionCpuOf, for a device number. `root`: where the system's sys/ and proc/ are, with a slash at the end.
 std::optional<int> CompletionCpuOfDevice(unsigned major, unsigned minor, const std::string& root);
 

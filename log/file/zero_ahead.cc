@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "log/file/aligned_buffer.h"
-#include "log/file/completion_cpu.h"
+#include "rdma/base/thread.h"
 
 namespace gannet::log::internal {
 

@@ -135,6 +135,12 @@ inline void SleepForNanos(uint64_t nanos) {
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanos);
 void FutexWakeAll(const std::atomic<uint32_t>& word);
 
+// Binds the calling thread to a CPU, if the process (its main thread) may use it; false if not. Not within a
+// simulation.
+bool BindThisThread(int cpu);
+// To all that the process may use: a thread that a bound one has started is bound, too.
+void UnbindThisThread();
+
 // Threads that can run at once here.
 int HardwareThreads();
 
