@@ -2,9 +2,9 @@
 //
 // Everything that a scenario leaves open is drawn from its seed (swarm testing: each seed has its own selection of
 // faults and its own strength of each). A run has two phases. In the first there are faults; whatever happens, nothing
-// wrong may be seen. Then the faults stop, what is cut is mended, and within `settle` every client must get on:
-// progress. In the end the whole data is read, the indexes are checked, and the history of all transactions goes to the
-// checker of strict serializability.
+// wrong may be seen. Then the faults stop, what is cut is mended, and within `settle` every node must get on, or, if it
+// loses against the others for so long, within another `settle` in which those rest. In the end the whole data is read,
+// the indexes are checked, and the history of all transactions goes to the checker of strict serializability.
 #pragma once
 
 #include <cstdint>

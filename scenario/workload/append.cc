@@ -33,6 +33,10 @@ class AppendClient : public Client {
   coro::Task<void> Run() override {
     Control& control = *workload_->control_;
     while (!control.stop && control.broken.empty()) {
+      if (rests()) {
+        co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
+        continue;
+      }
       const Status status = co_await Execute(Plan());
       if (status.ok()) {
         co_await session_.worker().Yield();

@@ -212,6 +212,10 @@ class RegisterClient : public Client {
   coro::Task<void> Run() override {
     Control& control = *workload_->control_;
     while (!control.stop && control.broken.empty()) {
+      if (rests()) {
+        co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
+        continue;
+      }
       Plan();
       const Status status = co_await Execute();
       if (status.ok() || absl::IsAlreadyExists(status)) {

@@ -47,9 +47,18 @@ class Client {
   virtual coro::Task<void> Run() = 0;
   // Transactions that committed so far.
   uint64_t committed() const { return committed_; }
+  // From now on it begins no transactions.
+  void Rest() { rests_ = true; }
 
  protected:
+  // Between transactions, while it rests.
+  bool rests() const { return rests_; }
+  static constexpr uint64_t kRestNanos = 50'000;
+
   uint64_t committed_ = 0;
+
+ private:
+  bool rests_ = false;
 };
 
 Judgement JudgementOf(const Report& report);

@@ -66,6 +66,15 @@ TEST(ScenarioTest, WithoutFaultsNothingIsRefused) {
   EXPECT_EQ(report.unknown, 0u);
 }
 
+// Its last node has one client, whose transaction scans all of eight keys while three others change them: it loses for
+// longer than the scenario waits for a node that is stuck.
+TEST(ScenarioTest, WhoOnlyLosesIsNotStuck) {
+  ScenarioOptions options = Small(80015338);
+  options.faulty_nanos = 2'000'000;
+  const ScenarioReport report = RunInChild(options);
+  EXPECT_TRUE(report.passed) << report.verdict << "\n" << report.details;
+}
+
 TEST(ScenarioTest, WhatSurvivesAPowerCutIsWhatWasAcknowledged) {
   for (const uint64_t seed : {21, 22, 23}) {
     ScenarioOptions options = Small(seed);
