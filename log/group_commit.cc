@@ -29,6 +29,11 @@ constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in t
 constexpr uint64_t kLookForCpuEveryNanos = 1'000'000'000;
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
+// From so many transactions per group on the workers are busy, and wake this thread when its turn has come (see
+// ThreadSignal). If they stop just then, it is late by this once; more than the clock's tick, so that there is no timer
+// to set.
+constexpr uint64_t kBusyTransactions = 64;
+constexpr uint64_t kLateNanos = 5'000'000;
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
 uint64_t Nanos(absl::Duration duration) {
@@ -75,11 +80,11 @@ void GroupCommit::Prepare(PeerEpochs* peers) {
 }
 
 Status GroupCommit::Run() {
-  const bool gets_any_core = PreferThisThread();
+  gets_any_core_ = PreferThisThread();
   uint64_t look_at = 0;
   while (true) {
     const uint64_t begun = NowNanos();
-    if (gets_any_core && begun >= look_at) {
+    if (gets_any_core_ && begun >= look_at) {
       StayWhereTheDiskReports();
       look_at = begun + kLookForCpuEveryNanos;
     }
@@ -215,6 +220,7 @@ Status GroupCommit::WriteBatch() {
   const uint64_t begun = NowNanos();
   Status status = segments_->Write(&batch_, header, RoomNeeded());
   flush_nanos_ = NowNanos() - begun;
+  flush_transactions_ = content.transactions;
   std::lock_guard lock(mutex_);
   disk_statistics_ = segments_->statistics();
   return status;
@@ -323,7 +329,12 @@ void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
   const uint64_t now = NowNanos();
   const uint64_t next =
       begun_nanos + std::max(interval_nanos_, std::min(kFlushesApart * flush_nanos_, kLongestGroupNanos));
-  if (now < next) signal.SleepUntilUrgent(next - now, undisturbed);
+  if (now >= next) return;
+  if (gets_any_core_ && flush_transactions_ >= kBusyTransactions) {
+    signal.SleepUntilDue(next, cpu_.value_or(-1), kLateNanos, undisturbed);
+  } else {
+    signal.SleepUntilUrgent(next - now, undisturbed);
+  }
 }
 
 }  // namespace gannet::log

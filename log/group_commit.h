@@ -85,8 +85,10 @@ class GroupCommit {
   Status spare_status_;          // of the last attempt to make a segment ahead of time
   Status room_status_;           // is there room for what is in the buffers
   Status reported_;
-  uint64_t flush_nanos_ = 0;     // what the last write took
-  uint64_t retry_at_nanos_ = 0;  // when the disk failed
+  uint64_t flush_nanos_ = 0;         // what the last write took
+  uint64_t flush_transactions_ = 0;  // that it wrote
+  bool gets_any_core_ = false;       // at once, in the real-time class
+  uint64_t retry_at_nanos_ = 0;      // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began
   int rounds_behind_ = 0;      // in a row that did not make that durable

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "log/peer_epochs.h"
+#include "log/thread_signal.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/status.h"
 #include "rdma/base/thread.h"
@@ -27,52 +28,6 @@ inline bool RaiseTo(std::atomic<uint64_t>* word, uint64_t value) {
 inline Status OwnCopy(const Status& status) {
   return {status.code(), status.message()};
 }
-
-// How the log thread sleeps. No wake-up is lost: the waker changes something, then looks whether the thread sleeps; the
-// thread says that it sleeps, then looks whether something has changed. All of that is seq_cst, so one of them sees the
-// other.
-class ThreadSignal {
- public:
-  // There is something to make durable. Wakes only a thread that has nothing to do.
-  void Dirty() {
-    if (state_.load(std::memory_order_seq_cst) == kUntilDirty) Wake();
-  }
-  // A buffer gets full, or somebody wants the thread to stop: it shall not wait for its next turn.
-  void Urgent() {
-    urgent_.store(true, std::memory_order_seq_cst);
-    if (state_.load(std::memory_order_seq_cst) != kAwake) Wake();
-  }
-
-  // Of the log thread. `is_idle`: whether there is still nothing to do; it has to read with seq_cst.
-  template <class IsIdle>
-  void SleepUntilDirty(uint64_t nanos, IsIdle is_idle) {
-    Sleep(kUntilDirty, nanos, is_idle);
-  }
-  template <class IsIdle>
-  void SleepUntilUrgent(uint64_t nanos, IsIdle is_idle) {
-    Sleep(kUntilUrgent, nanos, is_idle);
-  }
-  bool TakeUrgent() { return urgent_.load(std::memory_order_relaxed) && urgent_.exchange(false); }
-
- private:
-  static constexpr uint32_t kAwake = 0;
-  static constexpr uint32_t kUntilDirty = 1;
-  static constexpr uint32_t kUntilUrgent = 2;
-
-  void Wake() {
-    state_.store(kAwake, std::memory_order_seq_cst);
-    FutexWakeAll(state_);
-  }
-  template <class IsIdle>
-  void Sleep(uint32_t how, uint64_t nanos, IsIdle is_idle) {
-    state_.store(how, std::memory_order_seq_cst);
-    if (!urgent_.load(std::memory_order_seq_cst) && is_idle()) FutexWait(state_, how, nanos);
-    state_.store(kAwake, std::memory_order_seq_cst);
-  }
-
-  std::atomic<uint32_t> state_{kAwake};
-  std::atomic<bool> urgent_{false};
-};
 
 struct LogShared {
   // Every commit reads this line; it is written once per epoch.

@@ -73,8 +73,11 @@ class LogWriter {
     }
     return ReserveLargeOrRefuse(bytes, wait);
   }
-  // The commit has appended, or will not. `bytes` as in Reserve.
-  void Release(size_t bytes) { (IsLarge(bytes) ? promised_large_ : promised_) -= bytes; }
+  // The commit has appended, or will not, and has left. `bytes` as in Reserve.
+  void Release(size_t bytes) {
+    (IsLarge(bytes) ? promised_large_ : promised_) -= bytes;
+    if (++released_ % kLookIfDueEvery == 0) shared_->signal.WakeIfDue();
+  }
 
   // The commit's epoch, at least. A commit that finds a later one at another node uses that (and RaiseEpoch); its slot
   // still shows what Enter returned, which is to be given to Leave.
@@ -111,6 +114,7 @@ class LogWriter {
   template <class Resume>
   size_t Poll(const Resume& resume) {
     if (waiters_.empty()) return 0;
+    shared_->signal.WakeIfDue();
     return waiters_.TakeDurable(shared_->durable.load(std::memory_order_acquire), resume) +
            (waiters_.empty() ? 0 : waiters_.TakeLate(NowNanos(), resume));
   }
@@ -120,6 +124,8 @@ class LogWriter {
   void SleepUntilDurable(uint64_t nanos);
 
  private:
+  static constexpr uint32_t kLookIfDueEvery = 8;
+
   static void Count(std::atomic<uint64_t>* counter, uint64_t more) {
     counter->store(counter->load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
@@ -134,6 +140,7 @@ class LogWriter {
   size_t promised_ = 0;  // reserved and not released
   size_t promised_large_ = 0;
   RedoRing* ring_ = nullptr;  // of the last Room
+  uint32_t released_ = 0;
   DurableWaiters waiters_;
 };
 

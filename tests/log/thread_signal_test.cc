@@ -1,0 +1,88 @@
+#include "log/thread_signal.h"
+
+#include <atomic>
+#include <cstdint>
+
+#include "gtest/gtest.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+
+namespace gannet::log {
+namespace {
+
+constexpr uint64_t kMinute = 60'000'000'000;
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr int kNoSuchCpu = 100'000;
+
+bool Idle() {
+  return true;
+}
+
+// Sleeps a hundred times until something is due, beside a thread that does `beside` all the time. Returns how often
+// that was before it was due.
+template <class Beside>
+int SleepOften(ThreadSignal* signal, int cpu, const Beside& beside) {
+  std::atomic<bool> stop{false};
+  Thread other("beside", [&] {
+    while (!stop.load()) {
+      beside();
+      YieldThread();
+    }
+  });
+  int early = 0;
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t due = NowNanos() + static_cast<uint64_t>(i % 4) * kMillisecond / 8;
+    signal->SleepUntilDue(due, cpu, kMinute, Idle);
+    early += NowNanos() < due ? 1 : 0;
+  }
+  stop.store(true);
+  other.join();
+  return early;
+}
+
+// Each sleep would take a minute without it.
+TEST(ThreadSignalTest, AWorkerWakesTheThreadWhenItIsDue) {
+  ThreadSignal signal;
+  EXPECT_EQ(SleepOften(&signal, -1, [&] { signal.WakeIfDue(); }), 0);
+}
+
+TEST(ThreadSignalTest, AWorkerOfAnotherCpuWakesItLater) {
+  ThreadSignal signal;
+  EXPECT_EQ(SleepOften(&signal, kNoSuchCpu, [&] { signal.WakeIfDue(); }), 0);
+}
+
+TEST(ThreadSignalTest, WhoIsUrgentDoesNotWaitUntilItIsDue) {
+  ThreadSignal signal;
+  Thread other("urgent", [&] { signal.Urgent(); });
+  signal.SleepUntilDue(NowNanos() + kMinute, -1, kMinute, Idle);
+  EXPECT_TRUE(signal.TakeUrgent());
+  other.join();
+}
+
+TEST(ThreadSignalTest, WithoutWorkersItsOwnClockWakesTheThread) {
+  ThreadSignal signal;
+  const uint64_t due = NowNanos() + kMillisecond;
+  signal.SleepUntilDue(due, -1, kMillisecond, Idle);
+  EXPECT_GE(NowNanos(), due + kMillisecond);
+}
+
+TEST(ThreadSignalTest, WhoSleepsHerselfKnowsWhenToLookAgain) {
+  ThreadSignal signal;
+  EXPECT_EQ(signal.NanosUntilDue(), UINT64_MAX);
+  std::atomic<bool> looked{false};
+  Thread other("looks", [&] {
+    uint64_t nanos = UINT64_MAX;
+    while (nanos == UINT64_MAX) nanos = signal.NanosUntilDue();
+    EXPECT_LT(nanos, 2 * kMinute);
+    EXPECT_GT(nanos, 0u);
+    looked.store(true);
+    signal.Urgent();
+  });
+  signal.SleepUntilDue(NowNanos() + kMinute, -1, kMinute, Idle);
+  other.join();
+  EXPECT_TRUE(looked.load());
+  EXPECT_EQ(signal.NanosUntilDue(), UINT64_MAX);
+}
+
+}  // namespace
+}  // namespace gannet::log
