@@ -141,11 +141,19 @@ class NodeVerifier {
       const std::string path = log::CheckpointDirectory(node_->path, checkpoint.id);
       known.insert(path.substr(node_->path.size() + 1));
     }
+    size_t spares = 0;
     for (const std::string& name : *names) {
       if (known.contains(name) || log::SegmentOfName(name).has_value()) continue;
+      if (name.starts_with(log::kSpareSegmentPrefix)) {
+        ++spares;
+        continue;
+      }
       all_->notes.push_back(
           absl::StrFormat("%s/%s belongs to nothing; a crash while it was made may have left it", node_->path, name));
     }
+    if (spares != 0)
+      all_->notes.push_back(absl::StrFormat("%s has %d files for segments to come (%s*), ready for the next run",
+                                            node_->path, spares, log::kSpareSegmentPrefix));
     return absl::OkStatus();
   }
 

@@ -92,5 +92,7 @@ constexpr uint64_t BatchBytesOnDisk(uint64_t body_bytes) {
 std::string SegmentName(uint64_t segment);
 // Of what SegmentName makes; nothing else is a segment.
 std::optional<uint64_t> SegmentOfName(std::string_view name);
+// Names of files that will be segments: this and a number.
+inline constexpr std::string_view kSpareSegmentPrefix = "new-segment-";
 
 }  // namespace gannet::log

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
@@ -11,8 +10,6 @@
 
 namespace gannet::log {
 namespace {
-
-constexpr char kSparePrefix[] = "new-segment-";
 
 struct alignas(kDiskBlockBytes) HeaderBlock {
   std::byte bytes[kSegmentHeaderBytes];
@@ -42,7 +39,8 @@ SegmentWriter::~SegmentWriter() {
 }
 
 std::string SegmentWriter::NewSparePath() {
-  return absl::StrCat(directory_, "/", kSparePrefix, spares_made_.fetch_add(1, std::memory_order_relaxed));
+  return absl::StrCat(directory_, "/", std::string(kSpareSegmentPrefix),
+                      spares_made_.fetch_add(1, std::memory_order_relaxed));
 }
 
 Status SegmentWriter::PrepareFirst() {
@@ -52,9 +50,9 @@ Status SegmentWriter::PrepareFirst() {
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
   uint64_t ready = 0;
   for (const std::string& name : *names) {
-    if (!absl::StartsWith(name, kSparePrefix)) continue;
+    if (!name.starts_with(kSpareSegmentPrefix)) continue;
     uint64_t number = 0;
-    if (absl::SimpleAtoi(absl::string_view(name).substr(sizeof kSparePrefix - 1), &number)) {
+    if (absl::SimpleAtoi(absl::string_view(name).substr(kSpareSegmentPrefix.size()), &number)) {
       spares_made_.store(std::max(spares_made_.load(std::memory_order_relaxed), number + 1), std::memory_order_relaxed);
     }
     const std::string old_path = absl::StrCat(directory_, "/", name);

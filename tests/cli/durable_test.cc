@@ -16,6 +16,7 @@ namespace gannet::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -161,6 +162,7 @@ TEST_F(DurableTest, CommandsLookIntoADirectoryAndChangeNothing) {
   const Outcome verify = RunProgram({"verify", Path("data")});
   EXPECT_EQ(verify.exit_code, 0) << verify.out;
   EXPECT_THAT(verify.out, HasSubstr("all is well"));
+  EXPECT_THAT(verify.out, Not(HasSubstr("belongs to nothing"))) << "nothing has crashed";
   const Outcome dump = RunProgram({"log", "dump", Path("data"), "--json", "--table", "history"});
   EXPECT_EQ(dump.exit_code, 0) << dump.err;
   std::istringstream lines(dump.out);
