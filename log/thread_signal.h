@@ -47,7 +47,8 @@ class ThreadSignal {
           [&] { return is_idle() && due_.load(std::memory_order_seq_cst) == due; });
     due_.store(kNeverDue, std::memory_order_relaxed);
   }
-  // Of threads that commit, now and then, but not within a commit. That none looks, or two do, does no harm.
+  // Of threads that commit, now and then, but not within a commit. If none looks, or two do, or one is so late that it
+  // ends the sleep after the one it meant, that does no harm: a turn comes late, or early.
   void WakeIfDue() {
     if (due_.load(std::memory_order_relaxed) != kNeverDue) WakeIfDueNow();
   }
