@@ -5,8 +5,8 @@
 // where Room and Append have no co_await between them, an abort leaves out what it does not reach, and every Reserve
 // that succeeded has its Release. Several commits (coroutines of the worker) may be on their way at once.
 //
-// No lock, no call into the kernel, no line that other workers write: a commit touches the ring, the slot's line and
-// the line of the current epoch.
+// No lock, no line that other workers write: a commit touches the ring, the slot's line and the line of the current
+// epoch. No call into the kernel but the one, once per group, that wakes the log thread (thread_signal.h).
 #pragma once
 
 #include <atomic>

@@ -19,8 +19,8 @@ bool Idle() {
   return true;
 }
 
-// Sleeps a hundred times until something is due, beside a thread that does `beside` all the time. Returns how often
-// that was before it was due.
+// Sleeps kSleeps times until something is due, beside a thread that does `beside` all the time. Returns how often it
+// woke too early: one who was late for the sleep before may do that, and it does no harm.
 template <class Beside>
 int SleepOften(ThreadSignal* signal, int cpu, const Beside& beside) {
   std::atomic<bool> stop{false};
