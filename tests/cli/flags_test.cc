@@ -112,8 +112,8 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
     for (const std::string& flag : load) EXPECT_THAT(outcome.out, HasSubstr(flag)) << verb;
   }
   const Outcome run = RunProgram({"tpcc", "run", "--help"});
-  for (const char* flag : {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines", "--in-flight",
-                           "--read-path", "--durability", "--group-commit", "--checkpoint-every"}) {
+  for (const char* flag : {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines",
+                           "--in-flight", "--read-path", "--durability", "--group-commit", "--checkpoint-every"}) {
     EXPECT_THAT(run.out, HasSubstr(flag));
   }
 }
