@@ -35,9 +35,9 @@ class ThreadSignal {
   }
   // Until it is urgent, or `due` (NowNanos), which a thread that calls WakeIfDue notices: at best one on `cpu`, where
   // the log thread runs (-1: anywhere). For a log thread beside workers that are busy. Its own clock is the last
-  // resort, `late_nanos` after that: a timer that fires is an interrupt, on a virtual machine some exits (a group
-  // commit with a write of 350 KB took 80 to 100 us of CPU time with it, 57 to 60 so), and it fires amid a commit as
-  // often as not, the end of which would have to be awaited, with another timer.
+  // resort, `late_nanos` after that: a timer that fires is an interrupt, on a virtual machine some exits, and when it
+  // fires amid a commit, the end of that has to be awaited, with another timer. (docs/performance.md has what it
+  // saves.)
   template <class IsIdle>
   void SleepUntilDue(uint64_t due, int cpu, uint64_t late_nanos, IsIdle is_idle) {
     const uint64_t now = NowNanos();

@@ -1,14 +1,11 @@
 #include "log/file/completion_cpu.h"
 
-#include <sched.h>
-
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {
