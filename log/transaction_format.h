@@ -110,7 +110,12 @@ class TransactionEncoder {
   // The same with an integer key.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, uint64_t key, size_t payload_bytes) {
     const size_t key_bytes = internal::SignificantBytes(key);
-    std::byte* const at = PutNumbers(at_, kind, table, version, key_bytes, payload_bytes);
+    std::byte* at = at_;
+    if (table < 0x100 && payload_bytes - 1 < 0xff) [[likely]] {
+      at = PutShortNumbers(at, static_cast<uint8_t>(table), version, key_bytes, static_cast<uint8_t>(payload_bytes));
+    } else {
+      at = PutNumbers(at, kind, table, version, key_bytes, payload_bytes);
+    }
     StoreLittle(at, key);
     return PassPayload(at + key_bytes, payload_bytes);
   }
@@ -132,6 +137,16 @@ class TransactionEncoder {
     at += size_t{1} + wide_table;
     StoreLittle(at, static_cast<uint32_t>(payload_bytes));
     at += internal::kLengthBytes[length_code];
+    StoreLittle(at, version);
+    return at + version_bytes;
+  }
+  // The same for most puts: a table below 256, and 1 to 255 bytes of payload.
+  static std::byte* PutShortNumbers(std::byte* at, uint8_t table, uint64_t version, size_t key_code,
+                                    uint8_t payload_bytes) {
+    const size_t version_bytes = internal::SignificantBytes(version);
+    const uint32_t control = internal::ControlWord(version_bytes, key_code, 1, false, ChangeKind::kPut);
+    StoreLittle(at, control | uint32_t{table} << 16 | uint32_t{payload_bytes} << 24);
+    at += sizeof(uint32_t);
     StoreLittle(at, version);
     return at + version_bytes;
   }

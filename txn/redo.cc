@@ -58,7 +58,25 @@ size_t TransactionImpl::RedoBytes() const {
   return bytes == 0 ? 0 : bytes + log::kTransactionOverheadBytes;
 }
 
+// Nearly every change is of this kind: a small record of this node, as large as it was, with an integer key. False if
+// this one is not.
+[[gnu::always_inline]] inline bool TransactionImpl::AddSmallRedo(log::TransactionEncoder* encoder,
+                                                                 const WriteEntry& entry) {
+  const size_t payload_bytes = entry.payload_bytes;
+  if (entry.kind == WriteKind::kRemove || entry.key.kind() != index::KeyKind::kInteger || !entry.is_direct() ||
+      entry.image_payload_bytes != payload_bytes || payload_bytes > kSmallPayload)
+    return false;
+  std::byte* const payload = encoder->Add(log::ChangeKind::kPut, entry.table->id(), InstalledVersion(entry),
+                                          entry.key.integer(), payload_bytes);
+  static_assert(log::kPayloadSlackBytes >= rdma::kLineDataBytes);
+  rdma::CopyOutHeld<PayloadDataOffset(index::kIntegerKeyBytes)>(entry.direct, payload, payload_bytes);
+  for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next)
+    std::memcpy(payload + patch->offset, patch->data, patch->size);
+  return true;
+}
+
 void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
+  if (AddSmallRedo(encoder, entry)) return;
   const bool removed = entry.kind == WriteKind::kRemove;
   const log::ChangeKind kind = removed ? log::ChangeKind::kRemove : log::ChangeKind::kPut;
   const size_t payload_bytes = removed ? 0 : entry.payload_bytes;
@@ -67,15 +85,7 @@ void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entr
   std::byte* const payload =
       integer ? encoder->Add(kind, entry.table->id(), version, entry.key.integer(), payload_bytes)
               : encoder->Add(kind, entry.table->id(), version, RedoKey(entry.key).bytes(), payload_bytes);
-  if (removed) return;
-  if (integer && entry.is_direct() && entry.image_payload_bytes == payload_bytes && payload_bytes <= kSmallPayload) {
-    static_assert(log::kPayloadSlackBytes >= rdma::kLineDataBytes);
-    rdma::CopyOutHeld<PayloadDataOffset(index::kIntegerKeyBytes)>(entry.direct, payload, payload_bytes);
-    for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next)
-      std::memcpy(payload + patch->offset, patch->data, patch->size);
-    return;
-  }
-  CopyOwnPayload(entry, 0, std::span(payload, payload_bytes));
+  if (!removed) CopyOwnPayload(entry, 0, std::span(payload, payload_bytes));
 }
 
 // This node's changes.
@@ -85,7 +95,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
   size_t payload_bytes = 0;
   for (WriteEntry& entry : writes_.entries()) {
     if (!IsLogged(entry) || entry.record.node() != session_->self) continue;
-    AddRedo(&encoder, entry);
+    if (!AddSmallRedo(&encoder, entry)) AddRedo(&encoder, entry);
     ++changes;
     if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
   }

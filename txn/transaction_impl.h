@@ -199,6 +199,7 @@ class TransactionImpl {
   coro::Task<Status> CommitWhenRoom();
   void AppendRedo(log::TransactionPart part, uint64_t id);
   void AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry);
+  bool AddSmallRedo(log::TransactionEncoder* encoder, const WriteEntry& entry);
   coro::Task<Status> LogMixed();
   size_t EncodePart(rdma::NodeId node, size_t* next, uint64_t id);
   void RaiseInsertVersion(WriteEntry& entry);
