@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "rdma/base/check.h"
 
@@ -39,6 +40,22 @@ BulkMemory::BulkMemory(size_t bytes, size_t alignment) {
   data_ += before;
   if (before != kHugePageBytes) munmap(data_ + bytes_, kHugePageBytes - before);
   (void)madvise(data_, bytes_, MADV_HUGEPAGE);  // only a wish
+}
+
+void BulkMemory::Grow(size_t bytes) {
+  GANNET_CHECK(bytes > bytes_, "%d bytes are to grow to %d", bytes_, bytes);
+  BulkMemory larger(bytes);
+  if (bytes_ >= kMappedFrom) {
+    // To where the new memory lies, for that is aligned.
+    void* moved = mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, larger.data_);
+    GANNET_CHECK(moved == larger.data_, "no memory for %d bytes", bytes);
+    (void)madvise(larger.data_ + bytes_, larger.bytes_ - bytes_, MADV_POPULATE_WRITE);
+    data_ = nullptr;
+    bytes_ = 0;
+  } else if (bytes_ != 0) {
+    std::memcpy(larger.data_, data_, bytes_);
+  }
+  *this = std::move(larger);
 }
 
 BulkMemory::~BulkMemory() {

@@ -28,6 +28,11 @@ class BulkMemory {
   }
   ~BulkMemory();
 
+  // To at least `bytes`, more than there are: what is there keeps its content and may get another address. Large memory
+  // is not copied, its pages move; what is new is made resident at once, if the system can, for whoever grows is about
+  // to write there (and to read first, which would cost a fault more for each page).
+  void Grow(size_t bytes);
+
   std::byte* data() const { return data_; }
   size_t size() const { return bytes_; }
 

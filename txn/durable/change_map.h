@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "rdma/base/bulk_memory.h"
 #include "rdma/base/cache_line.h"
@@ -84,7 +85,7 @@ class ChangeMap {
     const Entry* entry = Probe(key, hash);
     return entry->used != 0 ? entry : nullptr;
   }
-  // Where the key is, or a place that is not `used` where it may be put, by Use. Valid until the next call.
+  // Where the key is, or a place where it may be put, by Use: all zeros, so not `used`. Valid until the next call.
   Entry* FindOrMakeRoom(const RedoKeyView& key, uint64_t hash) {
     if (size_ >= capacity() / 4 * 3) Grow();
     return Probe(key, hash);
@@ -128,15 +129,38 @@ class ChangeMap {
       if (entry->used == 0 || entry->key == key) return entry;
     }
   }
+  // Doubles in place: an entry stays in its half or goes to the same place of the new one, so both are passed through
+  // from front to back.
+  //
+  // Why each is found again: a probe must meet no gap between an entry's home and its place. Entries are taken in the
+  // order of their places, from the first gap on (what lies before that, perhaps with its home at the end of the old
+  // table, is put back at last). So whatever lay between the home of entry i and its place has been put back already,
+  // or went to the new half; the entry gets the first free place from its home on, i at the latest, and what is in
+  // front of i is only added to from now on. Of the new half the same holds, but for entries that would pass its end
+  // and come among those that are not moved yet: they are put back at last, too.
   void Grow() {
-    const BulkMemory old = std::move(memory_);
-    const size_t old_capacity = capacity_;
-    capacity_ = std::max(kLeastEntries, 2 * old_capacity);
-    memory_ = BulkMemory(capacity_ * sizeof(Entry));
-    const auto* from = reinterpret_cast<const Entry*>(old.data());
-    for (size_t i = 0; i < old_capacity; ++i) {
-      if (from[i].used != 0) *Probe(from[i].key, from[i].key.Hash()) = from[i];
+    const size_t old = capacity_;
+    capacity_ = std::max(kLeastEntries, 2 * old);
+    memory_.Grow(capacity_ * sizeof(Entry));
+    size_t first = 0;
+    std::vector<Entry> last;
+    for (; first < old && entries()[first].used != 0; ++first) {
+      last.push_back(entries()[first]);
+      entries()[first] = {};
     }
+    for (size_t i = first; i < old; ++i) {
+      if (entries()[i].used == 0) continue;
+      const Entry entry = entries()[i];
+      entries()[i] = {};
+      size_t at = entry.key.Hash() & (capacity_ - 1);
+      while (at < capacity_ && entries()[at].used != 0) ++at;
+      if (at == capacity_) {
+        last.push_back(entry);
+      } else {
+        entries()[at] = entry;
+      }
+    }
+    for (const Entry& entry : last) *Probe(entry.key, entry.key.Hash()) = entry;
   }
 
   BulkMemory memory_;

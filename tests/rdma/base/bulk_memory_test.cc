@@ -30,5 +30,22 @@ TEST(BulkMemoryTest, IsZerosAndAligned) {
   }
 }
 
+TEST(BulkMemoryTest, GrowsWithItsContent) {
+  BulkMemory memory;
+  size_t filled = 0;
+  const auto content = [](size_t at) { return static_cast<std::byte>(at * 7 + at / 4096 + 1); };
+  for (const size_t bytes : {size_t{100}, size_t{5000}, size_t{64} << 10, size_t{200} << 10, size_t{1} << 20,
+                             size_t{2} << 20, (size_t{5} << 20) + 3, size_t{16} << 20}) {
+    memory.Grow(bytes);
+    ASSERT_GE(memory.size(), bytes);
+    const size_t aligned = bytes < BulkMemory::kHugePageBytes ? kLineBytes : BulkMemory::kHugePageBytes;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % aligned, 0u);
+    for (size_t at = 0; at < filled; ++at) ASSERT_EQ(memory.data()[at], content(at)) << at << " of " << bytes;
+    EXPECT_TRUE(std::all_of(memory.data() + filled, memory.data() + memory.size(),
+                            [](std::byte b) { return b == std::byte{0}; }));
+    for (; filled < memory.size(); ++filled) memory.data()[filled] = content(filled);
+  }
+}
+
 }  // namespace
 }  // namespace gannet
