@@ -80,8 +80,8 @@ class Trial {
   }
 
   void Load(const std::vector<uint64_t>& keys, double fill) {
-    std::vector<Entry> entries(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) entries[i] = {OwnedKey(Key(keys[i])), RecordOf(keys[i])};
+    std::vector<LoadEntry> entries(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) entries[i] = {Key(keys[i]), RecordOf(keys[i])};
     EpochGuard guard(owner_->epoch());
     const Status status = index_->BulkLoad(owner_->context(), entries, fill);
     GANNET_CHECK(status.ok(), "%s", status.ToString());

@@ -66,6 +66,12 @@ struct Entry {
   rdma::GlobalAddress record;
 };
 
+// Of a bulk load: the key's bytes are the caller's.
+struct LoadEntry {
+  Key key;
+  rdma::GlobalAddress record;
+};
+
 struct ScanRange {
   Key from;  // both ends are included
   Key to;
@@ -159,7 +165,7 @@ class LocalIndex {
   virtual bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) = 0;
 
   // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.
-  virtual Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) = 0;
+  virtual Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) = 0;
 
   // A walk that counts; may be slow. Concurrent changes may be counted or not.
   virtual Statistics statistics() = 0;

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "index/key.h"
 #include "rdma/base/cache_line.h"
 
 namespace gannet::txn {
@@ -28,6 +30,13 @@ class Arena {
     std::byte* copy = Allocate(data.size());
     if (!data.empty()) std::memcpy(copy, data.data(), data.size());
     return {copy, data.size()};
+  }
+
+  // The same key, with its bytes here.
+  index::Key Keep(const index::Key& key) {
+    if (key.kind() == index::KeyKind::kInteger) return key;
+    const std::span<std::byte> copy = Copy(std::as_bytes(std::span(key.bytes().data(), key.size())));
+    return index::Key(std::string_view(reinterpret_cast<const char*>(copy.data()), copy.size()));
   }
 
   void Reset() {

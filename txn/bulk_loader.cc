@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "txn/arena.h"
 #include "txn/database.h"
 #include "txn/record.h"
 #include "txn/session_internal.h"
@@ -17,11 +18,12 @@ constexpr double kFill = 0.9;
 struct BulkLoader::State {
   SessionState* session;
   const Table* table;
-  std::vector<index::Entry> entries;
+  std::vector<index::LoadEntry> entries;
+  Arena arena;  // the bytes of their keys
 };
 
 BulkLoader::BulkLoader(Session* session, const Table* table)
-    : state_(std::make_unique<State>(State{&session->state(), table, {}})) {}
+    : state_(std::make_unique<State>(State{&session->state(), table, {}, {}})) {}
 
 BulkLoader::~BulkLoader() = default;
 
@@ -38,7 +40,7 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
     return absl::InvalidArgumentError(
         absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " belongs to another node"));
   }
-  if (options.index != IndexKind::kHash && !state_->entries.empty() && !(state_->entries.back().key.view() < key)) {
+  if (options.index != IndexKind::kHash && !state_->entries.empty() && !(state_->entries.back().key < key)) {
     return absl::InvalidArgumentError(
         absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " is not above the one before it"));
   }
@@ -46,7 +48,7 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
   if (!made.ok()) return made.status();
   StoreWord(made->block, NextState(made->state, false));
   session.live_bytes->Add(state_->table->id(), BlockBytesOf(key, payload.size()));
-  state_->entries.push_back({index::OwnedKey(key), session.db->node->AddressOf(made->block)});
+  state_->entries.push_back({state_->arena.Keep(key), session.db->node->AddressOf(made->block)});
   return absl::OkStatus();
 }
 
@@ -59,6 +61,7 @@ Status BulkLoader::Finish() {
   if (state_->session->log_writer != nullptr) state_->session->db->load_unsaved.store(true);
   (*participant)->Leave();
   state_->entries = {};
+  state_->arena = {};
   return status;
 }
 

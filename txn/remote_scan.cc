@@ -120,7 +120,7 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
         row.meta.key_bytes != row.key.size() || row.key.kind() != table.options().key_kind) {
       return MalformedReply(node, "a scan");
     }
-    const Key key = KeepKey(row.key);
+    const Key key = arena_.Keep(row.key);
     size_t bytes = 0;
     const std::byte* const image = MakeImage(key, row.state, row.meta, row.payload, &bytes);
     GetRequest got{.table = &table, .key = key, .out = {}, .for_update = options.for_update};
@@ -137,8 +137,8 @@ coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRa
                                                ScanOptions options) {
   // The range's keys must outlive the awaits; a byte key is the caller's only until the first suspension in practice,
   // so it is kept here.
-  range.from = KeepKey(range.from);
-  range.to = KeepKey(range.to);
+  range.from = arena_.Keep(range.from);
+  range.to = arena_.Keep(range.to);
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
   const int nodes = session_->db->data_nodes;
   for (int node = 0; node < nodes; ++node) {

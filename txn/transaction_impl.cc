@@ -61,12 +61,6 @@ Status TransactionImpl::CheckKey(const Table& table, const Key& key) const {
   return absl::OkStatus();
 }
 
-Key TransactionImpl::KeepKey(const Key& key) {
-  if (key.kind() == index::KeyKind::kInteger) return key;
-  const std::span<std::byte> copy = arena_.Copy(std::as_bytes(std::span(key.bytes().data(), key.size())));
-  return Key(std::string_view(reinterpret_cast<const char*>(copy.data()), copy.size()));
-}
-
 Status TransactionImpl::LockedTooLong(uint64_t state) const {
   if (IsLocked(state) && !rdma::IsLineBusy(state) && !session_->db->fabric->Alive(LockOwnerNode(state))) {
     return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
@@ -144,7 +138,7 @@ RecordHandle TransactionImpl::AddForUpdate(const GetRequest& request, rdma::Glob
   entry.direct = direct;
   entry.image = image;
   entry.payload_bytes = entry.image_payload_bytes = request.payload_bytes;
-  entry.key = KeepKey(request.key);
+  entry.key = arena_.Keep(request.key);
   return RecordHandle{static_cast<uint32_t>(writes_.size() - 1)};
 }
 
@@ -219,7 +213,7 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
   entry.image = arena_.Copy(payload).data();
   entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
   entry.kind = WriteKind::kInsert;
-  entry.key = KeepKey(key);
+  entry.key = arena_.Keep(key);
   return absl::OkStatus();
 }
 
@@ -234,7 +228,7 @@ Status TransactionImpl::InsertDirect(const Table& table, const Key& key, std::sp
   entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
   entry.kind = WriteKind::kInsert;
   entry.locked = true;
-  entry.key = KeepKey(key);
+  entry.key = arena_.Keep(key);
   return absl::OkStatus();
 }
 

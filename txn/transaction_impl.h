@@ -75,7 +75,6 @@ class TransactionImpl {
 
   // transaction_impl.cc
   Status CheckKey(const Table& table, const Key& key) const;
-  Key KeepKey(const Key& key);
   // Serves `request` from a record of the write set.
   void ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* request);
   // The key is not in the index: perhaps this transaction inserts it; else NotFound, under `witness`.

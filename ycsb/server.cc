@@ -78,7 +78,7 @@ StatusOr<rdma::GlobalAddress> Server::MakeRecord(index::Context& context, uint64
 Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end,
                     const std::function<void(uint64_t)>& progress) {
   index::IndexService::Lease lease(service_.get());
-  std::vector<index::Entry> entries;
+  std::vector<index::LoadEntry> entries;
   entries.reserve(end - first);
   std::vector<std::byte> value(options_.value_bytes);
   for (uint64_t rank = first; rank < end; ++rank) {
@@ -88,7 +88,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end,
     const StatusOr<rdma::GlobalAddress> record = MakeRecord(lease.context(), key, value, &state);
     if (!record.ok()) return record.status();
     StoreWord(At(*record), txn::NextState(state, false));
-    entries.push_back({index::OwnedKey(key), *record});
+    entries.push_back({index::Key(key), *record});
     if (progress && (rank - first) % kProgressInterval == 0) progress(rank - first);
   }
   Status loaded = index_->BulkLoad(lease.context(), entries, options_.fill);

@@ -110,14 +110,14 @@ Status HashIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::Global
   return absl::OkStatus();
 }
 
-Status HashIndex::BulkLoad(Context& context, std::span<const Entry> entries, double fill) {
+Status HashIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
   if (!(fill > 0 && fill <= 1)) return absl::InvalidArgumentError(absl::StrCat("fill is ", fill, ", not in (0, 1]"));
   if (statistics().keys != 0) return absl::FailedPreconditionError("a bulk load needs an empty index");
   constexpr size_t kAhead = 16;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (i + kAhead < entries.size()) Prefetch(GuessHome(hash::HashOf(entries[i + kAhead].key.view())).head);
-    const Key key = entries[i].key.view();
-    if (i > 0 && !(entries[i - 1].key.view() < key)) {
+    if (i + kAhead < entries.size()) Prefetch(GuessHome(hash::HashOf(entries[i + kAhead].key)).head);
+    const Key key = entries[i].key;
+    if (i > 0 && !(entries[i - 1].key < key)) {
       return absl::InvalidArgumentError(absl::StrCat("bulk load: key ", i, " is not greater than the one before"));
     }
     const auto change = Insert(context, key, entries[i].record, nullptr);

@@ -59,7 +59,7 @@ class HashIndex : public LocalIndex {
   Status Scan(const ScanRange& range, ScanResult* result) override;
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
   // `fill` means nothing here: `expected_keys` decides how full buckets are.
-  Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override;
+  Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
   Statistics statistics() override;
   Status CheckStructure() override;
 

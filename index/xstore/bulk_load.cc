@@ -9,7 +9,7 @@
 namespace gannet::index::xstore {
 
 template <int W>
-Status Tree<W>::BulkLoad(Context& context, std::span<const Entry> entries, double fill) {
+Status Tree<W>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
   if (!(fill > 0 && fill <= 1)) return absl::InvalidArgumentError(absl::StrCat("fill must be in (0, 1], not ", fill));
   Leaf<W> first = Locate(Words::Lowest());
   if (first.meta().right != 0 || first.meta().count != 0) {
@@ -17,7 +17,7 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const Entry> entries, doubl
   }
   if (entries.empty()) return absl::OkStatus();
   for (size_t i = 1; i < entries.size(); ++i) {
-    if (!(entries[i - 1].key.view() < entries[i].key.view())) {
+    if (!(entries[i - 1].key < entries[i].key)) {
       return absl::InvalidArgumentError(
           absl::StrCat("entry ", i, " is not above the one before: sort them, each once"));
     }
@@ -45,11 +45,10 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const Entry> entries, doubl
     meta.count = static_cast<uint32_t>(end - begin);
     Words key{};
     for (size_t j = begin; j < end; ++j) {
-      key = Encode<W>(entries[j].key.view());
+      key = Encode<W>(entries[j].key);
       leaves[i].set_pair(static_cast<int>(j - begin), key, entries[j].record.bits());
     }
-    const Words high =
-        meta.right == 0 ? Words::Highest() : FenceBetween<W>(kind_, key, Encode<W>(entries[end].key.view()));
+    const Words high = meta.right == 0 ? Words::Highest() : FenceBetween<W>(kind_, key, Encode<W>(entries[end].key));
     leaves[i].set_meta(meta);
     leaves[i].set_low(low);
     leaves[i].set_high(high);
@@ -89,7 +88,7 @@ void Tree<W>::BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill) {
   nodes_->Release(old_root);
 }
 
-#define GANNET_INSTANTIATE(W) template Status Tree<W>::BulkLoad(Context&, std::span<const Entry>, double);
+#define GANNET_INSTANTIATE(W) template Status Tree<W>::BulkLoad(Context&, std::span<const LoadEntry>, double);
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)
 GANNET_INSTANTIATE(5)

@@ -71,7 +71,7 @@ class Tree {
                    Words* next) const;
   bool ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
                    Words* next) const;
-  Status BulkLoad(Context& context, std::span<const Entry> entries, double fill);
+  Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill);
   Statistics statistics();
   Status CheckStructure();
 

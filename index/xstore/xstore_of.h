@@ -55,7 +55,7 @@ class XStoreOf final : public XStore, public RpcTarget {
     if (more) std::copy_n(next.words.begin(), W, position->next.begin());
     return more;
   }
-  Status BulkLoad(Context& context, std::span<const Entry> entries, double fill) override {
+  Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override {
     return tree_->BulkLoad(context, entries, fill);
   }
   Statistics statistics() override {

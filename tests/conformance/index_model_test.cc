@@ -122,8 +122,8 @@ TEST_P(IndexSuite, BulkLoadThenOperations) {
         const OwnedKey key = KeyOf(3 * n);
         model_.emplace(key, main_->NewRecord(key.view()));
       }
-      std::vector<Entry> entries;
-      for (const auto& [key, record] : model_) entries.push_back({key, record});
+      std::vector<LoadEntry> entries;
+      for (const auto& [key, record] : model_) entries.push_back({key.view(), record});
       const Status loaded = index_->BulkLoad(main_->context(), entries, fill);
       ASSERT_TRUE(loaded.ok()) << loaded;
     }

@@ -37,8 +37,8 @@ class XStoreFenceTest : public testing::Test {
     thread_ = std::make_unique<OwnerThread>(&cluster_);
   }
   void Load(const std::set<uint64_t>& keys, double fill) {
-    std::vector<Entry> entries;
-    for (const uint64_t key : keys) entries.push_back({OwnedKey(Key(key)), RecordOf(key)});
+    std::vector<LoadEntry> entries;
+    for (const uint64_t key : keys) entries.push_back({Key(key), RecordOf(key)});
     EpochGuard guard(thread_->epoch());
     const Status status = tree_->BulkLoad(thread_->context(), entries, fill);
     ASSERT_TRUE(status.ok()) << status;

@@ -67,8 +67,8 @@ class XStoreNameScanTest : public testing::Test {
         keys_[NameKey(district, last, first, number)] = rdma::GlobalAddress(0, 64 * (keys_.size() + 1));
       }
     }
-    std::vector<Entry> entries;
-    for (const auto& [key, record] : keys_) entries.push_back({OwnedKey(Key(std::string_view(key))), record});
+    std::vector<LoadEntry> entries;
+    for (const auto& [key, record] : keys_) entries.push_back({Key(std::string_view(key)), record});
     EpochGuard guard(owner_->epoch());
     const Status status = index_->BulkLoad(owner_->context(), entries, 0.75);
     ASSERT_TRUE(status.ok()) << status;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/thread.h"
+#include "txn/arena.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record.h"
 #include "txn/session_internal.h"
@@ -170,15 +171,14 @@ class TableRebuilder::OrderedRebuild {
   }
   // In the place of Finish.
   void GiveUp() {
-    for (const index::Entry& entry : entries_) owner_->Discard(leases_.context(), table_, entry.record);
+    for (const index::LoadEntry& entry : entries_) owner_->Discard(leases_.context(), table_, entry.record);
   }
 
  private:
   Status Add(std::string_view key, std::string_view payload) {
     const StatusOr<rdma::GlobalAddress> record = owner_->MakeRecord(leases_.context(), table_, key, payload);
     if (!record.ok()) return record.status();
-    entries_.push_back(
-        {index::OwnedKey(KeyFromRedo(table_.options().key_kind, std::as_bytes(std::span(key)))), *record});
+    entries_.push_back({arena_.Keep(KeyFromRedo(table_.options().key_kind, std::as_bytes(std::span(key)))), *record});
     return absl::OkStatus();
   }
 
@@ -186,7 +186,8 @@ class TableRebuilder::OrderedRebuild {
   const Table& table_;
   const std::vector<LatestChanges::Change> changes_;
   size_t next_ = 0;
-  std::vector<index::Entry> entries_;
+  std::vector<index::LoadEntry> entries_;
+  Arena arena_;  // the bytes of their keys
   Leases leases_;
 };
 
