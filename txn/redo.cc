@@ -76,7 +76,6 @@ size_t TransactionImpl::RedoBytes() const {
 }
 
 void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
-  if (AddSmallRedo(encoder, entry)) return;
   const bool removed = entry.kind == WriteKind::kRemove;
   const log::ChangeKind kind = removed ? log::ChangeKind::kRemove : log::ChangeKind::kPut;
   const size_t payload_bytes = removed ? 0 : entry.payload_bytes;
