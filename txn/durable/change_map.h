@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "rdma/base/bulk_memory.h"
@@ -129,39 +130,28 @@ class ChangeMap {
       if (entry->used == 0 || entry->key == key) return entry;
     }
   }
-  // Doubles in place: an entry stays in its half or goes to the same place of the new one, so both are passed through
-  // from front to back.
+  // Doubles in place: an entry stays in its half or goes to the new one, so both are passed through from front to back.
   //
   // Why each is found again: a probe must meet no gap between an entry's home and its place. Entries are taken in the
-  // order of their places, from the first gap on (what lies before that, perhaps with its home at the end of the old
-  // table, is put back at last). So whatever lay between the home of entry i and its place has been put back already,
-  // or went to the new half; the entry gets the first free place from its home on, i at the latest, and what is in
-  // front of i is only added to from now on. Of the new half the same holds, but for entries that would pass its end
-  // and come among those that are not moved yet: they are put back at last, too.
+  // order of their places, from the first gap on; what lies before that, perhaps with its home at the end of the old
+  // table, is put back at last. So the home of entry i is at i or before, and so is that of each that was put back.
+  // None of those lies further on than it did, counted within its half: of the places from i's home to i, in either
+  // half, they can hold only as many as lay there before i, which leaves one free for i, and never passes the end. And
+  // what is in front of i is only added to from now on.
   void Grow() {
     const size_t old = capacity_;
     capacity_ = std::max(kLeastEntries, 2 * old);
     memory_.Grow(capacity_ * sizeof(Entry));
     size_t first = 0;
     std::vector<Entry> last;
-    for (; first < old && entries()[first].used != 0; ++first) {
-      last.push_back(entries()[first]);
-      entries()[first] = {};
-    }
+    for (; first < old && entries()[first].used != 0; ++first) last.push_back(TakeOut(first));
     for (size_t i = first; i < old; ++i) {
-      if (entries()[i].used == 0) continue;
-      const Entry entry = entries()[i];
-      entries()[i] = {};
-      size_t at = entry.key.Hash() & (capacity_ - 1);
-      while (at < capacity_ && entries()[at].used != 0) ++at;
-      if (at == capacity_) {
-        last.push_back(entry);
-      } else {
-        entries()[at] = entry;
-      }
+      if (entries()[i].used != 0) PutBack(TakeOut(i));
     }
-    for (const Entry& entry : last) *Probe(entry.key, entry.key.Hash()) = entry;
+    for (const Entry& entry : last) PutBack(entry);
   }
+  Entry TakeOut(size_t i) { return std::exchange(entries()[i], Entry{}); }
+  void PutBack(const Entry& entry) { *Probe(entry.key, entry.key.Hash()) = entry; }
 
   BulkMemory memory_;
   size_t capacity_ = 0;  // entries; a power of two, or 0
