@@ -18,13 +18,18 @@ struct ReadEntry {
   uint64_t seen;
 };
 
-// A piece of new payload, in the transaction's arena. A later patch wins.
+// A piece of new payload, in the transaction's arena. A later patch wins. No patch reaches beyond the entry's
+// payload_bytes: a new size comes with a whole payload, and no older patch is kept then.
 struct Patch {
   uint32_t offset;
   uint32_t size;
-  const std::byte* data;
+  std::byte* data;
   Patch* next;
 };
+
+// Patches of one record before they become one patch of its whole payload: reading a record costs a bounded number of
+// steps, however often the transaction has changed it.
+inline constexpr uint8_t kMostPatches = 16;
 
 enum class WriteKind : uint8_t {
   kNone,  // got for update, not changed (yet): validated like a read
@@ -47,6 +52,7 @@ struct WriteEntry {
   uint32_t payload_bytes = 0;        // after this transaction's changes
   uint32_t image_payload_bytes = 0;  // as read
   WriteKind kind = WriteKind::kNone;
+  uint8_t patch_count = 0;
   uint64_t connection = 0;   // by which its owner is asked for locks and changes; 0: it is this node
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock

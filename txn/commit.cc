@@ -231,6 +231,7 @@ Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
   entry.moved_to = {};
   entry.image_payload_bytes = entry.payload_bytes;
   entry.patches = entry.last_patch = nullptr;
+  entry.patch_count = 0;
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "index/record_header.h"
+#include "rdma/base/check.h"
 #include "rdma/versioned.h"
 #include "txn/access_internal.h"
 #include "txn/access_set.h"
@@ -31,6 +32,8 @@ inline void StorePayloadBytes(std::byte* object, uint32_t payload_bytes) {
 inline void ApplyPatches(std::byte* object, const WriteEntry& entry) {
   if (entry.payload_bytes != entry.image_payload_bytes) StorePayloadBytes(object, entry.payload_bytes);
   for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next) {
+    GANNET_CHECK(patch->offset + patch->size <= entry.payload_bytes, "a patch of %s ends at byte %d of %d",
+                 entry.record.ToString(), patch->offset + patch->size, entry.payload_bytes);
     rdma::CopyIn(object, index::PayloadDataOffset(entry.key.size()) + patch->offset, {patch->data, patch->size});
   }
 }

@@ -161,19 +161,57 @@ Status TransactionImpl::CheckWrite(const WriteEntry& entry, size_t size, uint32_
   return absl::OkStatus();
 }
 
+// A part of the payload, which keeps its size.
 void TransactionImpl::AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset) {
+  const auto size = static_cast<uint32_t>(data.size());
+  if (size == entry.payload_bytes) return ReplacePayload(entry, data);
+  if (size == 0) return;
+  if (entry.patch_count == kMostPatches) [[unlikely]]
+    JoinPatches(entry);
+  Patch* const last = entry.last_patch;
+  if (last != nullptr && last->offset <= offset && offset + size <= last->offset + last->size) {
+    std::memcpy(last->data + (offset - last->offset), data.data(), size);
+    return;
+  }
   auto* patch = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
-  *patch = {offset, static_cast<uint32_t>(data.size()), arena_.Copy(data).data(), nullptr};
-  (entry.patches == nullptr ? entry.patches : entry.last_patch->next) = patch;
+  *patch = {offset, size, arena_.Copy(data).data(), nullptr};
+  (last == nullptr ? entry.patches : last->next) = patch;
   entry.last_patch = patch;
+  ++entry.patch_count;
+}
+
+// The whole payload, of any size. Older patches are dead: they might reach beyond it.
+void TransactionImpl::ReplacePayload(WriteEntry& entry, std::span<const std::byte> data) {
+  const auto size = static_cast<uint32_t>(data.size());
+  Patch* patch = entry.patches;
+  if (patch == nullptr || patch->size < size) {
+    patch = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
+    patch->data = arena_.Allocate(size);
+  }
+  if (size > 0) std::memcpy(patch->data, data.data(), size);
+  *patch = {0, size, patch->data, nullptr};
+  entry.patches = entry.last_patch = patch;
+  entry.patch_count = 1;
+  entry.payload_bytes = size;
+}
+
+void TransactionImpl::JoinPatches(WriteEntry& entry) {
+  auto* whole = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
+  *whole = {0, entry.payload_bytes, arena_.Allocate(entry.payload_bytes), nullptr};
+  CopyOwnPayload(entry, 0, {whole->data, whole->size});
+  entry.patches = entry.last_patch = whole;
+  entry.patch_count = 1;
 }
 
 Status TransactionImpl::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
   if (handle.index >= writes_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = writes_[handle.index];
   GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
-  if (resize) entry.payload_bytes = static_cast<uint32_t>(data.size());
-  AddPatch(entry, data, offset);
+  if (resize) {
+    ReplacePayload(entry, data);
+  } else {
+    AddPatch(entry, data, offset);
+  }
   if (entry.kind == WriteKind::kNone) entry.kind = WriteKind::kUpdate;
   return absl::OkStatus();
 }
@@ -195,8 +233,7 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
       if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
       entry.removed = false;
       --removals_;
-      entry.payload_bytes = static_cast<uint32_t>(payload.size());
-      AddPatch(entry, payload, 0);
+      ReplacePayload(entry, payload);
       return absl::OkStatus();
     }
   }

@@ -83,6 +83,8 @@ class TransactionImpl {
   RecordHandle AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state, std::byte* direct,
                             std::byte* image);
   void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
+  void ReplacePayload(WriteEntry& entry, std::span<const std::byte> data);
+  void JoinPatches(WriteEntry& entry);
   // The payload of `entry` with this transaction's changes; [offset, offset + out.size()) must lie in it.
   void CopyOwnPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out);
   Status InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload);

@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/txn/durable_cluster.h"
+#include "tests/txn/size_changes.h"
 #include "tests/txn/worker_history.h"
 
 namespace gannet::txn {
@@ -77,6 +78,37 @@ TEST(DurabilityTest, AKeyThatComesAndGoesKeepsItsLastState) {
   auto cluster = DurableCluster::Open(disk, HistoryTables());
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   EXPECT_EQ(ExpectPrefix(ReadState((*cluster)->database(), 0), 3, 0, last), last);
+}
+
+// What the log has is what was installed, whatever a transaction did to a record before it committed.
+TEST(DurabilityTest, RecordsThatGrowAndShrinkInOneTransactionAreRecovered) {
+  for (const int nodes : {1, 2}) {
+    const Disk disk = NewDisk();
+    std::vector<TableOptions> tables;
+    for (const auto& placement : {Placement::OnFirstNode(), Placement::ByHash()}) {
+      tables.push_back({.name = "names" + std::to_string(tables.size()),
+                        .key_kind = index::KeyKind::kBytes,
+                        .max_key_bytes = 40,
+                        .index = IndexKind::kXStore,
+                        .payload_bytes = 20'000,
+                        .variable_length = true,
+                        .placement = placement});
+    }
+    std::vector<SizeChanges> changes(tables.size(), SizeChanges(5, 20'000));
+    for (int run = 0; run < 3 && !testing::Test::HasFatalFailure(); ++run) {
+      auto cluster = DurableCluster::Open(disk, tables, {.nodes = nodes});
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      auto session = (*cluster)->database(nodes - 1).OpenSession();
+      ASSERT_TRUE(session.ok()) << session.status();
+      for (size_t i = 0; i < tables.size(); ++i) {
+        const Table& table = (*cluster)->table(tables[i].name, nodes - 1);
+        changes[i].Expect(**session, table);
+        for (int k = 0; k < 20 && !testing::Test::HasFatalFailure(); ++k) changes[i].Change(**session, table, 1 + k);
+      }
+      session->reset();
+      ASSERT_TRUE((*cluster)->Close().ok());
+    }
+  }
 }
 
 TEST(DurabilityTest, WithoutALogOnlyCloseAndCheckpointsAreDurable) {

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/txn/cluster.h"
+#include "tests/txn/size_changes.h"
 
 namespace gannet::txn {
 namespace {
@@ -321,6 +322,46 @@ TEST_P(TransactionTest, VariableLengthRecordsMatchAModel) {
         })));
       }
     }
+  }
+}
+
+TEST_P(TransactionTest, RecordsChangeTheirSizeSeveralTimesInOneTransaction) {
+  for (const Table* table : {&text, &blobs}) {
+    SizeChanges changes(11, kMaxPayloadBytes);
+    for (int i = 0; i < (GetParam().cluster.adversarial ? 5 : 60) && !HasFatalFailure(); ++i) {
+      changes.Change(session, *table, 1 + i % 20);
+      changes.Expect(session, *table);
+    }
+  }
+}
+
+// The smallest case: what was written between is dead.
+TEST_P(TransactionTest, ARecordThatGrowsAndShrinksLeavesItsNeighboursAlone) {
+  constexpr uint64_t kKeys = 100;
+  const std::string large(4000, 'x');
+  const auto key = [](uint64_t i) { return "key " + std::to_string(i); };
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                for (uint64_t i = 0; i < kKeys; ++i) {
+                  const std::string name = key(i);
+                  if (Status s = t.Insert(blobs, Key(name), std::as_bytes(std::span("small", 5))); !s.ok()) return s;
+                }
+                return absl::OkStatus();
+              }).ok());
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                for (uint64_t i = 0; i < kKeys; i += 7) {
+                  const std::string name = key(i);
+                  if (Status s = t.Update(blobs, Key(name), std::as_bytes(std::span(large))); !s.ok()) return s;
+                  if (Status s = t.Update(blobs, Key(name), std::as_bytes(std::span("SMALL", 5))); !s.ok()) return s;
+                }
+                return absl::OkStatus();
+              }).ok());
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    const std::string name = key(i);
+    std::string got(5, ' ');
+    const Status read =
+        Run([&](BlockingTransaction& t) { return t.Get(blobs, Key(name), std::as_writable_bytes(std::span(got))); });
+    ASSERT_TRUE(read.ok()) << read;
+    EXPECT_EQ(got, i % 7 == 0 ? "SMALL" : "small") << name;
   }
 }
 
