@@ -282,8 +282,15 @@ coro::Async<Status> TransactionImpl::Validate() {
   for (const WriteEntry& entry : writes_.entries()) {
     if (entry.kind != WriteKind::kInsert) reads_.push_back({entry.record, entry.seen});
   }
-  if (touched_remote_) return ValidateMixed();
-  return ValidateDirect();
+  if (touched_remote_) return ValidateAll();
+  Status valid = ValidateDirect();
+  return valid.ok() ? valid : Failed(std::move(valid));
+}
+
+coro::Task<Status> TransactionImpl::ValidateAll() {
+  Status valid = co_await ValidateMixed();
+  if (!valid.ok()) co_return Failed(std::move(valid));
+  co_return valid;
 }
 
 }  // namespace gannet::txn

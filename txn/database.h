@@ -210,9 +210,18 @@ class Session {
  public:
   ~Session();
 
-  // Runs `body` (Task<Status>(Transaction&)) until it commits: conflicts are retried after a randomised back-off. What
-  // it returns: Ok = committed; Unknown = perhaps committed; anything else = rolled back: the body's own error
-  // (believed because its read set validated), or why the commit failed. `outcome` may be null with Until::kDurable.
+  // Runs `body` (Task<Status>(Transaction&)) until it commits: conflicts are retried after a randomised back-off.
+  //
+  // What an attempt comes to is decided in this order:
+  //   - an operation of it failed (txn/transaction.h): that failure, whatever the body returned. Aborted: the body runs
+  //     again; else Run returns it.
+  //   - the body returned Aborted: it asks for another attempt, and gets one.
+  //   - the body returned another error, of whatever code: its own. It is believed, and returned as it is, if the read
+  //     set validates; else the body runs again.
+  //   - the body returned Ok: the transaction commits. Aborted: the body runs again; else Run returns what Commit did.
+  //
+  // So of what Run returns, Ok is: committed; Unknown, if no body returns it itself: perhaps committed; anything else:
+  // rolled back. `outcome` may be null with Until::kDurable.
   template <class Body>
   coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr, Until until = Until::kDurable) {
     for (uint32_t attempt = 0;; ++attempt) {
@@ -252,7 +261,7 @@ class Session {
  private:
   friend class Database;
   explicit Session(std::unique_ptr<SessionState> state);
-  // Commits if the body was content; else rolls back, and believes the body's error only if its read set validates.
+  // What the attempt came to, see Run.
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
   static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);
   uint64_t BackOffUntil(uint32_t attempt);

@@ -307,7 +307,9 @@ coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanR
     return ScanRemote(table, range, rows, options);
   }
   Status status = ScanDirect(table, range, rows, options);
-  if (status.ok()) MergeOwnInserts(table, range, rows, options);
+  if (!status.ok()) [[unlikely]]
+    return Failed(std::move(status));
+  MergeOwnInserts(table, range, rows, options);
   return status;
 }
 
@@ -317,7 +319,7 @@ coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
     return GetOne(request);
   Status status = GetDirect(&request);
-  return status.ok() ? std::move(request.status) : std::move(status);
+  return status.ok() ? std::move(request.status) : Failed(std::move(status));
 }
 
 coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
@@ -327,7 +329,7 @@ coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& t
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
     return GetOneForUpdate(request);
   Status status = GetDirect(&request);
-  if (status.ok()) status = std::move(request.status);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) return StatusOr<RecordHandle>(std::move(status));
   return StatusOr<RecordHandle>(request.handle);
 }
@@ -338,14 +340,17 @@ coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
     if (!session_->OwnedHere(*request.table, request.key, &owner)) [[unlikely]]
       return GetManyMixed(requests);
   }
-  return GetManyDirect(requests);
+  Status status = GetManyDirect(requests);
+  if (!status.ok()) [[unlikely]]
+    return Failed(std::move(status), requests);
+  return status;
 }
 
 coro::Async<Status> TransactionImpl::Update(const Table& table, Key key, std::span<const std::byte> data) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data);
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
-  if (Status s = GetDirect(&request); !s.ok()) return s;
+  if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
   if (!request.status.ok()) return request.status;
   return Update(request.handle, data, 0, table.options().variable_length);
 }
@@ -354,7 +359,7 @@ coro::Async<Status> TransactionImpl::Remove(const Table& table, Key key) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
-  if (Status s = GetDirect(&request); !s.ok()) return s;
+  if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
   if (!request.status.ok()) return request.status;
   return Remove(request.handle);
 }

@@ -179,13 +179,13 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
 
 coro::Task<Status> TransactionImpl::GetOne(GetRequest request) {
   Status status = co_await GetRemote(&request);
-  if (!status.ok()) co_return status;
+  if (!status.ok()) co_return Failed(std::move(status));
   co_return std::move(request.status);
 }
 
 coro::Task<StatusOr<RecordHandle>> TransactionImpl::GetOneForUpdate(GetRequest request) {
   Status status = co_await GetRemote(&request);
-  if (status.ok()) status = std::move(request.status);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
   co_return request.handle;
 }
@@ -193,7 +193,7 @@ coro::Task<StatusOr<RecordHandle>> TransactionImpl::GetOneForUpdate(GetRequest r
 coro::Task<Status> TransactionImpl::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
   Status status = co_await GetRemote(&request);
-  if (status.ok()) status = std::move(request.status);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
   co_return Update(request.handle, data, 0, table.options().variable_length);
 }
@@ -201,7 +201,7 @@ coro::Task<Status> TransactionImpl::UpdateByKey(const Table& table, Key key, std
 coro::Task<Status> TransactionImpl::RemoveByKey(const Table& table, Key key) {
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
   Status status = co_await GetRemote(&request);
-  if (status.ok()) status = std::move(request.status);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
   co_return Remove(request.handle);
 }
@@ -289,6 +289,12 @@ coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests
 }
 
 coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests) {
+  Status status = co_await GetManyOfAll(requests);
+  if (!status.ok()) co_return Failed(std::move(status), requests);
+  co_return status;
+}
+
+coro::Task<Status> TransactionImpl::GetManyOfAll(std::span<GetRequest> requests) {
   touched_remote_ = true;
   const std::vector<uint32_t> remote = RemoteOf(requests);
   Status status = co_await GetManyRemote(requests, remote);

@@ -139,6 +139,14 @@ coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRa
   // so it is kept here.
   range.from = arena_.Keep(range.from);
   range.to = arena_.Keep(range.to);
+  Status status = co_await ScanNodes(table, range, rows, options);
+  if (!status.ok()) co_return Failed(std::move(status));
+  MergeOwnInserts(table, range, rows, options);
+  co_return status;
+}
+
+coro::Task<Status> TransactionImpl::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows,
+                                              ScanOptions options) {
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
   const int nodes = session_->db->data_nodes;
   for (int node = 0; node < nodes; ++node) {
@@ -151,7 +159,6 @@ coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRa
       return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
     });
   }
-  MergeOwnInserts(table, range, rows, options);
   co_return absl::OkStatus();
 }
 

@@ -68,19 +68,10 @@ Transaction Session::Begin() {
   return Transaction(std::move(impl));
 }
 
-namespace {
-
-// Errors that say nothing about data: no validation makes them truer.
-bool IsAboutTheSystem(const Status& status) {
-  return absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsResourceExhausted(status) || absl::IsUnknown(status) || absl::IsInternal(status);
-}
-
-}  // namespace
-
 coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_status) {
   if (body_status.ok()) return transaction.Commit();
-  if (IsAboutTheSystem(body_status)) return body_status;
+  if (!transaction.failure().ok()) return transaction.failure();  // whatever the body made of it
+  if (absl::IsAborted(body_status)) return body_status;           // it asks for another attempt
   coro::Async<Status> valid = transaction.Validate();
   if (!valid.ready()) return BelieveIfValid(transaction, std::move(valid.task()), std::move(body_status));
   if (!valid.value().ok()) return valid;

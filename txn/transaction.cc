@@ -21,9 +21,17 @@ struct DurableAwaiter {
   void await_resume() const noexcept {}
 };
 
+// What stands in the place of a failure once the transaction is over.
+const Status& Over() {
+  static const auto* const over = new Status(absl::FailedPreconditionError(
+      "the transaction is over: it was committed, or its Commit failed; begin another one"));
+  return *over;
+}
+
 }  // namespace
 
-Transaction::Transaction(std::unique_ptr<TransactionImpl> impl) : session_(&impl->session()), impl_(std::move(impl)) {}
+Transaction::Transaction(std::unique_ptr<TransactionImpl> impl)
+    : session_(&impl->session()), impl_(std::move(impl)), failure_(&impl_->failure()) {}
 
 Transaction::~Transaction() {
   Release();
@@ -32,6 +40,7 @@ Transaction::~Transaction() {
 void Transaction::Release() {
   if (impl_ == nullptr) return;
   impl_->End();
+  failure_ = &Over();
   session_->idle_transactions.push_back(std::move(impl_));
 }
 
@@ -72,35 +81,60 @@ coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
 }
 
 coro::Async<Status> Transaction::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Get(table, key, out, offset);
 }
 coro::Async<Status> Transaction::GetMany(std::span<GetRequest> requests) {
+  if (!failure_->ok()) [[unlikely]] {
+    for (GetRequest& request : requests) request.status = *failure_;
+    return *failure_;
+  }
   return impl_->GetMany(requests);
 }
 coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                               uint32_t offset) {
+  if (!failure_->ok()) [[unlikely]]
+    return StatusOr<RecordHandle>(*failure_);
   return impl_->GetForUpdate(table, key, out, offset);
 }
 Status Transaction::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Update(handle, data, offset, resize);
 }
 coro::Async<Status> Transaction::Update(const Table& table, Key key, std::span<const std::byte> data) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Update(table, key, data);
 }
 Status Transaction::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Insert(table, key, payload);
 }
 Status Transaction::Remove(RecordHandle handle) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Remove(handle);
 }
 coro::Async<Status> Transaction::Remove(const Table& table, Key key) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Remove(table, key);
 }
 coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange& range, ScanRows* rows,
                                       ScanOptions options) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Scan(table, range, rows, options);
 }
 coro::Async<Status> Transaction::Commit() {
+  if (!failure_->ok()) [[unlikely]] {
+    Status failure = *failure_;
+    Release();
+    return failure;
+  }
   coro::Async<Status> committed = impl_->Commit();
   if (!committed.ready()) return AfterCommit(std::move(committed.task()));
   if (committed.value().ok()) return WhenDurable(absl::OkStatus());
@@ -108,6 +142,8 @@ coro::Async<Status> Transaction::Commit() {
   return committed;
 }
 coro::Async<Status> Transaction::Validate() {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
   return impl_->Validate();
 }
 void Transaction::Rollback() {

@@ -22,6 +22,18 @@
 // error that it returns is believed by Session::Run only after the read set validates, and the body must not loop for
 // ever on such data. Reads see the transaction's own writes, inserts and removals.
 //
+// What an operation returns, other than Ok, is one of two kinds:
+//
+//   a result    NotFound, OutOfRange, AlreadyExists, InvalidArgument, FailedPrecondition; and ResourceExhausted of a
+//               write. The transaction goes on.
+//   a failure   Aborted (it met another transaction), Unavailable, DeadlineExceeded, Unknown, Internal, and every other
+//               code that a read returns. The transaction cannot go on: it has failed.
+//
+// A transaction that has failed does nothing more. It remembers its first failure: each further operation returns it,
+// Commit returns it and rolls back, and Session::Run acts on it, whatever the body made of it. So a body may return
+// what it likes, or go on: nothing is committed that rests on a read that failed. After Commit every call returns
+// FailedPrecondition.
+//
 // Awaiting is done on the session's worker thread. One transaction is used by one coroutine at a time. Memory passed in
 // (outputs, keys of byte kind, payloads) needs to live only until the call or its await returned.
 #pragma once
@@ -112,7 +124,7 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // Copies payload bytes [offset, offset + out.size()). NotFound if there is no such key; OutOfRange if the payload is
-  // shorter; Aborted, Unavailable, DeadlineExceeded: return it, Run knows what to do.
+  // shorter. A failure: return it, Run knows what to do.
   coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset = 0);
   template <PayloadType Row>
   coro::Async<Status> Get(const Table& table, Key key, Row* row) {
@@ -120,7 +132,8 @@ class Transaction {
   }
 
   // All at once: one doorbell per node where the records are remote, interleaved prefetches where they are local. Each
-  // request gets its own status; the result is not Ok only if the transaction cannot go on.
+  // request gets its own status, and the result is Ok. Another result is a failure, which each request then has, too,
+  // or InvalidArgument: a key does not fit its table.
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
 
   // As Get; the record will (probably) be updated or removed through the handle, without another lookup.
@@ -155,13 +168,14 @@ class Transaction {
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
 
   // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error
-  // before the commit point (nothing happened); Unknown (a node died or could not be reached at the commit point, or
-  // the log did not become durable in time). With DurabilityMode::kSync the await returns when the commit is durable.
-  // The transaction is over.
+  // before the commit point (nothing happened), first of all the failure of an operation; Unknown (a node died or could
+  // not be reached at the commit point, or the log did not become durable in time). With DurabilityMode::kSync the
+  // await returns when the commit is durable. The transaction is over.
   coro::Async<Status> Commit();
-  // Drops the buffered writes. Also what destroying an uncommitted transaction does.
+  // Drops the buffered writes and forgets what was read, and a failure: the transaction is as if it had just begun.
+  // Destroying an uncommitted transaction drops its writes, too.
   void Rollback();
-  // Ok if everything read so far is still current: it then was a state of the database. Else Aborted.
+  // Ok if everything read so far is still current: it then was a state of the database. Else a failure.
   coro::Async<Status> Validate();
 
   Session& session();
@@ -171,6 +185,8 @@ class Transaction {
   explicit Transaction(std::unique_ptr<TransactionImpl> impl);
   // Gives the working part back to the session.
   void Release();
+  // Ok while it can go on; else the failure of one of its operations, or that it is over.
+  const Status& failure() const { return *failure_; }
   // WhenDurable does not wait, and leaves the epoch here, or 0.
   void LeaveEpochAt(uint64_t* epoch) { epoch_at_ = epoch; }
   // Of a result that rests on what was read: the same, when all that was read is durable.
@@ -180,6 +196,7 @@ class Transaction {
 
   SessionState* session_;
   std::unique_ptr<TransactionImpl> impl_;  // null after Commit
+  const Status* failure_;                  // impl_'s; after Commit: that it is over
   uint64_t* epoch_at_ = nullptr;
 };
 

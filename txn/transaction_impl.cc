@@ -44,7 +44,18 @@ void TransactionImpl::End() {
   epoch_ = 0;
   logged_ = false;
   active_ = false;
+  failure_ = absl::OkStatus();
   participant_->Leave();
+}
+
+[[gnu::cold]] Status TransactionImpl::Failed(Status status) {
+  if (failure_.ok() && !absl::IsInvalidArgument(status)) failure_ = status;
+  return status;
+}
+
+[[gnu::cold]] Status TransactionImpl::Failed(Status status, std::span<GetRequest> requests) {
+  for (GetRequest& request : requests) request.status = status;
+  return Failed(std::move(status));
 }
 
 Status TransactionImpl::CheckKey(const Table& table, const Key& key) const {

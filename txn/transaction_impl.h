@@ -59,6 +59,10 @@ class TransactionImpl {
 
   SessionState& session() { return *session_; }
 
+  // The first failure (transaction.h) of one of its operations; Ok: none. Transaction lets no operation through after
+  // it, and no Commit.
+  const Status& failure() const { return failure_; }
+
   // Whether it has asked for a remote lock of `record` and is not over: it may hold it (debts.h).
   bool MayHold(rdma::GlobalAddress record) const { return asks_for_locks_ && writes_.FindRecord(record) >= 0; }
 
@@ -74,6 +78,11 @@ class TransactionImpl {
   };
 
   // transaction_impl.cc
+  // Of an operation that returns `status`, which is not Ok and not what a single request came to: a failure is
+  // remembered. (A wrong argument is none.) Returns `status`.
+  Status Failed(Status status);
+  // The same of a GetMany: the requests get it, too.
+  Status Failed(Status status, std::span<GetRequest> requests);
   Status CheckKey(const Table& table, const Key& key) const;
   // Serves `request` from a record of the write set.
   void ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* request);
@@ -114,6 +123,7 @@ class TransactionImpl {
   // The owner's answer, in response_. It does not wait for locked records, and is asked again.
   coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
   coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
+  coro::Task<Status> GetManyOfAll(std::span<GetRequest> requests);
   std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
   coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
   coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
@@ -126,6 +136,7 @@ class TransactionImpl {
 
   // remote_scan.cc
   coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
   coro::Task<Status> ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
                               ScanOptions options);
   coro::Task<Status> ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
@@ -138,6 +149,7 @@ class TransactionImpl {
                      ScanOptions options);
 
   // commit.cc
+  coro::Task<Status> ValidateAll();
   Status LockDirect(WriteEntry& entry);
   void ApplyToOwnInsert(WriteEntry& entry);
   Status IndexInsert(WriteEntry& entry);
@@ -213,6 +225,7 @@ class TransactionImpl {
   log::LogWriter* log_;  // null: nothing is logged
   std::unique_ptr<rdma::EpochManager::Participant> participant_;
   index::Context context_;
+  Status failure_;
   bool active_ = false;
   bool touched_remote_ = false;  // some read or write needs verbs: the commit is a coroutine
   bool exists_ = false;          // an insert met a live record

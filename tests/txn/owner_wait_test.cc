@@ -82,11 +82,12 @@ TEST_P(OwnerWaitTest, ARequestForALockedRecordDoesNotHoldUpOthers) {
   Runtime::Thread* const waiting = Start(kClient, [&](Session& session) {
     for (; !done; ++conflicts) {
       uint64_t value = 0;
-      Step step(session);
-      EXPECT_TRUE(absl::IsAborted(step->Get(rows(kClient), kLocked, std::as_writable_bytes(std::span(&value, 1)))));
+      Step get(session);
+      EXPECT_TRUE(absl::IsAborted(get->Get(rows(kClient), kLocked, std::as_writable_bytes(std::span(&value, 1)))));
       if (GetParam() == IndexKind::kHash) continue;
+      Step scan(session);
       ScanRows found;
-      EXPECT_TRUE(absl::IsAborted(step->Scan(rows(kClient), {.from = kLocked, .to = kLocked + 1}, &found)));
+      EXPECT_TRUE(absl::IsAborted(scan->Scan(rows(kClient), {.from = kLocked, .to = kLocked + 1}, &found)));
     }
   });
   uint64_t longest = 0;

@@ -1,0 +1,264 @@
+// What becomes of an attempt: which errors of a body are believed, and what failures of operations do.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rdma/base/cache_line.h"
+#include "rdma/versioned.h"
+#include "tests/txn/cluster.h"
+#include "txn/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr uint64_t kOne = 1;
+constexpr uint64_t kTwo = 2;
+constexpr uint64_t kNew = 100;
+
+struct OutcomeCase {
+  std::string name;
+  int node;  // of the session; the data is on node 0
+  ReadPathPolicy read_path;
+};
+
+class OutcomeTest : public testing::TestWithParam<OutcomeCase> {
+ protected:
+  OutcomeTest()
+      : cluster({.nodes = 2, .read_path = GetParam().read_path},
+                {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 1000},
+                 {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)}}),
+        session(cluster.NewSession(GetParam().node)),
+        other(cluster.NewSession(0)),
+        points(cluster.table(GetParam().node, "points")),
+        ordered(cluster.table(GetParam().node, "ordered")) {
+    const Status loaded = RunBlockingBody(other, [&](BlockingTransaction& t) -> Status {
+      for (const uint64_t key : {kOne, kTwo}) {
+        if (Status s = t.Insert(cluster.table(0, "points"), key, Account{.balance = 100}); !s.ok()) return s;
+        if (Status s = t.Insert(cluster.table(0, "ordered"), key, Account{.balance = 100}); !s.ok()) return s;
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(loaded.ok()) << loaded;
+  }
+
+  // Moves money from kOne to kTwo, in the middle of somebody else's transaction.
+  void Transfer(int64_t amount) {
+    const Table& table = cluster.table(0, "points");
+    const Status status = RunBlockingBody(other, [&](BlockingTransaction& t) -> Status {
+      Account one, two;
+      if (Status s = t.Get(table, kOne, &one); !s.ok()) return s;
+      if (Status s = t.Get(table, kTwo, &two); !s.ok()) return s;
+      one.balance -= amount;
+      two.balance += amount;
+      if (Status s = t.Update(table, kOne, one); !s.ok()) return s;
+      return t.Update(table, kTwo, two);
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  // The record of `key` stays locked while this lives, as by a transaction that is slow.
+  class Locked {
+   public:
+    Locked(Cluster* cluster, const std::string& table, uint64_t key) {
+      const index::FindResult found = cluster->table(0, table).local_index().Find(key);
+      record_ = cluster->databases[0]->state().node->memory().data() + found.record.offset();
+      StoreWord(record_, LoadWord(record_) | rdma::kLockBit);
+    }
+    ~Locked() { StoreWord(record_, LoadWord(record_) & ~rdma::kLockBit); }
+
+   private:
+    std::byte* record_;
+  };
+
+  bool Exists(uint64_t key) {
+    Step step(other);
+    Account account;
+    return step->Get(cluster.table(0, "points"), key, &account).ok();
+  }
+
+  Cluster cluster;
+  Session& session;
+  Session& other;
+  const Table& points;
+  const Table& ordered;
+};
+
+// Every code that a user's program may choose.
+const std::vector<absl::StatusCode> kCodes = {
+    absl::StatusCode::kCancelled,         absl::StatusCode::kUnknown,     absl::StatusCode::kInvalidArgument,
+    absl::StatusCode::kDeadlineExceeded,  absl::StatusCode::kNotFound,    absl::StatusCode::kAlreadyExists,
+    absl::StatusCode::kPermissionDenied,  absl::StatusCode::kUnavailable, absl::StatusCode::kInternal,
+    absl::StatusCode::kResourceExhausted, absl::StatusCode::kOutOfRange,  absl::StatusCode::kFailedPrecondition,
+    absl::StatusCode::kUnimplemented,     absl::StatusCode::kDataLoss,    absl::StatusCode::kUnauthenticated};
+
+TEST_P(OutcomeTest, AnErrorAboutAStateThatNeverWasIsNotBelieved) {
+  for (const absl::StatusCode code : kCodes) {
+    int attempts = 0;
+    const auto audit = [&](Transaction& t) -> coro::Task<Status> {
+      Account one, two;
+      Status status = co_await t.Get(points, kOne, &one);
+      if (!status.ok()) co_return status;
+      if (++attempts == 1) Transfer(10);
+      status = co_await t.Get(points, kTwo, &two);
+      if (!status.ok()) co_return status;
+      if (one.balance + two.balance != 200) co_return Status(code, "money was made");
+      co_return absl::OkStatus();
+    };
+    RunOutcome outcome;
+    const Status status = session.RunBlocking(audit, &outcome);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(attempts, 2) << absl::StatusCodeToString(code);
+    EXPECT_EQ(outcome.aborts, 1u);
+  }
+}
+
+TEST_P(OutcomeTest, AnErrorAboutAStateThatWasIsReturnedAsItIs) {
+  for (const absl::StatusCode code : kCodes) {
+    int attempts = 0;
+    const auto find = [&](Transaction& t) -> coro::Task<Status> {
+      ++attempts;
+      Account one;
+      Status status = co_await t.Get(points, kOne, &one);
+      if (!status.ok()) co_return status;
+      status = t.Insert(points, kNew, Account{});
+      if (!status.ok()) co_return status;
+      co_return Status(code, "as it is");
+    };
+    const Status status = session.RunBlocking(find);
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_EQ(status.message(), "as it is");
+    EXPECT_EQ(attempts, 1);
+    EXPECT_FALSE(Exists(kNew));
+  }
+}
+
+TEST_P(OutcomeTest, ABodyThatReturnsAbortedRunsAgain) {
+  int attempts = 0;
+  const auto body = [&](Transaction& t) -> coro::Task<Status> {
+    Account one;
+    Status status = co_await t.Get(points, kOne, &one);
+    if (!status.ok()) co_return status;
+    co_return ++attempts < 3 ? absl::AbortedError("not yet") : absl::OkStatus();
+  };
+  RunOutcome outcome;
+  const Status status = session.RunBlocking(body, &outcome);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(attempts, 3);
+  EXPECT_EQ(outcome.aborts, 2u);
+}
+
+// Each operation, by hand, on a locked record: what comes after it fails, too, and nothing is committed.
+TEST_P(OutcomeTest, WhatFailedStaysFailed) {
+  using Operation = std::function<Status(Step&)>;
+  Account account;
+  ScanRows rows;
+  GetRequest request;
+  const std::vector<std::pair<std::string, Operation>> operations = {
+      {"Get", [&](Step& step) { return step->Get(points, kOne, &account); }},
+      {"GetForUpdate", [&](Step& step) { return step->GetForUpdate(points, kOne, &account).status(); }},
+      {"GetMany",
+       [&](Step& step) {
+         request = GetRequest::Of(points, kOne, &account);
+         const Status status = step->GetMany(std::span(&request, 1));
+         EXPECT_EQ(request.status, status);
+         return status;
+       }},
+      {"Update", [&](Step& step) { return step->Update(points, kOne, Account{}); }},
+      {"Remove", [&](Step& step) { return step->Remove(points, kOne); }},
+      {"Scan", [&](Step& step) { return step->Scan(ordered, {.from = 0, .to = 10}, &rows); }},
+  };
+  const Locked point(&cluster, "points", kOne);
+  const Locked row(&cluster, "ordered", kOne);
+  for (const auto& [name, operation] : operations) {
+    Step step(session);
+    EXPECT_TRUE(step->Insert(points, kNew, Account{}).ok());
+    const StatusOr<RecordHandle> two = step->GetForUpdate(points, kTwo, &account);
+    ASSERT_TRUE(two.ok()) << two.status();
+    const Status failure = operation(step);
+    EXPECT_TRUE(absl::IsAborted(failure)) << name << ": " << failure;
+    for (const auto& [next_name, next] : operations) EXPECT_EQ(next(step), failure) << next_name << " after " << name;
+    EXPECT_EQ(step->Get(points, kTwo, &account), failure) << name;
+    EXPECT_EQ(step->Insert(points, kNew + 1, Account{}), failure) << name;
+    EXPECT_EQ(step->Update(*two, Account{}), failure) << name;
+    EXPECT_EQ(step->transaction().Remove(*two), failure) << name;
+    EXPECT_EQ(step.Commit(), failure) << name;
+    EXPECT_FALSE(Exists(kNew)) << name;
+  }
+}
+
+// A body that looks at no status.
+TEST_P(OutcomeTest, ABodyThatIgnoresAFailureDoesNotCommit) {
+  int attempts = 0;
+  const Status status = [&] {
+    auto locked = std::make_unique<Locked>(&cluster, "points", kOne);
+    const auto body = [&](Transaction& t) -> coro::Task<Status> {
+      if (++attempts == 2) {
+        EXPECT_FALSE(Exists(kNew));
+        locked = nullptr;
+      }
+      Account one{.balance = -1};
+      Status ignored = co_await t.Get(points, kOne, &one);
+      ignored = t.Insert(points, kNew, one);
+      // In the first two attempts of this body it is Aborted that it returns, or turns into something else.
+      co_return attempts == 1 ? absl::InternalError("what is this?") : absl::OkStatus();
+    };
+    return session.RunBlocking(body);
+  }();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(attempts, 2);
+  Step step(other);
+  Account made;
+  ASSERT_TRUE(step->Get(cluster.table(0, "points"), kNew, &made).ok());
+  EXPECT_EQ(made.balance, 100);
+}
+
+TEST_P(OutcomeTest, AResultIsNoFailure) {
+  Step step(session);
+  Account account;
+  EXPECT_TRUE(absl::IsNotFound(step->Get(points, 77, &account)));
+  EXPECT_EQ(step->Get(points, std::string_view("text"), &account).code(), absl::StatusCode::kInvalidArgument);
+  std::array<std::byte, 4096> large;
+  EXPECT_EQ(step->Get(points, kOne, std::span(large)).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(step->Insert(points, kNew, std::span(large)).code(), absl::StatusCode::kInvalidArgument);
+  ScanRows rows;
+  EXPECT_EQ(step->Scan(points, {.from = 0, .to = 10}, &rows).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::IsNotFound(step->Remove(points, 77)));
+  EXPECT_TRUE(step->Insert(points, kNew, Account{}).ok());
+  EXPECT_TRUE(step.Commit().ok());
+  EXPECT_TRUE(Exists(kNew));
+}
+
+TEST_P(OutcomeTest, ATransactionThatIsOverRefusesEverything) {
+  Step step(session);
+  Account account;
+  EXPECT_TRUE(step->Insert(points, kNew, Account{}).ok());
+  EXPECT_TRUE(step.Commit().ok());
+  constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+  GetRequest request = GetRequest::Of(points, kOne, &account);
+  ScanRows rows;
+  EXPECT_EQ(step.Commit().code(), kRefused);
+  EXPECT_EQ(step->Get(points, kOne, &account).code(), kRefused);
+  EXPECT_EQ(step->GetMany(std::span(&request, 1)).code(), kRefused);
+  EXPECT_EQ(request.status.code(), kRefused);
+  EXPECT_EQ(step->GetForUpdate(points, kOne, &account).status().code(), kRefused);
+  EXPECT_EQ(step->Update(points, kOne, account).code(), kRefused);
+  EXPECT_EQ(step->Insert(points, kNew + 1, account).code(), kRefused);
+  EXPECT_EQ(step->Remove(points, kOne).code(), kRefused);
+  EXPECT_EQ(step->transaction().Remove(RecordHandle{0}).code(), kRefused);
+  EXPECT_EQ(step->Scan(ordered, {.from = 0, .to = 10}, &rows).code(), kRefused);
+  coro::Async<Status> valid = step.transaction().Validate();
+  ASSERT_TRUE(valid.ready());
+  EXPECT_EQ(valid.value().code(), kRefused);
+  step.Rollback();
+  EXPECT_TRUE(Exists(kNew));
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, OutcomeTest,
+                         testing::Values(OutcomeCase{"Own", 0, ReadPathPolicy::kOneSided},
+                                         OutcomeCase{"Reads", 1, ReadPathPolicy::kOneSided},
+                                         OutcomeCase{"Calls", 1, ReadPathPolicy::kCall}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace gannet::txn
