@@ -242,6 +242,8 @@ Status TransactionImpl::CommitDirect() {
   if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
   if (!status.ok()) [[unlikely]] {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+    logged_ = false;  // it only read
+    epoch_ = 0;
     return status;
   }
   if (redo_bytes_ > 0) AppendRedo(log::TransactionPart::kWhole, 0);

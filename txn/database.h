@@ -118,7 +118,7 @@ struct RecoveryReport {
 // What happened to one call of Run.
 struct RunOutcome {
   uint32_t aborts = 0;  // attempts that met a conflict
-  // Of a Run that did not wait for the disk: nobody outside may be told of its result before
+  // Of a Run that did not wait for the disk: nobody outside may be told of its result, an error no less than Ok, before
   // Database::durable_epoch() has reached this (Session::WhenDurable); 0: at once.
   uint64_t durable_at = 0;
 };
@@ -222,8 +222,12 @@ class Session {
   //
   // So of what Run returns, Ok is: committed; Unknown, if no body returns it itself: perhaps committed; anything else:
   // rolled back. `outcome` may be null with Until::kDurable.
+  //
+  // With DurabilityMode::kSync each result waits until what it rests on is durable: Ok, AlreadyExists, and the body's
+  // own errors.
   template <class Body>
   coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr, Until until = Until::kDurable) {
+    if (outcome != nullptr) *outcome = {};
     for (uint32_t attempt = 0;; ++attempt) {
       if (shares_thread_) co_await worker().Yield();  // other coroutines and other nodes' calls have their turn
       Transaction transaction = Begin();

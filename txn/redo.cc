@@ -220,12 +220,14 @@ void TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> epochs) {
 }
 
 // Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
-// one. What it read at other nodes is not later than the epoch it found there (AskForEpochs).
+// one. What it read at other nodes is not later than the epoch it found there (AskForEpochs). A commit over several
+// nodes that failed because a key exists has epoch_, too: it was taken after that key was found.
 uint64_t TransactionImpl::EpochToAwait() const {
   if (GANNET_MUTANT(kAcknowledgeEarly)) return 0;
   if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
   const log::Log& log = session_->db->durability->log();
-  const uint64_t epoch = std::max(epoch_, logged_ ? 0 : log.last_dirty_epoch());
+  const bool read_nothing = reads_.empty() && witnesses_.empty();  // so there is nothing to rely on
+  const uint64_t epoch = std::max(epoch_, logged_ || read_nothing ? 0 : log.last_dirty_epoch());
   return epoch > log.durable_epoch() ? epoch : 0;
 }
 

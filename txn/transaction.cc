@@ -21,6 +21,11 @@ struct DurableAwaiter {
   void await_resume() const noexcept {}
 };
 
+// Whether a Commit that returns this tells what is in the database: who hears it may rely on that.
+bool TellsOfData(const Status& status) {
+  return status.ok() || absl::IsAlreadyExists(status);
+}
+
 // What stands in the place of a failure once the transaction is over.
 const Status& Over() {
   static const auto* const over = new Status(absl::FailedPreconditionError(
@@ -72,7 +77,7 @@ coro::Async<Status> Transaction::WhenDurable(Status status) {
 
 coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
   Status status = co_await commit;
-  if (!status.ok()) {
+  if (!TellsOfData(status)) {
     Release();
     co_return status;
   }
@@ -137,7 +142,8 @@ coro::Async<Status> Transaction::Commit() {
   }
   coro::Async<Status> committed = impl_->Commit();
   if (!committed.ready()) return AfterCommit(std::move(committed.task()));
-  if (committed.value().ok()) return WhenDurable(absl::OkStatus());
+  if (TellsOfData(committed.value())) [[likely]]
+    return WhenDurable(std::move(committed.value()));
   Release();
   return committed;
 }

@@ -170,12 +170,14 @@ class Transaction {
   // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error
   // before the commit point (nothing happened), first of all the failure of an operation; Unknown (a node died or could
   // not be reached at the commit point, or the log did not become durable in time). With DurabilityMode::kSync the
-  // await returns when the commit is durable. The transaction is over.
+  // await returns when the commit is durable, or, if it is AlreadyExists or nothing was written, when what was read is.
+  // The transaction is over.
   coro::Async<Status> Commit();
   // Drops the buffered writes and forgets what was read, and a failure: the transaction is as if it had just begun.
   // Destroying an uncommitted transaction drops its writes, too.
   void Rollback();
-  // Ok if everything read so far is still current: it then was a state of the database. Else a failure.
+  // Ok if everything read so far is still current: it then was a state of the database. Else a failure. It does not
+  // wait for the disk: only the answer of Commit, and of Session::Run, may be told to others.
   coro::Async<Status> Validate();
 
   Session& session();

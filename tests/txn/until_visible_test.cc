@@ -81,6 +81,83 @@ TEST_F(UntilVisibleTest, OthersSeeItBeforeItIsDurable) {
   EXPECT_EQ(read.durable_at, 0u);  // nothing is dirty
 }
 
+// An error tells of the database, too: that a key exists, or what a body concluded.
+constexpr absl::StatusCode kErrors[] = {absl::StatusCode::kAlreadyExists,     absl::StatusCode::kNotFound,
+                                        absl::StatusCode::kCancelled,         absl::StatusCode::kInternal,
+                                        absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown,
+                                        absl::StatusCode::kUnavailable,       absl::StatusCode::kDeadlineExceeded};
+
+// Looks at `key`, which is there, and says so with an error: of Commit if it is AlreadyExists, else of the body.
+Status Complain(Session& session, const Table& rows, uint64_t key, absl::StatusCode code, RunOutcome* outcome,
+                Until until = Until::kVisible) {
+  const auto complain = [&](Transaction& t) -> coro::Task<Status> {
+    if (code == absl::StatusCode::kAlreadyExists) co_return t.Insert(rows, key, uint64_t{0});
+    uint64_t value = 0;
+    Status status = co_await t.Get(rows, key, &value);
+    if (!status.ok()) co_return status;
+    co_return Status(code, "it is there");
+  };
+  return session.worker().BlockOn(session.Run(complain, outcome, until));
+}
+
+TEST_F(UntilVisibleTest, AnErrorSaysWhatItWaitsFor) {
+  auto cluster = DurableCluster::Open(disk_, {HashTable("rows")}, {.nodes = 2});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  cluster_ = *std::move(cluster);
+  session_ = database().OpenSession().value();
+  HoldUp();
+  RunOutcome written;
+  ASSERT_TRUE(Put(1, 10, &written).ok());
+  ASSERT_GT(written.durable_at, database().durable_epoch());
+  for (const int node : {0, 1}) {  // of the session that is told; the row is on node 0
+    std::unique_ptr<Session> told = cluster_->database(node).OpenSession().value();
+    for (const absl::StatusCode code : kErrors) {
+      RunOutcome outcome;
+      EXPECT_EQ(Complain(*told, cluster_->table("rows", node), 1, code, &outcome).code(), code);
+      EXPECT_GE(outcome.durable_at, written.durable_at) << absl::StatusCodeToString(code) << " at node " << node;
+    }
+    // What rests on nothing can be told at once.
+    RunOutcome outcome{.durable_at = 1};
+    const auto refuse = [](Transaction&) -> coro::Task<Status> { co_return absl::CancelledError(""); };
+    EXPECT_TRUE(absl::IsCancelled(told->worker().BlockOn(told->Run(refuse, &outcome, Until::kVisible))));
+    EXPECT_EQ(outcome.durable_at, 0u);
+  }
+  LetGo();
+  session_ = nullptr;
+}
+
+TEST_F(UntilVisibleTest, AnErrorWaitsAsAnAnswerDoes) {
+  Open({.durable_within = absl::Milliseconds(20)});
+  HoldUp();
+  RunOutcome written;
+  ASSERT_TRUE(Put(1, 10, &written).ok());
+  std::unique_ptr<Session> other = database().OpenSession().value();
+  for (const absl::StatusCode code : kErrors) {
+    const Status status = Complain(*other, rows(), 1, code, nullptr, Until::kDurable);
+    EXPECT_TRUE(absl::IsUnknown(status)) << status;
+    EXPECT_NE(status.message(), "it is there");
+  }
+  LetGo();
+}
+
+// The power fails as soon as somebody has been told.
+TEST_F(UntilVisibleTest, WhatAnErrorToldOfSurvives) {
+  Open();
+  std::unique_ptr<Session> other = database().OpenSession().value();
+  uint64_t key = 0;
+  for (const absl::StatusCode code : kErrors) {
+    RunOutcome written;
+    ASSERT_TRUE(Put(++key, 10, &written).ok());
+    EXPECT_EQ(Complain(*other, rows(), key, code, nullptr, Until::kDurable).code(), code);
+    auto survivor = DurableCluster::Open(disk_->CrashedCopy(key), {HashTable("rows")});
+    ASSERT_TRUE(survivor.ok()) << survivor.status();
+    uint64_t value = 0;
+    const Status found = (*survivor)->database().Run(
+        [&](BlockingTransaction& t) { return t.Get((*survivor)->table("rows"), key, &value); });
+    EXPECT_TRUE(found.ok()) << found << " after " << absl::StatusCodeToString(code);
+  }
+}
+
 TEST_F(UntilVisibleTest, WaitingIsBounded) {
   Open({.durable_within = absl::Milliseconds(20)});
   HoldUp();
