@@ -26,6 +26,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,6 +78,14 @@ struct ScanRange {
   Key to;
   bool reverse = false;     // from `to` downwards
   size_t limit = SIZE_MAX;  // stop after so many entries
+};
+
+// Where a scan goes on that stopped before the end of its range. What the words mean is the index's business, but that
+// they compare, first word first, as the keys do: each step of a forward scan leads to a greater position, each of a
+// reverse one to a lesser.
+struct ScanPosition {
+  std::array<uint64_t, 9> words{};
+  friend auto operator<=>(const ScanPosition&, const ScanPosition&) = default;
 };
 
 // Buffers of a scan, owned and reused by the caller. Entries come in scan order.
@@ -157,6 +166,16 @@ class LocalIndex {
 
   // Appends to *result. Unimplemented for kinds that are not ordered.
   virtual Status Scan(const ScanRange& range, ScanResult* result) = 0;
+
+  // One step of a scan: appends at most range.limit entries, and at most `most_witnesses` (> 0) witnesses. It begins at
+  // *position, or where the range does if there is none, and leaves there where the scan goes on; nothing at its end.
+  // A position stays good whatever happens to the keys around it, and none leads out of the range. Unimplemented for
+  // kinds that are not ordered.
+  virtual Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
+                          ScanResult* result) = 0;
+  // Where a scan of this index goes on behind `key`, which need not be in it: not the last key that there can be (of a
+  // reverse scan: not the first). For ordered kinds.
+  virtual ScanPosition PositionBehind(const Key& key, bool reverse) const = 0;
 
   // One step of a walk over everything in the index, beside concurrent changes: appends the records of some more keys
   // to *records and moves *position on. False when there is nothing after that. A key that is present during the whole

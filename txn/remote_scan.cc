@@ -1,6 +1,7 @@
 // Scans of other nodes' rows: one-sided (READs of the index's leaves, then of the records, neighbours together), or by
 // a call that does both at the owner.
 #include <algorithm>
+#include <optional>
 
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
@@ -86,7 +87,8 @@ coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanR
   co_return absl::OkStatus();
 }
 
-// As many calls as it takes: an answer is one message. A later one goes on behind the last row of the one before it.
+// As many calls as it takes: an answer is one message. A later one goes on where the owner says that the one before it
+// stopped: behind a row, or behind leaves without any.
 coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node,
                                                 ScanRows* rows, ScanOptions options) {
   ScanRequest request{.table = table.id(), .range = range};
@@ -107,13 +109,16 @@ coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanR
 Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader,
                                     ScanRequest* request, ScanRows* rows, ScanOptions options, bool* more) {
   *more = reader.GetU8() != 0;
+  const index::ScanPosition next = GetPosition(reader);
   const uint16_t witnesses = reader.GetU16();
   for (uint16_t i = 0; i < witnesses && reader.ok(); ++i) {
     const index::Witness witness = GetWitness(reader);
     witnesses_.push_back({witness.word, witness.seen});
   }
   const uint32_t n = reader.GetU32();
-  if (n > request->range.limit || (*more && n == 0)) return MalformedReply(node, "a scan");
+  const std::optional<index::ScanPosition>& last = request->position;
+  const bool moved_on = !last.has_value() || (request->range.reverse ? next < *last : *last < next);
+  if (n > request->range.limit || (*more && (!moved_on || n + witnesses == 0))) return MalformedReply(node, "a scan");
   for (uint32_t i = 0; i < n; ++i) {
     ScannedRow row;
     if (!txn::Get(reader, &row) || row.meta.payload_bytes != row.payload.size() ||
@@ -126,10 +131,10 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
     GetRequest got{.table = &table, .key = key, .out = {}, .for_update = options.for_update};
     if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node, "a scan");
     GANNET_RETURN_IF_ERROR(AppendImage(got, row.record, image, rows, options));
-    (request->range.reverse ? request->range.to : request->range.from) = key;
   }
-  request->after = true;
+  request->position = next;
   if (request->range.limit != SIZE_MAX) request->range.limit -= n;
+  *more = *more && request->range.limit > 0;
   return reader.Finish().ok() ? absl::OkStatus() : MalformedReply(node, "a scan");
 }
 

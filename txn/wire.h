@@ -16,13 +16,15 @@
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                           and value of the witness
-//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: without the key that it begins at), key from, key to,
-//                           u64 limit
-//                 response: u8 more (it ends before the range does), u16 n, n x witness of what was passed, u32 n,
-//                           n x ScannedRow; if there is more, at least one of them
+//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it goes on), key from, key to, u64 limit;
+//                           if it goes on, the position that the answer before has
+//                 response: u8 more (it ends before the range and the limit do), the position behind what it has,
+//                           u16 n, n x witness of what was passed, u32 n, n x ScannedRow; if there is more, at least
+//                           one of either. A position: 9 x u64, in the order of the keys (index::ScanPosition)
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "index/index.h"
@@ -165,10 +167,18 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
 struct ScanRequest {
   TableId table = 0;
   index::ScanRange range;
-  bool after = false;  // without the key that it begins at, which is known
-
-  const Key& begin() const { return range.reverse ? range.to : range.from; }
+  std::optional<index::ScanPosition> position = {};  // where it goes on; none: at the beginning of the range
 };
+
+// How many of its words an index uses is its own business: all of them travel.
+inline void PutPosition(rdma::WireWriter& writer, const index::ScanPosition& position) {
+  for (const uint64_t word : position.words) writer.PutU64(word);
+}
+inline index::ScanPosition GetPosition(rdma::WireReader& reader) {
+  index::ScanPosition position;
+  for (uint64_t& word : position.words) word = reader.GetU64();
+  return position;
+}
 
 // A record as it is at its owner.
 struct ScannedRow {
@@ -186,10 +196,11 @@ constexpr size_t ScannedRowBytes(size_t payload_bytes) {
 
 inline void Put(rdma::WireWriter& writer, const ScanRequest& request) {
   writer.PutU16(request.table);
-  writer.PutU8(static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.after ? 2 : 0)));
+  writer.PutU8(static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.position ? 2 : 0)));
   index::PutKey(writer, request.range.from);
   index::PutKey(writer, request.range.to);
   writer.PutU64(request.range.limit);
+  if (request.position) PutPosition(writer, *request.position);
 }
 inline bool Get(rdma::WireReader& reader, ScanRequest* request) {
   bool from_valid;
@@ -197,10 +208,10 @@ inline bool Get(rdma::WireReader& reader, ScanRequest* request) {
   request->table = reader.GetU16();
   const uint8_t flags = reader.GetU8();
   request->range.reverse = (flags & 1) != 0;
-  request->after = (flags & 2) != 0;
   request->range.from = index::GetKey(reader, &from_valid);
   request->range.to = index::GetKey(reader, &to_valid);
   request->range.limit = reader.GetU64();
+  if ((flags & 2) != 0) request->position = GetPosition(reader);
   return from_valid && to_valid && reader.ok();
 }
 

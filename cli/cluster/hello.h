@@ -15,7 +15,7 @@ namespace gannet::cli {
 
 // Of what processes of a cluster say to each other, and of how data lies in their memory. Whoever changes either counts
 // it up; processes of two versions refuse each other.
-inline constexpr uint32_t kClusterProtocol = 1;
+inline constexpr uint32_t kClusterProtocol = 2;
 
 enum class ServerState : uint32_t { kLoading = 1, kReady = 2, kLeaving = 3 };
 

@@ -208,4 +208,8 @@ Status HashIndex::Scan(const ScanRange&, ScanResult*) {
   return absl::UnimplementedError("a hash index keeps no order; scans need a table with an ordered index");
 }
 
+Status HashIndex::ScanStep(const ScanRange& range, size_t, std::optional<ScanPosition>*, ScanResult* result) {
+  return Scan(range, result);
+}
+
 }  // namespace gannet::index

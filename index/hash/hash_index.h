@@ -57,6 +57,9 @@ class HashIndex : public LocalIndex {
   Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   // Unimplemented: there is no order.
   Status Scan(const ScanRange& range, ScanResult* result) override;
+  Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
+                  ScanResult* result) override;
+  ScanPosition PositionBehind(const Key&, bool) const override { return {}; }
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
   // `fill` means nothing here: `expected_keys` decides how full buckets are.
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,29 @@ class XStoreOf final : public XStore, public RpcTarget {
     }
     return absl::OkStatus();
   }
+  Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
+                  ScanResult* result) override {
+    KeyWords<W> from = EncodeFrom<W>(range.from);
+    KeyWords<W> to = EncodeTo<W>(range.to);
+    if (position->has_value()) {
+      KeyWords<W> at;
+      std::copy_n((*position)->words.begin(), W, at.words.begin());
+      if (range.reverse) {
+        to = std::min(to, at);
+      } else {
+        from = std::max(from, at);
+      }
+    }
+    position->reset();
+    if (range.limit == 0 || to < from) return absl::OkStatus();
+    KeyWords<W> next;
+    if (ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next)) *position = PositionOf(next);
+    return absl::OkStatus();
+  }
+  ScanPosition PositionBehind(const Key& key, bool reverse) const override {
+    const KeyWords<W> at = Encode<W>(key);
+    return PositionOf(reverse ? at.Previous() : at.Next());
+  }
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
     constexpr size_t kLeavesPerStep = 16;
     KeyWords<W> from;
@@ -76,6 +100,23 @@ class XStoreOf final : public XStore, public RpcTarget {
 
  private:
   Leaf<W> LeafOf(const Model<W>* model, const PositionHint& hint) const;
+  // True if there may be more: from *next on, towards the other end.
+  bool ScanSome(const KeyWords<W>& from, const KeyWords<W>& to, bool reverse, size_t limit, size_t most_leaves,
+                ScanResult* result, KeyWords<W>* next) const {
+    const size_t before = result->entries.size();
+    const bool more = reverse ? tree_->ScanReverse(from, to, limit, most_leaves, result, next)
+                              : tree_->ScanForward(from, to, limit, most_leaves, result, next);
+    if (more || result->entries.size() - before < limit) return more;
+    const KeyWords<W> last = Encode<W>(result->entries.back().key.view());
+    if (reverse ? last <= from : to <= last) return false;
+    *next = reverse ? last.Previous() : last.Next();
+    return true;
+  }
+  static ScanPosition PositionOf(const KeyWords<W>& words) {
+    ScanPosition position;
+    std::copy_n(words.words.begin(), W, position.words.begin());
+    return position;
+  }
   void PutRefresh(rdma::WireWriter& writer, const Model<W>* model, const KeyWords<W>& key) const;
 
   std::unique_ptr<Tree<W>> tree_;

@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/txn/cluster.h"
+#include "tests/txn/lossy_fabric.h"
 #include "txn/neighbour_reads.h"
 
 namespace gannet::txn {
@@ -193,6 +194,137 @@ TEST_P(RemoteScanTest, TakesOneCallOrFewReads) {
 
 INSTANTIATE_TEST_SUITE_P(Paths, RemoteScanTest, testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
                          [](const auto& path) { return path.param == ReadPathPolicy::kCall ? "ByCall" : "ByReads"; });
+
+TableOptions OrderedBlobs() {
+  return {.name = "blobs",
+          .index = IndexKind::kXStore,
+          .payload_bytes = kMostBlob,
+          .variable_length = true,
+          .expected_rows = 100};
+}
+
+// The row behind which the second answer begins is removed between the two.
+class ScanInTwoAnswersTest : public testing::TestWithParam<bool> {
+ protected:
+  static constexpr uint64_t kBlobs = 9;  // a message has room for the first two from either end, or for five others
+  static std::string Blob(uint64_t i) { return std::string(i < 2 || i >= kBlobs - 2 ? kMostBlob : kMostBlob / 3, 'b'); }
+
+  ScanInTwoAnswersTest()
+      : lossy_(shm_.get(), &plan_),
+        cluster_(&lossy_, {.read_path = ReadPathPolicy::kCall}, {OrderedBlobs()}),
+        client_(cluster_.NewSession(1)),
+        owner_(cluster_.NewSession(0)) {
+    for (uint64_t i = 0; i < kBlobs; ++i) {
+      const std::string blob = Blob(i);
+      const Status inserted = RunBlockingBody(owner_, [&](BlockingTransaction& t) {
+        return t.Insert(cluster_.table(0, "blobs"), i, std::as_bytes(std::span(blob)));
+      });
+      EXPECT_TRUE(inserted.ok()) << inserted;
+    }
+  }
+
+  LossPlan plan_;
+  std::unique_ptr<rdma::ShmFabric> shm_ =
+      rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{256} << 20}).value();
+  LossyFabric lossy_;
+  Cluster cluster_;
+  Session& client_;
+  Session& owner_;
+};
+
+TEST_P(ScanInTwoAnswersTest, DoesNotNeedTheRowAtWhichTheSecondBegins) {
+  const bool reverse = GetParam();
+  for (const size_t limit : {size_t{5}, size_t{SIZE_MAX}}) {
+    const auto key_of = [&](uint64_t i) { return reverse ? kBlobs - 1 - i : i; };
+    Step t(client_);
+    plan_ = {.channel = &client_.channel(), .skip = 1, .loss = Loss::kNothing, .when_fired = [&] {
+               for (const uint64_t i : {0, 1, 2}) {
+                 const Status removed = RunBlockingBody(
+                     owner_, [&](BlockingTransaction& u) { return u.Remove(cluster_.table(0, "blobs"), key_of(i)); });
+                 EXPECT_TRUE(removed.ok()) << removed;
+               }
+             }};
+    ScanRows found;
+    const index::ScanRange range{.from = 0, .to = UINT64_MAX, .reverse = reverse, .limit = limit};
+    const Status scanned = t->Scan(cluster_.table(1, "blobs"), range, &found);
+    EXPECT_TRUE(plan_.fired);
+    plan_ = {};
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    EXPECT_LE(found.size(), limit);
+    for (size_t i = 1; i < found.size(); ++i) {
+      EXPECT_TRUE(reverse ? found.key(i) < found.key(i - 1) : found.key(i - 1) < found.key(i));
+    }
+    EXPECT_TRUE(absl::IsAborted(t.Commit())) << "the rows of the first answer were removed";
+
+    const Status put_back = RunBlockingBody(owner_, [&](BlockingTransaction& u) -> Status {
+      for (const uint64_t i : {0, 1, 2}) {
+        const std::string blob = Blob(key_of(i));
+        const Status inserted = u.Insert(cluster_.table(0, "blobs"), key_of(i), std::as_bytes(std::span(blob)));
+        if (!inserted.ok()) return inserted;
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(put_back.ok()) << put_back;
+    Step u(client_);
+    ASSERT_TRUE(u->Scan(cluster_.table(1, "blobs"), range, &found).ok());
+    ASSERT_EQ(found.size(), std::min<size_t>(limit, kBlobs));
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found.key(i).integer(), key_of(i));
+    EXPECT_TRUE(u.Commit().ok());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Directions, ScanInTwoAnswersTest, testing::Bool(),
+                         [](const auto& reverse) { return reverse.param ? "Down" : "Up"; });
+
+// Leaves that were emptied stay until nobody can be looking at them. Their witnesses alone are more than a message.
+TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
+  constexpr uint64_t kKeys = 160'000;
+  constexpr uint64_t kBatch = 200;
+  Cluster cluster({.nodes = 2, .read_path = ReadPathPolicy::kCall},
+                  {{.name = "queue", .index = IndexKind::kXStore, .payload_bytes = 8, .expected_rows = kKeys}});
+  Session& owner = cluster.NewSession(0);
+  Session& client = cluster.NewSession(1);
+  const Table& here = cluster.table(0, "queue");
+  const Table& there = cluster.table(1, "queue");
+  BulkLoader loader(&owner, &here);
+  for (uint64_t key = 1; key <= kKeys; ++key) ASSERT_TRUE(loader.Add(key, key).ok());
+  ASSERT_TRUE(loader.Finish().ok());
+
+  Step looker(cluster.NewSession(0));
+  uint64_t value = 0;
+  ASSERT_TRUE(looker->Get(here, uint64_t{1}, &value).ok());
+  for (uint64_t at = 2; at < kKeys; at += kBatch) {
+    const Status removed = RunBlockingBody(owner, [&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = at; key < std::min(kKeys, at + kBatch); ++key) {
+        const Status status = t.Remove(here, key);
+        if (!status.ok()) return status;
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(removed.ok()) << removed;
+  }
+  for (const bool reverse : {false, true}) {
+    for (const size_t limit : {size_t{1}, size_t{2}, size_t{SIZE_MAX}}) {
+      Step t(client);
+      ScanRows found;
+      const Status scanned = t->Scan(there, {.from = 0, .to = UINT64_MAX, .reverse = reverse, .limit = limit}, &found);
+      ASSERT_TRUE(scanned.ok()) << scanned;
+      ASSERT_EQ(found.size(), std::min<size_t>(limit, 2));
+      for (size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found.key(i).integer(), (i == 0) == reverse ? kKeys : uint64_t{1});
+        EXPECT_EQ(found.As<uint64_t>(i), found.key(i).integer());
+      }
+      EXPECT_TRUE(t.Commit().ok());
+    }
+  }
+  // What was passed over is a part of what was read.
+  Step t(client);
+  ScanRows found;
+  ASSERT_TRUE(t->Scan(there, {.from = 0, .to = UINT64_MAX}, &found).ok());
+  ASSERT_TRUE(
+      RunBlockingBody(owner, [&](BlockingTransaction& u) { return u.Insert(here, kKeys / 2, uint64_t{3}); }).ok());
+  EXPECT_TRUE(absl::IsAborted(t.Commit()));
+}
 
 std::vector<rdma::Operation> Plan(NeighbourReads* reads, bool merge, Arena* arena) {
   std::vector<rdma::Operation> operations;

@@ -113,13 +113,7 @@ Status XStoreOf<W>::ServeScan(rdma::WireReader& request, rdma::WireWriter& respo
   const size_t here = std::min<uint64_t>(limit, kMaxScanEntries);
   ScanResult result;
   KeyWords<W> next{};
-  bool more = reverse ? tree_->ScanReverse(from, to, here, kMaxScanLeaves, &result, &next)
-                      : tree_->ScanForward(from, to, here, kMaxScanLeaves, &result, &next);
-  if (!more && here < limit && result.entries.size() == here) {
-    const KeyWords<W> last = Encode<W>(result.entries.back().key.view());
-    more = reverse ? from < last : last < to;
-    next = reverse ? last.Previous() : last.Next();
-  }
+  const bool more = ScanSome(from, to, reverse, here, kMaxScanLeaves, &result, &next) && result.entries.size() < limit;
   const std::shared_ptr<const Model<W>> model = models_.model();
   response.PutU64(model == nullptr ? 0 : model->generation());
   response.PutU8(more ? 1 : 0);
