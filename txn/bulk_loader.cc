@@ -55,11 +55,15 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
 Status BulkLoader::Finish() {
   auto participant = rdma::EpochManager::Participant::Join(state_->session->db->epochs.get());
   if (!participant.ok()) return participant.status();
+  DatabaseState& db = *state_->session->db;
+  const bool counts = db.durability != nullptr && !state_->entries.empty();
+  if (counts) db.loads.Begin(state_->table->id());
   (*participant)->Enter();
   index::Context context{state_->session->slab.get(), participant->get()};
   Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
-  if (state_->session->log_writer != nullptr) state_->session->db->load_unsaved.store(true);
   (*participant)->Leave();
+  // FailedPrecondition says that the table was not empty: nothing was added. Another failure may have left a part.
+  if (counts) db.loads.End(state_->table->id(), /*seen=*/!absl::IsFailedPrecondition(status));
   state_->entries = {};
   state_->arena = {};
   return status;

@@ -240,6 +240,8 @@ Status TransactionImpl::CommitDirect() {
   const RedoScope redo(this);
   if (status.ok()) status = ValidateDirect();
   if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
+  if (redo_bytes_ > 0 && session_->db->loads.any() && status.ok()) [[unlikely]]
+    status = UnsavedLoads::Refusal(session_->self);
   if (!status.ok()) [[unlikely]] {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
     logged_ = false;  // it only read
@@ -258,11 +260,6 @@ coro::Async<Status> TransactionImpl::Commit() {
   if (log_ == nullptr) return CommitReserved();
   redo_bytes_ = RedoBytes();
   if (redo_bytes_ > 0) {
-    if (session_->db->load_unsaved.load(std::memory_order_relaxed)) [[unlikely]] {
-      redo_bytes_ = 0;
-      return absl::FailedPreconditionError(
-          "a table was filled by BulkLoader, which is not logged: call Database::Checkpoint, then commit changes");
-    }
     bool wait = false;
     Status reserved = log_->Reserve(redo_bytes_, &wait);
     if (wait) return CommitWhenRoom();

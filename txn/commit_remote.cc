@@ -244,14 +244,14 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
     Status status = co_await session_->channel->Post(operations_);
     if (!status.ok()) co_return status;
   }
-  NoteRemoteEpochs(epochs);
+  Status unsaved = NoteRemoteEpochs(epochs);
   for (size_t i = 0, read = 0; i < n; ++i) {
     const ReadEntry& entry = nth(i);
     const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : LoadWord(words_.image(read++));
     if (i < reads_.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
     if (word != entry.seen && !(i < reads_.size() && IsOwnLockOf(entry, word))) co_return Conflict();
   }
-  co_return absl::OkStatus();
+  co_return unsaved;
 }
 
 // The whole record as it will be, in the image that the READ left in the arena.

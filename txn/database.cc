@@ -279,7 +279,7 @@ Status Database::Close() {
   if (state_->durability == nullptr || !state_->started || state_->closed) return absl::OkStatus();
   state_->closed = true;
   Status status;
-  if (state_->options.durability == DurabilityMode::kNone) status = Checkpoint();
+  if (state_->options.durability == DurabilityMode::kNone || state_->loads.any()) status = Checkpoint();
   const Status stopped = state_->durability->Stop();
   return status.ok() ? stopped : status;
 }

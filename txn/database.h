@@ -166,9 +166,9 @@ class Database {
   // Makes what was committed, and what BulkLoader loaded, durable by a checkpoint of this node; transactions may run
   // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory.
   Status Checkpoint();
-  // Flushes the log and stops it; with DurabilityMode::kNone, takes a checkpoint. No session may be open (those of Run
-  // are closed here). The nodes of a cluster close together, as they start: each waits a while for the others. The
-  // error, if not everything that was committed is durable.
+  // Flushes the log and stops it; takes a checkpoint if one is needed: with DurabilityMode::kNone, or if none has what
+  // a BulkLoader loaded. No session may be open (those of Run are closed here). The nodes of a cluster close together,
+  // as they start: each waits a while for the others. The error, if not everything that was committed is durable.
   Status Close();
 
   // Of Start; all zero without a directory.
@@ -276,9 +276,16 @@ class Session {
   std::unique_ptr<SessionState> state_;
 };
 
-// Fills this node's part of an empty table, without transactions: nobody may use the table yet. Not logged: in a
-// database with a directory it becomes durable by Database::Checkpoint, and changes are committed only after that
-// (FailedPrecondition).
+// Fills this node's part of an empty table, without transactions: nobody may use the table yet.
+//
+// Not logged: in a database with a directory a load becomes durable by a checkpoint of this node that begins to write
+// the table after Finish (Database::Checkpoint, a periodic one, that of Close). After a crash all of the load is there
+// or nothing. Until it is durable it can be read, but no transaction of any node commits that changes rows of this
+// node, or that read some and changes others: FailedPrecondition, which names the node. That holds for all of this
+// node's tables, not only for the one that was loaded: what a transaction did to one may rest on what it read in
+// another. The nodes of a cluster load and checkpoint each for itself: a program that loads on several knows that all
+// of it is durable when each has taken its checkpoint, and may then commit a row that says so. (With
+// DurabilityMode::kNone nothing is logged, so nothing is refused.)
 class BulkLoader {
  public:
   BulkLoader(Session* session, const Table* table);

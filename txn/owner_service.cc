@@ -277,6 +277,7 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
     return absl::FailedPreconditionError(
         absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
   }
+  if (db_->loads.any()) return UnsavedLoads::Refusal(db_->node->id());
   const std::span<const std::byte> part = request.subspan(sizeof epoch);
   log::TransactionDecoder decoder(part, log::kFormatVersion);
   const StatusOr<bool> whole = decoder.Next();

@@ -127,6 +127,8 @@ coro::Task<Status> TransactionImpl::CommitWhenRoom() {
 
 // After the validation: nothing is installed unless all of the redo is in its logs' buffers.
 coro::Task<Status> TransactionImpl::LogMixed() {
+  if (session_->db->loads.any()) [[unlikely]]
+    co_return UnsavedLoads::Refusal(session_->self);
   session_->db->durability->log().RaiseEpoch(epoch_);
   uint64_t id = 0;
   const int nodes = session_->db->fabric->num_nodes();
@@ -204,19 +206,29 @@ std::span<const uint64_t> TransactionImpl::AskForEpochs() {
     if (!entry.record.is_null()) touch(entry.record);
   }
   touched[session_->self] = std::byte{0};
-  auto* epochs = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes * sizeof(uint64_t)));
+  const size_t words_each = logged_ ? EpochWords::kCommitWords : 1;
+  auto* read = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes * words_each * sizeof(uint64_t)));
   size_t n = 0;
   for (size_t node = 0; node < nodes; ++node) {
     if (touched[node] == std::byte{0}) continue;
     const auto id = static_cast<rdma::NodeId>(node);
-    operations_.push_back(
-        rdma::Operation::Read(logged_ ? words.CurrentAt(id) : words.DirtyAt(id), &epochs[n++], sizeof(uint64_t)));
+    operations_.push_back(rdma::Operation::Read(logged_ ? words.CurrentAt(id) : words.DirtyAt(id), &read[n],
+                                                static_cast<uint32_t>(words_each * sizeof(uint64_t))));
+    n += words_each;
   }
-  return {epochs, n};
+  return {read, n};
 }
 
-void TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> epochs) {
-  for (const uint64_t epoch : epochs) epoch_ = std::max(epoch_, epoch);
+Status TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> words) {
+  const size_t words_each = logged_ ? EpochWords::kCommitWords : 1;
+  const size_t nodes = words.size() / words_each;
+  Status unsaved;
+  for (size_t i = 0; i < nodes; ++i) {
+    epoch_ = std::max(epoch_, words[i * words_each]);
+    if (logged_ && words[i * words_each + 1] != 0) [[unlikely]]
+      unsaved = UnsavedLoads::Refusal(operations_[operations_.size() - nodes + i].remote.node());
+  }
+  return unsaved;
 }
 
 // Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier

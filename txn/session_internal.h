@@ -20,6 +20,7 @@
 #include "txn/path_chooser.h"
 #include "txn/peers.h"
 #include "txn/repair.h"
+#include "txn/unsaved_loads.h"
 
 namespace gannet::txn {
 
@@ -60,8 +61,7 @@ struct DatabaseState {
   std::unique_ptr<EpochWords> epoch_words;  // until the log starts, which takes them
   std::unique_ptr<Durability> durability;   // null without a data directory
   std::vector<std::unique_ptr<Table>> tables;
-  // A BulkLoader filled a table since the last checkpoint: no change of it may be logged yet.
-  std::atomic<bool> load_unsaved{false};
+  UnsavedLoads loads;  // of BulkLoader; with a data directory
   // Numbers of requests (wire.h): above those of whoever was this node before.
   std::atomic<uint64_t> next_request{0};
   uint64_t incarnation = 0;  // the first of them

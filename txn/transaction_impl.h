@@ -217,9 +217,10 @@ class TransactionImpl {
   size_t EncodePart(rdma::NodeId node, size_t* next, uint64_t id);
   void RaiseInsertVersion(WriteEntry& entry);
   void NoteRemovedVersion(const WriteEntry& entry);
-  // READs of the other nodes' epochs, for the validation's batch; then what they brought.
+  // READs of the other nodes' epochs, for the validation's batch; then what they brought. FailedPrecondition if there
+  // are changes to log, and one of those nodes has a load that is not durable (unsaved_loads.h).
   std::span<const uint64_t> AskForEpochs();
-  void NoteRemoteEpochs(std::span<const uint64_t> epochs);
+  Status NoteRemoteEpochs(std::span<const uint64_t> words);
 
   SessionState* session_;
   log::LogWriter* log_;  // null: nothing is logged

@@ -115,10 +115,8 @@ CheckpointStatistics Checkpointer::statistics() const {
 Status Checkpointer::Take() {
   std::lock_guard one(take_mutex_);
   const uint64_t start = NowNanos();
-  // What is loaded after this is not sure to be met by the walk.
-  const bool had_load = state_->load_unsaved.exchange(false);
-  Status status = TakeLocked(!had_load && state_->options.durability != DurabilityMode::kNone);
-  if (!status.ok() && had_load) state_->load_unsaved.store(true);
+  Status status = TakeLocked();
+  state_->loads.EndCheckpoint(/*published=*/status.ok());
   std::lock_guard lock(mutex_);
   statistics_.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
   statistics_.last_status = status;
@@ -133,7 +131,7 @@ StatusOr<uint64_t> Checkpointer::CloseEpoch() {
   return epoch;
 }
 
-Status Checkpointer::TakeLocked(bool all_logged) {
+Status Checkpointer::TakeLocked() {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
   GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
@@ -142,7 +140,6 @@ Status Checkpointer::TakeLocked(bool all_logged) {
   const StatusOr<uint64_t> segment = log_->BeginSegment();
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
-  description.all_logged = all_logged;
   // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is
   // closed.
   const StatusOr<uint64_t> before = CloseEpoch();
@@ -164,6 +161,7 @@ Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
       log::CheckpointWriter::Create(files_, directory_, description->id, state_->options.checkpoint_bytes_per_second);
   if (!writer.ok()) return writer.status();
   GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
+  description->all_logged = state_->options.durability != DurabilityMode::kNone && !state_->loads.met();
   const StatusOr<uint64_t> end = CloseEpoch();
   if (!end.ok()) return end.status();
   description->end_epoch = *end;
@@ -210,7 +208,10 @@ Status Checkpointer::RemoveUnneededSegments() {
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
   for (const std::unique_ptr<Table>& table : state_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
-    GANNET_RETURN_IF_ERROR(WriteTable(*table, writer));
+    state_->loads.BeginWalk(table->id());
+    const Status written = WriteTable(*table, writer);
+    state_->loads.EndWalk();
+    if (!written.ok()) return written;
     log::MayDieHere(log::KillPoint::kCheckpointTable);
   }
   return absl::OkStatus();

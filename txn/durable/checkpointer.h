@@ -50,7 +50,7 @@ class Checkpointer {
 
  private:
   void Run(absl::Duration every);
-  Status TakeLocked(bool all_logged);
+  Status TakeLocked();
   // From begin to end; fills in what the description still lacks.
   Status WriteFiles(log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);

@@ -107,6 +107,7 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
                         .num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes())});
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
+  state_->loads.AnnounceIn(words_.get());
   const bool alone = state_->fabric->num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));

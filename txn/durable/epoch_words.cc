@@ -10,7 +10,7 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kWords = 5;  // magic, current, drained, flushed, oldest
+constexpr size_t kWords = 6;  // magic, current, loads, drained, flushed, oldest
 
 }  // namespace
 
@@ -33,8 +33,8 @@ Status EpochWords::Start(uint64_t current) {
   if (!channel.ok()) return channel.status();
   channel_ = std::move(*channel);
   worker_.AddPoller([c = channel_.get()] { return c->Poll(); });
-  StoreWord(words_ + 3 * kWordBytes, current - 1);
-  StoreWord(words_ + 2 * kWordBytes, current - 1);
+  StoreWord(words_ + kFlushed, current - 1);
+  StoreWord(words_ + kDrained, current - 1);
   StoreWord(words_ + kCurrent, current);
   StoreWord(words_, kMagic);
   return absl::OkStatus();
@@ -57,7 +57,7 @@ void EpochWords::AnnounceDirty(uint64_t epoch) {
 }
 
 Status EpochWords::CloseTogether(absl::Duration timeout) {
-  StoreWord(words_ + 5 * kWordBytes, 1);
+  StoreWord(words_ + kClosing, 1);
   StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
   if (!channel.ok()) return channel.status();
   coro::Worker worker;
@@ -65,13 +65,13 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
   for (int i = 0; i < fabric_->num_nodes();) {
     const auto id = static_cast<rdma::NodeId>(i);
-    std::array<uint64_t, 6> words{};
+    std::array<uint64_t, kClosing / kWordBytes + 1> words{};
     const auto read = [](rdma::Channel* to, rdma::GlobalAddress from, uint64_t* into) -> coro::Task<Status> {
       co_return co_await to->Read(from, into, sizeof words);
     };
     const Status status = worker.BlockOn(read(channel->get(), {id, offset_}, words.data()));
     const bool has_log = words[0] == kMagic;
-    if (!has_log || words[5] != 0 || !status.ok() || !fabric_->Alive(id)) {
+    if (!has_log || words[kClosing / kWordBytes] != 0 || !status.ok() || !fabric_->Alive(id)) {
       ++i;
     } else if (NowNanos() > deadline) {
       return absl::DeadlineExceededError(
@@ -83,15 +83,19 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
   return absl::OkStatus();
 }
 
+void EpochWords::AnnounceLoads(uint64_t loads) {
+  StoreWord(words_ + kLoads, loads);
+}
+
 void EpochWords::PublishOldest(uint64_t begin_epoch) {
-  StoreWord(words_ + 4 * kWordBytes, begin_epoch);
+  StoreWord(words_ + kOldest, begin_epoch);
   if (fabric_->num_nodes() == 1) least_oldest_.store(begin_epoch, std::memory_order_release);
 }
 
 // One READ per node. A node whose log has not started yet has no magic: nothing has been drained there.
 StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
-  StoreWord(words_ + 2 * kWordBytes, own.drained);
-  StoreWord(words_ + 3 * kWordBytes, own.flushed);
+  StoreWord(words_ + kDrained, own.drained);
+  StoreWord(words_ + kFlushed, own.flushed);
   log::NodeEpochs all = own;
   operations_.clear();
   const auto nodes = static_cast<size_t>(fabric_->num_nodes());
@@ -110,15 +114,15 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
         absl::StrCat("the logs of the other nodes cannot be read, so nothing becomes durable: ",
                      absl::string_view(status.message())));
   }
-  uint64_t oldest = LoadWord(words_ + 4 * kWordBytes);
+  uint64_t oldest = LoadWord(words_ + kOldest);
   for (size_t i = 0; i < nodes; ++i) {
     if (static_cast<rdma::NodeId>(i) == node_->id()) continue;
     const uint64_t* words = &images_[i * kWords];
-    oldest = std::min(oldest, words[0] == kMagic ? words[4] : 0);
     const bool started = words[0] == kMagic;
-    all.current = std::max(all.current, started ? words[1] : 0);
-    all.drained = std::min(all.drained, started ? words[2] : 0);
-    all.flushed = std::min(all.flushed, started ? words[3] : 0);
+    oldest = std::min(oldest, started ? words[kOldest / kWordBytes] : 0);
+    all.current = std::max(all.current, started ? words[kCurrent / kWordBytes] : 0);
+    all.drained = std::min(all.drained, started ? words[kDrained / kWordBytes] : 0);
+    all.flushed = std::min(all.flushed, started ? words[kFlushed / kWordBytes] : 0);
   }
   least_oldest_.store(oldest, std::memory_order_release);
   return all;

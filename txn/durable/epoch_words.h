@@ -1,6 +1,8 @@
 // This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
 //
-//   | magic | current | drained | flushed | oldest | closing | dirty | one line |
+//   | magic | current | loads | drained | flushed | oldest | closing | dirty |   one line
+//
+// loads: how many bulk loads are not durable (txn/unsaved_loads.h). Beside current: one READ brings both.
 //
 // oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it
 // may hold decisions of transactions whose parts that node would recover.
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "log/log.h"
+#include "rdma/base/cache_line.h"
 #include "rdma/coro/worker.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
@@ -31,7 +34,8 @@ class EpochWords : public log::PeerEpochs {
   // From now on other nodes see a log here. Its commits begin in `current`.
   Status Start(uint64_t current);
 
-  // The current epoch of `node`, for a READ in a batch.
+  // The current epoch of `node` and its loads, for a READ in a batch.
+  static constexpr size_t kCommitWords = 2;
   rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
 
   // The newest epoch of `node` in which something was logged, likewise.
@@ -40,6 +44,9 @@ class EpochWords : public log::PeerEpochs {
   // This node appends nothing any more. Waits until that is true of all nodes that live, so that each can still close
   // its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
   Status CloseTogether(absl::Duration timeout);
+
+  // So many bulk loads of this node are not durable now.
+  void AnnounceLoads(uint64_t loads);
 
   // This node will recover nothing of earlier epochs from the log.
   void PublishOldest(uint64_t begin_epoch);
@@ -53,8 +60,13 @@ class EpochWords : public log::PeerEpochs {
 
  private:
   static constexpr uint64_t kMagic = 0x676e745f65706f63;
-  static constexpr size_t kCurrent = 8;
-  static constexpr size_t kDirty = 48;
+  static constexpr size_t kCurrent = 1 * kWordBytes;
+  static constexpr size_t kLoads = 2 * kWordBytes;
+  static constexpr size_t kDrained = 3 * kWordBytes;
+  static constexpr size_t kFlushed = 4 * kWordBytes;
+  static constexpr size_t kOldest = 5 * kWordBytes;
+  static constexpr size_t kClosing = 6 * kWordBytes;
+  static constexpr size_t kDirty = 7 * kWordBytes;
 
   EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
   void Raise(size_t offset, uint64_t epoch);
