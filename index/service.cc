@@ -7,8 +7,8 @@ namespace gannet::index {
 
 namespace {
 
-// The context that was used last is in the cache: it is taken again, but not for ever. What was retired through one is
-// freed only when it is used again.
+// The context that was used last is in the cache: it is taken again, but not always. What was retired through one is
+// freed when it is used again, or some 20 ms later by the thread that advances the epochs.
 constexpr uint32_t kUsesInARow = 16;
 
 }  // namespace

@@ -20,6 +20,9 @@ constexpr absl::Duration kAdvanceInterval = absl::Milliseconds(5);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
 constexpr int kPausePerRound = 20;             // times as long as the round took, within these two
 constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not cost memory for ever
+// A participant that has left something free for so many rounds does nothing, or too little: 20 ms.
+constexpr size_t kPatienceRounds = 4;
+constexpr size_t kTakenAtOnce = 256;  // so long its thread may have to wait
 
 // The smallest epoch that the slots of an area (live, or an image of one) show.
 uint64_t OldestIn(const std::byte* area) {
@@ -53,11 +56,13 @@ StatusOr<std::unique_ptr<EpochManager>> EpochManager::Create(Fabric* fabric, Nod
                                                       "allocate from the slab, and there can be only one"));
   }
   state->Publish(internal::kFirstEpoch);
+  slab->WhenFull([state = state.get()] { state->FreeForOthers(state->freed_round.load()); });
   return std::unique_ptr<EpochManager>(new EpochManager(std::move(state)));
 }
 
 EpochManager::~EpochManager() {
   Stop();
+  state_->slab->WhenFull(nullptr);
   GANNET_CHECK(state_->taken.none(), "%d participants outlive their epoch manager", state_->taken.count());
   // No reader of this process is left, so what the functions free (process memory) is free. Blocks of registered memory
   // may still be read from elsewhere: they stay taken.
@@ -70,11 +75,17 @@ Status EpochManager::Advance(Channel* channel) {
 
 Status EpochManager::State::Advance(Channel* with) {
   Status status;
+  uint64_t left_since = 0;
   {
     std::lock_guard lock(advance_mutex);
     status = AdvanceLocked(with);
+    left_since = LeftSince();
   }
-  FreeOrphans();
+  FreeForOthers(left_since);
+  {
+    std::lock_guard lock(chores_mutex);
+    for (auto& [id, chore] : chores) chore();
+  }
   std::lock_guard lock(mutex);
   health = status;
   return status;
@@ -135,21 +146,54 @@ void EpochManager::State::FreeUpTo(uint64_t oldest) {
   }
 }
 
-void EpochManager::State::FreeOrphans() {
-  std::vector<std::function<void()>> functions;
+uint64_t EpochManager::State::LeftSince() {
+  freed_rounds.push_back(freed_round.load());
+  return freed_rounds.size() > kPatienceRounds ? freed_rounds.pop_front() : 0;
+}
+
+void EpochManager::State::FreeForOthers(uint64_t left_since) {
+  std::vector<internal::RetiredFunction> functions;
   {
     std::lock_guard lock(mutex);
+    std::vector<internal::Retired> blocks;
     const uint64_t freed = freed_round.load();
-    while (!orphans.empty() && orphans.front().round <= freed) {
-      if (orphan_cache == nullptr) orphan_cache = std::make_unique<SlabCache>(slab);
-      const internal::Retired retired = orphans.pop_front();
-      orphan_cache->Free(retired.block, retired.bytes);
+    for (internal::Backlog* backlog : backlogs) {
+      if (backlog == nullptr || !backlog->IsDue(left_since)) continue;
+      bool more = true;
+      while (more) {
+        const size_t before = blocks.size() + functions.size();
+        more =
+            !backlog->TakeOver(freed, kTakenAtOnce, &blocks, &functions) && blocks.size() + functions.size() > before;
+      }
+      FreeBlocks(&blocks);
     }
+    while (!orphans.empty() && orphans.front().round <= freed) blocks.push_back(orphans.pop_front());
+    FreeBlocks(&blocks);
     while (!orphan_functions.empty() && orphan_functions.front().round <= freed) {
-      functions.push_back(orphan_functions.pop_front().free);
+      functions.push_back(orphan_functions.pop_front());
     }
   }
-  for (auto& free : functions) free();
+  for (internal::RetiredFunction& function : functions) function.free();
+}
+
+// To the allocator, not to the cache of this thread, which allocates nothing.
+void EpochManager::State::FreeBlocks(std::vector<internal::Retired>* blocks) {
+  if (blocks->empty()) return;
+  if (orphan_cache == nullptr) orphan_cache = std::make_unique<SlabCache>(slab);
+  for (const internal::Retired& retired : *blocks) orphan_cache->Free(retired.block, retired.bytes);
+  orphan_cache->GiveBack();
+  blocks->clear();
+}
+
+uint64_t EpochManager::AddChore(std::function<void()> chore) {
+  std::lock_guard lock(state_->chores_mutex);
+  state_->chores.emplace_back(state_->next_chore, std::move(chore));
+  return state_->next_chore++;
+}
+
+void EpochManager::RemoveChore(uint64_t id) {
+  std::lock_guard lock(state_->chores_mutex);
+  std::erase_if(state_->chores, [id](const auto& chore) { return chore.first == id; });
 }
 
 Status EpochManager::Start() {

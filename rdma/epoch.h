@@ -11,6 +11,12 @@
 //   p.Enter(); ... transaction ... p.Leave();
 //   p.Retire(block, bytes, cache);         // given to SlabCache::Free after the grace period
 //
+// The bound. A participant frees its own blocks when it leaves: at least twice as many, and twice as many bytes, as it
+// has retired since it left before. So its backlog grows only while none of it is free, and is never larger, in blocks
+// and in bytes, than what it retired within the longest grace period so far. Blocks that a participant leaves free for
+// 20 ms (it idles, stays inside, or works off a burst) are freed by the thread that advances. A thread that finds the
+// memory full frees all that is free on the node, whichever participant retired it.
+//
 // What is retired must be unreachable already for readers that start from shared memory. Addresses that a reader keeps
 // across transactions (location caches) are not covered: those it checks by key, version and incarnation.
 #pragma once
@@ -45,6 +51,11 @@ class EpochManager {
   // How the last Advance went.
   Status health() const;
 
+  // `chore` is run after every round, by the thread that advances, until RemoveChore, which waits for one that runs.
+  // Chores are short, and neither add nor remove chores. For work that no other thread may ever come by to do.
+  uint64_t AddChore(std::function<void()> chore);
+  void RemoveChore(uint64_t id);
+
   // This node's copy of the cluster's epoch: transactions begin in it. Monotonic.
   uint64_t current_epoch() const;
 
@@ -65,8 +76,10 @@ class EpochManager {
     void Leave(uint64_t entered);
     void Leave();
 
-    // `free` runs on this participant's thread, from a later Leave() or Collect(), after the grace period; if the
-    // participant is gone by then, on the thread that advances (RetireWith: also when the manager is destroyed).
+    // `free` runs after the grace period: on this participant's thread, from a later Leave() or Collect(); or, if the
+    // participant leaves nothing for long or is gone by then, on the thread that advances, or one that finds the memory
+    // full (which may hold locks of an index, and is in the middle of allocating; RetireWith: also when the manager is
+    // destroyed). `cache` tells the allocator; the block may go to another thread's cache.
     void Retire(std::byte* block, size_t bytes, SlabCache* cache);
     void RetireWith(std::function<void()> free);
     // Runs what has become safe; returns how much is still waiting.

@@ -19,16 +19,19 @@
 // That a node's head lags behind others makes s smaller, which only frees later.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "rdma/base/cache_line.h"
+#include "rdma/base/owner_lock.h"
 #include "rdma/base/ring_queue.h"
 #include "rdma/base/status.h"
 #include "rdma/base/thread.h"
@@ -62,6 +65,35 @@ struct RetiredFunction {
   std::function<void()> free;
 };
 
+// What one participant has retired and nobody has freed yet, in the order of the rounds. Its thread adds and takes; the
+// manager takes what that leaves.
+class Backlog {
+ public:
+  // Of the participant's thread.
+  void Add(Retired block);
+  void Add(RetiredFunction function);
+  // Takes blocks, at most `out.size()`, that are free when rounds up to `freed` are; returns how many.
+  size_t TakeBlocks(uint64_t freed, std::span<Retired> out);
+  bool TakeFunction(uint64_t freed, RetiredFunction* out);
+  size_t size();
+
+  // Any thread: whether there is something that has been free since `freed` was.
+  bool IsDue(uint64_t freed) const { return oldest_.load(std::memory_order_relaxed) <= freed; }
+
+  // Of the manager: moves up to `most` of each to the ends of *blocks and *functions. False if there is more, or the
+  // participant's thread is inside right now.
+  bool TakeOver(uint64_t freed, size_t most, std::vector<Retired>* blocks, std::vector<RetiredFunction>* functions);
+
+ private:
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+  void NoteOldest();
+
+  OwnerLock lock_;  // guards what follows; of the participant's thread
+  RingQueue<Retired> blocks_;
+  RingQueue<RetiredFunction> functions_;
+  std::atomic<uint64_t> oldest_ = kNothing;  // the smallest round in them
+};
+
 }  // namespace internal
 
 struct EpochManager::State {
@@ -81,13 +113,19 @@ struct EpochManager::State {
   std::vector<std::byte> images;
   std::vector<Operation> reads;
   coro::Worker worker;
+  RingQueue<uint64_t> freed_rounds;  // freed_round after each of the last rounds
 
   mutable Mutex mutex;  // guards what follows
   std::bitset<kMaxParticipants> taken;
+  std::array<internal::Backlog*, kMaxParticipants> backlogs{};  // of those that are taken
   RingQueue<internal::Retired> orphans;
   RingQueue<internal::RetiredFunction> orphan_functions;
   std::unique_ptr<SlabCache> orphan_cache;
   Status health;
+
+  Mutex chores_mutex;  // guards what follows, and is held while they run
+  uint64_t next_chore = 1;
+  std::vector<std::pair<uint64_t, std::function<void()>>> chores;
 
   Mutex thread_mutex;  // guards what follows
   CondVar stopped;
@@ -102,7 +140,11 @@ struct EpochManager::State {
   bool IsLowestAlive() const;
   void Publish(uint64_t new_epoch);
   void FreeUpTo(uint64_t oldest);
-  void FreeOrphans();
+  // What has been free since freed_round was this, and was left to lie.
+  uint64_t LeftSince();
+  // Frees all that is free of those that are gone, and of participants that left some of it since `left_since`.
+  void FreeForOthers(uint64_t left_since);
+  void FreeBlocks(std::vector<internal::Retired>* blocks);
   void Loop();
 };
 
@@ -116,9 +158,12 @@ struct EpochManager::Participant::State {
   int slot = 0;
   std::atomic_ref<uint64_t> word;
   std::vector<Cohort> inside;  // oldest first
-  RingQueue<internal::Retired> retired;
-  RingQueue<internal::RetiredFunction> functions;
+  internal::Backlog backlog;
   std::atomic<uint64_t> barrier = 0;
+  // Retired since the last Leave that collected.
+  size_t blocks = 0;
+  size_t block_bytes = 0;
+  size_t functions = 0;
 
   State(EpochManager::State* m, int s)
       : manager(m), slot(s), word(*reinterpret_cast<uint64_t*>(m->area + internal::SlotOffset(s))) {
@@ -130,7 +175,9 @@ struct EpochManager::Participant::State {
     return manager->round.load();
   }
   void LeaveCohort(std::vector<Cohort>::iterator cohort);
-  size_t CollectSome(size_t limit);
+  // At least so much of what is free, and not much more; or all of it.
+  void CollectSome(size_t least_blocks, size_t least_bytes, size_t least_functions);
+  void CollectShare();
 };
 
 }  // namespace gannet::rdma

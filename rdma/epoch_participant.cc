@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -9,9 +11,69 @@
 namespace gannet::rdma {
 namespace {
 
-constexpr size_t kFreedPerLeave = 64;  // so that no transaction pays for all of a long grace period
+// A Leave frees twice what was retired since the one before, so that what waits does not grow while some of it is free,
+// and no transaction pays for all of a long grace period. It frees so much at least.
+constexpr size_t kLeastPerLeave = 64;
+constexpr size_t kAtOnce = 32;
 
 }  // namespace
+
+namespace internal {
+
+void Backlog::NoteOldest() {
+  uint64_t oldest = blocks_.empty() ? kNothing : blocks_.front().round;
+  if (!functions_.empty()) oldest = std::min(oldest, functions_.front().round);
+  oldest_.store(oldest, std::memory_order_relaxed);
+}
+
+void Backlog::Add(Retired block) {
+  std::lock_guard lock(lock_);
+  blocks_.push_back(block);
+  NoteOldest();
+}
+
+void Backlog::Add(RetiredFunction function) {
+  std::lock_guard lock(lock_);
+  functions_.push_back(std::move(function));
+  NoteOldest();
+}
+
+size_t Backlog::TakeBlocks(uint64_t freed, std::span<Retired> out) {
+  std::lock_guard lock(lock_);
+  size_t n = 0;
+  while (n < out.size() && !blocks_.empty() && blocks_.front().round <= freed) out[n++] = blocks_.pop_front();
+  NoteOldest();
+  return n;
+}
+
+bool Backlog::TakeFunction(uint64_t freed, RetiredFunction* out) {
+  std::lock_guard lock(lock_);
+  if (functions_.empty() || functions_.front().round > freed) return false;
+  *out = functions_.pop_front();
+  NoteOldest();
+  return true;
+}
+
+size_t Backlog::size() {
+  std::lock_guard lock(lock_);
+  return blocks_.size() + functions_.size();
+}
+
+bool Backlog::TakeOver(uint64_t freed, size_t most, std::vector<Retired>* blocks,
+                       std::vector<RetiredFunction>* functions) {
+  const OwnerLock::Visit visit(lock_);
+  if (!visit.entered()) return false;
+  for (size_t n = 0; n < most && !blocks_.empty() && blocks_.front().round <= freed; ++n) {
+    blocks->push_back(blocks_.pop_front());
+  }
+  for (size_t n = 0; n < most && !functions_.empty() && functions_.front().round <= freed; ++n) {
+    functions->push_back(functions_.pop_front());
+  }
+  NoteOldest();
+  return !IsDue(freed);
+}
+
+}  // namespace internal
 
 EpochManager::Participant::Participant(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
@@ -19,8 +81,10 @@ StatusOr<std::unique_ptr<EpochManager::Participant>> EpochManager::Participant::
   std::lock_guard lock(manager->state_->mutex);
   for (int i = 0; i < kMaxParticipants; ++i) {
     if (manager->state_->taken[i]) continue;
+    auto state = std::make_unique<State>(manager->state_.get(), i);
     manager->state_->taken[i] = true;
-    return std::unique_ptr<Participant>(new Participant(std::make_unique<State>(manager->state_.get(), i)));
+    manager->state_->backlogs[i] = &state->backlog;
+    return std::unique_ptr<Participant>(new Participant(std::move(state)));
   }
   return absl::ResourceExhaustedError(absl::StrCat("node ", manager->state_->node->id(), " has ", kMaxParticipants,
                                                    " participants of its epochs already; use fewer workers"));
@@ -31,8 +95,12 @@ EpochManager::Participant::~Participant() {
                state_->inside.front().epoch);
   EpochManager::State& manager = *state_->manager;
   std::lock_guard lock(manager.mutex);
-  while (!state_->retired.empty()) manager.orphans.push_back(state_->retired.pop_front());
-  while (!state_->functions.empty()) manager.orphan_functions.push_back(state_->functions.pop_front());
+  constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max() - 1;
+  internal::Retired block;
+  while (state_->backlog.TakeBlocks(kAll, {&block, 1}) > 0) manager.orphans.push_back(block);
+  internal::RetiredFunction function;
+  while (state_->backlog.TakeFunction(kAll, &function)) manager.orphan_functions.push_back(std::move(function));
+  manager.backlogs[state_->slot] = nullptr;
   manager.taken[state_->slot] = false;
 }
 
@@ -68,29 +136,50 @@ void EpochManager::Participant::State::LeaveCohort(std::vector<Cohort>::iterator
   inside.erase(cohort);
   // A release: what was read inside was read before the slot says so.
   if (oldest) word.store(inside.empty() ? internal::kIdle : inside.front().epoch, std::memory_order_release);
-  CollectSome(kFreedPerLeave);
+  CollectShare();
 }
 
 void EpochManager::Participant::Retire(std::byte* block, size_t bytes, SlabCache* cache) {
-  state_->retired.push_back({state_->RoundOfRetirement(), block, bytes, cache});
+  ++state_->blocks;
+  state_->block_bytes += bytes;
+  state_->backlog.Add(internal::Retired{state_->RoundOfRetirement(), block, bytes, cache});
 }
 
 void EpochManager::Participant::RetireWith(std::function<void()> free) {
-  state_->functions.push_back({state_->RoundOfRetirement(), std::move(free)});
+  ++state_->functions;
+  state_->backlog.Add(internal::RetiredFunction{state_->RoundOfRetirement(), std::move(free)});
 }
 
 size_t EpochManager::Participant::Collect() {
-  return state_->CollectSome(std::numeric_limits<size_t>::max());
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  state_->CollectSome(kAll, kAll, kAll);
+  return state_->backlog.size();
 }
 
-size_t EpochManager::Participant::State::CollectSome(size_t limit) {
+void EpochManager::Participant::State::CollectShare() {
+  const size_t least_blocks = std::max(kLeastPerLeave, 2 * std::exchange(blocks, 0));
+  const size_t least_bytes = 2 * std::exchange(block_bytes, 0);
+  const size_t least_functions = std::max(kLeastPerLeave, 2 * std::exchange(functions, 0));
+  CollectSome(least_blocks, least_bytes, least_functions);
+}
+
+// What is freed is not freed under the backlog's lock: nobody waits for that.
+void EpochManager::Participant::State::CollectSome(size_t least_blocks, size_t least_bytes, size_t least_functions) {
   const uint64_t freed = manager->freed_round.load(std::memory_order_acquire);
-  for (; limit > 0 && !retired.empty() && retired.front().round <= freed; --limit) {
-    const internal::Retired item = retired.pop_front();
-    item.cache->Free(item.block, item.bytes);
+  if (!backlog.IsDue(freed)) [[likely]]
+    return;
+  std::array<internal::Retired, kAtOnce> some;
+  for (size_t n = 0, bytes = 0; n < least_blocks || bytes < least_bytes;) {
+    const size_t taken = backlog.TakeBlocks(freed, some);
+    for (size_t i = 0; i < taken; ++i) {
+      some[i].cache->Free(some[i].block, some[i].bytes);
+      bytes += some[i].bytes;
+    }
+    n += taken;
+    if (taken < some.size()) break;
   }
-  for (; limit > 0 && !functions.empty() && functions.front().round <= freed; --limit) functions.pop_front().free();
-  return retired.size() + functions.size();
+  internal::RetiredFunction function;
+  for (size_t n = 0; n < least_functions && backlog.TakeFunction(freed, &function); ++n) function.free();
 }
 
 }  // namespace gannet::rdma

@@ -97,11 +97,25 @@ struct SlabAllocator::Shared {
   std::array<Part, kParts> parts;
   uint64_t free_bytes = 0;
   std::vector<const std::atomic<uint64_t>*> cached_bytes;  // of the caches there are
+  std::function<void()> when_full;
 
   int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
   // Moves up to a batch of blocks to `out`; an error if the part is full.
   Status Refill(int part, size_t size_class, Blocks* out);
+  // Calls when_full. False if there is none.
+  bool Collect();
 };
+
+bool SlabAllocator::Shared::Collect() {
+  std::function<void()> collect;
+  {
+    std::lock_guard lock(mutex);
+    collect = when_full;
+  }
+  if (collect == nullptr) return false;
+  collect();
+  return true;
+}
 
 Status SlabAllocator::Shared::Refill(int part, size_t size_class, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
@@ -158,6 +172,11 @@ void SlabAllocator::Prefault(uint64_t bytes) {
   }
 }
 
+void SlabAllocator::WhenFull(std::function<void()> collect) {
+  std::lock_guard lock(shared_->mutex);
+  shared_->when_full = std::move(collect);
+}
+
 StatusOr<std::byte*> SlabAllocator::AllocatePermanent(size_t bytes) {
   std::lock_guard lock(shared_->mutex);
   Part& part = shared_->parts[kReadOnly];
@@ -195,17 +214,23 @@ SlabCache::SlabCache(SlabAllocator* allocator) : allocator_(allocator), classes_
 }
 
 SlabCache::~SlabCache() {
+  GiveBack();
+  std::lock_guard lock(allocator_->shared_->mutex);
+  std::erase(allocator_->shared_->cached_bytes, &classes_->free_bytes);
+}
+
+void SlabCache::GiveBack() {
   SlabAllocator::Shared& shared = *allocator_->shared_;
   std::lock_guard lock(shared.mutex);
   for (int part = 0; part < kParts; ++part) {
     for (size_t i = 0; i < kClasses; ++i) {
-      const Blocks& blocks = classes_->free[part][i];
+      Blocks& blocks = classes_->free[part][i];
       Blocks& back = shared.parts[part].free[i];
       back.insert(back.end(), blocks.begin(), blocks.end());
+      blocks.clear();
     }
   }
-  shared.free_bytes += classes_->free_bytes.load(std::memory_order_relaxed);
-  std::erase(shared.cached_bytes, &classes_->free_bytes);
+  shared.free_bytes += classes_->free_bytes.exchange(0, std::memory_order_relaxed);
 }
 
 StatusOr<std::byte*> SlabCache::Allocate(size_t bytes) {
@@ -222,7 +247,11 @@ StatusOr<std::byte*> SlabCache::AllocateFrom(size_t bytes) {
   Blocks& blocks = classes_->free[kPart][size_class];
   if (blocks.empty()) [[unlikely]] {
     blocks.reserve(2 * BatchOf(size_class) + 1);
-    GANNET_RETURN_IF_ERROR(allocator_->shared_->Refill(kPart, size_class, &blocks));
+    Status refilled = allocator_->shared_->Refill(kPart, size_class, &blocks);
+    if (!refilled.ok() && allocator_->shared_->Collect()) {
+      refilled = allocator_->shared_->Refill(kPart, size_class, &blocks);
+    }
+    GANNET_RETURN_IF_ERROR(refilled);
     classes_->AddFreeBytes(blocks.size() * block_bytes);
   }
   std::byte* block = blocks.back();

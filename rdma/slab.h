@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -57,6 +58,10 @@ class SlabAllocator {
   // them first (a virtual one) holds up whoever works.
   void Prefault(uint64_t bytes);
 
+  // `collect` is called when an allocation is about to fail, by its thread: it may give blocks back (the epochs do).
+  // There is one; null for none. It must not allocate from the slab.
+  void WhenFull(std::function<void()> collect);
+
   Node& node() { return *node_; }
   SlabStatistics statistics() const;
 
@@ -82,6 +87,8 @@ class SlabCache {
   StatusOr<std::byte*> AllocateReadOnly(size_t bytes);
   // `bytes` as given to Allocate or AllocateReadOnly (or any size of the same class).
   void Free(std::byte* block, size_t bytes);
+  // Gives all free blocks to the allocator, where other caches find them.
+  void GiveBack();
 
   SlabAllocator& allocator() { return *allocator_; }
 

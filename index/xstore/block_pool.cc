@@ -2,19 +2,25 @@
 
 namespace gannet::index::xstore {
 
+std::byte* BlockPool::TakeFree(size_t bytes) {
+  if (free_blocks_.load(std::memory_order_relaxed) == 0) return nullptr;
+  std::lock_guard lock(mutex_);
+  auto it = free_.find(rdma::SlabAllocator::BlockBytes(bytes));
+  if (it == free_.end() || it->second.empty()) return nullptr;
+  std::byte* block = it->second.back();
+  it->second.pop_back();
+  free_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  return block;
+}
+
 StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
-  if (free_blocks_.load(std::memory_order_relaxed) > 0) {
-    std::lock_guard lock(mutex_);
-    auto it = free_.find(rdma::SlabAllocator::BlockBytes(bytes));
-    if (it != free_.end() && !it->second.empty()) {
-      std::byte* block = it->second.back();
-      it->second.pop_back();
-      free_blocks_.fetch_sub(1, std::memory_order_relaxed);
-      return block;
-    }
-  }
+  if (std::byte* block = TakeFree(bytes)) return block;
   StatusOr<std::byte*> block = context.slab->AllocateReadOnly(bytes);
-  if (block.ok()) bytes_.fetch_add(rdma::SlabAllocator::BlockBytes(bytes), std::memory_order_relaxed);
+  if (block.ok()) {
+    bytes_.fetch_add(rdma::SlabAllocator::BlockBytes(bytes), std::memory_order_relaxed);
+  } else if (std::byte* collected = TakeFree(bytes)) {  // a slab that is full has what was retired released
+    return collected;
+  }
   return block;
 }
 

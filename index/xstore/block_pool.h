@@ -36,6 +36,9 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  // A free block of this size, or null.
+  std::byte* TakeFree(size_t bytes);
+
   mutable Mutex mutex_;
   std::atomic<size_t> free_blocks_{0};
   std::atomic<uint64_t> bytes_{0};

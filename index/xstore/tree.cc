@@ -30,11 +30,14 @@ StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKin
   Node* root = tree->nodes_->Allocate(1);
   root->Append(Words::Highest(), reinterpret_cast<uint64_t>(first->at()));
   tree->root_.store(root, std::memory_order_release);
+  // Empty leaves go, too, when no session changes the tree any more.
+  tree->chore_ = service->epochs().AddChore([raw = tree.get()] { raw->UnlinkInQuiet(); });
   return tree;
 }
 
 template <int W>
 Tree<W>::~Tree() {
+  if (chore_ != 0) service_->epochs().RemoveChore(chore_);
   rdma::SlabCache slab(&service_->slab());
   leaves_->Close(slab);
   if (root() == nullptr) return;

@@ -130,6 +130,8 @@ class Tree {
 
   // In unlink.cc.
   void NoteEmpty(Context& context, const Words& low);
+  // After each round of the epochs: a batch of them.
+  void UnlinkInQuiet();
   bool UnlinkOne(Context& context, const Words& low);
   bool DescendPath(const Words& key, Path* path) const;
   bool LockPath(const Path& path);
@@ -154,6 +156,7 @@ class Tree {
   alignas(kLineBytes) Mutex unlink_mutex_;  // one unlinks at a time
   std::shared_ptr<EmptyLeaves<W>> empties_ = std::make_shared<EmptyLeaves<W>>();
   std::unique_ptr<Listener> owned_listener_;
+  uint64_t chore_ = 0;  // of the epochs; 0: none yet
 };
 
 }  // namespace gannet::index::xstore

@@ -2,7 +2,8 @@
 //
 // A queue (insert at one end, remove at the other) would otherwise grow a desert of empty leaves at its low end that
 // every scan has to cross. A leaf that became empty waits for a grace period, so that the transaction that emptied it,
-// and those that saw it, are over; then it is unlinked, with all inner nodes above that had no other child:
+// and those that saw it, are over; then the next change of the tree, or the thread that advances the epochs, unlinks
+// it, with all inner nodes above that had no other child:
 //
 //            [A]                     A: the lowest ancestor with another child
 //           / | \                    the path from A down to L has one child each, and goes with L
@@ -29,7 +30,8 @@
 namespace gannet::index::xstore {
 namespace {
 
-constexpr int kMaxUnlinks = 16;  // by one call
+constexpr int kMaxUnlinks = 16;     // by one call
+constexpr int kCallsPerRound = 64;  // of the thread that has nothing else to do
 
 }  // namespace
 
@@ -62,6 +64,14 @@ void Tree<W>::UnlinkEmptyLeaves(Context& context) {
   for (int tries = 0; tries < kMaxUnlinks && empties_->Take(&low); ++tries) {
     if (!UnlinkOne(context, low)) empties_->Add(low);
   }
+}
+
+// For a tree that no session changes any more.
+template <int W>
+void Tree<W>::UnlinkInQuiet() {
+  if (!empties_->any()) return;
+  IndexService::Lease lease(service_);
+  for (int calls = 0; calls < kCallsPerRound && empties_->any(); ++calls) UnlinkEmptyLeaves(lease.context());
 }
 
 // Unlinks the leaf that covers `low` now, if it is empty: the one that was noted may have absorbed others or been
@@ -188,7 +198,8 @@ void Tree<W>::CollapseRoot(Context& context) {
 
 #define GANNET_INSTANTIATE(W)                               \
   template void Tree<W>::NoteEmpty(Context&, const Words&); \
-  template void Tree<W>::UnlinkEmptyLeaves(Context&);
+  template void Tree<W>::UnlinkEmptyLeaves(Context&);       \
+  template void Tree<W>::UnlinkInQuiet();
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)
 GANNET_INSTANTIATE(5)

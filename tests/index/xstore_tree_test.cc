@@ -77,6 +77,14 @@ TEST_F(XStoreTreeTest, InterleavedAppendsFillTheirLeavesToo) {
   ASSERT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
 }
 
+TEST_F(XStoreTreeTest, EmptyLeavesGoThoughWhoeverEmptiedThemIdles) {
+  for (uint64_t key = 0; key < 4000; ++key) Insert(key);
+  for (uint64_t key = 0; key < 4000; ++key) Remove(key);
+  for (int i = 0; i < 50 && tree_->statistics().nodes > 1; ++i) cluster_.PassGracePeriod();
+  EXPECT_EQ(tree_->statistics().nodes, 1u);
+  ASSERT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
+}
+
 TEST_F(XStoreTreeTest, AQueueKeepsItsSize) {
   constexpr uint64_t kQueue = 1000;
   constexpr uint64_t kTurns = 100000;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -220,6 +221,133 @@ TEST_F(EpochTest, WhatAParticipantLeavesBehindIsFreedByTheManager) {
   EXPECT_EQ(second_->slab.statistics().free_bytes, before + kMaxObjectBytes);
 }
 
+// Of one participant never more waits than it retired within a grace period, however much it retires at a time.
+TEST_F(EpochTest, WhatWaitsIsBoundedByWhatAGracePeriodRetires) {
+  constexpr int kTransactions = 400, kPerGracePeriod = 4;
+  constexpr size_t kBlocks = 300, kFunctions = 100;
+  SlabCache cache(&first_->slab);
+  auto participant = first_->Join();
+  for (int i = 0; i < kTransactions; ++i) {
+    participant->Enter();
+    for (size_t n = 0; n < kBlocks; ++n) {
+      const StatusOr<std::byte*> block = cache.Allocate(200);
+      ASSERT_TRUE(block.ok()) << "transaction " << i << ": " << block.status();
+      participant->Retire(*block, 200, &cache);
+    }
+    for (size_t n = 0; n < kFunctions; ++n) participant->RetireWith([this] { ++freed_; });
+    participant->Leave();
+    if (i % kPerGracePeriod == 0) {
+      ASSERT_TRUE(first_->Advance(3).ok());
+    }
+  }
+  // Those of two grace periods, and what the cache has taken for more.
+  EXPECT_LT(first_->slab.statistics().carved_bytes, 2 * kPerGracePeriod * kBlocks * 256 + (256 << 10));
+  EXPECT_GE(freed_, static_cast<int>((kTransactions - 2 * kPerGracePeriod) * kFunctions));
+}
+
+// A few large blocks after many small ones must not let the large ones pile up behind.
+TEST_F(EpochTest, BytesThatWaitAreBoundedToo) {
+  SlabCache cache(&first_->slab);
+  auto participant = first_->Join();
+  participant->Enter();
+  for (int i = 0; i < 10'000; ++i) participant->Retire(cache.Allocate(64).value(), 64, &cache);
+  participant->Leave();
+  ASSERT_TRUE(first_->Advance(3).ok());
+  for (int i = 0; i < 200; ++i) {
+    participant->Enter();
+    const StatusOr<std::byte*> block = cache.Allocate(64 << 10);
+    ASSERT_TRUE(block.ok()) << i << ": " << block.status();
+    participant->Retire(*block, 64 << 10, &cache);
+    participant->Leave();
+    ASSERT_TRUE(first_->Advance(2).ok());
+  }
+  EXPECT_LT(first_->slab.statistics().carved_bytes, 2u << 20);
+}
+
+TEST_F(EpochTest, WhatAnIdleParticipantRetiredIsFreedByTheThreadThatAdvances) {
+  constexpr int kBlocks = 1000;
+  constexpr size_t kBytes = 1024;
+  SlabCache cache(&first_->slab);
+  auto idle = first_->Join();
+  auto inside = first_->Join();
+  std::vector<std::byte*> blocks;
+  for (int i = 0; i < 2 * kBlocks; ++i) blocks.push_back(cache.Allocate(kBytes).value());
+  const uint64_t free_before = first_->slab.statistics().free_bytes;
+  for (int i = 0; i < kBlocks; ++i) {
+    idle->Retire(blocks[i], kBytes, &cache);
+    inside->Retire(blocks[kBlocks + i], kBytes, &cache);
+  }
+  idle->RetireWith([this] { ++freed_; });
+  ASSERT_TRUE(first_->Advance(2).ok());
+  inside->Enter();  // and stays
+  ASSERT_TRUE(first_->Advance(8).ok());
+  EXPECT_EQ(freed_, 1);
+  EXPECT_EQ(first_->slab.statistics().free_bytes, free_before + 2 * kBlocks * (kBytes));
+  EXPECT_EQ(idle->Collect() + inside->Collect(), 0u);
+  inside->Leave();
+}
+
+TEST_F(EpochTest, AFullHeapFindsWhatOthersRetired) {
+  SlabCache cache(&first_->slab), other_cache(&first_->slab);
+  auto idle = first_->Join();
+  while (true) {
+    const StatusOr<std::byte*> block = other_cache.Allocate(kMaxObjectBytes);
+    if (!block.ok()) break;
+    idle->Retire(*block, kMaxObjectBytes, &other_cache);
+  }
+  EXPECT_EQ(cache.Allocate(kMaxObjectBytes).status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(first_->Advance(2).ok());
+  EXPECT_TRUE(cache.Allocate(kMaxObjectBytes).ok());
+}
+
+// The thread of each participant and the one that advances take from the same backlogs all the time.
+TEST_F(EpochTest, ParticipantsAndTheManagerFreeEachBlockOnce) {
+  constexpr int kThreads = 3, kTransactions = 3000;
+  std::atomic<int> freed = 0;
+  std::atomic<int> retired = 0;
+  std::atomic<bool> stop = false;
+  const uint64_t before = first_->slab.statistics().carved_bytes;
+  {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        SlabCache cache(&first_->slab);
+        auto participant = first_->Join();
+        Random random(t);
+        for (int i = 0; i < kTransactions; ++i) {
+          participant->Enter();
+          for (uint64_t n = random.Below(20); n > 0; --n) {
+            participant->Retire(cache.Allocate(64).value(), 64, &cache);
+            participant->RetireWith([&freed] { ++freed; });
+            ++retired;
+          }
+          participant->Leave();
+          if (random.OneIn(16)) std::this_thread::yield();
+        }
+        while (participant->Collect() > 0 && !stop) std::this_thread::yield();
+      });
+    }
+    std::thread advancing([&] {
+      while (!stop) EXPECT_TRUE(first_->Advance().ok());
+    });
+    for (std::thread& thread : threads) thread.join();
+    stop = true;
+    advancing.join();
+  }
+  EXPECT_EQ(freed, retired);
+  const SlabStatistics now = first_->slab.statistics();
+  EXPECT_EQ(now.free_bytes, now.carved_bytes - before);
+}
+
+TEST_F(EpochTest, ChoresRunAfterEachRoundUntilTheyAreRemoved) {
+  const uint64_t chore = first_->epochs->AddChore([this] { ++freed_; });
+  ASSERT_TRUE(first_->Advance(3).ok());
+  EXPECT_EQ(freed_, 3);
+  first_->epochs->RemoveChore(chore);
+  ASSERT_TRUE(first_->Advance().ok());
+  EXPECT_EQ(freed_, 3);
+}
+
 TEST_F(EpochTest, FunctionsRunAtTheLatestWhenTheManagerGoes) {
   second_->Join()->RetireWith([this] { ++freed_; });
   second_.reset();
@@ -254,6 +382,8 @@ TEST_F(EpochTest, NoReaderEverSeesAReusedBlock) {
   std::atomic<std::byte*> published = block;
   std::atomic<bool> stop = false;
   std::atomic<uint64_t> poisoned = 0;
+  std::mutex mutex;
+  std::vector<std::byte*> poisoned_blocks;
   std::vector<std::thread> readers;
   for (Member* member : {first_.get(), second_.get()}) {
     readers.emplace_back([&, member] {
@@ -269,12 +399,18 @@ TEST_F(EpochTest, NoReaderEverSeesAReusedBlock) {
     });
   }
   for (int i = 0; i < kReplacements; ++i) {
+    {
+      std::lock_guard lock(mutex);
+      for (std::byte* reusable : poisoned_blocks) cache.Free(reusable, 64);
+      poisoned_blocks.clear();
+    }
     std::byte* fresh = cache.Allocate(64).value();
     StoreWord(fresh, kGood);
     std::byte* old = published.exchange(fresh);
-    writer->RetireWith([old, &cache] {
+    writer->RetireWith([old, &poisoned_blocks, &mutex] {
       StoreWord(old, kPoison);
-      cache.Free(old, 64);
+      std::lock_guard lock(mutex);
+      poisoned_blocks.push_back(old);
     });
     writer->Enter();
     writer->Leave();
