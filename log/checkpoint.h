@@ -66,6 +66,7 @@ struct Manifest {
   std::string application;  // what the user of the directory notes here ("tpcc warehouses=2"), free text
   std::vector<TableDescription> tables;
   std::vector<CheckpointDescription> checkpoints;  // newest first
+  bool log_end = false;                            // LOG-END has been made (end_note.h): it must be there
 };
 
 // NotFound: no manifest, so no database there. DataLoss: damaged. InvalidArgument: of a newer version.

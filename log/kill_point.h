@@ -22,6 +22,7 @@ enum class KillPoint : uint8_t {
   kSegmentCreated,   // preallocated, or taken for reuse; no header
   kSegmentBegun,     // header durable
   kSegmentRemoved,   // one of several
+  kLogEndNoted,      // LOG-END says so, nothing relies on it yet
   kManifestWritten,  // the temporary file, not renamed
   kManifestRenamed,  // before the directory is synced
   kCheckpointBegun,

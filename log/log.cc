@@ -52,6 +52,8 @@ class ThreadedLog final : public Log {
     stopped_ = true;
     group_commit_.StopSoon();
     thread_.join();
+    const Status noted = segments_.NoteEnd();
+    if (result_.ok()) result_ = noted;
     if (result_.ok()) shared_.SetHealth(absl::FailedPreconditionError("the log was stopped"));
     return OwnCopy(result_);
   }

@@ -69,6 +69,7 @@ struct LogEnd {
   uint64_t run = 0;              // of the last segment
   uint64_t recovered_epoch = 0;  // everything up to it is there, on all nodes
   uint64_t last_epoch = 0;       // greatest epoch seen anywhere, recovered or void
+  bool has_header = true;        // the last segment; false: a crash interrupted its making
 };
 
 struct LogStatistics {
@@ -85,7 +86,8 @@ struct LogStatistics {
 // Thread-safe.
 class Log {
  public:
-  // Begins a new run in `directory`, after `end`. `files` must outlive the log. Does not look at what is there.
+  // Begins a new run in `directory`, after `end`. `files` must outlive the log. Does not look at what is there, but for
+  // files of segments to come, and LOG-END.
   static StatusOr<std::unique_ptr<Log>> Create(FileSystem* files, const std::string& directory, const LogEnd& end,
                                                const LogOptions& options);
   // Flushes what the writers appended, if the disk lets it.
@@ -93,9 +95,10 @@ class Log {
 
   // Starts the log thread. `peers` may be null (one node) and must outlive the log.
   virtual Status Start(PeerEpochs* peers) = 0;
-  // Flushes everything, waits for it, stops the thread. What went wrong with the last flush, if anything; a worker that
-  // stays in its slot, or a peer that closes nothing, is waited for a few seconds. Several nodes: let all of them reach
-  // the point after which nobody appends, and wait for the last epoch (WaitDurable), before any of them stops.
+  // Flushes everything, waits for it, stops the thread, and notes where the log ends (end_note.h). What went wrong with
+  // the last flush, if anything; a worker that stays in its slot, or a peer that closes nothing, is waited for a few
+  // seconds. Several nodes: let all of them reach the point after which nobody appends, and wait for the last epoch
+  // (WaitDurable), before any of them stops.
   virtual Status Stop() = 0;
 
   // One per worker thread. The log must outlive it.

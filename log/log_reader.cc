@@ -4,9 +4,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "log/checkpoint.h"
 #include "log/damage.h"
+#include "log/end_note.h"
 #include "log/file/aligned_buffer.h"
 #include "log/segment_chain.h"
 #include "log/segment_scanner.h"
@@ -32,13 +35,51 @@ Status WriteLastBatchAgain(FileSystem* files, const SegmentPlan& plan, const Seg
   return (*file)->WriteDurably(result.last_batch_offset, batch.span());
 }
 
+// How far the log must reach; nothing if nothing says it. To be called before the segments are listed: a log that runs
+// meanwhile only gets longer.
+StatusOr<std::optional<EndNote>> FindEndNote(FileSystem& files, const std::string& directory, DamageList* damages) {
+  const StatusOr<Manifest> manifest = ReadManifest(files, directory);
+  if (!manifest.ok() && !absl::IsNotFound(manifest.status())) return manifest.status();
+  const StatusOr<EndNote> note = ReadEndNote(files, directory);
+  if (note.ok()) return *note;
+  const std::string path = absl::StrCat(directory, "/", kEndNoteName);
+  if (absl::IsNotFound(note.status())) {
+    if (!manifest.ok() || !manifest->log_end) return std::nullopt;
+    GANNET_RETURN_IF_ERROR(damages->Found(
+        path, 0, "this file is missing, and without it nobody can tell whether the end of the log is there"));
+    return std::nullopt;
+  }
+  if (!damages->salvage() || absl::IsInvalidArgument(note.status())) return note.status();
+  GANNET_RETURN_IF_ERROR(damages->Found(path, 0, std::string(note.status().message())));
+  return std::nullopt;
+}
+
+// The log's last segment has all that the note says.
+Status CheckEnd(const EndNote& note, const SegmentPlan& plan, const SegmentResult& result, DamageList* damages) {
+  if (!plan.last || plan.segment != note.segment || result.end_offset >= note.offset) return absl::OkStatus();
+  return damages->Found(plan.path, result.end_offset,
+                        absl::StrCat("the log ends here, but ", kEndNoteName, " says that it reached offset ",
+                                     note.offset, " and batch ", note.next_batch - 1));
+}
+
+// And it closed as much. Of a run that began later nothing is known: what it recovered may be less. (That a segment is
+// missing has been told.)
+Status CheckClosed(const std::string& directory, const EndNote& note, const LogEnd& end, DamageList* damages) {
+  if (end.segment < note.segment || end.run != note.run || end.recovered_epoch >= note.closed_epoch)
+    return absl::OkStatus();
+  return damages->Found(directory + "/" + SegmentName(end.segment), end.offset,
+                        absl::StrCat("the log closed epoch ", end.recovered_epoch, " only, but ", kEndNoteName,
+                                     " says that it closed ", note.closed_epoch));
+}
+
 // Scans the segments of a chain with several threads; the first error ends them all.
 class ParallelScan {
  public:
   ParallelScan(FileSystem* files, const SegmentChain* chain, const ReadOptions& options, DamageList* damages,
-               const TransactionVisitor* visit)
+               const EndNote* note, const TransactionVisitor* visit)
       : files_(files),
         chain_(chain),
+        note_(note),
         make_durable_(options.make_durable),
         damages_(damages),
         visit_(visit),
@@ -75,6 +116,7 @@ class ParallelScan {
     if (!file.ok()) return file.status();
     SegmentScanner scanner(&plan, file->get(), damages_, thread, visit_);
     StatusOr<SegmentResult> result = scanner.Scan();
+    if (result.ok() && note_ != nullptr) GANNET_RETURN_IF_ERROR(CheckEnd(*note_, plan, *result, damages_));
     if (result.ok() && plan.last && make_durable_) {
       GANNET_RETURN_IF_ERROR((*file)->Sync());
       GANNET_RETURN_IF_ERROR(WriteLastBatchAgain(files_, plan, *result));
@@ -84,6 +126,7 @@ class ParallelScan {
 
   FileSystem* const files_;
   const SegmentChain* const chain_;
+  const EndNote* const note_;
   const bool make_durable_;
   DamageList* const damages_;
   const TransactionVisitor* const visit_;
@@ -96,6 +139,7 @@ class ParallelScan {
 
 LogEnd FindEnd(const SegmentChain& chain, const std::vector<SegmentResult>& results) {
   LogEnd end;
+  end.has_header = !chain.plans.empty() && chain.plans.back().segment == chain.last_segment;
   end.segment = chain.last_segment;
   end.offset = kSegmentHeaderBytes;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -135,12 +179,21 @@ LogSummary Summarize(const SegmentChain& chain, const std::vector<SegmentResult>
 StatusOr<LogSummary> ReadLog(FileSystem& files, const std::string& directory, const ReadOptions& options,
                              const TransactionVisitor& visit) {
   DamageList damages(options.salvage);
-  const StatusOr<SegmentChain> chain = ReadSegmentChain(files, directory, options, &damages);
+  const StatusOr<std::optional<EndNote>> found = FindEndNote(files, directory, &damages);
+  if (!found.ok()) return found.status();
+  const EndNote* const note = found->has_value() ? &**found : nullptr;
+  const StatusOr<SegmentChain> chain = ReadSegmentChain(files, directory, options, note, &damages);
+  if (absl::IsNotFound(chain.status())) {
+    LogSummary nothing;
+    nothing.damages = damages.TakeSorted();
+    if (!nothing.damages.empty()) return nothing;
+  }
   if (!chain.ok()) return chain.status();
-  ParallelScan scan(&files, &*chain, options, &damages, &visit);
+  ParallelScan scan(&files, &*chain, options, &damages, note, &visit);
   const StatusOr<std::vector<SegmentResult>> results = scan.Run(options.threads);
   if (!results.ok()) return results.status();
   LogSummary summary = Summarize(*chain, *results);
+  if (note != nullptr) GANNET_RETURN_IF_ERROR(CheckClosed(directory, *note, summary.end, &damages));
   summary.damages = damages.TakeSorted();
   return summary;
 }

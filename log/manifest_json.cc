@@ -158,9 +158,10 @@ std::string ManifestToJson(const Manifest& manifest) {
   Json checkpoints = Json::array();
   for (const CheckpointDescription& checkpoint : manifest.checkpoints)
     checkpoints.push_back(CheckpointToJson(checkpoint));
-  const Json json{{"gannet_manifest", manifest.version}, {"node", manifest.node},
-                  {"num_nodes", manifest.num_nodes},     {"application", manifest.application},
-                  {"tables", std::move(tables)},         {"checkpoints", std::move(checkpoints)}};
+  const Json json{{"gannet_manifest", manifest.version},  {"node", manifest.node},
+                  {"num_nodes", manifest.num_nodes},      {"application", manifest.application},
+                  {"log_end", manifest.log_end},          {"tables", std::move(tables)},
+                  {"checkpoints", std::move(checkpoints)}};
   // Texts that are no UTF-8 must not throw.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -181,6 +182,7 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   fields.Take("node", &manifest.node);
   fields.Take("num_nodes", &manifest.num_nodes);
   fields.Take("application", &manifest.application);
+  if (fields.Has("log_end")) fields.Take("log_end", &manifest.log_end);  // the first manifests had none
   fields.TakeList("tables", ReadTable, &manifest.tables);
   fields.TakeList("checkpoints", ReadCheckpoint, &manifest.checkpoints);
   GANNET_RETURN_IF_ERROR(fields.status());

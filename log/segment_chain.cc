@@ -181,6 +181,26 @@ Status CheckEmptyTail(FileSystem& files, const std::vector<Entry>& entries, Dama
   return absl::OkStatus();
 }
 
+// The segment that was begun last, by the note, is there, with its header and its whole length.
+Status CheckLastBegun(const std::string& directory, const EndNote& note, const SegmentChain& chain,
+                      DamageList* damages) {
+  const std::string path = directory + "/" + SegmentName(note.segment);
+  if (chain.last_segment < note.segment) {
+    return damages->Found(path, 0,
+                          absl::StrCat("this segment is missing: ", kEndNoteName, " says that the log reached it"));
+  }
+  if (chain.last_segment > note.segment || note.segment == 0) return absl::OkStatus();
+  if (chain.plans.empty() || chain.plans.back().segment != note.segment) {
+    return damages->Found(
+        path, 0, absl::StrCat("it has no header, or is too short, but ", kEndNoteName, " says that it was begun"));
+  }
+  const SegmentHeader& header = chain.plans.back().header;
+  if (header.node == note.node && header.num_nodes == note.num_nodes) return absl::OkStatus();
+  return damages->Found(absl::StrCat(directory, "/", kEndNoteName), 0,
+                        absl::StrCat("it is of node ", note.node, " of ", note.num_nodes, ", the log of node ",
+                                     header.node, " of ", header.num_nodes));
+}
+
 }  // namespace
 
 StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory) {
@@ -194,8 +214,11 @@ StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory)
 }
 
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
-                                        DamageList* damages) {
+                                        const EndNote* note, DamageList* damages) {
   StatusOr<std::vector<uint64_t>> segments = ListSegments(files, directory);
+  if (absl::IsNotFound(segments.status()) && note != nullptr && note->segment != 0) {
+    GANNET_RETURN_IF_ERROR(CheckLastBegun(directory, *note, SegmentChain{}, damages));
+  }
   if (!segments.ok()) return segments.status();
   std::erase_if(*segments, [&](uint64_t segment) { return segment < options.from_segment; });
   const uint64_t first = segments->empty() ? options.from_segment + 1 : segments->front();
@@ -232,6 +255,7 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
     GANNET_RETURN_IF_ERROR(
         damages->Found(entries.front().plan.path, 0, "no segment has a header, but a checkpoint needs them"));
   }
+  if (note != nullptr) GANNET_RETURN_IF_ERROR(CheckLastBegun(directory, *note, chain, damages));
   LimitEpochs(&chain.plans);
   return chain;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "log/damage.h"
+#include "log/end_note.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log_reader.h"
@@ -40,8 +41,9 @@ struct SegmentChain {
   uint64_t segments = 0;      // all of them
 };
 
-// Reads all headers and checks that they fit together. NotFound if there is no segment.
+// Reads all headers and checks that they fit together, and that the log reaches as far as `note` says (null: nothing
+// says it). NotFound if there is no segment.
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
-                                        DamageList* damages);
+                                        const EndNote* note, DamageList* damages);
 
 }  // namespace gannet::log

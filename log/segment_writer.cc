@@ -22,6 +22,8 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
       directory_(std::move(directory)),
       segment_bytes_(RoundUp(std::max<uint64_t>(options.segment_bytes, 2 * kSegmentHeaderBytes), kDiskBlockBytes)),
       preallocate_bytes_(options.preallocate_bytes),
+      begin_(end),
+      note_(files, directory_),
       segment_(end.segment),
       end_(end.offset),
       next_batch_(end.next_batch),
@@ -118,6 +120,7 @@ Status SegmentWriter::AddUsed(const std::string& path) {
 
 Status SegmentWriter::Begin(uint64_t room) {
   TakeUsed();
+  if (!begun()) GANNET_RETURN_IF_ERROR(NoteBegin());
   if (!HasSpare(room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room));
   Status status = WriteHeaderToSpare();
   if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
@@ -133,7 +136,38 @@ Status SegmentWriter::Begin(uint64_t room) {
   end_ = kSegmentHeaderBytes;
   ++statistics_.segments;
   MayDieHere(KillPoint::kSegmentBegun);
-  return absl::OkStatus();
+  return NoteEnd();
+}
+
+// Salvage may have found less than LOG-END says, and the nodes together an older epoch than this one closed: from here
+// on that is what there is. A segment that never got a header was never begun.
+Status SegmentWriter::NoteBegin() {
+  EndNote note{.segment = begin_.segment,
+               .offset = begin_.offset,
+               .next_batch = begin_.next_batch,
+               .run = begin_.run,
+               .closed_epoch = begin_.recovered_epoch,
+               .node = header_.node,
+               .num_nodes = header_.num_nodes};
+  if (!begin_.has_header && note.segment != 0) {
+    --note.segment;
+    note.offset = kSegmentHeaderBytes;
+  }
+  return Explained(note_.Write(note), absl::StrCat("noting the end of the log in ", kEndNoteName));
+}
+
+Status SegmentWriter::NoteEnd() {
+  if (!begun()) return absl::OkStatus();
+  const EndNote note{.segment = segment_,
+                     .offset = end_,
+                     .next_batch = next_batch_,
+                     .run = header_.run,
+                     .closed_epoch = closed_epoch_,
+                     .node = header_.node,
+                     .num_nodes = header_.num_nodes};
+  const Status noted = note_.Write(note);
+  noted_segment_ = noted.ok() ? segment_ : 0;
+  return Explained(noted, absl::StrCat("noting the end of the log in ", kEndNoteName));
 }
 
 Status SegmentWriter::WriteHeaderToSpare() {
@@ -161,6 +195,7 @@ Status SegmentWriter::NameSpare(const std::string& name) {
 Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint64_t room) {
   const uint64_t bytes = batch->bytes_on_disk();
   if (RoomLeft() < bytes) GANNET_RETURN_IF_ERROR(Begin(std::max(room, bytes)));
+  if (noted_segment_ != segment_) GANNET_RETURN_IF_ERROR(NoteEnd());
   BatchHeader complete = header;
   complete.batch = next_batch_;
   complete.segment = segment_;
@@ -208,6 +243,7 @@ void SegmentWriter::DropSpare() {
 }
 
 Status SegmentWriter::Explained(const Status& status, const std::string& doing) const {
+  if (status.ok()) return status;
   const char* advice = absl::IsResourceExhausted(status)
                            ? "; free some space there (or let a checkpoint remove old segments): commits go on by "
                              "themselves when a segment can be allocated, reads go on meanwhile"

@@ -9,6 +9,8 @@
 //
 // After an error of a write or sync nobody knows what is on disk, so the segment is never written again: the next one
 // takes over at the end of the last batch that is known to be durable.
+//
+// Before the first batch of a segment is written, LOG-END says that the segment was begun (end_note.h).
 #pragma once
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "log/batch_buffer.h"
+#include "log/end_note.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log.h"
@@ -37,6 +40,8 @@ class SegmentWriter {
   // Before the first segment: makes LogOptions::preallocate_bytes ready for use, of what an earlier run, or an
   // interrupted attempt to make a segment, left behind, and of new files. Removes what is too much.
   Status PrepareFirst();
+  // Notes in LOG-END that the log reaches the end of what was written. For the end of the run; nothing if none began.
+  Status NoteEnd();
   // From any thread: `path`, the only name of which is durable, was a segment and may be used again. False: it is not
   // wanted.
   bool OfferUsed(const std::string& path);
@@ -53,6 +58,9 @@ class SegmentWriter {
   Status PrepareAhead(uint64_t room);
   // Whether batches of `room` bytes can be written without another file.
   bool HasRoom(uint64_t room) const { return RoomLeft() >= room || HasSpare(room); }
+
+  // Whether the run has a segment.
+  bool begun() const { return statistics_.segments != 0; }
 
   // Of the disk that it writes to (FileSystem::CompletionCpu).
   std::optional<int> CompletionCpu() const { return files_->CompletionCpu(directory_); }
@@ -77,6 +85,8 @@ class SegmentWriter {
   size_t MostKept() const { return std::max<size_t>(kLeastKept, preallocate_bytes_ / segment_bytes_); }
   bool HasSpare(uint64_t room) const { return !spares_.empty() && spares_.back().bytes - kSegmentHeaderBytes >= room; }
   Status PrepareSpare(uint64_t room);
+  // What LOG-END must say before the first segment of the run takes over from what was there.
+  Status NoteBegin();
   void TakeUsed();
   void NoteSpares();
   Status AddUsed(const std::string& path);
@@ -84,18 +94,22 @@ class SegmentWriter {
   void DropSpare();
   Status WriteHeaderToSpare();
   Status NameSpare(const std::string& name);
+  // An error, with what it means for the log.
   Status Explained(const Status& status, const std::string& doing) const;
 
   FileSystem* const files_;
   const std::string directory_;
   const uint64_t segment_bytes_;
   const uint64_t preallocate_bytes_;
+  const LogEnd begin_;  // of the run
+  EndNoteFile note_;
   SegmentHeader header_;  // of the run; the rest is filled in for each segment
 
   std::unique_ptr<File> current_;  // null: given up, or none yet
   uint64_t current_bytes_ = 0;
   uint64_t segment_;
-  uint64_t end_;  // offset after the last durable batch of segment_
+  uint64_t noted_segment_ = 0;  // LOG-END says that this one was begun
+  uint64_t end_;                // offset after the last durable batch of segment_
   uint64_t next_batch_;
   uint64_t closed_epoch_;  // by the durable batches
 

@@ -18,7 +18,7 @@ void Tear(SegmentBuilder* segment, uint64_t offset, uint64_t bytes) {
 TEST(LogReader, NoLogIsNotFound) {
   ImageFileSystem files;
   EXPECT_TRUE(absl::IsNotFound(ReadAll(files).summary.status()));
-  files.files["/log/MANIFEST"] = Image(10);
+  files.files["/log/checkpoint-0000000000000001/table-1"] = Image(10);
   EXPECT_TRUE(absl::IsNotFound(ReadAll(files).summary.status()));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "log/format.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/size_changes.h"
 #include "tests/txn/worker_history.h"
@@ -177,6 +178,68 @@ TEST(DurabilityTest, AnotherSchemaIsRefused) {
   ASSERT_TRUE(DurableCluster::Open(of_two, HistoryTables(), {.nodes = 2}).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(of_two, HistoryTables()).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(of_two, HistoryTables(), {.nodes = 3}).status()));
+}
+
+std::vector<std::string> SegmentsIn(log::FileSystem& files, const std::string& directory) {
+  std::vector<std::string> names = *files.List(directory);
+  std::erase_if(names, [](const std::string& name) { return !log::SegmentOfName(name).has_value(); });
+  return names;
+}
+
+// Also at another node: what it acknowledged is the whole cluster's.
+TEST(DurabilityTest, AnEndOfTheLogThatIsMissingIsRefused) {
+  for (const int nodes : {1, 2}) {
+    for (const bool clean : {true, false}) {
+      const Disk disk = NewDisk();
+      uint64_t n = 0;
+      const DurableOptions options{.nodes = nodes};
+      for (int run = 0; run < 2; ++run) {
+        auto cluster = DurableCluster::Open(disk, HistoryTables(), options);
+        ASSERT_TRUE(cluster.ok()) << cluster.status();
+        for (int i = 0; i < 20; ++i) ASSERT_TRUE(RunStep((*cluster)->database(), 4, 0, ++n).ok());
+        if (clean) {
+          ASSERT_TRUE((*cluster)->Close().ok());
+        } else {
+          disk->PowerOff();
+          cluster->reset();
+          disk->PowerOn();
+        }
+      }
+      for (int node = 0; node < nodes; ++node) {
+        const std::string directory = nodes == 1 ? "/data" : "/data/node-" + std::to_string(node);
+        const std::vector<std::string> segments = SegmentsIn(*disk, directory);
+        ASSERT_GE(segments.size(), 2u);
+        for (const bool empty : {false, true}) {
+          const Disk copy = disk->CrashedCopy(1);
+          const std::string path = directory + "/" + segments.back();
+          ASSERT_TRUE(copy->Remove(path).ok());
+          if (empty) {
+            ASSERT_TRUE(copy->Open(path, log::OpenMode::kCreate).ok());
+          }
+          const std::vector<std::string> before = *copy->List(directory);
+          const Status refused = DurableCluster::Open(copy, HistoryTables(), options).status();
+          EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+          EXPECT_NE(refused.message().find(path), std::string::npos) << refused;
+          EXPECT_EQ(*copy->List(directory), before);
+          DurableOptions salvage = options;
+          salvage.database.salvage = true;
+          auto rest = DurableCluster::Open(copy, HistoryTables(), salvage);
+          ASSERT_TRUE(rest.ok()) << rest.status();
+          EXPECT_EQ(ReadState((*rest)->database(), 0).counter, n / 2);
+          ASSERT_TRUE(RunStep((*rest)->database(), 4, 0, n / 2 + 1).ok());
+          copy->PowerOff();
+          rest->reset();
+          copy->PowerOn();
+          auto after = DurableCluster::Open(copy, HistoryTables(), options);
+          ASSERT_TRUE(after.ok()) << after.status();
+          ExpectPrefix(ReadState((*after)->database(), 0), 4, 0, n / 2 + 1);
+        }
+      }
+      auto whole = DurableCluster::Open(disk, HistoryTables(), options);
+      ASSERT_TRUE(whole.ok()) << whole.status();
+      ExpectPrefix(ReadState((*whole)->database(), 0), 4, 0, n);
+    }
+  }
 }
 
 }  // namespace

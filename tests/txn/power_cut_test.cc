@@ -82,7 +82,50 @@ TEST(PowerCutTest, AlsoBesideCheckpoints) {
   for (uint64_t seed = 11; seed <= 15; ++seed) CrashWhileWorking(seed, absl::Milliseconds(5));
 }
 
+// The power goes at each operation that changes a file, from the first start in an empty directory on: what is there
+// opens.
+void CutAtEachOperation(int nodes, uint64_t stride) {
+  DurableOptions options{.nodes = nodes};
+  options.database.durable_within = absl::Milliseconds(20);  // of what waits for a disk that is off
+  bool cut = true;
+  for (uint64_t at = 0; cut; at += stride) {
+    const Disk disk = NewDisk(1000 + at);
+    std::atomic<uint64_t> passed{0};
+    disk->SetOptions({.before = [&](log::DiskOperation operation, const std::string&) {
+      const bool reads = operation == log::DiskOperation::kOpen || operation == log::DiskOperation::kRead ||
+                         operation == log::DiskOperation::kList;
+      if (!reads && passed.fetch_add(1) == at) disk->PowerOff();
+    }});
+    uint64_t acknowledged = 0;
+    for (int run = 0; run < 2; ++run) {
+      auto cluster = DurableCluster::Open(disk, HistoryTables(), options);
+      while (cluster.ok() && acknowledged < 3 * static_cast<uint64_t>(run + 1)) {
+        if (!RunStep((*cluster)->database(), 8, 0, acknowledged + 1).ok()) break;
+        ++acknowledged;
+      }
+      if (cluster.ok()) (*cluster)->Close().IgnoreError();
+    }
+    disk->SetOptions({});
+    cut = passed.load() > at;
+    if (cut) disk->PowerOn();
+    for (int again = 0; again < 2; ++again) {
+      auto survivor = DurableCluster::Open(disk, HistoryTables(), {.nodes = nodes});
+      ASSERT_TRUE(survivor.ok()) << "after " << at << ": " << survivor.status();
+      acknowledged = ExpectPrefix(ReadState((*survivor)->database(), 0), 8, 0, acknowledged);
+      ASSERT_TRUE(RunStep((*survivor)->database(), 8, 0, ++acknowledged).ok());
+    }
+  }
+}
+
+TEST(PowerCutTest, AtEachFileOperation) {
+  CutAtEachOperation(1, 1);
+}
+
 // --- Several nodes ---
+
+TEST(PowerCutTest, AtFileOperationsOfTwoNodes) {
+  CutAtEachOperation(2, 5);
+}
 
 constexpr uint64_t kAccounts = 32;
 constexpr uint64_t kStartBalance = 1000;

@@ -90,6 +90,15 @@ Status Durability::NoteTables() {
   return log::WriteManifest(*files_, directory_, manifest);
 }
 
+// From now on the log is not whole without its LOG-END.
+Status Durability::NoteLogEnd() {
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
+  if (manifest->log_end) return absl::OkStatus();
+  manifest->log_end = true;
+  return log::WriteManifest(*files_, directory_, *manifest);
+}
+
 Status Durability::Start(std::unique_ptr<EpochWords> words) {
   words_ = std::move(words);
   const DatabaseOptions& options = state_->options;
@@ -108,6 +117,7 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
   state_->loads.AnnounceIn(words_.get());
+  GANNET_RETURN_IF_ERROR(NoteLogEnd());
   const bool alone = state_->fabric->num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));

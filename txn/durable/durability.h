@@ -41,6 +41,7 @@ class Durability {
  private:
   explicit Durability(DatabaseState* state) : state_(state) {}
   Status NoteTables();
+  Status NoteLogEnd();
 
   DatabaseState* state_;
   std::shared_ptr<log::FileSystem> files_;

@@ -1,5 +1,6 @@
-// What the golden files hold. Those of each format version lie in v1/, v2/, v3/ and were made once, by make_golden.cc
-// as it was then; no test writes them, and every later version of Gannet must read them as they are.
+// What the golden files hold. Those of each format version lie in v1/, v2/, v3/, v3-log-end/ (with the note of the
+// log's end) and were made once, by make_golden.cc as it was then; no test writes them, and every later version of
+// Gannet must read them as they are.
 //
 //   segment 1   run 1: batch 1, batch 2 with transactions of epochs that were not recovered, batch 3 torn
 //   segment 2   a crash interrupted its making
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "log/checkpoint.h"
+#include "log/end_note.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
@@ -52,6 +54,17 @@ inline std::vector<GoldenRecord> GoldenRecords() {
   return {{1, 0, 3, IntegerKey(1), "first"},
           {1, 4, 5, IntegerKey(2), std::string(5000, 'q')},
           {2, 4, 6, std::string(kMaxKeyBytes, 'k'), ""}};
+}
+
+// Of segment 3 or 4, the last one. v1 to v3 have none.
+inline EndNote GoldenNote(uint64_t segment) {
+  return {.segment = segment,
+          .offset = segment == 3 ? kSegmentHeaderBytes : 2 * kDiskBlockBytes,
+          .next_batch = segment == 3 ? uint64_t{3} : 6,
+          .run = 2,
+          .closed_epoch = segment == 3 ? uint64_t{4} : 9,
+          .node = 0,
+          .num_nodes = 2};
 }
 
 inline Manifest GoldenManifest() {

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "tests/log/golden/golden_content.h"
 
@@ -92,8 +93,28 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
   EXPECT_EQ(records, GoldenRecords());
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3"),
-                         [](const auto& version) { return version.param; });
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3", "v3-log-end"),
+                         [](const auto& version) {
+                           return absl::StrReplaceAll(version.param, {{"-", "_"}});
+                         });
+
+TEST(GoldenNoteTest, IsReadAndNeeded) {
+  ImageFileSystem files = GoldenFiles("v3-log-end");
+  const StatusOr<EndNote> note = ReadEndNote(files, kLogDirectory);
+  ASSERT_TRUE(note.ok()) << note.status();
+  EXPECT_EQ(*note, GoldenNote(4));
+  EXPECT_EQ(files.files[std::string(kLogDirectory) + "/" + kEndNoteName].size(), 2 * kEndNoteBytes);
+  EXPECT_TRUE(ReadManifest(files, kLogDirectory)->log_end);
+  files.files.erase(PathOf(4));
+  EXPECT_TRUE(absl::IsDataLoss(ReadAll(files).summary.status()));
+  for (const char* before : {"v1", "v2", "v3"}) {
+    ImageFileSystem old = GoldenFiles(before);
+    EXPECT_FALSE(ReadManifest(old, kLogDirectory)->log_end);
+    EXPECT_TRUE(absl::IsNotFound(ReadEndNote(old, kLogDirectory).status()));
+    old.files.erase(PathOf(4));
+    EXPECT_TRUE(ReadAll(old).summary.ok()) << "nothing says that there was more";
+  }
+}
 
 }  // namespace
 }  // namespace gannet::log

@@ -1,11 +1,12 @@
 // Makes the golden files of the current format version in an empty directory:
-//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3
+//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3-log-end
 // To be run once per format version. The files of older versions stay.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
+#include "absl/strings/str_cat.h"
 #include "log/file/faulty_file_system.h"
 #include "rdma/base/check.h"
 #include "tests/log/golden/golden_content.h"
@@ -75,12 +76,16 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
         (*writer)->Add({record.table, record.epoch, record.version, BytesOf(record.key), BytesOf(record.payload)}));
   }
   Manifest manifest = GoldenManifest();
+  manifest.log_end = true;
   CheckpointDescription& checkpoint = manifest.checkpoints.emplace_back();
   GANNET_RETURN_IF_ERROR((*writer)->Finish(&checkpoint));
   checkpoint.begin_epoch = 3;
   checkpoint.end_epoch = 4;
   checkpoint.first_segment = 1;
   checkpoint.wall_nanos = 1'700'000'000'000'000'000;
+  EndNoteFile note(disk, kLogDirectory);
+  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(3)));
+  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(4)));
   return WriteManifest(*disk, kLogDirectory, manifest);
 }
 
@@ -107,8 +112,10 @@ int Main(const std::filesystem::path& to) {
     const std::string path = checkpoint + "/" + name;
     files.files[path] = ReadImage(&disk, path);
   }
-  const std::string manifest = std::string(kLogDirectory) + "/MANIFEST";
-  files.files[manifest] = ReadImage(&disk, manifest);
+  for (const std::string name : {"MANIFEST", kEndNoteName}) {
+    const std::string path = absl::StrCat(kLogDirectory, "/", name);
+    files.files[path] = ReadImage(&disk, path);
+  }
   for (const auto& [path, image] : files.files) {
     const std::filesystem::path target = to / path.substr(std::string(kLogDirectory).size() + 1);
     std::filesystem::create_directories(target.parent_path());

@@ -1,0 +1,178 @@
+#include "log/end_note.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "log/crc32c.h"
+#include "log/damage.h"
+#include "log/file/aligned_buffer.h"
+#include "log/kill_point.h"
+#include "log/little_endian.h"
+
+namespace gannet::log {
+namespace {
+
+constexpr uint64_t kMagic = 0x31444e45544e4e47;  // "GNNTEND1"
+constexpr uint32_t kVersion = 1;
+constexpr size_t kSlots = 2;
+constexpr int kReadAttempts = 5;
+
+// Byte positions; docs/log_format.md has the same as a table.
+namespace at {
+constexpr size_t kMagicWord = 0;
+constexpr size_t kCrc = 8;
+constexpr size_t kVersionWord = 12;
+constexpr size_t kSequence = 16;
+constexpr size_t kSegment = 24;
+constexpr size_t kOffset = 32;
+constexpr size_t kNextBatch = 40;
+constexpr size_t kRun = 48;
+constexpr size_t kClosedEpoch = 56;
+constexpr size_t kNode = 64;
+constexpr size_t kNumNodes = 66;
+constexpr size_t kEnd = 68;
+}  // namespace at
+
+std::string PathOf(const std::string& directory) {
+  return absl::StrCat(directory, "/", kEndNoteName);
+}
+
+struct Newest {
+  EndNote note;
+  uint64_t sequence = 0;
+};
+
+// The newest of the notes in `slots`.
+StatusOr<Newest> FindNewest(const std::string& path, std::span<const std::byte> slots) {
+  std::optional<Newest> newest;
+  Status why = absl::DataLossError("it is too short");
+  for (size_t begin = 0; begin + kEndNoteBytes <= slots.size(); begin += kEndNoteBytes) {
+    uint64_t sequence = 0;
+    const StatusOr<EndNote> note = EndNote::Decode(slots.subspan(begin).first<kEndNoteBytes>(), &sequence);
+    if (absl::IsInvalidArgument(note.status()))
+      return Status(note.status().code(), absl::StrCat(path, ": ", note.status().message()));
+    if (!note.ok()) why = note.status();
+    if (note.ok() && (!newest.has_value() || sequence > newest->sequence)) newest = Newest{*note, sequence};
+  }
+  if (newest.has_value()) return *newest;
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", why.message(),
+                                          "; nobody can tell whether the end of the log is there", kDamageAdvice));
+}
+
+StatusOr<Newest> ReadNewest(FileSystem& files, const std::string& directory) {
+  const std::string path = PathOf(directory);
+  StatusOr<std::unique_ptr<File>> file = files.Open(path, OpenMode::kRead);
+  if (!file.ok()) return file.status();
+  AlignedBuffer slots(kSlots * kEndNoteBytes);
+  StatusOr<Newest> newest = absl::InternalError("not tried");
+  // A running log may be writing one note, and then the other one, while we read.
+  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
+    const StatusOr<size_t> got = (*file)->Read(0, slots.span());
+    if (!got.ok()) return got.status();
+    newest = FindNewest(path, slots.span().first(*got));
+    if (!absl::IsDataLoss(newest.status())) break;
+  }
+  return newest;
+}
+
+}  // namespace
+
+void EndNote::Encode(uint64_t sequence, std::span<std::byte, kEndNoteBytes> to) const {
+  std::fill(to.begin(), to.end(), std::byte{0});
+  StoreLittle(&to[at::kMagicWord], kMagic);
+  StoreLittle(&to[at::kVersionWord], kVersion);
+  StoreLittle(&to[at::kSequence], sequence);
+  StoreLittle(&to[at::kSegment], segment);
+  StoreLittle(&to[at::kOffset], offset);
+  StoreLittle(&to[at::kNextBatch], next_batch);
+  StoreLittle(&to[at::kRun], run);
+  StoreLittle(&to[at::kClosedEpoch], closed_epoch);
+  StoreLittle(&to[at::kNode], node);
+  StoreLittle(&to[at::kNumNodes], num_nodes);
+  StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersionWord>()));
+}
+
+StatusOr<EndNote> EndNote::Decode(std::span<const std::byte, kEndNoteBytes> from, uint64_t* sequence) {
+  if (LoadLittle<uint64_t>(&from[at::kMagicWord]) != kMagic)
+    return absl::DataLossError("it does not begin as the note of a log's end does");
+  if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kVersionWord>()))
+    return absl::DataLossError("the checksum does not match");
+  const auto version = LoadLittle<uint32_t>(&from[at::kVersionWord]);
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the note of the log's end has version ", version,
+                                                   ", this program knows version ", kVersion,
+                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+  }
+  if (!AllZero(from.subspan<at::kEnd>())) return absl::DataLossError("it has bytes set that should be zero");
+  *sequence = LoadLittle<uint64_t>(&from[at::kSequence]);
+  return EndNote{.segment = LoadLittle<uint64_t>(&from[at::kSegment]),
+                 .offset = LoadLittle<uint64_t>(&from[at::kOffset]),
+                 .next_batch = LoadLittle<uint64_t>(&from[at::kNextBatch]),
+                 .run = LoadLittle<uint64_t>(&from[at::kRun]),
+                 .closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]),
+                 .node = LoadLittle<uint16_t>(&from[at::kNode]),
+                 .num_nodes = LoadLittle<uint16_t>(&from[at::kNumNodes])};
+}
+
+StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory) {
+  const StatusOr<Newest> newest = ReadNewest(files, directory);
+  if (!newest.ok()) return newest.status();
+  return newest->note;
+}
+
+Status EndNoteFile::Write(const EndNote& note) {
+  if (file_ == nullptr) GANNET_RETURN_IF_ERROR(Open());
+  if (written_ == note) return absl::OkStatus();
+  if (file_ == nullptr) return Make(note);
+  AlignedBuffer block(kEndNoteBytes);
+  note.Encode(sequence_ + 1, block.span().first<kEndNoteBytes>());
+  // After an error nobody knows what is in this block; so the next attempt goes to the same one, and the other one
+  // still has what counted before.
+  GANNET_RETURN_IF_ERROR(file_->WriteDurably((sequence_ + 1) % kSlots * kEndNoteBytes, block.span()));
+  ++sequence_;
+  written_ = note;
+  MayDieHere(KillPoint::kLogEndNoted);
+  return absl::OkStatus();
+}
+
+// A file that is damaged is left to Make, which replaces it.
+Status EndNoteFile::Open() {
+  const StatusOr<Newest> newest = ReadNewest(*files_, directory_);
+  if (absl::IsNotFound(newest.status()) || absl::IsDataLoss(newest.status())) return absl::OkStatus();
+  if (!newest.ok()) return newest.status();
+  StatusOr<std::unique_ptr<File>> file = files_->Open(PathOf(directory_), OpenMode::kReuse);
+  if (!file.ok()) return file.status();
+  file_ = *std::move(file);
+  sequence_ = newest->sequence;
+  // What a program that died left of the name and of the note may be in the page cache only: the name is synced here,
+  // and the first note is written in any case.
+  return files_->SyncDirectory(directory_);
+}
+
+// Under another name first: the file never lacks a note.
+Status EndNoteFile::Make(const EndNote& note) {
+  const std::string path = PathOf(directory_);
+  const std::string temporary = path + ".tmp";
+  if (Status removed = files_->Remove(temporary); !removed.ok() && !absl::IsNotFound(removed)) return removed;
+  StatusOr<std::unique_ptr<File>> file = files_->Open(temporary, OpenMode::kCreate);
+  if (!file.ok()) return file.status();
+  AlignedBuffer slots(kSlots * kEndNoteBytes);
+  note.Encode(kSlots, slots.span().first<kEndNoteBytes>());
+  Status made = (*file)->WriteDurably(0, slots.span());
+  if (made.ok()) made = files_->Rename(temporary, path);
+  if (!made.ok()) {
+    files_->Remove(temporary).IgnoreError();
+    return made;
+  }
+  (*file)->Renamed(path);
+  GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
+  file_ = *std::move(file);
+  sequence_ = kSlots;
+  written_ = note;
+  MayDieHere(KillPoint::kLogEndNoted);
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::log

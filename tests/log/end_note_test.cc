@@ -1,0 +1,302 @@
+// The end of a log that is not there any more is missed: LOG-END says how far the log reaches, and says nothing that a
+// crash could make untrue.
+#include "log/end_note.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "log/checkpoint.h"
+#include "log/crc32c.h"
+#include "log/file/aligned_buffer.h"
+#include "log/format.h"
+#include "log/little_endian.h"
+#include "tests/log/log_test_helpers.h"
+
+namespace gannet::log {
+namespace {
+
+using testing::HasSubstr;
+
+std::string PathOf(const std::string& name) {
+  return std::string(kLogDirectory) + "/" + name;
+}
+
+std::vector<std::string> Segments(FaultyFileSystem& disk) {
+  std::vector<std::string> names = disk.List(kLogDirectory).value();
+  std::erase_if(names, [](const std::string& name) { return !SegmentOfName(name).has_value(); });
+  return names;
+}
+
+// As a user, or a program that copies files, may leave it: `bytes` (a multiple of blocks) of its content.
+void Cut(FaultyFileSystem* disk, const std::string& path, uint64_t bytes) {
+  AlignedBuffer content(bytes);
+  ASSERT_EQ(disk->Open(path, OpenMode::kRead).value()->Read(0, content.span()).value(), bytes);
+  ASSERT_TRUE(disk->Remove(path).ok());
+  const auto file = disk->Open(path, OpenMode::kCreate).value();
+  ASSERT_TRUE(file->Write(0, content.span()).ok());
+}
+
+Status ReadAs(FileSystem& disk, bool salvage = false) {
+  return ReadLog(disk, kLogDirectory, {.salvage = salvage, .make_durable = !salvage}, nullptr).status();
+}
+
+// A log of several segments; every transaction is acknowledged.
+class EndNoteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    MakeLogDirectory(&disk_);
+    log_ = StartLog(&disk_, {}, SmallLog());
+    writer_ = log_->OpenWriter().value();
+    CommitUntil(4);
+  }
+
+  void CommitUntil(uint64_t segments) {
+    while (log_->statistics().segments < segments) CommitOne();
+    CommitOne();
+  }
+  void CommitOne() {
+    const uint64_t epoch = Commit(writer_.get(), {1, committed_}, 4000).value();
+    ASSERT_TRUE(log_->WaitDurable(epoch, kLongEnough).ok());
+    ++committed_;
+  }
+  void Close() {
+    writer_.reset();
+    ASSERT_TRUE(log_->Stop().ok());
+    log_.reset();
+  }
+  void Kill() {
+    disk_.PowerOff();
+    writer_.reset();
+    log_.reset();
+    disk_.PowerOn();
+  }
+  // The log is refused, with the name of the file, and nothing changes.
+  void ExpectRefused(const std::string& name) {
+    const std::vector<std::string> before = disk_.List(kLogDirectory).value();
+    const uint64_t writes = disk_.operations(DiskOperation::kWrite);
+    const Status refused = ReadAs(disk_);
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(PathOf(name)));
+    EXPECT_EQ(disk_.List(kLogDirectory).value(), before);
+    EXPECT_EQ(disk_.operations(DiskOperation::kWrite), writes);
+    const StatusOr<LogSummary> salvaged = ReadLog(disk_, kLogDirectory, {.salvage = true}, nullptr);
+    ASSERT_TRUE(salvaged.ok()) << salvaged.status();
+    ASSERT_FALSE(salvaged->damages.empty());
+    EXPECT_EQ(salvaged->damages.front().file, PathOf(name));
+  }
+
+  FaultyFileSystem disk_{21};
+  std::unique_ptr<Log> log_;
+  std::unique_ptr<LogWriter> writer_;
+  uint64_t committed_ = 0;
+};
+
+TEST_F(EndNoteTest, RemovedSegmentsAtTheEndAreMissed) {
+  for (const bool clean : {true, false}) {
+    if (log_ == nullptr) {
+      log_ = StartLog(&disk_, Recover(disk_).end, SmallLog());
+      writer_ = log_->OpenWriter().value();
+      CommitUntil(2);
+    }
+    clean ? Close() : Kill();
+    EXPECT_EQ(Recover(disk_).epochs.size(), committed_);
+    const auto whole = disk_.CrashedCopy(1);
+    const std::vector<std::string> segments = Segments(disk_);
+    for (size_t gone = segments.size(); gone-- > 0;) {
+      ASSERT_TRUE(disk_.Remove(PathOf(segments[gone])).ok());
+      ExpectRefused(segments.back());
+    }
+    // As it was, for the next round.
+    for (const std::string& name : segments) {
+      const auto from = whole->Open(PathOf(name), OpenMode::kRead).value();
+      AlignedBuffer content(from->Size().value());
+      ASSERT_TRUE(from->Read(0, content.span()).ok());
+      ASSERT_TRUE(disk_.Open(PathOf(name), OpenMode::kCreate).value()->WriteDurably(0, content.span()).ok());
+    }
+    ASSERT_TRUE(disk_.SyncDirectory(kLogDirectory).ok());
+    EXPECT_EQ(Recover(disk_).epochs.size(), committed_);
+  }
+}
+
+TEST_F(EndNoteTest, ALastSegmentThatWasCutIsMissed) {
+  Kill();
+  const std::string last = Segments(disk_).back();
+  Cut(&disk_, PathOf(last), kSegmentHeaderBytes);
+  ExpectRefused(last);
+  Cut(&disk_, PathOf(last), 0);
+  ExpectRefused(last);
+}
+
+TEST_F(EndNoteTest, AfterACleanCloseNothingAtTheEndMayBeTorn) {
+  Close();
+  const LogEnd end = Recover(disk_).end;
+  const std::string last = Segments(disk_).back();
+  const std::string path = PathOf(last);
+  const EndNote note = ReadEndNote(disk_, kLogDirectory).value();
+  EXPECT_EQ(note.segment, end.segment);
+  EXPECT_EQ(note.offset, end.offset);
+  EXPECT_EQ(note.next_batch, end.next_batch);
+  EXPECT_EQ(note.run, end.run);
+  EXPECT_EQ(note.closed_epoch, end.recovered_epoch);
+  // The last batch, in a file that keeps its length.
+  AlignedBuffer zeros(kDiskBlockBytes);
+  ASSERT_TRUE(
+      disk_.Open(path, OpenMode::kReuse).value()->WriteDurably(end.offset - kDiskBlockBytes, zeros.span()).ok());
+  ExpectRefused(last);
+}
+
+TEST_F(EndNoteTest, ANoteThatIsGoneIsMissedIfTheManifestHasIt) {
+  Manifest manifest;
+  ASSERT_TRUE(WriteManifest(disk_, kLogDirectory, manifest).ok());
+  Close();
+  const auto old = disk_.CrashedCopy(1);
+  ASSERT_TRUE(old->Remove(PathOf(kEndNoteName)).ok());
+  EXPECT_TRUE(ReadAs(*old).ok()) << "no version before this one had it";
+  manifest.log_end = true;
+  ASSERT_TRUE(WriteManifest(disk_, kLogDirectory, manifest).ok());
+  EXPECT_TRUE(ReadAs(disk_).ok());
+  Cut(&disk_, PathOf(kEndNoteName), 0);
+  ExpectRefused(kEndNoteName);
+  ASSERT_TRUE(disk_.Remove(PathOf(kEndNoteName)).ok());
+  ExpectRefused(kEndNoteName);
+}
+
+TEST_F(EndNoteTest, OneDamagedBlockLeavesTheNoteBefore) {
+  Close();
+  const EndNote last = ReadEndNote(disk_, kLogDirectory).value();
+  int same = 0;
+  for (const uint64_t block : {0, 1}) {
+    const auto copy = disk_.CrashedCopy(1);
+    ASSERT_TRUE(copy->FlipRandomBit(PathOf(kEndNoteName), block * kEndNoteBytes, (block + 1) * kEndNoteBytes).ok());
+    const StatusOr<EndNote> note = ReadEndNote(*copy, kLogDirectory);
+    ASSERT_TRUE(note.ok()) << note.status();
+    same += *note == last ? 1 : 0;
+    EXPECT_EQ(note->segment, last.segment);
+    EXPECT_TRUE(ReadAs(*copy).ok());
+  }
+  EXPECT_EQ(same, 1);
+}
+
+TEST_F(EndNoteTest, ANoteOfANewerVersionIsRefusedAsThat) {
+  Close();
+  const std::string path = PathOf(kEndNoteName);
+  AlignedBuffer block(kEndNoteBytes);
+  EndNote{}.Encode(1000, block.span().first<kEndNoteBytes>());
+  block.data()[12] = std::byte{2};
+  const uint32_t crc = Crc32c(std::span<const std::byte>(block.span()).subspan(12));
+  StoreLittle(&block.data()[8], crc);
+  ASSERT_TRUE(disk_.Open(path, OpenMode::kReuse).value()->WriteDurably(0, block.span()).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadAs(disk_)));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadAs(disk_, /*salvage=*/true)));
+}
+
+// Salvage goes on from what is left, and so does everybody after it.
+TEST_F(EndNoteTest, AfterSalvageTheLogReachesWhatWasSalvaged) {
+  Close();
+  ASSERT_TRUE(disk_.Remove(PathOf(Segments(disk_).back())).ok());
+  const auto summary = ReadLog(disk_, kLogDirectory, {.salvage = true, .make_durable = true}, nullptr);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  log_ = StartLog(&disk_, summary->end, SmallLog());
+  writer_ = log_->OpenWriter().value();
+  committed_ = 100'000;
+  CommitOne();
+  Kill();
+  EXPECT_TRUE(Recover(disk_).Has({1, 100'000}));
+}
+
+// --- Interrupted at each operation ---
+
+// The power goes when `at` operations that change something have passed.
+class PowerCutAt {
+ public:
+  PowerCutAt(FaultyFileSystem* disk, uint64_t at) : disk_(disk), at_(at) {
+    disk_->SetOptions({.before = [this](DiskOperation operation, const std::string&) {
+      const bool changes = operation == DiskOperation::kWrite || operation == DiskOperation::kSync ||
+                           operation == DiskOperation::kRename || operation == DiskOperation::kRemove ||
+                           operation == DiskOperation::kSyncDirectory;
+      if (changes && passed_++ == at_) disk_->PowerOff();
+    }});
+  }
+  ~PowerCutAt() { disk_->SetOptions({}); }
+  bool happened() const { return passed_ > at_; }
+
+ private:
+  FaultyFileSystem* const disk_;
+  const uint64_t at_;
+  std::atomic<uint64_t> passed_{0};
+};
+
+LogOptions TinyLog() {
+  LogOptions options = SmallLog();
+  options.segment_bytes = 96 << 10;
+  options.buffer_bytes = 8 << 10;
+  return options;
+}
+
+// What a run does: commits over several segments, removes some, as beside a checkpoint, whose files come back as later
+// ones, and is closed. Every name that is acknowledged goes to *acknowledged; an error ends it.
+Status WorkAndClose(Log* log, uint64_t run, std::vector<Name>* acknowledged) {
+  StatusOr<std::unique_ptr<LogWriter>> writer = log->OpenWriter();
+  if (!writer.ok()) return writer.status();
+  for (uint64_t i = 0; i < 12; ++i) {
+    if (i % 4 == 2) {
+      const StatusOr<uint64_t> segment = log->BeginSegment();
+      if (!segment.ok()) return segment.status();
+      if (i == 6) {
+        acknowledged->clear();
+        GANNET_RETURN_IF_ERROR(log->RemoveSegmentsBelow(*segment));
+      }
+    }
+    const StatusOr<uint64_t> epoch = Commit(writer->get(), {run, i}, 2000);
+    if (!epoch.ok()) return epoch.status();
+    // The power may go meanwhile: then nothing becomes durable.
+    Status durable;
+    do {
+      durable = log->WaitDurable(*epoch, absl::Milliseconds(2));
+    } while (!durable.ok() && log->health().ok());
+    GANNET_RETURN_IF_ERROR(durable);
+    acknowledged->push_back({run, i});
+  }
+  return log->Stop();
+}
+
+Recovered RecoverWhatIsLeft(FaultyFileSystem& disk) {
+  return Recover(disk, FindLogBegin(disk, kLogDirectory).value().segment);
+}
+
+TEST(EndNoteCrash, EveryOperationMayBeTheLastOne) {
+  uint64_t cuts = 0;
+  for (bool cut_again = true; cut_again; ++cuts) {
+    FaultyFileSystem disk(100 + cuts);
+    MakeLogDirectory(&disk);
+    std::vector<Name> acknowledged;
+    {
+      auto log = StartLog(&disk, {}, TinyLog());
+      ASSERT_TRUE(WorkAndClose(log.get(), 1, &acknowledged).ok());
+    }
+    const LogEnd end = RecoverWhatIsLeft(disk).end;
+    {
+      const PowerCutAt cut(&disk, cuts);
+      if (StatusOr<std::unique_ptr<Log>> log = Log::Create(&disk, kLogDirectory, end, TinyLog()); log.ok()) {
+        ASSERT_TRUE((*log)->Start(nullptr).ok());
+        WorkAndClose(log->get(), 2, &acknowledged).IgnoreError();
+      }
+      cut_again = cut.happened();
+    }
+    if (cut_again) disk.PowerOn();
+    for (int again = 0; again < 2; ++again) {
+      const Recovered recovered = RecoverWhatIsLeft(disk);
+      for (const Name& name : acknowledged) ASSERT_TRUE(recovered.Has(name)) << cuts << ": " << name.second;
+      const uint64_t run = 3 + static_cast<uint64_t>(again);
+      auto log = StartLog(&disk, recovered.end, TinyLog());
+      ASSERT_TRUE(WorkAndClose(log.get(), run, &acknowledged).ok()) << cuts;
+    }
+  }
+  EXPECT_GT(cuts, 50u);
+}
+
+}  // namespace
+}  // namespace gannet::log
