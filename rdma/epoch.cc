@@ -55,6 +55,7 @@ StatusOr<std::unique_ptr<EpochManager>> EpochManager::Create(Fabric* fabric, Nod
     return absl::FailedPreconditionError(absl::StrCat("node ", node->id(), ": the epoch manager must be the first to ",
                                                       "allocate from the slab, and there can be only one"));
   }
+  state->announced.resize(static_cast<size_t>(fabric->num_nodes()));
   state->Publish(internal::kFirstEpoch);
   slab->WhenFull([state = state.get()] { state->FreeForOthers(state->freed_round.load()); });
   return std::unique_ptr<EpochManager>(new EpochManager(std::move(state)));
@@ -94,6 +95,7 @@ Status EpochManager::State::Advance(Channel* with) {
 Status EpochManager::State::AdvanceLocked(Channel* with) {
   const uint64_t new_round = round.fetch_add(1) + 1;
   StatusOr<size_t> others = ReadAreas(with);
+  LookAtAnnouncements(others.ok() ? *others : 0);
   if (!others.ok()) return others.status();  // a node died just now; the next round leaves it out
   PreemptionPoint();
   uint64_t newest = epoch.load();
@@ -126,6 +128,17 @@ StatusOr<size_t> EpochManager::State::ReadAreas(Channel* with) {
   worker.RemovePoller(poller);
   if (!status.ok()) return status;
   return reads.size();
+}
+
+void EpochManager::State::LookAtAnnouncements(size_t images_of) {
+  if (look == nullptr) return;
+  for (size_t i = 0; i < images_of; ++i) {
+    announced[reads[i].remote.node()] = LoadWord(images.data() + i * kEpochAreaBytes + internal::kAnnouncedOffset);
+  }
+  for (NodeId id = 0; id < announced.size(); ++id) {
+    if (!fabric->Alive(id)) announced[id] = 0;
+  }
+  look(announced);
 }
 
 bool EpochManager::State::IsLowestAlive() const {
@@ -194,6 +207,16 @@ uint64_t EpochManager::AddChore(std::function<void()> chore) {
 void EpochManager::RemoveChore(uint64_t id) {
   std::lock_guard lock(state_->chores_mutex);
   std::erase_if(state_->chores, [id](const auto& chore) { return chore.first == id; });
+}
+
+void EpochManager::Announce(uint64_t word) {
+  StoreWord(state_->area + internal::kAnnouncedOffset, word);
+}
+
+void EpochManager::OnRound(std::function<void(std::span<const uint64_t> words)> look) {
+  std::lock_guard lock(state_->advance_mutex);
+  GANNET_CHECK(state_->look == nullptr, "node %d: announcements are looked at already", state_->node->id());
+  state_->look = std::move(look);
 }
 
 Status EpochManager::Start() {

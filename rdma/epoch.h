@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
@@ -55,6 +56,16 @@ class EpochManager {
   // Chores are short, and neither add nor remove chores. For work that no other thread may ever come by to do.
   uint64_t AddChore(std::function<void()> chore);
   void RemoveChore(uint64_t id);
+
+  // Announcements: one word per node, which every other node knows after its next round, because it lies beside what a
+  // round READs anyway. For agreements that may take some milliseconds (txn/precedence.h).
+  //
+  // Announce replaces this node's word; 0 at first. Thread-safe.
+  void Announce(uint64_t word);
+  // `look` is called after each round, also a failed one, on the thread that advances. It gets the words by node: 0 for
+  // a dead node and for this one; for a node that the round could not READ, the word that it had before. Once, before
+  // the first round.
+  void OnRound(std::function<void(std::span<const uint64_t> words)> look);
 
   // This node's copy of the cluster's epoch: transactions begin in it. Monotonic.
   uint64_t current_epoch() const;

@@ -46,9 +46,11 @@ namespace internal {
 inline constexpr uint64_t kIdle = 0;
 inline constexpr uint64_t kFirstEpoch = 1;
 
-// The area that every node has at the start of its heap: a line with the node's head, then one line per slot, of which
-// the first word is used. A READ may see any of these words change at any time; each is whole by itself.
+// The area that every node has at the start of its heap: a line with the node's head and the word it announces, then
+// one line per slot, of which the first word is used. A READ may see any of these words change at any time; each is
+// whole by itself.
 inline constexpr size_t kEpochAreaBytes = (1 + EpochManager::kMaxParticipants) * kLineBytes;
+inline constexpr size_t kAnnouncedOffset = kWordBytes;
 constexpr size_t SlotOffset(int slot) {
   return (1 + static_cast<size_t>(slot)) * kLineBytes;
 }
@@ -112,6 +114,8 @@ struct EpochManager::State {
   RingQueue<std::pair<uint64_t, uint64_t>> epochs_of_rounds;  // (round, g[round]), not yet freed up to that round
   std::vector<std::byte> images;
   std::vector<Operation> reads;
+  std::vector<uint64_t> announced;  // by node
+  std::function<void(std::span<const uint64_t>)> look;
   coro::Worker worker;
   RingQueue<uint64_t> freed_rounds;  // freed_round after each of the last rounds
 
@@ -137,6 +141,8 @@ struct EpochManager::State {
   Status AdvanceLocked(Channel* with);
   // The images of the areas of all other live nodes, one after the other in `images`; returns how many.
   StatusOr<size_t> ReadAreas(Channel* with);
+  // `images_of`: how many of `reads` brought an image.
+  void LookAtAnnouncements(size_t images_of);
   bool IsLowestAlive() const;
   void Publish(uint64_t new_epoch);
   void FreeUpTo(uint64_t oldest);

@@ -91,6 +91,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
       rdma::EpochManager::Create(fabric, state->node.get(), state->slab.get());
   if (!epochs.ok()) return epochs.status();
   state->epochs = std::move(*epochs);
+  state->precedence =
+      std::make_unique<Precedence>(state->epochs.get(), node, fabric->num_nodes(), options.precedence_limit);
   state->indexes = std::make_unique<index::IndexService>(state->node.get(), state->slab.get(), state->epochs.get());
   index::RegisterHashMethods(state->indexes.get());
   index::RegisterXStoreMethods(state->indexes.get());
@@ -253,13 +255,14 @@ Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
     session = std::move(*opened);
   }
   Status status;
+  PrecedenceClaim claim;
   for (uint32_t attempt = 0;; ++attempt) {
-    Transaction transaction = session->Begin();
+    Transaction transaction = session->Begin(&claim);
     BlockingTransaction blocking(&transaction, &session->worker());
     coro::Async<Status> concluded = session->Conclude(transaction, body(blocking));
     status = concluded.ready() ? std::move(concluded.value()) : session->worker().BlockOn(std::move(concluded.task()));
     if (!absl::IsAborted(status)) break;
-    session->worker().BlockOn(session->worker().Sleep(session->BackOffUntil(attempt)));
+    session->worker().BlockOn(session->worker().Sleep(session->BackOffUntil(attempt, &claim)));
   }
   session->SettleDebts();
   std::lock_guard lock(state_->sessions_mutex);
@@ -304,6 +307,10 @@ Status Database::log_health() const {
 }
 std::string Database::log_description() const {
   return state_->durability == nullptr ? "" : state_->durability->files().Description();
+}
+
+PrecedenceStatistics Database::precedence_statistics() const {
+  return state_->precedence->statistics();
 }
 
 std::vector<TableStatistics> Database::table_statistics() {

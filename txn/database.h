@@ -28,6 +28,7 @@
 #include "rdma/fabric.h"
 #include "txn/blocking.h"
 #include "txn/path_chooser.h"
+#include "txn/precedence.h"
 #include "txn/table.h"
 #include "txn/transaction.h"
 
@@ -58,6 +59,11 @@ struct DatabaseOptions {
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
 
   uint64_t seed = 0;  // of the back-off after conflicts
+
+  // A Run that loses against other transactions for too long goes first, and the commits of others wait for it
+  // (txn/precedence.h): at most so long, and at most 65 s. 0: never; a long transaction among many writers then may not
+  // get through. The same on every node.
+  absl::Duration precedence_limit = absl::Seconds(10);
 
   // Durability. Without a directory there is none, and the rest means nothing.
   std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
@@ -117,7 +123,8 @@ struct RecoveryReport {
 
 // What happened to one call of Run.
 struct RunOutcome {
-  uint32_t aborts = 0;  // attempts that met a conflict
+  uint32_t aborts = 0;            // attempts that met a conflict
+  bool asked_precedence = false;  // they were too many: it asked to go first (txn/precedence.h)
   // Of a Run that did not wait for the disk: nobody outside may be told of its result, an error no less than Ok, before
   // Database::durable_epoch() has reached this (Session::WhenDurable); 0: at once.
   uint64_t durable_at = 0;
@@ -185,6 +192,9 @@ class Database {
   // How the log is written; empty without one.
   std::string log_description() const;
 
+  // How often transactions of this node starved, and its commits waited for starving ones (txn/precedence.h).
+  PrecedenceStatistics precedence_statistics() const;
+
   // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();
   rdma::SlabStatistics memory_statistics() const;
@@ -228,15 +238,19 @@ class Session {
   template <class Body>
   coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr, Until until = Until::kDurable) {
     if (outcome != nullptr) *outcome = {};
+    PrecedenceClaim claim;
     for (uint32_t attempt = 0;; ++attempt) {
       if (shares_thread_) co_await worker().Yield();  // other coroutines and other nodes' calls have their turn
-      Transaction transaction = Begin();
+      Transaction transaction = Begin(&claim);
       if (until == Until::kVisible) transaction.LeaveEpochAt(&outcome->durable_at);
       Status status = co_await body(transaction);
       status = co_await Conclude(transaction, std::move(status));
-      if (outcome != nullptr) outcome->aborts = attempt;
+      if (outcome != nullptr) {
+        outcome->aborts = attempt;
+        outcome->asked_precedence = claim.has_asked();
+      }
       if (!absl::IsAborted(status)) co_return status;
-      co_await worker().SleepUntil(BackOffUntil(attempt));
+      co_await worker().SleepUntil(BackOffUntil(attempt, &claim));
     }
   }
 
@@ -252,7 +266,8 @@ class Session {
   // `status` when `durable_at` is durable; Unknown if that takes longer than DatabaseOptions::durable_within.
   coro::Async<Status> WhenDurable(uint64_t durable_at, Status status = absl::OkStatus());
 
-  // Begin / Commit by hand. The transaction must end before the session.
+  // Begin / Commit by hand. The transaction must end before the session. Its commit waits for transactions with
+  // precedence, but it gets none itself: prefer Run.
   Transaction Begin();
 
   Database& database();
@@ -268,7 +283,9 @@ class Session {
   // What the attempt came to, see Run.
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
   static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);
-  uint64_t BackOffUntil(uint32_t attempt);
+  Transaction Begin(PrecedenceClaim* claim);
+  // After a conflict, which `claim` notes.
+  uint64_t BackOffUntil(uint32_t attempt, PrecedenceClaim* claim);
   // What transactions of this session still owe to other nodes (txn/debts.h): waits until it is done, within bounds.
   bool HasDebts() const;
   void SettleDebts();

@@ -54,6 +54,10 @@ void Session::SettleDebts() {
 }
 
 Transaction Session::Begin() {
+  return Begin(nullptr);
+}
+
+Transaction Session::Begin(PrecedenceClaim* claim) {
   std::vector<std::unique_ptr<TransactionImpl>>& idle = state_->idle_transactions;
   if (idle.empty()) {
     auto participant = rdma::EpochManager::Participant::Join(state_->db->epochs.get());
@@ -64,14 +68,17 @@ Transaction Session::Begin() {
   }
   std::unique_ptr<TransactionImpl> impl = std::move(idle.back());
   idle.pop_back();
-  impl->Begin();
+  impl->Begin(claim);
   return Transaction(std::move(impl));
 }
 
 coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_status) {
   if (body_status.ok()) return transaction.Commit();
   if (!transaction.failure().ok()) return transaction.failure();  // whatever the body made of it
-  if (absl::IsAborted(body_status)) return body_status;           // it asks for another attempt
+  if (absl::IsAborted(body_status)) {                             // it asks for another attempt
+    transaction.impl_->NoteAskedAgain();
+    return body_status;
+  }
   coro::Async<Status> valid = transaction.Validate();
   if (!valid.ready()) return BelieveIfValid(transaction, std::move(valid.task()), std::move(body_status));
   if (!valid.value().ok()) return valid;
@@ -93,9 +100,11 @@ coro::Async<Status> Session::WhenDurable(uint64_t durable_at, Status status) {
   return Transaction::AwaitDurable(state_.get(), durable_at, std::move(status));
 }
 
-uint64_t Session::BackOffUntil(uint32_t attempt) {
+uint64_t Session::BackOffUntil(uint32_t attempt, PrecedenceClaim* claim) {
   constexpr uint64_t kFirstNanos = 1000;
-  return NowNanos() + state_->random.Below(kFirstNanos << std::min<uint32_t>(attempt, 10));
+  const uint64_t now = NowNanos();
+  claim->NoteConflict(state_->db->precedence.get(), now);
+  return now + state_->random.Below(kFirstNanos << std::min<uint32_t>(attempt, 10));
 }
 
 Database& Session::database() {

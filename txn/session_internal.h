@@ -19,6 +19,7 @@
 #include "txn/debts.h"
 #include "txn/path_chooser.h"
 #include "txn/peers.h"
+#include "txn/precedence.h"
 #include "txn/repair.h"
 #include "txn/unsaved_loads.h"
 
@@ -56,6 +57,7 @@ struct DatabaseState {
   std::unique_ptr<rdma::Node> node;
   std::unique_ptr<rdma::SlabAllocator> slab;
   std::unique_ptr<rdma::EpochManager> epochs;
+  std::unique_ptr<Precedence> precedence;
   std::unique_ptr<index::IndexService> indexes;
   std::unique_ptr<OwnerService> owner_service;
   std::unique_ptr<EpochWords> epoch_words;  // until the log starts, which takes them

@@ -65,6 +65,7 @@ coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epo
 
 coro::Async<Status> Transaction::WhenDurable(Status status) {
   const uint64_t epoch = impl_->EpochToAwait();
+  impl_->GiveBackPrecedence();
   Release();
   if (epoch_at_ != nullptr) {
     *epoch_at_ = epoch;
@@ -154,8 +155,7 @@ coro::Async<Status> Transaction::Validate() {
 }
 void Transaction::Rollback() {
   if (impl_ == nullptr) return;
-  impl_->End();
-  impl_->Begin();
+  impl_->Restart();
 }
 Session& Transaction::session() {
   return *session_->session;

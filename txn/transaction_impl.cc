@@ -15,17 +15,24 @@ using index::PayloadDataOffset;
 TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant)
     : session_(session),
       log_(session->log_writer.get()),
+      precedence_(session->db->precedence.get()),
       participant_(std::move(participant)),
       context_{session->slab.get(), participant_.get()} {
   reads_.reserve(512);
   witnesses_.reserve(64);
 }
 
-void TransactionImpl::Begin() {
+void TransactionImpl::Begin(PrecedenceClaim* claim) {
   GANNET_CHECK(!active_, "a transaction began twice");
+  claim_ = claim;
   participant_->Enter();
   Charge(Cost::kTransaction);
   active_ = true;
+}
+
+void TransactionImpl::Restart() {
+  End();
+  Begin(claim_);
 }
 
 void TransactionImpl::End() {

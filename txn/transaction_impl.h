@@ -26,6 +26,7 @@
 #include "txn/access_set.h"
 #include "txn/arena.h"
 #include "txn/neighbour_reads.h"
+#include "txn/precedence.h"
 #include "txn/session_internal.h"
 #include "txn/state_word.h"
 #include "txn/transaction.h"
@@ -40,9 +41,21 @@ class TransactionImpl {
  public:
   TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant);
 
-  void Begin();
+  // `claim`: of the Run that this is an attempt of, and lives longer; null for a transaction by hand.
+  void Begin(PrecedenceClaim* claim);
   // Drops whatever was not committed; the object is then ready for Begin.
   void End();
+
+  // End, and Begin of the same attempt.
+  void Restart();
+  // The transaction passed its commit point, or its result was found valid.
+  void GiveBackPrecedence() {
+    if (claim_ != nullptr) claim_->GiveBack();
+  }
+  // The body returned Aborted though nothing failed.
+  void NoteAskedAgain() {
+    if (claim_ != nullptr) claim_->NoteAskedAgain();
+  }
 
   coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset);
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
@@ -164,6 +177,10 @@ class TransactionImpl {
   Status PrepareMove(WriteEntry& entry);
   void FinishMove(WriteEntry& entry);
   Status CommitDirect();
+  // Rule 3 of precedence.h.
+  bool Writes() const;
+  coro::Task<Status> CommitInTurn();
+  coro::Async<Status> CommitNow();
 
   // commit_remote.cc
   coro::Task<Status> CommitMixed();
@@ -223,7 +240,9 @@ class TransactionImpl {
   Status NoteRemoteEpochs(std::span<const uint64_t> words);
 
   SessionState* session_;
-  log::LogWriter* log_;  // null: nothing is logged
+  log::LogWriter* log_;     // null: nothing is logged
+  Precedence* precedence_;  // of this node
+  PrecedenceClaim* claim_ = nullptr;
   std::unique_ptr<rdma::EpochManager::Participant> participant_;
   index::Context context_;
   Status failure_;
