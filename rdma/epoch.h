@@ -34,7 +34,9 @@ namespace gannet::rdma {
 
 class EpochManager {
  public:
-  static constexpr int kMaxParticipants = 128;  // workers of one node
+  // Of one node: sessions, and the calls that it serves at a time, by server threads and by sessions that wait. So more
+  // than twice as many as a node has channels.
+  static constexpr int kMaxParticipants = 320;
 
   // Puts this node's slots at a place of its registered memory that every node knows: the first of the heap.
   // FailedPrecondition if something else lies there. All three must outlive the manager, and it its participants.

@@ -131,11 +131,12 @@ void EpochManager::Participant::Leave() {
 }
 
 void EpochManager::Participant::State::LeaveCohort(std::vector<Cohort>::iterator cohort) {
-  if (--cohort->count > 0) return;
-  const bool oldest = cohort == inside.begin();
-  inside.erase(cohort);
-  // A release: what was read inside was read before the slot says so.
-  if (oldest) word.store(inside.empty() ? internal::kIdle : inside.front().epoch, std::memory_order_release);
+  if (--cohort->count == 0) {
+    const bool oldest = cohort == inside.begin();
+    inside.erase(cohort);
+    // A release: what was read inside was read before the slot says so.
+    if (oldest) word.store(inside.empty() ? internal::kIdle : inside.front().epoch, std::memory_order_release);
+  }
   CollectShare();
 }
 

@@ -53,15 +53,14 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
 }
 
 Status BulkLoader::Finish() {
-  auto participant = rdma::EpochManager::Participant::Join(state_->session->db->epochs.get());
-  if (!participant.ok()) return participant.status();
+  rdma::EpochManager::Participant& participant = *state_->session->participant;
   DatabaseState& db = *state_->session->db;
   const bool counts = db.durability != nullptr && !state_->entries.empty();
   if (counts) db.loads.Begin(state_->table->id());
-  (*participant)->Enter();
-  index::Context context{state_->session->slab.get(), participant->get()};
+  const uint64_t entered = participant.Enter();
+  index::Context context{state_->session->slab.get(), &participant};
   Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
-  (*participant)->Leave();
+  participant.Leave(entered);
   // FailedPrecondition says that the table was not empty: nothing was added. Another failure may have left a part.
   if (counts) db.loads.End(state_->table->id(), /*seen=*/!absl::IsFailedPrecondition(status));
   state_->entries = {};

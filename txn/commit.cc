@@ -237,7 +237,7 @@ Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
   return absl::OkStatus();
 }
 
-Status TransactionImpl::CommitDirect() {
+Status TransactionImpl::CommitDirect() noexcept {
   Status status = LockAndIndexDirect();
   const RedoScope redo(this);
   if (status.ok()) status = ValidateDirect();

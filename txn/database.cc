@@ -13,6 +13,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/durability.h"
 #include "txn/owner_service.h"
+#include "txn/run_sessions.h"
 #include "txn/session_internal.h"
 #include "txn/transaction_impl.h"
 
@@ -24,6 +25,10 @@ Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_n
     return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::data_nodes is ", options.data_nodes,
                                                    "; the fabric has ", num_nodes, " nodes, so choose 0 to ",
                                                    num_nodes));
+  }
+  if (options.run_sessions < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("DatabaseOptions::run_sessions is ", options.run_sessions, ", at least 1"));
   }
   if (options.data_nodes != 0 && options.data_nodes < num_nodes && !options.directory.empty()) {
     return absl::UnimplementedError(absl::StrCat("node ", node, ": a cluster with client nodes keeps no log; leave ",
@@ -57,6 +62,8 @@ Status CheckOptions(const TableOptions& options) {
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
   state_->database = this;
+  state_->run_sessions = std::make_unique<RunSessions>(this, static_cast<size_t>(state_->options.run_sessions),
+                                                       state_->options.durable_within);
 }
 
 Database::~Database() {
@@ -190,6 +197,12 @@ Status Database::WaitForDataNodes(absl::Duration timeout) {
 
 StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before OpenSession");
+  StatusOr<std::unique_ptr<Session>> session = MakeSession();
+  while (absl::IsResourceExhausted(session.status()) && state_->run_sessions->CloseIdle()) session = MakeSession();
+  return session;
+}
+
+StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   StatusOr<std::unique_ptr<rdma::Channel>> channel = state_->node->OpenChannel();
   if (!channel.ok()) return channel.status();
   const size_t nodes = static_cast<size_t>(state_->fabric->num_nodes());
@@ -197,6 +210,10 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
   session->db = state_.get();
   session->channel = std::move(*channel);
   session->slab = std::make_unique<rdma::SlabCache>(state_->slab.get());
+  StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
+      rdma::EpochManager::Participant::Join(state_->epochs.get());
+  if (!participant.ok()) return participant.status();
+  session->participant = *std::move(participant);
   session->live_bytes = std::make_unique<LiveBytes>(state_->tables.size());
   session->self = state_->node->id();
   session->owner_bits = OwnerBits(session->self, session->channel->index());
@@ -241,33 +258,10 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
 }
 
 Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
-  std::unique_ptr<Session> session;
-  {
-    std::lock_guard lock(state_->sessions_mutex);
-    if (!state_->idle_sessions.empty()) {
-      session = std::move(state_->idle_sessions.back());
-      state_->idle_sessions.pop_back();
-    }
-  }
-  if (session == nullptr) {
-    StatusOr<std::unique_ptr<Session>> opened = OpenSession();
-    if (!opened.ok()) return opened.status();
-    session = std::move(*opened);
-  }
-  Status status;
-  PrecedenceClaim claim;
-  for (uint32_t attempt = 0;; ++attempt) {
-    Transaction transaction = session->Begin(&claim);
-    BlockingTransaction blocking(&transaction, &session->worker());
-    coro::Async<Status> concluded = session->Conclude(transaction, body(blocking));
-    status = concluded.ready() ? std::move(concluded.value()) : session->worker().BlockOn(std::move(concluded.task()));
-    if (!absl::IsAborted(status)) break;
-    session->worker().BlockOn(session->worker().Sleep(session->BackOffUntil(attempt, &claim)));
-  }
-  session->SettleDebts();
-  std::lock_guard lock(state_->sessions_mutex);
-  state_->idle_sessions.push_back(std::move(session));
-  return status;
+  if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Run");
+  StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
+  if (!lease.ok()) return lease.status();
+  return lease->session().RunOnThread(body);
 }
 
 Status Database::Checkpoint() {
@@ -278,7 +272,7 @@ Status Database::Checkpoint() {
 }
 
 Status Database::Close() {
-  state_->idle_sessions.clear();
+  state_->run_sessions->Clear();
   if (state_->durability == nullptr || !state_->started || state_->closed) return absl::OkStatus();
   state_->closed = true;
   Status status;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,6 +58,9 @@ struct DatabaseOptions {
   int server_threads = 1;                                // run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
+
+  // Calls of Database::Run that go on at a time. Further ones wait.
+  int run_sessions = 64;
 
   uint64_t seed = 0;  // of the back-off after conflicts
 
@@ -163,11 +167,13 @@ class Database {
   // Recovers what the directory has, if there is one. Serves the other nodes, and waits until those that own rows do.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
-  // One per worker thread. Thread-safe.
+  // One per worker thread. Thread-safe. ResourceExhausted if the node has no channel left (rdma::Node::OpenChannel);
+  // sessions of Run that nobody borrows make room.
   StatusOr<std::unique_ptr<Session>> OpenSession();
 
-  // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread, with a session that this
-  // thread keeps for the next call, until it commits. What it returns: as Session::Run.
+  // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread until it commits. What it
+  // returns, or throws: as Session::Run. Thread-safe. It borrows one of DatabaseOptions::run_sessions sessions, which
+  // all threads share; if all are borrowed it waits for one, at most durable_within, then ResourceExhausted.
   Status Run(const std::function<Status(BlockingTransaction&)>& body);
 
   // Makes what was committed, and what BulkLoader loaded, durable by a checkpoint of this node; transactions may run
@@ -211,6 +217,7 @@ class Database {
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
+  StatusOr<std::unique_ptr<Session>> MakeSession();
   Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
 };
@@ -233,6 +240,13 @@ class Session {
   // So of what Run returns, Ok is: committed; Unknown, if no body returns it itself: perhaps committed; anything else:
   // rolled back. `outcome` may be null with Until::kDurable.
   //
+  // A body may throw. An exception that leaves it is treated as an error that it returned: the transaction rolls back,
+  // and Run throws the exception if an error would be believed; if an operation had failed, or the read set does not
+  // validate, the exception is dropped, and the body runs again or Run returns the failure.
+  //
+  // The body neither commits nor rolls back itself: Commit and Rollback refuse with FailedPrecondition, which Run then
+  // returns.
+  //
   // With DurabilityMode::kSync each result waits until what it rests on is durable: Ok, AlreadyExists, and the body's
   // own errors.
   template <class Body>
@@ -242,14 +256,25 @@ class Session {
     for (uint32_t attempt = 0;; ++attempt) {
       if (shares_thread_) co_await worker().Yield();  // other coroutines and other nodes' calls have their turn
       Transaction transaction = Begin(&claim);
+      transaction.RunConcludes();
       if (until == Until::kVisible) transaction.LeaveEpochAt(&outcome->durable_at);
-      Status status = co_await body(transaction);
+      Status status;
+      std::exception_ptr thrown;
+      try {
+        status = co_await body(transaction);
+      } catch (...) {
+        thrown = std::current_exception();
+        status = Threw();
+      }
       status = co_await Conclude(transaction, std::move(status));
       if (outcome != nullptr) {
         outcome->aborts = attempt;
         outcome->asked_precedence = claim.has_asked();
       }
-      if (!absl::IsAborted(status)) co_return status;
+      if (!absl::IsAborted(status)) {
+        ThrowIfBelieved(status, thrown);
+        co_return status;
+      }
       co_await worker().SleepUntil(BackOffUntil(attempt, &claim));
     }
   }
@@ -266,8 +291,8 @@ class Session {
   // `status` when `durable_at` is durable; Unknown if that takes longer than DatabaseOptions::durable_within.
   coro::Async<Status> WhenDurable(uint64_t durable_at, Status status = absl::OkStatus());
 
-  // Begin / Commit by hand. The transaction must end before the session. Its commit waits for transactions with
-  // precedence, but it gets none itself: prefer Run.
+  // Begin / Commit by hand. Any number may be open. The transaction must end before the session. Its commit waits for
+  // transactions with precedence, but it gets none itself: prefer Run.
   Transaction Begin();
 
   Database& database();
@@ -284,6 +309,14 @@ class Session {
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
   static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);
   Transaction Begin(PrecedenceClaim* claim);
+  // Database::Run with this session.
+  Status RunOnThread(const std::function<Status(BlockingTransaction&)>& body);
+  // Stands for the exception of a body where its status goes.
+  static const Status& Threw();
+  static void ThrowIfBelieved(const Status& status, const std::exception_ptr& thrown) {
+    if (thrown != nullptr && status == Threw()) [[unlikely]]
+      std::rethrow_exception(thrown);
+  }
   // After a conflict, which `claim` notes.
   uint64_t BackOffUntil(uint32_t attempt, PrecedenceClaim* claim);
   // What transactions of this session still owe to other nodes (txn/debts.h): waits until it is done, within bounds.

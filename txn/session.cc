@@ -60,10 +60,7 @@ Transaction Session::Begin() {
 Transaction Session::Begin(PrecedenceClaim* claim) {
   std::vector<std::unique_ptr<TransactionImpl>>& idle = state_->idle_transactions;
   if (idle.empty()) {
-    auto participant = rdma::EpochManager::Participant::Join(state_->db->epochs.get());
-    GANNET_CHECK(participant.ok(), "too many transactions at once on node %d: %s", state_->self,
-                 participant.status().ToString());
-    idle.push_back(std::make_unique<TransactionImpl>(state_.get(), std::move(*participant)));
+    idle.push_back(std::make_unique<TransactionImpl>(state_.get()));
     state_->transactions.push_back(idle.back().get());
   }
   std::unique_ptr<TransactionImpl> impl = std::move(idle.back());
@@ -73,7 +70,7 @@ Transaction Session::Begin(PrecedenceClaim* claim) {
 }
 
 coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_status) {
-  if (body_status.ok()) return transaction.Commit();
+  if (body_status.ok()) return transaction.DoCommit();
   if (!transaction.failure().ok()) return transaction.failure();  // whatever the body made of it
   if (absl::IsAborted(body_status)) {                             // it asks for another attempt
     transaction.impl_->NoteAskedAgain();
@@ -93,6 +90,36 @@ coro::Task<Status> Session::BelieveIfValid(Transaction& transaction, coro::Task<
   if (!valid.ok()) co_return valid;
   coro::Async<Status> durable = transaction.WhenDurable(std::move(body_status));
   co_return co_await durable;
+}
+
+const Status& Session::Threw() {
+  static const auto* const threw = new Status(absl::InternalError("the body threw an exception"));
+  return *threw;
+}
+
+Status Session::RunOnThread(const std::function<Status(BlockingTransaction&)>& body) {
+  Status status;
+  std::exception_ptr thrown;
+  PrecedenceClaim claim;
+  for (uint32_t attempt = 0;; ++attempt) {
+    Transaction transaction = Begin(&claim);
+    transaction.RunConcludes();
+    BlockingTransaction blocking(&transaction, &worker());
+    thrown = nullptr;
+    try {
+      status = body(blocking);
+    } catch (...) {
+      thrown = std::current_exception();
+      status = Threw();
+    }
+    coro::Async<Status> concluded = Conclude(transaction, std::move(status));
+    status = concluded.ready() ? std::move(concluded.value()) : worker().BlockOn(std::move(concluded.task()));
+    if (!absl::IsAborted(status)) break;
+    worker().BlockOn(worker().Sleep(BackOffUntil(attempt, &claim)));
+  }
+  SettleDebts();
+  ThrowIfBelieved(status, thrown);
+  return status;
 }
 
 coro::Async<Status> Session::WhenDurable(uint64_t durable_at, Status status) {

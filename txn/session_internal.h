@@ -29,6 +29,7 @@ class Durability;
 class EpochWords;
 class OwnerService;
 class RemovalVersions;
+class RunSessions;
 class TransactionImpl;
 
 // Bytes of live records by table. One writer adds (a session, or a server thread under a lock), anybody reads.
@@ -79,7 +80,7 @@ struct DatabaseState {
   uint64_t sessions_opened = 0;
   // What closed sessions could not settle, by owner bits: for the next session that has them.
   std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Debt>>>> left_debts;
-  std::vector<std::unique_ptr<Session>> idle_sessions;  // of Database::Run
+  std::unique_ptr<RunSessions> run_sessions;
 
   // Whether sessions of this node call, or await verbs: a node alone whose CPU may do everything itself does not.
   bool calls() const { return fabric->num_nodes() > 1 || !fabric->capabilities().cpu_coherent_atomics; }
@@ -94,6 +95,7 @@ struct SessionState {
   std::unique_ptr<rdma::Channel> channel;
   std::unique_ptr<log::LogWriter> log_writer;  // null if commits are not logged
   std::unique_ptr<rdma::SlabCache> slab;
+  std::unique_ptr<rdma::EpochManager::Participant> participant;  // of all its transactions
   std::unique_ptr<LiveBytes> live_bytes;
   Debts debts{this};  // before the worker, whose coroutines settle them
   coro::Worker worker;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "txn/durable/durability.h"
 #include "txn/session_internal.h"
@@ -77,7 +78,12 @@ coro::Async<Status> Transaction::WhenDurable(Status status) {
 }
 
 coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
-  Status status = co_await commit;
+  Status status;
+  try {
+    status = co_await commit;
+  } catch (...) {  // no code of users runs in a commit, so this is memory
+    GANNET_CHECK(false, "a commit over several nodes met an exception in the middle");
+  }
   if (!TellsOfData(status)) {
     Release();
     co_return status;
@@ -135,7 +141,16 @@ coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange
     return *failure_;
   return impl_->Scan(table, range, rows, options);
 }
+Status Transaction::RefuseToEnd(const char* why) {
+  if (impl_ != nullptr) impl_->Fail(absl::FailedPreconditionError(why));
+  return *failure_;
+}
 coro::Async<Status> Transaction::Commit() {
+  if (run_concludes_) [[unlikely]]
+    return RefuseToEnd("a body of Session::Run called Commit: return Ok, and Run commits");
+  return DoCommit();
+}
+coro::Async<Status> Transaction::DoCommit() {
   if (!failure_->ok()) [[unlikely]] {
     Status failure = *failure_;
     Release();
@@ -155,6 +170,10 @@ coro::Async<Status> Transaction::Validate() {
 }
 void Transaction::Rollback() {
   if (impl_ == nullptr) return;
+  if (run_concludes_) [[unlikely]] {
+    RefuseToEnd("a body of Session::Run called Rollback: return an error, and Run rolls back").IgnoreError();
+    return;
+  }
   impl_->Restart();
 }
 Session& Transaction::session() {

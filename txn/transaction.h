@@ -171,10 +171,10 @@ class Transaction {
   // before the commit point (nothing happened), first of all the failure of an operation; Unknown (a node died or could
   // not be reached at the commit point, or the log did not become durable in time). With DurabilityMode::kSync the
   // await returns when the commit is durable, or, if it is AlreadyExists or nothing was written, when what was read is.
-  // The transaction is over.
+  // The transaction is over. Not in a body of Session::Run, which commits it: FailedPrecondition, and nothing is.
   coro::Async<Status> Commit();
   // Drops the buffered writes and forgets what was read, and a failure: the transaction is as if it had just begun.
-  // Destroying an uncommitted transaction drops its writes, too.
+  // Destroying an uncommitted transaction drops its writes, too. A body of Session::Run returns an error instead.
   void Rollback();
   // Ok if everything read so far is still current: it then was a state of the database. Else a failure. It does not
   // wait for the disk: only the answer of Commit, and of Session::Run, may be told to others.
@@ -184,6 +184,10 @@ class Transaction {
 
  private:
   friend class Session;
+  // Session::Run ends the transaction, and its body must not.
+  void RunConcludes() { run_concludes_ = true; }
+  Status RefuseToEnd(const char* why);
+  coro::Async<Status> DoCommit();
   explicit Transaction(std::unique_ptr<TransactionImpl> impl);
   // Gives the working part back to the session.
   void Release();
@@ -200,6 +204,7 @@ class Transaction {
   std::unique_ptr<TransactionImpl> impl_;  // null after Commit
   const Status* failure_;                  // impl_'s; after Commit: that it is over
   uint64_t* epoch_at_ = nullptr;
+  bool run_concludes_ = false;
 };
 
 }  // namespace gannet::txn

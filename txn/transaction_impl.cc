@@ -12,12 +12,12 @@ namespace gannet::txn {
 
 using index::PayloadDataOffset;
 
-TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant)
+TransactionImpl::TransactionImpl(SessionState* session)
     : session_(session),
       log_(session->log_writer.get()),
       precedence_(session->db->precedence.get()),
-      participant_(std::move(participant)),
-      context_{session->slab.get(), participant_.get()} {
+      participant_(session->participant.get()),
+      context_{session->slab.get(), participant_} {
   reads_.reserve(512);
   witnesses_.reserve(64);
 }
@@ -25,7 +25,7 @@ TransactionImpl::TransactionImpl(SessionState* session, std::unique_ptr<rdma::Ep
 void TransactionImpl::Begin(PrecedenceClaim* claim) {
   GANNET_CHECK(!active_, "a transaction began twice");
   claim_ = claim;
-  participant_->Enter();
+  entered_ = participant_->Enter();
   Charge(Cost::kTransaction);
   active_ = true;
 }
@@ -52,7 +52,7 @@ void TransactionImpl::End() {
   logged_ = false;
   active_ = false;
   failure_ = absl::OkStatus();
-  participant_->Leave();
+  participant_->Leave(entered_);
 }
 
 [[gnu::cold]] Status TransactionImpl::Failed(Status status) {

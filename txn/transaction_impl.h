@@ -39,7 +39,7 @@ inline constexpr int kLookAgain = 64;
 
 class TransactionImpl {
  public:
-  TransactionImpl(SessionState* session, std::unique_ptr<rdma::EpochManager::Participant> participant);
+  explicit TransactionImpl(SessionState* session);
 
   // `claim`: of the Run that this is an attempt of, and lives longer; null for a transaction by hand.
   void Begin(PrecedenceClaim* claim);
@@ -75,6 +75,8 @@ class TransactionImpl {
   // The first failure (transaction.h) of one of its operations; Ok: none. Transaction lets no operation through after
   // it, and no Commit.
   const Status& failure() const { return failure_; }
+  // Makes it one that has failed, unless it is.
+  void Fail(Status failure) { Failed(std::move(failure)).IgnoreError(); }
 
   // Whether it has asked for a remote lock of `record` and is not over: it may hold it (debts.h).
   bool MayHold(rdma::GlobalAddress record) const { return asks_for_locks_ && writes_.FindRecord(record) >= 0; }
@@ -176,7 +178,7 @@ class TransactionImpl {
   Status RemakeInsert(WriteEntry& entry);
   Status PrepareMove(WriteEntry& entry);
   void FinishMove(WriteEntry& entry);
-  Status CommitDirect();
+  Status CommitDirect() noexcept;  // an exception in the middle (memory) ends the process
   // Rule 3 of precedence.h.
   bool Writes() const;
   coro::Task<Status> CommitInTurn();
@@ -243,7 +245,8 @@ class TransactionImpl {
   log::LogWriter* log_;     // null: nothing is logged
   Precedence* precedence_;  // of this node
   PrecedenceClaim* claim_ = nullptr;
-  std::unique_ptr<rdma::EpochManager::Participant> participant_;
+  rdma::EpochManager::Participant* const participant_;  // the session's
+  uint64_t entered_ = 0;                                // the epoch that it began in
   index::Context context_;
   Status failure_;
   bool active_ = false;

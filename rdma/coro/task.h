@@ -5,12 +5,13 @@
 // tail calls (g++ below -O2 and with sanitizers): the stack is as deep as tasks are nested.
 //
 // Ownership: the Task owns its frame; an awaited Task lives until its awaiter took the value. Destroying a Task that is
-// suspended destroys its frame and what that frame owns. A task and its awaiters belong to one thread. No exception may
-// leave a task's body.
+// suspended destroys its frame and what that frame owns. A task and its awaiters belong to one thread. An exception
+// that leaves a task's body is thrown again where the task is awaited. (Gannet throws none itself; its users' code
+// may.)
 #pragma once
 
 #include <coroutine>
-#include <cstdlib>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -25,6 +26,7 @@ namespace internal {
 
 struct PromiseBase {
   std::coroutine_handle<> awaiter = std::noop_coroutine();
+  std::exception_ptr thrown;  // null: none left the body
 
   struct FinalAwaiter {
     bool await_ready() const noexcept { return false; }
@@ -37,7 +39,11 @@ struct PromiseBase {
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
   FinalAwaiter final_suspend() const noexcept { return {}; }
-  void unhandled_exception() const noexcept { std::abort(); }
+  void unhandled_exception() noexcept { thrown = std::current_exception(); }
+  void ThrowAgain() const {
+    if (thrown != nullptr) [[unlikely]]
+      std::rethrow_exception(thrown);
+  }
 
   static void* operator new(size_t bytes) { return AllocateFrame(bytes); }
   static void operator delete(void* frame, size_t bytes) noexcept { FreeFrame(frame, bytes); }
@@ -52,14 +58,17 @@ struct Promise : PromiseBase {
   void return_value(U&& result) {
     value.emplace(std::forward<U>(result));
   }
-  T Take() { return std::move(*value); }
+  T Take() {
+    ThrowAgain();
+    return std::move(*value);
+  }
 };
 
 template <>
 struct Promise<void> : PromiseBase {
   Task<void> get_return_object();
   void return_void() const noexcept {}
-  void Take() const noexcept {}
+  void Take() const { ThrowAgain(); }
 };
 
 }  // namespace internal
@@ -93,6 +102,8 @@ class [[nodiscard]] Task {
   }
   void await_suspend(std::coroutine_handle<> awaiter) noexcept { handle_.promise().awaiter = awaiter; }
   T await_resume() { return handle_.promise().Take(); }
+  // What it returned, or threw; only if done().
+  T Take() { return handle_.promise().Take(); }
 
  private:
   void Reset() {

@@ -47,6 +47,7 @@ void Worker::RunUntilDone(Task<void> task) {
   while (!task.done()) {
     if (Round()) ReapFinished();
   }
+  task.Take();
 }
 
 bool Worker::Round() {
@@ -79,7 +80,11 @@ bool Worker::Round() {
 }
 
 void Worker::ReapFinished() {
-  std::erase_if(tasks_, [](const Task<void>& task) { return task.done(); });
+  std::erase_if(tasks_, [](Task<void>& task) noexcept {
+    if (!task.done()) return false;
+    task.Take();
+    return true;
+  });
 }
 
 }  // namespace gannet::coro

@@ -36,13 +36,14 @@ class Worker {
   // a sleeping coroutine may wait.
   void SetIdle(std::function<void()> idle) { idle_ = std::move(idle); }
 
-  // Takes ownership of `task`; it runs within Run() or BlockOn().
+  // Takes ownership of `task`; it runs within Run() or BlockOn(). Nobody awaits it: an exception that leaves it ends
+  // the process (std::terminate).
   void Spawn(Task<void> task);
 
   // Runs until every spawned task has finished.
   void Run();
 
-  // Runs `task`, and every spawned task beside it, until `task` has finished.
+  // Runs `task`, and every spawned task beside it, until `task` has finished. Throws what left it.
   template <class T>
   T BlockOn(Task<T> task) {
     std::optional<T> result;

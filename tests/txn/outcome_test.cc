@@ -254,6 +254,166 @@ TEST_P(OutcomeTest, ATransactionThatIsOverRefusesEverything) {
   EXPECT_TRUE(Exists(kNew));
 }
 
+TEST_P(OutcomeTest, ABodyNeitherCommitsNorRollsBackItself) {
+  for (const bool commits : {true, false}) {
+    int attempts = 0;
+    const auto body = [&](Transaction& t) -> coro::Task<Status> {
+      ++attempts;
+      Status status = t.Insert(points, kNew, Account{});
+      if (!status.ok()) co_return status;
+      if (commits) {
+        status = co_await t.Commit();
+        EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      } else {
+        t.Rollback();
+      }
+      status = t.Insert(points, kNew + 1, Account{});
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      co_return absl::OkStatus();
+    };
+    const Status status = session.RunBlocking(body);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_EQ(attempts, 1);
+    const Status blocking = cluster.databases[GetParam().node]->Run([&](BlockingTransaction& t) -> Status {
+      EXPECT_TRUE(t.Insert(points, kNew, Account{}).ok());
+      commits ? static_cast<void>(t.transaction().Commit()) : t.transaction().Rollback();
+      return absl::OkStatus();
+    });
+    EXPECT_EQ(blocking.code(), absl::StatusCode::kFailedPrecondition) << blocking;
+    EXPECT_FALSE(Exists(kNew));
+  }
+}
+
+struct Broke {
+  int64_t balance;
+};
+
+// Counts itself, so that a test sees that what a coroutine had is destroyed.
+struct Counted {
+  explicit Counted(int* counter) : live(counter) { ++*live; }
+  ~Counted() { --*live; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  int* live;
+};
+
+TEST_P(OutcomeTest, AnExceptionRollsBackAndLeavesRun) {
+  int live = 0;
+  const auto withdraw = [&](Transaction& t, int64_t amount) -> coro::Task<Status> {
+    const Counted counted(&live);
+    Account one;
+    StatusOr<RecordHandle> handle = co_await t.GetForUpdate(points, kOne, &one);
+    if (!handle.ok()) co_return handle.status();
+    one.balance -= amount;
+    if (Status s = t.Update(*handle, one); !s.ok()) co_return s;
+    if (one.balance < 0) throw Broke{one.balance};
+    co_return absl::OkStatus();
+  };
+  const auto body = [&](Transaction& t) -> coro::Task<Status> {
+    const Counted counted(&live);
+    if (Status s = t.Insert(points, kNew, Account{}); !s.ok()) co_return s;
+    Status status = co_await withdraw(t, 1000);
+    ADD_FAILURE() << "it goes on after an exception";
+    co_return status;
+  };
+  for (int i = 0; i < 3; ++i) {
+    try {
+      const Status status = session.RunBlocking(body);
+      ADD_FAILURE() << status;
+    } catch (const Broke& broke) {
+      EXPECT_EQ(broke.balance, -900);
+    }
+    EXPECT_EQ(live, 0);
+    EXPECT_FALSE(Exists(kNew));
+  }
+  Database& database = *cluster.databases[GetParam().node];
+  for (int i = 0; i < 200; ++i) {  // more than there may be sessions
+    EXPECT_THROW(static_cast<void>(database.Run([&](BlockingTransaction& t) -> Status {
+                   EXPECT_TRUE(t.Insert(points, kNew, Account{}).ok());
+                   throw Broke{1};
+                 })),
+                 Broke);
+  }
+  EXPECT_FALSE(Exists(kNew));
+  // Nothing is locked, and the sessions are of use.
+  const auto less = [&](Transaction& t) -> coro::Task<Status> { co_return co_await withdraw(t, 10); };
+  EXPECT_TRUE(session.RunBlocking(less).ok());
+  Transfer(0);
+}
+
+// One coroutine of several throws: who awaits its Run catches it, the others do not notice.
+TEST_P(OutcomeTest, AnExceptionGoesToTheCoroutineThatAwaits) {
+  int caught = 0;
+  int committed = 0;
+  const auto client = [&](uint64_t number) -> coro::Task<void> {
+    for (uint64_t i = 0; i < 20; ++i) {
+      const auto body = [&](Transaction& t) -> coro::Task<Status> {
+        Account two;
+        Status status = co_await t.Get(points, kTwo, &two);
+        if (!status.ok()) co_return status;
+        status = t.Insert(points, kNew + 100 * number + i, two);
+        if (status.ok() && number == 0) throw Broke{two.balance};
+        co_return status;
+      };
+      try {
+        const Status status = co_await session.Run(body);
+        EXPECT_TRUE(status.ok()) << status;
+        ++committed;
+      } catch (const Broke&) {
+        ++caught;
+      }
+    }
+  };
+  for (uint64_t number = 0; number < 4; ++number) session.worker().Spawn(client(number));
+  session.worker().Run();
+  EXPECT_EQ(caught, 20);
+  EXPECT_EQ(committed, 60);
+}
+
+// An exception about a state that never was, or after a failure, is not believed either.
+TEST_P(OutcomeTest, AnExceptionIsBelievedAsAnErrorIs) {
+  int attempts = 0;
+  const auto audit = [&](Transaction& t) -> coro::Task<Status> {
+    Account one, two;
+    Status status = co_await t.Get(points, kOne, &one);
+    if (!status.ok()) co_return status;
+    if (++attempts == 1) Transfer(10);
+    status = co_await t.Get(points, kTwo, &two);
+    if (!status.ok()) co_return status;
+    if (one.balance + two.balance != 200) throw Broke{0};
+    co_return absl::OkStatus();
+  };
+  EXPECT_TRUE(session.RunBlocking(audit).ok());
+  EXPECT_EQ(attempts, 2);
+
+  attempts = 0;
+  auto locked = std::make_unique<Locked>(&cluster, "points", kOne);
+  const Status status = cluster.databases[GetParam().node]->Run([&](BlockingTransaction& t) -> Status {
+    if (++attempts == 2) locked = nullptr;
+    Account one;
+    if (const Status s = t.Get(points, kOne, &one); !s.ok()) throw Broke{0};
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(attempts, 2);
+}
+
+TEST_P(OutcomeTest, ASessionHasAnyNumberOfTransactions) {
+  constexpr uint64_t kMany = 1000;
+  std::vector<std::unique_ptr<Step>> steps;
+  for (uint64_t i = 0; i < kMany; ++i) {
+    Step& step = *steps.emplace_back(std::make_unique<Step>(session));
+    Account account;
+    ASSERT_TRUE(step->Get(points, kOne, &account).ok());
+    ASSERT_TRUE(step->Insert(points, kNew + i, account).ok());
+  }
+  for (const std::unique_ptr<Step>& step : steps) {
+    const Status status = step->Commit();
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_TRUE(Exists(kNew + kMany - 1));
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, OutcomeTest,
                          testing::Values(OutcomeCase{"Own", 0, ReadPathPolicy::kOneSided},
                                          OutcomeCase{"Reads", 1, ReadPathPolicy::kOneSided},

@@ -154,6 +154,43 @@ TEST(Async, AReadyValueNeedsNoFrame) {
   EXPECT_EQ(HeapFramesOfThisThread(), before);
 }
 
+Task<int> Throw(Worker* worker, bool suspended, std::shared_ptr<int> held) {
+  if (suspended) co_await worker->Yield();
+  throw std::string("no " + std::to_string(*held));
+}
+
+Task<int> Catch(Worker* worker, bool suspended, std::shared_ptr<int> held) {
+  try {
+    co_return co_await Throw(worker, suspended, held);
+  } catch (const std::string& thrown) {
+    EXPECT_EQ(thrown, "no 7");
+  }
+  co_return co_await Throw(worker, suspended, held);
+}
+
+TEST(Task, AnExceptionGoesToWhoeverAwaits) {
+  const auto held = std::make_shared<int>(7);
+  for (const bool suspended : {false, true}) {
+    Worker worker;
+    EXPECT_THROW(worker.BlockOn(Catch(&worker, suspended, held)), std::string);
+    EXPECT_EQ(held.use_count(), 1);  // all frames are gone
+  }
+}
+
+TEST(Task, AnExceptionThatNobodyAwaitsEndsTheProcess) {
+  const auto spawned = [](Worker* worker) -> Task<void> {
+    co_await worker->Yield();
+    throw std::string("for nobody");
+  };
+  EXPECT_DEATH(
+      {
+        Worker worker;
+        worker.Spawn(spawned(&worker));
+        worker.Run();
+      },
+      "terminate called");
+}
+
 TEST(FramePool, SteadyStateAsksTheHeapForNothing) {
   Worker worker;
   worker.BlockOn(SumOf(10));

@@ -1,0 +1,143 @@
+// Database::Run by many threads: the sessions it shares among them, and their limit.
+#include "txn/run_sessions.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+#include "rdma/shm/shm_fabric.h"
+#include "rdma/sim/sim_fabric.h"
+#include "txn/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr uint64_t kCounter = 1;
+
+const TableOptions kTable{.name = "rows", .payload_bytes = sizeof(uint64_t), .expected_rows = 100};
+
+class RunSessionsTest : public testing::Test {
+ protected:
+  void Open(DatabaseOptions options) {
+    fabric_ = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = uint64_t{256} << 20}).value();
+    database_ = Database::Open(fabric_.get(), 0, options).value();
+    rows_ = database_->CreateTable(kTable).value();
+    ASSERT_TRUE(database_->Start().ok());
+    const Status made = database_->Run([&](BlockingTransaction& t) { return t.Insert(*rows_, kCounter, uint64_t{0}); });
+    ASSERT_TRUE(made.ok()) << made;
+  }
+
+  Status Count(BlockingTransaction& t) {
+    uint64_t n = 0;
+    if (Status s = t.Get(*rows_, kCounter, &n); !s.ok()) return s;
+    return t.Update(*rows_, kCounter, n + 1);
+  }
+  uint64_t counted() {
+    uint64_t n = 0;
+    EXPECT_TRUE(database_->Run([&](BlockingTransaction& t) { return t.Get(*rows_, kCounter, &n); }).ok());
+    return n;
+  }
+
+  // So many threads call Run at a time; at least `together` of them are inside a body at one moment.
+  void RunInThreads(int n, int together) {
+    std::atomic<int> inside{0};
+    std::vector<std::unique_ptr<Thread>> threads;
+    for (int i = 0; i < n; ++i) {
+      threads.push_back(std::make_unique<Thread>("run", [&] {
+        bool first = true;
+        const Status status = database_->Run([&](BlockingTransaction& t) {
+          if (std::exchange(first, false)) ++inside;
+          while (inside.load() < together) YieldThread();
+          return Count(t);
+        });
+        EXPECT_TRUE(status.ok()) << status;
+      }));
+    }
+    for (const auto& thread : threads) thread->join();
+  }
+
+  std::unique_ptr<rdma::Fabric> fabric_;
+  std::unique_ptr<Database> database_;
+  const Table* rows_ = nullptr;
+};
+
+TEST_F(RunSessionsTest, ManyThreadsShareAFew) {
+  Open({.run_sessions = 3, .durable_within = absl::Minutes(10)});
+  RunInThreads(200, 3);
+  EXPECT_EQ(counted(), 200u);
+  EXPECT_LE(database_->state().run_sessions->open(), 3u);
+}
+
+TEST_F(RunSessionsTest, ACallThatGetsNoSessionSaysSo) {
+  Open({.run_sessions = 1, .durable_within = absl::Milliseconds(10)});
+  Status inner;
+  const Status outer = database_->Run([&](BlockingTransaction& t) {
+    inner = database_->Run([&](BlockingTransaction& within) { return Count(within); });
+    return Count(t);
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(inner)) << inner;
+  EXPECT_TRUE(outer.ok()) << outer;
+  EXPECT_EQ(counted(), 1u);
+}
+
+TEST_F(RunSessionsTest, IdleSessionsMakeRoomForOthers) {
+  Open({.durable_within = absl::Minutes(10)});
+  RunInThreads(100, 64);
+  EXPECT_EQ(database_->state().run_sessions->open(), 64u);
+  // All channels, but those of the database itself.
+  std::vector<std::unique_ptr<Session>> sessions;
+  StatusOr<std::unique_ptr<Session>> opened = database_->OpenSession();
+  for (; opened.ok(); opened = database_->OpenSession()) sessions.push_back(*std::move(opened));
+  EXPECT_TRUE(absl::IsResourceExhausted(opened.status())) << opened.status();
+  EXPECT_GE(sessions.size(), 120u);
+  EXPECT_EQ(database_->state().run_sessions->open(), 0u);
+  for (const std::unique_ptr<Session>& session : sessions) {
+    const auto body = [&](Transaction& t) -> coro::Task<Status> {
+      uint64_t n = 0;
+      co_return co_await t.Get(*rows_, kCounter, &n);
+    };
+    EXPECT_TRUE(session->RunBlocking(body).ok());
+  }
+  // Now Run has no session, and cannot have one. It says so, and works again when there is room.
+  EXPECT_TRUE(absl::IsResourceExhausted(database_->Run([&](BlockingTransaction& t) { return Count(t); })));
+  sessions.pop_back();
+  EXPECT_TRUE(database_->Run([&](BlockingTransaction& t) { return Count(t); }).ok());
+  EXPECT_EQ(counted(), 101u);
+}
+
+TEST(RunSessionsInSimulationTest, WhatNobodyBorrowsIsClosed) {
+  rdma::sim::Simulation simulation({.seed = 1});
+  rdma::sim::SimFabricOptions options;
+  options.num_nodes = 1;
+  options.bytes_per_node = uint64_t{64} << 20;
+  options.nic = *rdma::sim::FindNicProfile("cx4-100g");
+  const std::unique_ptr<rdma::sim::SimFabric> fabric = *rdma::sim::SimFabric::Create(&simulation, options);
+  simulation.Join(simulation.StartOn(0, "test", [&] {
+    auto database = Database::Open(fabric.get(), 0, {}).value();
+    const Table* rows = database->CreateTable(kTable).value();
+    ASSERT_TRUE(database->Start().ok());
+    RunSessions& pool = *database->state().run_sessions;
+    {
+      std::vector<RunSessions::Lease> leases;
+      for (int i = 0; i < 5; ++i) leases.push_back(pool.Borrow().value());
+      EXPECT_EQ(pool.open(), 5u);
+    }
+    EXPECT_EQ(pool.open(), 5u);
+    const auto run = [&] {
+      uint64_t n = 0;
+      EXPECT_TRUE(absl::IsNotFound(database->Run([&](BlockingTransaction& t) { return t.Get(*rows, 7, &n); })));
+    };
+    run();
+    EXPECT_EQ(pool.open(), 5u);
+    SleepForNanos(RunSessions::kIdleNanos);
+    for (int i = 0; i < 10; ++i) run();
+    EXPECT_EQ(pool.open(), 1u);
+  }));
+}
+
+}  // namespace
+}  // namespace gannet::txn
