@@ -83,12 +83,12 @@ Status TransactionImpl::IndexInsert(WriteEntry& entry) {
     return absl::OkStatus();
   }
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  return NoteExisting({existing, LoadWord(Direct(existing))});
+  return NoteExisting(entry, {existing, LoadWord(Direct(existing))});
 }
 
-// An insert met `existing`. If that is a committed record, the insert fails, provided that the rest validates.
-Status TransactionImpl::NoteExisting(const ReadEntry& existing) {
-  exists_ = true;
+// `insert` met `existing`. If that is a committed record, the insert fails, provided that the rest validates.
+Status TransactionImpl::NoteExisting(const WriteEntry& insert, const ReadEntry& existing) {
+  if (exists_ == kNone) exists_ = static_cast<size_t>(&insert - writes_.entries().data());
   const int own = writes_.FindRecord(existing.word);
   if (own >= 0 && writes_[own].kind == WriteKind::kInsert) return absl::OkStatus();  // inserted twice by us
   if (own >= 0 && writes_[own].locked && existing.seen == Locked(writes_[own].seen, session_->owner_bits)) {
@@ -241,7 +241,7 @@ Status TransactionImpl::CommitDirect() noexcept {
   Status status = LockAndIndexDirect();
   const RedoScope redo(this);
   if (status.ok()) status = ValidateDirect();
-  if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
+  if (status.ok() && exists_ != kNone) status = Exists();
   if (redo_bytes_ > 0 && session_->db->loads.any() && status.ok()) [[unlikely]]
     status = UnsavedLoads::Refusal(session_->self);
   if (!status.ok()) [[unlikely]] {

@@ -195,10 +195,11 @@ Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::b
   if (outcome == PrepareOutcome::kExists) {
     const index::Witness existing = GetWitness(reader);
     const uint16_t made = reader.GetU16();
-    if (made > prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
+    if (made >= prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
+    const WriteEntry& insert = writes_[prepared_[made]];
     prepared_.resize(made);
     GANNET_RETURN_IF_ERROR(DecodeMade(node, reader));
-    return NoteExisting({existing.word, existing.seen});
+    return NoteExisting(insert, {existing.word, existing.seen});
   }
   if (outcome != PrepareOutcome::kPrepared) return Conflict();
   return DecodeMade(node, reader);
@@ -399,7 +400,7 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
   if (status.ok()) status = co_await PrepareRemote();
   const RedoScope redo(this);
   if (status.ok()) status = co_await ValidateMixed();
-  if (status.ok() && exists_) status = Status(absl::StatusCode::kAlreadyExists, "the key of an insert exists");
+  if (status.ok() && exists_ != kNone) status = Exists();
   if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
   if (!status.ok()) {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);

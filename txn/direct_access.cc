@@ -7,6 +7,9 @@
 // we may have read that before), or has inserted it and not committed (then it is locked). The first is looked up
 // again; the second waits a little like every locked record, and is a conflict after that.
 #include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
@@ -63,10 +66,14 @@ TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::Glo
   if (request->for_update) {
     request->handle = AddForUpdate(*request, address, state, record, nullptr);
   } else {
+    request->handle = {};
     reads_.push_back({address, state});
   }
-  if (request->offset + request->out.size() > request->payload_bytes) {
-    request->status = absl::OutOfRangeError(absl::StrCat("the record has ", request->payload_bytes, " bytes"));
+  if (request->offset + request->out.size() > request->payload_bytes) [[unlikely]] {
+    request->status =
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), request->payload_bytes);
+  } else {
+    request->status = absl::OkStatus();
   }
   return Look::kDone;
 }
@@ -77,11 +84,11 @@ Status TransactionImpl::GetDirect(GetRequest* request) {
     const FindResult found = request->table->local_index().Find(request->key);
     if (found.record.is_null()) {
       ReadMissing(request, found.witness);
-      return absl::OkStatus();
+      return Served(request);
     }
     switch (LookDirect(request, found.record)) {
       case Look::kDone:
-        return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
+        return Served(request);
       case Look::kConflict:
         return request->status;
       case Look::kGone:
@@ -178,11 +185,12 @@ Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
     }
     if (found.record.is_null()) {
       ReadMissing(&request, found.witness);
+      GANNET_RETURN_IF_ERROR(Served(&request));
       continue;
     }
     switch (LookDirect(&request, found.record)) {
       case Look::kDone:
-        if (absl::IsAborted(request.status)) return request.status;
+        GANNET_RETURN_IF_ERROR(Served(&request));
         break;
       case Look::kConflict:
         return request.status;
@@ -207,23 +215,21 @@ size_t TransactionImpl::OwnRemovalsIn(const Table& table) const {
 bool TransactionImpl::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options,
                                 Look* look) {
   const Key key = entry.key.view();
-  const uint32_t place = static_cast<uint32_t>(rows->bytes_.size());
-  uint32_t size = 0;
-  if (!options.keys_only) {
-    size = table.options().variable_length ? index::LoadMeta(Direct(entry.record)).payload_bytes
-                                           : static_cast<uint32_t>(table.options().payload_bytes);
-    if (const int own = writes_.FindRecord(entry.record); own >= 0) size = writes_[own].payload_bytes;
-    rows->bytes_.resize(place + size);
-  }
-  GetRequest request{.table = &table,
-                     .key = key,
-                     .out = std::span(rows->bytes_).subspan(place, size),
-                     .for_update = options.for_update};
-  *look = LookDirect(&request, entry.record);
-  if (*look == Look::kDone && absl::IsNotFound(request.status)) {  // removed by this transaction
-    rows->bytes_.resize(place);
+  const int own = writes_.FindRecord(entry.record);
+  if (own >= 0 && IsRemoved(writes_[own])) {
+    *look = Look::kDone;
     return true;
   }
+  uint32_t size = 0;
+  if (!options.keys_only) {
+    size = own >= 0                          ? writes_[own].payload_bytes
+           : table.options().variable_length ? index::LoadMeta(Direct(entry.record)).payload_bytes
+                                             : static_cast<uint32_t>(table.options().payload_bytes);
+  }
+  const size_t place = rows->bytes_.Append(size);
+  GetRequest request{
+      .table = &table, .key = key, .out = rows->bytes_.At(place, size), .for_update = options.for_update};
+  *look = LookDirect(&request, entry.record);
   if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
     rows->rows_.push_back({entry.key, place, size, request.handle});
     return true;
@@ -258,17 +264,16 @@ Status TransactionImpl::ScanDirect(const Table& table, const index::ScanRange& r
     // the commit validates them, so a stale one costs an abort, never a wrong answer).
     reads_.resize(reads);
     rows->rows_.resize(first_row);
-    rows->bytes_.resize(first_byte);
+    rows->bytes_.Cut(first_byte);
     CpuRelax();
   }
   return Gone();
 }
 
 void TransactionImpl::AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* rows, ScanOptions options) {
-  const uint32_t place = static_cast<uint32_t>(rows->bytes_.size());
   const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
-  rows->bytes_.resize(place + size);
-  CopyOwnPayload(entry, 0, std::span(rows->bytes_).subspan(place, size));
+  const size_t place = rows->bytes_.Append(size);
+  CopyOwnPayload(entry, 0, rows->bytes_.At(place, size));
   rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{index}});
 }
 
@@ -292,10 +297,14 @@ void TransactionImpl::MergeOwnInserts(const Table& table, const index::ScanRange
   if (rows->rows_.size() > range.limit) rows->rows_.resize(range.limit);
 }
 
-coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanRange& range, ScanRows* rows,
+coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,
                                           ScanOptions options) {
+  // The ends may be keys of *rows. For the coroutines behind, too, this transaction keeps their bytes.
+  index::ScanRange range = asked;
+  range.from = arena_.Keep(asked.from);
+  range.to = arena_.Keep(asked.to);
   rows->rows_.clear();
-  rows->bytes_.clear();
+  rows->bytes_.Clear();
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
   if (Status s = CheckKey(table, range.to); !s.ok()) return s;
   if (table.options().index == IndexKind::kHash) {
@@ -307,13 +316,48 @@ coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanR
     return ScanRemote(table, range, rows, options);
   }
   Status status = ScanDirect(table, range, rows, options);
-  if (!status.ok()) [[unlikely]]
+  if (!status.ok()) [[unlikely]] {
+    rows->rows_.clear();
     return Failed(std::move(status));
+  }
   MergeOwnInserts(table, range, rows, options);
   return status;
 }
 
+namespace {
+
+// Whether the bytes of `key` may lie in [begin, end), which is written while they are looked at.
+bool LiesIn(const Key& key, const void* begin, const void* end) {
+  if (key.kind() == index::KeyKind::kInteger) [[likely]]
+    return false;
+  const std::less<const void*> before;
+  const char* const from = key.bytes().data();
+  return before(from, end) && before(begin, from + key.size());
+}
+
+bool LiesIn(const Key& key, std::span<const std::byte> out) {
+  return LiesIn(key, out.data(), out.data() + out.size());
+}
+
+// Whether the key of one request may lie in the output of one. All outputs are looked at as one piece of memory.
+bool KeysLieInOutputs(std::span<const GetRequest> requests) {
+  const std::less<const std::byte*> before;
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  for (const GetRequest& request : requests) {
+    if (request.out.empty()) continue;
+    const std::byte* const last = request.out.data() + request.out.size();
+    if (begin == nullptr || before(request.out.data(), begin)) begin = request.out.data();
+    if (end == nullptr || before(end, last)) end = last;
+  }
+  return std::ranges::any_of(requests, [&](const GetRequest& request) { return LiesIn(request.key, begin, end); });
+}
+
+}  // namespace
+
 coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
+  if (LiesIn(key, out)) [[unlikely]]
+    key = arena_.Keep(key);
   GetRequest request{.table = &table, .key = key, .out = out, .offset = offset};
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
@@ -324,6 +368,8 @@ coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<
 
 coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                                   uint32_t offset) {
+  if (LiesIn(key, out)) [[unlikely]]
+    key = arena_.Keep(key);
   GetRequest request{.table = &table, .key = key, .out = out, .offset = offset, .for_update = true};
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
@@ -335,15 +381,38 @@ coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& t
 }
 
 coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
-  for (const GetRequest& request : requests) {
+  bool all_here = true;
+  bool integer_keys = true;
+  for (GetRequest& request : requests) {
     rdma::NodeId owner;
-    if (!session_->OwnedHere(*request.table, request.key, &owner)) [[unlikely]]
-      return GetManyMixed(requests);
+    all_here = all_here && session_->OwnedHere(*request.table, request.key, &owner);
+    integer_keys = integer_keys && request.key.kind() == index::KeyKind::kInteger;
+    request.status = Status(absl::StatusCode::kAborted, "");
+    request.payload_bytes = 0;
+    request.handle = {};
   }
+  if (!integer_keys && KeysLieInOutputs(requests)) [[unlikely]]
+    return GetManyApart(requests);
+  if (!all_here) [[unlikely]]
+    return GetManyMixed(requests);
   Status status = GetManyDirect(requests);
   if (!status.ok()) [[unlikely]]
     return Failed(std::move(status), requests);
   return status;
+}
+
+// With copies of the keys.
+coro::Task<Status> TransactionImpl::GetManyApart(std::span<GetRequest> requests) {
+  std::vector<GetRequest> copies(requests.begin(), requests.end());
+  for (GetRequest& copy : copies) copy.key = arena_.Keep(copy.key);
+  coro::Async<Status> got = GetMany(copies);
+  Status status = co_await got;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].status = std::move(copies[i].status);
+    requests[i].payload_bytes = copies[i].payload_bytes;
+    requests[i].handle = copies[i].handle;
+  }
+  co_return status;
 }
 
 coro::Async<Status> TransactionImpl::Update(const Table& table, Key key, std::span<const std::byte> data) {

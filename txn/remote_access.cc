@@ -63,10 +63,12 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
   if (request->for_update) {
     request->handle = AddForUpdate(*request, found.record, state, nullptr, const_cast<std::byte*>(image));
   } else {
+    request->handle = {};
     reads_.push_back({found.record, state});
   }
   if (request->offset + request->out.size() > meta.payload_bytes) {
-    request->status = absl::OutOfRangeError(absl::StrCat("the record has ", meta.payload_bytes, " bytes"));
+    request->status =
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), meta.payload_bytes);
   } else {
     rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset, request->out);
     request->status = absl::OkStatus();
@@ -94,7 +96,7 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
     if (found->record.is_null()) {
       ReadMissing(request, found->witness);
       session_->paths.Record(place, path, NowNanos() - start);
-      co_return absl::OkStatus();
+      co_return Served(request);
     }
     uint32_t bytes = FirstReadBytes(*request->table, request->key);
     Look look = Look::kConflict;
@@ -119,7 +121,7 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
     }
     if (look == Look::kDone) {
       session_->paths.Record(place, path, NowNanos() - start);
-      co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
+      co_return Served(request);
     }
     (*remote)->Forget(request->key);
   }
@@ -163,7 +165,7 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   if (!reader.ok()) co_return MalformedReply(owner, "a read");
   if (!present) {
     ReadMissing(request, where);
-    co_return absl::OkStatus();
+    co_return Served(request);
   }
   const index::RecordMeta meta = index::RecordMeta::Unpack(reader.GetU64());
   const std::span<const std::byte> payload = reader.GetBytes();
@@ -174,7 +176,7 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   const std::byte* const image = MakeImage(request->key, where.seen, meta, payload, &bytes);
   if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone)
     co_return MalformedReply(owner, "a read");
-  co_return absl::IsAborted(request->status) ? request->status : absl::OkStatus();
+  co_return Served(request);
 }
 
 coro::Task<Status> TransactionImpl::GetOne(GetRequest request) {
@@ -267,12 +269,13 @@ coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests
     GetRequest& request = requests[remote[n]];
     if (found_remote[n].record.is_null()) {
       ReadMissing(&request, found_remote[n].witness);
+      GANNET_CO_RETURN_IF_ERROR(Served(&request));
       continue;
     }
     const rdma::Operation operation = operations_[read++];
     const Look look = LookAtImage(&request, found_remote[n], static_cast<std::byte*>(operation.local), operation.size);
     if (look == Look::kDone) {
-      if (absl::IsAborted(request.status)) co_return request.status;
+      GANNET_CO_RETURN_IF_ERROR(Served(&request));
       continue;
     }
     if (look == Look::kGone) {

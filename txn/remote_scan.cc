@@ -20,10 +20,9 @@ Status TransactionImpl::AppendImage(const GetRequest& request, rdma::GlobalAddre
                                     ScanRows* rows, ScanOptions options) {
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
   if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict();
-  const auto place = static_cast<uint32_t>(rows->bytes_.size());
   const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
-  rows->bytes_.resize(place + size);
-  const std::span<std::byte> out = std::span(rows->bytes_).subspan(place, size);
+  const size_t place = rows->bytes_.Append(size);
+  const std::span<std::byte> out = rows->bytes_.At(place, size);
   if (const int own = writes_.FindRecord(record); own >= 0) {
     CopyOwnPayload(writes_[own], 0, out);
   } else {
@@ -140,12 +139,11 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
 
 coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows,
                                                ScanOptions options) {
-  // The range's keys must outlive the awaits; a byte key is the caller's only until the first suspension in practice,
-  // so it is kept here.
-  range.from = arena_.Keep(range.from);
-  range.to = arena_.Keep(range.to);
   Status status = co_await ScanNodes(table, range, rows, options);
-  if (!status.ok()) co_return Failed(std::move(status));
+  if (!status.ok()) {
+    rows->rows_.clear();
+    co_return Failed(std::move(status));
+  }
   MergeOwnInserts(table, range, rows, options);
   co_return status;
 }

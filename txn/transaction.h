@@ -35,7 +35,10 @@
 // FailedPrecondition.
 //
 // Awaiting is done on the session's worker thread. One transaction is used by one coroutine at a time. Memory passed in
-// (outputs, keys of byte kind, payloads) needs to live only until the call or its await returned.
+// (outputs, keys of byte kind, payloads) needs to live only until the call or its await returned. What is passed in may
+// lie in what the same call overwrites: a key in the output of its Get, the ends of a range in the rows of its Scan.
+//
+// Errors about a key name it: `table "cities", key "Oslo"`.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +52,7 @@
 #include "index/key.h"
 #include "rdma/base/status.h"
 #include "rdma/coro/async.h"
+#include "txn/row_bytes.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
@@ -72,10 +76,10 @@ struct GetRequest {
   uint32_t offset = 0;
   bool for_update = false;
 
-  // Results.
+  // Results. GetMany sets each of them, whatever an earlier call left there.
   Status status = {};          // Ok, NotFound, or OutOfRange if the payload ends before offset + out.size()
-  uint32_t payload_bytes = 0;  // of the whole record
-  RecordHandle handle = {};    // if for_update
+  uint32_t payload_bytes = 0;  // of the whole record; NotFound: 0
+  RecordHandle handle = {};    // if for_update, and there is such a record; else none
 
   template <PayloadType Row>
   static GetRequest Of(const Table& table, const Key& key, Row* row, bool for_update = false) {
@@ -89,12 +93,12 @@ class ScanRows {
   size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
   Key key(size_t i) const { return rows_[i].key.view(); }
-  std::span<const std::byte> payload(size_t i) const { return {bytes_.data() + rows_[i].place, rows_[i].size}; }
+  std::span<const std::byte> payload(size_t i) const { return bytes_.At(rows_[i].place, rows_[i].size); }
   // The payload as a packed row type; its size must be the payload's.
   template <PayloadType Row>
   Row As(size_t i) const {
     Row row;
-    std::memcpy(&row, bytes_.data() + rows_[i].place, sizeof(Row));
+    std::memcpy(&row, payload(i).data(), sizeof(Row));
     return row;
   }
   // If the scan was for update.
@@ -104,12 +108,12 @@ class ScanRows {
   friend class TransactionImpl;
   struct Item {
     index::OwnedKey key;
-    uint32_t place;
+    size_t place;
     uint32_t size;
     RecordHandle handle;
   };
   std::vector<Item> rows_;
-  std::vector<std::byte> bytes_;
+  RowBytes bytes_;
 };
 
 struct ScanOptions {
@@ -164,7 +168,8 @@ class Transaction {
   Status Remove(RecordHandle handle);
   coro::Async<Status> Remove(const Table& table, Key key);  // NotFound if there is no such key
 
-  // Rows of the range in order, phantoms excluded. FailedPrecondition if the table's index is not ordered.
+  // Rows of the range in order, phantoms excluded. FailedPrecondition if the table's index is not ordered. After an
+  // error the rows mean nothing.
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
 
   // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error

@@ -46,7 +46,8 @@ void TransactionImpl::End() {
     asks_for_locks_ = false;
     ticket_ = nullptr;
   }
-  touched_remote_ = exists_ = false;
+  touched_remote_ = false;
+  exists_ = kNone;
   inserts_ = removals_ = 0;
   epoch_ = 0;
   logged_ = false;
@@ -103,18 +104,31 @@ void TransactionImpl::ReadMissing(GetRequest* request, const index::Witness& wit
     return;
   }
   witnesses_.push_back({witness.word, witness.seen});
+  request->payload_bytes = 0;
+  request->handle = {};
   request->status = Status(absl::StatusCode::kNotFound, "");
 }
 
+Status TransactionImpl::Served(GetRequest* request) {
+  if (request->status.ok()) [[likely]]
+    return absl::OkStatus();
+  if (absl::IsAborted(request->status)) return request->status;
+  if (absl::IsNotFound(request->status)) request->status = KeyNotFound(*request->table, request->key);
+  return absl::OkStatus();
+}
+
 void TransactionImpl::ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* request) {
-  if (entry.kind == WriteKind::kRemove || entry.removed) {
+  request->payload_bytes = 0;
+  request->handle = {};
+  if (IsRemoved(entry)) {
     request->status = Status(absl::StatusCode::kNotFound, "");
     return;
   }
   request->payload_bytes = entry.payload_bytes;
   if (request->for_update) request->handle = RecordHandle{index};
   if (request->offset + request->out.size() > entry.payload_bytes) {
-    request->status = absl::OutOfRangeError(absl::StrCat("the record has ", entry.payload_bytes, " bytes"));
+    request->status =
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), entry.payload_bytes);
     return;
   }
   CopyOwnPayload(entry, request->offset, request->out);
@@ -165,8 +179,10 @@ Status TransactionImpl::CheckWrite(const WriteEntry& entry, size_t size, uint32_
   if (options.placement.replicated) {
     return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
   }
-  if (entry.kind == WriteKind::kRemove || entry.removed)
-    return absl::FailedPreconditionError("the record was removed before");
+  if (IsRemoved(entry)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOfRow(*entry.table, entry.key), " was removed by this transaction before"));
+  }
   if (resize && (!options.variable_length || offset != 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("only a whole record (offset 0) of a variable-length table can be resized; table ", options.name));
@@ -259,7 +275,7 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
   if (session_->OwnedHere(table, key, &owner)) return InsertDirect(table, key, payload);
   // The owner could not tell this transaction's placeholder from that of another one of this worker.
   if (const WriteEntry* own = FindOwnInsert(table, key); own != nullptr && !own->removed) {
-    return Status(absl::StatusCode::kAlreadyExists, "this transaction inserts the key already");
+    return KeyExists(table, key);
   }
   touched_remote_ = true;
   ++inserts_;
@@ -294,7 +310,7 @@ Status TransactionImpl::Remove(RecordHandle handle) {
     return absl::FailedPreconditionError(
         absl::StrCat("table ", entry.table->name(), " is replicated and so read-only"));
   }
-  if (entry.kind == WriteKind::kRemove || entry.removed) return Status(absl::StatusCode::kNotFound, "");
+  if (IsRemoved(entry)) return KeyNotFound(*entry.table, entry.key);
   ++removals_;
   if (entry.kind == WriteKind::kInsert) {
     entry.removed = true;

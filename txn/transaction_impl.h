@@ -25,6 +25,7 @@
 #include "rdma/message_buffer.h"
 #include "txn/access_set.h"
 #include "txn/arena.h"
+#include "txn/key_status.h"
 #include "txn/neighbour_reads.h"
 #include "txn/precedence.h"
 #include "txn/session_internal.h"
@@ -85,6 +86,8 @@ class TransactionImpl {
   uint64_t EpochToAwait() const;
 
  private:
+  static constexpr size_t kNone = SIZE_MAX;
+
   // What looking at one record gave.
   enum class Look : uint8_t {
     kDone,      // request->status is set
@@ -101,6 +104,8 @@ class TransactionImpl {
   Status CheckKey(const Table& table, const Key& key) const;
   // Serves `request` from a record of the write set.
   void ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* request);
+  // A request of the user's was looked at: what its Get or GetMany returns if nothing else happens.
+  static Status Served(GetRequest* request);
   // The key is not in the index: perhaps this transaction inserts it; else NotFound, under `witness`.
   void ReadMissing(GetRequest* request, const index::Witness& witness);
   WriteEntry* FindOwnInsert(const Table& table, const Key& key);
@@ -123,6 +128,7 @@ class TransactionImpl {
   void FindOrdered(std::span<const GetRequest> requests);
   Status GetManyDirect(std::span<GetRequest> requests);
   Status GetGroupDirect(std::span<GetRequest> requests);
+  static bool IsRemoved(const WriteEntry& entry) { return entry.kind == WriteKind::kRemove || entry.removed; }
   Status ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   // Appends the rows of `found_` to *rows, merged with this transaction's inserts.
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
@@ -139,6 +145,7 @@ class TransactionImpl {
   coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
   coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
   coro::Task<Status> GetManyOfAll(std::span<GetRequest> requests);
+  coro::Task<Status> GetManyApart(std::span<GetRequest> requests);
   std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
   coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
   coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
@@ -170,7 +177,9 @@ class TransactionImpl {
   Status IndexInsert(WriteEntry& entry);
   void CarryWitnesses(const index::Change& change);
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
-  Status NoteExisting(const ReadEntry& existing);
+  Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
+  // AlreadyExists of the insert that met a live record.
+  Status Exists() const { return KeyExists(*writes_[exists_].table, writes_[exists_].key); }
   Status ValidateDirect() const;
   void InstallDirect(WriteEntry& entry);
   void ReleaseDirect(WriteEntry& entry);
@@ -251,7 +260,7 @@ class TransactionImpl {
   Status failure_;
   bool active_ = false;
   bool touched_remote_ = false;  // some read or write needs verbs: the commit is a coroutine
-  bool exists_ = false;          // an insert met a live record
+  size_t exists_ = kNone;        // number of the entry whose insert met a live record
   size_t redo_bytes_ = 0;        // reserved in the log's buffer; 0: nothing to log
   bool logged_ = false;          // it has changes, and they belong to epoch_
   uint64_t epoch_ = 0;           // the commit's; of a transaction that only reads: the latest it saw

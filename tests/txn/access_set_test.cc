@@ -1,10 +1,12 @@
 #include "txn/access_set.h"
 
 #include <cstring>
+#include <new>
 
 #include "gtest/gtest.h"
 #include "txn/arena.h"
 #include "txn/path_chooser.h"
+#include "txn/row_bytes.h"
 
 namespace gannet::txn {
 namespace {
@@ -37,6 +39,26 @@ TEST(ArenaTest, KeepsWhatItGaveUntilReset) {
     }
     arena.Reset();
   }
+}
+
+// Rows of a large scan: address space, of which two pages are touched.
+TEST(RowBytesTest, PlacesHave64Bits) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr size_t kMuch = size_t{5} << 30;
+  RowBytes rows;
+  try {
+    EXPECT_EQ(rows.Append(kMuch), 0u);
+  } catch (const std::bad_alloc&) {
+    GTEST_SKIP() << "no 5 GiB of address space";
+  }
+  rows.At(100, 1)[0] = std::byte{1};
+  rows.At(kMuch - 1, 1)[0] = std::byte{2};
+  EXPECT_EQ(rows.size(), kMuch);
+  EXPECT_EQ(rows.At(100, 1)[0], std::byte{1});
+  rows.Cut(kMuch - 1);
+  EXPECT_EQ(rows.Append(1), kMuch - 1);
+  EXPECT_EQ(rows.At(kMuch - 1, 1)[0], std::byte{2});
+#endif
 }
 
 TEST(PathChooserTest, PrefersTheCheaperPathAndKeepsTryingTheOther) {

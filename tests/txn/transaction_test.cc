@@ -1,4 +1,6 @@
 // What one transaction does, alone: on the owner's node by the direct path, on another node by verbs, and by calls.
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -37,12 +39,19 @@ class TransactionTest : public testing::TestWithParam<Case> {
                              .key_kind = index::KeyKind::kBytes,
                              .max_key_bytes = 64,
                              .payload_bytes = kMaxPayloadBytes,
-                             .variable_length = true}}),
+                             .variable_length = true},
+                            {.name = "spread",
+                             .key_kind = index::KeyKind::kBytes,
+                             .max_key_bytes = 64,
+                             .index = IndexKind::kXStore,
+                             .payload_bytes = sizeof(uint64_t),
+                             .placement = Placement::ByHash()}}),
         session(cluster.NewSession(GetParam().session_node)),
         points(cluster.table(GetParam().session_node, "points")),
         ordered(cluster.table(GetParam().session_node, "ordered")),
         text(cluster.table(GetParam().session_node, "text")),
-        blobs(cluster.table(GetParam().session_node, "blobs")) {}
+        blobs(cluster.table(GetParam().session_node, "blobs")),
+        spread(cluster.table(GetParam().session_node, "spread")) {}
 
   static ClusterOptions Options() {
     ClusterOptions options = GetParam().cluster;
@@ -61,6 +70,7 @@ class TransactionTest : public testing::TestWithParam<Case> {
   const Table& ordered;
   const Table& text;
   const Table& blobs;
+  const Table& spread;  // over all nodes
 };
 
 TEST_P(TransactionTest, InsertsGetsUpdatesRemoves) {
@@ -230,6 +240,204 @@ TEST_P(TransactionTest, GetManyGivesEachKeyItsOwnStatus) {
   EXPECT_EQ(account.balance, -1);
   ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(ordered, 22, &account); }).ok());
   EXPECT_EQ(account.balance, 22);
+}
+
+// A program keeps its requests and asks again: nothing of an earlier answer may be left.
+TEST_P(TransactionTest, GetManySetsEveryResultOfARequestThatIsUsedAgain) {
+  const auto value = [](const Table& table) { return table.options().variable_length ? "five!" : "eight by"; };
+  for (const Table* table : {&text, &blobs, &spread}) {
+    const std::string payload = value(*table);
+    const auto bytes = std::as_bytes(std::span(payload));
+    std::array<char, 8> out{};
+    std::vector<std::string> keys;
+    std::vector<GetRequest> requests;
+    for (int i = 0; i < 8; ++i) keys.push_back("key " + std::to_string(i));
+    for (const std::string& key : keys) {
+      requests.push_back({.table = table,
+                          .key = Key(key),
+                          .out = std::as_writable_bytes(std::span(out)).first(payload.size()),
+                          .for_update = true});
+    }
+    const auto spoil = [&](absl::StatusCode code) {
+      for (GetRequest& request : requests) {
+        request.status = Status(code, "left by an earlier call");
+        request.payload_bytes = 77;
+        request.handle = {7};
+      }
+    };
+    const auto expect = [&](BlockingTransaction& t, int present, bool for_update) {
+      for (const absl::StatusCode code : {absl::StatusCode::kOk, absl::StatusCode::kNotFound,
+                                          absl::StatusCode::kAborted, absl::StatusCode::kOutOfRange}) {
+        spoil(code);
+        for (GetRequest& request : requests) request.for_update = for_update;
+        const Status status = t.GetMany(requests);
+        ASSERT_TRUE(status.ok()) << status;
+        for (int i = 0; i < 8; ++i) {
+          EXPECT_EQ(requests[i].status.code(), i < present ? absl::StatusCode::kOk : absl::StatusCode::kNotFound)
+              << table->name() << " " << i << ": " << requests[i].status;
+          EXPECT_EQ(requests[i].payload_bytes, i < present ? payload.size() : 0u) << i;
+          EXPECT_EQ(requests[i].handle.index != UINT32_MAX, i < present && for_update) << i;
+          EXPECT_NE(requests[i].handle.index, 7u) << i;
+        }
+      }
+    };
+    const Status status = Run([&](BlockingTransaction& t) -> Status {
+      for (int i = 0; i < 4; ++i) {
+        if (Status s = t.Insert(*table, Key(keys[i]), bytes); !s.ok()) return s;
+      }
+      expect(t, 4, false);  // own inserts
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+    const Status again = Run([&](BlockingTransaction& t) -> Status {
+      expect(t, 4, false);
+      expect(t, 4, true);
+      expect(t, 4, false);  // records that were got for update
+      if (Status s = t.Remove(*table, Key(keys[3])); !s.ok()) return s;
+      if (Status s = t.Insert(*table, Key(keys[4]), bytes); !s.ok()) return s;
+      if (Status s = t.Insert(*table, Key(keys[3]), bytes); !s.ok()) return s;
+      expect(t, 5, false);
+      if (Status s = t.Remove(*table, Key(keys[4])); !s.ok()) return s;
+      expect(t, 4, false);
+      for (GetRequest& request : requests) request.offset = 1;
+      spoil(absl::StatusCode::kOk);
+      if (Status s = t.GetMany(requests); !s.ok()) return s;
+      EXPECT_TRUE(absl::IsOutOfRange(requests[0].status)) << requests[0].status;
+      EXPECT_EQ(requests[0].payload_bytes, payload.size());
+      EXPECT_TRUE(absl::IsNotFound(requests[7].status)) << requests[7].status;
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(again.ok()) << again;
+  }
+}
+
+// Page after page into the same rows, from the last key of the page before: it lies in what the scan overwrites.
+TEST_P(TransactionTest, ThePagesOfAScanBeginAtAKeyOfTheRowsTheyReplace) {
+  constexpr uint64_t kRows = 60;
+  const auto key = [](uint64_t i) { return std::string(1 + i % 40, static_cast<char>('a' + i / 40)) + "!"; };
+  const std::string eight = "01234567";
+  for (const Table* table : {&text, &spread}) {
+    std::vector<std::string> keys;
+    for (uint64_t i = 0; i < kRows; ++i) keys.push_back(key(i).substr(0, 40) + std::to_string(100 + i).substr(1));
+    for (std::string& name : keys) name = name.substr(name.size() > 40 ? name.size() - 40 : 0);
+    std::ranges::sort(keys);
+    ASSERT_EQ(std::ranges::unique(keys).size(), 0u);
+    for (const bool reverse : {false, true}) {
+      Step step(session);
+      // All but every fourth are own inserts. (The second time they are there already.)
+      for (uint64_t i = reverse ? kRows : 0; i < kRows; i += 4) {
+        ASSERT_TRUE(Run([&](BlockingTransaction& t) {
+                      return t.Insert(*table, Key(keys[i]), std::as_bytes(std::span(eight)));
+                    }).ok());
+      }
+      for (uint64_t i = 0; i < kRows; ++i) {
+        if (i % 4 == 0) continue;
+        ASSERT_TRUE(step->Insert(*table, Key(keys[i]), std::as_bytes(std::span(eight))).ok());
+      }
+      std::vector<std::string> seen;
+      ScanRows rows;
+      index::ScanRange range{.from = Key(""), .to = Key("~"), .reverse = reverse, .limit = 7};
+      do {
+        const Status scanned = step->Scan(*table, range, &rows);
+        ASSERT_TRUE(scanned.ok()) << scanned;
+        for (size_t i = seen.empty() ? 0 : 1; i < rows.size(); ++i) seen.emplace_back(rows.key(i).bytes());
+        (reverse ? range.to : range.from) = rows.key(rows.size() - 1);
+      } while (rows.size() == range.limit);
+      if (reverse) std::ranges::reverse(seen);
+      EXPECT_EQ(seen, keys) << table->name();
+    }
+  }
+}
+
+TEST_P(TransactionTest, AKeyMayLieInTheOutputOfItsOwnGet) {
+  const std::array<std::string, 2> names = {"a key that", "is replaced"};  // by the payload
+  for (const Table* table : {&text, &blobs}) {
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
+                  for (const std::string& name : names) {
+                    const std::string payload(name.size(), name[0]);
+                    if (Status s = t.Insert(*table, Key(name), std::as_bytes(std::span(payload))); !s.ok()) return s;
+                  }
+                  return absl::OkStatus();
+                }).ok());
+    const Status status = Run([&](BlockingTransaction& t) -> Status {
+      std::array<std::string, 2> buffers = names;
+      const auto key = [&](size_t i) { return Key(std::string_view(buffers[i])); };
+      const auto out = [&](size_t i) { return std::as_writable_bytes(std::span(buffers[i])); };
+      if (Status s = t.Get(*table, key(0), out(0)); !s.ok()) return s;
+      EXPECT_EQ(buffers[0], std::string(names[0].size(), names[0][0]));
+      buffers = names;
+      std::vector<GetRequest> requests;
+      for (const size_t i : {0, 1}) {  // each into the other's key
+        requests.push_back({.table = table, .key = key(i), .out = out(1 - i).first(8), .for_update = true});
+      }
+      if (Status s = t.GetMany(requests); !s.ok()) return s;
+      for (const size_t i : {0, 1}) {
+        if (!requests[i].status.ok()) return requests[i].status;
+        EXPECT_EQ(buffers[1 - i].substr(0, 8), std::string(8, names[i][0]));
+        // To another block, so that the index is asked for the key.
+        const std::string longer(3000, static_cast<char>('x' + i));
+        if (Status s = t.transaction().Update(requests[i].handle, std::as_bytes(std::span(longer)), 0, true); !s.ok())
+          return s;
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+    for (const size_t i : {0, 1}) {
+      std::string got(3000, ' ');
+      ASSERT_TRUE(Run([&](BlockingTransaction& t) {
+                    return t.Get(*table, Key(names[i]), std::as_writable_bytes(std::span(got)));
+                  }).ok());
+      EXPECT_EQ(got, std::string(3000, static_cast<char>('x' + i)));
+    }
+  }
+}
+
+TEST_P(TransactionTest, ErrorsAboutAKeyNameItAndItsTable) {
+  Account account;
+  std::array<char, 8> eight = {'0', '1', '2', '3', '4', '5', '6', '7'};
+  const std::string odd("Z\xc3\xbcrich \"\n\xff\0", 12);
+  const auto message = [](const Status& status) { return std::string(status.message()); };
+  Status status = Run([&](BlockingTransaction& t) { return t.Get(points, 7, &account); });
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_EQ(message(status), R"(table "points", key 7)");
+  const std::string name = R"(table "text", key "Zürich \"\n\377\000")";
+  for (const bool many : {false, true}) {
+    status = Run([&](BlockingTransaction& t) -> Status {
+      if (!many) return t.Remove(text, Key(odd));
+      GetRequest request{.table = &text, .key = Key(odd), .out = std::as_writable_bytes(std::span(eight))};
+      if (Status s = t.GetMany({&request, 1}); !s.ok()) return s;
+      return request.status;
+    });
+    EXPECT_TRUE(absl::IsNotFound(status));
+    EXPECT_EQ(message(status), name);
+  }
+  ASSERT_TRUE(
+      Run([&](BlockingTransaction& t) { return t.Insert(text, Key(odd), std::as_bytes(std::span(eight))); }).ok());
+  // From the commit, beside others that succeed.
+  status = Run([&](BlockingTransaction& t) -> Status {
+    for (const std::string& key : {std::string("a"), odd, std::string("z")}) {
+      if (Status s = t.Insert(text, Key(key), std::as_bytes(std::span(eight))); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status));
+  EXPECT_EQ(message(status), name);
+  status = Run([&](BlockingTransaction& t) -> Status {
+    if (Status s = t.Insert(points, 99, account); !s.ok()) return s;
+    return t.Insert(points, 99, account);
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status));
+  EXPECT_EQ(message(status), R"(table "points", key 99)");
+  status = Run([&](BlockingTransaction& t) -> Status {
+    if (Status s = t.Remove(text, Key(odd)); !s.ok()) return s;
+    return t.Get(text, Key(odd), std::as_writable_bytes(std::span(eight)));
+  });
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_EQ(message(status), name) << "of a key that the transaction itself removed";
+  status =
+      Run([&](BlockingTransaction& t) { return t.Get(text, Key(odd), std::as_writable_bytes(std::span(eight)), 4); });
+  EXPECT_TRUE(absl::IsOutOfRange(status));
+  EXPECT_EQ(message(status), name + ": bytes [4, 12) are not all in its payload of 8");
 }
 
 TEST_P(TransactionTest, TwoRequestsForOneRecordShareAHandle) {
