@@ -79,7 +79,7 @@ struct Part {
   void Open(const char* its_name, std::byte* its_begin, size_t its_bytes) {
     name = its_name;
     begin = its_begin;
-    bytes = its_bytes;
+    bytes = its_bytes - std::min<size_t>(its_bytes, kReadBeyondBytes);
     if (bytes > 0) prefaulter.emplace(begin, bytes);
   }
   Status Full(size_t wanted) const {

@@ -29,6 +29,10 @@ namespace gannet::rdma {
 
 inline constexpr size_t kMaxObjectBytes = 128 * 1024;
 
+// The last bytes of each part are never handed out. So a READ that begins at a block may bring this many bytes behind
+// the block's end, whatever they are: a client READs a record before it knows how long it is.
+inline constexpr size_t kReadBeyondBytes = 512;
+
 struct SlabStatistics {
   uint64_t capacity_bytes = 0;  // of the heap
   uint64_t carved_bytes = 0;    // ever taken from the heap

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rdma/fabric.h"
+#include "rdma/slab.h"
 #include "txn/arena.h"
 
 namespace gannet::txn {
@@ -22,6 +23,7 @@ class NeighbourReads {
  public:
   // A gap of two lines takes a link of 100 Gb/s as long as its NIC takes for a READ.
   static constexpr size_t kMostGap = 2 * kLineBytes;
+  static_assert(kMostGap < rdma::kReadBeyondBytes, "a READ must not go from one part of a heap into the next");
   // Of one READ that brings several pieces: a large one delays those behind it.
   static constexpr size_t kMostBytes = 2048;
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
 #include "rdma/rpc.h"
+#include "rdma/slab.h"
 #include "rdma/versioned.h"
 #include "txn/access_internal.h"
 #include "txn/transaction_impl.h"
@@ -26,6 +27,7 @@ namespace {
 
 // What a first READ of a variable-length record brings at most; longer ones take a second.
 constexpr size_t kFirstReadOfVariable = 512;
+static_assert(kFirstReadOfVariable <= kLineBytes + rdma::kReadBeyondBytes, "a record has one line at least");
 
 }  // namespace
 

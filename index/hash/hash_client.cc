@@ -14,6 +14,7 @@
 #include "index/key_wire.h"
 #include "index/record_header.h"
 #include "rdma/base/check.h"
+#include "rdma/slab.h"
 
 namespace gannet::index {
 namespace {
@@ -180,6 +181,8 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key, KeyHash hash) 
 
 // Reads the keys of all candidates with one doorbell. They were all in the chain at one time, so at most one holds it.
 coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* walk) {
+  static_assert(HeaderReadBytes(kMaxKeyBytes) <= kLineBytes + rdma::kReadBeyondBytes,
+                "the candidate may have a shorter key, and one line");
   constexpr size_t kHeaderWords = HeaderReadBytes(kMaxKeyBytes) / kWordBytes;
   std::array<std::array<uint64_t, kHeaderWords>, BucketWalk::kMaxCandidates> headers;
   std::array<rdma::Operation, BucketWalk::kMaxCandidates> operations;

@@ -324,6 +324,52 @@ TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
   ASSERT_TRUE(
       RunBlockingBody(owner, [&](BlockingTransaction& u) { return u.Insert(here, kKeys / 2, uint64_t{3}); }).ok());
   EXPECT_TRUE(absl::IsAborted(t.Commit()));
+// A first READ brings more than a short record has. In the last lines of the heap there is nothing more.
+TEST(HeapEndTest, ShortRecordsAreReadUpToTheLastLine) {
+  constexpr uint64_t kBytesPerNode = 8 << 20;
+  for (const auto read_path : {ReadPathPolicy::kOneSided, ReadPathPolicy::kCall}) {
+    const rdma::TestFabric made = rdma::MakeShmTestFabric({.num_nodes = 2, .bytes_per_node = kBytesPerNode});
+    Cluster cluster(
+        made.fabric.get(), {.read_path = read_path},
+        {{.name = "short", .index = IndexKind::kXStore, .payload_bytes = kMaxPayloadBytes, .variable_length = true}});
+    Session& owner = cluster.NewSession(0);
+    const Table& here = cluster.table(0, "short");
+    // One by one near the end, so that the last block is taken.
+    uint64_t rows = 0;
+    for (uint64_t step = 100; step > 0; step = step == 1 ? 0 : 1) {
+      Status status;
+      while (status.ok()) {
+        status = RunBlockingBody(owner, [&](BlockingTransaction& t) -> Status {
+          for (uint64_t i = rows; i < rows + step; ++i) {
+            if (Status s = t.Insert(here, i, std::as_bytes(std::span(&i, 1))); !s.ok()) return s;
+          }
+          return absl::OkStatus();
+        });
+        if (status.ok()) rows += step;
+      }
+      ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
+    }
+    Session& client = cluster.NewSession(1);
+    const Table& table = cluster.table(1, "short");
+    for (uint64_t first = 0; first < rows; first += 1000) {
+      const uint64_t end = std::min(rows, first + 1000);
+      const Status status = RunBlockingBody(client, [&](BlockingTransaction& t) -> Status {
+        std::vector<uint64_t> values(end - first);
+        std::vector<GetRequest> requests;
+        for (uint64_t i = first; i < end; ++i) requests.push_back(GetRequest::Of(table, i, &values[i - first]));
+        if (Status s = t.GetMany(requests); !s.ok()) return s;
+        for (uint64_t i = first; i < end; ++i) {
+          if (!requests[i - first].status.ok()) return requests[i - first].status;
+          EXPECT_EQ(values[i - first], i);
+        }
+        ScanRows found;
+        if (Status s = t.Scan(table, {.from = first, .to = end - 1}, &found); !s.ok()) return s;
+        EXPECT_EQ(found.size(), end - first);
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(status.ok()) << status << " among rows " << first << " to " << end << " of " << rows;
+    }
+  }
 }
 
 std::vector<rdma::Operation> Plan(NeighbourReads* reads, bool merge, Arena* arena) {
