@@ -1,5 +1,6 @@
 // Append: transactions that append unique numbers to lists and read whole lists. Lists are rows of variable length, so
-// they grow out of their blocks and move. Judged by CheckListAppend, and by Elle if its file is asked for.
+// they grow out of their blocks and move. Judged by CheckListAppend, and by Elle if its file is asked for. A torn list
+// that a valid transaction saw ends the run.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "scenario/check/list_append.h"
+#include "scenario/workload/append_transaction.h"
 #include "scenario/workload/workload.h"
 
 namespace gannet::scenario {
@@ -26,12 +28,7 @@ class Append : public Workload {
  private:
   friend class AppendClient;
 
-  // Where lists are appended to now: a list that is long gives way to a new one.
-  uint64_t KeyOf(uint64_t slot) const { return generations_[slot] * generations_.size() + slot; }
-
-  std::vector<uint64_t> generations_;  // by slot
-  std::vector<uint64_t> appended_;     // to the slot's list of now, or tried
-  uint64_t last_value_ = 0;
+  AppendPlanner planner_;
   uint64_t seed_;
   txn::Placement placement_;
   std::string elle_file_;

@@ -84,6 +84,34 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                                            Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// A list is read in two steps, so a transaction may see a torn one that never was, which says nothing. Where the reads
+// are not validated, or a list is really torn, it ends the run.
+TEST(MutantsTest, ATornListThatIsBelievedBreaksTheRun) {
+  const auto run = [](Mutant mutant, uint64_t seeds) {
+    active_mutant = mutant;
+    SweepOptions sweep;
+    sweep.seeds = seeds;
+    sweep.jobs = 1;
+    sweep.limit_seconds = 300;
+    sweep.scenario = Hostile(/*durable=*/false, /*deaths=*/false);
+    sweep.scenario.workload = "append";
+    sweep.scenario.keys = 4;
+    uint64_t torn = 0;
+    uint64_t failed = 0;
+    const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
+      torn += report.verdict.find("torn list") != std::string::npos ? 1 : 0;
+      failed += report.passed ? 0 : 1;
+      return mutant == Mutant::kNone || torn == 0;
+    });
+    active_mutant = Mutant::kNone;
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(failed == 0, mutant == Mutant::kNone);
+    return torn;
+  };
+  EXPECT_GT(run(Mutant::kSkipValidation, 20), 0u);
+  EXPECT_EQ(run(Mutant::kNone, 10), 0u);
+}
+
 TEST(MutantsTest, WithoutAMistakeTheSameSeedsPass) {
   for (const Case& test : {Case{Mutant::kNone, "", 10, false, false}, Case{Mutant::kNone, "", 10, true, false},
                            Case{Mutant::kNone, "", 10, false, true}}) {

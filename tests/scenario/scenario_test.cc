@@ -75,6 +75,21 @@ TEST(ScenarioTest, WhoOnlyLosesIsNotStuck) {
   EXPECT_TRUE(report.passed) << report.verdict << "\n" << report.details;
 }
 
+// Other transactions come between the two steps in which a list is read. That is a conflict, and no failure.
+TEST(ScenarioTest, NoTransactionOnListsFailsWithoutFaults) {
+  ScenarioOptions options = Small(4);
+  options.workload = "append";
+  options.nodes = 3;
+  options.keys = 4;
+  options.durability = "none";
+  options.deaths = 0;
+  options.faults = rdma::sim::Faults{.preempt = 0.01};
+  const ScenarioReport report = RunInChild(options);
+  EXPECT_TRUE(report.passed) << report.verdict << "\n" << report.details;
+  EXPECT_GT(report.committed, 0u);
+  EXPECT_EQ(report.failed, 0u);
+}
+
 TEST(ScenarioTest, WhatSurvivesAPowerCutIsWhatWasAcknowledged) {
   for (const uint64_t seed : {21, 22, 23}) {
     ScenarioOptions options = Small(seed);
