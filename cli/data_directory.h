@@ -3,30 +3,24 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "rdma/base/status.h"
 #include "txn/database.h"
+#include "txn/durable/data_directory.h"
 
 namespace gannet::cli {
 
-struct NodeData {
-  std::string path;  // the directory itself, or its node-<n>
-  log::Manifest manifest;
-};
+using txn::NodeData;
+using txn::ReadDataDirectory;
 
 // The operating system's files. Any medium's can be read with it.
 std::shared_ptr<log::FileSystem> DiskFiles();
 // What the medium's files are written with.
 std::shared_ptr<log::FileSystem> FilesOf(txn::LogMedium medium);
 
-// The manifests of all nodes, in order. NotFound: there is no database. DataLoss: one is damaged or missing, or they
-// contradict each other.
-StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory);
-
-// True if it is not there, or has nothing in it but what a first start leaves that was interrupted.
+// True if it is not there, or has nothing in it but what a file system makes by itself, and the empty directories that
+// the creation of a database leaves if it was interrupted early.
 StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::cli

@@ -74,7 +74,10 @@ class NodeVerifier {
           return absl::OkStatus();
         });
     if (absl::IsNotFound(summary.status())) {
-      if (!checkpoints.empty()) Add(node_->path, 0, "there is no log, but there is a checkpoint, which has one");
+      if (node_->manifest.started) {
+        Add(node_->path, 0,
+            absl::StrFormat("the log is missing (%s), but the node has had one", summary.status().message()));
+      }
       return absl::OkStatus();
     }
     if (!summary.ok()) return summary.status();

@@ -24,6 +24,7 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   database_options.read_path = options.read_path;
   if (!options.directory.empty()) {
     database_options.directory = options.directory;
+    database_options.create_if_missing = options.create;
     database_options.durability = *options.durability;
     database_options.medium = *options.medium;
     database_options.group_commit = *options.group_commit;

@@ -249,7 +249,8 @@ void AddTpccCommand(CLI::App& app, int* exit_code) {
   tpcc->require_subcommand(1);
   tpcc->footer(
       "Without --dir a database lives as long as the process that owns it: the verbs load what they need, and nothing\n"
-      "is left when they end. With --dir they keep it, and go on from what they find. `run` is the one to start with.");
+      "is left when they end. With --dir they keep it, and go on from what they find; --create makes a new one there.\n"
+      "`run` is the one to start with.");
   AddVerb(
       *tpcc, TpccVerb::kPrepare, "prepare", "Load the tables; report their rows and memory.",
       "Tells how long loading takes and how much memory so many warehouses need. The tables are gone when it ends,\n"
@@ -259,7 +260,7 @@ void AddTpccCommand(CLI::App& app, int* exit_code) {
           "Exit code: 0 all is well; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"
           "Ctrl-C (the report is still printed).\n\n"
           "Example: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --json report.json\n"
-          "With a durable log: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --dir data",
+          "With a durable log: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --dir data --create",
           exit_code);
   AddVerb(
       *tpcc, TpccVerb::kCheck, "check", "Load the tables and evaluate the twelve consistency conditions.",

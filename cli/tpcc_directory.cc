@@ -17,11 +17,14 @@ StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
   const std::shared_ptr<log::FileSystem> files = DiskFiles();
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files, directory);
   if (absl::IsNotFound(nodes.status())) {
+    const StatusOr<bool> unfinished = txn::IsUnfinished(*files, directory);
+    if (!unfinished.ok()) return unfinished.status();
+    if (*unfinished) return TpccDirectory{};
     const StatusOr<bool> empty = IsAbsentOrEmpty(*files, directory);
     if (!empty.ok()) return empty.status();
     if (*empty) return TpccDirectory{};
     return absl::InvalidArgumentError(
-        "has files, but no database; name a new or an empty directory, or remove what an interrupted first start left");
+        "has files, but no database; name the directory of a database, or a new or an empty one with --create");
   }
   if (!nodes.ok()) return nodes.status();
   const std::string& application = nodes->front().manifest.application;

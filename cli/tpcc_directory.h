@@ -9,7 +9,7 @@
 namespace gannet::cli {
 
 struct TpccDirectory {
-  int nodes = 0;  // 0: there is nothing there yet
+  int nodes = 0;  // 0: there is no database yet, and one may be created
   int warehouses = 0;
   uint64_t seed = 0;    // of the population
   bool loaded = false;  // false: a load that did not finish left tables without rows

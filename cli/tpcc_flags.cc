@@ -51,11 +51,19 @@ void AddClusterFlags(CLI::App& command, TpccOptions* o) {
 
 void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   const std::string group = "Where it is kept";
-  AddPath(
-      command, "--dir", &o->directory, "DIR",
-      "Keep the data in this directory: what is there is recovered instead of loaded; a new or empty one is loaded\n"
-      "and kept. Default: nowhere, all is gone at the end")
+  AddPath(command, "--dir", &o->directory, "DIR",
+          o->verb == TpccVerb::kCheck
+              ? "Check the database in this directory instead of loading one. Default: load one that is gone at the end"
+              : "Keep the data in this directory: the database that is there is recovered instead of loaded.\n"
+                "With --create, one is created if there is none. Default: nowhere, all is gone at the end")
       ->group(group);
+  if (o->verb != TpccVerb::kCheck) {
+    command
+        .add_flag("--create", o->create,
+                  "Create a database in --dir if it holds none; the directory is made, too. Without this flag that is "
+                  "an error")
+        ->group(group);
+  }
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM",
       "How it is written: file (io_uring, past the page cache) or pmem (mapped). Default: file")
       ->group(group);

@@ -74,7 +74,8 @@ uint64_t LogOfRun(const TpccOptions& o) {
 }
 
 Status NeedDirectory(const TpccOptions& o) {
-  const char* flag = o.durability.has_value()         ? "--durability"
+  const char* flag = o.create                         ? "--create"
+                     : o.durability.has_value()       ? "--durability"
                      : o.medium.has_value()           ? "--medium"
                      : o.group_commit.has_value()     ? "--group-commit"
                      : o.checkpoint_every.has_value() ? "--checkpoint-every"
@@ -97,7 +98,17 @@ Status CompleteFromDirectory(TpccOptions* o) {
   o->in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->coroutines) : 0);
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
   if (!found.ok()) return Wrong("--dir %s: %s", o->directory, found.status().message());
-  if (found->nodes == 0) return absl::OkStatus();
+  if (found->nodes == 0) {
+    if (o->create) return absl::OkStatus();
+    return o->verb == TpccVerb::kCheck
+               ? Wrong("--dir %s: holds no database; check the path (gannet tpcc prepare --create makes one)",
+                       o->directory)
+               : Wrong("--dir %s: holds no database; check the path, or give --create to make one there", o->directory);
+  }
+  if (o->verb == TpccVerb::kCheck && !found->loaded) {
+    return Wrong("--dir %s: has a load that did not finish; gannet tpcc prepare --dir %s loads it again", o->directory,
+                 o->directory);
+  }
   if (o->nodes != 0 && o->nodes != found->nodes) {
     return Wrong("--nodes %d: %s has the data of %s; leave --nodes out, or name another --dir", o->nodes, o->directory,
                  Nodes(found->nodes));
@@ -121,6 +132,7 @@ Status NeedNoCluster(const TpccOptions& o) {
                      : !o.store.empty()               ? "--store"
                      : o.adversarial                  ? "--adversarial"
                      : !o.directory.empty()           ? "--dir"
+                     : o.create                       ? "--create"
                      : o.durability.has_value()       ? "--durability"
                      : o.medium.has_value()           ? "--medium"
                      : o.group_commit.has_value()     ? "--group-commit"

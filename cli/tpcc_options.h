@@ -35,6 +35,7 @@ struct TpccOptions {
 
   // Where it is kept. Without a directory it is gone at the end, and the others must not be given.
   std::string directory;
+  bool create = false;  // a database in the directory, if there is none
   std::optional<txn::DurabilityMode> durability;
   std::optional<txn::LogMedium> medium;
   std::optional<absl::Duration> group_commit;

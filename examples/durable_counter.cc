@@ -26,7 +26,7 @@ Status Increment(BlockingTransaction& t, const Table& counters, uint64_t* value)
 }
 
 Status Count(const std::string& directory, uint64_t increments) {
-  auto database = Database::Open(directory, {.application = "durable_counter"});
+  auto database = Database::Open(directory, {.create_if_missing = true, .application = "durable_counter"});
   if (!database.ok()) return database.status();
   // The same tables as ever; Start fills them with what the directory has.
   auto counters = (*database)->CreateTable({.name = "counters", .payload_bytes = sizeof(uint64_t)});

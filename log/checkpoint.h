@@ -1,6 +1,7 @@
 // Checkpoints and the manifest of a data directory.
 //
-//   DIR/MANIFEST            JSON with a checksum: format version, node, tables, checkpoints (newest first, at most two)
+//   DIR/MANIFEST            JSON with a checksum: format version, database, node, tables, checkpoints (newest first, at
+//                           most two)
 //   DIR/log-...             segments (format.h)
 //   DIR/checkpoint-<id>/    one or more files per table: blocks of records, each with a CRC32C
 //
@@ -59,18 +60,27 @@ struct CheckpointDescription {
   uint64_t records() const;
 };
 
+// The version that databases write. Version 1 had neither `database` nor `started`.
+inline constexpr uint32_t kManifestVersion = 2;
+
 struct Manifest {
-  uint32_t version = 1;
+  uint32_t version = kManifestVersion;
+  // Which database: drawn when it was created, the same on all of its nodes. Empty: created by version 1.
+  std::string database{};
+  // False: as the creation of the database left it. The node has not had a log with its name on disk yet, so nothing
+  // was ever durable here, and nothing was ever durable at any other node either. True in every manifest of version 1.
+  bool started = false;
   uint16_t node = 0;
   uint16_t num_nodes = 1;
-  std::string application;  // what the user of the directory notes here ("tpcc warehouses=2"), free text
-  std::vector<TableDescription> tables;
-  std::vector<CheckpointDescription> checkpoints;  // newest first
-  bool log_end = false;                            // LOG-END has been made (end_note.h): it must be there
+  std::string application{};  // what the user of the directory notes here ("tpcc warehouses=2"), free text
+  std::vector<TableDescription> tables{};
+  std::vector<CheckpointDescription> checkpoints{};  // newest first
+  bool log_end = false;                              // LOG-END has been made (end_note.h): it must be there
 };
 
 // NotFound: no manifest, so no database there. DataLoss: damaged. InvalidArgument: of a newer version.
 StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory);
+// InvalidArgument: a text is not UTF-8.
 Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest);
 
 struct CheckpointRecord {

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint32_t kManifestVersion = 1;
-
 Json TableToJson(const TableDescription& table) {
   return Json{{"id", table.id},
               {"name", table.name},
@@ -158,11 +156,12 @@ std::string ManifestToJson(const Manifest& manifest) {
   Json checkpoints = Json::array();
   for (const CheckpointDescription& checkpoint : manifest.checkpoints)
     checkpoints.push_back(CheckpointToJson(checkpoint));
-  const Json json{{"gannet_manifest", manifest.version},  {"node", manifest.node},
+  const Json json{{"gannet_manifest", manifest.version},  {"database", manifest.database},
+                  {"started", manifest.started},          {"node", manifest.node},
                   {"num_nodes", manifest.num_nodes},      {"application", manifest.application},
                   {"log_end", manifest.log_end},          {"tables", std::move(tables)},
                   {"checkpoints", std::move(checkpoints)}};
-  // Texts that are no UTF-8 must not throw.
+  // Databases refuse such texts (WriteManifest); they must not throw either.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -173,12 +172,18 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   Fields version(json, "the manifest");
   version.Take("gannet_manifest", &manifest.version);
   GANNET_RETURN_IF_ERROR(version.status());
-  if (manifest.version != kManifestVersion) {
+  if (manifest.version == 0 || manifest.version > kManifestVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the manifest has version ", manifest.version,
-                                                   ", this program knows version ", kManifestVersion,
-                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+                                                   ", this program knows versions 1 to ", kManifestVersion,
+                                                   ": use the version of Gannet that wrote it, or a newer one"));
   }
   Fields fields(json, "the manifest");
+  if (manifest.version == 1) {
+    manifest.started = true;
+  } else {
+    fields.Take("database", &manifest.database);
+    fields.Take("started", &manifest.started);
+  }
   fields.Take("node", &manifest.node);
   fields.Take("num_nodes", &manifest.num_nodes);
   fields.Take("application", &manifest.application);

@@ -117,7 +117,9 @@ Status Cluster::Start() {
   fabric_ = std::move(*fabric);
   databases_.clear();
   databases_.resize(static_cast<size_t>(nodes()));
-  return OnEachNode(kStart, [this](int node) { return StartNode(node); });
+  const Status started = OnEachNode(kStart, [this](int node) { return StartNode(node); });
+  has_data_ = has_data_ || started.ok();
+  return started;
 }
 
 Status Cluster::StartNode(int node) {
@@ -131,6 +133,7 @@ Status Cluster::StartNode(int node) {
   if (drawn_->workload == kTpccWorkload && *drawn_->client) options.data_nodes = nodes() - 1;
   if (disk_ != nullptr) {
     options.directory = kDirectory;
+    options.create_if_missing = !has_data_;
     options.files = disk_;
     options.durability = txn::DurabilityMode::kSync;
     options.log_segment_bytes = kSegmentBytes;

@@ -75,6 +75,7 @@ class Cluster {
   const ScenarioOptions* drawn_;
   CreateTables create_tables_;
   std::shared_ptr<log::FaultyFileSystem> disk_;
+  bool has_data_ = false;  // all nodes have started: from now on no database may be created
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;

@@ -71,6 +71,9 @@ struct DatabaseOptions {
 
   // Durability. Without a directory there is none, and the rest means nothing.
   std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
+  // Create the database if the directory holds none (txn/durable/data_directory.h says when it does). The same on every
+  // node. False: NotFound then, so that a mistyped or unmounted directory is not an empty database.
+  bool create_if_missing = false;
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
   // From one write of the log to the next; longer on a slow disk (log/group_commit.h).
@@ -148,11 +151,13 @@ struct SessionState;
 
 class Database {
  public:
-  // Attaches as node `node`. `fabric` must outlive the database.
+  // Attaches as node `node`. `fabric` must outlive the database. With a directory: NotFound if it holds no database and
+  // none is to be created; DataLoss if a file of it, or of another node's directory, is missing or damaged. Then
+  // nothing in it was changed.
   static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                   const DatabaseOptions& options);
-  // One node alone, over memory of its own, with its data in `directory`, which is made if it is not there. Create the
-  // same tables as ever, then Start recovers what they had.
+  // One node alone, over memory of its own, with its data in `directory` (DatabaseOptions::create_if_missing). Create
+  // the same tables as ever, then Start recovers what they had.
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& directory, DatabaseOptions options);
   // Closes, and drops what Close would say.
   ~Database();

@@ -63,6 +63,7 @@ void Arm(const ChildOptions& options) {
 txn::DatabaseOptions DatabaseOptionsOf(const ChildOptions& options) {
   txn::DatabaseOptions database;
   database.directory = options.test.directory;
+  database.create_if_missing = true;  // by the first child; if a later one did, the judge would miss every row
   database.durability = options.test.mode;
   database.medium = options.test.medium;
   database.group_commit = options.group_commit;

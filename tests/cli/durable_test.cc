@@ -33,6 +33,7 @@ class DurableTest : public ::testing::Test {
   std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags) const {
     flags.insert(flags.begin(),
                  {"tpcc", verb, "--dir", Path("data"), "--json", Path("report.json"), "--memory-per-node", "2G"});
+    if (verb != "check" && !fs::exists(scratch_ / "data")) flags.push_back("--create");
     return flags;
   }
   Json Report() const { return Json::parse(std::ifstream(Path("report.json"))); }
@@ -107,6 +108,33 @@ TEST_F(DurableTest, ARunIsKeptAndTheNextOneGoesOnWithIt) {
   };
   EXPECT_EQ(orders(checked), orders(second)) << "what the second run left";
   EXPECT_GT(orders(checked), orders(first));
+}
+
+TEST_F(DurableTest, ADirectoryIsCreatedOnlyWhenAskedForAndNeverWhereAPartIsMissing) {
+  const std::vector<std::string> run = {"tpcc", "run",      "--dir", Path("data"), "--memory-per-node",
+                                        "1G",   "--warmup", "0s",    "--duration", "100ms"};
+  const Outcome missing = RunProgram(run);
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("--create"));
+  EXPECT_FALSE(fs::exists(Path("data")));
+  for (const char* command : {"verify", "recover", "backup"}) {
+    std::vector<std::string> arguments = {command, Path("data")};
+    if (command == std::string("backup")) arguments.push_back(Path("copy"));
+    EXPECT_EQ(RunProgram(arguments).exit_code, 1) << command;
+    EXPECT_FALSE(fs::exists(Path("data"))) << command;
+  }
+  Run({"--nodes", "2"});
+  fs::rename(Path("data/node-1"), Path("not mounted"));
+  for (const char* create : {"--threads=2", "--create"}) {
+    std::vector<std::string> again = run;
+    again.push_back(create);
+    const Outcome refused = RunProgram(again);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("node-1/MANIFEST is missing"));
+    EXPECT_FALSE(fs::exists(Path("data/node-1")));
+  }
+  fs::rename(Path("not mounted"), Path("data/node-1"));
+  Run();
 }
 
 TEST_F(DurableTest, ACommandLineThatContradictsTheDirectoryIsRefused) {

@@ -73,6 +73,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"MediumNowhere", {"tpcc", "check", "--medium", "pmem"}, {"--medium", "--dir"}},
         BadFlags{"DurabilityUnknown", Run({"--durability", "maybe"}), {"--durability maybe", "none, async or sync"}},
         BadFlags{"DirectoryOfSomethingElse", Run({"--dir", "/etc"}), {"--dir /etc", "no database"}},
+        BadFlags{"DirectoryThatIsNotThere", Run({"--dir", "/tmp/no-such-typo"}), {"no database", "--create"}},
+        BadFlags{"CheckOfNothing",
+                 {"tpcc", "check", "--dir", "/tmp/no-such-typo"},
+                 {"--dir /tmp/no-such-typo", "no database", "prepare --create"}},
+        BadFlags{"CreateNowhere", Run({"--create"}), {"--create", "--dir"}},
+        BadFlags{"DirectoryThatIsAFile", Run({"--dir", "/etc/passwd", "--create"}), {"--dir /etc/passwd"}},
         BadFlags{
             "UnknownKillPoint", {"crashtest", "--kill-point", "nowhere"}, {"--kill-point nowhere", "batch-written"}},
         BadFlags{"CrashTestWithoutDurability", {"crashtest", "--mode", "none"}, {"--mode none", "sync or async"}},

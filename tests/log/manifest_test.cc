@@ -11,6 +11,8 @@ constexpr char kDirectory[] = "/data";
 
 Manifest SomeManifest() {
   Manifest manifest;
+  manifest.database = "0123456789abcdef0123456789abcdef";
+  manifest.started = true;
   manifest.node = 3;
   manifest.num_nodes = 5;
   manifest.application = "tpcc warehouses=2 \"quoted\" \n";
@@ -45,6 +47,8 @@ TEST(Manifest, RoundTrip) {
   const auto read = ReadManifest(disk, kDirectory);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(ManifestToJson(*read), ManifestToJson(SomeManifest()));
+  EXPECT_EQ(read->database, SomeManifest().database);
+  EXPECT_TRUE(read->started);
   EXPECT_EQ(read->node, 3);
   EXPECT_EQ(read->application, SomeManifest().application);
   ASSERT_EQ(read->tables.size(), 2u);
@@ -67,10 +71,10 @@ TEST(Manifest, TextThatIsNoUtf8IsNoCrash) {
 
 TEST(Manifest, NewerVersionIsRefusedBySayingSo) {
   Manifest manifest = SomeManifest();
-  manifest.version = 2;
+  manifest.version = 3;
   const Status status = ManifestFromJson(ManifestToJson(manifest)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_NE(status.message().find("version 2"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("version 3"), std::string::npos) << status;
   // Whatever else a newer version changes.
   EXPECT_TRUE(absl::IsInvalidArgument(ManifestFromJson(R"({"gannet_manifest": 7, "nodes": []})").status()));
 }

@@ -127,6 +127,7 @@ TEST(DriverDurableTest, WhatWasCountedSurvivesAPowerCut) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(1);
   SmallTpcc::Options options;
   options.database.directory = "/data";
+  options.database.create_if_missing = true;
   options.database.files = disk;
   options.database.log_segment_bytes = uint64_t{4} << 20;
   auto small = SmallTpcc::Make(options);

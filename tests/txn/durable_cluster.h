@@ -28,6 +28,7 @@ inline TableOptions OrderedTable(const std::string& name, Placement placement = 
 
 struct DurableOptions {
   int nodes = 1;
+  bool create = true;  // if there is no database yet
   DatabaseOptions database = {};
 };
 
@@ -45,6 +46,7 @@ class DurableCluster {
     for (int node = 0; node < options.nodes; ++node) {
       DatabaseOptions database_options = options.database;
       database_options.directory = "/data";
+      database_options.create_if_missing = options.create;
       database_options.files = disk;
       database_options.log_segment_bytes = uint64_t{1} << 20;
       database_options.log_buffer_bytes = size_t{256} << 10;

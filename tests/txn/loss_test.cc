@@ -35,6 +35,7 @@ class LossTest : public testing::TestWithParam<Case> {
     DatabaseOptions options{.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)};
     if (GetParam().durable) {
       options.directory = "/data";
+      options.create_if_missing = true;
       options.files = std::make_shared<log::FaultyFileSystem>(3);
       options.log_segment_bytes = uint64_t{1} << 20;
       options.log_buffer_bytes = size_t{256} << 10;

@@ -1,11 +1,9 @@
 #include "txn/durable/durability.h"
 
-#include <algorithm>
-
-#include "absl/strings/str_cat.h"
 #include "log/checkpoint.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "txn/durable/data_directory.h"
 #include "txn/durable/recovery.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/session_internal.h"
@@ -15,30 +13,6 @@ namespace gannet::txn {
 namespace {
 
 constexpr absl::Duration kCloseWithin = absl::Seconds(10);
-
-// Its name survives, too.
-Status MakeDurableDirectory(log::FileSystem& files, std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  GANNET_RETURN_IF_ERROR(files.MakeDirectory(path));
-  const size_t slash = path.rfind('/');
-  const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-  return files.SyncDirectory(parent);
-}
-
-// A directory belongs to one node, or to the nodes of a cluster.
-Status CheckShape(log::FileSystem& files, const std::string& directory, int num_nodes) {
-  const StatusOr<std::vector<std::string>> names = files.List(directory);
-  if (!names.ok()) return names.status();
-  const auto has = [&](absl::string_view name) {
-    return std::find(names->begin(), names->end(), name) != names->end();
-  };
-  if (num_nodes == 1 ? has("node-0") : has("MANIFEST")) {
-    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to ",
-                                                   num_nodes == 1 ? "a cluster of several nodes" : "a single node",
-                                                   "; open it with as many nodes, or name another directory"));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -53,15 +27,12 @@ StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state) {
       durability->files_ = std::make_shared<log::PosixFileSystem>();
     }
   }
-  log::FileSystem& files = *durability->files_;
-  const int nodes = state->fabric->num_nodes();
-  GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, options.directory));
-  GANNET_RETURN_IF_ERROR(CheckShape(files, options.directory, nodes));
-  durability->directory_ = NodeDirectory(options.directory, state->node->id(), nodes);
-  if (nodes > 1) GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, durability->directory_));
-  StatusOr<std::shared_ptr<void>> lock = files.Lock(durability->directory_);
-  if (!lock.ok()) return lock.status();
-  durability->lock_ = *std::move(lock);
+  StatusOr<HeldDirectory> held =
+      TakeDataDirectory(*durability->files_, options.directory, state->node->id(), state->fabric->num_nodes(),
+                        options.create_if_missing, options.application);
+  if (!held.ok()) return held.status();
+  durability->directory_ = std::move(held->path);
+  durability->lock_ = std::move(held->lock);
   return durability;
 }
 
@@ -73,28 +44,22 @@ uint64_t Durability::NextTransactionId() {
   return log::TransactionIdOf(state_->node->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
-// The manifest is what makes the directory a database.
 Status Durability::NoteTables() {
-  log::Manifest manifest;
-  StatusOr<log::Manifest> found = log::ReadManifest(*files_, directory_);
-  if (found.ok()) {
-    manifest = *std::move(found);
-  } else if (!absl::IsNotFound(found.status())) {
-    return found.status();
-  }
-  manifest.node = state_->node->id();
-  manifest.num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes());
-  if (!state_->options.application.empty()) manifest.application = state_->options.application;
-  manifest.tables.clear();
-  for (const std::unique_ptr<Table>& table : state_->tables) manifest.tables.push_back(DescribeTable(*table));
-  return log::WriteManifest(*files_, directory_, manifest);
-}
-
-// From now on the log is not whole without its LOG-END.
-Status Durability::NoteLogEnd() {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
-  if (manifest->log_end) return absl::OkStatus();
+  if (!state_->options.application.empty()) manifest->application = state_->options.application;
+  manifest->tables.clear();
+  for (const std::unique_ptr<Table>& table : state_->tables) manifest->tables.push_back(DescribeTable(*table));
+  return WriteIdentified(*files_, state_->options.directory, *std::move(manifest));
+}
+
+// The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on it is not whole
+// without its LOG-END.
+Status Durability::NoteStarted() {
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
+  if (manifest->started && manifest->log_end) return absl::OkStatus();
+  manifest->started = true;
   manifest->log_end = true;
   return log::WriteManifest(*files_, directory_, *manifest);
 }
@@ -117,7 +82,7 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
   state_->loads.AnnounceIn(words_.get());
-  GANNET_RETURN_IF_ERROR(NoteLogEnd());
+  GANNET_RETURN_IF_ERROR(NoteStarted());
   const bool alone = state_->fabric->num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));

@@ -18,7 +18,7 @@ namespace gannet::txn {
 
 class Durability {
  public:
-  // Takes the directory (made if it is not there) for this process.
+  // Takes the directory for this process; creates the database if the options say so (data_directory.h).
   static StatusOr<std::unique_ptr<Durability>> Open(DatabaseState* state);
   ~Durability();
 
@@ -41,7 +41,7 @@ class Durability {
  private:
   explicit Durability(DatabaseState* state) : state_(state) {}
   Status NoteTables();
-  Status NoteLogEnd();
+  Status NoteStarted();
 
   DatabaseState* state_;
   std::shared_ptr<log::FileSystem> files_;

@@ -14,9 +14,16 @@ StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
                                               const log::TransactionVisitor& visit) const {
   const log::ReadOptions options{
       .threads = threads_, .salvage = salvage_, .from_segment = from_segment, .make_durable = make_durable_};
-  StatusOr<log::LogSummary> summary = log::ReadLog(files_, NodeDirectory(directory_, node, num_nodes_), options, visit);
-  if (absl::IsNotFound(summary.status())) return log::LogSummary{};  // no log yet: nothing recovered
-  return summary;
+  const NodeData& data = nodes_[static_cast<size_t>(node)];
+  StatusOr<log::LogSummary> summary = log::ReadLog(files_, data.path, options, visit);
+  if (!absl::IsNotFound(summary.status())) return summary;
+  if (!data.manifest.started) return log::LogSummary{};  // no log yet: nothing recovered
+  const std::string missing =
+      absl::StrCat(data.path, ": the log is missing (", summary.status().message(), "), but the node has had one");
+  if (!salvage_) return absl::DataLossError(absl::StrCat(missing, "; restore the directory from a backup"));
+  log::LogSummary nothing;
+  nothing.damages.push_back({.file = data.path, .offset = 0, .what = missing});
+  return nothing;
 }
 
 void LogsReader::NoteDecision(const log::TransactionView& transaction) {
@@ -27,9 +34,9 @@ void LogsReader::NoteDecision(const log::TransactionView& transaction) {
 
 // Of the epochs that this node's checkpoint leaves, the other logs must have all decisions.
 Status LogsReader::ReadOthers() {
-  for (int node = 0; node < num_nodes_; ++node) {
+  for (int node = 0; node < std::ssize(nodes_); ++node) {
     if (node == node_) continue;
-    const std::string other = NodeDirectory(directory_, node, num_nodes_);
+    const std::string& other = nodes_[static_cast<size_t>(node)].path;
     StatusOr<log::LogBegin> begin = log::FindLogBegin(files_, other);
     if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
     if (!begin.ok()) return begin.status();

@@ -18,6 +18,7 @@
 #include "rdma/base/status.h"
 #include "rdma/base/thread.h"
 #include "txn/database.h"
+#include "txn/durable/data_directory.h"
 #include "txn/durable/latest_changes.h"
 
 namespace gannet::txn {
@@ -25,14 +26,13 @@ namespace gannet::txn {
 // One Read.
 class LogsReader {
  public:
-  // `directory`: of the whole cluster. `files` and `checkpoint` must outlive this. `make_durable`: as of
-  // log::ReadOptions.
-  LogsReader(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
+  // `nodes`: of the whole cluster; this reads for `node`. `files`, `nodes` and `checkpoint` must outlive this.
+  // `make_durable`: as of log::ReadOptions.
+  LogsReader(log::FileSystem& files, const std::vector<NodeData>& nodes, int node,
              const log::CheckpointDescription& checkpoint, int threads, bool salvage, bool make_durable)
       : files_(files),
-        directory_(directory),
+        nodes_(nodes),
         node_(node),
-        num_nodes_(num_nodes),
         checkpoint_(checkpoint),
         threads_(threads),
         salvage_(salvage),
@@ -57,9 +57,8 @@ class LogsReader {
   Status TakeAside(LatestChanges* changes, RecoveryReport* report) const;
 
   log::FileSystem& files_;
-  std::string directory_;
+  const std::vector<NodeData>& nodes_;
   int node_;
-  int num_nodes_;
   const log::CheckpointDescription& checkpoint_;
   int threads_;
   bool salvage_;  // go on after damage; report->damages has it

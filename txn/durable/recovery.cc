@@ -24,12 +24,9 @@ double SecondsSince(uint64_t start) {
   return static_cast<double>(NowNanos() - start) * 1e-9;
 }
 
-Status CheckTables(const DatabaseState& state, const log::Manifest& manifest, const std::string& directory) {
-  if (manifest.num_nodes != state.fabric->num_nodes()) {
-    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to a cluster of ", manifest.num_nodes,
-                                                   " nodes; open it with as many, not ", state.fabric->num_nodes()));
-  }
-  for (const log::TableDescription& had : manifest.tables) {
+Status CheckTables(const DatabaseState& state, const NodeData& node) {
+  const std::string& directory = node.path;
+  for (const log::TableDescription& had : node.manifest.tables) {
     const Table* table = state.TableById(had.id);
     if (table == nullptr || table->name() != had.name) {
       return absl::InvalidArgumentError(absl::StrCat(directory, " has a table '", had.name, "' as number ", had.id,
@@ -56,16 +53,18 @@ std::vector<const Table*> TablesOf(const std::vector<DamagedTable>& damaged) {
   return tables;
 }
 
-// Of one node that has a manifest.
+// Of one node.
 class Recovery {
  public:
-  Recovery(DatabaseState* state, log::FileSystem* files, const std::string& directory, const log::Manifest& manifest)
+  Recovery(DatabaseState* state, log::FileSystem* files, const std::string& directory,
+           const std::vector<NodeData>& nodes)
       : state_(state),
         files_(files),
         directory_(directory),
-        own_(NodeDirectory(directory, state->node->id(), state->fabric->num_nodes())),
-        manifest_(manifest),
-        newest_(manifest.checkpoints.empty() ? log::CheckpointDescription{} : manifest.checkpoints.front()) {}
+        nodes_(nodes),
+        own_(nodes[state->node->id()].path),
+        manifest_(nodes[state->node->id()].manifest),
+        newest_(manifest_.checkpoints.empty() ? log::CheckpointDescription{} : manifest_.checkpoints.front()) {}
 
   Status Run(log::LogEnd* end, RecoveryReport* report);
 
@@ -79,7 +78,8 @@ class Recovery {
   DatabaseState* state_;
   log::FileSystem* files_;
   const std::string directory_;  // of the cluster
-  const std::string own_;
+  const std::vector<NodeData>& nodes_;
+  const std::string& own_;
   const log::Manifest& manifest_;
   const log::CheckpointDescription newest_;
 };
@@ -87,8 +87,8 @@ class Recovery {
 Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
                           log::LogEnd* end, RecoveryReport* report) const {
   const bool goes_on = !state_->options.directory.empty();  // who only looks opens a database without one
-  LogsReader reader(*files_, directory_, state_->node->id(), state_->fabric->num_nodes(), checkpoint,
-                    state_->options.recovery_threads, salvage, goes_on);
+  LogsReader reader(*files_, nodes_, state_->node->id(), checkpoint, state_->options.recovery_threads, salvage,
+                    goes_on);
   return reader.Read(changes, end, report);
 }
 
@@ -175,10 +175,6 @@ Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
 
 }  // namespace
 
-std::string NodeDirectory(const std::string& directory, int node, int num_nodes) {
-  return num_nodes == 1 ? directory : absl::StrCat(directory, "/node-", node);
-}
-
 log::TableDescription DescribeTable(const Table& table) {
   const TableOptions& options = table.options();
   return {.id = table.id(),
@@ -194,14 +190,14 @@ log::TableDescription DescribeTable(const Table& table) {
 
 Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report) {
-  const int node = state.node->id();
-  const std::string own = NodeDirectory(directory, node, state.fabric->num_nodes());
-  StatusOr<log::Manifest> manifest = log::ReadManifest(files, own);
-  if (absl::IsNotFound(manifest.status())) return absl::OkStatus();
-  if (!manifest.ok()) return manifest.status();
-  GANNET_RETURN_IF_ERROR(CheckTables(state, *manifest, own));
-
-  return Recovery(&state, &files, directory, *manifest).Run(end, report);
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
+  if (!nodes.ok()) return nodes.status();
+  if (std::ssize(*nodes) != state.fabric->num_nodes()) {
+    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to a cluster of ", nodes->size(),
+                                                   " nodes; open it with as many, not ", state.fabric->num_nodes()));
+  }
+  GANNET_RETURN_IF_ERROR(CheckTables(state, (*nodes)[state.node->id()]));
+  return Recovery(&state, &files, directory, *nodes).Run(end, report);
 }
 
 }  // namespace gannet::txn

@@ -21,17 +21,15 @@
 #include "log/log_reader.h"
 #include "rdma/base/status.h"
 #include "txn/database.h"
+#include "txn/durable/data_directory.h"
 
 namespace gannet::txn {
 
 struct DatabaseState;
 
-// DIR itself for one node, else DIR/node-<n>.
-std::string NodeDirectory(const std::string& directory, int node, int num_nodes);
-
 // Everything that `state`'s tables had, as of the greatest epoch that all nodes' logs have closed. *end: where this
-// node's log goes on. The tables are empty and nobody uses them yet. Without a manifest there is nothing to recover:
-// Ok.
+// node's log goes on. The tables are empty and nobody uses them yet. DataLoss if what a manifest of any node says is
+// not there.
 Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 

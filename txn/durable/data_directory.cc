@@ -1,0 +1,351 @@
+#include "txn/durable/data_directory.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "log/end_note.h"
+#include "log/format.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/entropy.h"
+#include "rdma/base/thread.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr std::string_view kNodePrefix = "node-";
+constexpr std::string_view kManifestName = "MANIFEST";
+// Another node may be creating the database, on a slow disk.
+constexpr uint64_t kLockWithinNanos = 30'000'000'000;
+
+// What lies in the directory of one node.
+struct Part {
+  std::string path;
+  std::optional<log::Manifest> manifest{};
+  std::string remains{};  // a file that only a node that has started makes; empty: there is none
+  bool started() const { return !remains.empty() || (manifest.has_value() && manifest->started); }
+  bool used() const { return !remains.empty() || manifest.has_value(); }
+  // Of what makes it `used`, for messages.
+  std::string evidence() const { return remains.empty() ? absl::StrCat(path, "/MANIFEST") : remains; }
+};
+
+bool OnlyAStartedNodeMakes(std::string_view name) {
+  return name == log::kEndNoteName || log::SegmentOfName(name).has_value() || name.starts_with("checkpoint-") ||
+         name.starts_with(log::kSpareSegmentPrefix);
+}
+
+StatusOr<Part> LookAt(log::FileSystem& files, const std::string& path, const std::vector<std::string>& names) {
+  Part part{.path = path};
+  for (const std::string& name : names) {
+    if (part.remains.empty() && OnlyAStartedNodeMakes(name)) part.remains = absl::StrCat(path, "/", name);
+    if (name != kManifestName) continue;
+    StatusOr<log::Manifest> manifest = log::ReadManifest(files, path);
+    if (absl::IsNotFound(manifest.status())) {
+      return absl::DataLossError(absl::StrCat(path, "/MANIFEST has a name, but no file: is it a link to nowhere? ",
+                                              "Restore it from a backup"));
+    }
+    if (!manifest.ok()) return manifest.status();
+    part.manifest = *std::move(manifest);
+  }
+  return part;
+}
+
+// An absent directory holds nothing.
+StatusOr<std::vector<std::string>> ListIfThere(log::FileSystem& files, const std::string& path) {
+  StatusOr<std::vector<std::string>> names = files.List(path);
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>{};
+  return names;
+}
+
+// The number of a node's directory.
+std::optional<int> NodeOfName(std::string_view name) {
+  int node = -1;
+  if (!name.starts_with(kNodePrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kNodePrefix.size());
+  if (!absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &node) || node < 0) return std::nullopt;
+  if (absl::StrCat(node) != absl::string_view(digits.data(), digits.size())) return std::nullopt;
+  return node;
+}
+
+// Everything in a directory that a node may have made.
+struct Survey {
+  std::string directory;
+  Part root;                  // of a node that is alone
+  std::map<int, Part> nodes;  // of several: those whose directory has a name
+  bool several() const {
+    return std::ranges::any_of(nodes, [](const auto& node) { return node.second.used(); });
+  }
+};
+
+StatusOr<Survey> LookInto(log::FileSystem& files, const std::string& directory) {
+  Survey survey{.directory = directory, .root = {}, .nodes = {}};
+  const StatusOr<std::vector<std::string>> names = ListIfThere(files, directory);
+  if (!names.ok()) return names.status();
+  StatusOr<Part> root = LookAt(files, directory, *names);
+  if (!root.ok()) return root.status();
+  survey.root = *std::move(root);
+  for (const std::string& name : *names) {
+    const std::optional<int> node = NodeOfName(name);
+    if (!node.has_value()) continue;
+    const std::string path = absl::StrCat(directory, "/", name);
+    const StatusOr<std::vector<std::string>> inside = ListIfThere(files, path);
+    if (!inside.ok()) return inside.status();
+    StatusOr<Part> part = LookAt(files, path, *inside);
+    if (!part.ok()) return part.status();
+    survey.nodes.emplace(*node, *std::move(part));
+  }
+  return survey;
+}
+
+// How many nodes the database has, as far as one can tell; 0: there is no manifest.
+int NodesOf(const Survey& survey) {
+  if (survey.root.used()) return 1;
+  for (const auto& [node, part] : survey.nodes) {
+    if (part.manifest.has_value()) return part.manifest->num_nodes;
+  }
+  return 0;
+}
+
+Status OtherShape(const std::string& directory, absl::string_view whose) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(directory, " belongs to ", whose, "; open it with as many nodes, or name another directory"));
+}
+
+// The parts of all `num_nodes` nodes, those that are not there included.
+StatusOr<std::vector<Part>> PartsOf(const Survey& survey, int num_nodes) {
+  if (num_nodes == 1) {
+    if (!survey.nodes.empty()) return OtherShape(survey.directory, "a cluster of several nodes");
+    return std::vector<Part>{survey.root};
+  }
+  if (survey.root.used()) return OtherShape(survey.directory, "a single node");
+  std::vector<Part> parts;
+  for (int node = 0; node < num_nodes; ++node)
+    parts.push_back({.path = NodeDirectory(survey.directory, node, num_nodes)});
+  for (const auto& [node, part] : survey.nodes) {
+    const bool other = part.manifest.has_value() && part.manifest->num_nodes != num_nodes;
+    if (other) return OtherShape(survey.directory, absl::StrCat("a cluster of ", part.manifest->num_nodes, " nodes"));
+    if (node < num_nodes) {
+      parts[static_cast<size_t>(node)] = part;
+    } else if (part.used()) {
+      return OtherShape(survey.directory, absl::StrCat("a cluster with a node ", node));
+    }
+  }
+  return parts;
+}
+
+Status CheckIdentity(const std::vector<Part>& parts) {
+  const Part* identified = nullptr;  // the first that has an identity
+  for (size_t node = 0; node < parts.size(); ++node) {
+    const Part& part = parts[node];
+    if (part.manifest->node != node || part.manifest->num_nodes != parts.size()) {
+      return absl::DataLossError(absl::StrCat(part.path, "/MANIFEST is of node ", part.manifest->node, " of ",
+                                              part.manifest->num_nodes, ", and not of node ", node, " of ",
+                                              parts.size(), "; put each node's directory into its place"));
+    }
+    if (part.manifest->database.empty()) continue;
+    if (identified == nullptr) identified = &part;
+    if (part.manifest->database == identified->manifest->database) continue;
+    return absl::DataLossError(absl::StrCat(part.path, " is of another database (", part.manifest->database, ") than ",
+                                            identified->path, " (", identified->manifest->database,
+                                            "); put the directories of one database together"));
+  }
+  return absl::OkStatus();
+}
+
+enum class Found { kNothing, kUnfinished, kDatabase };
+
+// DataLoss: something is missing.
+StatusOr<Found> Judge(const std::vector<Part>& parts) {
+  const auto missing = std::ranges::find_if(parts, [](const Part& part) { return !part.manifest.has_value(); });
+  if (missing == parts.end()) {
+    GANNET_RETURN_IF_ERROR(CheckIdentity(parts));
+    return Found::kDatabase;
+  }
+  // Its own file speaks loudest.
+  auto witness = missing->started() ? missing : std::ranges::find_if(parts, &Part::started);
+  if (witness != parts.end()) {
+    return absl::DataLossError(absl::StrCat(
+        missing->path, "/MANIFEST is missing, but ", witness->evidence(), " says that there is or was a database of ",
+        parts.size() == 1 ? "one node" : absl::StrCat(parts.size(), " nodes"),
+        ". Nothing was changed. Mount what is not mounted, or restore the directory from a backup"));
+  }
+  return std::ranges::any_of(parts, &Part::used) ? Found::kUnfinished : Found::kNothing;
+}
+
+struct Verdict {
+  Found found = Found::kNothing;
+  std::vector<Part> parts;
+};
+
+StatusOr<Verdict> JudgeOnce(log::FileSystem& files, const std::string& directory, int num_nodes) {
+  const StatusOr<Survey> survey = LookInto(files, directory);
+  if (!survey.ok()) return survey.status();
+  if (num_nodes == 0) num_nodes = NodesOf(*survey);
+  // Without any manifest nobody knows how many; those that are there speak for themselves.
+  if (num_nodes == 0) num_nodes = survey->nodes.empty() ? 1 : std::max(2, survey->nodes.rbegin()->first + 1);
+  StatusOr<std::vector<Part>> parts = PartsOf(*survey, num_nodes);
+  if (!parts.ok()) return parts.status();
+  const StatusOr<Found> found = Judge(*parts);
+  if (!found.ok()) return found.status();
+  return Verdict{.found = *found, .parts = *std::move(parts)};
+}
+
+// `num_nodes` 0: as many as the directory has. The places are looked at one after the other: a part that was looked at
+// early may be missing because the creation was going on, while another that was looked at late had started. So what is
+// missing counts when it is missing still: whatever started by then did so after all parts were there.
+StatusOr<Verdict> JudgeDirectory(log::FileSystem& files, const std::string& directory, int num_nodes) {
+  StatusOr<Verdict> verdict = JudgeOnce(files, directory, num_nodes);
+  return absl::IsDataLoss(verdict.status()) ? JudgeOnce(files, directory, num_nodes) : std::move(verdict);
+}
+
+Status NoDatabase(const std::string& directory, Found found) {
+  if (found == Found::kUnfinished) {
+    return absl::NotFoundError(absl::StrCat(
+        directory,
+        " holds no database: creating one was interrupted; set DatabaseOptions::create_if_missing to create "
+        "it now"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      directory, " holds no database; check the path, or set DatabaseOptions::create_if_missing to create one there"));
+}
+
+std::string ParentOf(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
+
+// Its name survives, too.
+Status MakeDurableDirectory(log::FileSystem& files, const std::string& path) {
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(path));
+  return files.SyncDirectory(ParentOf(path));
+}
+
+// Waits while another node has it, which is not for long.
+StatusOr<std::shared_ptr<void>> LockPatiently(log::FileSystem& files, const std::string& directory) {
+  const uint64_t deadline = NowNanos() + kLockWithinNanos;
+  for (;;) {
+    StatusOr<std::shared_ptr<void>> lock = files.Lock(directory);
+    if (!absl::IsFailedPrecondition(lock.status()) || NowNanos() > deadline) return lock;
+    SleepForNanos(1'000'000);
+  }
+}
+
+std::string NewIdentity() {
+  const uint64_t high = EntropyBits();
+  return absl::StrFormat("%016x%016x", high, EntropyBits() ^ NowNanos());
+}
+
+// The identity of a database of which `parts` are there; empty if none says.
+std::string IdentityOf(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (part.manifest.has_value() && !part.manifest->database.empty()) return part.manifest->database;
+  }
+  return "";
+}
+
+// Under the lock of the directory, which exists.
+Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std::string& application) {
+  std::string identity = IdentityOf(parts);
+  if (identity.empty()) identity = NewIdentity();
+  for (const Part& part : parts) {
+    if (parts.size() > 1) GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, part.path));
+  }
+  for (size_t node = 0; node < parts.size(); ++node) {
+    if (parts[node].manifest.has_value()) continue;
+    const log::Manifest manifest{.database = identity,
+                                 .started = false,
+                                 .node = static_cast<uint16_t>(node),
+                                 .num_nodes = static_cast<uint16_t>(parts.size()),
+                                 .application = application};
+    GANNET_RETURN_IF_ERROR(log::WriteManifest(files, parts[node].path, manifest));
+  }
+  return absl::OkStatus();
+}
+
+// *lock: of the node's own directory, if that is the one that was locked.
+Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int num_nodes,
+                       const std::string& application, std::shared_ptr<void>* lock) {
+  GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, directory));
+  StatusOr<std::shared_ptr<void>> all = num_nodes == 1 ? files.Lock(directory) : LockPatiently(files, directory);
+  if (!all.ok()) return all.status();
+  const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes);
+  if (!verdict.ok()) return verdict.status();
+  if (verdict->found != Found::kDatabase) GANNET_RETURN_IF_ERROR(Create(files, verdict->parts, application));
+  if (num_nodes == 1) *lock = *std::move(all);
+  return absl::OkStatus();
+}
+
+bool SameTables(const log::Manifest& a, const log::Manifest& b) {
+  // A node that died early may not have noted those that were added last.
+  const size_t both = std::min(a.tables.size(), b.tables.size());
+  return std::equal(a.tables.begin(), a.tables.begin() + static_cast<ptrdiff_t>(both), b.tables.begin(),
+                    [](const auto& one, const auto& other) { return one.id == other.id && one.name == other.name; });
+}
+
+}  // namespace
+
+std::string NodeDirectory(const std::string& directory, int node, int num_nodes) {
+  return num_nodes == 1 ? directory : absl::StrCat(directory, "/", std::string(kNodePrefix), node);
+}
+
+StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory) {
+  StatusOr<Verdict> verdict = JudgeDirectory(files, directory, 0);
+  if (!verdict.ok()) return verdict.status();
+  if (verdict->found != Found::kDatabase) return NoDatabase(directory, verdict->found);
+  std::vector<NodeData> nodes;
+  for (Part& part : verdict->parts) {
+    nodes.push_back({std::move(part.path), *std::move(part.manifest)});
+    if (SameTables(nodes.front().manifest, nodes.back().manifest)) continue;
+    return absl::DataLossError(absl::StrCat(nodes.back().path, "/MANIFEST has other tables than the first node's; ",
+                                            "this directory was put together from several databases"));
+  }
+  return nodes;
+}
+
+StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory) {
+  const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, 0);
+  if (!verdict.ok()) return verdict.status();
+  return verdict->found == Found::kUnfinished;
+}
+
+StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
+                                          bool create, const std::string& application) {
+  const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes);
+  if (!verdict.ok()) return verdict.status();
+  HeldDirectory held{.path = NodeDirectory(directory, node, num_nodes), .lock = nullptr};
+  if (verdict->found != Found::kDatabase) {
+    if (!create) return NoDatabase(directory, verdict->found);
+    GANNET_RETURN_IF_ERROR(CreateIfMissing(files, directory, num_nodes, application, &held.lock));
+  }
+  if (held.lock != nullptr) return held;
+  StatusOr<std::shared_ptr<void>> lock = files.Lock(held.path);
+  if (!lock.ok()) return lock.status();
+  held.lock = *std::move(lock);
+  return held;
+}
+
+// Two nodes may want to give the first identity at the same moment.
+Status WriteIdentified(log::FileSystem& files, const std::string& directory, log::Manifest manifest) {
+  const std::string path = NodeDirectory(directory, manifest.node, manifest.num_nodes);
+  std::shared_ptr<void> lock;
+  if (manifest.database.empty() && manifest.num_nodes > 1) {
+    StatusOr<std::shared_ptr<void>> all = LockPatiently(files, directory);
+    if (!all.ok()) return all.status();
+    lock = *std::move(all);
+    const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, manifest.num_nodes);
+    if (!verdict.ok()) return verdict.status();
+    manifest.database = IdentityOf(verdict->parts);
+  }
+  if (manifest.database.empty()) manifest.database = NewIdentity();
+  manifest.version = log::kManifestVersion;
+  return log::WriteManifest(files, path, manifest);
+}
+
+}  // namespace gannet::txn
