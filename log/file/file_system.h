@@ -10,7 +10,8 @@
 //
 // Errors. ResourceExhausted: the disk is full (the file is as long as before). DataLoss: the device failed (EIO): after
 // a failed Sync nobody knows what of the unsynced content is on disk, and a second Sync that succeeds proves nothing;
-// give the file up and write the data to another. NotFound, AlreadyExists, PermissionDenied as usual. Messages name the
+// give the file up and write the data to another. InvalidArgument: the path leads to something of another kind (a
+// directory where a file should be, a FIFO, ...). NotFound, AlreadyExists, PermissionDenied as usual. Messages name the
 // path.
 #pragma once
 

@@ -123,8 +123,9 @@ class PmemFile final : public File {
 StatusOr<std::unique_ptr<File>> PmemFileSystem::Open(const std::string& path, OpenMode mode) {
   if (mode == OpenMode::kRead) return OpenForReading(path);
   const int create = mode == OpenMode::kCreate ? O_CREAT | O_EXCL : 0;
-  Descriptor fd(open(path.c_str(), O_RDWR | create | O_CLOEXEC, 0644));
+  Descriptor fd(open(path.c_str(), O_RDWR | create | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd.valid()) return PosixError(errno, absl::StrCat(create != 0 ? "creating " : "opening ", path));
+  GANNET_RETURN_IF_ERROR(internal::MustBeFile(fd.get(), path));
   auto file = std::make_unique<PmemFile>(path, std::move(fd), found_);
   if (mode == OpenMode::kReuse) GANNET_RETURN_IF_ERROR(file->MapWhatIsThere());
   return file;

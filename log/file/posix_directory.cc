@@ -33,6 +33,15 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &state) == 0 && S_ISDIR(state.st_mode);
 }
 
+bool Exists(const std::string& path) {
+  struct stat state {};
+  return stat(path.c_str(), &state) == 0;
+}
+
+const char* KindOf(mode_t mode) {
+  return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 // What the lock's file says of its holder.
 std::string Holder(int fd) {
   char text[32] = {};
@@ -87,6 +96,20 @@ void CheckAligned(const std::string& path, uint64_t offset, std::span<const std:
                "%s: offset=%d bytes=%d address=%p", path, offset, data.size(), data.data());
 }
 
+Status MustBeFile(int fd, const std::string& path) {
+  struct stat state {};
+  if (fstat(fd, &state) != 0) return PosixError(errno, absl::StrCat("looking at ", path));
+  if (!S_ISREG(state.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is ", KindOf(state.st_mode), ", not a file"));
+  }
+  // io_uring takes the flag as a wish to fail rather than to wait.
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return PosixError(errno, absl::StrCat("preparing ", path));
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset, std::span<std::byte> out) {
   size_t done = 0;
   while (done < out.size()) {
@@ -114,9 +137,9 @@ Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64
 }
 
 StatusOr<std::unique_ptr<File>> PosixDirectories::OpenForReading(const std::string& path) {
-  Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return PosixError(errno, absl::StrCat("opening ", path));
-  if (IsDirectory(path)) return absl::InvalidArgumentError(absl::StrCat(path, ": is a directory, not a file"));
+  GANNET_RETURN_IF_ERROR(MustBeFile(fd.get(), path));
   // Advice; what it returns changes nothing.
   posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   return std::make_unique<ReadOnlyFile>(path, std::move(fd));
@@ -133,6 +156,9 @@ StatusOr<std::vector<std::string>> PosixDirectories::List(const std::string& dir
   std::filesystem::directory_iterator entry(directory, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     names.push_back(entry->path().filename());
+  }
+  if (error && Exists(directory) && !IsDirectory(directory)) {
+    return absl::InvalidArgumentError(absl::StrCat(directory, ": is a file, not a directory"));
   }
   if (error) return PosixError(error.value(), absl::StrCat("listing ", directory));
   std::erase(names, kLockName);
@@ -173,8 +199,9 @@ StatusOr<uint64_t> PosixDirectories::FreeBytes(const std::string& directory) {
 
 StatusOr<std::shared_ptr<void>> PosixDirectories::Lock(const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/", kLockName);
-  Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd.valid()) return PosixError(errno, absl::StrCat("opening ", path));
+  GANNET_RETURN_IF_ERROR(MustBeFile(fd.get(), path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return PosixError(errno, absl::StrCat("locking ", path));
     return absl::FailedPreconditionError(

@@ -29,6 +29,9 @@ class PosixDirectories : public FileSystem {
   static StatusOr<std::unique_ptr<File>> OpenForReading(const std::string& path);
 };
 
+// Ok if `fd`, opened with O_NONBLOCK, is a file with content of its own. A directory, a FIFO, a socket or a device is
+// not: opening a FIFO would wait for its other end. From then on the descriptor blocks as usual.
+Status MustBeFile(int fd, const std::string& path);
 // Reads until `out` is full or the file ends.
 StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset, std::span<std::byte> out);
 // Takes the space on disk and makes the file `bytes` long; if that fails, it is `old_bytes` long as before.

@@ -25,6 +25,12 @@ Meaning MeaningOf(int error) {
     case ENOENT:
     case ENOTDIR:
       return {absl::StatusCode::kNotFound, "check the path"};
+    case EISDIR:
+      return {absl::StatusCode::kInvalidArgument, "remove the directory, or choose another name"};
+    case ELOOP:
+      return {absl::StatusCode::kInvalidArgument, "a symbolic link leads to itself; remove it"};
+    case ENAMETOOLONG:
+      return {absl::StatusCode::kInvalidArgument, "choose a shorter path"};
     case EEXIST:
       return {absl::StatusCode::kAlreadyExists, "remove it first, or choose another name"};
     case EACCES:

@@ -178,8 +178,9 @@ StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, O
   if (mode == OpenMode::kRead) return OpenForReading(path);
   // Created without O_DIRECT: where that is refused, open would leave the file behind and fail.
   const int create = mode == OpenMode::kCreate ? O_CREAT | O_EXCL : 0;
-  Descriptor cached(open(path.c_str(), O_RDWR | create | O_CLOEXEC, 0644));
+  Descriptor cached(open(path.c_str(), O_RDWR | create | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!cached.valid()) return PosixError(errno, absl::StrCat(create != 0 ? "creating " : "opening ", path));
+  GANNET_RETURN_IF_ERROR(internal::MustBeFile(cached.get(), path));
   struct stat status {};
   if (fstat(cached.get(), &status) != 0) return PosixError(errno, absl::StrCat("looking at ", path));
   Descriptor direct;

@@ -2,6 +2,7 @@
 #include "log/file/posix_file_system.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,38 @@ TEST_F(PosixFileSystemTest, ErrorsOfTheSystemHaveAMeaningAndAdvice) {
   EXPECT_TRUE(absl::IsUnavailable(internal::PosixError(EMFILE, "opening /x")));
   // A full disk that shows at the sync is not a full disk: pages may be lost.
   EXPECT_TRUE(absl::IsDataLoss(internal::SyncError(ENOSPC, "syncing /x")));
+}
+
+// Without waiting for whoever opens the other end of a FIFO.
+TEST_F(PosixFileSystemTest, WhatIsNoFileIsRefused) {
+  const std::string fifo = directory_ + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0644), 0);
+  std::filesystem::create_directory(directory_ + "/directory");
+  std::filesystem::create_symlink("nowhere", directory_ + "/to-nowhere");
+  std::filesystem::create_symlink("loop", directory_ + "/loop");
+  PosixFileSystem files;
+  PmemFileSystem pmem;
+  for (FileSystem* each : {static_cast<FileSystem*>(&files), static_cast<FileSystem*>(&pmem)}) {
+    for (const OpenMode mode : {OpenMode::kRead, OpenMode::kReuse}) {
+      const Status of_fifo = each->Open(fifo, mode).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(of_fifo)) << of_fifo;
+      EXPECT_THAT(std::string(of_fifo.message()), HasSubstr(fifo + ": is a FIFO"));
+      for (const std::string& path : {directory_ + "/directory", directory_ + "/loop", std::string("/dev/null")}) {
+        const Status status = each->Open(path, mode).status();
+        EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+        EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+      }
+      EXPECT_TRUE(absl::IsNotFound(each->Open(directory_ + "/to-nowhere", mode).status()));
+    }
+    for (const std::string& path : {fifo, std::string("/etc/passwd")}) {
+      const Status listed = each->List(path).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(listed)) << listed;
+      EXPECT_THAT(std::string(listed.message()), HasSubstr(path + ": is a file, not a directory"));
+    }
+    EXPECT_TRUE(absl::IsNotFound(each->List(directory_ + "/none").status()));
+  }
+  ASSERT_EQ(mkfifo((directory_ + "/LOCK").c_str(), 0644), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(files.Lock(directory_).status()));
 }
 
 TEST_F(PosixFileSystemTest, TheRingTellsErrorsAndIsAsGoodAsBefore) {
