@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "log/checkpoint.h"
 #include "log/manifest_json.h"
+#include "log/utf8.h"
 
 namespace gannet::log {
 
@@ -49,7 +50,16 @@ StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory)
   return Status(manifest.status().code(), absl::StrCat(path, ": ", manifest.status().message()));
 }
 
+// What is not UTF-8 would be read back as something else.
+Status CheckTexts(const Manifest& manifest) {
+  bool good = IsUtf8(manifest.application);
+  for (const TableDescription& table : manifest.tables) good = good && IsUtf8(table.name);
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError("the application's note or the name of a table is not UTF-8");
+}
+
 Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest) {
+  GANNET_RETURN_IF_ERROR(CheckTexts(manifest));
   const std::string text = ManifestToJson(manifest);
   return ReplaceWholeFile(files, ManifestPath(directory), std::as_bytes(std::span(text)));
 }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_index.h"
 #include "index/hash/hash_rpc.h"
 #include "index/xstore/xstore.h"
+#include "log/utf8.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
@@ -20,6 +23,9 @@
 namespace gannet::txn {
 namespace {
 
+constexpr size_t kMaxTableNameBytes = 255;
+constexpr size_t kMaxApplicationBytes = 4096;
+
 Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_nodes) {
   if (options.data_nodes < 0 || options.data_nodes > num_nodes) {
     return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::data_nodes is ", options.data_nodes,
@@ -30,9 +36,30 @@ Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_n
     return absl::InvalidArgumentError(
         absl::StrCat("DatabaseOptions::run_sessions is ", options.run_sessions, ", at least 1"));
   }
+  if (!log::IsUtf8(options.application) || options.application.size() > kMaxApplicationBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::application has ", options.application.size(),
+                                                   " bytes: give at most ", kMaxApplicationBytes, ", of UTF-8"));
+  }
   if (options.data_nodes != 0 && options.data_nodes < num_nodes && !options.directory.empty()) {
     return absl::UnimplementedError(absl::StrCat("node ", node, ": a cluster with client nodes keeps no log; leave ",
                                                  "DatabaseOptions::directory empty, or make all nodes data nodes"));
+  }
+  return absl::OkStatus();
+}
+
+// The manifest is JSON and keeps names as they are; reports and dumps print them.
+Status CheckName(const std::string& name) {
+  const auto wrong = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the table's name '", absl::CHexEscape(name.substr(0, kMaxTableNameBytes)), "' ", what));
+  };
+  if (name.empty()) return absl::InvalidArgumentError("TableOptions::name is empty: every table has a name");
+  if (name.size() > kMaxTableNameBytes) {
+    return wrong(absl::StrCat("... has ", name.size(), " bytes, at most ", kMaxTableNameBytes));
+  }
+  if (!log::IsUtf8(name)) return wrong("is not UTF-8");
+  if (std::ranges::any_of(name, [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
+    return wrong("has a control character");
   }
   return absl::OkStatus();
 }
@@ -41,7 +68,7 @@ Status CheckOptions(const TableOptions& options) {
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", what));
   };
-  if (options.name.empty()) return absl::InvalidArgumentError("TableOptions::name is empty: every table has a name");
+  GANNET_RETURN_IF_ERROR(CheckName(options.name));
   if (options.payload_bytes > kMaxPayloadBytes) {
     return wrong(absl::StrCat("payload_bytes is ", options.payload_bytes, ", at most ", kMaxPayloadBytes));
   }

@@ -50,7 +50,7 @@ struct Placement {
 };
 
 struct TableOptions {
-  std::string name;
+  std::string name;  // 1 to 255 bytes of UTF-8, no control characters
   index::KeyKind key_kind = index::KeyKind::kInteger;
   size_t max_key_bytes = index::kIntegerKeyBytes;  // of byte keys; at most 64
   IndexKind index = IndexKind::kHash;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/format.h"
 #include "tests/txn/durable_cluster.h"
@@ -173,6 +174,21 @@ TEST(DurabilityTest, AnotherSchemaIsRefused) {
   tables = HistoryTables();
   std::swap(tables[0], tables[1]);
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, tables).status()));
+  // Whether or not a checkpoint has the rows in the order of its kind.
+  tables = HistoryTables();
+  const size_t hash = tables[0].index == IndexKind::kHash ? 0 : 1;
+  for (const size_t other : {hash, 1 - hash}) {
+    tables = HistoryTables();
+    tables[other].index = other == hash ? IndexKind::kXStore : IndexKind::kHash;
+    const Status kind = DurableCluster::Open(disk, tables).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(kind)) << kind;
+    for (const std::string& says : {"'" + tables[other].name + "'", std::string("hash"), std::string("XStore")}) {
+      EXPECT_THAT(std::string(kind.message()), ::testing::HasSubstr(says));
+    }
+  }
+  tables = HistoryTables();
+  tables[hash].placement = Placement::Replicated();
+  EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, tables).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, HistoryTables(), {.nodes = 2}).status()));
   const Disk of_two = NewDisk();
   ASSERT_TRUE(DurableCluster::Open(of_two, HistoryTables(), {.nodes = 2}).ok());
@@ -239,6 +255,42 @@ TEST(DurabilityTest, AnEndOfTheLogThatIsMissingIsRefused) {
       ASSERT_TRUE(whole.ok()) << whole.status();
       ExpectPrefix(ReadState((*whole)->database(), 0), 4, 0, n);
     }
+  }
+}
+
+TEST(DurabilityTest, NamesAndNotesThatTheManifestCannotKeepAreRefused) {
+  const auto create = [](const std::string& name) {
+    auto cluster = DurableCluster::Open(NewDisk(), {HashTable(name)});
+    return cluster.status();
+  };
+  const std::vector<std::string> bad = {"",
+                                        "\xff",
+                                        "a\xc3",
+                                        "\xc0\xaf",
+                                        "\xed\xa0\x80",
+                                        "\xf5\x80",
+                                        "\xf4\x90\x80\x80",
+                                        "new\nline",
+                                        std::string("nul\0", 4),
+                                        "\x7f",
+                                        std::string(256, 'x')};
+  for (const std::string& name : bad) {
+    const Status status = create(name);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << testing::PrintToString(name) << ": " << status;
+  }
+  for (const std::string& name : {std::string("kl\xc3\xbc\xc3\x9f"), std::string("\xf0\x9f\x90\xa6 gannet"),
+                                  std::string("\"quoted\" 'name'"), std::string(255, 'x')}) {
+    const Disk disk = NewDisk();
+    for (int run = 0; run < 2; ++run) {
+      auto cluster = DurableCluster::Open(disk, {HashTable(name)}, {.database = {.application = name + "\n"}});
+      EXPECT_TRUE(cluster.ok()) << cluster.status();
+    }
+  }
+  for (const std::string& note : {std::string("\xff"), std::string(5000, 'x')}) {
+    const Disk disk = NewDisk();
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        DurableCluster::Open(disk, {HashTable("t")}, {.database = {.application = note}}).status()));
+    EXPECT_TRUE(disk->List("/")->empty());
   }
 }
 

@@ -24,6 +24,41 @@ double SecondsSince(uint64_t start) {
   return static_cast<double>(NowNanos() - start) * 1e-9;
 }
 
+std::string Kind(absl::string_view index) {
+  return absl::StrCat(index == "hash" ? "a hash" : "an XStore", " table");
+}
+
+std::string Keys(const log::TableDescription& table) {
+  return table.integer_keys ? "integer keys" : absl::StrCat("keys of at most ", table.max_key_bytes, " bytes");
+}
+
+std::string Payload(const log::TableDescription& table) {
+  return absl::StrCat("payloads of ", table.variable_length ? "at most " : "", table.payload_bytes, " bytes");
+}
+
+std::string Placed(const log::TableDescription& table) {
+  return table.replicated ? "replicated" : "not replicated";
+}
+
+// `had`: as the directory has it; `has`: as the program creates it. Checkpoints of ordered tables are in key order,
+// those of others are not, and nothing is converted when a database is opened.
+Status CheckTable(const log::TableDescription& had, const log::TableDescription& has, const std::string& directory) {
+  const auto differs = [&](absl::string_view was, absl::string_view is) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", had.name, "' in ", directory, " is ", was, ", and the program creates it as ", is,
+                     "; create it as it is (to change it, copy its rows to a new table)"));
+  };
+  if (has.index != had.index) return differs(Kind(had.index), Kind(has.index));
+  if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes) {
+    return differs(absl::StrCat("one with ", Keys(had)), absl::StrCat("one with ", Keys(has)));
+  }
+  if (has.payload_bytes != had.payload_bytes || has.variable_length != had.variable_length) {
+    return differs(absl::StrCat("one with ", Payload(had)), absl::StrCat("one with ", Payload(has)));
+  }
+  if (has.replicated != had.replicated) return differs(Placed(had), Placed(has));
+  return absl::OkStatus();
+}
+
 Status CheckTables(const DatabaseState& state, const NodeData& node) {
   const std::string& directory = node.path;
   for (const log::TableDescription& had : node.manifest.tables) {
@@ -32,12 +67,7 @@ Status CheckTables(const DatabaseState& state, const NodeData& node) {
       return absl::InvalidArgumentError(absl::StrCat(directory, " has a table '", had.name, "' as number ", had.id,
                                                      "; create the same tables in the same order before Start"));
     }
-    const log::TableDescription has = DescribeTable(*table);
-    if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes ||
-        has.payload_bytes != had.payload_bytes || has.variable_length != had.variable_length) {
-      return absl::InvalidArgumentError(absl::StrCat("table '", had.name, "' in ", directory,
-                                                     " has other keys or payloads than the one the program creates"));
-    }
+    GANNET_RETURN_IF_ERROR(CheckTable(had, DescribeTable(*table), directory));
   }
   return absl::OkStatus();
 }
