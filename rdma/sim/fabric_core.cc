@@ -12,12 +12,11 @@ namespace gannet::rdma::sim {
 
 Mapping::Mapping(uint64_t bytes) : bytes_(bytes) {
   void* map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  GANNET_CHECK(map != MAP_FAILED, "no address space for a node of %d bytes", bytes);
-  data_ = static_cast<std::byte*>(map);
+  data_ = map == MAP_FAILED ? nullptr : static_cast<std::byte*>(map);
 }
 
 Mapping::~Mapping() {
-  munmap(data_, bytes_);
+  if (data_ != nullptr) munmap(data_, bytes_);
 }
 
 FabricCore::FabricCore(Simulation* simulation, const SimFabricOptions& options)
@@ -38,9 +37,17 @@ FabricCore::FabricCore(Simulation* simulation, const SimFabricOptions& options)
 
 FabricCore::~FabricCore() = default;
 
-Attachment* FabricCore::Attach(NodeId node) {
-  if (current_[node] != nullptr && current_[node]->there()) return nullptr;
-  attachments_.push_back(std::make_unique<Attachment>(node, attachments_.size() + 1, options_.bytes_per_node));
+StatusOr<Attachment*> FabricCore::Attach(NodeId node) {
+  if (current_[node] != nullptr && current_[node]->there()) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", node, " is taken, and alive"));
+  }
+  auto made = std::make_unique<Attachment>(node, attachments_.size() + 1, options_.bytes_per_node);
+  if (made->memory.data() == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("no address space for the ", options_.bytes_per_node,
+                                                     " bytes of simulated node ", node,
+                                                     "; raise the limit of this process (ulimit -v)"));
+  }
+  attachments_.push_back(std::move(made));
   current_[node] = attachments_.back().get();
   if (simulation_->tracing()) simulation_->Trace(absl::StrCat("node ", node, " attaches"));
   return current_[node];

@@ -31,7 +31,7 @@ inline constexpr uint64_t kSimHeapOffset = 4096;
 // Pages of its own, zero at first.
 class Mapping {
  public:
-  explicit Mapping(uint64_t bytes);
+  explicit Mapping(uint64_t bytes);  // data() is null if the process may not have so much address space
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -125,7 +125,7 @@ class FabricCore final : public Happening {
   bool IsConnected(NodeId node, uint64_t connection) const {
     return connection == 0 || ConnectionTo(node) == connection;
   }
-  Attachment* Attach(NodeId node);
+  StatusOr<Attachment*> Attach(NodeId node);
   void Kill(NodeId node);
   // A verb or call of `from` leaves its NIC at `departed`.
   void CountDeparture(Attachment* from, uint64_t departed);

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <new>
 #include <vector>
 
 #include "rdma/base/check.h"
@@ -73,6 +74,8 @@ std::byte* TakeStack() {
   }
   void* map = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  // The program's own way to say that there is no memory; it does not return.
+  if (const std::new_handler handler = std::get_new_handler(); map == MAP_FAILED && handler != nullptr) handler();
   GANNET_CHECK(map != MAP_FAILED, "no address space for a stack of %d bytes", kStackBytes);
   GANNET_CHECK(mprotect(map, kGuardBytes, PROT_NONE) == 0, "cannot protect a stack's end");
   return static_cast<std::byte*>(map) + kGuardBytes;

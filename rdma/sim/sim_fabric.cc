@@ -45,9 +45,9 @@ StatusOr<std::unique_ptr<Node>> CoreFabric::Attach(NodeId id) {
   if (id >= num_nodes()) {
     return absl::InvalidArgumentError(absl::StrCat("node ", id, ": the cluster has ", num_nodes(), " nodes"));
   }
-  Attachment* attachment = core_->Attach(id);
-  if (attachment == nullptr) return absl::FailedPreconditionError(absl::StrCat("node ", id, " is taken, and alive"));
-  return std::make_unique<SimNode>(core_.get(), attachment);
+  const StatusOr<Attachment*> attachment = core_->Attach(id);
+  if (!attachment.ok()) return attachment.status();
+  return std::make_unique<SimNode>(core_.get(), *attachment);
 }
 
 Status CoreFabric::WaitForAll(absl::Duration timeout) {
