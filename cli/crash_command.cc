@@ -1,7 +1,5 @@
 #include "cli/crash_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +16,8 @@
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "log/kill_point.h"
 
 namespace gannet::cli {
@@ -90,18 +90,22 @@ int Execute(CrashOptions options) {
                 kExitBadFlags);
   }
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
-  const bool live = isatty(STDERR_FILENO) == 1;
+  Progress progress;
+  const InterruptGuard interrupts;
   crash::CrashTest test(options);
-  const Status done = test.Run([&options, live](uint64_t cycle) {
-    if (live) absl::FPrintF(stderr, "\rcycle %d of %d", cycle + 1, options.cycles);
-  });
-  if (live) absl::FPrintF(stderr, "\n");
+  const Status done =
+      test.Run([&options, &progress](
+                   uint64_t cycle) { progress.Count(absl::StrFormat("cycle %d of %d", cycle + 1, options.cycles)); },
+               InterruptGuard::requested());
+  progress.EndCount();
   absl::PrintF("%s", crash::ToText(options, test.report()));
   std::fflush(stdout);
   if (!done.ok()) return Fail(done, kExitFailed);
   std::error_code error;
   if (temporary) std::filesystem::remove_all(options.directory, error);
-  return kExitOk;
+  if (!InterruptGuard::requested()) return kExitOk;
+  absl::FPrintF(stderr, "gannet crashtest: stopped after %d of %d cycles\n", test.report().cycles, options.cycles);
+  return kExitSignal + InterruptGuard::signal();
 }
 
 void AddChildCommand(CLI::App& app, int* exit_code) {
@@ -130,7 +134,8 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "of\n"
       "which the log had said that it is durable: so what is lost is what was acknowledged in the last group commit\n"
       "and while it was being written. How long that was is measured.\n"
-      "Exit code 1, the directory and the command that repeats it, if something is lost or half there.");
+      "Exit code 1, the directory and the command that repeats it, if something is lost or half there; 130 if Ctrl-C\n"
+      "stopped it (after the cycle under way, with the report of those that were run).");
   auto options = std::make_shared<CrashOptions>();
   AddInteger(*command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");
   AddCommonFlags(*command, options.get());

@@ -20,6 +20,11 @@ Status SystemError(const std::string& path, const char* what) {
 }  // namespace
 
 StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
+  if (path == "-") {
+    const int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return SystemError("standard output", "write there");
+    return OutputFile("standard output", copy, /*created=*/false, /*is_stdout=*/true);
+  }
   bool created = true;
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0 && errno == EEXIST) {
@@ -27,11 +32,14 @@ StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
     file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   }
   if (file < 0) return SystemError(path, "write there");
-  return OutputFile(path, file, created);
+  return OutputFile(path, file, created, /*is_stdout=*/false);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), created_(other.created_) {}
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)),
+      created_(other.created_),
+      is_stdout_(other.is_stdout_) {}
 
 OutputFile::~OutputFile() {
   if (file_ < 0) return;
@@ -43,8 +51,9 @@ Status OutputFile::Write(const std::string& contents) {
   const int file = std::exchange(file_, -1);
   struct stat kind = {};
   Status status;
-  // A pipe or a terminal has nothing to replace.
-  if (fstat(file, &kind) == 0 && S_ISREG(kind.st_mode) && ftruncate(file, 0) != 0)
+  if (is_stdout_) std::fflush(stdout);  // what was said before comes first
+  // A pipe or a terminal has nothing to replace, and standard output may be the end of a file that others append to.
+  if (!is_stdout_ && fstat(file, &kind) == 0 && S_ISREG(kind.st_mode) && ftruncate(file, 0) != 0)
     status = SystemError(path_, "empty it");
   for (size_t done = 0; status.ok() && done < contents.size();) {
     const ssize_t n = write(file, contents.data() + done, contents.size() - done);
@@ -63,7 +72,8 @@ StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const st
   StatusOr<OutputFile> file = OutputFile::Open(path);
   if (file.ok()) return std::optional<OutputFile>(*std::move(file));
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s %s; name a file in a directory that you may write to", flag, file.status().message()));
+      absl::StrFormat("%s %s; name a file in a directory that you may write to, or - for standard output", flag,
+                      file.status().message()));
 }
 
 }  // namespace gannet::cli

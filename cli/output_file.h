@@ -1,6 +1,7 @@
 // A file that is proven writable long before its contents exist.
 #pragma once
 
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -10,7 +11,8 @@ namespace gannet::cli {
 
 class OutputFile {
  public:
-  // Opens or creates the file without touching what it holds. InvalidArgument says why that is not possible.
+  // Opens or creates the file without touching what it holds. "-" is standard output. InvalidArgument says why that is
+  // not possible.
   static StatusOr<OutputFile> Open(const std::string& path);
   // A file that Open created and nobody wrote is removed again.
   ~OutputFile();
@@ -20,13 +22,22 @@ class OutputFile {
   // Replaces the contents. Once.
   Status Write(const std::string& contents);
 
+  bool is_stdout() const { return is_stdout_; }
+
  private:
-  OutputFile(std::string path, int file, bool created) : path_(std::move(path)), file_(file), created_(created) {}
+  OutputFile(std::string path, int file, bool created, bool is_stdout)
+      : path_(std::move(path)), file_(file), created_(created), is_stdout_(is_stdout) {}
 
   std::string path_;
   int file_;  // -1: closed
   bool created_;
+  bool is_stdout_;
 };
+
+// Where the report for people goes: standard output, unless a program reads JSON there; then standard error.
+inline std::FILE* TextStream(const std::optional<OutputFile>& json) {
+  return json.has_value() && json->is_stdout() ? stderr : stdout;
+}
 
 // The file that flag `flag` names; nothing if `path` is empty. InvalidArgument names the flag and says what to do.
 StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path);

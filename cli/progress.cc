@@ -7,51 +7,74 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/table.h"
+#include "rdma/base/clock.h"
 
 namespace gannet::cli {
+namespace {
 
-Progress::Progress() : enabled_(isatty(STDERR_FILENO) == 1) {}
+constexpr uint64_t kBetweenLinesNanos = 10'000'000'000;
+
+}  // namespace
+
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1), next_nanos_(NowNanos() + kBetweenLinesNanos) {}
+
+void Progress::Say(const std::string& line) {
+  if (terminal_) {
+    absl::FPrintF(stderr, "%s%s\n", counting_ ? "\n" : "", line);
+    counting_ = false;
+    return;
+  }
+  const uint64_t now = NowNanos();
+  if (now < next_nanos_) return;
+  next_nanos_ = now + kBetweenLinesNanos;
+  absl::FPrintF(stderr, "%s\n", line);
+}
 
 void Progress::Step(const std::string& what) {
-  if (!enabled_) return;
   std::lock_guard lock(mutex_);
-  absl::FPrintF(stderr, "%s\n", what);
+  Say(what);
+}
+
+void Progress::Count(const std::string& what) {
+  std::lock_guard lock(mutex_);
+  if (!terminal_) return Say(what);
+  absl::FPrintF(stderr, "\r%s", what);
+  std::fflush(stderr);
+  counting_ = true;
+}
+
+void Progress::EndCount() {
+  std::lock_guard lock(mutex_);
+  if (counting_) std::fputc('\n', stderr);
+  counting_ = false;
 }
 
 void Progress::Loaded(const tpcc::LoadProgress& progress) {
-  if (!enabled_) return;
-  std::lock_guard lock(mutex_);
-  absl::FPrintF(stderr, "\rloading: warehouse %d of %d, %s rows", progress.warehouses_loaded, progress.warehouses,
-                WithCommas(progress.rows));
-  if (progress.warehouses_loaded == progress.warehouses) std::fputc('\n', stderr);
-  std::fflush(stderr);
+  Count(absl::StrFormat("loading: warehouse %d of %d, %s rows", progress.warehouses_loaded, progress.warehouses,
+                        WithCommas(progress.rows)));
+  if (progress.warehouses_loaded == progress.warehouses) EndCount();
 }
 
 void Progress::Ran(const tpcc::IntervalReport& interval) {
-  if (!enabled_) return;
   const double seconds = std::max(interval.seconds, 1e-9);
   const auto attempts = static_cast<double>(std::max<uint64_t>(interval.transactions + interval.aborts, 1));
-  std::lock_guard lock(mutex_);
-  absl::FPrintF(stderr, "%7.1f s %12s transactions/s %12s NewOrders/min %7.2f%% aborted%s\n", interval.at_seconds,
-                WithCommas(static_cast<uint64_t>(static_cast<double>(interval.transactions) / seconds)),
-                WithCommas(static_cast<uint64_t>(static_cast<double>(interval.new_orders) * 60 / seconds)),
-                100 * static_cast<double>(interval.aborts) / attempts, interval.warming_up ? "  (warming up)" : "");
+  Step(absl::StrFormat("%7.1f s %12s transactions/s %12s NewOrders/min %7.2f%% aborted%s", interval.at_seconds,
+                       WithCommas(static_cast<uint64_t>(static_cast<double>(interval.transactions) / seconds)),
+                       WithCommas(static_cast<uint64_t>(static_cast<double>(interval.new_orders) * 60 / seconds)),
+                       100 * static_cast<double>(interval.aborts) / attempts,
+                       interval.warming_up ? "  (warming up)" : ""));
 }
 
 void Progress::Loaded(uint64_t keys, uint64_t of) {
-  if (!enabled_) return;
-  std::lock_guard lock(mutex_);
-  absl::FPrintF(stderr, "\rloading: %s of %s keys%s", WithCommas(keys), WithCommas(of), keys == of ? "\n" : "");
-  std::fflush(stderr);
+  Count(absl::StrFormat("loading: %s of %s keys", WithCommas(keys), WithCommas(of)));
+  if (keys == of) EndCount();
 }
 
 void Progress::Ran(const ycsb::IntervalReport& interval) {
-  if (!enabled_) return;
   const double seconds = std::max(interval.seconds, 1e-9);
-  std::lock_guard lock(mutex_);
-  absl::FPrintF(stderr, "%9.4f s %14s operations/s%s\n", interval.at_seconds,
-                WithCommas(static_cast<uint64_t>(static_cast<double>(interval.operations) / seconds)),
-                interval.warming_up ? "  (warming up)" : "");
+  Step(absl::StrFormat("%9.4f s %14s operations/s%s", interval.at_seconds,
+                       WithCommas(static_cast<uint64_t>(static_cast<double>(interval.operations) / seconds)),
+                       interval.warming_up ? "  (warming up)" : ""));
 }
 
 }  // namespace gannet::cli

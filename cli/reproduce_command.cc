@@ -1,7 +1,5 @@
 #include "cli/reproduce_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +17,9 @@
 #include "absl/strings/str_split.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
 #include "cli/reproduce/experiment.h"
 #include "cli/reproduce/report.h"
 #include "cli/reproduce/run.h"
@@ -77,16 +77,19 @@ int Execute(const Options& options) {
   }
   if (const Status complete = CompleteExperiments(&experiments); !complete.ok()) return Fail(complete, kExitBadFlags);
   const auto begin = std::chrono::steady_clock::now();
-  const bool live = isatty(STDERR_FILENO) == 1;
+  const InterruptGuard interrupts;
+  Progress progress;
   const Status run = RunExperiments(
       options.jobs,
-      [live, begin](size_t done, size_t of, const std::string& what) {
+      [&progress, begin](size_t done, size_t of, const std::string& what) {
         const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
-        if (live) absl::FPrintF(stderr, "%d of %d runs, %d s: %s\n", done, of, seconds.count(), what);
+        progress.Step(absl::StrFormat("%d of %d runs, %d s: %s", done, of, seconds.count(), what));
       },
-      &experiments);
-  if (!run.ok()) return Fail(run, kExitFailed);
-  absl::PrintF("%s", ReproductionText(options.rack, experiments));
+      &InterruptGuard::requested(), &experiments);
+  const bool interrupted = absl::IsCancelled(run);
+  if (!run.ok() && !interrupted) return Fail(run, kExitFailed);
+  if (interrupted) absl::FPrintF(stderr, "gannet reproduce xstore: stopped; the report has what was run\n");
+  absl::FPrintF(TextStream(*json), "%s", ReproductionText(options.rack, experiments));
   if (json->has_value()) {
     if (Status written = (*json)->Write(ReproductionJson(options.rack, experiments)); !written.ok()) {
       return Fail(written, kExitFailed);
@@ -97,7 +100,7 @@ int Execute(const Options& options) {
       return Fail(written, kExitFailed);
     }
   }
-  return kExitOk;
+  return interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
 }
 
 }  // namespace
@@ -111,7 +114,8 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
       "Every point is a run of `gannet ycsb --fabric sim` in a process of its own. The report has our throughput "
       "beside\n"
       "the paper's, where its text gives one, and what bounds ours. The same flags give the same figures.\n\n"
-      "Exit code: 0 all ran; 1 a run failed; 2 a flag is wrong.\n\n"
+      "Exit code: 0 all ran; 1 a run failed; 2 a flag is wrong; 130 stopped by Ctrl-C (the report has what was "
+      "run).\n\n"
       "Examples: gannet reproduce xstore --html xstore.html\n"
       "          gannet reproduce xstore --keys 10M --scale 3 --only fig10,fig12");
   auto options = std::make_shared<Options>();
@@ -126,7 +130,7 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
   Add(*xstore, "--only", &o->only, ParseOnly, "NAMES", "Only these: fig10,fig12,fig14b,burst,fig15b,fig15d,fig16b");
   AddInteger(*xstore, "--seed", &o->rack.seed, 0, INT64_MAX, "Of everything random. Default: 1");
   AddInteger(*xstore, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
-  AddPath(*xstore, "--json", &o->json, "FILE", "Write the report there, too, for programs");
+  AddPath(*xstore, "--json", &o->json, "FILE", "Write the report as JSON to this file; -: to standard output");
   AddPath(*xstore, "--html", &o->html, "FILE", "Write one page with plots there");
   xstore->callback([options, exit_code] { *exit_code = Execute(*options); });
 }

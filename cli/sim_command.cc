@@ -1,7 +1,5 @@
 #include "cli/sim_command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -18,7 +16,9 @@
 #include "absl/strings/str_join.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
 #include "rdma/base/clock.h"
 #include "scenario/report_json.h"
 #include "scenario/scenario.h"
@@ -89,21 +89,21 @@ StatusOr<ScenarioOptions> MakeScenario(const SimOptions& o) {
   return result;
 }
 
-void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const ScenarioReport& report) {
+void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const ScenarioReport& report, std::FILE* to) {
   ScenarioOptions seeded = scenario;
   seeded.seed = report.seed;
-  absl::PrintF("seed %d: %s\n", report.seed, Describe(Drawn(seeded)));
-  absl::PrintF("%s: %s\n", report.passed ? "passed" : "FAILED", report.verdict);
-  if (!report.details.empty()) absl::PrintF("%s\n", report.details);
-  absl::PrintF("%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts, %d deaths, %d checks\n",
-               report.committed, report.failed, report.unknown, report.aborts, report.power_cuts, report.deaths,
-               report.checks);
-  absl::PrintF(
-      "%.3f virtual seconds in %.3f real ones (1:%.1f); %d events, %d switches, %d preemptions, digest %016x\n",
+  absl::FPrintF(to, "seed %d: %s\n", report.seed, Describe(Drawn(seeded)));
+  absl::FPrintF(to, "%s: %s\n", report.passed ? "passed" : "FAILED", report.verdict);
+  if (!report.details.empty()) absl::FPrintF(to, "%s\n", report.details);
+  absl::FPrintF(to, "%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts, %d deaths, %d checks\n",
+                report.committed, report.failed, report.unknown, report.aborts, report.power_cuts, report.deaths,
+                report.checks);
+  absl::FPrintF(
+      to, "%.3f virtual seconds in %.3f real ones (1:%.1f); %d events, %d switches, %d preemptions, digest %016x\n",
       static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
       static_cast<double>(report.real_nanos) / std::max<double>(1, static_cast<double>(report.virtual_nanos)),
       report.events, report.switches, report.preemptions, report.digest);
-  if (!report.passed) absl::PrintF("replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
+  if (!report.passed) absl::FPrintF(to, "replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
 }
 
 // The exit code after a run that has `passed` or not.
@@ -125,7 +125,7 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFi
     scenario.trace = [&trace](std::string_view line) { trace << line << '\n'; };
   }
   const ScenarioReport report = RunScenario(scenario);
-  PrintReport(o, scenario, report);
+  PrintReport(o, scenario, report, TextStream(json_file));
   trace.close();
   if (!o.trace_file.empty() && !trace) {
     return Fail(absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
@@ -142,7 +142,10 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   sweep.seeds = o.seeds;
   sweep.jobs = o.jobs;
   sweep.scenario = scenario;
-  const bool live = isatty(STDERR_FILENO) == 1;
+  sweep.stop = &InterruptGuard::requested();
+  const InterruptGuard interrupts;
+  Progress progress;
+  std::FILE* const to = TextStream(json_file);
   const uint64_t begun = NowNanos();
   uint64_t done = 0;
   uint64_t failed = 0;
@@ -162,26 +165,29 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
     total.events += report.events;
     total.virtual_nanos += report.virtual_nanos;
     total.real_nanos += report.real_nanos;
-    if (live) absl::FPrintF(stderr, "\r%d of %d seeds, %d failed", done, o.seeds, failed);
+    progress.Count(absl::StrFormat("%d of %d seeds, %d failed", done, o.seeds, failed));
     if (report.passed) return true;
     ++failed;
-    if (live) absl::FPrintF(stderr, "\n");
-    PrintReport(o, scenario, report);
-    std::fflush(stdout);
+    progress.EndCount();
+    PrintReport(o, scenario, report, to);
+    std::fflush(to);
     failures.push_back(ToJson(report));
     return o.keep_going;
   });
-  if (live) absl::FPrintF(stderr, "\n");
-  if (!status.ok()) return Fail(status, kExitFailed);
+  progress.EndCount();
+  const bool interrupted = absl::IsCancelled(status);
+  if (!status.ok() && !interrupted) return Fail(status, kExitFailed);
   const double seconds = static_cast<double>(NowNanos() - begun) * 1e-9;
-  absl::PrintF(
+  if (interrupted) absl::FPrintF(to, "stopped after %d of %d seeds\n", done, o.seeds);
+  absl::FPrintF(
+      to,
       "%d seeds from %d: %d failed, %d undecided; %d committed, %d rolled back, %d unknown, %d conflicts, %d power "
       "cuts, %d deaths, %d checks\n",
       done, o.seed, failed, undecided, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts,
       total.deaths, total.checks);
-  absl::PrintF("%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
-               static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
-               static_cast<double>(total.events) * 1e-6);
+  absl::FPrintF(to, "%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
+                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
+                static_cast<double>(total.events) * 1e-6);
   nlohmann::ordered_json json;
   json["seeds"] = done;
   json["first_seed"] = o.seed;
@@ -190,7 +196,9 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   json["seconds"] = seconds;
   json["total"] = ToJson(total);
   json["failures"] = failures;
-  return WriteJson(std::move(json_file), json, failed == 0);
+  json["interrupted"] = interrupted;
+  const int exit_code = WriteJson(std::move(json_file), json, failed == 0);
+  return interrupted && exit_code == kExitOk ? kExitSignal + InterruptGuard::signal() : exit_code;
 }
 
 int Execute(const SimOptions& o) {
@@ -222,7 +230,8 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       "and nothing wrong may be seen; then they stop, and everybody must make progress. At the end all transactions "
       "are\n"
       "checked: strict serializability, phantoms included; and the structure of every index.\n"
-      "Exit code 1, what is wrong and the line that repeats it, if a seed fails.\n\n"
+      "Exit code 1, what is wrong and the line that repeats it, if a seed fails; 130 if Ctrl-C stopped a sweep (what\n"
+      "was run is still summed up).\n\n"
       "Example: gannet sim --seeds 1000\n"
       "         gannet sim --seed 17 --trace trace.txt");
   auto options = std::make_shared<SimOptions>();
@@ -248,7 +257,7 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--keep-going", o->keep_going, "With --seeds: do not stop at the first seed that fails");
   AddPath(*command, "--trace", &o->trace_file, "FILE", "Write what happened, one line per event");
   AddPath(*command, "--elle", &o->elle_file, "FILE", "With --workload append: write the history as EDN, for Elle");
-  AddPath(*command, "--json", &o->json_file, "FILE", "Write the report as JSON");
+  AddPath(*command, "--json", &o->json_file, "FILE", "Write the report as JSON to this file; -: to standard output");
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
 }
 

@@ -178,9 +178,11 @@ std::vector<size_t> Ended(std::vector<Child>* children) {
 
 Status RunInChildren(size_t count, int jobs, uint64_t limit_seconds,
                      const std::function<StatusOr<std::string>(size_t)>& work,
-                     const std::function<Status(size_t, const StatusOr<std::string>&)>& done) {
+                     const std::function<Status(size_t, const StatusOr<std::string>&)>& done,
+                     const std::atomic<bool>* stop) {
   std::vector<Child> children;
   for (size_t next = 0; next < count || !children.empty();) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return absl::CancelledError("stopped");
     while (next < count && children.size() < static_cast<size_t>(std::max(jobs, 1))) {
       StatusOr<Child> child = Child::Start(next++, limit_seconds, work);
       if (!child.ok()) return child.status();

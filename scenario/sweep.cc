@@ -34,7 +34,7 @@ Status RunSweep(const SweepOptions& options, const std::function<bool(const Scen
     go_on = visit(report.ok() ? *report : ReportOfDeath(options.first_seed + i, report.status()));
     return go_on ? absl::OkStatus() : absl::CancelledError("");
   };
-  Status status = RunInChildren(options.seeds, options.jobs, options.limit_seconds, run, take);
+  Status status = RunInChildren(options.seeds, options.jobs, options.limit_seconds, run, take, options.stop);
   return go_on ? status : absl::OkStatus();
 }
 

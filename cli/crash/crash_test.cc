@@ -154,7 +154,7 @@ Status CrashTest::Explain(const Status& status, uint64_t cycle, const std::strin
                       what, status.message(), options_.directory, ReplayCommand(options_, cycle)));
 }
 
-Status CrashTest::Run(const std::function<void(uint64_t)>& progress) {
+Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::atomic<bool>& stop) {
   const uint64_t start = NowNanos();
   // What a first child leaves is there to be recovered by all others; a load is not what is tested.
   if (options_.workload == WorkloadKind::kTpcc || PlanCycle(options_, 0).kill_point.starts_with("recovery-")) {
@@ -162,7 +162,7 @@ Status CrashTest::Run(const std::function<void(uint64_t)>& progress) {
     if (!prepared.ok()) return Explain(prepared, 0, "before it, a start in peace");
   }
   std::string last = "nothing was killed yet";
-  for (uint64_t cycle = 0; cycle < options_.cycles; ++cycle) {
+  for (uint64_t cycle = 0; cycle < options_.cycles && !stop.load(std::memory_order_relaxed); ++cycle) {
     const CyclePlan plan = PlanCycle(options_, cycle);
     const uint64_t cycle_start = NowNanos();
     const Status status = RunCycle(plan);

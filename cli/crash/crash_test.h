@@ -1,6 +1,7 @@
 // A crash test: child after child in one directory, each killed, each judging what the one before left.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -37,8 +38,9 @@ class CrashTest {
   explicit CrashTest(CrashOptions options) : options_(std::move(options)), judge_(Judge::Make(options_)) {}
 
   // All cycles, then a start that ends in peace. An error says which cycle, what was wrong and how to repeat it.
-  // `progress` is called after each cycle.
-  Status Run(const std::function<void(uint64_t cycle)>& progress);
+  // `progress` is called after each cycle. After the cycle in which *stop became true there are no more; the start that
+  // ends in peace still follows.
+  Status Run(const std::function<void(uint64_t cycle)>& progress, const std::atomic<bool>& stop);
   const CrashReport& report() const { return report_; }
 
  private:

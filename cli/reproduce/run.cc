@@ -135,7 +135,11 @@ Status CompleteExperiments(std::vector<Experiment>* experiments) {
   return absl::OkStatus();
 }
 
-Status RunExperiments(int jobs, const RunExperimentsProgress& progress, std::vector<Experiment>* experiments) {
+namespace {
+
+// Points are taken from `experiments`, and keep their places.
+Status RunAll(int jobs, const RunExperimentsProgress& progress, const std::atomic<bool>* stop,
+              std::vector<Experiment>* experiments) {
   std::vector<Group> groups = GroupsOf(experiments);
   size_t of = 0;
   for (const Group& group : groups) of += group.points.size();
@@ -155,9 +159,25 @@ Status RunExperiments(int jobs, const RunExperimentsProgress& progress, std::vec
       progress(++finished, of, group.names[i]);
       return absl::OkStatus();
     };
-    GANNET_RETURN_IF_ERROR(scenario::RunInChildren(group.points.size(), jobs, kLimitSeconds, work, done));
+    GANNET_RETURN_IF_ERROR(scenario::RunInChildren(group.points.size(), jobs, kLimitSeconds, work, done, stop));
   }
   return absl::OkStatus();
+}
+
+void DropWhatWasNotRun(std::vector<Experiment>* experiments) {
+  for (Experiment& experiment : *experiments) {
+    std::erase_if(experiment.points, [](const Point& point) { return point.measured.report.empty(); });
+  }
+  std::erase_if(*experiments, [](const Experiment& experiment) { return experiment.points.empty(); });
+}
+
+}  // namespace
+
+Status RunExperiments(int jobs, const RunExperimentsProgress& progress, const std::atomic<bool>* stop,
+                      std::vector<Experiment>* experiments) {
+  Status status = RunAll(jobs, progress, stop, experiments);
+  if (absl::IsCancelled(status)) DropWhatWasNotRun(experiments);
+  return status;
 }
 
 }  // namespace gannet::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ Status CompleteExperiments(std::vector<Experiment>* experiments);
 using RunExperimentsProgress = std::function<void(size_t done, size_t of, const std::string& what)>;
 
 // After that. Fills in `measured` of all points, `jobs` of them at once. Those that need the same keys and index load
-// them once.
-Status RunExperiments(int jobs, const RunExperimentsProgress& progress, std::vector<Experiment>* experiments);
+// them once. Cancelled soon after *stop has become true: then only the points that were run are left.
+Status RunExperiments(int jobs, const RunExperimentsProgress& progress, const std::atomic<bool>* stop,
+                      std::vector<Experiment>* experiments);
 
 }  // namespace gannet::cli
