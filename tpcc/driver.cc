@@ -35,9 +35,11 @@ Status CheckThreads(std::span<txn::Database* const> nodes, std::span<const Table
   return absl::OkStatus();
 }
 
-int CoroutinesOf(std::span<txn::Database* const> nodes, const RunOptions& options) {
+int CoroutinesOf(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
+  constexpr int kMostByDefault = 4;
   if (options.coroutines != 0) return options.coroutines;
-  return nodes[0]->fabric().num_nodes() == 1 ? 1 : 4;
+  if (nodes[0]->fabric().num_nodes() == 1) return 1;
+  return std::clamp(static_cast<int>(tables[0].warehouses) / options.threads, 1, kMostByDefault);
 }
 
 Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
@@ -58,9 +60,9 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
     return absl::InvalidArgumentError(
         absl::StrFormat("%d coroutines: choose at least 1, or 0 for the default", options.coroutines));
   }
-  if (options.in_flight != 0 && options.in_flight < CoroutinesOf(nodes, options)) {
+  if (options.in_flight != 0 && options.in_flight < CoroutinesOf(nodes, tables, options)) {
     return absl::InvalidArgumentError(absl::StrFormat("%d in flight with %d coroutines: choose at least as many, or 0",
-                                                      options.in_flight, CoroutinesOf(nodes, options)));
+                                                      options.in_flight, CoroutinesOf(nodes, tables, options)));
   }
   if (std::any_of(options.mix.begin(), options.mix.end(), [](int percent) { return percent < 0; }) ||
       std::accumulate(options.mix.begin(), options.mix.end(), 0) != Deck::kCards) {
@@ -102,7 +104,7 @@ class Runner {
   Runner(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options,
          const RunProgress& progress)
       : options_(options), progress_(progress) {
-    coroutines_ = CoroutinesOf(nodes, options);
+    coroutines_ = CoroutinesOf(nodes, tables, options);
     const NonUniform non_uniform = NonUniform::ForRun(options.seed, NonUniform::ForLoad(options.load_seed));
     const uint32_t local_nodes = static_cast<uint32_t>(nodes.size());
     const uint32_t threads = static_cast<uint32_t>(options.threads);

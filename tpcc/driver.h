@@ -33,7 +33,9 @@ struct RunOptions {
   // The workers of each node are numbered from here on (keys.h, HISTORY). Processes that run at once and are at home in
   // the same warehouses, as clients are, need ranges of their own.
   uint32_t first_worker = kFirstWorker;
-  int coroutines = 0;  // per worker; 0: 1 if the fabric has one node, else 4
+  // Per worker. 0: 1 if the fabric has one node, else 4, but no more over all workers than there are warehouses:
+  // Payment changes its warehouse's row, so two at work on one warehouse mostly conflict.
+  int coroutines = 0;
   // Per worker: how many transactions may be at work or wait to become durable. A coroutine then goes on with another
   // transaction as soon as its last is visible, and that is acknowledged (and counted, with its latency) when it is
   // durable. 0: a coroutine waits for its own transactions. Without effect with `think_time`.
