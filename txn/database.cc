@@ -26,6 +26,29 @@ namespace {
 constexpr size_t kMaxTableNameBytes = 255;
 constexpr size_t kMaxApplicationBytes = 4096;
 
+// The durations and counts that a program may have computed wrongly: by name, before anything is done.
+Status CheckNumbers(const DatabaseOptions& options) {
+  const auto wrong = [](absl::string_view name, absl::string_view is, absl::string_view must_be) {
+    return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::", name, " is ", is, "; it must be ", must_be));
+  };
+  const auto text = [](absl::Duration duration) { return absl::FormatDuration(duration); };
+  if (options.group_commit < absl::Microseconds(1) || options.group_commit > kMaxGroupCommit) {
+    return wrong("group_commit", text(options.group_commit),
+                 absl::StrCat("from 1us to ", absl::FormatDuration(kMaxGroupCommit)));
+  }
+  if (options.call_timeout <= absl::ZeroDuration())
+    return wrong("call_timeout", text(options.call_timeout), "positive");
+  if (options.durable_within <= absl::ZeroDuration()) {
+    return wrong("durable_within", text(options.durable_within), "positive");
+  }
+  if (options.checkpoint_every < absl::ZeroDuration()) {
+    return wrong("checkpoint_every", text(options.checkpoint_every), "positive, or 0 for never");
+  }
+  if (options.recovery_threads < 1)
+    return wrong("recovery_threads", absl::StrCat(options.recovery_threads), "at least 1");
+  return absl::OkStatus();
+}
+
 Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_nodes) {
   if (options.data_nodes < 0 || options.data_nodes > num_nodes) {
     return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::data_nodes is ", options.data_nodes,
@@ -44,7 +67,7 @@ Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_n
     return absl::UnimplementedError(absl::StrCat("node ", node, ": a cluster with client nodes keeps no log; leave ",
                                                  "DatabaseOptions::directory empty, or make all nodes data nodes"));
   }
-  return absl::OkStatus();
+  return CheckNumbers(options);
 }
 
 // The manifest is JSON and keeps names as they are; reports and dumps print them.
@@ -194,6 +217,7 @@ std::vector<const Table*> Database::tables() const {
 
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
+  if (state_->closed) return absl::FailedPreconditionError("the database has been closed; open it again");
   if (state_->durability != nullptr) GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words)));
   state_->started = true;
   // A node that calls nobody: no thread waits for calls that cannot come.
@@ -300,10 +324,11 @@ Status Database::Checkpoint() {
 
 Status Database::Close() {
   state_->run_sessions->Clear();
-  if (state_->durability == nullptr || !state_->started || state_->closed) return absl::OkStatus();
+  if (state_->durability == nullptr || state_->closed) return absl::OkStatus();
   state_->closed = true;
   Status status;
-  if (state_->options.durability == DurabilityMode::kNone || state_->loads.any()) status = Checkpoint();
+  const bool needs_checkpoint = state_->options.durability == DurabilityMode::kNone || state_->loads.any();
+  if (state_->started && needs_checkpoint) status = Checkpoint();
   const Status stopped = state_->durability->Stop();
   return status.ok() ? stopped : status;
 }

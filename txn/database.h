@@ -49,6 +49,9 @@ enum class LogMedium : uint8_t {
   kPmem,  // mapped files by libpmem: persistent memory if the directory is on such
 };
 
+// A longer group commit would only make every commit wait.
+inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
+
 struct DatabaseOptions {
   // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have no rows but those of replicated
   // tables, and may come and go. The same on every node; 0: all nodes own rows.
@@ -76,7 +79,7 @@ struct DatabaseOptions {
   bool create_if_missing = false;
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
-  // From one write of the log to the next; longer on a slow disk (log/group_commit.h).
+  // From one write of the log to the next, 1 us to kMaxGroupCommit; longer on a slow disk (log/group_commit.h).
   absl::Duration group_commit = absl::Microseconds(300);
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
   absl::Duration durable_within = absl::Seconds(10);
@@ -186,7 +189,8 @@ class Database {
   Status Checkpoint();
   // Flushes the log and stops it; takes a checkpoint if one is needed: with DurabilityMode::kNone, or if none has what
   // a BulkLoader loaded. No session may be open (those of Run are closed here). The nodes of a cluster close together,
-  // as they start: each waits a while for the others. The error, if not everything that was committed is durable.
+  // as they start: each waits a while for the others. The error, if not everything that was committed is durable. The
+  // directory is free for another Open then, also if this object lives on. A second call does nothing.
   Status Close();
 
   // Of Start; all zero without a directory.

@@ -42,12 +42,16 @@ const char* KindOf(mode_t mode) {
   return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-// What the lock's file says of its holder.
-std::string Holder(int fd) {
+// Who holds the lock, as its file says, and what to do about that.
+std::string HolderAndAdvice(int fd) {
   char text[32] = {};
   const ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
   const std::string pid(text, bytes > 0 ? strcspn(text, "\n") : 0);
-  return pid.empty() ? "another process" : absl::StrCat("process ", pid);
+  if (pid == absl::StrCat(getpid())) {
+    return "this process; close the other database (Database::Close), or use another directory";
+  }
+  return absl::StrCat(pid.empty() ? "another process" : absl::StrCat("process ", pid),
+                      "; end it, or use another directory");
 }
 
 class ReadOnlyFile final : public File {
@@ -204,8 +208,7 @@ StatusOr<std::shared_ptr<void>> PosixDirectories::Lock(const std::string& direct
   GANNET_RETURN_IF_ERROR(MustBeFile(fd.get(), path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return PosixError(errno, absl::StrCat("locking ", path));
-    return absl::FailedPreconditionError(
-        absl::StrCat(directory, ": is in use by ", Holder(fd.get()), "; end it, or use another directory"));
+    return absl::FailedPreconditionError(absl::StrCat(directory, ": is in use by ", HolderAndAdvice(fd.get())));
   }
   const std::string text = absl::StrCat(getpid(), "\n");
   if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), text.data(), text.size(), 0) < 0) {

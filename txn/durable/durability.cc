@@ -96,12 +96,17 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
 }
 
 Status Durability::Stop() {
-  if (log_ == nullptr || stopped_) return absl::OkStatus();
+  if (stopped_) return absl::OkStatus();
   stopped_ = true;
+  if (log_ == nullptr) {  // never started
+    lock_.reset();
+    return absl::OkStatus();
+  }
   if (checkpointer_ != nullptr) checkpointer_->Stop();
   Status together;
   if (state_->fabric->num_nodes() > 1) together = words_->CloseTogether(kCloseWithin);
   const Status status = log_->Stop();
+  lock_.reset();  // nothing is written any more: another database may open the directory
   return status.ok() ? together : status;
 }
 

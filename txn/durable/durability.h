@@ -24,7 +24,7 @@ class Durability {
 
   // Recovers the tables, notes them in the manifest, starts the log.
   Status Start(std::unique_ptr<EpochWords> words);
-  // Flushes and stops.
+  // Flushes, stops, and gives the directory back.
   Status Stop();
 
   log::Log& log() { return *log_; }
