@@ -40,19 +40,20 @@ int Serve(const ServeOptions& options) {
       .at_most = options.wait, .stop = &InterruptGuard::requested(), .note = [&](const std::string& what) {
         absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what);
       }};
+  // The port comes first: a node that joined and cannot go on takes the others' data with it.
+  StatusOr<std::unique_ptr<MetricsEndpoint>> metrics = std::unique_ptr<MetricsEndpoint>();
   CallMeter meter;
+  if (!options.metrics.empty()) metrics = MetricsEndpoint::Listen(options.metrics);
+  if (!metrics.ok()) return fail(metrics.status(), kExitFailed);
   auto server = ClusterServer::Start(*config, *id, patience, options.metrics.empty() ? nullptr : &meter);
   if (absl::IsCancelled(server.status())) {
     patience.note(std::string(server.status().message()));
     return kExitOk;
   }
   if (!server.ok()) return fail(server.status(), kExitFailed);
-  std::unique_ptr<MetricsEndpoint> metrics;
-  if (!options.metrics.empty()) {
-    auto opened = MetricsEndpoint::Open(options.metrics, *config, **server, meter);
-    if (!opened.ok()) return fail(opened.status(), kExitFailed);
-    metrics = *std::move(opened);
-    patience.note(absl::StrFormat("metrics at port %d, /metrics", metrics->port()));
+  if (*metrics != nullptr) {
+    (*metrics)->Show(*config, **server, meter);
+    patience.note(absl::StrFormat("metrics at port %d, /metrics", (*metrics)->port()));
   }
   absl::PrintF("ready: node %d of %d, %d of %d warehouses loaded in %.1f s, %s of %s memory taken\n", *id,
                config->num_servers(), (*server)->warehouses(), config->tpcc.warehouses, (*server)->load_seconds(),
@@ -60,9 +61,9 @@ int Serve(const ServeOptions& options) {
                FormatBytes((*server)->database().memory_statistics().capacity_bytes));
   std::fflush(stdout);
   const Status served = (*server)->ServeUntilStopped(patience);
+  metrics->reset();  // it looks at the server
   if (!served.ok()) return fail(served, kExitFailed);
   patience.note("leaving");
-  metrics.reset();
   server->reset();
   patience.note("left");
   return kExitOk;
@@ -80,16 +81,13 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       "then     gannet tpcc run --cluster cluster.toml --threads 2 --duration 10s");
   auto options = std::make_shared<ServeOptions>();
   AddPath(*command, "--cluster", &options->cluster, "FILE", "The cluster; see docs/cluster.md")->required();
-  command->add_option("--node", options->node, "Which server this is: its id or name in the cluster file")
-      ->type_name("ID")
+  AddPath(*command, "--node", &options->node, "ID", "Which server this is: its id or name in the cluster file")
       ->required();
   AddDuration(*command, "--wait", &options->wait, absl::ZeroDuration(),
               "How long to wait for the other servers to come. Default: 5m");
-  command
-      ->add_option("--metrics", options->metrics,
-                   "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
-                   "Default: not at all")
-      ->type_name("ADDRESS");
+  AddPath(*command, "--metrics", &options->metrics, "ADDRESS",
+          "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
+          "Default: not at all");
   command->callback([options, exit_code] { *exit_code = Serve(*options); });
 }
 

@@ -131,28 +131,28 @@ class Collector final : public prometheus::Collectable {
 
 class HttpEndpoint final : public MetricsEndpoint {
  public:
-  HttpEndpoint(const std::string& address, std::shared_ptr<Collector> collector)
-      : collector_(std::move(collector)), exposer_(address, /*num_threads=*/1) {
+  explicit HttpEndpoint(const std::string& address) : exposer_(address, /*num_threads=*/1) {}
+  void Show(const ClusterConfig& config, ClusterServer& server, const CallMeter& meter) override {
+    collector_ = std::make_shared<Collector>(config, server, meter);
     exposer_.RegisterCollectable(collector_);
   }
   int port() const override { return exposer_.GetListeningPorts().front(); }
 
  private:
-  std::shared_ptr<Collector> collector_;
+  std::shared_ptr<Collector> collector_;  // the exposer keeps a weak pointer
   prometheus::Exposer exposer_;
 };
 
 }  // namespace
 
-StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Open(const std::string& address,
-                                                                 const ClusterConfig& config, ClusterServer& server,
-                                                                 const CallMeter& meter) {
+StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Listen(const std::string& address) {
   const std::string full = address.find(':') == std::string::npos ? absl::StrCat("127.0.0.1:", address) : address;
   try {  // the library's way to tell
-    return std::make_unique<HttpEndpoint>(full, std::make_shared<Collector>(config, server, meter));
+    return std::make_unique<HttpEndpoint>(full);
   } catch (const std::exception&) {  // it says nothing that a user could know
-    return absl::UnavailableError(absl::StrCat(
-        "--metrics ", address, ": cannot listen there, perhaps another program does; give another port, or host:port"));
+    return absl::UnavailableError(absl::StrCat("--metrics ", address,
+                                               ": cannot listen there; give a port that no other program uses, or "
+                                               "host:port"));
   }
 }
 

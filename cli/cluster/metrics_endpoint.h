@@ -13,11 +13,12 @@ namespace gannet::cli {
 
 class MetricsEndpoint {
  public:
-  // `address` is host:port, or a port of the loopback interface. All others outlive the endpoint.
-  static StatusOr<std::unique_ptr<MetricsEndpoint>> Open(const std::string& address, const ClusterConfig& config,
-                                                         ClusterServer& server, const CallMeter& meter);
+  // Takes the port; there are no metrics yet. `address` is host:port, or a port of the loopback interface.
+  static StatusOr<std::unique_ptr<MetricsEndpoint>> Listen(const std::string& address);
   virtual ~MetricsEndpoint() = default;
-  // That it listens on: of interest if the address said 0.
+  // Answers with the server's metrics from now on. Once; all three outlive the endpoint.
+  virtual void Show(const ClusterConfig& config, ClusterServer& server, const CallMeter& meter) = 0;
+  // The port that it listens on: of interest if the address said 0.
   virtual int port() const = 0;
 };
 
