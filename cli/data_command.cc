@@ -1,10 +1,14 @@
 #include "cli/data_command.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "absl/strings/str_format.h"
@@ -17,6 +21,9 @@
 #include "cli/flags.h"
 #include "cli/log_dump.h"
 #include "cli/machine_memory.h"
+#include "cli/parse.h"
+#include "cli/table.h"
+#include "cli/table_export.h"
 #include "cli/tpcc_options.h"
 
 namespace gannet::cli {
@@ -27,6 +34,9 @@ struct DataOptions {
   std::string other;  // of backup and restore
   RecoverOptions recover = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
   DumpOptions dump;
+  ExportOptions rows;
+  std::string out;
+  bool csv = false;  // of export; also if neither this nor JSON is asked for
 };
 
 constexpr const char* kClusters =
@@ -37,10 +47,13 @@ int Fail(const char* name, const Status& status) {
   return absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed;
 }
 
+uint64_t DefaultMemoryPerNode() {
+  return (UsableMemoryBytes() / 4 * 3) & ~((uint64_t{2} << 20) - 1);
+}
+
 int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
-  if (recover.memory_per_node == 0)
-    recover.memory_per_node = (UsableMemoryBytes() / 4 * 3) & ~((uint64_t{2} << 20) - 1);
+  if (recover.memory_per_node == 0) recover.memory_per_node = DefaultMemoryPerNode();
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", nodes.status());
   absl::PrintF("%s", ToText(*nodes));
@@ -64,12 +77,40 @@ int RunDump(const DataOptions& options) {
   return dumped.ok() ? kExitOk : Fail("log dump", dumped);
 }
 
+// `out` empty: standard output.
+int RunExport(const DataOptions& options) {
+  ExportOptions rows = options.rows;
+  rows.recover = options.recover;
+  if (rows.recover.memory_per_node == 0) rows.recover.memory_per_node = DefaultMemoryPerNode();
+  std::FILE* const to = options.out.empty() ? stdout : std::fopen(options.out.c_str(), "we");
+  if (to == nullptr) {
+    return Fail("export", absl::InvalidArgumentError(
+                              absl::StrFormat("--out %s: cannot be written: %s", options.out, std::strerror(errno))));
+  }
+  uint64_t count = 0;
+  Status exported = ExportTable(*DiskFiles(), options.directory, rows, to, &count);
+  errno = 0;
+  if (to != stdout && std::fclose(to) != 0 && exported.ok()) {
+    exported = absl::UnavailableError(absl::StrFormat("--out %s: %s", options.out, std::strerror(errno)));
+  }
+  if (!exported.ok()) return Fail("export", exported);
+  absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
+  return kExitOk;
+}
+
 int RunBackup(const DataOptions& options) {
   return Report("backup", BackUp(*DiskFiles(), options.directory, options.other));
 }
 
 int RunRestore(const DataOptions& options) {
   return Report("restore", Restore(*DiskFiles(), options.directory, options.other));
+}
+
+StatusOr<ByteText> ParseByteText(const std::string& text) {
+  static constexpr std::array<std::string_view, 2> kNames = {"hex", "text"};
+  const StatusOr<size_t> choice = ParseChoice(text, kNames);
+  if (!choice.ok()) return choice.status();
+  return *choice == 0 ? ByteText::kHex : ByteText::kText;
 }
 
 // A command with its options, which `run` gets.
@@ -82,7 +123,7 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* description, c
 }
 
 void AddDirectory(CLI::App& command, const char* name, std::string* target, const char* description) {
-  command.add_option(name, *target, description)->required();
+  AddPath(command, name, target, "PATH", description)->required();
 }
 
 void AddThreads(CLI::App& command, DataOptions* options) {
@@ -117,12 +158,38 @@ void AddVerify(CLI::App& app, int* exit_code) {
   AddThreads(*command, options.get());
 }
 
+void AddExport(CLI::App& app, int* exit_code) {
+  const auto options = std::make_shared<DataOptions>();
+  CLI::App* command =
+      AddCommand(app, "export", "Write the rows of a table as CSV or JSON.",
+                 absl::StrFormat("Recovers the directory into memory, from its checkpoints and its log, and changes "
+                                 "nothing. A row is a line:\n"
+                                 "key,payload (or a JSON object). Integer keys are numbers. Rows come in the order of "
+                                 "their keys if the table's\n"
+                                 "index is ordered, else in any order. Of a directory in use, export a backup.\n%s\n\n"
+                                 "Example: gannet export data --table district --csv > district.csv",
+                                 kClusters),
+                 options, RunExport, exit_code);
+  AddDirectory(*command, "DIR", &options->directory, "The data directory");
+  AddPath(*command, "--table", &options->rows.table, "NAME", "Which table")->required();
+  CLI::Option* csv = command->add_flag("--csv", options->csv, "RFC 4180, with a header. This is the default");
+  command->add_flag("--json", options->rows.json, "One JSON object per line and row")->excludes(csv);
+  Add(*command, "--keys", &options->rows.keys, ParseByteText, "FORMAT",
+      "How byte keys are written: text (UTF-8, all else escaped as in C) or hex. Default: text");
+  Add(*command, "--payloads", &options->rows.payloads, ParseByteText, "FORMAT",
+      "How payloads are written: hex or text. Default: hex");
+  AddPath(*command, "--out", &options->out, "FILE", "Write there. Default: standard output");
+  AddThreads(*command, options.get());
+  Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
+      "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
+}
+
 void AddDump(CLI::App& app, int* exit_code) {
   CLI::App* log = app.add_subcommand("log", "The redo log of a data directory.");
   log->require_subcommand(1);
   const auto options = std::make_shared<DataOptions>();
-  CLI::App* command =
-      AddCommand(*log, "dump", "Print the transactions in the log.", kClusters, options, RunDump, exit_code);
+  CLI::App* command = AddCommand(*log, "dump", "Print the transactions in the log (rows: gannet export).", kClusters,
+                                 options, RunDump, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   command->add_flag("--json", options->dump.json, "One JSON object per line and transaction");
   AddInteger(*command, "--from-epoch", &options->dump.from_epoch, 0, INT64_MAX, "Leave out earlier epochs. Default: 0");
@@ -153,6 +220,7 @@ void AddCopies(CLI::App& app, int* exit_code) {
 void AddDataCommands(CLI::App& app, int* exit_code) {
   AddRecover(app, exit_code);
   AddVerify(app, exit_code);
+  AddExport(app, exit_code);
   AddDump(app, exit_code);
   AddCopies(app, exit_code);
 }

@@ -25,7 +25,8 @@ txn::TableOptions TableOf(const log::TableDescription& description) {
 }  // namespace
 
 StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files, const std::string& directory,
-                                                         const RecoverOptions& options) {
+                                                         const RecoverOptions& options,
+                                                         const std::function<Status(txn::Database&)>& visit) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
   if (!nodes.ok()) return nodes.status();
   auto fabric = rdma::ShmFabric::InProcess(
@@ -45,6 +46,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
     log::LogEnd end;
     NodeRecovery recovery{.path = node.path, .report = {}};
     GANNET_RETURN_IF_ERROR(txn::Recover((*database)->state(), files, directory, &end, &recovery.report));
+    if (visit) GANNET_RETURN_IF_ERROR(visit(**database));
     result.push_back(std::move(recovery));
   }
   return result;

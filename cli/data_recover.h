@@ -2,6 +2,7 @@
 // gives and how fast.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct RecoverOptions {
   uint64_t memory_per_node = 0;
 };
 
-// Node after node.
+// Node after node; each is given to `visit` (may be null) when its tables are there. An error of `visit` ends it.
 StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files, const std::string& directory,
-                                                         const RecoverOptions& options);
+                                                         const RecoverOptions& options,
+                                                         const std::function<Status(txn::Database&)>& visit = nullptr);
 
 }  // namespace gannet::cli

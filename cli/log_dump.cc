@@ -8,7 +8,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "cli/data_directory.h"
 #include "log/checkpoint.h"
 #include "log/format.h"
@@ -141,14 +140,7 @@ class Dumper {
 Status DumpLog(log::FileSystem& files, const std::string& directory, const DumpOptions& options, std::FILE* to) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
   if (!nodes.ok()) return nodes.status();
-  const auto& tables = nodes->front().manifest.tables;
-  if (!options.table.empty() &&
-      std::ranges::find(tables, options.table, &log::TableDescription::name) == tables.end()) {
-    std::vector<std::string> names;
-    for (const log::TableDescription& table : tables) names.push_back(table.name);
-    return absl::InvalidArgumentError(
-        absl::StrFormat("--table %s: must be one of %s", options.table, absl::StrJoin(names, ", ")));
-  }
+  if (!options.table.empty()) GANNET_RETURN_IF_ERROR(CheckTableName("--table", options.table, nodes->front()));
   for (const NodeData& node : *nodes) {
     Dumper dumper(&node, &options, to);
     const auto& checkpoints = node.manifest.checkpoints;

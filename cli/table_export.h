@@ -1,0 +1,33 @@
+// The rows of one table of a data directory, as text: `gannet export`.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "cli/data_recover.h"
+#include "log/file/file_system.h"
+#include "rdma/base/status.h"
+
+namespace gannet::cli {
+
+// How bytes (byte keys, payloads) are written.
+enum class ByteText {
+  kHex,
+  kText,  // characters of UTF-8 as they are, unless other bytes are among them; all else escaped as in C ("\x00")
+};
+
+struct ExportOptions {
+  std::string table;
+  bool json = false;  // one object per line and row; else CSV (RFC 4180) with a header
+  ByteText keys = ByteText::kText;
+  ByteText payloads = ByteText::kHex;
+  RecoverOptions recover;
+};
+
+// Recovers the directory into memory (changing nothing) and writes every row: node after node; in the order of the keys
+// if the table's index is ordered, else in any order. A replicated table is written once. Integer keys are numbers.
+// *rows: how many. InvalidArgument if there is no such table; Unavailable if `to` cannot be written.
+Status ExportTable(log::FileSystem& files, const std::string& directory, const ExportOptions& options, std::FILE* to,
+                   uint64_t* rows);
+
+}  // namespace gannet::cli
