@@ -43,22 +43,24 @@ nlohmann::ordered_json ToJson(const DeviceReport& device) {
           {"max_region_bytes", device.limits.max_region_bytes}};
 }
 
-void Print(const DeviceReport& device) {
-  absl::PrintF("%s: %s\n", device.name, device.chosen ? "would be chosen" : "would not be chosen: " + device.why_not);
+void Print(const DeviceReport& device, std::FILE* to) {
+  absl::FPrintF(to, "%s: %s\n", device.name,
+                device.chosen ? "would be chosen" : "would not be chosen: " + device.why_not);
   if (device.ports.empty()) return;  // it could not be opened
-  absl::PrintF("  %s, firmware %s\n", device.in_software ? "made of software" : "a card",
-               device.firmware.empty() ? "unknown" : device.firmware);
-  for (const std::string& port : device.ports) absl::PrintF("  %s\n", port);
-  absl::PrintF("  addresses: %s\n", device.addresses.empty() ? "none" : absl::StrJoin(device.addresses, ", "));
-  absl::PrintF("  atomics: %s\n", device.capabilities.cpu_coherent_atomics
-                                      ? "atomic with the processor's, too"
-                                      : "atomic only with each other, so local locks go through it, too");
-  absl::PrintF("  lines: %s\n", device.capabilities.line_consistent
-                                    ? "read whole"
-                                    : "may be read torn, so readers look at the first word again");
-  absl::PrintF("  at once, per queue pair: %d work requests; READs and atomics: %d out, %d in\n",
-               device.limits.max_work_requests, device.limits.max_reads_as_initiator,
-               device.limits.max_reads_as_responder);
+  absl::FPrintF(to, "  %s, firmware %s\n", device.in_software ? "made of software" : "a card",
+                device.firmware.empty() ? "unknown" : device.firmware);
+  for (const std::string& port : device.ports) absl::FPrintF(to, "  %s\n", port);
+  absl::FPrintF(to, "  addresses: %s\n", device.addresses.empty() ? "none" : absl::StrJoin(device.addresses, ", "));
+  absl::FPrintF(to, "  atomics: %s\n",
+                device.capabilities.cpu_coherent_atomics
+                    ? "atomic with the processor's, too"
+                    : "atomic only with each other, so local locks go through it, too");
+  absl::FPrintF(
+      to, "  lines: %s\n",
+      device.capabilities.line_consistent ? "read whole" : "may be read torn, so readers look at the first word again");
+  absl::FPrintF(to, "  at once, per queue pair: %d work requests; READs and atomics: %d out, %d in\n",
+                device.limits.max_work_requests, device.limits.max_reads_as_initiator,
+                device.limits.max_reads_as_responder);
 }
 
 int Execute(const DevicesOptions& options) {
@@ -70,14 +72,16 @@ int Execute(const DevicesOptions& options) {
   if (!json.ok()) return fail(json.status(), kExitBadFlags);
   const StatusOr<std::vector<DeviceReport>> devices = rdma::verbs::ListDevices(options.address);
   if (!devices.ok()) return fail(devices.status(), kExitFailed);
+  std::FILE* const to = TextStream(*json);
   if (devices->empty()) {
-    absl::PrintF(
+    absl::FPrintF(
+        to,
         "no RDMA device: this machine has none, or its driver is not loaded (docs/running-on-rdma.md); the shm fabric "
         "needs none\n");
   }
   auto list = nlohmann::ordered_json::array();
   for (const DeviceReport& device : *devices) {
-    Print(device);
+    Print(device, to);
     list.push_back(ToJson(device));
   }
   if (json->has_value()) {
@@ -91,11 +95,10 @@ int Execute(const DevicesOptions& options) {
 void AddDevicesCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<DevicesOptions>();
   CLI::App* command = app.add_subcommand("devices", "The RDMA devices of this machine, and which would be chosen.");
-  command
-      ->add_option("--address", options->address,
-                   "As if a node had this address of this machine. Default: any; the first device that has one")
-      ->option_text("ADDRESS");
-  AddPath(*command, "--json", &options->json_file, "FILE", "Write the list as JSON");
+  AddPath(*command, "--address", &options->address, "ADDRESS",
+          "As if a node had this address of this machine. Default: any; the first device that has one");
+  AddPath(*command, "--json", &options->json_file, "FILE",
+          "Write the list as JSON to this file; -: to standard output");
   command->footer("Exit code 0, also if there is none; 1 if they cannot be listed.\n\nExample: gannet devices");
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
 }

@@ -38,11 +38,11 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& flag, T* target, 
       command, flag, target, [low](const std::string& text) { return ParseDuration(text, low); }, "TIME", description);
 }
 
+// A path, a name or an address. An empty value is refused: it is what a script passes whose variable is not set, and it
+// does not mean that the flag was left out. `flag` without dashes is a positional argument.
 inline CLI::Option* AddPath(CLI::App& command, const std::string& flag, std::string* target, const std::string& type,
                             const std::string& description) {
-  return command.add_option(flag, *target, description)
-      ->type_name(type)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  return Add(command, flag, target, ParseText, type, description);
 }
 
 }  // namespace gannet::cli

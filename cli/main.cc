@@ -1,7 +1,14 @@
 // The program `gannet`.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -52,15 +59,33 @@ std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
   return error.what();
 }
 
+[[noreturn]] void EndWithoutMemory() {
+  constexpr std::string_view kWhat =
+      "gannet: no memory; give this process more (ulimit -v, or the limit of its container), or less to do\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWhat.data(), kWhat.size());
+  _exit(gannet::cli::kExitFailed);
+}
+
+// What was printed may still be in a buffer, and the disk behind it full.
+int FinishOutput(int exit_code) {
+  const bool failed_before = std::ferror(stdout) != 0;
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !failed_before) return exit_code;
+  absl::FPrintF(stderr, "gannet: cannot write to standard output%s%s; what it got is not complete\n",
+                errno == 0 ? "" : ": ", errno == 0 ? "" : std::strerror(errno));
+  return exit_code == gannet::cli::kExitOk ? gannet::cli::kExitFailed : exit_code;
+}
+
 }  // namespace
 
-// An exception that nobody expects (memory is exhausted) ends the program.
+// An exception that nobody expects ends the program.
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
+  std::set_new_handler(EndWithoutMemory);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of its write, which says which file
   int exit_code = gannet::cli::kExitOk;
   CLI::App app("Gannet: a transactional OLTP engine on memory that other machines can reach.", "gannet");
   app.set_version_flag("--version", "gannet " GANNET_VERSION, "Print the version and exit");
   app.require_subcommand(1);
-  app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
   gannet::cli::AddTpccCommand(app, &exit_code);
   gannet::cli::AddYcsbCommand(app, &exit_code);
   gannet::cli::AddServeCommand(app, &exit_code);
@@ -69,14 +94,16 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   gannet::cli::AddCrashCommand(app, &exit_code);
   gannet::cli::AddSimCommand(app, &exit_code);
   gannet::cli::AddReproduceCommand(app, &exit_code);
+  // Last: a command that is added later would have it too.
+  app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return FinishOutput(app.exit(error));  // --help, --version
     std::string name;
     const CLI::App* command = Deepest(app, &name);
     absl::FPrintF(stderr, "%s: %s (see %s --help)\n", name, Explain(*command, error), name);
     return gannet::cli::kExitBadFlags;
   }
-  return exit_code;
+  return FinishOutput(exit_code);
 }

@@ -9,18 +9,24 @@
 
 namespace gannet::cli {
 
+StatusOr<std::string> ParseText(const std::string& text) {
+  if (!text.empty()) return text;
+  return absl::InvalidArgumentError("must not be empty; give a value, or leave it out");
+}
+
 StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high) {
   int64_t value = 0;
   if (absl::SimpleAtoi(text, &value) && value >= low && value <= high) return value;
   return absl::InvalidArgumentError(absl::StrFormat("must be a whole number from %d to %d", low, high));
 }
 
-StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low) {
+StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low, absl::Duration high) {
   absl::Duration value;
   if (!absl::ParseDuration(text, &value) || value == absl::InfiniteDuration()) {
     return absl::InvalidArgumentError("must be a duration with its unit, such as 500ms, 30s or 2m");
   }
   if (value < low) return absl::InvalidArgumentError("must be at least " + absl::FormatDuration(low));
+  if (value > high) return absl::InvalidArgumentError("must be at most " + absl::FormatDuration(high));
   return value;
 }
 
@@ -39,6 +45,13 @@ StatusOr<uint64_t> ParseSize(const std::string& text) {
     return absl::InvalidArgumentError("must be a size such as 512M or 8G");
   }
   return value * unit;
+}
+
+StatusOr<uint64_t> ParseSizeOrZero(const std::string& text) {
+  if (text == "0") return 0;
+  StatusOr<uint64_t> size = ParseSize(text);
+  if (size.ok()) return size;
+  return absl::InvalidArgumentError(absl::StrFormat("%s, or 0", size.status().message()));
 }
 
 StatusOr<uint64_t> ParseCount(const std::string& text, uint64_t low, uint64_t high) {

@@ -15,14 +15,20 @@
 
 namespace gannet::cli {
 
+// Any text that is not empty.
+StatusOr<std::string> ParseText(const std::string& text);
+
 // A whole number in [low, high].
 StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high);
 
-// A duration with its unit, at least `low` and finite.
-StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low);
+// A duration with its unit, in [low, high] and finite.
+StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low,
+                                       absl::Duration high = absl::InfiniteDuration());
 
-// Bytes: a number and perhaps K, M, G or T (powers of 1024).
+// Bytes, at least 1: a number and perhaps K, M, G or T (powers of 1024).
 StatusOr<uint64_t> ParseSize(const std::string& text);
+// The same, or 0.
+StatusOr<uint64_t> ParseSizeOrZero(const std::string& text);
 
 // A count: a number and perhaps K, M or G (powers of 1000), in [low, high].
 StatusOr<uint64_t> ParseCount(const std::string& text, uint64_t low, uint64_t high);

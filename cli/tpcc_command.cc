@@ -98,6 +98,19 @@ StatusOr<uint64_t> CheckpointsOf(const TpccOptions& options) {
   return sum;
 }
 
+// False if Ctrl-C stopped it. The kernel may take seconds per GiB, so it is asked for a little more each time.
+bool Prefault(TpccCluster& cluster, uint64_t bytes) {
+  constexpr uint64_t kSlice = uint64_t{64} << 20;
+  for (txn::Database* database : cluster.databases()) {
+    for (uint64_t resident = 0; resident < bytes;) {
+      if (InterruptGuard::requested()) return false;
+      resident = std::min(bytes, resident + kSlice);
+      database->PrefaultMemory(resident);
+    }
+  }
+  return true;
+}
+
 Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const TpccOptions& o = result->options;
   const InterruptGuard interrupts;
@@ -117,7 +130,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
 
   if (*o.prefault > 0) {
     progress.Step("making memory resident");
-    for (txn::Database* database : cluster.databases()) database->PrefaultMemory(*o.prefault);
+    if (!Prefault(cluster, *o.prefault)) return absl::CancelledError("stopped while memory was made resident");
   }
   StatusOr<Calibration> calibration = Calibrate();
   if (!calibration.ok()) return calibration.status();
@@ -219,7 +232,7 @@ int Execute(TpccOptions options, const std::string& name) {
   const Status done = LoadRunCheck(&result);
   if (absl::IsCancelled(done)) return fail(done, kExitSignal + InterruptGuard::signal());
   if (!done.ok()) return fail(done, kExitFailed);
-  absl::PrintF("%s", ToText(result));
+  absl::FPrintF(TextStream(*json), "%s", ToText(result));
   if (json->has_value()) {
     if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
   }

@@ -75,16 +75,16 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
       ->group(group);
   Add(
       command, "--group-commit", &o->group_commit,
-      [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1)); }, "TIME",
+      [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1), txn::kMaxGroupCommit); }, "TIME",
       "From one write of the log to the next; and at least six times what a write takes (at most 1.3ms for that).\n"
-      "Default: 300us")
+      "At most 1s. Default: 300us")
       ->group(group);
   Add(
       command, "--checkpoint-every", &o->checkpoint_every,
       [](const std::string& text) { return ParseDuration(text, absl::ZeroDuration()); }, "TIME",
       "Take a checkpoint so often beside the run, and shorten the log. Default: 0s, never")
       ->group(group);
-  Add(command, "--log-preallocate", &o->log_preallocate, ParseSize, "SIZE",
+  Add(command, "--log-preallocate", &o->log_preallocate, ParseSizeOrZero, "SIZE",
       "Make so much of each node's log ready before the run, and reuse what checkpoints free: space that was never\n"
       "written before takes twice the work. Default: what the run may write, at most 4G and a quarter of the disk")
       ->group(group);
@@ -95,8 +95,10 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
   AddInteger(command, "--threads", &o->threads, 1, kMaxThreads,
              "Worker threads, dealt to the nodes in turn. Default: one per node")
       ->group(group);
-  AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
-             "Transactions that each thread interleaves. Default: 1 on one node, 4 on several")
+  AddInteger(
+      command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
+      "Transactions that each thread interleaves. Default: 1 on one node; on several 4, or fewer if all threads\n"
+      "together would then have more than there are warehouses")
       ->group(group);
   AddInteger(
       command, "--in-flight", &o->in_flight, 0, kMaxInFlight,
@@ -105,8 +107,8 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       "when a commit is visible, and answers when it is durable. 0: it waits for each. Default: 384 with --durability\n"
       "sync, else 0")
       ->group(group);
-  Add(command, "--prefault", &o->prefault, ParseSize, "SIZE",
-      "Make so much of each node's memory resident before the run, so that finding pages is not measured.\n"
+  Add(command, "--prefault", &o->prefault, ParseSizeOrZero, "SIZE",
+      "Make so much of each node's memory resident before the run, so that finding pages is not measured. 0: none.\n"
       "Default: 128M for each thread and second, at most 4G and half of the node's memory")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Milliseconds(10),
@@ -127,7 +129,7 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       "Several at once are always read one-sided. Default: adaptive")
       ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Milliseconds(10),
-              "Between two lines of live progress (on a terminal only). Default: 1s")
+              "Between two lines of progress. Anything but a terminal gets one every ten seconds. Default: 1s")
       ->group(group);
 }
 
@@ -138,7 +140,8 @@ void AddTpccFlags(CLI::App& command, TpccOptions* options) {
   if (options->verb != TpccVerb::kPrepare) AddClusterFlags(command, options);
   AddDirectoryFlags(command, options);
   if (options->verb == TpccVerb::kRun) AddRunFlags(command, options);
-  AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file too")->group("Report");
+  AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file; -: to standard output")
+      ->group("Report");
 }
 
 }  // namespace gannet::cli

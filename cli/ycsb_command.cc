@@ -30,7 +30,7 @@ int Execute(YcsbOptions options) {
   YcsbResult result;
   result.options = std::move(options);
   if (const Status done = RunYcsb(&progress, &result); !done.ok()) return fail(done, kExitFailed);
-  absl::PrintF("%s", ToText(result));
+  absl::FPrintF(TextStream(*json), "%s", ToText(result));
   if (json->has_value()) {
     if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
   }

@@ -168,7 +168,8 @@ void AddYcsbFlags(CLI::App& command, YcsbOptions* options) {
   AddWorkFlags(command, options);
   AddDataFlags(command, options);
   AddPlaceFlags(command, options);
-  AddPath(command, "--json", &options->json, "FILE", "Write the report there, too, for programs")->group("Report");
+  AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file; -: to standard output")
+      ->group("Report");
 }
 
 }  // namespace gannet::cli

@@ -63,7 +63,7 @@ class ClusterFixture : public ::testing::Test {
   std::unique_ptr<Program> StartClient(const std::vector<std::string>& flags = {}) const {
     auto client = std::make_unique<Program>(
         Tpcc("run", Joined({"--duration", "10m", "--warmup", "0s", "--interval", "50ms"}, flags)),
-        /*stderr_is_terminal=*/true);
+        Surroundings{.err_is_terminal = true});
     EXPECT_TRUE(client->WaitForStderr("transactions/s")) << client->Wait().err;
     return client;
   }

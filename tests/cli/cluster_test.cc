@@ -191,6 +191,29 @@ TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
   StopAll();
 }
 
+// It would take its memory along, and with it the cluster.
+TEST_F(ClusterTest, AServerWhoseMetricsPortIsTakenDoesNotJoin) {
+  const int taken = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(taken, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(taken, 1), 0);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  StartServer(0);
+  std::vector<std::string> arguments = Serve(1);
+  arguments.insert(arguments.end(), {"--metrics", absl::StrCat(ntohs(address.sin_port))});
+  const Outcome refused = RunProgram(arguments);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("cannot listen there"));
+  close(taken);
+  StartServer(1);
+  WaitUntilServing();
+  ExpectConsistent();
+  StopAll();
+}
+
 TEST_F(ClusterTest, WrongFlagsAreToldBeforeAnythingIsDone) {
   const auto expect = [](const std::vector<std::string>& arguments, const std::string& says) {
     const Outcome outcome = RunProgram(arguments);

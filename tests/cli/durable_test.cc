@@ -249,7 +249,7 @@ TEST_F(DurableTest, AnOlderCheckpointTakesThePlaceOfADamagedOne) {
 TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
   Program program(Tpcc("run", {"--duration", "1h", "--warmup", "0s", "--interval", "20ms", "--checkpoint-every", "50ms",
                                "--log-preallocate", "128M"}),
-                  /*stderr_is_terminal=*/true);
+                  {.err_is_terminal = true});
   ASSERT_TRUE(program.WaitForStderr("transactions/s"));
   const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
   EXPECT_EQ(backup.exit_code, 0) << backup.err << backup.out;
@@ -265,6 +265,38 @@ TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
   ASSERT_EQ(restore.exit_code, 0) << restore.err << restore.out;
   const Outcome check = RunProgram(Tpcc("check", {}));
   EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+}
+
+TEST_F(DurableTest, ExportWritesTheRowsOfATable) {
+  Run({"--nodes", "2", "--warehouses", "2", "--threads", "2"});
+  const Outcome csv = RunProgram({"export", Path("data"), "--table", "district", "--csv", "--memory-per-node", "2G"});
+  EXPECT_EQ(csv.exit_code, 0) << csv.err;
+  EXPECT_EQ(std::ranges::count(csv.out, '\n'), 1 + 20) << "a header and the rows of both nodes: " << csv.out;
+  EXPECT_TRUE(csv.out.starts_with("key,payload\n"));
+  EXPECT_THAT(csv.err, HasSubstr("20 rows of table district"));
+  const Outcome json = RunProgram({"export", Path("data"), "--table", "customer_by_name", "--json", "--out",
+                                   Path("rows.json"), "--memory-per-node", "2G"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  EXPECT_EQ(json.out, "");
+  std::ifstream lines(Path("rows.json"));
+  std::string line;
+  std::string first;
+  int rows = 0;
+  for (; std::getline(lines, line); ++rows) {
+    const Json row = Json::parse(line);
+    EXPECT_TRUE(row.at("key").is_string());
+    EXPECT_EQ(row.at("payload_hex"), "") << "it has no payload";
+    if (rows == 0) first = row.at("key");
+  }
+  EXPECT_EQ(rows, 2 * 10 * 3000);
+  EXPECT_NE(first, "");
+  const Outcome unknown = RunProgram({"export", Path("data"), "--table", "orders"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--table orders: must be one of"));
+  const Outcome full =
+      RunProgram({"export", Path("data"), "--table", "district", "--out", "/dev/full", "--memory-per-node", "2G"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
 }
 
 TEST_F(DurableTest, ADirectoryThatIsNoneIsAnError) {

@@ -1,10 +1,13 @@
 // What the program says to wrong flags, and its help.
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
@@ -67,6 +70,13 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--json /no/such/directory/report.json"}},
         BadFlags{"JsonIsADirectory", Run({"--json", "/tmp"}), {"--json /tmp"}},
         BadFlags{"StoreExists", Run({"--store", "/etc/passwd"}), {"--store /etc/passwd", "exists"}},
+        BadFlags{"EmptyDirectory", Run({"--dir", ""}), {"--dir", "must not be empty"}},
+        BadFlags{"EmptyDirectoryToVerify", {"verify", ""}, {"DIR", "must not be empty"}},
+        BadFlags{
+            "GroupCommitOfAnHour", Run({"--dir", "x", "--group-commit", "1h"}), {"--group-commit 1h", "at most 1s"}},
+        BadFlags{"PrefaultGarbage", Run({"--prefault", "some"}), {"--prefault some", "or 0"}},
+        BadFlags{"ExportWithoutTable", {"export", "data"}, {"--table", "gannet export --help"}},
+        BadFlags{"ExportTwoFormats", {"export", "d", "--table", "t", "--csv", "--json"}, {"--csv", "--json"}},
         BadFlags{"DurabilityNowhere", Run({"--durability", "sync"}), {"--durability", "--dir"}},
         BadFlags{"GroupCommitNowhere", Run({"--group-commit", "1ms"}), {"--group-commit", "--dir"}},
         BadFlags{"CheckpointsNowhere", Run({"--checkpoint-every", "1s"}), {"--checkpoint-every", "--dir"}},
@@ -144,6 +154,64 @@ TEST(Help, OfTheProgramNamesItsCommands) {
     EXPECT_THAT(outcome.out, HasSubstr(command));
   }
   EXPECT_THAT(outcome.out, Not(HasSubstr("crashtest-child"))) << "is not for people";
+}
+
+TEST(Help, OfACommandEndsWithItsOwnWords) {
+  const Outcome log = RunProgram({"log", "--help"});
+  EXPECT_EQ(log.exit_code, 0);
+  EXPECT_THAT(log.out, Not(HasSubstr("tpcc")));
+  EXPECT_THAT(RunProgram({"--help"}).out, HasSubstr("Start with: gannet tpcc run"));
+}
+
+TEST(StandardOutput, ThatIsFullIsAnError) {
+  const Outcome outcome = RunProgram({"ycsb", "--help"}, {.out = "/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot write to standard output"));
+}
+
+TEST(StandardOutput, GetsTheJsonOfADash) {
+  const Outcome outcome = RunProgram({"sim", "--seed", "1", "--until", "1ms", "--json", "-"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("passed"), true);
+  EXPECT_THAT(outcome.err, HasSubstr("seed 1: ")) << "the report for people";
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
+TEST(Limits, OfTheFileSizeAreAnErrorOfTheWrite) {
+  const std::string path = ::testing::TempDir() + "/gannet_file_size_limit.json";
+  const Outcome outcome = RunProgram({"sim", "--seed", "1", "--until", "1ms", "--json", path}, {.most_file_bytes = 64});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(path + ": cannot write it: File too large"));
+  std::filesystem::remove(path);
+}
+
+TEST(Limits, OfTheAddressSpaceAreToldWithWhatToDo) {
+  const Outcome outcome =
+      RunProgram({"sim", "--seed", "1", "--until", "1ms"}, {.most_address_space_bytes = uint64_t{200} << 20});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out + outcome.err, HasSubstr("ulimit -v"));
+}
+
+// A sweep and a crash test that would take hours.
+TEST(CtrlC, EndsALongTestWithASummary) {
+  const std::filesystem::path scratch = std::filesystem::path(::testing::TempDir()) / "gannet_ctrl_c";
+  std::filesystem::remove_all(scratch);
+  std::filesystem::create_directories(scratch);
+  const std::vector<std::vector<std::string>> commands = {
+      {"sim", "--seeds", "1000000", "--until", "1ms"},
+      {"crashtest", "--cycles", "1000000", "--cycle-time", "10ms"},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    Program program(command, {.err_is_terminal = true, .temporary_directory = scratch});
+    ASSERT_TRUE(program.WaitForStderr("2 of 1000000")) << command[0];
+    program.Signal(SIGINT);
+    const Outcome outcome = program.Wait();
+    EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+    EXPECT_THAT(outcome.out + outcome.err, HasSubstr("stopped after ")) << command[0];
+    EXPECT_THAT(outcome.out, HasSubstr(command[0] == "sim" ? " committed, " : "operations: ")) << command[0];
+    EXPECT_TRUE(std::filesystem::is_empty(scratch)) << command[0];
+  }
+  std::filesystem::remove_all(scratch);
 }
 
 TEST(Version, IsTheProjects) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,19 +39,28 @@ Ends MakeTerminal() {
   return {control, terminal};
 }
 
+void Limit(decltype(RLIMIT_FSIZE) what, uint64_t bytes) {
+  if (bytes == 0) return;
+  const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+  setrlimit(what, &limit);
+}
+
 }  // namespace
 
-Program::Program(const std::vector<std::string>& arguments, bool stderr_is_terminal) {
+Program::Program(const std::vector<std::string>& arguments, const Surroundings& surroundings) {
   std::vector<char*> argv = {const_cast<char*>(GANNET_PROGRAM)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const Ends out = MakePipe();
-  const Ends err = stderr_is_terminal ? MakeTerminal() : MakePipe();
+  const Ends err = surroundings.err_is_terminal ? MakeTerminal() : MakePipe();
   pid_ = fork();
   GANNET_CHECK(pid_ >= 0, "errno %d", errno);
   if (pid_ == 0) {
-    dup2(out.write, STDOUT_FILENO);
+    dup2(surroundings.out.empty() ? out.write : open(surroundings.out.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(err.write, STDERR_FILENO);
+    if (!surroundings.temporary_directory.empty()) setenv("TMPDIR", surroundings.temporary_directory.c_str(), 1);
+    Limit(RLIMIT_FSIZE, surroundings.most_file_bytes);
+    Limit(RLIMIT_AS, surroundings.most_address_space_bytes);
     execv(GANNET_PROGRAM, argv.data());
     _exit(127);
   }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,19 @@ struct Outcome {
   std::string err;
 };
 
-// A running `gannet <arguments>`. Its stderr is a pipe or, for those who want live progress, a terminal.
+// What surrounds the program.
+struct Surroundings {
+  bool err_is_terminal = false;           // else a pipe
+  std::string out = {};                   // a file that standard output goes to; empty: a pipe
+  std::string temporary_directory = {};   // $TMPDIR; empty: as here
+  uint64_t most_file_bytes = 0;           // `ulimit -f`; 0: as here
+  uint64_t most_address_space_bytes = 0;  // `ulimit -v`; 0: as here
+};
+
+// A running `gannet <arguments>`.
 class Program {
  public:
-  explicit Program(const std::vector<std::string>& arguments, bool stderr_is_terminal = false);
+  explicit Program(const std::vector<std::string>& arguments, const Surroundings& surroundings = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -42,8 +52,8 @@ class Program {
   Outcome outcome_;
 };
 
-inline Outcome RunProgram(const std::vector<std::string>& arguments) {
-  return Program(arguments).Wait();
+inline Outcome RunProgram(const std::vector<std::string>& arguments, const Surroundings& surroundings = {}) {
+  return Program(arguments, surroundings).Wait();
 }
 
 }  // namespace gannet::cli
