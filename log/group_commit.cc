@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
@@ -74,9 +75,29 @@ GroupCommit::GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* s
 
 void GroupCommit::Prepare(PeerEpochs* peers) {
   peers_.store(peers, std::memory_order_release);
-  std::lock_guard lock(mutex_);
-  disk_statistics_ = segments_->statistics();
-  running_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    disk_statistics_ = segments_->statistics();
+    running_ = true;
+  }
+  // Nobody shall begin a commit before it is known whether there is room for it.
+  if (BeginRun()) EnsureRoom();
+  ReportHealth();
+}
+
+bool GroupCommit::BeginRun() {
+  if (run_begun_) return true;
+  if (!segments_->begun()) {
+    if (NowNanos() < retry_at_nanos_) return false;
+    write_status_ = segments_->Begin(0, SegmentSize::kSmall);
+    retry_at_nanos_ = write_status_.ok() ? 0 : NowNanos() + retry_nanos_;
+    if (!segments_->begun()) return false;
+    std::lock_guard lock(mutex_);
+    disk_statistics_ = segments_->statistics();
+  }
+  run_begun_ = true;
+  if (PeerEpochs* peers = peers_.load(std::memory_order_acquire); peers != nullptr) peers->Ready();
+  return true;
 }
 
 Status GroupCommit::Run() {
@@ -131,6 +152,11 @@ uint64_t GroupCommit::Wanted() const {
 void GroupCommit::Round() {
   const bool urgent = shared_->signal.TakeUrgent();
   stopping_ = StopRequested();
+  if (!BeginRun()) {
+    ReportHealth();
+    ServeBeginSegment();
+    return;
+  }
   round_wanted_ = Wanted();
   RaiseCurrent(round_wanted_ + 1);
   Drain();
@@ -253,10 +279,11 @@ bool GroupCommit::SegmentRequested() const {
   return segments_requested_ > segments_begun_;
 }
 
-StatusOr<uint64_t> GroupCommit::BeginSegment() {
+StatusOr<uint64_t> GroupCommit::BeginSegment(bool give_back) {
   std::unique_lock lock(mutex_);
   if (!running_) return absl::FailedPreconditionError("the log has not been started, or was stopped");
   const uint64_t ticket = ++segments_requested_;
+  give_back_requested_ |= give_back;
   shared_->signal.Urgent();
   segment_begun_.wait(lock, [&] { return segments_begun_ >= ticket; });
   if (!begun_status_.ok()) return OwnCopy(begun_status_);
@@ -266,15 +293,19 @@ StatusOr<uint64_t> GroupCommit::BeginSegment() {
 void GroupCommit::ServeBeginSegment() {
   uint64_t requested;
   bool running;
+  bool give_back;
   {
     std::lock_guard lock(mutex_);
     requested = segments_requested_;
     running = running_;
     if (requested == segments_begun_) return;
+    give_back = std::exchange(give_back_requested_, false);
   }
-  StatusOr<uint64_t> result = !reported_.ok() ? StatusOr<uint64_t>(reported_)
-                              : !running      ? absl::CancelledError("the log was stopped")
-                                              : BeginSegmentNow();
+  // A full disk, of which room_status_ tells, is no reason: the checkpoint that asks may make room.
+  const Status& blocked = peer_status_.ok() ? write_status_ : peer_status_;
+  StatusOr<uint64_t> result = !blocked.ok() ? StatusOr<uint64_t>(blocked)
+                              : !running    ? absl::CancelledError("the log was stopped")
+                                            : BeginSegmentNow(give_back);
   std::lock_guard lock(mutex_);
   segments_begun_ = requested;
   begun_status_ = OwnCopy(result.status());
@@ -284,10 +315,12 @@ void GroupCommit::ServeBeginSegment() {
 }
 
 // Everything that has been appended before is to be in older segments, and of older epochs than commits from now on.
-StatusOr<uint64_t> GroupCommit::BeginSegmentNow() {
+// While commits are accepted, the segment has room for what is in the buffers.
+StatusOr<uint64_t> GroupCommit::BeginSegmentNow(bool give_back) {
   Flush(true);
   GANNET_RETURN_IF_ERROR(write_status_);
-  GANNET_RETURN_IF_ERROR(segments_->Begin(RoomNeeded()));
+  if (give_back) segments_->GiveBack();
+  GANNET_RETURN_IF_ERROR(segments_->Begin(RoomNeeded(), room_status_.ok() ? SegmentSize::kFits : SegmentSize::kSmall));
   RaiseCurrent(greatest_epoch_ + 1);
   return segments_->segment();
 }

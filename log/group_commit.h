@@ -6,6 +6,8 @@
 //   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
 //   room       make the next segment ahead of time, and notice a full disk
 //
+// On a disk that was full from the start there may be no segment yet: then a round only tries to begin one.
+//
 // From one flush to the next it takes `group_commit`, or six times as long as the flush took, if that is longer (but
 // at most kLongestGroupNanos): each flush costs the workers' processors its submissions, interrupts and wake-ups, so on
 // a slow disk fewer and larger ones are faster, and a commit waits hardly longer, since it waits for the disk anyway.
@@ -40,11 +42,13 @@ class GroupCommit {
 
   // From any thread.
   void RaiseCurrent(uint64_t epoch);
-  StatusOr<uint64_t> BeginSegment();
+  StatusOr<uint64_t> BeginSegment(bool give_back);
   LogStatistics DiskStatistics() const;
 
  private:
   uint64_t Wanted() const;
+  // True if the run has a segment, perhaps since now.
+  bool BeginRun();
   void Round();
   void Drain();
   Status Exchange();
@@ -53,7 +57,7 @@ class GroupCommit {
   Status WriteBatch();
   void EnsureRoom();
   void ServeBeginSegment();
-  StatusOr<uint64_t> BeginSegmentNow();
+  StatusOr<uint64_t> BeginSegmentNow(bool give_back);
   bool SegmentRequested() const;
   void ReportHealth();
   uint64_t RoomNeeded() const;
@@ -73,6 +77,7 @@ class GroupCommit {
 
   // Of the log thread.
   BatchBuffer batch_;
+  bool run_begun_ = false;       // the run has a segment, and the peers know it
   bool pending_ = false;         // batch_ was collected and is not durable
   uint64_t batch_closes_ = 0;    // the epoch that it closes
   uint64_t drained_;             // of this node
@@ -101,6 +106,7 @@ class GroupCommit {
   CondVar segment_begun_;
   uint64_t segments_requested_ = 0;
   uint64_t segments_begun_ = 0;
+  bool give_back_requested_ = false;
   uint64_t begun_segment_ = 0;  // or why there is none
   Status begun_status_;
   bool running_ = false;

@@ -32,9 +32,11 @@ class ThreadedLog final : public Log {
   }
   ~ThreadedLog() override { Stop().IgnoreError(); }
 
+  // On a full disk the log thread goes on with it.
   Status Begin() {
     GANNET_RETURN_IF_ERROR(segments_.PrepareFirst());
-    return segments_.Begin(0);
+    const Status begun = segments_.Begin(0, SegmentSize::kSmall);
+    return absl::IsResourceExhausted(begun) ? absl::OkStatus() : begun;
   }
 
   Status Start(PeerEpochs* peers) override {
@@ -86,7 +88,7 @@ class ThreadedLog final : public Log {
   }
 
   Status health() const override { return shared_.Health(); }
-  StatusOr<uint64_t> BeginSegment() override { return group_commit_.BeginSegment(); }
+  StatusOr<uint64_t> BeginSegment(bool give_back) override { return group_commit_.BeginSegment(give_back); }
   Status RemoveSegmentsBelow(uint64_t segment) override;
 
   LogStatistics statistics() const override {

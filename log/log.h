@@ -25,7 +25,8 @@
 // memory and is written to a new segment. Until that succeeds nothing is acknowledged, Reserve fails with the reason,
 // and it is tried again every `retry_every`. A full disk is noticed while there is still room for all that is in the
 // buffers: Reserve then fails with ResourceExhausted, what is under way becomes durable, and work goes on when there is
-// room again. Reads never need the log.
+// room again. A disk that is full when the log is created does the same: the run begins with a small segment, or, if
+// there is no room for one either, later. Reads never need the log.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +54,8 @@ struct LogOptions {
   // A transaction that needs more than half of `buffer_bytes` goes through a buffer of this size, which its writer then
   // gets, and must not need more than half of that. Not larger than buffer_bytes: there is none.
   size_t large_buffer_bytes = size_t{4} << 20;
-  // Create makes so much of the log ready for use. Without that, space is filled with zeros just ahead of the writes:
-  // it is written twice.
+  // Create makes so much of the log ready for use, or as much as the disk has room for. Without that, space is filled
+  // with zeros just ahead of the writes: it is written twice.
   uint64_t preallocate_bytes = 0;
   absl::Duration retry_every = absl::Milliseconds(100);
   uint16_t node = 0;
@@ -87,7 +88,7 @@ struct LogStatistics {
 class Log {
  public:
   // Begins a new run in `directory`, after `end`. `files` must outlive the log. Does not look at what is there, but for
-  // files of segments to come, and LOG-END.
+  // files of segments to come, and LOG-END. Needs no space: on a full disk it succeeds, and health() tells.
   static StatusOr<std::unique_ptr<Log>> Create(FileSystem* files, const std::string& directory, const LogEnd& end,
                                                const LogOptions& options);
   // Flushes what the writers appended, if the disk lets it.
@@ -128,7 +129,9 @@ class Log {
   // Begins a segment and returns its number: what is in the segments below it is of epochs below `current_epoch()` (as
   // of after this call), so beside a checkpoint of all these epochs they are not needed. Such a checkpoint reads the
   // records after WaitDurable(current_epoch() - 1): then all commits of these epochs have installed what they wrote.
-  virtual StatusOr<uint64_t> BeginSegment() = 0;
+  // Works also while a full disk refuses commits, if there is room for a small segment. `give_back`: what was made
+  // ready for segments after this one is removed, so that its space is free.
+  virtual StatusOr<uint64_t> BeginSegment(bool give_back = false) = 0;
   // Takes segments below `segment` away; the files of some of them become later segments.
   virtual Status RemoveSegmentsBelow(uint64_t segment) = 0;
 

@@ -17,6 +17,9 @@ struct NodeEpochs {
 class PeerEpochs {
  public:
   virtual ~PeerEpochs() = default;
+  // This node's log has begun its run: until then it is as if it were not there, and no node closes an epoch. (Nothing
+  // may rely on the recovered epoch before all logs say which one it was.) Once, before the first Exchange.
+  virtual void Ready() {}
   // The log calls this before its current epoch becomes `current`: whoever reads something that a commit of this epoch
   // wrote must find an epoch not less, wherever it looks. From any thread.
   virtual void Announce(uint64_t current) = 0;

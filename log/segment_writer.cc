@@ -11,6 +11,9 @@
 namespace gannet::log {
 namespace {
 
+// Of batches in a small segment: those of a checkpoint, and some epochs.
+constexpr uint64_t kSmallRoom = 15 * kDiskBlockBytes;
+
 struct alignas(kDiskBlockBytes) HeaderBlock {
   std::byte bytes[kSegmentHeaderBytes];
 };
@@ -67,7 +70,9 @@ Status SegmentWriter::PrepareFirst() {
     if (spares_.size() > before) ready += spares_.back().bytes;
   }
   for (; ready < preallocate_bytes_; ready += spares_.back().bytes) {
-    GANNET_RETURN_IF_ERROR(PrepareSpare(0));
+    const Status prepared = PrepareSpare(0, SegmentSize::kWhole);
+    if (absl::IsResourceExhausted(prepared)) break;
+    GANNET_RETURN_IF_ERROR(prepared);
     spares_.back().file->FinishAllocation();
   }
   return absl::OkStatus();
@@ -118,10 +123,10 @@ Status SegmentWriter::AddUsed(const std::string& path) {
   return absl::OkStatus();
 }
 
-Status SegmentWriter::Begin(uint64_t room) {
+Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   TakeUsed();
   if (!begun()) GANNET_RETURN_IF_ERROR(NoteBegin());
-  if (!HasSpare(room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room));
+  if (!HasSpare(size == SegmentSize::kSmall ? 0 : room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room, size));
   Status status = WriteHeaderToSpare();
   if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
   if (!status.ok()) {
@@ -194,7 +199,11 @@ Status SegmentWriter::NameSpare(const std::string& name) {
 
 Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint64_t room) {
   const uint64_t bytes = batch->bytes_on_disk();
-  if (RoomLeft() < bytes) GANNET_RETURN_IF_ERROR(Begin(std::max(room, bytes)));
+  if (RoomLeft() < bytes) {
+    Status begun = Begin(std::max(room, bytes), SegmentSize::kFits);
+    if (absl::IsResourceExhausted(begun)) begun = Begin(bytes, SegmentSize::kFits);
+    GANNET_RETURN_IF_ERROR(begun);
+  }
   if (noted_segment_ != segment_) GANNET_RETURN_IF_ERROR(NoteEnd());
   BatchHeader complete = header;
   complete.batch = next_batch_;
@@ -215,22 +224,44 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
 Status SegmentWriter::PrepareAhead(uint64_t room) {
   TakeUsed();
   if (HasSpare(room) || RoomLeft() >= std::max(room, current_bytes_ / 2)) return absl::OkStatus();
-  return PrepareSpare(room);
+  return PrepareSpare(room, SegmentSize::kWhole);
 }
 
-Status SegmentWriter::PrepareSpare(uint64_t room) {
-  Spare spare;
-  spare.path = NewSparePath();
+void SegmentWriter::GiveBack() {
+  TakeUsed();
+  while (spares_.size() > 1) DropSpare();
+  NoteSpares();
+}
+
+Status SegmentWriter::PrepareSpare(uint64_t room, SegmentSize size) {
+  const uint64_t fits = RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes);
+  const uint64_t whole = std::max(segment_bytes_, fits);
+  std::vector<uint64_t> smaller;
+  if (size != SegmentSize::kWhole) smaller.push_back(fits);
+  if (size == SegmentSize::kSmall) {
+    smaller.push_back(kSegmentHeaderBytes + kSmallRoom);
+    smaller.push_back(kSegmentHeaderBytes + kDiskBlockBytes);
+  }
+  Status status = MakeSpare(whole);
+  uint64_t tried = whole;
+  for (const uint64_t bytes : smaller) {
+    if (!absl::IsResourceExhausted(status) || bytes >= tried || bytes <= kSegmentHeaderBytes) continue;
+    tried = bytes;
+    status = MakeSpare(bytes);
+  }
+  return Explained(status, absl::StrCat("making a segment of ", tried, " bytes"));
+}
+
+Status SegmentWriter::MakeSpare(uint64_t bytes) {
+  Spare spare{.file = nullptr, .bytes = bytes, .path = NewSparePath()};
   StatusOr<std::unique_ptr<File>> file = files_->Open(spare.path, OpenMode::kCreate);
-  if (!file.ok()) return Explained(file.status(), "making a segment");
+  if (!file.ok()) return file.status();
   spare.file = std::move(*file);
-  spare.bytes = std::max(segment_bytes_, RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes));
-  const Status status = spare.file->Allocate(spare.bytes);
+  const Status status = spare.file->Allocate(bytes);
   spares_.push_back(std::move(spare));
   if (!status.ok()) {
-    const uint64_t bytes = spares_.back().bytes;
     DropSpare();
-    return Explained(status, absl::StrCat("allocating a segment of ", bytes, " bytes"));
+    return status;
   }
   MayDieHere(KillPoint::kSegmentCreated);
   return absl::OkStatus();
@@ -245,8 +276,9 @@ void SegmentWriter::DropSpare() {
 Status SegmentWriter::Explained(const Status& status, const std::string& doing) const {
   if (status.ok()) return status;
   const char* advice = absl::IsResourceExhausted(status)
-                           ? "; free some space there (or let a checkpoint remove old segments): commits go on by "
-                             "themselves when a segment can be allocated, reads go on meanwhile"
+                           ? "; commits are refused until there is room, and go on by themselves then; reads go on "
+                             "meanwhile. Free some space there, or take a checkpoint, which needs room for itself and "
+                             "then removes the log before it; never remove files of the database by hand"
                            : "; nothing is acknowledged until a new segment could be written; this is tried again";
   return {status.code(), absl::StrCat("log in ", directory_, ": ", doing, ": ", status.message(), advice)};
 }

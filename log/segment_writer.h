@@ -31,6 +31,13 @@
 
 namespace gannet::log {
 
+// What is made if the disk has no room for a segment as the options say.
+enum class SegmentSize : uint8_t {
+  kWhole,  // none
+  kFits,   // one that has just the room that is asked for
+  kSmall,  // if there is no room for that either, one of a few blocks, or of two
+};
+
 // One thread.
 class SegmentWriter {
  public:
@@ -38,7 +45,8 @@ class SegmentWriter {
   ~SegmentWriter();
 
   // Before the first segment: makes LogOptions::preallocate_bytes ready for use, of what an earlier run, or an
-  // interrupted attempt to make a segment, left behind, and of new files. Removes what is too much.
+  // interrupted attempt to make a segment, left behind, and of new files, as long as the disk has room. Removes what is
+  // too much.
   Status PrepareFirst();
   // Notes in LOG-END that the log reaches the end of what was written. For the end of the run; nothing if none began.
   Status NoteEnd();
@@ -48,9 +56,13 @@ class SegmentWriter {
   // A name for a file that is offered.
   std::string NewSparePath();
 
-  // Begins a segment, with room for `room` bytes of batches at least, whose first batch is the next to be written.
-  Status Begin(uint64_t room);
-  // Writes the batch durably, in a new segment if there is none or no room in it. After an error the segment is given
+  // Begins a segment, with room for `room` bytes of batches at least (but see SegmentSize), whose first batch is the
+  // next to be written.
+  Status Begin(uint64_t room, SegmentSize size);
+  // Removes what is ready for later segments, but for the next one.
+  void GiveBack();
+  // Writes the batch durably, in a new segment if there is none or no room in it; if the disk is full, in one that has
+  // room for just this batch. After an error the segment is given
   // up; to be called again with the same batch.
   Status Write(BatchBuffer* batch, const BatchHeader& header, uint64_t room);
   // Prepares the next segment, with room for `room` bytes of batches, when half of this one is used, so that a full
@@ -84,7 +96,9 @@ class SegmentWriter {
   uint64_t RoomLeft() const { return current_ == nullptr ? 0 : current_bytes_ - end_; }
   size_t MostKept() const { return std::max<size_t>(kLeastKept, preallocate_bytes_ / segment_bytes_); }
   bool HasSpare(uint64_t room) const { return !spares_.empty() && spares_.back().bytes - kSegmentHeaderBytes >= room; }
-  Status PrepareSpare(uint64_t room);
+  Status PrepareSpare(uint64_t room, SegmentSize size);
+  // ResourceExhausted, or another error, as the disk says it.
+  Status MakeSpare(uint64_t bytes);
   // What LOG-END must say before the first segment of the run takes over from what was there.
   Status NoteBegin();
   void TakeUsed();

@@ -210,8 +210,10 @@ StatusOr<std::shared_ptr<void>> PosixDirectories::Lock(const std::string& direct
     if (errno != EWOULDBLOCK) return PosixError(errno, absl::StrCat("locking ", path));
     return absl::FailedPreconditionError(absl::StrCat(directory, ": is in use by ", HolderAndAdvice(fd.get())));
   }
+  // Over what is there, so that it needs no space if there is something. It is for people: a full disk is no error.
   const std::string text = absl::StrCat(getpid(), "\n");
-  if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), text.data(), text.size(), 0) < 0) {
+  const bool written = pwrite(fd.get(), text.data(), text.size(), 0) >= 0 || errno == ENOSPC || errno == EDQUOT;
+  if (!written || ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) {
     return PosixError(errno, absl::StrCat("writing the process id to ", path));
   }
   return std::make_shared<Descriptor>(std::move(fd));

@@ -237,12 +237,53 @@ TEST_F(FullDiskTest, RemovingSegmentsMakesRoom) {
   EXPECT_TRUE(log->WaitDurable(Commit(writer.get(), {2, 0}, 1000).value(), kLongEnough).ok());
 }
 
-TEST_F(FullDiskTest, AFullDiskAtTheBeginIsSaid) {
-  disk_.SetCapacity(64 << 10);
-  const auto log = Log::Create(&disk_, kLogDirectory, {}, SmallLog());
-  EXPECT_TRUE(absl::IsResourceExhausted(log.status())) << log.status();
-  disk_.SetCapacity(2 << 20);
-  EXPECT_TRUE(Log::Create(&disk_, kLogDirectory, {}, SmallLog()).ok());
+// From no room at all to a little: the log opens, refuses commits with advice, and goes on when there is room. Neither
+// preallocated files nor an interrupted run change that.
+TEST_F(FullDiskTest, AFullDiskAtTheBeginRefusesCommitsOnly) {
+  LogEnd end;
+  uint64_t run = 0;
+  for (const uint64_t free : {0, 2, 5, 17, 40}) {
+    SCOPED_TRACE(free);
+    disk_.SetCapacity(uint64_t{1} << 30);
+    const uint64_t used = (uint64_t{1} << 30) - *disk_.FreeBytes("/");
+    disk_.SetCapacity(used + free * kDiskBlockBytes);
+    LogOptions options = SmallLog();
+    options.preallocate_bytes = run % 2 * 2 * options.segment_bytes;
+    auto log = StartLog(&disk_, end, options);
+    auto writer = log->OpenWriter().value();
+    const Status refused = Commit(writer.get(), {run, 0}, 1000).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), testing::AllOf(HasSubstr(kLogDirectory), HasSubstr("checkpoint")));
+    // A small one, in addition to that of the run, which takes up to 16 blocks.
+    EXPECT_EQ(log->BeginSegment().ok(), free == 5 || free == 40);
+
+    disk_.SetCapacity(uint64_t{1} << 30);
+    ASSERT_TRUE(Eventually([&] { return log->health().ok(); }));
+    ASSERT_TRUE(log->WaitDurable(Commit(writer.get(), {run, 1}, 1000).value(), kLongEnough).ok());
+    writer.reset();
+    if (free != 5) {
+      EXPECT_TRUE(log->Stop().ok());
+    } else {
+      disk_.KillPrograms();
+    }
+    log.reset();
+    const Recovered recovered = Recover(disk_);
+    for (uint64_t each = 0; each <= run; ++each) EXPECT_TRUE(recovered.Has({each, 1}));
+    EXPECT_EQ(recovered.epochs.size(), ++run);
+    end = recovered.end;
+  }
+}
+
+TEST_F(FullDiskTest, ARunThatNeverBeganClosesAndOpens) {
+  { auto log = StartLog(&disk_, {}, SmallLog()); }
+  const LogEnd end = Recover(disk_).end;
+  disk_.SetCapacity(0);
+  for (int again = 0; again < 3; ++again) {
+    auto log = StartLog(&disk_, end, SmallLog());
+    EXPECT_TRUE(absl::IsResourceExhausted(log->health())) << log->health();
+    EXPECT_TRUE(log->Stop().ok()) << "nothing was committed";
+    EXPECT_EQ(Recover(disk_).end.run, end.run);
+  }
 }
 
 // A disk error and no room for another segment: the batch is kept until there is.
@@ -252,6 +293,7 @@ TEST_F(FullDiskTest, AnErrorOnAFullDiskIsSurvived) {
   auto log = StartLog(&disk_, {}, options);
   auto writer = log->OpenWriter().value();
   ASSERT_TRUE(log->WaitDurable(Commit(writer.get(), {1, 0}, 100).value(), kLongEnough).ok());
+  disk_.SetCapacity(0);
   disk_.Schedule({.operation = DiskOperation::kSync});
   const uint64_t epoch = Commit(writer.get(), {1, 1}, 100).value();
   ASSERT_TRUE(Eventually([&] { return !log->health().ok(); }));

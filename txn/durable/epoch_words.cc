@@ -36,8 +36,11 @@ Status EpochWords::Start(uint64_t current) {
   StoreWord(words_ + kFlushed, current - 1);
   StoreWord(words_ + kDrained, current - 1);
   StoreWord(words_ + kCurrent, current);
-  StoreWord(words_, kMagic);
   return absl::OkStatus();
+}
+
+void EpochWords::Ready() {
+  StoreWord(words_, kMagic);
 }
 
 void EpochWords::Raise(size_t offset, uint64_t epoch) {

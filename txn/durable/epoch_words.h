@@ -31,7 +31,7 @@ class EpochWords : public log::PeerEpochs {
   static StatusOr<std::unique_ptr<EpochWords>> Create(rdma::Fabric* fabric, rdma::Node* node,
                                                       rdma::SlabAllocator* slab);
 
-  // From now on other nodes see a log here. Its commits begin in `current`.
+  // This node's commits begin in `current`. Other nodes see a log here once it is Ready.
   Status Start(uint64_t current);
 
   // The current epoch of `node` and its loads, for a READ in a batch.
@@ -53,7 +53,9 @@ class EpochWords : public log::PeerEpochs {
   // The least that any node published, as of the last Exchange; this node's own if it is alone.
   uint64_t least_oldest() const { return least_oldest_.load(std::memory_order_acquire); }
 
-  // log::PeerEpochs. Announce and AnnounceDirty are thread-safe; Exchange is for the log thread.
+  // log::PeerEpochs. Ready is for who starts the log, or the log thread. Announce and AnnounceDirty are thread-safe;
+  // Exchange is for the log thread.
+  void Ready() override;
   void Announce(uint64_t current) override;
   void AnnounceDirty(uint64_t epoch) override;
   StatusOr<log::NodeEpochs> Exchange(const log::NodeEpochs& own) override;
