@@ -36,6 +36,7 @@ struct TableDescription {
   bool variable_length = false;
   bool replicated = false;
   uint64_t expected_rows = 0;
+  bool operator==(const TableDescription&) const = default;
 };
 
 struct CheckpointFile {
@@ -44,6 +45,7 @@ struct CheckpointFile {
   uint64_t bytes = 0;
   uint64_t records = 0;
   uint32_t crc = 0;  // over the CRCs of its blocks, in order
+  bool operator==(const CheckpointFile&) const = default;
 };
 
 struct CheckpointDescription {
@@ -58,6 +60,7 @@ struct CheckpointDescription {
   std::vector<CheckpointFile> files{};
   uint64_t bytes() const;
   uint64_t records() const;
+  bool operator==(const CheckpointDescription&) const = default;
 };
 
 // The version that databases write. Version 1 had neither `database` nor `started`.
@@ -76,6 +79,7 @@ struct Manifest {
   std::vector<TableDescription> tables{};
   std::vector<CheckpointDescription> checkpoints{};  // newest first
   bool log_end = false;                              // LOG-END has been made (end_note.h): it must be there
+  bool operator==(const Manifest&) const = default;
 };
 
 // NotFound: no manifest, so no database there. DataLoss: damaged. InvalidArgument: of a newer version.
@@ -137,7 +141,7 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
                           const std::function<Status(const CheckpointRecord&)>& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged);
 
-// Removes checkpoint directories that the manifest does not name.
+// Removes checkpoint directories that the manifest does not name, and a manifest that was never finished.
 Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, const Manifest& manifest);
 // Ok if it is not there.
 Status RemoveCheckpoint(FileSystem& files, const std::string& directory, uint64_t id);

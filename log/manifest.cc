@@ -13,6 +13,7 @@ namespace gannet::log {
 namespace {
 
 constexpr std::string_view kCheckpointPrefix = "checkpoint-";
+constexpr std::string_view kUnfinishedManifest = "MANIFEST.tmp";
 
 std::string ManifestPath(const std::string& directory) {
   return directory + "/MANIFEST";
@@ -77,6 +78,7 @@ Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, c
   const StatusOr<std::vector<std::string>> names = files.List(directory);
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
+    if (name == kUnfinishedManifest) GANNET_RETURN_IF_ERROR(files.Remove(absl::StrCat(directory, "/", name)));
     if (!name.starts_with(kCheckpointPrefix)) continue;
     const bool known = std::any_of(manifest.checkpoints.begin(), manifest.checkpoints.end(),
                                    [&](const CheckpointDescription& one) { return CheckpointName(one.id) == name; });

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "log/checkpoint.h"
+#include "log/format.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
 
@@ -30,6 +32,114 @@ TEST(DiskFailureTest, AFullDiskRefusesWritesAndGoesOnWhenThereIsRoom) {
   auto survivor = DurableCluster::Open(copy, HistoryTables());
   ASSERT_TRUE(survivor.ok()) << survivor.status();
   EXPECT_EQ(ExpectPrefix(ReadState((*survivor)->database(), 0), 5, 0, n), n);
+}
+
+uint64_t LogBytes(log::FileSystem& disk) {
+  uint64_t bytes = 0;
+  const std::vector<std::string> names = disk.List("/data").value();
+  for (const std::string& name : names) {
+    if (!log::SegmentOfName(name).has_value()) continue;
+    bytes += *(*disk.Open("/data/" + name, log::OpenMode::kRead))->Size();
+  }
+  return bytes;
+}
+
+void FillTheDisk(log::FaultyFileSystem& disk, uint64_t free_bytes) {
+  constexpr uint64_t kMuch = uint64_t{1} << 40;
+  disk.SetCapacity(kMuch);
+  disk.SetCapacity(kMuch - *disk.FreeBytes("/") + free_bytes);
+}
+
+// However it got full and however the program ended: it opens, all of it can be read, and as soon as there is room it
+// goes on by itself.
+TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
+  for (const bool killed : {false, true}) {
+    const Disk disk = NewDisk();
+    uint64_t n = 0;
+    {
+      auto cluster = DurableCluster::Open(disk, HistoryTables());
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      ASSERT_TRUE(RunStep((*cluster)->database(), 5, 0, ++n).ok());
+      FillTheDisk(*disk, 0);
+      Status refused;
+      while (refused.ok()) refused = RunStep((*cluster)->database(), 5, 0, n + 1), n += refused.ok() ? 1 : 0;
+      EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+      if (killed) disk->KillPrograms();
+    }
+    for (const uint64_t free_blocks : {0, 1, 20, 100, 0}) {
+      SCOPED_TRACE(free_blocks);
+      FillTheDisk(*disk, free_blocks * log::kDiskBlockBytes);
+      DurableOptions options;
+      options.database.log_preallocate_bytes = free_blocks * (uint64_t{1} << 20);
+      auto cluster = DurableCluster::Open(disk, HistoryTables(), options);
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      Database& database = (*cluster)->database();
+      EXPECT_EQ(ExpectPrefix(ReadState(database, 0), 5, 0, n), n);
+      const Status refused = RunStep(database, 5, 0, n + 1);
+      EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+      EXPECT_NE(refused.message().find("Free some space"), std::string::npos) << refused;
+      EXPECT_TRUE(absl::IsResourceExhausted(database.log_health())) << database.log_health();
+      const Status checkpoint = database.Checkpoint();
+      EXPECT_EQ(checkpoint.ok(), free_blocks == 100) << checkpoint;
+      EXPECT_TRUE(checkpoint.ok() || absl::IsResourceExhausted(checkpoint)) << checkpoint;
+      if (killed) disk->KillPrograms();
+    }
+    auto cluster = DurableCluster::Open(disk, HistoryTables());
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    EXPECT_TRUE(absl::IsResourceExhausted(RunStep(database, 5, 0, n + 1)));
+    disk->SetCapacity(UINT64_MAX);
+    Status accepted = absl::ResourceExhaustedError("");
+    while (absl::IsResourceExhausted(accepted)) accepted = RunStep(database, 5, 0, n + 1);  // until the log notices
+    ASSERT_TRUE(accepted.ok()) << accepted;
+    const uint64_t before = LogBytes(*disk);
+    ASSERT_TRUE(database.Checkpoint().ok());
+    ASSERT_TRUE(database.Checkpoint().ok());
+    EXPECT_LE(LogBytes(*disk), before);
+    EXPECT_EQ(ExpectPrefix(ReadState(database, 0), 5, 0, n + 1), n + 1);
+  }
+}
+
+// The checkpoint before the newest, and the log that only it needs, make room for the next one; but the newest must be
+// good.
+TEST(DiskFailureTest, ACheckpointMakesRoomForItself) {
+  for (const bool damaged : {false, true}) {
+    const Disk disk = NewDisk();
+    auto cluster = DurableCluster::Open(disk, HistoryTables());
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    uint64_t n = 0;
+    for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {
+      for (int i = 0; i < 50; ++i) ASSERT_TRUE(RunStep(database, 5, 0, ++n).ok());
+      ASSERT_TRUE(database.Checkpoint().ok());
+    }
+    FillTheDisk(*disk, 0);
+    Status refused;
+    while (refused.ok()) refused = RunStep(database, 5, 0, n + 1), n += refused.ok() ? 1 : 0;
+    ASSERT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    FillTheDisk(*disk, 0);
+    const log::Manifest before = *log::ReadManifest(*disk, "/data");
+    ASSERT_EQ(before.checkpoints.size(), 2u);
+    if (damaged) {
+      const log::CheckpointDescription& newest = before.checkpoints.front();
+      const std::string path = log::CheckpointDirectory("/data", newest.id) + "/" + newest.files.front().name;
+      ASSERT_TRUE(disk->FlipRandomBit(path, 4096, 4096 + 64).ok());
+    }
+    const Status status = database.Checkpoint();
+    if (damaged) {
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      EXPECT_EQ(log::ReadManifest(*disk, "/data")->checkpoints.size(), 2u) << "the older one is the only good one";
+      continue;
+    }
+    ASSERT_TRUE(status.ok()) << status;
+    const log::Manifest after = *log::ReadManifest(*disk, "/data");
+    ASSERT_EQ(after.checkpoints.size(), 2u);
+    EXPECT_EQ(after.checkpoints.back().id, before.checkpoints.front().id);
+    const Disk copy = disk->CrashedCopy(3);
+    auto survivor = DurableCluster::Open(copy, HistoryTables());
+    ASSERT_TRUE(survivor.ok()) << survivor.status();
+    ExpectPrefix(ReadState((*survivor)->database(), 0), 5, 0, n);
+  }
 }
 
 // A full disk and a close in the middle end a checkpoint early, too: what there is of it would take room for nothing.

@@ -115,7 +115,7 @@ CheckpointStatistics Checkpointer::statistics() const {
 Status Checkpointer::Take() {
   std::lock_guard one(take_mutex_);
   const uint64_t start = NowNanos();
-  Status status = TakeLocked();
+  Status status = TakeWithRoom();
   state_->loads.EndCheckpoint(/*published=*/status.ok());
   std::lock_guard lock(mutex_);
   statistics_.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
@@ -131,13 +131,57 @@ StatusOr<uint64_t> Checkpointer::CloseEpoch() {
   return epoch;
 }
 
+Status Checkpointer::TakeWithRoom() {
+  give_back_ = false;
+  Status status = TakeLocked();
+  if (!absl::IsResourceExhausted(status)) return status;
+  give_back_ = true;
+  status = TakeLocked();
+  if (!absl::IsResourceExhausted(status)) return status;
+  const StatusOr<bool> dropped = DropOlder();
+  if (dropped.ok() && *dropped) status = TakeLocked();
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      directory_, ": no room for a checkpoint: ", status.message(),
+      ". It needs about as much as the records; what could be given up for it has been. Free some space on "
+      "that disk, outside this directory, or move the closed directory to a larger one"));
+}
+
+// The one that stays is read back first: nothing else could take its place.
+StatusOr<bool> Checkpointer::DropOlder() {
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
+  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
+  if (manifest->checkpoints.size() < 2) return false;
+  if (damaged_ != 0 && manifest->checkpoints.front().id == damaged_) {
+    RemoveCheckpoint(damaged_, &*manifest);  // recovery did without
+  } else {
+    const log::CheckpointDescription& newest = manifest->checkpoints.front();
+    for (const log::CheckpointFile& file : newest.files) {
+      GANNET_RETURN_IF_ERROR(log::ReadCheckpointFile(*files_, directory_, newest.id, file, nullptr, nullptr));
+    }
+    manifest->checkpoints.resize(1);
+  }
+  Status written = log::WriteManifest(*files_, directory_, *manifest);
+  if (absl::IsResourceExhausted(written)) {
+    // No room for that either. It may go before the manifest says so: nobody looks at it while the other one is good.
+    GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
+    written = log::WriteManifest(*files_, directory_, *manifest);
+  }
+  GANNET_RETURN_IF_ERROR(written);
+  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
+  NoteKept(*manifest);
+  GANNET_RETURN_IF_ERROR(RemoveUnneededSegments());
+  return true;
+}
+
 Status Checkpointer::TakeLocked() {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
   GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
   log::CheckpointDescription description;
   description.id = manifest->checkpoints.empty() ? 1 : manifest->checkpoints.front().id + 1;
-  const StatusOr<uint64_t> segment = log_->BeginSegment();
+  const StatusOr<uint64_t> segment = log_->BeginSegment(give_back_);
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
   // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is
@@ -190,14 +234,15 @@ void Checkpointer::NoteKept(const log::Manifest& manifest) {
   for (auto at = manifest.checkpoints.rbegin(); at != manifest.checkpoints.rend(); ++at) {
     if (cuts_.empty() || cuts_.back().first < at->begin_epoch) cuts_.emplace_back(at->begin_epoch, at->first_segment);
   }
-  if (!manifest.checkpoints.empty()) words_->PublishOldest(manifest.checkpoints.back().begin_epoch);
+  if (manifest.checkpoints.empty()) return;
+  oldest_kept_ = manifest.checkpoints.back().begin_epoch;
+  words_->PublishOldest(oldest_kept_);
 }
 
 // The older of the two checkpoints stays usable, with its part of the log; and so do those of the other nodes. What is
 // below a checkpoint's first segment is of epochs before its begin.
 Status Checkpointer::RemoveUnneededSegments() {
-  const uint64_t own_oldest = cuts_.size() < 2 ? cuts_.front().first : cuts_[cuts_.size() - 2].first;
-  const uint64_t oldest = std::min(own_oldest, words_->least_oldest());
+  const uint64_t oldest = std::min(oldest_kept_, words_->least_oldest());
   uint64_t below = 0;
   for (const auto& [begin_epoch, first_segment] : cuts_) {
     if (begin_epoch <= oldest) below = first_segment;

@@ -51,6 +51,11 @@ class Checkpointer {
  private:
   void Run(absl::Duration every);
   Status TakeLocked();
+  // As TakeLocked; on a full disk again, as often as room could be made for it.
+  Status TakeWithRoom();
+  // Of two checkpoints, the newest being good, the other one goes, with the log that only it needs. False: there is
+  // nothing that could go.
+  StatusOr<bool> DropOlder();
   // From begin to end; fills in what the description still lacks.
   Status WriteFiles(log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);
@@ -70,9 +75,11 @@ class Checkpointer {
   const uint64_t damaged_;
 
   Mutex take_mutex_;
+  bool give_back_ = false;  // what the log has made ready for later segments makes room for the checkpoint
   // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
   std::vector<std::pair<uint64_t, uint64_t>> cuts_;
-  mutable Mutex mutex_;  // of what follows
+  uint64_t oldest_kept_ = 0;  // begin epoch of the older checkpoint of the manifest
+  mutable Mutex mutex_;       // of what follows
   CondVar wake_;
   bool stop_ = false;
   CheckpointStatistics statistics_;

@@ -1,6 +1,8 @@
 #include "txn/durable/durability.h"
 
+#include "absl/strings/str_cat.h"
 #include "log/checkpoint.h"
+#include "log/end_note.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
 #include "txn/durable/data_directory.h"
@@ -44,24 +46,46 @@ uint64_t Durability::NextTransactionId() {
   return log::TransactionIdOf(state_->node->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
+// What a program that died was making. If it cannot be removed, it only takes room.
+void Durability::RemoveUnfinished() {
+  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (manifest.ok()) log::RemoveStrayCheckpoints(*files_, directory_, *manifest).IgnoreError();
+}
+
+// A full disk has no room for a manifest, and needs none: without a new table it would say little that is new.
 Status Durability::NoteTables() {
-  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (!manifest.ok()) return manifest.status();
-  if (!state_->options.application.empty()) manifest->application = state_->options.application;
-  manifest->tables.clear();
-  for (const std::unique_ptr<Table>& table : state_->tables) manifest->tables.push_back(DescribeTable(*table));
-  return WriteIdentified(*files_, state_->options.directory, *std::move(manifest));
+  const StatusOr<log::Manifest> before = log::ReadManifest(*files_, directory_);
+  if (!before.ok()) return before.status();
+  log::Manifest manifest = *before;
+  if (!state_->options.application.empty()) manifest.application = state_->options.application;
+  manifest.tables.clear();
+  for (const std::unique_ptr<Table>& table : state_->tables) manifest.tables.push_back(DescribeTable(*table));
+  const bool more_tables = manifest.tables.size() != before->tables.size();
+  if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
+  const Status written = WriteIdentified(*files_, state_->options.directory, std::move(manifest));
+  if (!absl::IsResourceExhausted(written)) return written;
+  if (!more_tables) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(directory_, ": no room to note the new tables: ", written.message(),
+                                                   ". With the tables that were there it can be opened"));
 }
 
 // The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on it is not whole
-// without its LOG-END.
+// without its LOG-END. On a full disk a database that has started before goes on without saying so; a later start does.
 Status Durability::NoteStarted() {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
   if (manifest->started && manifest->log_end) return absl::OkStatus();
+  const bool had_started = manifest->started;
+  const StatusOr<log::EndNote> note = log::ReadEndNote(*files_, directory_);
+  if (!note.ok() || note->segment == 0) {
+    if (had_started) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat(directory_, ": no room for the first segment of a new database's log; free some space there"));
+  }
   manifest->started = true;
   manifest->log_end = true;
-  return log::WriteManifest(*files_, directory_, *manifest);
+  const Status written = log::WriteManifest(*files_, directory_, *manifest);
+  return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
 Status Durability::Start(std::unique_ptr<EpochWords> words) {
@@ -69,6 +93,7 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
   const DatabaseOptions& options = state_->options;
   log::LogEnd end;
   GANNET_RETURN_IF_ERROR(Recover(*state_, *files_, options.directory, &end, &recovery_));
+  RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables());
   StatusOr<std::unique_ptr<log::Log>> log =
       log::Log::Create(files_.get(), directory_, end,

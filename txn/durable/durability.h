@@ -40,6 +40,7 @@ class Durability {
 
  private:
   explicit Durability(DatabaseState* state) : state_(state) {}
+  void RemoveUnfinished();
   Status NoteTables();
   Status NoteStarted();
 
