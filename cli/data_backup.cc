@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "cli/data_directory.h"
 #include "cli/file_copy.h"
 #include "log/checkpoint.h"
+#include "log/end_note.h"
 #include "log/format.h"
 #include "txn/durable/recovery.h"
 
@@ -54,6 +56,39 @@ Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& 
   return absl::OkStatus();
 }
 
+// What the log reached when its copy began, so that a segment which is missing in the copy is missed. To be read before
+// the log is copied.
+StatusOr<std::optional<log::EndNote>> FindEndNote(log::FileSystem& files, const NodeData& node) {
+  const StatusOr<log::EndNote> note = log::ReadEndNote(files, node.path);
+  if (note.ok()) return *note;
+  if (absl::IsNotFound(note.status()) && !node.manifest.log_end) return std::nullopt;
+  return note.status();
+}
+
+// The copy has a log of its own end, which is not what the source's LOG-END says while the source is at work: nothing
+// behind it may be missing from now on.
+Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Verification& verification,
+                const std::string& to) {
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    log::Manifest& manifest = (*nodes)[i].manifest;
+    const std::string target = txn::NodeDirectory(to, manifest.node, static_cast<int>(nodes->size()));
+    const log::LogEnd& end = verification.nodes[i].log.end;
+    if (end.segment == 0 || !end.has_header) continue;
+    log::EndNoteFile file(&files, target);
+    GANNET_RETURN_IF_ERROR(file.Write({.segment = end.segment,
+                                       .offset = end.offset,
+                                       .next_batch = end.next_batch,
+                                       .run = end.run,
+                                       .closed_epoch = end.recovered_epoch,
+                                       .node = manifest.node,
+                                       .num_nodes = manifest.num_nodes}));
+    if (manifest.log_end) continue;
+    manifest.log_end = true;
+    GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, manifest));
+  }
+  return absl::OkStatus();
+}
+
 // NotFound if something vanished; DataLoss if what was copied is not sound.
 StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to) {
   StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
@@ -67,15 +102,21 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
   }
   for (NodeData& node : *nodes) {
     const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
+    const StatusOr<std::optional<log::EndNote>> note = FindEndNote(files, node);
+    if (!note.ok()) return note.status();
     GANNET_RETURN_IF_ERROR(CopyLog(files, node, target));
+    if (note->has_value()) GANNET_RETURN_IF_ERROR(log::EndNoteFile(&files, target).Write(**note));
+    node.manifest.log_end = note->has_value();
     // The older checkpoint was left out, and its part of the log.
     if (node.manifest.checkpoints.size() > 1) node.manifest.checkpoints.resize(1);
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
   }
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
   StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads);
-  if (!verification.ok() || verification->problems.empty()) return verification;
-  return absl::DataLossError(ToText(verification->problems.front()));
+  if (!verification.ok()) return verification;
+  if (!verification->problems.empty()) return absl::DataLossError(ToText(verification->problems.front()));
+  GANNET_RETURN_IF_ERROR(NoteEnds(files, &*nodes, *verification, to));
+  return verification;
 }
 
 Status MustBeNew(log::FileSystem& files, const std::string& directory) {

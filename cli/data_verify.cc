@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/data_directory.h"
 #include "log/checkpoint.h"
+#include "log/end_note.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
 
@@ -139,7 +140,7 @@ class NodeVerifier {
   Status LookForOthers() {
     const StatusOr<std::vector<std::string>> names = files_->List(node_->path);
     if (!names.ok()) return names.status();
-    std::set<std::string> known = {"MANIFEST"};
+    std::set<std::string> known = {"MANIFEST", log::kEndNoteName};
     for (const log::CheckpointDescription& checkpoint : node_->manifest.checkpoints) {
       const std::string path = log::CheckpointDirectory(node_->path, checkpoint.id);
       known.insert(path.substr(node_->path.size() + 1));

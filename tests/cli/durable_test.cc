@@ -265,6 +265,24 @@ TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
   ASSERT_EQ(restore.exit_code, 0) << restore.err << restore.out;
   const Outcome check = RunProgram(Tpcc("check", {}));
   EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+
+  // The copy has its own end.
+  fs::path last;
+  for (const auto& entry : fs::directory_iterator(Path("backup"))) {
+    if (entry.path().filename().string().starts_with("log-")) last = std::max(last, entry.path());
+  }
+  ASSERT_FALSE(last.empty());
+  fs::resize_file(last, 0);
+  const Outcome cut = RunProgram({"verify", Path("backup")});
+  EXPECT_EQ(cut.exit_code, 1);
+  EXPECT_THAT(cut.out, HasSubstr("WRONG: " + last.string()));
+  fs::remove(last);
+  const Outcome removed = RunProgram({"verify", Path("backup")});
+  EXPECT_EQ(removed.exit_code, 1);
+  EXPECT_THAT(removed.out, HasSubstr("WRONG: " + last.string()));
+  const Outcome refused = RunProgram({"recover", Path("backup"), "--memory-per-node", "2G"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr(last.string()));
 }
 
 TEST_F(DurableTest, ExportWritesTheRowsOfATable) {
