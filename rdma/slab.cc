@@ -1,14 +1,17 @@
 #include "rdma/slab.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/check.h"
+#include "rdma/base/owner_lock.h"
 #include "rdma/base/thread.h"
 #include "rdma/prefault.h"
+#include "rdma/versioned.h"
 
 namespace gannet::rdma {
 namespace {
@@ -67,19 +70,35 @@ constexpr int kParts = 2;
 
 using FreeBlocks = std::array<Blocks, kClasses>;
 
-// Where one part of the heap lies, and what was taken of it.
+// Free memory that is joined is at least so long: 1,024 small blocks in a run of their own would not be.
+constexpr size_t kSmallestRun = 4096;
+// Before fresh memory is taken, blocks are joined if that many bytes of them, and that share of all that was taken,
+// have been given back since the last time. Joining looks at every free block: 150 ms per GiB of the smallest ones.
+constexpr size_t kWorthJoining = 1 << 20;
+constexpr size_t kShareWorthJoining = 8;
+// When there is no fresh memory any more, a smaller share is enough: of what is free.
+constexpr size_t kShareWorthJoiningWhenFull = 16;
+
+// One part of the heap: where it lies, what was taken of it, and what of that is free.
 struct Part {
   const char* name = nullptr;
   std::byte* begin = nullptr;
   size_t bytes = 0;
   size_t carved = 0;
   std::optional<Prefaulter> prefaulter;
+  bool may_join = false;
+  // Blocks, by class; `listed` is their bytes, `returned` those that came since they were joined.
   FreeBlocks free;
+  size_t listed = 0;
+  size_t returned = 0;
+  // Memory of no class, by its bytes.
+  std::multimap<size_t, std::byte*> runs;
 
-  void Open(const char* its_name, std::byte* its_begin, size_t its_bytes) {
+  void Open(const char* its_name, std::byte* its_begin, size_t its_bytes, bool joins) {
     name = its_name;
     begin = its_begin;
     bytes = its_bytes - std::min<size_t>(its_bytes, kReadBeyondBytes);
+    may_join = joins;
     if (bytes > 0) prefaulter.emplace(begin, bytes);
   }
   Status Full(size_t wanted) const {
@@ -87,56 +106,219 @@ struct Part {
                                                      " bytes are taken, which is the node's ", name,
                                                      " part of the heap; give nodes more memory"));
   }
+
+  // Adds blocks of the class to its list.
+  void List(size_t size_class, std::span<std::byte* const> blocks) {
+    free[size_class].insert(free[size_class].end(), blocks.begin(), blocks.end());
+    const size_t their_bytes = blocks.size() * kTable.block_bytes[size_class];
+    listed += their_bytes;
+    returned += their_bytes;
+  }
+  // Each moves at most `count` blocks to *out, from where its name says, and returns how many.
+  size_t TakeListed(size_t size_class, size_t count, Blocks* out);
+  size_t TakeFromRun(size_t size_class, size_t count, Blocks* out);
+  size_t TakeFresh(size_t size_class, size_t count, Blocks* out);
+  size_t TakeFree(size_t size_class, size_t count, Blocks* out) {
+    const size_t listed_ones = TakeListed(size_class, count, out);
+    return listed_ones > 0 ? listed_ones : TakeFromRun(size_class, count, out);
+  }
+
+  bool IsWorthJoining() const {
+    return may_join && returned >= kWorthJoining && returned >= carved / kShareWorthJoining;
+  }
+  bool IsWorthJoiningWhenFull() const {
+    return may_join && returned > 0 && returned >= listed / kShareWorthJoiningWhenFull;
+  }
+  // Turns free neighbours, whatever their classes, into runs.
+  void Join();
 };
+
+size_t Part::TakeListed(size_t size_class, size_t count, Blocks* out) {
+  Blocks& list = free[size_class];
+  count = std::min(count, list.size());
+  out->insert(out->end(), list.end() - static_cast<ptrdiff_t>(count), list.end());
+  list.resize(list.size() - count);
+  listed -= count * kTable.block_bytes[size_class];
+  returned = std::min(returned, listed);
+  return count;
+}
+
+// The smallest run that is large enough.
+size_t Part::TakeFromRun(size_t size_class, size_t count, Blocks* out) {
+  const size_t block_bytes = kTable.block_bytes[size_class];
+  const auto found = runs.lower_bound(block_bytes);
+  if (found == runs.end()) return 0;
+  const auto [run_bytes, run] = *found;
+  runs.erase(found);
+  count = std::min(count, run_bytes / block_bytes);
+  for (size_t i = count; i > 0; --i) {
+    std::byte* const block = run + (i - 1) * block_bytes;
+    ContinueVersions(block, block_bytes / kLineBytes);
+    out->push_back(block);
+  }
+  const size_t rest = run_bytes - count * block_bytes;
+  if (rest > 0) runs.emplace(rest, run + count * block_bytes);
+  return count;
+}
+
+size_t Part::TakeFresh(size_t size_class, size_t count, Blocks* out) {
+  const size_t block_bytes = kTable.block_bytes[size_class];
+  count = std::min(count, (bytes - carved) / block_bytes);
+  // The last one in is the first one out: neighbours are handed out in the order of their addresses.
+  for (size_t i = count; i > 0; --i) out->push_back(begin + carved + (i - 1) * block_bytes);
+  carved += count * block_bytes;
+  if (count > 0) prefaulter->Advance(carved);
+  return count;
+}
+
+// Which lines are free.
+class FreeLines {
+ public:
+  explicit FreeLines(size_t lines) : lines_(lines), words_(lines / kBits + 1) {}
+  void Add(size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) words_[i / kBits] |= uint64_t{1} << i % kBits;
+  }
+  void Remove(size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) words_[i / kBits] &= ~(uint64_t{1} << i % kBits);
+  }
+  bool Has(size_t line) const { return (words_[line / kBits] >> line % kBits & 1) != 0; }
+  // The first free line (or, the first that is not) at `from` or after; the end if there is none.
+  size_t NextFree(size_t from) const { return Next(from, 0); }
+  size_t NextTaken(size_t from) const { return Next(from, ~uint64_t{0}); }
+  size_t end() const { return lines_; }
+
+ private:
+  static constexpr size_t kBits = 64;
+  size_t Next(size_t from, uint64_t flip) const {
+    if (from >= lines_) return lines_;
+    uint64_t word = (words_[from / kBits] ^ flip) >> from % kBits << from % kBits;
+    for (size_t at = from / kBits;; word = words_[at] ^ flip) {
+      if (word != 0) return std::min(lines_, at * kBits + static_cast<size_t>(__builtin_ctzll(word)));
+      if (++at == words_.size()) return lines_;
+    }
+  }
+
+  size_t lines_;
+  std::vector<uint64_t> words_;
+};
+
+void Part::Join() {
+  returned = 0;
+  const auto line_of = [this](const std::byte* at) { return static_cast<size_t>(at - begin) / kLineBytes; };
+  FreeLines lines(carved / kLineBytes);
+  for (const auto& [run_bytes, run] : runs) lines.Add(line_of(run), run_bytes / kLineBytes);
+  for (size_t i = 0; i < kClasses; ++i) {
+    for (const std::byte* block : free[i]) lines.Add(line_of(block), kTable.block_bytes[i] / kLineBytes);
+  }
+  // What is too short stays as it is: blocks in their lists, the rests of runs.
+  std::multimap<size_t, std::byte*> joined;
+  for (size_t first = lines.NextFree(0); first < lines.end();) {
+    const size_t end = lines.NextTaken(first);
+    const size_t run_bytes = (end - first) * kLineBytes;
+    if (run_bytes >= kSmallestRun) {
+      joined.emplace(run_bytes, begin + first * kLineBytes);
+    } else {
+      lines.Remove(first, end - first);
+    }
+    first = lines.NextFree(end);
+  }
+  for (const auto& [run_bytes, run] : runs) {
+    if (!lines.Has(line_of(run))) joined.emplace(run_bytes, run);
+  }
+  runs = std::move(joined);
+  for (size_t i = 0; i < kClasses; ++i) {
+    const size_t gone = std::erase_if(free[i], [&](const std::byte* block) { return lines.Has(line_of(block)); });
+    listed -= gone * kTable.block_bytes[i];
+  }
+}
 
 }  // namespace
 
+// Owned by a SlabCache; others take what is free in it when memory is full.
+struct SlabCache::Classes {
+  OwnerLock lock;  // guards `free`; of the cache's thread
+  std::array<FreeBlocks, kParts> free;
+  // What lies in `free`. Only the lock's holder writes it; statistics() may read it at any time.
+  std::atomic<uint64_t> free_bytes = 0;
+
+  void AddFreeBytes(uint64_t bytes) {
+    free_bytes.store(free_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+};
+
 // The free blocks are listed outside of the blocks, so that nobody but their users ever writes into them.
 struct SlabAllocator::Shared {
-  Mutex mutex;
+  // Taken in this order: caches_mutex, a cache's lock, mutex.
+  Mutex caches_mutex;
+  std::vector<SlabCache::Classes*> caches;  // also under `mutex`: either is enough to read it
+  Mutex mutex;                              // guards what follows
   std::array<Part, kParts> parts;
   uint64_t free_bytes = 0;
-  std::vector<const std::atomic<uint64_t>*> cached_bytes;  // of the caches there are
   std::function<void()> when_full;
 
   int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
   // Moves up to a batch of blocks to `out`; an error if the part is full.
   Status Refill(int part, size_t size_class, Blocks* out);
-  // Calls when_full. False if there is none.
-  bool Collect();
+  // The same after CollectAll, at whatever price.
+  Status RefillFromCollected(int part, size_t size_class, Blocks* out);
+  // Has all that is free given back: what was retired, and what the caches keep.
+  void CollectAll();
+  // What is free in the cache goes to the lists. By the holder of its lock.
+  void Empty(SlabCache::Classes& cache);
 };
 
-bool SlabAllocator::Shared::Collect() {
+Status SlabAllocator::Shared::Refill(int part, size_t size_class, Blocks* out) {
+  const size_t block_bytes = kTable.block_bytes[size_class];
+  const size_t batch = BatchOf(size_class);
+  std::lock_guard lock(mutex);
+  Part& from = parts[part];
+  size_t count = from.TakeFree(size_class, batch, out);
+  if (count == 0 && from.IsWorthJoining()) {
+    from.Join();
+    count = from.TakeFree(size_class, batch, out);
+  }
+  free_bytes -= count * block_bytes;
+  if (count == 0) count = from.TakeFresh(size_class, batch, out);
+  return count > 0 ? absl::OkStatus() : from.Full(block_bytes);
+}
+
+Status SlabAllocator::Shared::RefillFromCollected(int part, size_t size_class, Blocks* out) {
+  const size_t block_bytes = kTable.block_bytes[size_class];
+  const size_t batch = BatchOf(size_class);
+  std::lock_guard lock(mutex);
+  Part& from = parts[part];
+  size_t count = from.TakeFree(size_class, batch, out);
+  if (count == 0 && from.IsWorthJoiningWhenFull()) {
+    from.Join();
+    count = from.TakeFree(size_class, batch, out);
+  }
+  free_bytes -= count * block_bytes;
+  return count > 0 ? absl::OkStatus() : from.Full(block_bytes);
+}
+
+void SlabAllocator::Shared::CollectAll() {
   std::function<void()> collect;
   {
     std::lock_guard lock(mutex);
     collect = when_full;
   }
-  if (collect == nullptr) return false;
-  collect();
-  return true;
+  if (collect != nullptr) collect();
+  std::lock_guard lock(caches_mutex);
+  for (SlabCache::Classes* cache : caches) {
+    const OwnerLock::Visit visit(cache->lock);
+    if (visit.entered()) Empty(*cache);
+  }
 }
 
-Status SlabAllocator::Shared::Refill(int part, size_t size_class, Blocks* out) {
-  const size_t block_bytes = kTable.block_bytes[size_class];
+void SlabAllocator::Shared::Empty(SlabCache::Classes& cache) {
   std::lock_guard lock(mutex);
-  Part& from = parts[part];
-  Blocks& list = from.free[size_class];
-  size_t count = BatchOf(size_class);
-  if (!list.empty()) {
-    count = std::min(count, list.size());
-    out->insert(out->end(), list.end() - static_cast<ptrdiff_t>(count), list.end());
-    list.resize(list.size() - count);
-    free_bytes -= count * block_bytes;
-    return absl::OkStatus();
+  for (int part = 0; part < kParts; ++part) {
+    for (size_t i = 0; i < kClasses; ++i) {
+      parts[part].List(i, cache.free[part][i]);
+      cache.free[part][i].clear();
+    }
   }
-  count = std::min(count, (from.bytes - from.carved) / block_bytes);
-  if (count == 0) return from.Full(block_bytes);
-  // The last one in is the first one out: neighbours are handed out in the order of their addresses.
-  for (size_t i = count; i > 0; --i) out->push_back(from.begin + from.carved + (i - 1) * block_bytes);
-  from.carved += count * block_bytes;
-  from.prefaulter->Advance(from.carved);
-  return absl::OkStatus();
+  free_bytes += cache.free_bytes.exchange(0, std::memory_order_relaxed);
 }
 
 SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique<Shared>()) {
@@ -145,12 +327,12 @@ SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique
   std::byte* const memory = node->memory().data();
   GANNET_CHECK(begin <= middle && middle < node->memory().size(), "node %d has %d bytes of memory, none of them heap",
                node->id(), node->memory().size());
-  shared_->parts[kReadOnly].Open("read-only", memory + begin, middle - begin);
-  shared_->parts[kWritable].Open("writable", memory + middle, node->memory().size() - middle);
+  shared_->parts[kReadOnly].Open("read-only", memory + begin, middle - begin, false);
+  shared_->parts[kWritable].Open("writable", memory + middle, node->memory().size() - middle, true);
 }
 
 SlabAllocator::~SlabAllocator() {
-  GANNET_CHECK(shared_->cached_bytes.empty(), "%d caches outlive their allocator", shared_->cached_bytes.size());
+  GANNET_CHECK(shared_->caches.empty(), "%d caches outlive their allocator", shared_->caches.size());
 }
 
 size_t SlabAllocator::BlockBytes(size_t bytes) {
@@ -194,43 +376,28 @@ SlabStatistics SlabAllocator::statistics() const {
                         .free_bytes = shared_->free_bytes,
                         .read_only_capacity_bytes = read_only.bytes,
                         .read_only_carved_bytes = read_only.carved};
-  for (const auto* bytes : shared_->cached_bytes) result.free_bytes += bytes->load(std::memory_order_relaxed);
+  for (const auto* cache : shared_->caches) result.free_bytes += cache->free_bytes.load(std::memory_order_relaxed);
   return result;
 }
 
-struct SlabCache::Classes {
-  std::array<FreeBlocks, kParts> free;
-  // What lies in `free`. Only the owner writes it; statistics() may read it at any time.
-  std::atomic<uint64_t> free_bytes = 0;
-
-  void AddFreeBytes(uint64_t bytes) {
-    free_bytes.store(free_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-  }
-};
-
 SlabCache::SlabCache(SlabAllocator* allocator) : allocator_(allocator), classes_(std::make_unique<Classes>()) {
-  std::lock_guard lock(allocator_->shared_->mutex);
-  allocator_->shared_->cached_bytes.push_back(&classes_->free_bytes);
+  SlabAllocator::Shared& shared = *allocator_->shared_;
+  std::lock_guard caches_lock(shared.caches_mutex);
+  std::lock_guard lock(shared.mutex);
+  shared.caches.push_back(classes_.get());
 }
 
 SlabCache::~SlabCache() {
   GiveBack();
-  std::lock_guard lock(allocator_->shared_->mutex);
-  std::erase(allocator_->shared_->cached_bytes, &classes_->free_bytes);
+  SlabAllocator::Shared& shared = *allocator_->shared_;
+  std::lock_guard caches_lock(shared.caches_mutex);
+  std::lock_guard lock(shared.mutex);
+  std::erase(shared.caches, classes_.get());
 }
 
 void SlabCache::GiveBack() {
-  SlabAllocator::Shared& shared = *allocator_->shared_;
-  std::lock_guard lock(shared.mutex);
-  for (int part = 0; part < kParts; ++part) {
-    for (size_t i = 0; i < kClasses; ++i) {
-      Blocks& blocks = classes_->free[part][i];
-      Blocks& back = shared.parts[part].free[i];
-      back.insert(back.end(), blocks.begin(), blocks.end());
-      blocks.clear();
-    }
-  }
-  shared.free_bytes += classes_->free_bytes.exchange(0, std::memory_order_relaxed);
+  std::lock_guard lock(classes_->lock);
+  allocator_->shared_->Empty(*classes_);
 }
 
 StatusOr<std::byte*> SlabCache::Allocate(size_t bytes) {
@@ -243,22 +410,33 @@ StatusOr<std::byte*> SlabCache::AllocateReadOnly(size_t bytes) {
 template <int kPart>
 StatusOr<std::byte*> SlabCache::AllocateFrom(size_t bytes) {
   const size_t size_class = ClassOf(bytes);
-  const size_t block_bytes = kTable.block_bytes[size_class];
-  Blocks& blocks = classes_->free[kPart][size_class];
-  if (blocks.empty()) [[unlikely]] {
+  {
+    std::lock_guard lock(classes_->lock);
+    Blocks& blocks = classes_->free[kPart][size_class];
+    if (!blocks.empty()) [[likely]]
+      return TakeLast(blocks, size_class);
     blocks.reserve(2 * BatchOf(size_class) + 1);
-    Status refilled = allocator_->shared_->Refill(kPart, size_class, &blocks);
-    if (!refilled.ok() && allocator_->shared_->Collect()) {
-      refilled = allocator_->shared_->Refill(kPart, size_class, &blocks);
+    if (allocator_->shared_->Refill(kPart, size_class, &blocks).ok()) {
+      classes_->AddFreeBytes(blocks.size() * kTable.block_bytes[size_class]);
+      return TakeLast(blocks, size_class);
     }
-    GANNET_RETURN_IF_ERROR(refilled);
-    classes_->AddFreeBytes(blocks.size() * block_bytes);
   }
+  // Outside of the lock: this cache is emptied like all others.
+  allocator_->shared_->CollectAll();
+  std::lock_guard lock(classes_->lock);
+  Blocks& blocks = classes_->free[kPart][size_class];
+  const size_t before = blocks.size();
+  GANNET_RETURN_IF_ERROR(allocator_->shared_->RefillFromCollected(kPart, size_class, &blocks));
+  classes_->AddFreeBytes((blocks.size() - before) * kTable.block_bytes[size_class]);
+  return TakeLast(blocks, size_class);
+}
+
+std::byte* SlabCache::TakeLast(std::vector<std::byte*>& blocks, size_t size_class) {
   std::byte* block = blocks.back();
   blocks.pop_back();
   // Fresh or freed long ago, a block is not in the cache: the first line of one that is taken soon is on its way.
   if (blocks.size() > kPrefetchAhead) __builtin_prefetch(blocks[blocks.size() - 1 - kPrefetchAhead], 1);
-  classes_->AddFreeBytes(-block_bytes);
+  classes_->AddFreeBytes(-static_cast<uint64_t>(kTable.block_bytes[size_class]));
   return block;
 }
 
@@ -270,6 +448,7 @@ void SlabCache::Free(std::byte* block, size_t bytes) {
   const auto offset = static_cast<size_t>(block - shared.parts[part].begin);
   GANNET_CHECK(offset < shared.parts[part].bytes && offset % kLineBytes == 0, "freed block at offset %d of part %d",
                offset, part);
+  std::lock_guard own_lock(classes_->lock);
   Blocks& blocks = classes_->free[part][size_class];
   blocks.push_back(block);
   classes_->AddFreeBytes(block_bytes);
@@ -277,8 +456,7 @@ void SlabCache::Free(std::byte* block, size_t bytes) {
   if (blocks.size() <= 2 * batch) [[likely]]
     return;
   std::lock_guard lock(shared.mutex);
-  Blocks& back = shared.parts[part].free[size_class];
-  back.insert(back.end(), blocks.end() - static_cast<ptrdiff_t>(batch), blocks.end());
+  shared.parts[part].List(size_class, std::span(blocks).last(batch));
   shared.free_bytes += batch * block_bytes;
   blocks.resize(blocks.size() - batch);
   classes_->AddFreeBytes(-(batch * block_bytes));

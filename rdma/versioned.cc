@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rdma/base/check.h"
 #include "rdma/base/mutant.h"
 
 namespace gannet::rdma {
@@ -49,6 +50,11 @@ void StoreBytes(std::byte* to, const std::byte* from, size_t size) {
   }
 }
 
+// What a line after the first gets.
+uint64_t Stamp(uint64_t state) {
+  return GANNET_MUTANT(kNoMarks) ? state : VersionWord(state);
+}
+
 }  // namespace
 
 void CopyOut(const std::byte* object, size_t data_offset, std::span<std::byte> out) {
@@ -78,25 +84,44 @@ void BeginWrite(std::byte* object, size_t lines) {
   PreemptionPoint();
 }
 
+void StoreVersions(std::byte* object, size_t lines, uint64_t state) {
+  for (size_t i = 1; i < lines; ++i) StoreWord(object + i * kLineBytes, Stamp(state));
+}
+
 void EndWrite(std::byte* object, size_t lines, uint64_t state) {
-  for (size_t i = 1; i < lines; ++i) StoreWord(object + i * kLineBytes, state);
+  StoreVersions(object, lines, state);
   PreemptionPoint();
   StoreWord(object, state);
 }
 
 void StampImage(std::byte* image, size_t lines, uint64_t state, uint64_t version) {
+  const uint64_t word = Stamp(version);
   std::memcpy(image, &state, kWordBytes);
-  for (size_t i = 1; i < lines; ++i) std::memcpy(image + i * kLineBytes, &version, kWordBytes);
+  for (size_t i = 1; i < lines; ++i) std::memcpy(image + i * kLineBytes, &word, kWordBytes);
 }
 
 bool IsConsistentImage(const std::byte* image, size_t lines) {
   uint64_t state;
   std::memcpy(&state, image, kWordBytes);
   if ((state & kLockBit) != 0) return false;
+  const uint64_t version = VersionWord(state);
   for (size_t i = 1; i < lines; ++i) {
-    if (std::memcmp(image + i * kLineBytes, &state, kWordBytes) != 0) return false;
+    uint64_t word;
+    std::memcpy(&word, image + i * kLineBytes, kWordBytes);
+    if (GANNET_MUTANT(kNoMarks)) word |= kNotAState;
+    if (word != version) return false;
   }
   return true;
+}
+
+void ContinueVersions(std::byte* object, size_t lines) {
+  uint64_t newest = 0;
+  for (size_t i = 0; i < lines; ++i) {
+    const uint64_t word = LoadWord(object + i * kLineBytes);
+    GANNET_CHECK(!IsLineBusy(word), "line %d of a free block is being written", i);
+    newest = std::max(newest, word & kVersionMask);
+  }
+  StoreWord(object, newest | kNotAState);
 }
 
 }  // namespace gannet::rdma

@@ -3,21 +3,23 @@
 // An object is a whole number of 64-byte lines. The first 8-byte word of every line is a version; the other 56 bytes of
 // all lines, in order, are the object's data ("data offset" below counts only those):
 //
-//   line 0   | state word | data   0 ..  55 |        state = lock bit, owner, version (state.h says how records use it)
-//   line 1   | version    | data  56 .. 111 |
+//   line 0   | state word | data   0 ..  55 |     state = lock bit, kNotAState, owner, version (txn/state_word.h)
+//   line 1   | version    | data  56 .. 111 |     version = the state word, with kNotAState
 //   line 2   | version    | data 112 .. 167 |
 //
-// The invariant: while the state word is not locked, every line's version equals the state word. Whoever writes
-//   (1) locks the state word (CAS), (2) per line: stores kLineBusy, the data, the new version, (3) stores the new
-//   state.
+// The invariant: while the state word is not locked, every line's version equals the state word but for kNotAState,
+// which versions always have. Whoever writes (1) locks the state word (CAS), (2) per line: stores kLineBusy, the data,
+// the new version, (3) stores the new state.
 // A NIC may do (2) with WRITEs of whole lines, for it needs no kLineBusy: the fabric accesses a line at one instant.
 //
 // What a racing one-sided reader sees: each line it READs is a snapshot of that line (fabric.h, 2). If the state word
-// it got is not locked and all lines carry the same version, every line is from the same write, because a version is
-// given to an object once only: object memory is type-stable and versions grow across reuse (slab.h). Otherwise it
-// READs again. What a racing CPU of the owner sees: it loads the state, copies, and loads the state again; equal and
-// unlocked means that no writer was at it in between, since every writer locks first. It need not look at the lines'
-// versions.
+// it got is not locked and all lines carry the same version, every line is from the same write, because a line gets a
+// version once only: versions grow across reuse, also where a line becomes part of an object of another size (slab.h).
+// Otherwise it READs again. A reader with a stale address may READ from the middle of another object; what it takes for
+// the state word has kNotAState then, which a state word has only while there is nothing to read (a removed record). So
+// data that looks like an object, lines and all, is never taken for one. What a racing CPU of the owner sees: it loads
+// the state, copies, and loads the state again; equal and unlocked means that no writer was at it in between, since
+// every writer locks first. It need not look at the lines' versions.
 //
 // This header is the one place that races on purpose; all of it goes through LoadWord / StoreWord.
 #pragma once
@@ -34,6 +36,14 @@ namespace gannet::rdma {
 
 inline constexpr size_t kLineDataBytes = kLineBytes - kWordBytes;  // 56
 inline constexpr uint64_t kLockBit = uint64_t{1} << 63;
+inline constexpr uint64_t kNotAState = uint64_t{1} << 62;
+// The part of a state word that only grows, by one with every write of an object that others may WRITE.
+inline constexpr uint64_t kVersionMask = (uint64_t{1} << 40) - 1;
+
+// The word of an object's lines after the first, when its state word is `state`.
+constexpr uint64_t VersionWord(uint64_t state) {
+  return state | kNotAState;
+}
 
 // Lines, and bytes in memory, of an object with `data_bytes` of data.
 constexpr size_t LinesFor(size_t data_bytes) {
@@ -71,12 +81,18 @@ void CopyOutHeld(const std::byte* object, std::byte* out, size_t size) {
 void CopyIn(std::byte* object, size_t data_offset, std::span<const std::byte> data);
 
 // The writer's steps (2) and (3) for a CPU that holds the lock. BeginWrite makes every line from the second on busy
-// (the first is locked); EndWrite gives lines [1, lines) the version `state` and then stores it as the state word.
+// (the first is locked); EndWrite gives lines [1, lines) the version of `state` and then stores it as the state word.
 void BeginWrite(std::byte* object, size_t lines);
 void EndWrite(std::byte* object, size_t lines, uint64_t state);
+// EndWrite without the last step.
+void StoreVersions(std::byte* object, size_t lines, uint64_t state);
 
-// Stamps a private image, before it is WRITTEN: `state` as the first word, `version` in the lines after.
+// Stamps a private image, before it is WRITTEN: `state` as the first word, the version of `version` in the lines after.
 void StampImage(std::byte* image, size_t lines, uint64_t state, uint64_t version);
+
+// Makes `lines` lines of free memory an object without contents (slab.h, b): its state word has kNotAState and the
+// largest version that any of its lines has.
+void ContinueVersions(std::byte* object, size_t lines);
 
 // True if an image that a READ brought is untorn and unlocked: see above. Its state word is LoadWord(image).
 bool IsConsistentImage(const std::byte* image, size_t lines);

@@ -24,14 +24,14 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
                       .incarnation = static_cast<uint16_t>(old.incarnation + 1)},
                      key);
   rdma::CopyIn(*block, index::PayloadDataOffset(key.size()), payload);
-  for (size_t i = 1; i < lines; ++i) StoreWord(*block + i * kLineBytes, NextState(state, false));
+  rdma::StoreVersions(*block, lines, NextState(state, false));
   return NewRecord{*block, state};
 }
 
 uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits) {
   if (VersionOf(state) >= version) return state;
   const uint64_t raised = version | kAbsentBit;
-  for (size_t i = 1; i < lines; ++i) StoreWord(record + i * kLineBytes, NextState(raised, false));
+  rdma::StoreVersions(record, lines, NextState(raised, false));
   StoreWord(record, Locked(raised, owner_bits));
   return raised;
 }

@@ -7,8 +7,11 @@
 //
 // lock     set while a transaction writes the record; then (node, channel) names the worker that holds it, so that
 //          survivors of its death can tell. Both are 0 while the record is free.
-// absent   the record is removed, or inserted by a transaction that has not committed (then it is locked too).
-// version  +1 with every install; goes on when the memory is reused (slab.h), so (address, state word) names one state
+// absent   the record is removed, or inserted by a transaction that has not committed (then it is locked too). The
+//          words of a record's other lines have it always (versioned.h), so a stale address in the middle of a record
+//          leads to one that is absent.
+// version  +1 with every install; goes on when the memory is reused, whichever record gets it (slab.h), so (address,
+// state word) names one state
 //          of one record for ever. It wraps after 2^40 installs of one record: 12 days at a million per second; a
 //          reader would have to sleep for exactly that long to be fooled.
 #pragma once
@@ -20,8 +23,8 @@
 
 namespace gannet::txn {
 
-inline constexpr uint64_t kAbsentBit = uint64_t{1} << 62;
-inline constexpr uint64_t kVersionMask = (uint64_t{1} << 40) - 1;
+inline constexpr uint64_t kAbsentBit = rdma::kNotAState;
+using rdma::kVersionMask;
 
 constexpr bool IsLocked(uint64_t state) {
   return (state & rdma::kLockBit) != 0;

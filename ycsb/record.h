@@ -33,8 +33,10 @@ enum class Image {
 inline Image LookAt(const std::byte* image, size_t value_bytes, uint64_t key) {
   Charge(Cost::kRecordLine, RecordLines(value_bytes));
   const uint64_t state = LoadWord(image);
-  if (txn::IsLocked(state) || !rdma::IsConsistentImage(image, RecordLines(value_bytes))) return Image::kBusy;
-  if (txn::IsAbsent(state) || !index::RecordHoldsKey(image, key)) return Image::kOther;
+  if (txn::IsLocked(state)) return Image::kBusy;
+  if (txn::IsAbsent(state)) return Image::kOther;  // lines of what is no record need not agree
+  if (!rdma::IsConsistentImage(image, RecordLines(value_bytes))) return Image::kBusy;
+  if (!index::RecordHoldsKey(image, key)) return Image::kOther;
   return Image::kGood;
 }
 

@@ -21,9 +21,7 @@
 // One exception: Replace changes one slot of an existing key in place and keeps the version. It is one word, so readers
 // see the old record or the new one.
 //
-// An overflow bucket comes from the size class of 64-byte records and returns there. Clients remember addresses of
-// records for long, so they may take such a bucket for a record; its flags (kOverflowMark) then read as the key length
-// of a meta word (record_header.h), at least 63 and so no length that a record of one line can have.
+// An overflow bucket comes from the size class of one line in the read-only part, where no records lie, and returns there.
 #pragma once
 
 #include <cstddef>

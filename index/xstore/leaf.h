@@ -160,8 +160,9 @@ class Leaf {
   }
   // Gives all lines the new version and unlocks.
   void Publish(uint64_t state) {
+    const uint64_t version = rdma::VersionWord(state);
 #pragma GCC unroll 8
-    for (size_t line = 1; line < Layout::kLines; ++line) StoreWord(at_ + line * kLineBytes, state);
+    for (size_t line = 1; line < Layout::kLines; ++line) StoreWord(at_ + line * kLineBytes, version);
     PreemptionPoint();
     StoreWord(at_, state);
   }

@@ -20,6 +20,7 @@ enum class Mutant : uint8_t {
   kSkipDecision,         // a transaction is installed at several nodes though none of them could end it
   kSkipRepair,           // what a dead node left stays
   kRepairUndecided,      // what a dead node left is undone, though it may have been decided
+  kNoMarks,              // a line in the middle of a record looks like the beginning of one
 };
 inline Mutant active_mutant = Mutant::kNone;
 

@@ -1,5 +1,7 @@
 #include "rdma/slab.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -11,6 +13,7 @@
 #include "rdma/base/cache_line.h"
 #include "rdma/base/random.h"
 #include "rdma/shm/shm_fabric.h"
+#include "rdma/versioned.h"
 
 namespace gannet::rdma {
 namespace {
@@ -165,6 +168,106 @@ TEST_F(SlabTest, ABlockIsOfThePartThatWasAskedForAndComesBackToIt) {
   EXPECT_LT(statistics.read_only_carved_bytes, statistics.carved_bytes);
 }
 
+// A record as its owners write it. `mark`: what its data words hold while it lives.
+struct Made {
+  std::byte* at = nullptr;
+  size_t lines = 0;
+  uint64_t state = 0;
+  uint64_t mark = 0;
+
+  void Install() {
+    const uint64_t next = ((state & kVersionMask) + 1) & kVersionMask;
+    StoreWord(at, state | kLockBit);
+    BeginWrite(at, lines);
+    for (size_t i = 0; i < lines; ++i) StoreWord(at + i * kLineBytes + kWordBytes, mark);
+    EndWrite(at, lines, next);
+    state = next;
+  }
+  // True if nobody else wrote into it.
+  bool IsWhole() const {
+    if (LoadWord(at) != state || !IsConsistentImage(at, lines)) return false;
+    for (size_t i = 0; i < lines; ++i) {
+      if (LoadWord(at + i * kLineBytes + kWordBytes) != mark) return false;
+    }
+    return true;
+  }
+  void MarkAbsent() {
+    BeginWrite(at, lines);
+    state = (state + 1) | kNotAState;
+    EndWrite(at, lines, state);
+  }
+};
+
+StatusOr<Made> Make(SlabCache& cache, size_t lines, uint64_t mark) {
+  StatusOr<std::byte*> block = cache.Allocate(lines * kLineBytes);
+  if (!block.ok()) return block.status();
+  Made made{.at = *block, .lines = lines, .state = LoadWord(*block), .mark = mark};
+  made.Install();
+  return made;
+}
+
+void Unmake(SlabCache& cache, Made& made) {
+  made.MarkAbsent();
+  cache.Free(made.at, made.lines * kLineBytes);
+}
+
+TEST_F(SlabTest, MemoryOfOneSizeServesAnyOther) {
+  const SlabStatistics at_first = allocator_->statistics();
+  const uint64_t writable = at_first.capacity_bytes - at_first.read_only_capacity_bytes;
+  SlabCache cache(allocator_.get()), idle(allocator_.get());
+  for (const size_t lines : {1, 64, 3, 2048, 17, 2}) {
+    SlabCache& either = lines == 3 ? idle : cache;  // which keeps some of them, and does nothing any more
+    std::vector<Made> all;
+    while (true) {
+      StatusOr<Made> made = Make(either, lines, lines);
+      if (!made.ok()) break;
+      all.push_back(*made);
+    }
+    EXPECT_GT(all.size() * SlabAllocator::BlockBytes(lines * kLineBytes), writable - writable / 50) << lines;
+    for (Made& made : all) Unmake(either, made);
+  }
+  const SlabStatistics end = allocator_->statistics();
+  EXPECT_EQ(end.free_bytes, end.carved_bytes);
+}
+
+TEST_F(SlabTest, TheReadOnlyPartStaysTypeStable) {
+  SlabCache cache(allocator_.get());
+  std::vector<std::byte*> all;
+  for (auto block = cache.AllocateReadOnly(64); block.ok(); block = cache.AllocateReadOnly(64)) all.push_back(*block);
+  for (std::byte* block : all) cache.Free(block, 64);
+  EXPECT_EQ(cache.AllocateReadOnly(128).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(cache.AllocateReadOnly(64).ok());
+}
+
+// Sizes come and go, 1 MiB at a time. The cache alone may keep 5 MiB: 64 KiB of each size.
+TEST_F(SlabTest, ALoadThatShiftsThroughTheSizesTakesBoundedMemory) {
+  constexpr size_t kLive = 1 << 20;
+  constexpr int kPhases = 120;
+  SlabCache cache(allocator_.get());
+  Random random(5);
+  std::vector<Made> live;
+  size_t live_bytes = 0;
+  const uint64_t before = allocator_->statistics().carved_bytes;
+  for (int phase = 0; phase < kPhases; ++phase) {
+    const size_t lines = phase % 3 == 0 ? 1 + random.Below(8) : 1 + random.Below(200);
+    for (size_t turned_over = 0; turned_over < 2 * kLive;) {
+      StatusOr<Made> made = Make(cache, lines, random());
+      ASSERT_TRUE(made.ok()) << "phase " << phase << ": " << made.status();
+      live.push_back(*made);
+      live_bytes += lines * kLineBytes;
+      turned_over += lines * kLineBytes;
+      while (live_bytes > kLive) {
+        std::swap(live[random.Below(live.size())], live.back());
+        ASSERT_TRUE(live.back().IsWhole());
+        live_bytes -= live.back().lines * kLineBytes;
+        Unmake(cache, live.back());
+        live.pop_back();
+      }
+    }
+  }
+  EXPECT_LT(allocator_->statistics().carved_bytes - before, 10 * kLive);
+}
+
 class SmallSlabTest : public SlabTest {
  protected:
   SmallSlabTest() : SlabTest(256 * 1024) {}
@@ -187,6 +290,81 @@ TEST_F(SmallSlabTest, AFullHeapIsAnErrorThatNamesItsSizeAndCanBeLeftAgain) {
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(large.message().find("read-only"), absl::string_view::npos) << large;
   EXPECT_TRUE(cache.AllocateReadOnly(1000).ok());
+}
+
+// What a stale address may lead to, whatever was cut out of what: a state word of a record that is there, a locked one,
+// or a marked one. And no line ever gets a word again.
+TEST_F(SmallSlabTest, FirstWordsOfLinesNeverComeBackAcrossSizes) {
+  const std::byte* const begin = node_->memory().data() + node_->writable_offset();
+  const size_t lines_of_heap = (node_->memory().size() - node_->writable_offset()) / kLineBytes;
+  SlabCache cache(allocator_.get());
+  Random random(6);
+  std::vector<Made> live;
+  std::vector<uint64_t> newest(lines_of_heap);  // version that the line had last
+  const auto line_of = [&](const Made& made) { return static_cast<size_t>(made.at - begin) / kLineBytes; };
+  int joined = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const size_t lines = random.OneIn(3) ? 1 + random.Below(64) : 1 + random.Below(4);
+    const StatusOr<Made> made = Make(cache, lines, random());
+    if (!made.ok()) {
+      ++joined;
+      // In waves, and by addresses, so that there are neighbours.
+      const size_t from = random.Below(live.size());
+      const size_t count = std::min(live.size() - from, 1 + live.size() / 3);
+      for (size_t n = from; n < from + count; ++n) {
+        ASSERT_TRUE(live[n].IsWhole());
+        Unmake(cache, live[n]);
+        for (size_t at = 0; at < live[n].lines; ++at) {
+          const uint64_t word = LoadWord(live[n].at + at * kLineBytes);
+          ASSERT_NE(word & kNotAState, 0u);
+          newest[line_of(live[n]) + at] = word & kVersionMask;
+        }
+      }
+      live.erase(live.begin() + static_cast<ptrdiff_t>(from), live.begin() + static_cast<ptrdiff_t>(from + count));
+      continue;
+    }
+    for (size_t at = 0; at < lines; ++at) {
+      ASSERT_GT(made->state, newest[line_of(*made) + at]) << "line " << at << " of " << lines;
+    }
+    for (size_t at = 1; at < lines; ++at) ASSERT_NE(LoadWord(made->at + at * kLineBytes) & kNotAState, 0u);
+    live.push_back(*made);
+  }
+  EXPECT_GT(joined, 20);
+}
+
+// Threads take, free and idle; whoever finds the heap full empties the others' caches.
+TEST_F(SmallSlabTest, ThreadsCutEachOthersMemoryAnew) {
+  constexpr int kThreads = 4, kSteps = 8000;
+  std::atomic<int> failures = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t, &failures] {
+      SlabCache cache(allocator_.get());
+      Random random(t);
+      std::vector<Made> held;
+      for (int i = 0; i < kSteps; ++i) {
+        const size_t lines = i / 500 % 2 == 0 ? 1 + random.Below(2) : 1 + random.Below(40);
+        if (random.OneIn(2)) {
+          const StatusOr<Made> made = Make(cache, lines, random());
+          if (made.ok()) {
+            held.push_back(*made);
+            continue;
+          }
+          ++failures;
+        }
+        if (held.empty()) continue;
+        std::swap(held[random.Below(held.size())], held.back());
+        ASSERT_TRUE(held.back().IsWhole());
+        Unmake(cache, held.back());
+        held.pop_back();
+      }
+      for (Made& made : held) Unmake(cache, made);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(failures, 0);
+  const SlabStatistics end = allocator_->statistics();
+  EXPECT_EQ(end.free_bytes, end.carved_bytes);
 }
 
 using SlabDeathTest = SlabTest;

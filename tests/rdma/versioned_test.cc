@@ -127,5 +127,32 @@ TEST(Versioned, ABusyLineLooksLocked) {
   EXPECT_NE(kLineBusy & kLockBit, 0u);
 }
 
+// A reader with a stale address takes any line for the first. Data that looks like an object deceives nobody.
+TEST(Versioned, OnlyTheFirstLineHasAState) {
+  Random random(3);
+  Object object(5 * kLineDataBytes);
+  object.Write(77, &random);
+  EXPECT_EQ(LoadWord(object.at()) & kNotAState, 0u);
+  for (size_t line = 1; line < object.lines; ++line) {
+    EXPECT_EQ(LoadWord(object.at() + line * kLineBytes), 77 | kNotAState);
+  }
+  BeginWrite(object.at(), object.lines);
+  EXPECT_NE(LoadWord(object.at() + kLineBytes) & kLockBit, 0u);
+  EndWrite(object.at(), object.lines, 78 | kNotAState);  // removed
+  EXPECT_TRUE(IsConsistentImage(object.at(), object.lines));
+}
+
+TEST(Versioned, AnObjectOfOtherLinesGoesOnFromTheNewest) {
+  Random random(4);
+  Object object(3 * kLineDataBytes);
+  object.Write(40, &random);
+  StoreWord(object.at() + kLineBytes, 90 | kNotAState);
+  ContinueVersions(object.at(), object.lines);
+  EXPECT_EQ(LoadWord(object.at()), 90 | kNotAState);
+  StoreWord(object.at(), kVersionMask | kLockBit | kNotAState | uint64_t{5} << 47);
+  ContinueVersions(object.at(), object.lines);
+  EXPECT_EQ(LoadWord(object.at()), kVersionMask | kNotAState);
+}
+
 }  // namespace
 }  // namespace gannet::rdma
