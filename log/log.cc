@@ -69,7 +69,10 @@ class ThreadedLog final : public Log {
   Status AppendForPeer(uint64_t epoch, std::span<const std::byte> transaction) override {
     GANNET_RETURN_IF_ERROR(shared_.Health());
     group_commit_.RaiseCurrent(epoch);
-    GANNET_RETURN_IF_ERROR(writers_.AppendToInbox(transaction));
+    if (Status appended = writers_.AppendToInbox(transaction); !appended.ok()) {
+      shared_.signal.Urgent();  // the caller asks again, and keeps its epoch open meanwhile
+      return appended;
+    }
     shared_.NoteDirty(epoch);
     return absl::OkStatus();
   }
