@@ -19,7 +19,7 @@ void LogWriter::AskForRoom() {
 Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {
   *wait = false;
   if (IsLarge(bytes)) {
-    const size_t most = std::max(channel_->large_bytes / 2, channel_->ring.largest());
+    const size_t most = most_bytes();
     if (bytes > most)
       return absl::InvalidArgumentError(absl::StrCat("a transaction of ", bytes,
                                                      " bytes of redo; the log takes at most ", most,

@@ -9,6 +9,7 @@
 // epoch. No call into the kernel but the one, once per group, that wakes the log thread (thread_signal.h).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <coroutine>
 #include <cstddef>
@@ -73,6 +74,8 @@ class LogWriter {
     }
     return ReserveLargeOrRefuse(bytes, wait);
   }
+  // Of one transaction.
+  size_t most_bytes() const { return std::max(channel_->large_bytes / 2, channel_->ring.largest()); }
   // The commit has appended, or will not, and has left. `bytes` as in Reserve.
   void Release(size_t bytes) {
     (IsLarge(bytes) ? promised_large_ : promised_) -= bytes;

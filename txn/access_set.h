@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "index/index.h"
 #include "index/key.h"
 #include "rdma/global_address.h"
 #include "txn/table.h"
@@ -53,6 +55,7 @@ struct WriteEntry {
   uint32_t image_payload_bytes = 0;  // as read
   WriteKind kind = WriteKind::kNone;
   uint8_t patch_count = 0;
+  uint32_t redo_bytes = 0;   // of the log, at most
   uint64_t connection = 0;   // by which its owner is asked for locks and changes; 0: it is this node
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock
@@ -69,16 +72,24 @@ struct WriteEntry {
   bool is_direct() const { return direct != nullptr; }
 };
 
-// The write set: entries in the order added, and a way to find one by record address that is cheap when (as nearly
-// always) there is none.
+// The write set: entries in the order added, and ways to find one that are cheap when (as nearly always) there is none.
+// A few entries are looked through; from kFew on there are indexes, so that no operation takes longer than the
+// logarithm of their number.
 class WriteSet {
  public:
+  static constexpr size_t kFew = 64;
+
+  WriteSet();
+  ~WriteSet();
+
   // A new entry, to be filled in: valid until the next one is added.
   WriteEntry& Add(rdma::GlobalAddress record) {
     WriteEntry& entry = entries_.emplace_back();
     entry.record = record;
     addresses_.push_back(record.bits());
     Filter(record) |= FilterBit(record);
+    if (entries_.size() > kFew) [[unlikely]]
+      Grow();
     return entry;
   }
 
@@ -86,18 +97,19 @@ class WriteSet {
   int FindRecord(rdma::GlobalAddress record) const {
     if ((Filter(record) & FilterBit(record)) == 0) [[likely]]
       return -1;
-    for (size_t i = 0; i < addresses_.size(); ++i) {
-      if (addresses_[i] == record.bits()) return static_cast<int>(i);
-    }
-    return -1;
+    return FindFiltered(record.bits());
   }
-
   // The entry's record has been made, or made anew.
-  void SetRecord(size_t i, rdma::GlobalAddress record) {
-    entries_[i].record = record;
-    addresses_[i] = record.bits();
-    Filter(record) |= FilterBit(record);
-  }
+  void SetRecord(size_t i, rdma::GlobalAddress record);
+
+  // Entry `i`, whose key is set, inserts or removes it: as long as it does, the next three find it. Again: no harm.
+  void NoteKey(size_t i);
+  // The entry that inserts or removes `key` (also an insert that was removed again), or -1.
+  int FindKey(const Table& table, const index::Key& key) const;
+  // Appends the numbers of the inserts in `range` that were not removed again: all, or at least the first range.limit.
+  void InsertsIn(const Table& table, const index::ScanRange& range, std::vector<uint32_t>* numbers) const;
+  // How many entries remove a record in `range`.
+  size_t RemovalsIn(const Table& table, const index::ScanRange& range) const;
 
   WriteEntry& operator[](size_t i) { return entries_[i]; }
   const WriteEntry& operator[](size_t i) const { return entries_[i]; }
@@ -106,22 +118,28 @@ class WriteSet {
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
 
-  void Clear() {
-    entries_.clear();
-    addresses_.clear();
-    filter_.fill(0);
-  }
+  void Clear();
 
  private:
-  // A Bloom filter with one bit per record in 256.
+  struct Large;
+
+  // Bloom filters with one bit per record, or key, in 256.
   static uint64_t Hash(rdma::GlobalAddress record) { return record.bits() * 0x9e3779b97f4a7c15ull; }
   uint64_t& Filter(rdma::GlobalAddress record) { return filter_[Hash(record) >> 62]; }
   uint64_t Filter(rdma::GlobalAddress record) const { return filter_[Hash(record) >> 62]; }
   static uint64_t FilterBit(rdma::GlobalAddress record) { return uint64_t{1} << (Hash(record) >> 56 & 63); }
+  static uint64_t HashOf(const Table& table, const index::Key& key);
+
+  // The last entry is one of many.
+  void Grow();
+  int FindFiltered(uint64_t address) const;
+  void NoteKeyOfLarge(size_t i);
 
   std::vector<WriteEntry> entries_;
   std::vector<uint64_t> addresses_;
   std::array<uint64_t, 4> filter_{};
+  std::array<uint64_t, 4> key_filter_{};
+  std::unique_ptr<Large> large_;  // null: there are few
 };
 
 }  // namespace gannet::txn

@@ -36,6 +36,13 @@
 
 namespace gannet::txn {
 
+namespace {
+
+// Looked through for each change of a set; more are indexed.
+constexpr size_t kFewWitnesses = 64;
+
+}  // namespace
+
 using index::PayloadDataOffset;
 using index::RecordBytes;
 
@@ -52,6 +59,8 @@ Status TransactionImpl::LockDirect(WriteEntry& entry) {
 
 void TransactionImpl::CarryWitnesses(const index::Change& change) {
   if (change.before.word.is_null() || witnesses_.empty()) return;
+  if (witnesses_.size() > kFewWitnesses || !witness_of_.empty()) [[unlikely]]
+    return CarryManyWitnesses(change);
   bool held = false;
   for (ReadEntry& witness : witnesses_) {
     if (witness.word != change.before.word || witness.seen != change.before.seen) continue;
@@ -59,6 +68,27 @@ void TransactionImpl::CarryWitnesses(const index::Change& change) {
     held = true;
   }
   if (held && !change.split_to.word.is_null()) witnesses_.push_back({change.split_to.word, change.split_to.seen});
+}
+
+// The same in constant time. Witnesses of one word that say the same are one here; of some that differ, all but one are
+// out of date, and the validation will find that.
+void TransactionImpl::CarryManyWitnesses(const index::Change& change) {
+  const auto note = [this](uint32_t i) { return witness_of_.try_emplace(witnesses_[i].word.bits(), i).second; };
+  if (witness_of_.empty()) {
+    size_t kept = 0;
+    for (const ReadEntry witness : witnesses_) {
+      witnesses_[kept] = witness;
+      const bool first = note(static_cast<uint32_t>(kept));
+      if (first || witnesses_[witness_of_[witness.word.bits()]].seen != witness.seen) ++kept;
+    }
+    witnesses_.resize(kept);
+  }
+  const auto found = witness_of_.find(change.before.word.bits());
+  if (found == witness_of_.end() || witnesses_[found->second].seen != change.before.seen) return;
+  witnesses_[found->second].seen = change.after;
+  if (change.split_to.word.is_null()) return;
+  witnesses_.push_back({change.split_to.word, change.split_to.seen});
+  note(static_cast<uint32_t>(witnesses_.size() - 1));
 }
 
 // What the transaction made of its own insert since. Before anybody can find the record, and under a version of its
@@ -293,7 +323,7 @@ coro::Task<Status> TransactionImpl::CommitInTurn() {
 
 coro::Async<Status> TransactionImpl::CommitNow() {
   if (log_ == nullptr) return CommitReserved();
-  redo_bytes_ = RedoBytes();
+  redo_bytes_ = buffered_redo_ == 0 ? 0 : buffered_redo_ + log::kTransactionOverheadBytes;
   if (redo_bytes_ > 0) {
     bool wait = false;
     Status reserved = log_->Reserve(redo_bytes_, &wait);

@@ -142,12 +142,13 @@ coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
 coro::Task<Status> TransactionImpl::PrepareRemote() {
   const int nodes = session_->db->data_nodes;
   for (rdma::NodeId node = 0; node < nodes; ++node) {
+    const uint64_t connection = ConnectionOf(node);
     for (size_t next = 0; next < writes_.size();) {
       prepared_.clear();
       next = EncodePrepare(node, next);
       if (prepared_.empty()) break;
       StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnPrepare, request_, response_.room(),
-                                                               session_->db->options.call_timeout, ConnectionOf(node));
+                                                               session_->db->options.call_timeout, connection);
       if (!size.ok()) {
         if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, request_.first(kCallerBytes));
         co_return size.status();
@@ -338,6 +339,7 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
   const int nodes = session_->db->data_nodes;
   for (rdma::NodeId node = 0; node < nodes; ++node) {
     if (!Is(where, node)) continue;
+    const uint64_t connection = ConnectionOf(node);
     for (size_t next = 0; next < writes_.size();) {
       rdma::WireWriter writer(message_.room());
       const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
@@ -358,8 +360,7 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
       PutCaller(caller);
       std::memcpy(count.data(), &n, sizeof n);
       request_ = writer.written();
-      StatusOr<size_t> size =
-          co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout, ConnectionOf(node));
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout, connection);
       if (size.ok()) continue;
       if (IsUnknownOutcome(size.status())) {
         if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();

@@ -91,7 +91,7 @@ struct DatabaseOptions {
   uint64_t log_preallocate_bytes = 0;
   // Per session. What is larger than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
-  // For transactions that are larger than half of that; half of this bounds the changes of one transaction.
+  // For larger transactions. One may change half of this, by keys, payloads, 17 bytes each; else ResourceExhausted.
   size_t log_large_buffer_bytes = size_t{4} << 20;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list what cannot

@@ -163,11 +163,11 @@ void TransactionImpl::OrderForDecision() {
 // The entries of pending_. False if `keeper` cannot be told.
 coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_note) {
   const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
+  const uint64_t connection = ConnectionOf(keeper);
   finished_.clear();
   for (size_t next = 0; next < pending_.size();) {
     next = EncodeDecision(pending_, next, keeper, only_note);
-    StatusOr<size_t> answer =
-        co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, ConnectionOf(keeper));
+    StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
     if (!IsUnknownOutcome(answer.status())) co_return false;
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();

@@ -202,13 +202,11 @@ Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
   return absl::OkStatus();
 }
 
-size_t TransactionImpl::OwnRemovalsIn(const Table& table) const {
-  if (removals_ == 0) return 0;
-  size_t n = 0;
-  for (const WriteEntry& entry : writes_.entries()) {
-    n += entry.table == &table && entry.kind == WriteKind::kRemove;
-  }
-  return n;
+index::ScanRange TransactionImpl::BeyondOwnRemovals(const Table& table, index::ScanRange range) const {
+  if (removals_ == 0 || range.limit == SIZE_MAX) return range;
+  const size_t removals = writes_.RemovalsIn(table, range);
+  if (range.limit < SIZE_MAX - removals) range.limit += removals;
+  return range;
 }
 
 // False: *look says why (gone: scan again; conflict).
@@ -241,9 +239,7 @@ bool TransactionImpl::AppendRow(const Table& table, const index::Entry& entry, S
 
 Status TransactionImpl::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows,
                                    ScanOptions options) {
-  index::ScanRange wider = range;
-  const size_t removals = OwnRemovalsIn(table);
-  if (wider.limit < SIZE_MAX - removals) wider.limit += removals;
+  const index::ScanRange wider = BeyondOwnRemovals(table, range);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {
@@ -281,14 +277,10 @@ void TransactionImpl::AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* 
 void TransactionImpl::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows,
                                       ScanOptions options) {
   if (inserts_ > 0) {
-    const size_t before = rows->rows_.size();
-    for (uint32_t i = 0; i < writes_.size(); ++i) {
-      WriteEntry& entry = writes_[i];
-      if (entry.kind != WriteKind::kInsert || entry.removed || entry.table != &table) continue;
-      if (entry.key < range.from || range.to < entry.key) continue;
-      AppendOwnRow(entry, i, rows, options);
-    }
-    if (rows->rows_.size() > before) {
+    group_.clear();
+    writes_.InsertsIn(table, range, &group_);
+    for (const uint32_t i : group_) AppendOwnRow(writes_[i], i, rows, options);
+    if (!group_.empty()) {
       std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
         return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
       });

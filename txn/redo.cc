@@ -39,6 +39,10 @@ bool IsLogged(const WriteEntry& entry) {
   return entry.kind != WriteKind::kNone && !(entry.kind == WriteKind::kInsert && entry.removed);
 }
 
+uint64_t NanosOf(absl::Duration duration) {
+  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
+}
+
 size_t RedoBytesOf(const WriteEntry& entry) {
   return log::MaxChangeBytes(entry.key.size(), entry.kind == WriteKind::kRemove ? 0 : entry.payload_bytes);
 }
@@ -48,15 +52,6 @@ uint64_t InstalledVersion(const WriteEntry& entry) {
 }
 
 }  // namespace
-
-// Of all changes, wherever their records are: an upper bound of what goes into this node's buffer.
-size_t TransactionImpl::RedoBytes() const {
-  size_t bytes = 0;
-  for (const WriteEntry& entry : writes_.entries()) {
-    if (IsLogged(entry)) bytes += RedoBytesOf(entry);
-  }
-  return bytes == 0 ? 0 : bytes + log::kTransactionOverheadBytes;
-}
 
 // Nearly every change is of this kind: a small record of this node, as large as it was, with an integer key. False if
 // this one is not.
@@ -104,8 +99,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
 }
 
 coro::Task<Status> TransactionImpl::CommitWhenRoom() {
-  const uint64_t deadline =
-      NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.durable_within));
+  const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.durable_within);
   for (bool wait = true; wait;) {
     if (NowNanos() > deadline) {
       redo_bytes_ = 0;
@@ -132,9 +126,11 @@ coro::Task<Status> TransactionImpl::LogMixed() {
   session_->db->durability->log().RaiseEpoch(epoch_);
   uint64_t id = 0;
   const int nodes = session_->db->fabric->num_nodes();
+  const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.call_timeout);
   for (int i = 0; i < nodes; ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == session_->self) continue;
+    const uint64_t connection = ConnectionOf(node);
     for (size_t next = 0; next < writes_.size();) {
       const size_t bytes = EncodePart(node, &next, id);
       if (bytes == 0) break;
@@ -143,13 +139,25 @@ coro::Task<Status> TransactionImpl::LogMixed() {
         next = 0;
         continue;  // encoded again, with the id
       }
-      StatusOr<size_t> answer = co_await session_->channel->Call(
-          node, kTxnLog, message_.room().first(bytes), {}, session_->db->options.call_timeout, ConnectionOf(node));
-      if (!answer.ok()) co_return answer.status();
+      const std::span<const std::byte> part = message_.room().first(bytes);
+      Status logged = co_await LogPart(node, part, connection, deadline);
+      if (!logged.ok()) co_return logged;
     }
   }
   AppendRedo(id == 0 ? log::TransactionPart::kWhole : log::TransactionPart::kDecision, id);
   co_return absl::OkStatus();
+}
+
+// A part that finds the other log's buffer full waits until its log thread has emptied it: a transaction whose parts
+// are more than that buffer takes would otherwise be run again for ever. Aborted if that takes too long.
+coro::Task<Status> TransactionImpl::LogPart(rdma::NodeId node, std::span<const std::byte> part, uint64_t connection,
+                                            uint64_t deadline_nanos) {
+  while (true) {
+    StatusOr<size_t> answer =
+        co_await session_->channel->Call(node, kTxnLog, part, {}, session_->db->options.call_timeout, connection);
+    if (!absl::IsAborted(answer.status()) || NowNanos() > deadline_nanos) co_return answer.status();
+    co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
+  }
 }
 
 // A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns

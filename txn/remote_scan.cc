@@ -36,8 +36,7 @@ coro::Task<Status> TransactionImpl::ScanNode(const Table& table, index::ScanRang
                                              ScanRows* rows, ScanOptions options) {
   if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
   touched_remote_ = true;
-  const size_t removals = OwnRemovalsIn(table);
-  if (range.limit < SIZE_MAX - removals) range.limit += removals;
+  range = BeyondOwnRemovals(table, range);
   if (session_->db->options.read_path == ReadPathPolicy::kCall) {
     Status called = co_await ScanByCalls(table, range, node, rows, options);
     co_return called;

@@ -12,12 +12,20 @@ namespace gannet::txn {
 
 using index::PayloadDataOffset;
 
+namespace {
+
+// Reads whose memory is kept for the next transaction.
+constexpr size_t kMostKeptReads = 64 * 1024;
+
+}  // namespace
+
 TransactionImpl::TransactionImpl(SessionState* session)
     : session_(session),
       log_(session->log_writer.get()),
       precedence_(session->db->precedence.get()),
       participant_(session->participant.get()),
-      context_{session->slab.get(), participant_} {
+      context_{session->slab.get(), participant_},
+      most_redo_(log_ == nullptr ? SIZE_MAX : log_->most_bytes() - log::kTransactionOverheadBytes) {
   reads_.reserve(512);
   witnesses_.reserve(64);
 }
@@ -40,7 +48,14 @@ void TransactionImpl::End() {
   for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
   reads_.clear();
   witnesses_.clear();
+  if (!witness_of_.empty()) [[unlikely]]
+    witness_of_.clear();
+  if (reads_.capacity() > kMostKeptReads) [[unlikely]]
+    reads_ = {};
+  if (witnesses_.capacity() > kMostKeptReads) [[unlikely]]
+    witnesses_ = {};
   writes_.Clear();
+  buffered_redo_ = 0;
   arena_.Reset();
   if (touched_remote_) {
     asks_for_locks_ = false;
@@ -92,10 +107,15 @@ Status TransactionImpl::LockedTooLong(uint64_t state) const {
 WriteEntry* TransactionImpl::FindOwnInsert(const Table& table, const Key& key) {
   if (inserts_ == 0) [[likely]]
     return nullptr;
-  for (WriteEntry& entry : writes_.entries()) {
-    if (entry.kind == WriteKind::kInsert && entry.table == &table && entry.key == key) return &entry;
-  }
-  return nullptr;
+  const int own = writes_.FindKey(table, key);
+  return own >= 0 && writes_[own].kind == WriteKind::kInsert ? &writes_[own] : nullptr;
+}
+
+[[gnu::cold]] Status TransactionImpl::TooMuchRedo(size_t total) {
+  return Failed(absl::ResourceExhaustedError(absl::StrCat(
+      "the transaction's changes take up to ", total, " bytes of the log, which takes at most ", most_redo_,
+      " of one transaction: make it several, or raise DatabaseOptions::log_large_buffer_bytes, of which that is "
+      "half")));
 }
 
 void TransactionImpl::ReadMissing(GetRequest* request, const index::Witness& witness) {
@@ -241,6 +261,8 @@ Status TransactionImpl::Update(RecordHandle handle, std::span<const std::byte> d
   if (handle.index >= writes_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = writes_[handle.index];
   GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
+  GANNET_RETURN_IF_ERROR(
+      BufferRedo(&entry.redo_bytes, log::MaxChangeBytes(entry.key.size(), resize ? data.size() : entry.payload_bytes)));
   if (resize) {
     ReplacePayload(entry, data);
   } else {
@@ -261,22 +283,22 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
                                                    options.name, options.variable_length ? ", at most " : ", exactly ",
                                                    options.payload_bytes));
   }
-  if (removals_ > 0) {
-    for (WriteEntry& entry : writes_.entries()) {  // removed and inserted again: an update of the whole payload
-      if ((entry.kind != WriteKind::kRemove && !entry.removed) || entry.table != &table || entry.key != key) continue;
-      if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
-      entry.removed = false;
-      --removals_;
-      ReplacePayload(entry, payload);
-      return absl::OkStatus();
-    }
+  const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
+  if (const int own = inserts_ + removals_ == 0 ? -1 : writes_.FindKey(table, key); own >= 0) [[unlikely]] {
+    WriteEntry& entry = writes_[own];
+    if (!IsRemoved(entry)) return KeyExists(table, key);
+    // Removed and inserted again: an update of the whole payload.
+    GANNET_RETURN_IF_ERROR(BufferRedo(&entry.redo_bytes, redo_bytes));
+    if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
+    entry.removed = false;
+    --removals_;
+    ReplacePayload(entry, payload);
+    return absl::OkStatus();
   }
+  uint32_t share = 0;
+  GANNET_RETURN_IF_ERROR(BufferRedo(&share, redo_bytes));
   rdma::NodeId owner;
   if (session_->OwnedHere(table, key, &owner)) return InsertDirect(table, key, payload);
-  // The owner could not tell this transaction's placeholder from that of another one of this worker.
-  if (const WriteEntry* own = FindOwnInsert(table, key); own != nullptr && !own->removed) {
-    return KeyExists(table, key);
-  }
   touched_remote_ = true;
   ++inserts_;
   WriteEntry& entry = writes_.Add({});
@@ -284,13 +306,19 @@ Status TransactionImpl::Insert(const Table& table, Key key, std::span<const std:
   entry.image = arena_.Copy(payload).data();
   entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
   entry.kind = WriteKind::kInsert;
+  entry.redo_bytes = share;
   entry.key = arena_.Keep(key);
+  writes_.NoteKey(writes_.size() - 1);
   return absl::OkStatus();
 }
 
 Status TransactionImpl::InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload) {
   StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, table.id(), key, payload, session_->owner_bits);
-  if (!made.ok()) return made.status();
+  const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
+  if (!made.ok()) {
+    buffered_redo_ -= redo_bytes;
+    return made.status();
+  }
   ++inserts_;
   WriteEntry& entry = writes_.Add(session_->db->node->AddressOf(made->block));
   entry.table = &table;
@@ -299,7 +327,9 @@ Status TransactionImpl::InsertDirect(const Table& table, const Key& key, std::sp
   entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
   entry.kind = WriteKind::kInsert;
   entry.locked = true;
+  entry.redo_bytes = static_cast<uint32_t>(redo_bytes);
   entry.key = arena_.Keep(key);
+  writes_.NoteKey(writes_.size() - 1);
   return absl::OkStatus();
 }
 
@@ -311,11 +341,14 @@ Status TransactionImpl::Remove(RecordHandle handle) {
         absl::StrCat("table ", entry.table->name(), " is replicated and so read-only"));
   }
   if (IsRemoved(entry)) return KeyNotFound(*entry.table, entry.key);
+  const bool inserted = entry.kind == WriteKind::kInsert;
+  GANNET_RETURN_IF_ERROR(BufferRedo(&entry.redo_bytes, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0)));
   ++removals_;
-  if (entry.kind == WriteKind::kInsert) {
+  if (inserted) {
     entry.removed = true;
   } else {
     entry.kind = WriteKind::kRemove;
+    writes_.NoteKey(handle.index);
   }
   return absl::OkStatus();
 }

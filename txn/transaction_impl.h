@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "index/index.h"
 #include "index/record_header.h"
 #include "log/transaction_format.h"
@@ -109,6 +110,16 @@ class TransactionImpl {
   // The key is not in the index: perhaps this transaction inserts it; else NotFound, under `witness`.
   void ReadMissing(GetRequest* request, const index::Witness& witness);
   WriteEntry* FindOwnInsert(const Table& table, const Key& key);
+  // `share` of the transaction's redo becomes `bytes`. ResourceExhausted: that is more than the log takes of one.
+  Status BufferRedo(uint32_t* share, size_t bytes) {
+    const size_t total = buffered_redo_ - *share + bytes;
+    if (total > most_redo_) [[unlikely]]
+      return TooMuchRedo(total);
+    buffered_redo_ = total;
+    *share = static_cast<uint32_t>(bytes);
+    return absl::OkStatus();
+  }
+  Status TooMuchRedo(size_t total);
   RecordHandle AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state, std::byte* direct,
                             std::byte* image);
   void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
@@ -134,7 +145,8 @@ class TransactionImpl {
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   void MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   void AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* rows, ScanOptions options);
-  size_t OwnRemovalsIn(const Table& table) const;
+  // `range` with a limit that leaves room for the rows of it that this transaction has removed.
+  index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
 
   // remote_access.cc
   coro::Task<Status> GetOne(GetRequest request);
@@ -176,6 +188,7 @@ class TransactionImpl {
   void ApplyToOwnInsert(WriteEntry& entry);
   Status IndexInsert(WriteEntry& entry);
   void CarryWitnesses(const index::Change& change);
+  void CarryManyWitnesses(const index::Change& change);
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
   Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
   // AlreadyExists of the insert that met a live record.
@@ -235,13 +248,14 @@ class TransactionImpl {
 
   // redo.cc
   class RedoScope;  // the commit's stay in its epoch, and its reservation in the log's buffer
-  size_t RedoBytes() const;
   coro::Async<Status> CommitReserved();
   coro::Task<Status> CommitWhenRoom();
   void AppendRedo(log::TransactionPart part, uint64_t id);
   void AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry);
   bool AddSmallRedo(log::TransactionEncoder* encoder, const WriteEntry& entry);
   coro::Task<Status> LogMixed();
+  coro::Task<Status> LogPart(rdma::NodeId node, std::span<const std::byte> part, uint64_t connection,
+                             uint64_t deadline_nanos);
   size_t EncodePart(rdma::NodeId node, size_t* next, uint64_t id);
   void RaiseInsertVersion(WriteEntry& entry);
   void NoteRemovedVersion(const WriteEntry& entry);
@@ -264,11 +278,14 @@ class TransactionImpl {
   size_t redo_bytes_ = 0;        // reserved in the log's buffer; 0: nothing to log
   bool logged_ = false;          // it has changes, and they belong to epoch_
   uint64_t epoch_ = 0;           // the commit's; of a transaction that only reads: the latest it saw
+  size_t buffered_redo_ = 0;     // bytes that its changes take in logs, at most
+  size_t most_redo_;             // of that
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;
 
   std::vector<ReadEntry> reads_;  // records
   std::vector<ReadEntry> witnesses_;
+  absl::flat_hash_map<uint64_t, uint32_t> witness_of_;  // by word; of a commit that carries many
   WriteSet writes_;
   Arena arena_;
 

@@ -113,6 +113,74 @@ TEST(DurabilityTest, RecordsThatGrowAndShrinkInOneTransactionAreRecovered) {
   }
 }
 
+// When the change is asked for, not when it is to be committed. What fits is committed, over several nodes too.
+TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
+  for (const int nodes : {1, 2}) {
+    const Disk disk = NewDisk();
+    const DurableOptions options{.nodes = nodes};
+    auto cluster = DurableCluster::Open(disk, {OrderedTable("rows", Placement::ByHash())}, options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    const Table& table = (*cluster)->table("rows");
+    const size_t most = options.database.log_large_buffer_bytes / 2;
+    uint64_t refused_at = 0;
+    Status ignored;
+    const Status status = database.Run([&](BlockingTransaction& t) -> Status {
+      for (refused_at = 0;; ++refused_at) {
+        ignored = t.Insert(table, refused_at, refused_at);
+        if (!ignored.ok()) return absl::OkStatus();  // a program that does not look
+      }
+    });
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_TRUE(absl::IsResourceExhausted(ignored)) << ignored;
+    EXPECT_NE(ignored.message().find("DatabaseOptions::log_large_buffer_bytes"), absl::string_view::npos) << ignored;
+    EXPECT_GT(refused_at, most / 50);
+    EXPECT_LT(refused_at, most / 16);
+    const Status fits = database.Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t i = 0; i < refused_at; ++i) {
+        if (Status s = t.Insert(table, i, i); !s.ok()) return s;
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(fits.ok()) << fits;
+    // Removals and what was taken back take less.
+    const Status removed = database.Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t i = 0; i < refused_at; ++i) {
+        if (Status s = t.Remove(table, i); !s.ok()) return s;
+      }
+      for (uint64_t i = refused_at; i < refused_at + 100; ++i) {
+        if (Status s = t.Insert(table, i, i); !s.ok()) return s;
+        if (Status s = t.Remove(table, i); !s.ok()) return s;
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(removed.ok()) << removed;
+    ScanRows rows;
+    ASSERT_TRUE(database
+                    .Run([&](BlockingTransaction& t) {
+                      return t.Scan(table, {.from = 0, .to = UINT64_MAX, .limit = 1}, &rows);
+                    })
+                    .ok());
+    EXPECT_TRUE(rows.empty());
+  }
+}
+
+// The changes at another node are more than its log takes from others at once.
+TEST(DurabilityTest, ALargeTransactionOverTwoNodesWaitsForTheOtherLog) {
+  const Disk disk = NewDisk();
+  const std::string payload(3000, 'x');
+  auto cluster = DurableCluster::Open(disk, {{.name = "blobs", .payload_bytes = payload.size()}}, {.nodes = 2});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const Table& table = (*cluster)->table("blobs", 1);
+  const Status status = (*cluster)->database(1).Run([&](BlockingTransaction& t) -> Status {
+    for (uint64_t i = 0; i < 650; ++i) {
+      if (Status s = t.Insert(table, i, std::as_bytes(std::span(payload))); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(status.ok()) << status;
+}
+
 TEST(DurabilityTest, WithoutALogOnlyCloseAndCheckpointsAreDurable) {
   const Disk disk = NewDisk();
   const DurableOptions none{.database = {.durability = DurabilityMode::kNone}};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -630,6 +631,57 @@ TEST_P(TransactionTest, ManyInsertsInOneTransaction) {
               }).ok());
   ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kRows}, &rows); }).ok());
   EXPECT_TRUE(rows.empty());
+}
+
+// More writes than are looked through one by one, several times on the same keys, with scans between.
+TEST_P(TransactionTest, ManyWritesOfOneTransactionMatchAModel) {
+  constexpr uint64_t kKeys = 400;
+  std::mt19937_64 random(3);
+  std::map<uint64_t, int64_t> model;
+  for (int round = 0; round < 3; ++round) {
+    const Status status = Run([&](BlockingTransaction& t) -> Status {
+      std::map<uint64_t, int64_t> now = model;
+      for (int i = 0; i < 1500; ++i) {
+        const uint64_t key = random() % kKeys;
+        const Account account{.balance = static_cast<int64_t>(random() % 1000)};
+        if (!now.contains(key)) {
+          if (Status s = t.Remove(ordered, key); !absl::IsNotFound(s)) return absl::InternalError(s.ToString());
+          if (Status s = t.Insert(ordered, key, account); !s.ok()) return s;
+          now[key] = account.balance;
+          const Status twice = i % 2 == 0 ? absl::OkStatus() : t.Get(ordered, key, std::span<std::byte>());
+          if (!twice.ok()) return twice;
+        } else if (random() % 3 == 0) {
+          if (Status s = t.Remove(ordered, key); !s.ok()) return s;
+          now.erase(key);
+        } else {
+          if (Status s = t.Update(ordered, key, account); !s.ok()) return s;
+          now[key] = account.balance;
+        }
+        if (i % 50 != 0) continue;
+        const index::ScanRange range{
+            .from = random() % kKeys, .to = kKeys, .reverse = random() % 2 == 0, .limit = 1 + random() % 40};
+        ScanRows rows;
+        if (Status s = t.Scan(ordered, range, &rows); !s.ok()) return s;
+        std::vector<std::pair<uint64_t, int64_t>> expected(now.lower_bound(range.from.integer()), now.end());
+        if (range.reverse) std::ranges::reverse(expected);
+        expected.resize(std::min(expected.size(), range.limit));
+        std::vector<std::pair<uint64_t, int64_t>> found;
+        for (size_t k = 0; k < rows.size(); ++k) found.emplace_back(rows.key(k).integer(), rows.As<Account>(k).balance);
+        EXPECT_EQ(found, expected);
+      }
+      model = now;
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+    ScanRows rows;
+    ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kKeys}, &rows); }).ok());
+    ASSERT_EQ(rows.size(), model.size());
+    size_t i = 0;
+    for (const auto& [key, balance] : model) {
+      EXPECT_EQ(rows.key(i).integer(), key);
+      EXPECT_EQ(rows.As<Account>(i++).balance, balance);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, TransactionTest,
