@@ -5,13 +5,25 @@
 #include <cerrno>
 
 #include "rdma/base/check.h"
-#include "rdma/base/random.h"
-#include "rdma/base/runtime.h"
 
 namespace gannet {
+namespace {
+
+constinit thread_local SimulatedEntropy* simulated = nullptr;
+
+}  // namespace
+
+SimulatedEntropy::SimulatedEntropy() {
+  GANNET_CHECK(simulated == nullptr, "this thread has simulated entropy already");
+  simulated = this;
+}
+
+SimulatedEntropy::~SimulatedEntropy() {
+  simulated = nullptr;
+}
 
 uint64_t EntropyBits() {
-  if (Runtime* runtime = Runtime::Current()) return Mix64(runtime->WallNanos() ^ 0x1d);
+  if (simulated != nullptr) return simulated->Draw();
   uint64_t bits = 0;
   ssize_t got = -1;
   do {

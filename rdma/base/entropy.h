@@ -5,8 +5,19 @@
 
 namespace gannet {
 
-// Of the kernel. In a simulation they are a function of its seed and of the virtual time: two calls at the same moment
-// give the same.
+// From the kernel; within a simulation, from its seed, so that equal seeds give equal runs.
 uint64_t EntropyBits();
+
+// Takes the kernel's place for its thread, for as long as it lives. At most one per thread.
+class SimulatedEntropy {
+ public:
+  SimulatedEntropy(const SimulatedEntropy&) = delete;
+  SimulatedEntropy& operator=(const SimulatedEntropy&) = delete;
+  virtual uint64_t Draw() = 0;
+
+ protected:
+  SimulatedEntropy();
+  ~SimulatedEntropy();
+};
 
 }  // namespace gannet

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
+#include "rdma/base/entropy.h"
 #include "rdma/sim/node_clock.h"
 #include "rdma/sim/scheduler.h"
 
@@ -32,11 +33,21 @@ struct Action final : Happening {
   std::vector<Action*>* used;
 };
 
+// Apart from Simulation::random(), so that drawing a secret moves nothing else.
+class Entropy final : public SimulatedEntropy {
+ public:
+  explicit Entropy(uint64_t seed) : random_(Mix64(seed) ^ 0x5ec7e75eed) {}
+  uint64_t Draw() override { return random_(); }
+
+ private:
+  Random random_;
+};
+
 }  // namespace
 
 struct Simulation::State final : Happening {
   explicit State(const SimulationOptions& the_options)
-      : Happening(2), options(the_options), random(the_options.seed), scheduler(options) {
+      : Happening(2), options(the_options), random(the_options.seed), scheduler(options), entropy(options.seed) {
     for (size_t i = 0; i < clocks.size(); ++i) {
       clocks[i] = i == kMaxSimNodes ? NodeClock() : NodeClock(options.faults, Random(Mix64(options.seed) + i));
     }
@@ -61,6 +72,7 @@ struct Simulation::State final : Happening {
   NodeId nodes = 0;                                // that have had threads: the highest, and one
   bool pause_is_scheduled = false;
   uint64_t last_number = 0;
+  Entropy entropy;
   std::vector<std::unique_ptr<Action>> actions;
   std::vector<Action*> used_actions;
   std::function<void(NodeId, int)> on_kill_point;
