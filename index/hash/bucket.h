@@ -26,19 +26,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "index/key.h"
 #include "rdma/base/cache_line.h"
-#include "rdma/base/random.h"
+#include "rdma/base/keyed_hash.h"
 #include "rdma/global_address.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index::hash {
 
 inline constexpr int kSlots = 6;
-// Buckets of one chain, head included: the fixed bound of hash_index.h.
-inline constexpr int kMaxChain = 32;
+// Buckets of a chain, head included, that code keeps room for without asking the allocator, and that a client READs
+// before it asks the owner. Chains may be longer.
+inline constexpr int kUsualChain = 32;
 // Doublings of the table, limited by the bits of `path`.
 inline constexpr int kMaxDepth = 16;
 
@@ -59,11 +59,9 @@ struct KeyHash {
   uint32_t path() const { return bits & 0xffff; }
 };
 
-KeyHash HashBytes(std::string_view bytes);
-// The same on every node and in every version: clients compute it too.
-inline KeyHash HashOf(const Key& key) {
-  if (key.kind() == KeyKind::kInteger) return {Mix64(key.integer() + 0x9e3779b97f4a7c15ull)};
-  return HashBytes(key.bytes());
+// `keyed` is the index's own; clients get its seed from the owner (hash_rpc.h).
+inline KeyHash HashOf(const KeyedHash& keyed, const Key& key) {
+  return {key.kind() == KeyKind::kInteger ? keyed(key.integer()) : keyed(key.bytes())};
 }
 
 // Slots.

@@ -42,7 +42,7 @@ BucketWalk::Step BucketWalk::TakeOverflow(const std::byte* line, const Geometry&
 
 BucketWalk::Step BucketWalk::Collect(const std::byte* line, uint64_t link) {
   for (uint32_t matches = MatchTag(line, hash_.tag()); matches != 0; matches &= matches - 1) {
-    if (candidates_ == kMaxCandidates) return Step::kUnknown;
+    if (candidates_ == kMaxCandidates) return Step::kLong;
     const uint64_t record = RecordOffsetOf(LoadSlot(line, std::countr_zero(matches)));
     if (record == 0) return Step::kUnknown;
     offsets_[candidates_++] = record;
@@ -50,7 +50,7 @@ BucketWalk::Step BucketWalk::Collect(const std::byte* line, uint64_t link) {
   // Without ambiguity a tag occurs once in the chain, so the rest of it cannot hold the key.
   if (candidates_ > 0 && !ambiguous_) return candidates_ == 1 ? Step::kFound : Step::kVerify;
   if (NextOf(link) != 0) {
-    if (++length_ >= kMaxChain) return Step::kUnknown;
+    if (++length_ >= kUsualChain) return Step::kLong;
     next_ = NextOf(link);
     return Step::kRead;
   }

@@ -18,6 +18,7 @@ class BucketWalk {
     kFound,    // candidate(0) is the only record that can hold the key
     kAbsent,   // no record holds the key
     kVerify,   // several candidates: their headers decide
+    kLong,     // the chain is longer than it is worth: ask the owner
     kUnknown,  // the table grew beyond what `geometry` knows, or the line makes no sense: ask the owner
   };
   static constexpr int kMaxCandidates = 6;

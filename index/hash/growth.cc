@@ -3,9 +3,9 @@
 // A split is a change of the old bucket's chain like any other: the chain is locked, its keys divided, the new bucket
 // filled while nobody can reach it, then the old bucket is published with its greater depth, which leads everyone to
 // the new one, and last the table's size, which saves them the detour.
-#include <array>
-#include <vector>
+#include <algorithm>
 
+#include "absl/container/inlined_vector.h"
 #include "index/hash/hash_index.h"
 
 namespace gannet::index {
@@ -15,14 +15,11 @@ using hash::LockedChain;
 
 namespace {
 
-constexpr int kMaxSlots = hash::kMaxChain * hash::kSlots;
-
 // The slots of a chain, divided by a bit of their keys' paths.
 struct Division {
-  std::array<uint64_t, kMaxSlots> stay;
-  std::array<uint64_t, kMaxSlots> move;
-  int staying = 0;
-  int moving = 0;
+  using Slots = absl::InlinedVector<uint64_t, 8 * hash::kSlots>;
+  Slots stay;
+  Slots move;
 };
 
 }  // namespace
@@ -32,10 +29,12 @@ void HashIndex::GrowIfCrowded(Context& context) {
       4;  // an insert that overflows comes about every tenth time; a split makes room for four
   if (!crowded()) return;
   std::unique_lock lock(growth_mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || growth_stopped_) return;
+  const uint64_t overflow = overflow_buckets_.load(std::memory_order_relaxed);
+  if (!lock.owns_lock() || overflow < grow_again_at_) return;
+  grow_again_at_ = 0;
   for (int i = 0; i < kSplitsAtOnce && crowded(); ++i) {
     if (SplitNext(context)) continue;
-    growth_stopped_ = true;
+    grow_again_at_ = overflow + std::max<uint64_t>(overflow / 8, 64);
     return;
   }
 }
@@ -60,16 +59,15 @@ bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int dept
   for (int i = 0; i < chain.count(); ++i) {
     const uint64_t slot = chain.slot(i);
     const OwnedKey key = LoadKey(memory_ + hash::RecordOffsetOf(slot), options_.key_kind);
-    const bool moves = (hash::HashOf(key.view()).path() >> (depth - 1) & 1) != 0;
-    (moves ? division.move[division.moving++] : division.stay[division.staying++]) = slot;
+    const bool moves = (hash::HashOf(hash_, key.view()).path() >> (depth - 1) & 1) != 0;
+    (moves ? division.move : division.stay).push_back(slot);
   }
-  if (!FillNewBucket(context, to, {division.move.data(), static_cast<size_t>(division.moving)}, depth)) return false;
-  chain.Rewrite({division.stay.data(), static_cast<size_t>(division.staying)}, depth);
-  std::array<std::byte*, hash::kMaxChain> empty;
-  int empties = 0;
-  while (std::byte* bucket = chain.TakeEmptyBucket()) empty[empties++] = bucket;
+  if (!FillNewBucket(context, to, division.move, depth)) return false;
+  chain.Rewrite(division.stay, depth);
+  absl::InlinedVector<std::byte*, hash::kUsualChain> empty;
+  while (std::byte* bucket = chain.TakeEmptyBucket()) empty.push_back(bucket);
   chain.Publish();
-  for (int i = 0; i < empties; ++i) RetireOverflow(context, empty[i]);
+  for (std::byte* bucket : empty) RetireOverflow(context, bucket);
   return true;
 }
 

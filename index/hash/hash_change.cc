@@ -49,7 +49,7 @@ StatusOr<Change> HashIndex::Insert(Context& context, const Key& key, rdma::Globa
   }
   GANNET_CHECK(record.node() == node_id_ && record.offset() % kLineBytes == 0 && !record.is_null(),
                "record %s for an index of node %d", record.ToString(), node_id_);
-  const KeyHash hash = hash::HashOf(key);
+  const KeyHash hash = HashOf(key);
   std::optional<LockedChain> chain;
   LockHome(hash, &chain);
   if (const int i = SlotOfKey(*chain, hash, key); i >= 0) {
@@ -66,11 +66,6 @@ StatusOr<Change> HashIndex::Insert(Context& context, const Key& key, rdma::Globa
 }
 
 Status HashIndex::AddOverflow(Context& context, LockedChain* chain) {
-  if (chain->length() == hash::kMaxChain) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        chain->count(), " keys share one bucket of a hash index made for ", options_.expected_keys,
-        " keys that can grow no further: raise expected_keys (expected_rows of the table) or the node's ", "memory"));
-  }
   auto bucket = context.slab->AllocateReadOnly(kLineBytes);
   if (!bucket.ok()) return bucket.status();
   chain->AddBucket(*bucket);
@@ -80,7 +75,7 @@ Status HashIndex::AddOverflow(Context& context, LockedChain* chain) {
 
 StatusOr<Change> HashIndex::Remove(Context& context, const Key& key, rdma::GlobalAddress record) {
   CheckKind(key);
-  const KeyHash hash = hash::HashOf(key);
+  const KeyHash hash = HashOf(key);
   std::optional<LockedChain> chain;
   LockHome(hash, &chain);
   const int i = SlotOfRecord(*chain, hash, key, record);
@@ -101,7 +96,7 @@ Status HashIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::Global
   CheckKind(key);
   GANNET_CHECK(to.node() == node_id_ && to.offset() % kLineBytes == 0 && !to.is_null(),
                "record %s for an index of node %d", to.ToString(), node_id_);
-  const KeyHash hash = hash::HashOf(key);
+  const KeyHash hash = HashOf(key);
   std::optional<LockedChain> chain;
   LockHome(hash, &chain);
   const int i = SlotOfRecord(*chain, hash, key, from);
@@ -115,7 +110,7 @@ Status HashIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries,
   if (statistics().keys != 0) return absl::FailedPreconditionError("a bulk load needs an empty index");
   constexpr size_t kAhead = 16;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (i + kAhead < entries.size()) Prefetch(GuessHome(hash::HashOf(entries[i + kAhead].key)).head);
+    if (i + kAhead < entries.size()) Prefetch(GuessHome(HashOf(entries[i + kAhead].key)).head);
     const Key key = entries[i].key;
     if (i > 0 && !(entries[i - 1].key < key)) {
       return absl::InvalidArgumentError(absl::StrCat("bulk load: key ", i, " is not greater than the one before"));

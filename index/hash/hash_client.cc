@@ -28,7 +28,7 @@ constexpr int kMaxRetries = 8;
 // Keys that share a doorbell.
 constexpr size_t kBatch = 64;
 // Longer than any lookup takes; a bound in case the owner's memory is nonsense.
-constexpr int kMaxRounds = hash::kMaxChain + hash::kMaxDepth + kMaxRetries;
+constexpr int kMaxRounds = hash::kUsualChain + hash::kMaxDepth + kMaxRetries;
 
 using LineBuffer = std::array<uint64_t, kLineBytes / kWordBytes>;
 
@@ -51,7 +51,9 @@ class HashClient : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
-  void Forget(const Key& key) override { cache_.Forget(hash::HashOf(key)); }
+  void Forget(const Key& key) override {
+    if (description_.has_value()) cache_.Forget(HashOf(key));
+  }
   ClientStatistics statistics() const override;
 
  private:
@@ -62,15 +64,21 @@ class HashClient : public RemoteIndex {
   void CheckKind(const Key& key) const {
     GANNET_CHECK(key.kind() == description_->key_kind, "key %s is not of the index's kind", key.ToString());
   }
+  // What the owner told: before that nothing can be hashed, and nothing is cached.
+  void Learn(const hash::Description& description) {
+    description_ = description;
+    if (!hash_.has_value() || hash_->seed() != description.seed) hash_.emplace(description.seed);
+  }
+  KeyHash HashOf(const Key& key) const { return hash::HashOf(*hash_, key); }
   BucketWalk NewWalk(KeyHash hash) const { return {description_->geometry, hash}; }
   Step Take(BucketWalk* walk, LineBuffer* line);
   // The result of a walk that ended with kFound or kAbsent.
   FindResult Conclude(const BucketWalk& walk, Step step);
   // Where the fabric completes READs at once: the common lookup without a coroutine. Nothing if it is not common.
   std::optional<StatusOr<FindResult>> FindAtOnce(KeyHash hash);
-  coro::Task<StatusOr<FindResult>> FindByReads(Key key, KeyHash hash);
+  coro::Task<StatusOr<FindResult>> FindByReads(Key key);
   coro::Task<StatusOr<FindResult>> Verify(Key key, const BucketWalk* walk);
-  coro::Task<StatusOr<FindResult>> FindByCall(Key key, KeyHash hash);
+  coro::Task<StatusOr<FindResult>> FindByCall(Key key);
   coro::Task<Status> FindBatch(std::span<const Key> keys, std::span<FindResult> results, Batch* batch);
   // Posts the first `n` walks of the batch, takes their lines and keeps those that must go on; returns how many.
   coro::Task<StatusOr<size_t>> Round(Batch* batch, size_t n, int round, std::span<FindResult> results, size_t* hard);
@@ -85,6 +93,7 @@ class HashClient : public RemoteIndex {
   IndexId id_;
   HashClientOptions options_;
   std::optional<hash::Description> description_;
+  std::optional<KeyedHash> hash_;  // as `description_` says
   hash::LocationCache cache_;
   std::vector<std::unique_ptr<Batch>> idle_batches_;
   ClientStatistics statistics_;
@@ -125,17 +134,19 @@ FindResult HashClient::Conclude(const BucketWalk& walk, Step step) {
 
 coro::Async<StatusOr<FindResult>> HashClient::Find(const Key& key) {
   ++statistics_.lookups;
-  const KeyHash hash = hash::HashOf(key);
+  if (!description_.has_value()) [[unlikely]]
+    return FindByReads(key);
+  const KeyHash hash = HashOf(key);
   if (const uint64_t offset = cache_.Get(hash); offset != 0) {
     ++statistics_.one_sided;
     return StatusOr<FindResult>(FindResult{.record = At(offset), .from_cache = true});
   }
-  if (description_.has_value() && channel_->capabilities().completes_at_once) {
+  if (channel_->capabilities().completes_at_once) {
     CheckKind(key);
     std::optional<StatusOr<FindResult>> found = FindAtOnce(hash);
     if (found.has_value()) return std::move(*found);
   }
-  return FindByReads(key, hash);
+  return FindByReads(key);
 }
 
 std::optional<StatusOr<FindResult>> HashClient::FindAtOnce(KeyHash hash) {
@@ -153,13 +164,13 @@ std::optional<StatusOr<FindResult>> HashClient::FindAtOnce(KeyHash hash) {
   return std::nullopt;
 }
 
-coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key, KeyHash hash) {
+coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key) {
   if (!description_.has_value()) {
     Status described = co_await Describe();
     if (!described.ok()) co_return described;
   }
   CheckKind(key);
-  BucketWalk walk = NewWalk(hash);
+  BucketWalk walk = NewWalk(HashOf(key));
   LineBuffer line;
   bool described_again = false;
   int retries = 0;
@@ -169,14 +180,14 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key, KeyHash hash) 
     const Step step = Take(&walk, &line);
     if (step == Step::kFound || step == Step::kAbsent) co_return Conclude(walk, step);
     if (step == Step::kVerify) co_return co_await Verify(key, &walk);
-    if (step == Step::kAgain && ++retries > kMaxRetries) break;
+    if (step == Step::kLong || (step == Step::kAgain && ++retries > kMaxRetries)) break;
     if (step != Step::kUnknown) continue;
     if (std::exchange(described_again, true)) break;
     Status described = co_await Describe();
     if (!described.ok()) co_return described;
-    walk = NewWalk(hash);
+    walk = NewWalk(HashOf(key));
   }
-  co_return co_await FindByCall(key, hash);
+  co_return co_await FindByCall(key);
 }
 
 // Reads the keys of all candidates with one doorbell. They were all in the chain at one time, so at most one holds it.
@@ -201,7 +212,7 @@ coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* w
   co_return FindResult{.record = {}, .witness = {At(walk->head()), walk->version()}};
 }
 
-coro::Task<StatusOr<FindResult>> HashClient::FindByCall(Key key, KeyHash hash) {
+coro::Task<StatusOr<FindResult>> HashClient::FindByCall(Key key) {
   ++statistics_.fallbacks;
   std::array<std::byte, hash::kMaxRequestBytes> request;
   std::array<std::byte, hash::kMaxResponseBytes> response;
@@ -211,7 +222,7 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByCall(Key key, KeyHash hash) {
   StatusOr<size_t> bytes = co_await Call(hash::kFind, &writer, response);
   if (!bytes.ok()) co_return bytes.status();
   StatusOr<FindResult> result = hash::GetFindResult({response.data(), *bytes}, owner_);
-  if (result.ok() && !result->record.is_null()) cache_.Put(hash, result->record.offset());
+  if (result.ok() && !result->record.is_null()) cache_.Put(HashOf(key), result->record.offset());
   co_return result;
 }
 
@@ -234,7 +245,7 @@ coro::Task<Status> HashClient::FindBatch(std::span<const Key> keys, std::span<Fi
   size_t n = 0;
   for (uint32_t i = 0; i < keys.size(); ++i) {
     CheckKind(keys[i]);
-    const KeyHash hash = hash::HashOf(keys[i]);
+    const KeyHash hash = HashOf(keys[i]);
     if (const uint64_t offset = cache_.Get(hash); offset != 0) {
       ++statistics_.one_sided;
       results[i] = {.record = At(offset), .from_cache = true};
@@ -251,7 +262,7 @@ coro::Task<Status> HashClient::FindBatch(std::span<const Key> keys, std::span<Fi
   }
   for (size_t i = 0; i < hard; ++i) {
     const Key key = keys[batch->hard[i]];
-    StatusOr<FindResult> found = co_await FindByReads(key, hash::HashOf(key));
+    StatusOr<FindResult> found = co_await FindByReads(key);
     if (!found.ok()) co_return found.status();
     results[batch->hard[i]] = *found;
   }
@@ -287,12 +298,12 @@ coro::Task<Status> HashClient::Scan(ScanRange, ScanResult*) {
 
 coro::Task<StatusOr<Change>> HashClient::Insert(Key key, rdma::GlobalAddress record) {
   StatusOr<Change> change = co_await CallChange(hash::kInsert, key, record);
-  if (change.ok()) cache_.Put(hash::HashOf(key), record.offset());
+  if (change.ok() && description_.has_value()) cache_.Put(HashOf(key), record.offset());
   co_return change;
 }
 
 coro::Task<StatusOr<Change>> HashClient::Remove(Key key, rdma::GlobalAddress record) {
-  cache_.Forget(hash::HashOf(key));
+  Forget(key);
   return CallChange(hash::kRemove, key, record);
 }
 
@@ -317,7 +328,7 @@ coro::Task<Status> HashClient::Describe() {
   if (!bytes.ok()) co_return bytes.status();
   StatusOr<hash::Description> description = hash::GetDescription({response.data(), *bytes});
   if (!description.ok()) co_return description.status();
-  description_ = *description;
+  Learn(*description);
   co_return absl::OkStatus();
 }
 

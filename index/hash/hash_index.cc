@@ -52,7 +52,8 @@ HashIndex::HashIndex(IndexService* service, const HashOptions& options)
       memory_(service->node().memory().data()),
       node_id_(service->node().id()),
       initial_(std::max<uint64_t>(1, std::ceil(static_cast<double>(options.expected_keys) / kKeysPerBucket))),
-      size_(hash::TableSize(initial_, 0).word()) {}
+      size_(hash::TableSize(initial_, 0).word()),
+      hash_(options.seed.has_value() ? *options.seed : KeyedHash::DrawSeed()) {}
 
 Status HashIndex::AllocateSegment(int segment) {
   const uint64_t buckets = segment == 0 ? initial_ : initial_ << (segment - 1);
@@ -85,7 +86,7 @@ const std::byte* HashIndex::PickRecord(const std::byte* bucket, uint32_t matches
 
 FindResult HashIndex::Find(const Key& key) {
   CheckKind(key);
-  const KeyHash hash = hash::HashOf(key);
+  const KeyHash hash = HashOf(key);
   const Home home = GuessHome(hash);
   // The common case: the first slot with the tag is it, or the only bucket of the chain has none.
   const uint64_t version = LoadWord(home.head);
@@ -107,7 +108,7 @@ FindResult HashIndex::Find(const Key& key) {
 // The first slot with the key's tag in the head; chains are for Find, which comes soon.
 rdma::GlobalAddress HashIndex::GuessRecord(const Key& key) {
   CheckKind(key);
-  const KeyHash hash = hash::HashOf(key);
+  const KeyHash hash = HashOf(key);
   const std::byte* head = GuessHome(hash).head;
   const uint32_t matches = hash::MatchTag(head, hash.tag());
   if (matches == 0) [[unlikely]] {
@@ -162,7 +163,7 @@ void HashIndex::FindMany(std::span<const Key> keys, std::span<FindResult> result
 
 void HashIndex::Begin(Probe* probe, const Key& key) const {
   CheckKind(key);
-  probe->hash = hash::HashOf(key);
+  probe->hash = HashOf(key);
   probe->home = GuessHome(probe->hash);
   Prefetch(probe->home.head);
 }

@@ -8,10 +8,13 @@
 // bucket's chain, also of other keys, and when the bucket splits. A split is not part of any Change, so it can cost a
 // transaction that holds that witness one more attempt; never more, since the table does not shrink.
 //
-// The fixed bound: 192 keys (a chain of 32 buckets) in one bucket, else Insert gives ResourceExhausted. That cannot
-// happen by bad luck while the table grows. It stops growing at 65,536 times its first size, or when the node's heap
-// has no room for the next doubling; lookups then walk longer and longer chains (statistics().height) until the bound
-// says to raise expected_keys or the node's memory.
+// Keys are hashed with a secret seed that the table draws when it is made (rdma/base/keyed_hash.h), so nobody can
+// choose keys that share a bucket. Nothing that outlives the table depends on the seed: recovery makes the table again.
+//
+// A chain may have any length: an insert fails only for want of memory. While the table grows, chains stay short. It
+// stops at 65,536 times its first size. Where the node's heap has no room for the next doubling, the table tries again
+// whenever it has an eighth more overflow buckets. Meanwhile lookups walk longer chains (statistics().height); raise
+// expected_keys (expected_rows of the table) or the node's memory then.
 //
 // Locks: a writer holds one bucket's lock for the time of its change. Finds take none: a find that hits never waits,
 // one that misses retries while the bucket is locked.
@@ -30,14 +33,16 @@
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/service.h"
+#include "rdma/base/keyed_hash.h"
 #include "rdma/base/thread.h"
 
 namespace gannet::index {
 
 struct HashOptions {
   KeyKind key_kind = KeyKind::kInteger;
-  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most 64
-  uint64_t expected_keys = 1024;            // on this node; more is fine, at the price of splits
+  size_t max_key_bytes = kIntegerKeyBytes;   // of byte keys; at most 64
+  uint64_t expected_keys = 1024;             // on this node; more is fine, at the price of splits
+  std::optional<KeyedHash::Seed> seed = {};  // for tests that choose keys by their hash; drawn if there is none
 };
 
 // Thread-safe. Its buckets stay with the node's allocator when it is destroyed.
@@ -47,7 +52,7 @@ class HashIndex : public LocalIndex {
   static StatusOr<std::unique_ptr<HashIndex>> Create(IndexService* service, IndexId id, const HashOptions& options);
 
   FindResult Find(const Key& key) override;
-  void PrefetchFor(const Key& key) override { Prefetch(GuessHome(hash::HashOf(key)).head); }
+  void PrefetchFor(const Key& key) override { Prefetch(GuessHome(HashOf(key)).head); }
   rdma::GlobalAddress GuessRecord(const Key& key) override;
   void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
   // InvalidArgument if the key is longer than max_key_bytes.
@@ -67,6 +72,9 @@ class HashIndex : public LocalIndex {
   Status CheckStructure() override;
 
   const HashOptions& options() const { return options_; }
+  hash::KeyHash HashOf(const Key& key) const { return hash::HashOf(hash_, key); }
+  // For clients. Not for anybody whose keys are not trusted.
+  const KeyedHash::Seed& seed() const { return hash_.seed(); }
   // For clients: where the buckets are. Later splits need not be told (geometry.h).
   hash::Geometry geometry() const;
 
@@ -128,7 +136,7 @@ class HashIndex : public LocalIndex {
     return overflow_buckets_.load(std::memory_order_relaxed) * kBucketsPerOverflow > size().count();
   }
   void GrowIfCrowded(Context& context);
-  // False if the table cannot grow (any more).
+  // False if the table cannot grow (now).
   bool SplitNext(Context& context);
   bool Split(Context& context, std::byte* from, std::byte* to, int depth);
   bool FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth);
@@ -150,11 +158,12 @@ class HashIndex : public LocalIndex {
   std::atomic<uint64_t> size_{0};
   // Written before a size, or a bucket's depth, that leads to it is published.
   std::array<std::byte*, hash::kMaxSegments> segments_{};
+  KeyedHash hash_;
 
   // Away from what every find reads.
   alignas(kLineBytes) std::atomic<uint64_t> overflow_buckets_{0};
   Mutex growth_mutex_;
-  bool growth_stopped_ = false;  // guarded by growth_mutex_
+  uint64_t grow_again_at_ = 0;  // so many overflow buckets; guarded by growth_mutex_
 };
 
 }  // namespace gannet::index

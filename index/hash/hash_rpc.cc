@@ -50,6 +50,7 @@ void PutDescription(rdma::WireWriter* writer, const Description& description) {
   writer->PutU64(description.geometry.initial);
   writer->PutU64(description.geometry.size.word());
   for (const uint64_t segment : description.geometry.segments) writer->PutU64(segment);
+  for (const uint64_t word : description.seed) writer->PutU64(word);
 }
 
 StatusOr<Description> GetDescription(std::span<const std::byte> response) {
@@ -61,6 +62,7 @@ StatusOr<Description> GetDescription(std::span<const std::byte> response) {
   description.geometry.initial = reader.GetU64();
   description.geometry.size = TableSize::FromWord(reader.GetU64());
   for (uint64_t& segment : description.geometry.segments) segment = reader.GetU64();
+  for (uint64_t& word : description.seed) word = reader.GetU64();
   const bool known_kind = kind <= static_cast<uint8_t>(KeyKind::kBytes);
   if (!reader.Finish().ok() || !known_kind || description.max_key_bytes > kMaxKeyBytes ||
       !IsSane(description.geometry)) {
@@ -158,7 +160,7 @@ StatusOr<size_t> HandleDescribe(IndexService* service, std::span<const std::byte
   GANNET_RETURN_IF_ERROR(reader.Finish());
   rdma::WireWriter writer(response);
   const HashOptions& options = (*index)->options();
-  hash::PutDescription(&writer, {(*index)->geometry(), options.key_kind, options.max_key_bytes});
+  hash::PutDescription(&writer, {(*index)->geometry(), (*index)->seed(), options.key_kind, options.max_key_bytes});
   return writer.Finish();
 }
 

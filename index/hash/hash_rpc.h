@@ -30,6 +30,7 @@ inline constexpr size_t kMaxResponseBytes = 256;
 
 struct Description {
   Geometry geometry;
+  KeyedHash::Seed seed{};
   KeyKind key_kind = KeyKind::kInteger;
   size_t max_key_bytes = 0;
 };

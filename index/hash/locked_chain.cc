@@ -21,12 +21,11 @@ LockedChain::LockedChain(std::byte* memory, std::byte* head) : memory_(memory) {
       break;
     }
   }
-  buckets_[length_++] = head;
-  for (uint64_t next = NextOf(LoadLink(head)); next != 0; next = NextOf(LoadLink(buckets_[length_ - 1]))) {
-    GANNET_CHECK(length_ < kMaxChain, "chain of the bucket at offset %d", head - memory);
-    buckets_[length_++] = memory + next;
+  buckets_.push_back(head);
+  for (uint64_t next = NextOf(LoadLink(head)); next != 0; next = NextOf(LoadLink(buckets_.back()))) {
+    buckets_.push_back(memory + next);
   }
-  count_ = (length_ - 1) * kSlots + UsedSlots(buckets_[length_ - 1]);
+  count_ = (length() - 1) * kSlots + UsedSlots(buckets_.back());
 }
 
 LockedChain::~LockedChain() {
@@ -41,14 +40,14 @@ int LockedChain::FindSlot(uint64_t word) const {
 }
 
 void LockedChain::AddBucket(std::byte* bucket) {
-  GANNET_CHECK(!HasRoom() && length_ < kMaxChain, "%d slots in %d buckets", count_, length_);
+  GANNET_CHECK(!HasRoom(), "%d slots in %d buckets", count_, length());
   // Nobody can reach it yet, but a client that took its address from a record may READ it.
   StoreWord(bucket, rdma::kLineBusy);
   StoreWord(LinkWord(bucket), MakeLink(0, 0, kOverflowMark));
   for (int i = 0; i < kSlots; ++i) StoreWord(SlotWord(bucket, i), 0);
-  const int last = length_ - 1;
+  const int last = length() - 1;
   StoreLink(last, LoadLink(buckets_[last]) | static_cast<uint64_t>(bucket - memory_));
-  buckets_[length_++] = bucket;
+  buckets_.push_back(bucket);
 }
 
 void LockedChain::Append(uint64_t slot) {
@@ -78,9 +77,10 @@ void LockedChain::Rewrite(std::span<const uint64_t> slots, int depth) {
 }
 
 std::byte* LockedChain::TakeEmptyBucket() {
-  if (length_ == 1 || count_ > (length_ - 1) * kSlots) return nullptr;
-  std::byte* taken = buckets_[--length_];
-  const int last = length_ - 1;
+  if (length() == 1 || count_ > (length() - 1) * kSlots) return nullptr;
+  std::byte* taken = buckets_.back();
+  buckets_.pop_back();
+  const int last = length() - 1;
   const uint64_t link = LoadLink(buckets_[last]);
   StoreLink(last, link & ~NextOf(link));
   StoreWord(taken, after());  // no longer busy, and no state that its next user could mistake for a locked one
@@ -88,7 +88,7 @@ std::byte* LockedChain::TakeEmptyBucket() {
 }
 
 void LockedChain::Publish() {
-  for (int i = 1; i < length_; ++i) StoreWord(buckets_[i], after());
+  for (int i = 1; i < length(); ++i) StoreWord(buckets_[i], after());
   PreemptionPoint();
   StoreWord(buckets_[0], after());
   published_ = true;

@@ -2,10 +2,10 @@
 // bucket.h for what those may see).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
+#include "absl/container/inlined_vector.h"
 #include "index/hash/bucket.h"
 
 namespace gannet::index::hash {
@@ -21,7 +21,7 @@ class LockedChain {
 
   const std::byte* head() const { return buckets_[0]; }
   int depth() const { return DepthOf(LoadLink(buckets_[0])); }
-  int length() const { return length_; }
+  int length() const { return static_cast<int>(buckets_.size()); }
   // Used slots of the chain, numbered 0 .. count() - 1.
   int count() const { return count_; }
   uint64_t slot(int i) const { return LoadSlot(buckets_[i / kSlots], i % kSlots); }
@@ -29,8 +29,8 @@ class LockedChain {
   int FindSlot(uint64_t word) const;
 
   // True if one more slot fits without another bucket.
-  bool HasRoom() const { return count_ < length_ * kSlots; }
-  // Puts `bucket`, fresh from the slab, at the end of a full chain of fewer than kMaxChain buckets.
+  bool HasRoom() const { return count_ < length() * kSlots; }
+  // Puts `bucket`, fresh from the slab, at the end of a full chain.
   void AddBucket(std::byte* bucket);
   // Needs HasRoom().
   void Append(uint64_t slot);
@@ -63,8 +63,7 @@ class LockedChain {
   void UpdateAmbiguity();
 
   std::byte* memory_;
-  std::array<std::byte*, kMaxChain> buckets_;
-  int length_ = 0;
+  absl::InlinedVector<std::byte*, kUsualChain> buckets_;
   int count_ = 0;
   uint64_t version_ = 0;
   bool published_ = false;

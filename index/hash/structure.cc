@@ -1,8 +1,8 @@
 // Walks of the whole hash index: statistics and checks.
 #include <algorithm>
-#include <array>
 #include <string>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_index.h"
 #include "index/hash/spin_wait.h"
@@ -15,9 +15,10 @@ using hash::BucketName;
 struct HashIndex::Snapshot {
   uint64_t version;
   uint64_t head_link;
-  int length;
-  std::array<uint64_t, hash::kMaxChain * hash::kSlots> slots;  // of `length` buckets, empty ones included
-  std::array<uint64_t, hash::kMaxChain> stamps;
+  absl::InlinedVector<uint64_t, 8 * hash::kSlots> slots;  // of all buckets, empty ones included
+  absl::InlinedVector<uint64_t, 8> stamps;                // by bucket
+
+  int length() const { return static_cast<int>(stamps.size()); }
 };
 
 // The walker may be outside any epoch, so an overflow bucket may be reused under it; it follows a bucket's link only
@@ -26,15 +27,14 @@ bool HashIndex::TrySnapshot(const std::byte* head, Snapshot* snapshot) const {
   snapshot->version = LoadWord(head);
   if ((snapshot->version & rdma::kLockBit) != 0) return false;
   snapshot->head_link = hash::LoadLink(head);
-  snapshot->length = 0;
+  snapshot->slots.clear();
+  snapshot->stamps.clear();
   uint64_t link = snapshot->head_link;
   for (const std::byte* bucket = head;;) {
-    const int at = snapshot->length++;
-    snapshot->stamps[at] = LoadWord(bucket);
-    for (int i = 0; i < hash::kSlots; ++i) snapshot->slots[at * hash::kSlots + i] = hash::LoadSlot(bucket, i);
+    snapshot->stamps.push_back(LoadWord(bucket));
+    for (int i = 0; i < hash::kSlots; ++i) snapshot->slots.push_back(hash::LoadSlot(bucket, i));
     if (LoadWord(head) != snapshot->version) return false;
     if (hash::NextOf(link) == 0) return true;
-    if (snapshot->length == hash::kMaxChain) return true;  // too long: CheckChain will say so
     bucket = memory_ + hash::NextOf(link);
     link = hash::LoadLink(bucket);
     if (LoadWord(head) != snapshot->version) return false;
@@ -68,8 +68,8 @@ bool HashIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* r
     const BucketName name{number % initial_, static_cast<uint32_t>(number / initial_)};
     for (hash::SpinWait wait; !TrySnapshot(Head(name), &snapshot); wait.Once()) {
     }
-    for (int i = 0; i < snapshot.length * hash::kSlots; ++i) {
-      if (snapshot.slots[i] != 0) records->emplace_back(node_id_, hash::RecordOffsetOf(snapshot.slots[i]));
+    for (const uint64_t slot : snapshot.slots) {
+      if (slot != 0) records->emplace_back(node_id_, hash::RecordOffsetOf(slot));
     }
   }
   return true;
@@ -78,9 +78,9 @@ bool HashIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* r
 Statistics HashIndex::statistics() {
   Statistics result{.private_bytes = sizeof(*this)};
   VisitChains([&](const BucketName&, const Snapshot& snapshot) {
-    result.nodes += snapshot.length;
-    result.height = std::max(result.height, snapshot.length);
-    for (int i = 0; i < snapshot.length * hash::kSlots; ++i) result.keys += snapshot.slots[i] != 0;
+    result.nodes += snapshot.stamps.size();
+    result.height = std::max(result.height, snapshot.length());
+    for (const uint64_t slot : snapshot.slots) result.keys += slot != 0;
   });
   // All segments count in full: the part that is not split into yet is taken from the heap too.
   const uint64_t table = std::bit_ceil((size().count() + initial_ - 1) / initial_) * initial_;
@@ -93,7 +93,7 @@ Status HashIndex::CheckStructure() {
   Status status;
   uint64_t overflow = 0;
   VisitChains([&](const BucketName& name, const Snapshot& snapshot) {
-    overflow += snapshot.length - 1;
+    overflow += snapshot.stamps.size() - 1;
     if (status.ok()) status = CheckChain(name, snapshot);
   });
   if (status.ok() && overflow != overflow_buckets_.load()) {
@@ -107,13 +107,14 @@ Status HashIndex::CheckChain(const BucketName& name, const Snapshot& snapshot) {
   const auto bad = [&](const std::string& what) {
     return absl::InternalError(absl::StrCat("bucket (", name.place, ", ", name.path, "): ", what));
   };
-  const int capacity = snapshot.length * hash::kSlots;
-  const int used = static_cast<int>(std::find(&snapshot.slots[0], &snapshot.slots[capacity], 0) - &snapshot.slots[0]);
-  if (std::any_of(&snapshot.slots[used], &snapshot.slots[capacity], [](uint64_t slot) { return slot != 0; })) {
+  const int capacity = static_cast<int>(snapshot.slots.size());
+  const auto first_empty = std::find(snapshot.slots.begin(), snapshot.slots.end(), 0);
+  const int used = static_cast<int>(first_empty - snapshot.slots.begin());
+  if (std::any_of(first_empty, snapshot.slots.end(), [](uint64_t slot) { return slot != 0; })) {
     return bad("an empty slot before a used one");
   }
-  if (snapshot.length > 1 && used <= capacity - hash::kSlots) return bad("an empty overflow bucket");
-  for (int i = 1; i < snapshot.length; ++i) {
+  if (snapshot.length() > 1 && used <= capacity - hash::kSlots) return bad("an empty overflow bucket");
+  for (int i = 1; i < snapshot.length(); ++i) {
     if (snapshot.stamps[i] != snapshot.version) return bad(absl::StrCat("overflow bucket ", i, " has another stamp"));
   }
   bool ambiguous = false;
@@ -121,7 +122,7 @@ Status HashIndex::CheckChain(const BucketName& name, const Snapshot& snapshot) {
     const uint64_t slot = snapshot.slots[i];
     const std::byte* record = memory_ + hash::RecordOffsetOf(slot);
     const OwnedKey key = LoadKey(record, options_.key_kind);
-    const hash::KeyHash hash = hash::HashOf(key.view());
+    const hash::KeyHash hash = HashOf(key.view());
     if (hash.tag() != hash::TagOf(slot)) return bad(absl::StrCat("slot ", i, " has another tag than its key"));
     if (hash.Reduce(initial_) != name.place || !hash::IsHome(hash, name, hash::DepthOf(snapshot.head_link))) {
       return bad(absl::StrCat("key ", key.view().ToString(), " belongs elsewhere"));

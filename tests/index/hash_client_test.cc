@@ -5,6 +5,7 @@
 
 #include "index/hash/location_cache.h"
 #include "index/key_wire.h"
+#include "rdma/base/random.h"
 #include "rdma/rpc.h"
 #include "tests/index/hash_fixture.h"
 
@@ -227,6 +228,7 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
     hash::Description description{
         .geometry = {.initial = 5, .size = {13, 1}}, .key_kind = KeyKind::kBytes, .max_key_bytes = 20};
     description.geometry.segments = {64, 128, 192};
+    description.seed = {7, 8, 9, 10};
     rdma::WireWriter writer(buffer);
     hash::PutDescription(&writer, description);
     const auto read = hash::GetDescription(writer.written());
@@ -234,6 +236,7 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
     EXPECT_EQ(read->geometry.initial, 5u);
     EXPECT_EQ(read->geometry.size.word(), description.geometry.size.word());
     EXPECT_EQ(read->geometry.segments, description.geometry.segments);
+    EXPECT_EQ(read->seed, description.seed);
     EXPECT_EQ(read->key_kind, KeyKind::kBytes);
     EXPECT_EQ(read->max_key_bytes, 20u);
     // Each of these makes it nonsense.

@@ -18,10 +18,14 @@ class HashTest : public testing::Test {
  protected:
   static constexpr IndexId kId = 5;
 
+  // Always with the same seed, so that a test's keys share the buckets that it expects.
   void Start(uint64_t expected_keys, const IndexCluster::Options& options = {}) {
+    StartWith({.expected_keys = expected_keys, .seed = KeyedHash::Seed{1, 2, 3, 4}}, options);
+  }
+  void StartWith(const HashOptions& hash_options, const IndexCluster::Options& options = {}) {
     cluster_ = std::make_unique<IndexCluster>(options);
     RegisterHashMethods(cluster_->owner().service.get());
-    auto index = HashIndex::Create(cluster_->owner().service.get(), kId, {.expected_keys = expected_keys});
+    auto index = HashIndex::Create(cluster_->owner().service.get(), kId, hash_options);
     ASSERT_TRUE(index.ok()) << index.status();
     index_ = std::move(*index);
     cluster_->Serve();
@@ -71,16 +75,20 @@ class HashTest : public testing::Test {
   }
 
   // The first `count` numbers from `from` whose hash satisfies the condition.
-  static std::vector<uint64_t> KeysWhere(size_t count, const std::function<bool(hash::KeyHash)>& condition,
-                                         uint64_t from = 0) {
+  std::vector<uint64_t> KeysWhere(size_t count, const std::function<bool(hash::KeyHash)>& condition,
+                                  uint64_t from = 0) {
     std::vector<uint64_t> keys;
     for (uint64_t key = from; keys.size() < count; ++key) {
-      if (condition(hash::HashOf(Key(key)))) keys.push_back(key);
+      if (condition(index_->HashOf(key))) keys.push_back(key);
     }
     return keys;
   }
-  static std::vector<uint64_t> KeysOfOneTag(size_t count) {
+  std::vector<uint64_t> KeysOfOneTag(size_t count) {
     return KeysWhere(count, [](hash::KeyHash hash) { return hash.tag() == 0x1234; });
+  }
+  // Keys that no split separates: their paths are equal.
+  std::vector<uint64_t> InseparableKeys(size_t count) {
+    return KeysWhere(count, [](hash::KeyHash hash) { return hash.path() == 7; });
   }
 
   std::unique_ptr<IndexCluster> cluster_;

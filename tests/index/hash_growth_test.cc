@@ -169,8 +169,8 @@ TEST_F(HashGrowthTest, ASplitInvalidatesTheWitnessOfTheBucketItSplits) {
   EXPECT_GT(moved, 50);
 }
 
-TEST_F(HashGrowthTest, WithoutMemoryToGrowItDegradesUntilTheBound) {
-  // Room for the first doublings, not for all: the heap is filled but for a little.
+TEST_F(HashGrowthTest, WithoutMemoryToGrowItTakesKeysUntilThereIsNone) {
+  // Room for the first doublings, not for all.
   Start(100, {.bytes_per_node = uint64_t{4} << 20});
   Status status;
   uint64_t inserted = 0;
