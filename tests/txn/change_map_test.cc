@@ -14,6 +14,8 @@ namespace gannet::txn {
 namespace {
 
 // Integer keys, for their hash is all that matters here.
+const KeyedHash hash_of_keys({1, 2, 3, 4});
+
 class Keys {
  public:
   // The next key whose hash `wanted` takes.
@@ -22,7 +24,7 @@ class Keys {
       std::array<char, sizeof number_>& bytes = bytes_.emplace_back();
       std::memcpy(bytes.data(), &number_, sizeof number_);
       const RedoKeyView key(std::string_view(bytes.data(), bytes.size()));
-      if (wanted(key.Hash())) {
+      if (wanted(key.Hash(hash_of_keys))) {
         ++number_;
         return key;
       }
@@ -42,17 +44,18 @@ void ExpectAllFound(size_t count, const std::function<bool(uint64_t)>& wanted) {
   std::vector<RedoKeyView> added;
   while (added.size() < count) {
     const RedoKeyView key = keys.Next(wanted);
-    ASSERT_EQ(map.Find(key, key.Hash()), nullptr) << added.size();
+    const uint64_t hash = key.Hash(hash_of_keys);
+    ASSERT_EQ(map.Find(key, hash), nullptr) << added.size();
     const uint64_t hint = map.hint();
-    ChangeMap::Entry* entry = map.FindOrMakeRoom(key, key.Hash());
+    ChangeMap::Entry* entry = map.FindOrMakeRoom(key, hash);
     const ChangeMap::Entry zeros{};
     ASSERT_EQ(std::memcmp(entry, &zeros, sizeof zeros), 0) << added.size();
     entry->change.version = added.size();
-    map.Use(entry, key);
+    map.Use(entry, key, hash);
     added.push_back(key);
     if (map.hint() == hint && added.size() != count) continue;
     for (size_t i = 0; i < added.size(); ++i) {
-      const ChangeMap::Entry* found = map.Find(added[i], added[i].Hash());
+      const ChangeMap::Entry* found = map.Find(added[i], added[i].Hash(hash_of_keys));
       ASSERT_NE(found, nullptr) << i << " of " << added.size();
       ASSERT_EQ(found->change.version, i);
     }

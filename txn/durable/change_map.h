@@ -14,7 +14,7 @@
 
 #include "rdma/base/bulk_memory.h"
 #include "rdma/base/cache_line.h"
-#include "rdma/base/random.h"
+#include "rdma/base/keyed_hash.h"
 
 namespace gannet::txn {
 
@@ -41,14 +41,8 @@ class RedoKeyView {
   friend bool operator<(const RedoKeyView& a, const RedoKeyView& b) {
     return a.first_ != b.first_ ? a.first_ < b.first_ : a.bytes() < b.bytes();
   }
-  uint64_t Hash() const {
-    uint64_t hash = Mix64(first_ ^ size_);
-    for (size_t at = sizeof first_; at < size_; at += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, data_ + at, std::min(size_ - at, sizeof word));
-      hash = Mix64(hash ^ word);
-    }
-    return hash;
+  uint64_t Hash(const KeyedHash& keyed) const {
+    return size_ <= sizeof first_ ? keyed(first_ ^ size_) : keyed(bytes());
   }
 
  private:
@@ -68,14 +62,16 @@ struct LatestChange {
   std::string_view bytes() const { return {payload, payload_bytes}; }
 };
 
-// Open addressing, linear probing, never more than three quarters full; nothing is removed. Not thread-safe.
+// Open addressing, linear probing, never more than three quarters full; nothing is removed. Not thread-safe. Whoever
+// chose the keys must not know the seed of the hash.
 class ChangeMap {
  public:
   struct alignas(kLineBytes) Entry {
     RedoKeyView key;
     LatestChange change;
-    uint64_t used;
+    uint64_t used;  // 0: not; else the key's hash, with kUsed
   };
+  static constexpr uint64_t kUsed = uint64_t{1} << 63;  // no table is so large that this bit would choose a place
   static_assert(sizeof(Entry) == kLineBytes && std::is_trivial_v<Entry>);
 
   size_t size() const { return size_; }
@@ -92,9 +88,9 @@ class ChangeMap {
     return Probe(key, hash);
   }
   // The key's bytes must outlive this.
-  void Use(Entry* entry, const RedoKeyView& key) {
+  void Use(Entry* entry, const RedoKeyView& key, uint64_t hash) {
     entry->key = key;
-    entry->used = 1;
+    entry->used = hash | kUsed;
     ++size_;
   }
 
@@ -151,7 +147,7 @@ class ChangeMap {
     for (const Entry& entry : last) PutBack(entry);
   }
   Entry TakeOut(size_t i) { return std::exchange(entries()[i], Entry{}); }
-  void PutBack(const Entry& entry) { *Probe(entry.key, entry.key.Hash()) = entry; }
+  void PutBack(const Entry& entry) { *Probe(entry.key, entry.used) = entry; }
 
   BulkMemory memory_;
   size_t capacity_ = 0;  // entries; a power of two, or 0

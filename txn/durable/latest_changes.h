@@ -18,6 +18,7 @@
 
 #include "log/transaction_format.h"
 #include "rdma/base/bulk_memory.h"
+#include "rdma/base/keyed_hash.h"
 #include "rdma/base/thread.h"
 #include "txn/durable/change_map.h"
 
@@ -34,7 +35,7 @@ class LatestChanges {
       const size_t n = std::min(changes.size(), kAtOnce);
       std::array<uint64_t, kAtOnce> hashes;
       for (size_t i = 0; i < n; ++i) {
-        hashes[i] = RedoKeyView(AsText(changes[i].key())).Hash();
+        hashes[i] = RedoKeyView(AsText(changes[i].key())).Hash(hash_);
         const std::atomic<uint64_t>& hint = HintOf(&parts_[PartOf(hashes[i])], changes[i].table);
         if (const uint64_t seen = hint.load(std::memory_order_relaxed); seen != 0)
           ChangeMap::PrefetchAt(seen, hashes[i]);
@@ -47,7 +48,7 @@ class LatestChanges {
   // Not while others add. Null if there is none.
   const LatestChange* Find(uint16_t table, std::string_view bytes) const {
     const RedoKeyView key(bytes);
-    const uint64_t hash = key.Hash();
+    const uint64_t hash = key.Hash(hash_);
     const ChangeMap* map = MapOf(PartOf(hash), table);
     const ChangeMap::Entry* entry = map == nullptr ? nullptr : map->Find(key, hash);
     return entry == nullptr ? nullptr : &entry->change;
@@ -117,7 +118,7 @@ class LatestChanges {
     ChangeMap::Entry* entry = map.FindOrMakeRoom(key, hash);
     LatestChange& latest = entry->change;
     if (entry->used == 0) {
-      map.Use(entry, key.At(part.arena.Copy(key.bytes())));
+      map.Use(entry, key.At(part.arena.Copy(key.bytes())), hash);
       std::atomic<uint64_t>& hint = HintOf(&part, change.table);
       if (hint.load(std::memory_order_relaxed) != map.hint()) hint.store(map.hint(), std::memory_order_relaxed);
     } else if (std::pair(epoch, change.version) <= std::pair(latest.epoch, latest.version)) {
@@ -146,6 +147,7 @@ class LatestChanges {
   // Other bits than the map uses.
   static size_t PartOf(uint64_t hash) { return hash >> 58; }
 
+  const KeyedHash hash_{KeyedHash::DrawSeed()};
   std::array<Part, kParts> parts_;
 };
 
