@@ -162,6 +162,7 @@ LogSummary Summarize(const SegmentChain& chain, const std::vector<SegmentResult>
   summary.segments = chain.segments;
   for (size_t i = 0; i < results.size(); ++i) {
     const SegmentResult& result = results[i];
+    summary.run_recovered_epoch = chain.plans[i].header.recovered_epoch;
     summary.batches += result.batches;
     summary.transactions += result.transactions;
     summary.changes += result.changes;

@@ -54,6 +54,8 @@ struct LogSummary {
   uint64_t changes = 0;
   uint64_t bytes_read = 0;
   uint64_t last_batch_wall_nanos = 0;
+  // What the last run began with: an epoch that the logs of all nodes had closed then.
+  uint64_t run_recovered_epoch = 0;
   bool torn_tail = false;
   std::string torn_tail_place;
   std::vector<Damage> damages;  // empty unless salvage, which goes on after them

@@ -138,7 +138,7 @@ TEST(DataDirectoryTest, ALogThatIsGoneIsNotAnEmptyOne) {
     const Disk disk = DiskOf(image);
     const Status opened = Open(disk, nodes, /*create=*/true).status();
     EXPECT_TRUE(absl::IsDataLoss(opened)) << opened;
-    EXPECT_THAT(std::string(opened.message()), HasSubstr(nodes == 1 ? "/data: the log" : "/data/node-1: the log"));
+    EXPECT_THAT(std::string(opened.message()), HasSubstr(nodes == 1 ? "/data/log-" : "/data/node-1/log-"));
     EXPECT_EQ(ImageOf(*disk), image);
   }
 }
@@ -168,6 +168,33 @@ TEST(DataDirectoryTest, PartsOfSeveralDatabasesAreNotMixed) {
   ExpectRefused(swapped, 2, loss, "MANIFEST is of node 1");
   ExpectRefused(WithPartOf(mine, "/data/node-1", Used(1, false, true), "/data"), 2, absl::StatusCode::kInvalidArgument,
                 "/data belongs to a cluster of 1 nodes");
+}
+
+// It is sound by itself, and the whole cluster would go back to it.
+TEST(DataDirectoryTest, AnOldCopyOfOneNodeIsRefused) {
+  for (const bool checkpoint : {false, true}) {
+    const DiskImage old = Used(2, false, true);
+    const Disk disk = DiskOf(old);
+    for (int run = 0; run < 2; ++run) {
+      auto cluster = Open(disk, 2, /*create=*/false);
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      for (uint64_t key = 1; key <= 10; ++key) {
+        ASSERT_TRUE(InsertRow(**cluster, static_cast<uint64_t>(100 + run * 10) + key).ok());
+      }
+      for (int node = 0; checkpoint && node < 2; ++node) {
+        ASSERT_TRUE((*cluster)->database(node).Checkpoint().ok());
+      }
+      ASSERT_TRUE((*cluster)->Close().ok());
+    }
+    for (const std::string& node : {std::string("/data/node-0"), std::string("/data/node-1")}) {
+      const DiskImage mixed = WithPartOf(ImageOf(*disk), node, old, node);
+      const Disk of_mixed = DiskOf(mixed);
+      const Status opened = Open(of_mixed, 2, /*create=*/true).status();
+      EXPECT_TRUE(absl::IsDataLoss(opened)) << opened;
+      EXPECT_THAT(std::string(opened.message()), HasSubstr(node));
+      EXPECT_EQ(ImageOf(*of_mixed), mixed) << "both nodes refuse";
+    }
+  }
 }
 
 TEST(DataDirectoryTest, WhatIsNoDirectoryIsRefused) {

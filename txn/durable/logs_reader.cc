@@ -51,10 +51,30 @@ Status LogsReader::ReadOthers() {
                                                   return absl::OkStatus();
                                                 });
     if (!summary.ok()) return summary.status();
-    recovered_ = std::min(recovered_, summary->end.recovered_epoch);
+    NoteEnd(node, *summary);
     last_epoch_ = std::max(last_epoch_, summary->end.last_epoch);
   }
   return absl::OkStatus();
+}
+
+void LogsReader::NoteEnd(int node, const log::LogSummary& summary) {
+  if (summary.end.recovered_epoch < recovered_) least_node_ = node;
+  recovered_ = std::min(recovered_, summary.end.recovered_epoch);
+  run_recovered_ = std::max(run_recovered_, summary.run_recovered_epoch);
+}
+
+// What all logs once reached, they reach for ever. So a log that is as sound as can be, but ends before that, is an old
+// copy, as where the directory of one node was restored from a backup and the others were not.
+Status LogsReader::CheckReach() const {
+  uint64_t reached = run_recovered_;
+  for (const NodeData& node : nodes_) {
+    if (!node.manifest.checkpoints.empty()) reached = std::max(reached, node.manifest.checkpoints.front().end_epoch);
+  }
+  if (reached <= recovered_) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(nodes_[static_cast<size_t>(least_node_)].path, ": the log goes up to epoch ",
+                                          recovered_, " only, but the nodes have recovered or kept epoch ", reached,
+                                          ": log files are missing, or this directory is older than the others; ",
+                                          "restore all of them from one backup"));
 }
 
 void LogsReader::KeepAside(const log::TransactionView& transaction) {
@@ -111,7 +131,8 @@ Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport
               [&](int, const log::TransactionView& transaction) { return Visit(transaction, changes); });
   if (!summary.ok()) return summary.status();
   *end = summary->end;
-  recovered_ = std::min(recovered_, end->recovered_epoch);
+  NoteEnd(node_, *summary);
+  if (!salvage_) GANNET_RETURN_IF_ERROR(CheckReach());
   end->recovered_epoch = recovered_;
   end->last_epoch = std::max({end->last_epoch, last_epoch_, recovered_});
   report->recovered_epoch = recovered_;

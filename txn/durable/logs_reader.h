@@ -51,6 +51,8 @@ class LogsReader {
 
   StatusOr<log::LogSummary> ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit) const;
   Status ReadOthers();
+  void NoteEnd(int node, const log::LogSummary& summary);
+  Status CheckReach() const;
   Status Visit(const log::TransactionView& transaction, LatestChanges* changes);
   void NoteDecision(const log::TransactionView& transaction);
   void KeepAside(const log::TransactionView& transaction);
@@ -64,7 +66,9 @@ class LogsReader {
   bool salvage_;  // go on after damage; report->damages has it
   bool make_durable_;
   uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
+  int least_node_ = 0;               // whose log closed no more than that
   uint64_t last_epoch_ = 0;
+  uint64_t run_recovered_ = 0;  // by the nodes together when a last run began
 
   Mutex mutex_;  // of what follows, while a log is read
   std::set<Id> decided_;
