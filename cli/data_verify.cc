@@ -63,12 +63,20 @@ class NodeVerifier {
     if (all_->problems.size() < kMostProblems) all_->problems.push_back({std::move(file), offset, std::move(what)});
   }
 
-  // The part of the log that some checkpoint, or none, needs.
-  Status VerifyLog() {
+  // From where on some checkpoint, or none, needs the log. Other nodes read all of it: it may hold decisions about
+  // their transactions.
+  uint64_t NeededFrom() const {
     const auto& checkpoints = node_->manifest.checkpoints;
-    const log::ReadOptions options{.threads = threads_,
-                                   .salvage = true,
-                                   .from_segment = checkpoints.empty() ? 0 : checkpoints.back().first_segment};
+    const uint64_t own = checkpoints.empty() ? 0 : checkpoints.back().first_segment;
+    if (node_->manifest.num_nodes == 1) return own;
+    const StatusOr<log::LogBegin> begin = log::FindLogBegin(*files_, node_->path);
+    if (!begin.ok()) return 0;  // the reading says why
+    return std::min(own, begin->segment > 1 ? begin->segment : 0);
+  }
+
+  // The part of the log that is needed.
+  Status VerifyLog() {
+    const log::ReadOptions options{.threads = threads_, .salvage = true, .from_segment = NeededFrom()};
     StatusOr<log::LogSummary> summary =
         log::ReadLog(*files_, node_->path, options, [this](int, const log::TransactionView& transaction) {
           VerifyTransaction(transaction);

@@ -1,6 +1,7 @@
 // Databases with a directory on a disk in memory (log/file/faulty_file_system.h), for tests of what survives.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,8 +49,8 @@ class DurableCluster {
       database_options.directory = "/data";
       database_options.create_if_missing = options.create;
       database_options.files = disk;
-      database_options.log_segment_bytes = uint64_t{1} << 20;
-      database_options.log_buffer_bytes = size_t{256} << 10;
+      database_options.log_segment_bytes = std::min(options.database.log_segment_bytes, uint64_t{1} << 20);
+      database_options.log_buffer_bytes = std::min(options.database.log_buffer_bytes, size_t{256} << 10);
       auto database = Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
       if (!database.ok()) return database.status();
       for (const TableOptions& table : tables) {
