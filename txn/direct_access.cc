@@ -393,12 +393,22 @@ coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
   return status;
 }
 
-// With copies of the keys.
+// With copies of the keys. They, too, may lie between two outputs, and are not looked at again.
 coro::Task<Status> TransactionImpl::GetManyApart(std::span<GetRequest> requests) {
   std::vector<GetRequest> copies(requests.begin(), requests.end());
-  for (GetRequest& copy : copies) copy.key = arena_.Keep(copy.key);
-  coro::Async<Status> got = GetMany(copies);
-  Status status = co_await got;
+  bool all_here = true;
+  for (GetRequest& copy : copies) {
+    copy.key = arena_.Keep(copy.key);
+    rdma::NodeId owner;
+    all_here = all_here && session_->OwnedHere(*copy.table, copy.key, &owner);
+  }
+  Status status;
+  if (all_here) {
+    status = GetManyDirect(copies);
+    if (!status.ok()) status = Failed(std::move(status), copies);
+  } else {
+    status = co_await GetManyMixed(copies);
+  }
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].status = std::move(copies[i].status);
     requests[i].payload_bytes = copies[i].payload_bytes;

@@ -312,6 +312,28 @@ TEST_P(TransactionTest, GetManySetsEveryResultOfARequestThatIsUsedAgain) {
   }
 }
 
+// Whatever else of this process lies between the outputs, such as the copies of the keys.
+TEST_P(TransactionTest, TheOutputsOfGetManyMayBeFarApart) {
+  static uint64_t low = 0;
+  uint64_t high = 0;
+  const std::string eight = "01234567";
+  const std::vector<std::string> keys = {"far", "apart"};
+  for (const std::string& key : keys) {
+    ASSERT_TRUE(
+        Run([&](BlockingTransaction& t) { return t.Insert(text, Key(key), std::as_bytes(std::span(eight))); }).ok());
+  }
+  const Status status = Run([&](BlockingTransaction& t) {
+    std::vector<GetRequest> requests = {GetRequest::Of(text, Key(keys[0]), &low),
+                                        GetRequest::Of(text, Key(keys[1]), &high)};
+    const Status got = t.GetMany(requests);
+    EXPECT_TRUE(requests[0].status.ok() && requests[1].status.ok());
+    return got;
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(low, high);
+  EXPECT_NE(high, 0u);
+}
+
 // Page after page into the same rows, from the last key of the page before: it lies in what the scan overwrites.
 TEST_P(TransactionTest, ThePagesOfAScanBeginAtAKeyOfTheRowsTheyReplace) {
   constexpr uint64_t kRows = 60;
