@@ -150,13 +150,14 @@ coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRa
 coro::Task<Status> TransactionImpl::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows,
                                               ScanOptions options) {
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
-  const int nodes = session_->db->data_nodes;
-  for (int node = 0; node < nodes; ++node) {
-    if (owner != Placement::kSeveralNodes && node != owner) continue;
+  // The owner is none of the data nodes if this is a client, and the table is replicated.
+  const bool several = owner == Placement::kSeveralNodes;
+  const int end = several ? session_->db->data_nodes : owner + 1;
+  for (int node = several ? 0 : owner; node < end; ++node) {
     Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);
     if (!status.ok()) co_return status;
   }
-  if (owner == Placement::kSeveralNodes) {
+  if (several) {
     std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
       return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
     });

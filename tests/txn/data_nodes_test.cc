@@ -2,6 +2,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
@@ -83,6 +84,31 @@ TEST(DataNodesTest, ImpossibleNumbersAreRefused) {
   DatabaseOptions durable{.data_nodes = 1};
   durable.directory = ::testing::TempDir() + "/not_made";
   EXPECT_TRUE(absl::IsUnimplemented(Database::Open(fabric.get(), 0, durable).status()));
+}
+
+// A client reads its own copy by verbs where the CPU's atomics are not the NIC's; it is none of the data nodes.
+TEST(DataNodesTest, AClientScansItsCopy) {
+  rdma::sim::Simulation simulation({.seed = 3});
+  rdma::sim::SimFabricOptions options{.num_nodes = 2, .bytes_per_node = uint64_t{64} << 20};
+  options.nic.cpu_coherent_atomics = false;
+  const auto fabric = rdma::sim::SimFabric::Create(&simulation, options).value();
+  for (const ReadPathPolicy path : {ReadPathPolicy::kOneSided, ReadPathPolicy::kCall}) {
+    Cluster cluster(fabric.get(), {.data_nodes = 1, .read_path = path},
+                    {{.name = "copied",
+                      .index = IndexKind::kXStore,
+                      .payload_bytes = sizeof(uint64_t),
+                      .placement = Placement::Replicated()}});
+    Session& client = cluster.NewSession(1);
+    const Table& copied = cluster.table(1, "copied");
+    BulkLoader loader(&client, &copied);
+    for (uint64_t key = 0; key < 30; ++key) ASSERT_TRUE(loader.Add(key, key).ok());
+    ASSERT_TRUE(loader.Finish().ok());
+    ScanRows rows;
+    const Status scanned = RunBlockingBody(
+        client, [&](BlockingTransaction& t) { return t.Scan(copied, {.from = 0, .to = UINT64_MAX}, &rows); });
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    EXPECT_EQ(rows.size(), 30u);
+  }
 }
 
 }  // namespace
