@@ -1,0 +1,90 @@
+// Caller: one transaction, as a coroutine uses it (txn/transaction.h) or as a blocking program does (txn/blocking.h).
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "rdma/base/status.h"
+#include "rdma/coro/async.h"
+#include "rdma/coro/worker.h"
+#include "txn/blocking.h"
+#include "txn/database.h"
+#include "txn/transaction.h"
+
+namespace gannet::model {
+
+template <class T>
+T Block(txn::Session& session, coro::Async<T> async) {
+  if (async.ready()) return std::move(async.value());
+  return session.worker().BlockOn(std::move(async.task()));
+}
+
+class Caller {
+ public:
+  explicit Caller(txn::Transaction* transaction) : transaction_(*transaction) {}
+  virtual ~Caller() = default;
+
+  virtual coro::Async<Status> Get(const txn::Table& table, index::Key key, std::span<std::byte> out, uint32_t offset) {
+    return transaction_.Get(table, key, out, offset);
+  }
+  virtual coro::Async<Status> GetMany(std::span<txn::GetRequest> requests) { return transaction_.GetMany(requests); }
+  virtual coro::Async<StatusOr<txn::RecordHandle>> GetForUpdate(const txn::Table& table, index::Key key,
+                                                                std::span<std::byte> out, uint32_t offset) {
+    return transaction_.GetForUpdate(table, key, out, offset);
+  }
+  virtual coro::Async<Status> Update(const txn::Table& table, index::Key key, std::span<const std::byte> data) {
+    return transaction_.Update(table, key, data);
+  }
+  virtual Status Insert(const txn::Table& table, index::Key key, std::span<const std::byte> payload) {
+    return transaction_.Insert(table, key, payload);
+  }
+  virtual coro::Async<Status> Remove(const txn::Table& table, index::Key key) {
+    return transaction_.Remove(table, key);
+  }
+  virtual coro::Async<Status> Scan(const txn::Table& table, const index::ScanRange& range, txn::ScanRows* rows,
+                                   txn::ScanOptions options) {
+    return transaction_.Scan(table, range, rows, options);
+  }
+  virtual coro::Async<Status> Validate() { return transaction_.Validate(); }
+  Status Update(txn::RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+    return transaction_.Update(handle, data, offset, resize);
+  }
+  Status Remove(txn::RecordHandle handle) { return transaction_.Remove(handle); }
+  void Rollback() { transaction_.Rollback(); }
+
+ protected:
+  txn::Transaction& transaction_;
+};
+
+// Nothing that it returns is left to await.
+class BlockingCaller final : public Caller {
+ public:
+  explicit BlockingCaller(txn::BlockingTransaction* blocking)
+      : Caller(&blocking->transaction()), blocking_(*blocking) {}
+
+  coro::Async<Status> Get(const txn::Table& table, index::Key key, std::span<std::byte> out, uint32_t offset) override {
+    return blocking_.Get(table, key, out, offset);
+  }
+  coro::Async<Status> GetMany(std::span<txn::GetRequest> requests) override { return blocking_.GetMany(requests); }
+  coro::Async<StatusOr<txn::RecordHandle>> GetForUpdate(const txn::Table& table, index::Key key,
+                                                        std::span<std::byte> out, uint32_t offset) override {
+    return Block(transaction_.session(), transaction_.GetForUpdate(table, key, out, offset));
+  }
+  coro::Async<Status> Update(const txn::Table& table, index::Key key, std::span<const std::byte> data) override {
+    return blocking_.Update(table, key, data);
+  }
+  Status Insert(const txn::Table& table, index::Key key, std::span<const std::byte> payload) override {
+    return blocking_.Insert(table, key, payload);
+  }
+  coro::Async<Status> Remove(const txn::Table& table, index::Key key) override { return blocking_.Remove(table, key); }
+  coro::Async<Status> Scan(const txn::Table& table, const index::ScanRange& range, txn::ScanRows* rows,
+                           txn::ScanOptions options) override {
+    return blocking_.Scan(table, range, rows, options);
+  }
+  coro::Async<Status> Validate() override { return Block(transaction_.session(), transaction_.Validate()); }
+
+ private:
+  txn::BlockingTransaction& blocking_;
+};
+
+}  // namespace gannet::model

@@ -1,0 +1,116 @@
+#include "tests/model/cluster.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+
+namespace gannet::model {
+namespace {
+
+constexpr uint64_t kPatienceNanos = 60'000'000'000;
+
+Status Named(const std::string& what, const Status& status) {
+  return status.ok() ? status : Status(status.code(), absl::StrCat(what, ": ", status.message()));
+}
+
+}  // namespace
+
+Cluster::~Cluster() {
+  sessions_.clear();
+  Drop();
+}
+
+Status Cluster::InParallel(const char* what, const std::function<Status(size_t node)>& action) {
+  std::vector<Status> results(databases_.size());
+  {
+    std::vector<Thread> threads;
+    for (size_t node = 0; node < results.size(); ++node) {
+      threads.emplace_back("node", [&results, &action, node] { results[node] = action(node); });
+    }
+    for (Thread& thread : threads) thread.join();
+  }
+  for (size_t node = 0; node < results.size(); ++node) {
+    GANNET_RETURN_IF_ERROR(Named(absl::StrCat(what, " of node ", node), results[node]));
+  }
+  return absl::OkStatus();
+}
+
+Status Cluster::Open() {
+  ++opened_;
+  bed_ = std::make_unique<TestBed>(world_.fabric, world_.nodes, Mix64(world_.seed) + opened_);
+  if (world_.directory && disk_ == nullptr) disk_ = std::make_shared<log::FaultyFileSystem>(world_.seed);
+  for (int node = 0; node < world_.nodes; ++node) {
+    txn::DatabaseOptions options{.data_nodes = world_.data_nodes,
+                                 .read_path = world_.read_path,
+                                 .call_timeout = bed_->call_timeout(),
+                                 .seed = world_.seed};
+    if (world_.directory) {
+      options.directory = "/data";
+      options.create_if_missing = opened_ == 1;
+      options.files = disk_;
+      options.durability = world_.durability;
+      options.durable_within = absl::Nanoseconds(kPatienceNanos);
+      options.log_segment_bytes = uint64_t{8} << 20;
+    }
+    auto database = txn::Database::Open(bed_->fabric(), static_cast<rdma::NodeId>(node), options);
+    GANNET_RETURN_IF_ERROR(Named("Open", database.status()));
+    std::vector<const txn::Table*> tables;
+    for (const TableSpec& spec : world_.tables) {
+      const auto table = (*database)->CreateTable(spec.options);
+      GANNET_RETURN_IF_ERROR(Named("CreateTable", table.status()));
+      tables.push_back(*table);
+    }
+    databases_.push_back(*std::move(database));
+    tables_.push_back(std::move(tables));
+  }
+  GANNET_RETURN_IF_ERROR(InParallel("Start", [this](size_t node) { return databases_[node]->Start(); }));
+  for (const auto& database : databases_) {
+    auto& sessions = sessions_.emplace_back();
+    for (size_t i = 0; i < kSessionsPerNode; ++i) {
+      auto session = database->OpenSession();
+      GANNET_RETURN_IF_ERROR(Named("OpenSession", session.status()));
+      sessions.push_back(*std::move(session));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Nodes wait for each other also when they are destroyed.
+void Cluster::Drop() {
+  InParallel("destroy", [this](size_t node) {
+    databases_[node].reset();
+    return absl::OkStatus();
+  }).IgnoreError();
+  databases_.clear();
+  tables_.clear();
+}
+
+Status Cluster::Close() {
+  sessions_.clear();
+  Status closed = InParallel("Close", [this](size_t node) { return databases_[node]->Close(); });
+  Drop();
+  return closed;
+}
+
+void Cluster::Crash() {
+  disk_->PowerOff();
+  sessions_.clear();
+  Drop();
+  disk_->PowerOn();
+}
+
+void Cluster::AwaitDurable() {
+  const uint64_t deadline = NowNanos() + kPatienceNanos;
+  for (const auto& database : databases_) {
+    const uint64_t logged = database->logged_epoch();
+    while (database->durable_epoch() < logged && NowNanos() < deadline) SleepForNanos(100'000);
+  }
+}
+
+Status Cluster::Checkpoint() {
+  return InParallel("Checkpoint", [this](size_t node) { return databases_[node]->Checkpoint(); });
+}
+
+}  // namespace gannet::model

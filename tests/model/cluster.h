@@ -1,0 +1,54 @@
+// The databases of a world: all nodes in this process, on one fabric and one disk in memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "log/file/faulty_file_system.h"
+#include "tests/model/fabrics.h"
+#include "tests/model/generator.h"
+#include "txn/database.h"
+
+namespace gannet::model {
+
+class Cluster {
+ public:
+  // `world` must outlive it.
+  explicit Cluster(const World* world) : world_(*world) {}
+  ~Cluster();
+
+  // Opens all nodes, with sessions. Again, after Close or Crash: on another fabric and the same disk.
+  Status Open();
+  // Sessions, then all nodes together.
+  Status Close();
+  // The power goes; nothing is left but the disk as it is then.
+  void Crash();
+  // Waits until all that was committed is durable.
+  void AwaitDurable();
+  Status Checkpoint();
+  // At all nodes at once. The error names the node and `what`.
+  Status InParallel(const char* what, const std::function<Status(size_t node)>& action);
+
+  TestBed& bed() { return *bed_; }
+  // Whether there is nothing yet of before the last Open.
+  bool fresh() const { return !world_.directory || opened_ == 1; }
+  size_t nodes() const { return databases_.size(); }
+  txn::Database& database(size_t node) { return *databases_[node]; }
+  const txn::Table& table(size_t node, size_t table) const { return *tables_[node][table]; }
+  txn::Session& session(size_t node, size_t number) { return *sessions_[node][number]; }
+
+ private:
+  void Drop();
+
+  const World& world_;
+  std::shared_ptr<log::FaultyFileSystem> disk_;
+  std::unique_ptr<TestBed> bed_;
+  std::vector<std::unique_ptr<txn::Database>> databases_;
+  std::vector<std::vector<const txn::Table*>> tables_;  // by node
+  std::vector<std::vector<std::unique_ptr<txn::Session>>> sessions_;
+  uint64_t opened_ = 0;
+};
+
+}  // namespace gannet::model

@@ -1,0 +1,499 @@
+#include "tests/model/crowd.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+#include "tests/model/caller.h"
+#include "tests/model/cluster.h"
+#include "tests/model/model.h"
+
+namespace gannet::model {
+namespace {
+
+using txn::GetRequest;
+using txn::RecordHandle;
+using txn::ScanRows;
+
+constexpr size_t kHeaderBytes = 24;  // checksum, version, amount
+constexpr int64_t kAmount = 1000;
+constexpr size_t kMostKeys = 24;        // of a table: few, so that they meet
+constexpr uint32_t kMostAttempts = 60;  // then a transaction that reads everything gives up
+
+uint64_t HashOf(size_t table, const std::string& key) {
+  uint64_t hash = Mix64(table + 1) + key.size();
+  for (const char byte : key) hash = Mix64(hash ^ static_cast<uint8_t>(byte));
+  return hash;
+}
+
+struct Header {
+  uint64_t checksum = 0;
+  uint64_t version = 0;
+  int64_t amount = 0;
+};
+static_assert(sizeof(Header) == kHeaderBytes);
+
+uint64_t ChecksumOf(uint64_t key, const Header& header, size_t size) {
+  return Mix64(Mix64(Mix64(key ^ header.version) + static_cast<uint64_t>(header.amount)) ^ size);
+}
+
+std::string MakeRow(uint64_t key, uint64_t version, int64_t amount, size_t size) {
+  Header header{.version = version, .amount = amount};
+  header.checksum = ChecksumOf(key, header, size);
+  std::string row(size, '\0');
+  std::memcpy(row.data(), &header, sizeof header);
+  uint64_t state = header.checksum;
+  for (size_t at = kHeaderBytes; at < size; at += 8) {
+    const uint64_t word = SplitMix64(state);
+    std::memcpy(row.data() + at, &word, std::min<size_t>(8, size - at));
+  }
+  return row;
+}
+
+// Empty, or what is wrong.
+std::string CheckRow(uint64_t key, std::span<const std::byte> row, Header* header) {
+  if (row.size() < kHeaderBytes) return absl::StrCat("has only ", row.size(), " bytes");
+  std::memcpy(header, row.data(), sizeof *header);
+  const std::string expected = MakeRow(key, header->version, header->amount, row.size());
+  if (std::memcmp(expected.data(), row.data(), row.size()) == 0) return "";
+  size_t first = 0;
+  while (static_cast<std::byte>(expected[first]) == row[first]) ++first;
+  return absl::StrCat("of version ", header->version, ", amount ", header->amount, ", ", row.size(),
+                      " bytes, is not of a piece from byte ", first, " on");
+}
+
+struct Place {
+  size_t table;
+  const std::string* key;
+};
+
+// One row as a transaction read it.
+struct Got {
+  bool present = false;
+  Header header;
+  size_t size = 0;
+  RecordHandle handle;
+};
+
+class Crowd {
+ public:
+  explicit Crowd(World world) : world_(std::move(world)), cluster_(&world_) {
+    std::erase_if(world_.tables, [](const TableSpec& spec) { return spec.options.placement.replicated; });
+    if (world_.tables.empty()) world_.tables.push_back({.options = {.name = "only"}, .keys = {IntegerKey(1)}});
+    for (TableSpec& spec : world_.tables) {
+      spec.options.payload_bytes = std::max<size_t>(spec.options.payload_bytes, kHeaderBytes);
+      if (spec.keys.size() > kMostKeys) spec.keys.resize(kMostKeys);
+    }
+  }
+
+  std::optional<std::string> Run(uint64_t transactions, CrowdStatistics* statistics) {
+    if (Check(cluster_.Open()) && Fill() && !failed()) {
+      cluster_.bed().SetFaults(true);
+      Work(transactions);
+      cluster_.bed().SetFaults(false);
+      CheckEnd();
+      if (!failed() && world_.directory && !IsSimulated(world_.fabric)) Reopen();
+      if (!failed()) Check(cluster_.Close());
+    }
+    statistics->committed = committed_;
+    statistics->refused = refused_;
+    statistics->totals = totals_;
+    statistics->unknown = unknown_;
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  struct Worker {
+    size_t node;
+    Random random;
+    std::vector<GetRequest> requests{};
+    ScanRows rows{};
+    bool stale = false;  // this attempt saw two versions of a row: it must not commit
+  };
+
+  bool failed() const { return failed_.load(); }
+  void Fail(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.has_value()) failure_ = what;
+    failed_ = true;
+  }
+  bool Check(const Status& status) {
+    if (!status.ok()) Fail(status.ToString());
+    return status.ok();
+  }
+  static Status Stop() { return absl::CancelledError("the test has failed"); }
+  Status Wrong(const std::string& what) {
+    Fail(what);
+    return Stop();
+  }
+
+  index::Key KeyAt(const Place& place) const { return KeyOf(world_.tables[place.table].options.key_kind, *place.key); }
+  const txn::Table& TableAt(const Worker& worker, size_t table) const { return cluster_.table(worker.node, table); }
+  size_t SizeFor(Random& random, size_t table) const {
+    return std::max(kHeaderBytes, DrawSize(random, world_.tables[table].options));
+  }
+  uint64_t NewVersion() { return next_version_.fetch_add(1); }
+  std::string RowOf(Random& random, const Place& place, int64_t amount) {
+    return MakeRow(HashOf(place.table, *place.key), NewVersion(), amount, SizeFor(random, place.table));
+  }
+  std::string Describe(const Place& place) const {
+    return absl::StrCat(world_.tables[place.table].options.name, "/", KeyAt(place).ToString());
+  }
+  Place DrawPlace(Random& random) const {
+    const size_t table = random.Below(world_.tables.size());
+    const auto& keys = world_.tables[table].keys;
+    return {table, &keys[random.Below(keys.size())]};
+  }
+
+  bool Fill() {
+    Random random(Mix64(world_.seed));
+    txn::Session& session = cluster_.session(0, 0);
+    for (size_t table = 0; table < world_.tables.size(); ++table) {
+      for (const std::string& key : world_.tables[table].keys) {
+        if (random.OneIn(2)) continue;
+        const Place place{table, &key};
+        const std::string row = RowOf(random, place, kAmount);
+        const Status status = session.RunBlocking([&](txn::Transaction& t) -> coro::Task<Status> {
+          co_return t.Insert(cluster_.table(0, table), KeyAt(place), std::as_bytes(std::span(row)));
+        });
+        if (!Check(status)) return false;
+        total_ += kAmount;
+      }
+    }
+    return true;
+  }
+
+  auto BodyOf(Worker& worker) {
+    return [this, &worker](txn::Transaction& transaction) -> coro::Task<Status> {
+      Caller caller(&transaction);
+      coro::Task<Status> task = Do(worker, caller);
+      Status status = co_await task;
+      co_return status;
+    };
+  }
+
+  void Work(uint64_t transactions) {
+    std::vector<Thread> threads;
+    for (size_t node = 0; node < cluster_.nodes(); ++node) {
+      for (size_t i = 0; i < kSessionsPerNode; ++i) {
+        threads.emplace_back("crowd", [this, node, i, transactions] { WorkAt(node, i, transactions); });
+      }
+    }
+    for (Thread& thread : threads) thread.join();
+  }
+
+  void WorkAt(size_t node, size_t number, uint64_t transactions) {
+    txn::Session& session = cluster_.session(node, number);
+    const uint64_t seed = Mix64(world_.seed) + node * kSessionsPerNode + number;
+    if (number == 0) {  // some coroutines at once
+      constexpr uint64_t kCoroutines = 3;
+      for (uint64_t i = 0; i < kCoroutines; ++i) {
+        session.worker().Spawn(Loop(session, node, Mix64(seed) + i, transactions / kCoroutines + 1));
+      }
+      session.worker().Run();
+      return;
+    }
+    Worker worker{.node = node, .random = Random(seed)};
+    for (uint64_t i = 0; i < transactions && !failed(); ++i) {
+      if (worker.random.OneIn(2)) {
+        Judge(worker, session.RunBlocking(BodyOf(worker)));
+      } else {
+        Judge(worker, cluster_.database(node).Run([&](txn::BlockingTransaction& blocking) {
+          BlockingCaller caller(&blocking);
+          coro::Task<Status> task = Do(worker, caller);
+          task.await_ready();
+          return task.await_resume();
+        }));
+      }
+    }
+  }
+
+  coro::Task<void> Loop(txn::Session& session, size_t node, uint64_t seed, uint64_t transactions) {
+    Worker worker{.node = node, .random = Random(seed)};
+    for (uint64_t i = 0; i < transactions && !failed(); ++i) {
+      const Status status = co_await session.Run(BodyOf(worker));
+      Judge(worker, status);
+    }
+  }
+
+  void Judge(const Worker& worker, const Status& status) {
+    if (status.ok()) {
+      ++committed_;
+      if (worker.stale) Fail("a transaction that saw two versions of a row has committed");
+    } else if (absl::IsUnknown(status) && IsLossy(world_.fabric)) {
+      ++unknown_;
+    } else if (absl::IsAlreadyExists(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
+               (absl::IsCancelled(status) && failed()) || absl::IsResourceExhausted(status)) {
+      ++refused_;
+    } else if (IsLossy(world_.fabric) && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status))) {
+      ++refused_;
+    } else {
+      Fail(absl::StrCat("a transaction ended with ", status.ToString()));
+    }
+  }
+
+  coro::Task<Status> Do(Worker& worker, Caller& caller) {
+    worker.stale = false;
+    coro::Task<Status> task;
+    const uint64_t kind = worker.random.Below(10);
+    if (kind == 0) {
+      task = Total(worker, caller);
+    } else if (kind < 3) {
+      task = ScanSome(worker, caller);
+    } else {
+      task = Move(worker, caller);
+    }
+    Status status = co_await task;
+    // A careless body: what an operation failed with counts, whatever this returns.
+    const bool failure = absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+    if (failure && worker.random.OneIn(4)) {
+      co_return worker.random.OneIn(2) ? absl::OkStatus() : absl::NotFoundError("the body looked away");
+    }
+    co_return status;
+  }
+
+  // Both rows at once: the header and the size; then perhaps all of each.
+  coro::Task<Status> ReadBoth(Worker& worker, Caller& caller, const std::array<Place, 2>& places,
+                              std::array<Got, 2>* got) {
+    std::array<Header, 2> headers;
+    worker.requests.resize(2);  // with the results of earlier calls
+    for (size_t i = 0; i < 2; ++i) {
+      GetRequest& request = worker.requests[i];
+      request.table = &TableAt(worker, places[i].table);
+      request.key = KeyAt(places[i]);
+      request.out = std::as_writable_bytes(std::span(&headers[i], 1));
+      request.offset = 0;
+      request.for_update = true;
+    }
+    coro::Async<Status> all = caller.GetMany(worker.requests);
+    const Status read = co_await all;
+    if (!read.ok()) co_return read;
+    for (size_t i = 0; i < 2; ++i) {
+      const GetRequest& request = worker.requests[i];
+      if (absl::IsNotFound(request.status)) continue;
+      if (!request.status.ok()) co_return request.status;
+      (*got)[i] = {.present = true, .header = headers[i], .size = request.payload_bytes, .handle = request.handle};
+      const uint64_t hash = HashOf(places[i].table, *places[i].key);
+      if (headers[i].checksum != ChecksumOf(hash, headers[i], request.payload_bytes)) {
+        co_return Wrong(absl::StrCat(Describe(places[i]), " with ", request.payload_bytes, " bytes, version ",
+                                     headers[i].version, " and amount ", headers[i].amount, " has a wrong checksum"));
+      }
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      if (!(*got)[i].present || !worker.random.OneIn(3)) continue;
+      std::string row((*got)[i].size, '\0');
+      coro::Async<Status> whole =
+          caller.Get(TableAt(worker, places[i].table), KeyAt(places[i]), std::as_writable_bytes(std::span(row)), 0);
+      const Status status = co_await whole;
+      if (!status.ok()) co_return status;
+      Header header;
+      std::memcpy(&header, row.data(), sizeof header);
+      if (header.version != (*got)[i].header.version) {  // somebody wrote it since, with a length of his own
+        worker.stale = true;
+        continue;
+      }
+      const std::string wrong =
+          CheckRow(HashOf(places[i].table, *places[i].key), std::as_bytes(std::span(row)), &header);
+      if (!wrong.empty()) co_return Wrong(absl::StrCat(Describe(places[i]), " ", wrong));
+    }
+    co_return absl::OkStatus();
+  }
+
+  // Replaces a row, perhaps by way of other sizes.
+  Status Replace(Worker& worker, Caller& caller, const Place& place, RecordHandle handle, int64_t amount) {
+    const bool resize = world_.tables[place.table].options.variable_length;
+    for (uint64_t times = 1 + worker.random.Below(3); times > 0; --times) {
+      const std::string row = RowOf(worker.random, place, amount);
+      Status status = caller.Update(handle, std::as_bytes(std::span(row)), 0, resize);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  coro::Task<Status> Move(Worker& worker, Caller& caller) {
+    const std::array<Place, 2> places = {DrawPlace(worker.random), DrawPlace(worker.random)};
+    if (places[0].table == places[1].table && places[0].key == places[1].key) co_return absl::OkStatus();
+    std::array<Got, 2> got;
+    coro::Task<Status> both = ReadBoth(worker, caller, places, &got);
+    Status status = co_await both;
+    if (!status.ok() || (!got[0].present && !got[1].present)) co_return status;
+    const std::array<int64_t, 2> amounts = {got[0].header.amount, got[1].header.amount};
+    if (got[0].present && got[1].present && worker.random.OneIn(4)) {  // join
+      status = caller.Remove(got[0].handle);
+      if (status.ok()) status = Replace(worker, caller, places[1], got[1].handle, amounts[0] + amounts[1]);
+      co_return status;
+    }
+    if (got[0].present && got[1].present) {
+      const int64_t moved = worker.random.Between(-20, 20);
+      status = Replace(worker, caller, places[0], got[0].handle, amounts[0] - moved);
+      if (status.ok()) status = Replace(worker, caller, places[1], got[1].handle, amounts[1] + moved);
+      co_return status;
+    }
+    const size_t from = got[0].present ? 0 : 1;
+    const size_t to = 1 - from;
+    const int64_t all = amounts[from];
+    const int64_t moved = worker.random.OneIn(3) ? all : worker.random.Between(-20, 20);
+    const std::string row = RowOf(worker.random, places[to], moved);
+    status = caller.Insert(TableAt(worker, places[to].table), KeyAt(places[to]), std::as_bytes(std::span(row)));
+    if (!status.ok()) co_return status;
+    if (moved != all) co_return Replace(worker, caller, places[from], got[from].handle, all - moved);
+    coro::Async<Status> removal = caller.Remove(TableAt(worker, places[from].table), KeyAt(places[from]));
+    status = co_await removal;
+    co_return status;
+  }
+
+  // The rows of a scan, each of a piece and in order.
+  Status CheckRows(size_t table, const ScanRows& rows, const index::ScanRange& range, int64_t* sum) {
+    if (rows.size() > range.limit) {
+      return Wrong(absl::StrCat("a scan with a limit of ", range.limit, " has ", rows.size(), " rows"));
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const std::string key = StringOf(rows.key(i));
+      const Place place{table, &key};
+      if (rows.key(i) < range.from || range.to < rows.key(i) ||
+          (i > 0 && !(range.reverse ? rows.key(i) < rows.key(i - 1) : rows.key(i - 1) < rows.key(i)))) {
+        return Wrong(absl::StrCat("a scan has ", Describe(place), " in the wrong place"));
+      }
+      Header header;
+      const std::string wrong = CheckRow(HashOf(table, key), rows.payload(i), &header);
+      if (!wrong.empty()) return Wrong(absl::StrCat("a scan: ", Describe(place), " ", wrong));
+      *sum += header.amount;
+    }
+    return absl::OkStatus();
+  }
+
+  coro::Task<Status> ScanSome(Worker& worker, Caller& caller) {
+    Place from = DrawPlace(worker.random);
+    if (world_.tables[from.table].options.index == txn::IndexKind::kHash) co_return absl::OkStatus();
+    const auto& keys = world_.tables[from.table].keys;
+    Place to{from.table, &keys[worker.random.Below(keys.size())]};
+    if (*to.key < *from.key) std::swap(from, to);
+    index::ScanRange range{.from = KeyAt(from), .to = KeyAt(to), .reverse = worker.random.OneIn(2)};
+    if (!worker.random.OneIn(4)) range.limit = 1 + worker.random.Below(8);
+    for (int page = 0; page < 20; ++page) {
+      coro::Async<Status> scan = caller.Scan(TableAt(worker, from.table), range, &worker.rows, {});
+      const Status status = co_await scan;
+      if (!status.ok()) co_return status;
+      int64_t sum = 0;
+      Status checked = CheckRows(from.table, worker.rows, range, &sum);
+      if (!checked.ok() || worker.rows.size() < range.limit || range.limit < 2) co_return checked;
+      const std::string last = StringOf(worker.rows.key(worker.rows.size() - 1));
+      const auto known = std::ranges::find(keys, last);
+      if (known == keys.end()) co_return Wrong("a scan has a key that nobody inserts");
+      (range.reverse ? range.to : range.from) = KeyAt({from.table, &*known});
+    }
+    co_return absl::OkStatus();
+  }
+
+  coro::Task<Status> Total(Worker& worker, Caller& caller) {
+    int64_t sum = 0;
+    for (size_t table = 0; table < world_.tables.size(); ++table) {
+      const TableSpec& spec = world_.tables[table];
+      if (spec.options.index == txn::IndexKind::kXStore) {
+        const auto [low, high] = std::ranges::minmax_element(spec.keys);
+        const index::ScanRange range{.from = KeyAt({table, &*low}), .to = KeyAt({table, &*high})};
+        coro::Async<Status> scan = caller.Scan(TableAt(worker, table), range, &worker.rows, {});
+        const Status status = co_await scan;
+        if (!status.ok()) co_return status;
+        Status checked = CheckRows(table, worker.rows, range, &sum);
+        if (!checked.ok()) co_return checked;
+        continue;
+      }
+      std::vector<Header> headers(spec.keys.size());
+      std::vector<GetRequest> requests;
+      for (size_t i = 0; i < spec.keys.size(); ++i) {
+        requests.push_back(GetRequest::Of(TableAt(worker, table), KeyAt({table, &spec.keys[i]}), &headers[i]));
+      }
+      coro::Async<Status> all = caller.GetMany(requests);
+      const Status status = co_await all;
+      if (!status.ok()) co_return status;
+      for (size_t i = 0; i < requests.size(); ++i) {
+        if (absl::IsNotFound(requests[i].status)) continue;
+        if (!requests[i].status.ok()) co_return requests[i].status;
+        sum += headers[i].amount;
+      }
+    }
+    coro::Async<Status> validation = caller.Validate();
+    const Status valid = co_await validation;
+    if (!valid.ok()) {
+      // Others may be in the way for long.
+      if (absl::IsAborted(valid) && worker.random.OneIn(kMostAttempts)) {
+        co_return absl::ResourceExhaustedError("given up");
+      }
+      co_return valid;
+    }
+    ++totals_;
+    if (sum != total_) co_return Wrong(absl::StrCat("a valid transaction saw ", sum, " instead of ", total_));
+    co_return absl::OkStatus();
+  }
+
+  void CheckEnd() {
+    for (size_t node = 0; node < cluster_.nodes() && !failed(); ++node) {
+      Worker worker{.node = node, .random = Random(1)};
+      txn::Session& session = cluster_.session(node, 0);
+      Status status;
+      for (int tries = 0; tries < 200; ++tries) {
+        const uint64_t before = totals_;
+        status = session.RunBlocking([this, &worker](txn::Transaction& transaction) -> coro::Task<Status> {
+          Caller caller(&transaction);
+          coro::Task<Status> task = Total(worker, caller);
+          Status result = co_await task;
+          co_return result;
+        });
+        if (failed() || (status.ok() && totals_ > before)) break;
+        Settle();
+      }
+      if (!status.ok()) Fail(absl::StrCat("cannot read all rows in the end: ", status.ToString()));
+    }
+  }
+
+  // What is owed to other nodes is paid while the sessions' workers run.
+  void Settle() {
+    for (size_t node = 0; node < cluster_.nodes(); ++node) {
+      for (size_t i = 0; i < kSessionsPerNode; ++i) {
+        coro::Worker& worker = cluster_.session(node, i).worker();
+        worker.BlockOn(worker.Sleep(NowNanos() + 500'000));
+      }
+    }
+  }
+
+  void Reopen() {
+    if (world_.durability != txn::DurabilityMode::kNone && world_.seed % 2 == 0) {
+      cluster_.AwaitDurable();
+      cluster_.Crash();
+    } else if (!Check(cluster_.Close())) {
+      return;
+    }
+    if (Check(cluster_.Open())) CheckEnd();
+  }
+
+  World world_;
+  Cluster cluster_;
+  int64_t total_ = 0;
+  std::atomic<uint64_t> next_version_{1};
+  std::atomic<uint64_t> committed_{0};
+  std::atomic<uint64_t> refused_{0};
+  std::atomic<uint64_t> totals_{0};
+  std::atomic<uint64_t> unknown_{0};
+  std::atomic<bool> failed_{false};
+  Mutex mutex_;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace
+
+std::optional<std::string> RunCrowd(World world, uint64_t transactions, CrowdStatistics* statistics) {
+  Crowd crowd(std::move(world));
+  return crowd.Run(transactions, statistics);
+}
+
+}  // namespace gannet::model

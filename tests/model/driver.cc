@@ -1,0 +1,388 @@
+// Driver: steps, transactions, and what they came to.
+#include "tests/model/driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+
+namespace gannet::model {
+namespace {
+
+// So often a transaction may be repeated before that is a failure: with one thread only what is left to settle is in
+// its way.
+constexpr int kMostAttempts = 400;
+
+const Status& OwnError() {
+  static const Status error = absl::InvalidArgumentError("the body does not want to go on");
+  return error;
+}
+
+const char* NameOfWay(Way way) {
+  constexpr const char* kNames[] = {"by hand", "Session::Run", "Session::RunBlocking", "Database::Run"};
+  return kNames[static_cast<size_t>(way)];
+}
+const char* NameOfEnding(Ending ending) {
+  constexpr const char* kNames[] = {"Commit", "Rollback", "destroy", "return an error"};
+  return kNames[static_cast<size_t>(ending)];
+}
+
+}  // namespace
+
+Driver::Driver(World world, DriverOptions options)
+    : world_(std::move(world)),
+      options_(options),
+      model_(world_.tables.size()),
+      saved_(world_.tables.size()),
+      cluster_(&world_) {}
+
+void Driver::Say(std::string text) {
+  if (options_.trace) {
+    absl::PrintF("    %s\n", text);
+    std::fflush(stdout);
+  }
+  said_.push_back(std::move(text));
+}
+
+std::string Driver::Describe(size_t table, const std::string& key) const {
+  const TableSpec& spec = world_.tables[table];
+  if (spec.options.key_kind == index::KeyKind::kInteger && key.size() == sizeof(uint64_t)) {
+    return absl::StrCat(spec.options.name, "/", KeyOf(index::KeyKind::kInteger, key).integer());
+  }
+  return absl::StrCat(spec.options.name, "/x", absl::BytesToHexString(key));
+}
+
+bool Driver::Break(std::string what) {
+  if (!failed()) failure_ = Failure{.step = step_, .what = std::move(what), .operations = said_};
+  return false;
+}
+
+Status Driver::Fail(std::string what) {
+  Break(std::move(what));
+  return absl::CancelledError("the test has failed");
+}
+
+bool Driver::IsTrouble(const Status& status) const {
+  if (absl::IsAborted(status)) return true;
+  return IsLossy(world_.fabric) &&
+         (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnknown(status));
+}
+
+Status Driver::Judge(const Status& got, Codes expected) {
+  if (IsTrouble(got)) return got;
+  if (std::ranges::find(expected, got.code()) != expected.end()) {
+    if (!got.ok() && !said_.empty()) absl::StrAppend(&said_.back(), " -> ", StatusCodeToString(got.code()));
+    return absl::OkStatus();
+  }
+  std::string codes;
+  for (const absl::StatusCode code : expected) {
+    absl::StrAppend(&codes, codes.empty() ? "" : " or ", StatusCodeToString(code));
+  }
+  return Fail(absl::StrCat(said_.empty() ? "" : said_.back(), ": ", got.ToString(), " instead of ", codes));
+}
+
+bool Driver::Open() {
+  return Check(cluster_.Open()) && (!cluster_.fresh() || Load());
+}
+
+bool Driver::Load() {
+  model_ = Model(world_.tables.size());
+  bool any = false;
+  for (size_t table = 0; table < world_.tables.size(); ++table) {
+    const TableSpec& spec = world_.tables[table];
+    if (!spec.loaded) continue;
+    any = true;
+    Random random(Mix64(world_.seed) + table);
+    for (const std::string& key : spec.keys) {
+      if (random.OneIn(2)) model_.committed(table)[key] = DrawPayload(random, DrawSize(random, spec.options));
+    }
+    for (size_t node = 0; node < cluster_.nodes(); ++node) {
+      const txn::Table& there = cluster_.table(node, table);
+      const auto self = static_cast<rdma::NodeId>(node);
+      if (!spec.options.placement.replicated && !cluster_.database(node).owns_rows()) continue;
+      txn::BulkLoader loader(&cluster_.session(node, 0), &there);
+      Status status;
+      for (const auto& [key, payload] : model_.committed(table)) {
+        const index::Key at = KeyAt(table, key);
+        if (there.OwnerOf(at, self) == self) status.Update(loader.Add(at, std::as_bytes(std::span(payload))));
+      }
+      status.Update(loader.Finish());
+      if (!Check(status)) return false;
+    }
+  }
+  if (any && world_.directory && !Check(cluster_.Checkpoint())) return false;
+  saved_ = model_;
+  return true;
+}
+
+bool Driver::Close() {
+  requests_.clear();
+  saved_ = model_;
+  return Check(cluster_.Close());
+}
+
+void Driver::Happen(Event event) {
+  if (event == Event::kCheckpoint) {
+    if (!world_.directory) return;
+    Say("Checkpoint");
+    Check(cluster_.Checkpoint());
+    saved_ = model_;
+    return;
+  }
+  if (IsSimulated(world_.fabric) || (event == Event::kCrash && !world_.directory)) return;
+  ++statistics_.reopened;
+  if (event == Event::kReopen) {
+    Say("Close and open");
+    if (!Close()) return;
+  } else {
+    Say("Crash and open");
+    if (world_.durability == txn::DurabilityMode::kAsync) cluster_.AwaitDurable();
+    requests_.clear();
+    cluster_.Crash();
+    if (world_.durability == txn::DurabilityMode::kNone) model_ = saved_;
+  }
+  if (!Open()) return;
+  node_ = static_cast<int>(step_ % static_cast<uint64_t>(world_.nodes));
+  Say("all rows");
+  Matches(model_, cluster_.session(static_cast<size_t>(node_), 0), true);
+}
+
+std::optional<Failure> Driver::Run(uint64_t steps, const std::set<uint64_t>& skip) {
+  said_ = {"Open"};
+  if (!Open()) return failure_;
+  for (step_ = 0; step_ < steps && !failed(); ++step_) {
+    if (!skip.contains(step_)) RunStep(DrawStep(world_, step_));
+  }
+  step_ = steps;
+  said_ = {"Close"};
+  if (!failed()) Close();
+  return failure_;
+}
+
+void Driver::RunStep(const Step& step) {
+  said_.clear();
+  if (step.event != Event::kNothing) Happen(step.event);
+  if (failed()) return;
+  const TransactionSpec& spec = step.transaction;
+  ++statistics_.transactions;
+  node_ = spec.node;
+  session_ = spec.session;
+  interloped_ = false;
+  txn::Session& session = cluster_.session(static_cast<size_t>(spec.node), spec.session);
+  cluster_.bed().SetFaults(true);
+  for (int attempt = 1;; ++attempt) {
+    if (Attempt(spec, session) || failed()) break;
+    ++statistics_.repeated;
+    Settle();
+    if (attempt == kMostAttempts) Break("it does not go through, though nothing else runs");
+  }
+  cluster_.bed().SetFaults(false);
+  if (failed()) return;
+  // All of the simulation's time is computed.
+  if (IsSimulated(world_.fabric) && step_ % 4 != 0) return;
+  Random random(Mix64(world_.seed) + step_);
+  node_ = static_cast<int>(random.Below(static_cast<uint64_t>(world_.nodes)));
+  said_.push_back(absl::StrCat("all rows, seen from node ", node_));
+  Matches(model_, cluster_.session(static_cast<size_t>(node_), random.Below(kSessionsPerNode)), true);
+}
+
+// What transactions owe to other nodes is paid while their sessions' workers run.
+void Driver::Settle() {
+  for (size_t node = 0; node < cluster_.nodes(); ++node) {
+    for (size_t i = 0; i < kSessionsPerNode; ++i) {
+      coro::Worker& worker = cluster_.session(node, i).worker();
+      worker.BlockOn(worker.Sleep(NowNanos() + 200'000));
+    }
+  }
+}
+
+// True if it is over: it has come to what it had to, or failed. False: it met trouble, and nothing of it happened.
+bool Driver::Attempt(const TransactionSpec& spec, txn::Session& session) {
+  const Status status = RunOnce(spec, session);
+  if (failed()) return true;
+  return Conclude(spec, status);
+}
+
+Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
+  switch (spec.way) {
+    case Way::kByHand:
+      return ByHand(spec, session);
+    case Way::kRun:
+    case Way::kRunBlocking: {
+      const auto body = [this, &spec](txn::Transaction& transaction) -> coro::Task<Status> {
+        Caller caller(&transaction);
+        coro::Task<Status> task = Execute(caller, spec);
+        Status status = co_await task;
+        if (status.ok() && spec.ending != Ending::kCommit && !clash_) status = OwnError();
+        co_return status;
+      };
+      if (spec.way == Way::kRunBlocking) return session.RunBlocking(body);
+      txn::RunOutcome outcome;
+      const Status status = session.worker().BlockOn(session.Run(body, &outcome, txn::Until::kVisible));
+      return Block(session, session.WhenDurable(outcome.durable_at, status));
+    }
+    case Way::kDatabaseRun:
+      return cluster_.database(static_cast<size_t>(spec.node)).Run([&](txn::BlockingTransaction& blocking) {
+        BlockingCaller caller(&blocking);
+        coro::Task<Status> task = Execute(caller, spec);
+        task.await_ready();  // nothing in it waits
+        Status status = task.await_resume();
+        if (status.ok() && spec.ending != Ending::kCommit && !clash_) status = OwnError();
+        return status;
+      });
+  }
+  return absl::InternalError("no such way");
+}
+
+Status Driver::ByHand(const TransactionSpec& spec, txn::Session& session) {
+  txn::Transaction transaction = session.Begin();
+  Caller caller(&transaction);
+  Status status = session.worker().BlockOn(Execute(caller, spec));
+  if (!status.ok()) return status;
+  switch (clash_ ? Ending::kCommit : spec.ending) {
+    case Ending::kCommit:
+      if (doomed_ && step_ % 2 == 0) {
+        status = Block(session, transaction.Validate());
+        if (status.ok()) return Fail("what it has read was changed meanwhile, and it is valid");
+      }
+      status = Block(session, transaction.Commit());
+      if (step_ % 4 == 0) UseWhatIsOver(spec, transaction, session);
+      return status;
+    case Ending::kRollback:
+    case Ending::kError:
+      transaction.Rollback();
+      return OwnError();
+    case Ending::kDestroy:
+      return OwnError();
+  }
+  return absl::InternalError("no such ending");
+}
+
+void Driver::UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transaction, txn::Session& session) {
+  const Op::Place& place = spec.ops[0].places[0];
+  const index::Key key = KeyAt(place.table, world_.tables[place.table].keys[place.key]);
+  txn::GetRequest request{.table = &TableAt(place.table), .key = key, .out = {}};
+  const Status results[] = {
+      Block(session, transaction.Get(TableAt(place.table), key, {})),
+      Block(session, transaction.GetMany(std::span(&request, 1))),
+      Block(session, transaction.Commit()),
+      transaction.Insert(TableAt(place.table), key, {}),
+  };
+  for (const Status& result : results) {
+    if (!absl::IsFailedPrecondition(result)) {
+      Break(absl::StrCat("a call after Commit returned ", result.ToString()));
+    }
+  }
+}
+
+coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) {
+  // Perhaps not the first attempt.
+  said_ = {absl::StrCat("transaction ", NameOfWay(spec.way), " at node ", spec.node, ", session ", spec.session, ", ",
+                        NameOfEnding(spec.ending))};
+  if (options_.trace) absl::PrintF("  step %u: %s\n", step_, said_[0]);
+  model_.Rollback();
+  held_.clear();
+  clash_ = false;
+  ignored_ = false;
+  doomed_ = false;
+  reads_.clear();
+  blind_.clear();
+  scans_.clear();
+  written_bytes_ = 0;
+  for (const Op& op : spec.ops) {
+    coro::Task<Status> task = ExecuteOp(caller, op);
+    Status status = co_await task;
+    if (IsTrouble(status) && op.salt % 2 == 0) {  // a careless body, which does not look
+      ignored_ = true;
+      break;
+    }
+    if (!status.ok()) co_return status;
+    if (clash_ || doomed_) break;
+  }
+  co_return absl::OkStatus();
+}
+
+bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
+  Say(absl::StrCat("result: ", status.ToString()));
+  if (absl::IsUnknown(status) && IsTrouble(status)) {
+    ++statistics_.unknown;
+    Resolve();
+    return true;
+  }
+  if (IsTrouble(status)) {
+    model_.Rollback();
+    return false;
+  }
+  if (doomed_) {
+    model_.Rollback();
+    if (spec.way == Way::kByHand && status == OwnError()) return true;
+    if (status.ok() || status == OwnError()) {
+      return !Break(absl::StrCat("what it has read was changed meanwhile, and it ended with ", status.ToString()));
+    }
+    return false;
+  }
+  if (ignored_) {
+    // By hand, and not to be committed: it is repeated like every other that met trouble.
+    model_.Rollback();
+    if (spec.way == Way::kByHand && status == OwnError()) return false;
+    return !Break(absl::StrCat("an operation failed, and the end was ", status.ToString()));
+  }
+  if (clash_) {
+    model_.Rollback();
+    return !IsTrouble(Judge(status, {absl::StatusCode::kAlreadyExists}));
+  }
+  if (spec.ending != Ending::kCommit) {
+    model_.Rollback();
+    if (status != OwnError()) Break(absl::StrCat("the body's error came back as ", status.ToString()));
+    return true;
+  }
+  if (!Judge(status, {absl::StatusCode::kOk}).ok()) return true;
+  ++statistics_.committed;
+  model_.Commit();
+  return true;
+}
+
+// Perhaps it was committed: all of it or nothing.
+void Driver::Resolve() {
+  cluster_.bed().SetFaults(false);
+  Settle();
+  Model changed = model_;
+  changed.Commit();
+  model_.Rollback();
+  txn::Session& session = cluster_.session(static_cast<size_t>(node_), 0);
+  if (Matches(changed, session, false)) {
+    model_ = std::move(changed);
+  } else {
+    Matches(model_, session, true);
+  }
+}
+
+bool Driver::Matches(const Model& model, txn::Session& session, bool fail) {
+  std::string difference;
+  Status status;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    {
+      txn::Transaction transaction = session.Begin();
+      status = session.worker().BlockOn(Compare(transaction, model, &difference));
+      if (status.ok() && !difference.empty()) {
+        // A body may read what never was: believed only if it is valid.
+        status = Block(session, transaction.Validate());
+      } else if (status.ok()) {
+        status = Block(session, transaction.Commit());
+      }
+    }
+    if (!IsTrouble(status)) break;
+    Settle();
+  }
+  if (!status.ok()) {
+    return Break(absl::StrCat("cannot read all rows: ", status.ToString()));
+  }
+  if (!difference.empty() && fail) Break(difference);
+  return difference.empty();
+}
+
+}  // namespace gannet::model

@@ -1,0 +1,170 @@
+// Runs the steps of a world on real databases, in one thread, and compares everything that they say with the model:
+// every result of every operation, and after each transaction all rows of all tables.
+//
+// With one thread nothing conflicts, so all results are known beforehand. Only this is left to the database:
+//   - A transaction may be Aborted for no reason (witnesses cover more keys than were asked for); it is repeated.
+//   - Insert of a key that exists says so at once or at the commit.
+//   - A transaction that read what another session changes meanwhile (OpKind::kInterlope) does not commit.
+//   - On lossy fabrics a transaction may end with Unavailable or DeadlineExceeded; it is repeated, if none of it
+//     happened. After Unknown all of it happened or nothing.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rdma/coro/task.h"
+#include "tests/model/caller.h"
+#include "tests/model/cluster.h"
+#include "tests/model/generator.h"
+#include "tests/model/model.h"
+#include "txn/database.h"
+
+namespace gannet::model {
+
+struct Failure {
+  uint64_t step = 0;
+  std::string what;
+  std::vector<std::string> operations;  // of the transaction in which it came out
+};
+
+struct DriverOptions {
+  bool trace = false;  // prints each operation before it is begun: for runs that crash or hang
+  // To look past a defect that is known.
+  bool reuse = true;        // GetRequests keep the results of earlier calls
+  bool write_again = true;  // rows of variable length are written more than once by a transaction
+  bool own_pages = true;    // a page begins at a key that lies in the rows of the one before
+};
+
+struct DriverStatistics {
+  uint64_t transactions = 0;
+  uint64_t operations = 0;
+  uint64_t committed = 0;
+  uint64_t repeated = 0;
+  uint64_t unknown = 0;
+  uint64_t reopened = 0;
+};
+
+class Driver {
+ public:
+  Driver(World world, DriverOptions options);
+
+  // Steps [0, steps) but those in `skip`, up to the first failure.
+  std::optional<Failure> Run(uint64_t steps, const std::set<uint64_t>& skip);
+  const DriverStatistics& statistics() const { return statistics_; }
+
+ private:
+  struct Held {
+    txn::RecordHandle handle;
+    size_t table;
+    std::string key;
+  };
+  struct Drawn {  // the row that an operation is about
+    size_t table = 0;
+    std::string key;
+    const std::string* row = nullptr;  // as the transaction sees it; null: there is none
+    bool too_long = false;             // the key, for the table
+  };
+  using Codes = std::initializer_list<absl::StatusCode>;
+
+  // driver.cc
+  bool Open();
+  bool Load();
+  bool Close();
+  void Happen(Event event);
+  void RunStep(const Step& step);
+  bool Attempt(const TransactionSpec& spec, txn::Session& session);
+  Status RunOnce(const TransactionSpec& spec, txn::Session& session);
+  Status ByHand(const TransactionSpec& spec, txn::Session& session);
+  // After Commit: every call says so.
+  void UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transaction, txn::Session& session);
+  coro::Task<Status> Execute(Caller& caller, const TransactionSpec& spec);
+  bool Conclude(const TransactionSpec& spec, const Status& status);
+  void Resolve();
+  void Settle();
+  // All of the database against the model; on `fail`, what differs is a failure.
+  bool Matches(const Model& model, txn::Session& session, bool fail);
+  coro::Task<Status> Compare(txn::Transaction& transaction, const Model& model, std::string* difference);
+
+  // operations.cc
+  coro::Task<Status> ExecuteOp(Caller& caller, const Op& op);
+  coro::Task<Status> Get(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> GetMany(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> UpdateByHandle(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> UpdateByKey(Caller& caller, const Op& op, Random random);
+  Status Insert(Caller& caller, const Op& op, Random random);
+  Status RemoveByHandle(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> RemoveByKey(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> Scan(Caller& caller, const Op& op);
+  coro::Task<Status> ScanPages(Caller& caller, const Op& op);
+  Status Interlope(const Op& op, Random random);
+  // What the transaction inserted without having looked for it says nothing about the database.
+  void NoteRead(size_t table, const std::string& key) {
+    if (!blind_.contains({table, key})) reads_.insert({table, key});
+  }
+  void NoteScan(size_t table, const index::ScanRange& range, const txn::ScanRows& rows, bool keys_only);
+  bool HasRead(size_t table, const std::string& key, bool existence) const;
+  Drawn Draw(const Op& op, Random* random);
+  Status CompareRows(const txn::ScanRows& rows, const std::vector<Model::Row>& expected, const Op& op);
+  static std::string WriteOf(const std::string& old, size_t offset, const std::string& data);
+  void NoteWrite(size_t table, const std::string& key, std::string payload);
+  bool MayWrite(size_t table, const std::string& key) const;
+  size_t AffordableSize(Random& random, const txn::TableOptions& table);
+
+  const txn::Table& TableAt(size_t table) const { return cluster_.table(static_cast<size_t>(node_), table); }
+  index::Key KeyAt(size_t table, const std::string& key) const {
+    return KeyOf(world_.tables[table].options.key_kind, key);
+  }
+  std::string Describe(size_t table, const std::string& key) const;
+  // Notes what is about to be done.
+  void Say(std::string text);
+  // Ok if `got` is one of `expected`. What the fabric or a conflict did is returned as it is; all else is a failure.
+  Status Judge(const Status& got, Codes expected);
+  bool IsTrouble(const Status& status) const;
+  // The test has failed: the first reason counts. For coroutines that end with it, and for all else (false).
+  Status Fail(std::string what);
+  bool Break(std::string what);
+  bool Check(const Status& status) { return status.ok() || Break(status.ToString()); }
+  bool failed() const { return failure_.has_value(); }
+
+  World world_;
+  DriverOptions options_;
+  Model model_;
+  Model saved_;  // what a crash leaves with DurabilityMode::kNone
+  Cluster cluster_;
+
+  // Of the transaction under way.
+  int node_ = 0;
+  std::vector<Held> held_;
+  bool clash_ = false;       // an Insert of a key that exists was taken: the commit has to say so
+  bool ignored_ = false;     // an operation failed, and the body went on as if it had not: it must not be committed
+  bool interloped_ = false;  // at most once in a step
+  bool doomed_ = false;      // by it: the transaction must not commit
+  struct Scanned {
+    size_t table;
+    std::string from;
+    std::string to;
+    bool keys_only;
+  };
+  std::set<std::pair<size_t, std::string>> reads_;
+  std::set<std::pair<size_t, std::string>> blind_;  // inserted, not read before
+  std::vector<Scanned> scans_;
+  size_t session_ = 0;
+  size_t written_bytes_ = 0;
+  std::vector<std::string> said_;
+
+  // Reused from one operation to the next, also across transactions.
+  std::vector<txn::GetRequest> requests_;
+  txn::ScanRows rows_;
+
+  uint64_t step_ = 0;
+  std::optional<Failure> failure_;
+  DriverStatistics statistics_;
+};
+
+}  // namespace gannet::model

@@ -1,0 +1,294 @@
+#include "tests/model/fabrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <list>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rdma/base/cache_line.h"
+#include "rdma/base/check.h"
+#include "rdma/base/random.h"
+#include "rdma/base/thread.h"
+#include "rdma/coro/task.h"
+#include "rdma/shm/shm_fabric.h"
+
+namespace gannet::model {
+namespace {
+
+using rdma::Operation;
+using rdma::Verb;
+
+constexpr std::array<const char*, kFabricKinds> kNames = {
+    "shm", "shm-adversarial", "shm-nic-atomics", "shm-torn", "shm-torn-adversarial", "shm-lossy", "shm-lossy-torn",
+    "sim", "sim-slow",        "sim-lossy"};
+
+constexpr uint32_t kWord = 8;
+
+rdma::Capabilities Lessened(rdma::Capabilities capabilities, const Awkwardness& how) {
+  capabilities.line_consistent = capabilities.line_consistent && how.line_consistent;
+  capabilities.cpu_coherent_atomics = capabilities.cpu_coherent_atomics && how.cpu_coherent_atomics;
+  return capabilities;
+}
+
+// Words [begin, end) of a verb's range, as a verb of their own.
+Operation Part(const Operation& whole, uint32_t begin, uint32_t end) {
+  Operation part = whole;
+  part.remote = rdma::GlobalAddress(whole.remote.node(), whole.remote.offset() + begin);
+  part.local = static_cast<std::byte*>(whole.local) + begin;
+  part.size = end - begin;
+  return part;
+}
+
+class AwkwardChannel : public rdma::Channel {
+ public:
+  AwkwardChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, Awkwardness* how)
+      : Channel(inner->node(), inner->index(), memory, Lessened(inner->capabilities(), *how)),
+        inner_(std::move(inner)),
+        how_(how),
+        random_(Mix64(how->seed) + how->channels.fetch_add(1)) {}
+
+  size_t Poll() override { return inner_->Poll(); }
+
+ protected:
+  bool Submit(std::span<Operation> operations, rdma::Completion* completion) override {
+    // What becomes of a batch: only so many of it are done, and whether its issuer hears of it.
+    size_t done = operations.size();
+    const bool lost = Loses(operations);
+    if (lost) done = random_.OneIn(3) ? 0 : random_.OneIn(2) ? operations.size() : random_.Below(operations.size() + 1);
+    if (lost && done == 0) {
+      completion->status = Lost();
+      return true;
+    }
+    auto suspended = std::make_shared<bool>(false);
+    return Finished(Start(Relay(operations.first(done), completion, lost, suspended)), suspended);
+  }
+
+  bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
+    const bool lost = call.node != node() && Strikes();
+    if (lost && random_.OneIn(2)) {
+      completion->status = absl::DeadlineExceededError("a request that the test lost");
+      return true;
+    }
+    auto suspended = std::make_shared<bool>(false);
+    return Finished(Start(RelayCall(call, completion, lost, suspended)), suspended);
+  }
+
+ private:
+  static Status Lost() { return absl::UnavailableError("verbs that the test lost"); }
+  bool Strikes() {
+    return how_->lose_one_in != 0 && how_->armed.load(std::memory_order_relaxed) && random_.OneIn(how_->lose_one_in);
+  }
+  bool Loses(std::span<const Operation> operations) {
+    return std::ranges::any_of(operations, [this](const Operation& o) { return o.remote.node() != node(); }) &&
+           Strikes();
+  }
+
+  coro::Task<void>* Start(coro::Task<void> task) {
+    running_.remove_if([](const coro::Task<void>& each) { return each.done(); });
+    running_.push_back(std::move(task));
+    coro::Task<void>* const started = &running_.back();
+    started->handle().resume();
+    return started;
+  }
+  static bool Finished(const coro::Task<void>* task, const std::shared_ptr<bool>& suspended) {
+    if (task->done()) return true;
+    *suspended = true;
+    return false;
+  }
+
+  coro::Task<void> Relay(std::span<Operation> operations, rdma::Completion* completion, bool lost,
+                         std::shared_ptr<bool> suspended) {
+    Status status;
+    if (how_->line_consistent) {
+      status = co_await inner_->Post(operations);
+    } else {
+      for (size_t i = 0; i < operations.size() && status.ok(); ++i) {
+        coro::Task<Status> torn = Torn(&operations[i]);
+        status = co_await torn;
+      }
+    }
+    completion->status = lost ? Lost() : std::move(status);
+    if (*suspended) completion->waiter.resume();
+  }
+
+  coro::Task<Status> PostOne(Operation* operation) {
+    const std::span<Operation> one(operation, 1);
+    Status status = co_await inner_->Post(one);
+    co_return status;
+  }
+
+  // One verb, in pieces that may be as small as a word. One that starts with a line's first word has that word before
+  // and after all else (fabric.h, 2).
+  coro::Task<Status> Torn(Operation* operation) {
+    Status status;
+    const bool pieces = operation->verb == Verb::kRead || operation->verb == Verb::kWrite;
+    if (!pieces || operation->size <= kWord) {
+      status = co_await PostOne(operation);
+      co_return status;
+    }
+    const bool guarded = operation->remote.offset() % kLineBytes == 0;
+    uint64_t first = 0;
+    if (guarded && operation->verb == Verb::kRead) {
+      Operation before = Part(*operation, 0, kWord);
+      before.local = &first;
+      status = co_await PostOne(&before);
+      if (!status.ok()) co_return status;
+    }
+    std::vector<Operation> parts;
+    const uint32_t piece = kWord << random_.Below(5);
+    for (uint32_t at = guarded ? kWord : 0; at < operation->size;) {
+      const uint32_t end = std::min(operation->size, (at / piece + 1) * piece);
+      parts.push_back(Part(*operation, at, end));
+      at = end;
+    }
+    std::shuffle(parts.begin(), parts.end(), random_);
+    for (Operation& part : parts) {
+      if (random_.OneIn(64)) YieldThread();
+      status = co_await PostOne(&part);
+      if (!status.ok()) co_return status;
+    }
+    if (!guarded) co_return status;
+    Operation last = Part(*operation, 0, kWord);
+    status = co_await PostOne(&last);
+    if (operation->verb == Verb::kRead) {
+      uint64_t after = 0;
+      std::memcpy(&after, operation->local, kWord);
+      if (after != first || rdma::IsLineBusy(after)) std::memcpy(operation->local, &rdma::kLineBusy, kWord);
+    }
+    co_return status;
+  }
+
+  coro::Task<void> RelayCall(rdma::CallRequest call, rdma::Completion* completion, bool lost,
+                             std::shared_ptr<bool> suspended) {
+    const StatusOr<size_t> bytes =
+        co_await inner_->Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
+    completion->status = lost ? absl::DeadlineExceededError("a response that the test lost") : bytes.status();
+    if (bytes.ok()) completion->response_bytes = *bytes;
+    if (*suspended) completion->waiter.resume();
+  }
+
+  std::unique_ptr<rdma::Channel> inner_;
+  Awkwardness* how_;
+  Random random_;
+  std::list<coro::Task<void>> running_;
+};
+
+class AwkwardNode : public rdma::Node {
+ public:
+  AwkwardNode(std::unique_ptr<rdma::Node> inner, Awkwardness* how) : inner_(std::move(inner)), how_(how) {}
+
+  rdma::NodeId id() const override { return inner_->id(); }
+  std::span<std::byte> memory() override { return inner_->memory(); }
+  uint64_t heap_offset() const override { return inner_->heap_offset(); }
+  uint64_t writable_offset() const override { return inner_->writable_offset(); }
+  StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = inner_->OpenChannel();
+    if (!channel.ok()) return channel.status();
+    return std::unique_ptr<rdma::Channel>(
+        std::make_unique<AwkwardChannel>(*std::move(channel), inner_->memory().data(), how_));
+  }
+  void Handle(rdma::MethodId method, rdma::Handler handler) override { inner_->Handle(method, std::move(handler)); }
+  Status Serve(int threads) override { return inner_->Serve(threads); }
+  size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
+  uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
+  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
+  void Shutdown() override { inner_->Shutdown(); }
+
+ private:
+  std::unique_ptr<rdma::Node> inner_;
+  Awkwardness* how_;
+};
+
+class AwkwardFabric : public rdma::Fabric {
+ public:
+  AwkwardFabric(rdma::Fabric* inner, Awkwardness* how)
+      : inner_(inner), how_(how), capabilities_(Lessened(inner->capabilities(), *how)) {}
+
+  const rdma::Capabilities& capabilities() const override { return capabilities_; }
+  int num_nodes() const override { return inner_->num_nodes(); }
+  StatusOr<std::unique_ptr<rdma::Node>> Attach(rdma::NodeId id) override {
+    StatusOr<std::unique_ptr<rdma::Node>> node = inner_->Attach(id);
+    if (!node.ok()) return node.status();
+    return std::unique_ptr<rdma::Node>(std::make_unique<AwkwardNode>(*std::move(node), how_));
+  }
+  bool Alive(rdma::NodeId id) const override { return inner_->Alive(id); }
+  Status WaitForAll(absl::Duration timeout) override { return inner_->WaitForAll(timeout); }
+
+ private:
+  rdma::Fabric* inner_;
+  Awkwardness* how_;
+  rdma::Capabilities capabilities_;
+};
+
+rdma::sim::Faults SimFaults(FabricKind kind) {
+  rdma::sim::Faults faults;
+  if (kind == FabricKind::kSim) return faults;
+  faults.scatter_lines = 0.1;
+  faults.preempt = 0.01;
+  faults.slow_completion = 0.02;
+  faults.pause_every = 20'000'000;
+  if (kind == FabricKind::kSimSlow) return faults;
+  faults.lost_request = 0.004;
+  faults.lost_response = 0.004;
+  faults.disconnect = 0.001;
+  return faults;
+}
+
+}  // namespace
+
+const char* NameOf(FabricKind kind) {
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::optional<FabricKind> FabricKindOf(const std::string& name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (name == kNames[i]) return static_cast<FabricKind>(i);
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<rdma::Fabric> MakeAwkward(rdma::Fabric* inner, Awkwardness* how) {
+  return std::make_unique<AwkwardFabric>(inner, how);
+}
+
+TestBed::TestBed(FabricKind kind, int nodes, uint64_t seed) : kind_(kind), faults_(SimFaults(kind)) {
+  if (IsSimulated(kind)) {
+    simulation_ = std::make_unique<rdma::sim::Simulation>(rdma::sim::SimulationOptions{.seed = seed});
+    rdma::sim::SimFabricOptions options;
+    options.num_nodes = nodes;
+    options.bytes_per_node = uint64_t{256} << 20;
+    options.nic = *rdma::sim::FindNicProfile("cx4-100g");
+    options.nic.cpu_coherent_atomics = Random(seed).OneIn(3);
+    inner_ = rdma::sim::SimFabric::Create(simulation_.get(), options).value();
+    return;
+  }
+  const bool adversarial = kind == FabricKind::kShmAdversarial || kind == FabricKind::kShmTornAdversarial;
+  inner_ = rdma::ShmFabric::InProcess(
+               {.num_nodes = nodes, .bytes_per_node = uint64_t{1} << 30, .adversarial = adversarial, .seed = seed})
+               .value();
+  if (kind == FabricKind::kShm || kind == FabricKind::kShmAdversarial) return;
+  how_.line_consistent = kind == FabricKind::kShmNicAtomics || kind == FabricKind::kShmLossy;
+  how_.cpu_coherent_atomics = kind == FabricKind::kShmTorn || kind == FabricKind::kShmLossy;
+  how_.lose_one_in = IsLossy(kind) ? 150 : 0;
+  how_.seed = seed;
+  outer_ = MakeAwkward(inner_.get(), &how_);
+}
+
+TestBed::~TestBed() {
+  outer_.reset();
+  inner_.reset();
+}
+
+void TestBed::SetFaults(bool on) {
+  how_.armed = on;
+  if (simulation_ != nullptr) simulation_->SetFaults(on ? faults_ : rdma::sim::Faults{});
+}
+
+absl::Duration TestBed::call_timeout() const {
+  return kind_ == FabricKind::kSimLossy ? absl::Milliseconds(10) : absl::Seconds(60);
+}
+
+}  // namespace gannet::model

@@ -1,0 +1,75 @@
+// The fabrics under the model test: those that there are, and a wrapper that makes one worse, as far as the contract of
+// rdma/fabric.h allows: its lines tear, its atomics are not those of the CPU, verbs and calls are lost.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rdma/base/status.h"
+#include "rdma/fabric.h"
+#include "rdma/sim/sim_fabric.h"
+#include "rdma/sim/simulation.h"
+
+namespace gannet::model {
+
+enum class FabricKind : uint8_t {
+  kShm,
+  kShmAdversarial,
+  kShmNicAtomics,       // cpu_coherent_atomics is false
+  kShmTorn,             // line_consistent is false, and lines do tear
+  kShmTornAdversarial,  // likewise with NIC atomics, above the adversary
+  kShmLossy,            // verbs and calls are lost, done or not
+  kShmLossyTorn,        // both, with NIC atomics
+  kSim,                 // virtual time, atomics of the NIC
+  kSimSlow,             // with scattered lines, late completions, pauses
+  kSimLossy,            // and lost calls, broken connections
+};
+inline constexpr int kFabricKinds = 10;
+
+const char* NameOf(FabricKind kind);
+std::optional<FabricKind> FabricKindOf(const std::string& name);
+
+constexpr bool IsSimulated(FabricKind kind) {
+  return kind >= FabricKind::kSim;
+}
+// Whether operations may fail with Unavailable, DeadlineExceeded and Unknown.
+constexpr bool IsLossy(FabricKind kind) {
+  return kind == FabricKind::kShmLossy || kind == FabricKind::kShmLossyTorn || kind == FabricKind::kSimLossy;
+}
+
+// Shared by all channels of a fabric. Losses are drawn only while `armed`.
+struct Awkwardness {
+  bool line_consistent = true;
+  bool cpu_coherent_atomics = true;
+  uint64_t lose_one_in = 0;  // of batches and calls that go to other nodes; 0: none
+  uint64_t seed = 1;
+  std::atomic<bool> armed{false};
+  std::atomic<uint64_t> channels{0};
+};
+
+// `inner` and `how` must outlive it.
+std::unique_ptr<rdma::Fabric> MakeAwkward(rdma::Fabric* inner, Awkwardness* how);
+
+// A fabric and what it stands on.
+class TestBed {
+ public:
+  TestBed(FabricKind kind, int nodes, uint64_t seed);
+  ~TestBed();
+  rdma::Fabric* fabric() { return outer_ != nullptr ? outer_.get() : inner_.get(); }
+  // Losses happen from now on, or no more. In between what was lost can be cleared up.
+  void SetFaults(bool on);
+  absl::Duration call_timeout() const;
+
+ private:
+  FabricKind kind_;
+  Awkwardness how_;
+  std::unique_ptr<rdma::sim::Simulation> simulation_;
+  rdma::sim::Faults faults_;
+  std::unique_ptr<rdma::Fabric> inner_;
+  std::unique_ptr<rdma::Fabric> outer_;
+};
+
+}  // namespace gannet::model

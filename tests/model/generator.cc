@@ -1,0 +1,247 @@
+#include "tests/model/generator.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/model/model.h"
+
+namespace gannet::model {
+namespace {
+
+using txn::DurabilityMode;
+using txn::IndexKind;
+using txn::Placement;
+using txn::ReadPathPolicy;
+using txn::TableOptions;
+
+template <class T, size_t N>
+T OneOf(Random& random, const T (&values)[N]) {
+  return values[random.Below(N)];
+}
+
+// A rule of a user's own: neighbours are on different nodes, and only a range of one key has one owner.
+Placement ByLastByte() {
+  return {.owner = [](const index::Key& key, int nodes) -> rdma::NodeId {
+            const uint64_t last = key.kind() == index::KeyKind::kInteger ? key.integer()
+                                  : key.bytes().empty()                  ? 0
+                                                                         : static_cast<uint8_t>(key.bytes().back());
+            return static_cast<rdma::NodeId>(last % static_cast<uint64_t>(nodes));
+          },
+          .range_owner =
+              [](const index::Key& from, const index::Key& to, int nodes) {
+                if (!(from == to)) return Placement::kSeveralNodes;
+                return static_cast<int>(ByLastByte().owner(from, nodes));
+              }};
+}
+
+std::vector<std::string> DrawIntegerKeys(Random& random) {
+  std::set<std::string> keys = {IntegerKey(0), IntegerKey(UINT64_MAX)};
+  const uint64_t dense = random();
+  for (uint64_t i = 0, n = 8 + random.Below(40); i < n; ++i) keys.insert(IntegerKey(dense + i));
+  for (uint64_t i = 0, n = random.Below(8); i < n; ++i) keys.insert(IntegerKey(i));
+  for (uint64_t i = 0, n = random.Below(8); i < n; ++i) keys.insert(IntegerKey(UINT64_MAX - i));
+  for (uint64_t i = 0, n = random.Below(8); i < n; ++i) keys.insert(IntegerKey(random()));
+  return {keys.begin(), keys.end()};
+}
+
+std::vector<std::string> DrawByteKeys(Random& random, size_t longest) {
+  const std::string alphabets[] = {std::string("\0\xff", 2), std::string("\0a\xff", 3), "ab", "abcdefghijklmnop"};
+  const std::string& alphabet = alphabets[random.Below(4)];
+  const auto draw = [&](size_t size) {
+    std::string key(size, '\0');
+    for (char& byte : key) byte = alphabet[random.Below(alphabet.size())];
+    return key;
+  };
+  std::set<std::string> keys = {"", std::string(longest, '\0'), std::string(longest, '\xff'), std::string(1, '\0')};
+  const size_t wanted = 10 + random.Below(40);
+  for (size_t tries = 0; keys.size() < wanted && tries < 4 * wanted; ++tries) {
+    const std::string& other = *std::next(keys.begin(), static_cast<ptrdiff_t>(random.Below(keys.size())));
+    switch (random.Below(4)) {
+      case 0:
+        keys.insert(draw(random.Below(longest + 1)));
+        break;
+      case 1:
+        keys.insert(draw(longest));
+        break;
+      case 2:  // a prefix of another
+        keys.insert(other.substr(0, random.Below(other.size() + 1)));
+        break;
+      case 3:  // another one, continued
+        keys.insert((other + draw(1 + random.Below(3))).substr(0, longest));
+        break;
+    }
+  }
+  return {keys.begin(), keys.end()};
+}
+
+TableSpec DrawTable(Random& random, size_t number) {
+  TableSpec spec;
+  TableOptions& options = spec.options;
+  options.name = absl::StrCat("table", number);
+  options.index = random.OneIn(3) ? IndexKind::kHash : IndexKind::kXStore;
+  if (random.OneIn(2)) {
+    options.key_kind = index::KeyKind::kBytes;
+    options.max_key_bytes = OneOf<size_t>(random, {1, 2, 7, 8, 9, 15, 16, 23, 24, 31, 39, 40, 63, 64});
+  }
+  options.variable_length = !random.OneIn(3);
+  options.payload_bytes =
+      options.variable_length
+          ? OneOf<size_t>(random, {1, 8, 39, 40, 100, 300, 600, 1000, 4000, 4000, 20'000, txn::kMaxPayloadBytes})
+          : OneOf<size_t>(random, {1, 7, 8, 31, 32, 33, 39, 40, 41, 88, 100, 500, 600, 3000, txn::kMaxPayloadBytes});
+  options.expected_rows = OneOf<uint64_t>(random, {1, 16, 1024});
+  const uint64_t placement = random.Below(8);
+  options.placement = placement < 3   ? Placement::OnFirstNode()
+                      : placement < 5 ? Placement::ByHash()
+                      : placement < 7 ? ByLastByte()
+                                      : Placement::Replicated();
+  spec.keys = options.key_kind == index::KeyKind::kInteger ? DrawIntegerKeys(random)
+                                                           : DrawByteKeys(random, options.max_key_bytes);
+  std::shuffle(spec.keys.begin(), spec.keys.end(), random);
+  spec.loaded = options.placement.replicated || random.OneIn(3);
+  return spec;
+}
+
+Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot, bool by_hand) {
+  const auto place = [&] {
+    if (!random.OneIn(3)) return hot[random.Below(hot.size())];
+    Op::Place drawn;
+    drawn.table = random.Below(world.tables.size());
+    drawn.key = random.Below(world.tables[drawn.table].keys.size());
+    return drawn;
+  };
+  Op op;
+  const uint64_t kind = random.Below(100);
+  op.kind = kind < 12   ? OpKind::kGet
+            : kind < 20 ? OpKind::kGetMany
+            : kind < 30 ? OpKind::kGetForUpdate
+            : kind < 44 ? OpKind::kUpdateByHandle
+            : kind < 56 ? OpKind::kUpdateByKey
+            : kind < 72 ? OpKind::kInsert
+            : kind < 76 ? OpKind::kRemoveByHandle
+            : kind < 84 ? OpKind::kRemoveByKey
+            : kind < 93 ? OpKind::kScan
+            : kind < 96 ? OpKind::kPages
+            : kind < 97 ? OpKind::kValidate
+            : kind < 98 ? OpKind::kRollback
+                        : OpKind::kInterlope;
+  if (op.kind == OpKind::kRollback && !by_hand) op.kind = OpKind::kGet;
+  op.salt = random();
+  op.places.push_back(place());
+  if (op.kind == OpKind::kInterlope && random.OneIn(2)) op.places.push_back(place());
+  if (op.kind == OpKind::kGetMany) {
+    const size_t n = random.OneIn(8) ? 100 : 1 + random.Below(8);
+    for (size_t i = 1; i < n; ++i) op.places.push_back(place());
+    for (Op::Place& each : op.places) each.for_update = random.OneIn(4);
+  }
+  if (op.kind == OpKind::kScan || op.kind == OpKind::kPages) {
+    op.places.push_back(op.places[0]);
+    op.places[1].key = random.Below(world.tables[op.places[0].table].keys.size());
+    op.for_update = random.OneIn(4);
+    op.keys_only = random.OneIn(5);
+    op.reverse = random.OneIn(2);
+    if (op.kind == OpKind::kPages) {
+      op.limit = 2 + random.Below(6);
+    } else if (random.OneIn(2)) {
+      op.limit = random.OneIn(8) ? 0 : 1 + random.Below(12);
+    }
+  }
+  return op;
+}
+
+}  // namespace
+
+std::string World::ToString() const {
+  constexpr std::array kPaths = {"adaptive", "one-sided", "by call"};
+  constexpr std::array kModes = {"none", "async", "sync"};
+  static_assert(static_cast<int>(ReadPathPolicy::kAdaptive) == 0 && static_cast<int>(ReadPathPolicy::kOneSided) == 1 &&
+                static_cast<int>(ReadPathPolicy::kCall) == 2);
+  std::string text = absl::StrCat(NameOf(fabric), ", nodes ", nodes, ", data_nodes ", data_nodes, ", reads ",
+                                  kPaths[static_cast<size_t>(read_path)], ", durability ",
+                                  directory ? kModes[static_cast<size_t>(durability)] : "without a directory");
+  for (const TableSpec& table : tables) {
+    const TableOptions& o = table.options;
+    absl::StrAppend(&text, "\n  ", o.name, ": ", o.index == IndexKind::kHash ? "hash" : "xstore", ", ",
+                    o.key_kind == index::KeyKind::kInteger ? std::string("integer keys")
+                                                           : absl::StrCat("keys of <= ", o.max_key_bytes, " bytes"),
+                    ", ", table.keys.size(), " of them, payloads ", o.variable_length ? "<= " : "", o.payload_bytes,
+                    o.placement.replicated ? ", replicated" : "", table.loaded ? ", loaded" : "");
+  }
+  return text;
+}
+
+World DrawWorld(uint64_t seed, const FabricKind* fabric) {
+  Random random(Mix64(seed));
+  World world;
+  world.seed = seed;
+  world.fabric = fabric != nullptr ? *fabric : static_cast<FabricKind>(seed % kFabricKinds);
+  world.nodes = 1 + static_cast<int>(random.Below(3));
+  if (world.nodes > 1 && random.OneIn(3)) world.data_nodes = 1 + static_cast<int>(random.Below(world.nodes));
+  world.read_path = OneOf(random, {ReadPathPolicy::kAdaptive, ReadPathPolicy::kOneSided, ReadPathPolicy::kCall});
+  world.directory = random.OneIn(2);
+  if (world.directory) world.data_nodes = 0;  // a cluster with clients keeps no log
+  world.durability = OneOf(random, {DurabilityMode::kNone, DurabilityMode::kAsync, DurabilityMode::kSync});
+  const size_t tables = 2 + random.Below(4);
+  for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i));
+  return world;
+}
+
+Step DrawStep(const World& world, uint64_t number) {
+  Random random(Mix64(world.seed) + 0x9e3779b97f4a7c15ull * (number + 1));
+  Step step;
+  if (const uint64_t event = random.Below(60); event < 3) {
+    step.event = event == 0 ? Event::kReopen : event == 1 ? Event::kCheckpoint : Event::kCrash;
+  }
+  TransactionSpec& transaction = step.transaction;
+  transaction.node = static_cast<int>(random.Below(static_cast<uint64_t>(world.nodes)));
+  transaction.session = random.Below(kSessionsPerNode);
+  transaction.way = static_cast<Way>(random.Below(4));
+  const uint64_t ending = random.Below(10);
+  transaction.ending = ending < 7    ? Ending::kCommit
+                       : ending == 7 ? Ending::kError
+                       : ending == 8 ? Ending::kRollback
+                                     : Ending::kDestroy;
+  std::vector<Op::Place> hot;
+  for (uint64_t i = 0, n = 1 + random.Below(4); i < n; ++i) {
+    Op::Place place;
+    place.table = i > 0 && random.OneIn(2) ? hot[0].table : random.Below(world.tables.size());
+    place.key = random.Below(world.tables[place.table].keys.size());
+    hot.push_back(place);
+  }
+  const uint64_t ops = random.OneIn(10) ? 10 + random.Below(40) : 1 + random.Below(10);
+  for (uint64_t i = 0; i < ops; ++i) {
+    transaction.ops.push_back(DrawOp(random, world, hot, transaction.way == Way::kByHand));
+  }
+  return step;
+}
+
+size_t DrawSize(Random& random, const TableOptions& table) {
+  const size_t most = table.payload_bytes;
+  if (!table.variable_length) return most;
+  switch (random.Below(8)) {
+    case 0:
+      return 0;
+    case 1:
+      return most;
+    case 2:
+      return random.Below(most + 1);
+    case 3: {  // the payload of a record with an integer key ends near the end of a line
+      const uint64_t lines = random.Below(most / 56 + 1);
+      return std::min<size_t>(most, 32 + lines * 56 + random.Below(16));
+    }
+    default:
+      return std::min<size_t>(most, random.Below(40));  // neighbours: one line each, or two
+  }
+}
+
+std::string DrawPayload(Random& random, size_t size) {
+  std::string payload(size, '\0');
+  for (size_t at = 0; at < size; at += 8) {
+    const uint64_t word = random();
+    for (size_t i = 0; i < std::min<size_t>(8, size - at); ++i) payload[at + i] = static_cast<char>(word >> (8 * i));
+  }
+  return payload;
+}
+
+}  // namespace gannet::model

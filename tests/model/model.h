@@ -1,0 +1,105 @@
+// What the database has to hold: for each table a std::map, and on top of it what the transaction under way has
+// changed. Keys are strings here; those of integer tables are their 8 bytes, big-endian, so that both kinds of key
+// compare as strings do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "index/key.h"
+
+namespace gannet::model {
+
+inline std::string IntegerKey(uint64_t number) {
+  std::string key(8, '\0');
+  for (int i = 7; i >= 0; --i, number >>= 8) key[static_cast<size_t>(i)] = static_cast<char>(number & 0xff);
+  return key;
+}
+
+// A view of `key`, which must outlive it if the keys are bytes.
+inline index::Key KeyOf(index::KeyKind kind, const std::string& key) {
+  if (kind == index::KeyKind::kBytes) return {std::string_view(key)};
+  uint64_t number = 0;
+  for (const char byte : key) number = number << 8 | static_cast<uint8_t>(byte);
+  return {number};
+}
+
+inline std::string StringOf(const index::Key& key) {
+  return key.kind() == index::KeyKind::kInteger ? IntegerKey(key.integer()) : std::string(key.bytes());
+}
+
+class Model {
+ public:
+  using Rows = std::map<std::string, std::string>;
+  struct Row {
+    std::string key;
+    std::string payload;
+  };
+
+  explicit Model(size_t tables) : committed_(tables), changes_(tables) {}
+
+  // As the transaction under way sees it; null: there is no such row.
+  const std::string* Find(size_t table, const std::string& key) const {
+    if (const auto changed = changes_[table].find(key); changed != changes_[table].end()) {
+      return changed->second.has_value() ? &*changed->second : nullptr;
+    }
+    const auto row = committed_[table].find(key);
+    return row == committed_[table].end() ? nullptr : &row->second;
+  }
+  void Put(size_t table, const std::string& key, std::string payload) { changes_[table][key] = std::move(payload); }
+  void Remove(size_t table, const std::string& key) { changes_[table][key] = std::nullopt; }
+
+  bool Changes(size_t table, const std::string& key) const { return changes_[table].contains(key); }
+
+  // The first `limit` rows of [from, to], or, in reverse, the last ones, as the transaction under way sees them.
+  std::vector<Row> Range(size_t table, const std::string& from, const std::string& to, bool reverse,
+                         size_t limit) const {
+    Rows rows;
+    if (to < from) return {};
+    rows.insert(committed_[table].lower_bound(from), committed_[table].upper_bound(to));
+    for (auto it = changes_[table].lower_bound(from); it != changes_[table].end() && it->first <= to; ++it) {
+      rows.erase(it->first);
+      if (it->second.has_value()) rows.emplace(it->first, *it->second);
+    }
+    std::vector<Row> result;
+    const auto take = [&](const Rows::value_type& row) {
+      if (result.size() < limit) result.push_back({row.first, row.second});
+    };
+    if (reverse) {
+      for (auto it = rows.rbegin(); it != rows.rend(); ++it) take(*it);
+    } else {
+      for (const Rows::value_type& row : rows) take(row);
+    }
+    return result;
+  }
+
+  void Commit() {
+    for (size_t table = 0; table < changes_.size(); ++table) {
+      for (auto& [key, payload] : changes_[table]) {
+        if (payload.has_value()) {
+          committed_[table][key] = *std::move(payload);
+        } else {
+          committed_[table].erase(key);
+        }
+      }
+    }
+    Rollback();
+  }
+  void Rollback() {
+    for (auto& changes : changes_) changes.clear();
+  }
+
+  const Rows& committed(size_t table) const { return committed_[table]; }
+  Rows& committed(size_t table) { return committed_[table]; }
+
+ private:
+  std::vector<Rows> committed_;
+  std::vector<std::map<std::string, std::optional<std::string>>> changes_;  // none: the row is removed
+};
+
+}  // namespace gannet::model

@@ -1,0 +1,641 @@
+// Driver: one operation, what it must say, and what it does to the model.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "tests/model/driver.h"
+
+namespace gannet::model {
+namespace {
+
+using absl::StatusCode;
+using txn::GetRequest;
+using txn::RecordHandle;
+
+// Of all payloads that one transaction writes: the log takes no more than half of log_large_buffer_bytes at once.
+constexpr size_t kMostWritten = size_t{1} << 20;
+constexpr char kGuard = '\x5a';
+constexpr size_t kGuardBytes = 64;
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+// A piece of a payload of `size` bytes to read, and whether it lies within.
+struct Piece {
+  uint32_t offset = 0;
+  size_t size = 0;
+  bool within = true;
+};
+
+Piece DrawPiece(Random& random, size_t size, bool may_be_beyond) {
+  switch (random.Below(may_be_beyond ? 6 : 4)) {
+    case 0:
+    case 1:
+      return {.offset = 0, .size = size};
+    case 2: {
+      const auto offset = static_cast<uint32_t>(random.Below(size + 1));
+      return {.offset = offset, .size = random.Below(size - offset + 1)};
+    }
+    case 3:
+      return {.offset = static_cast<uint32_t>(size), .size = 0};
+    case 4: {
+      const auto offset = static_cast<uint32_t>(random.Below(size + 1));
+      return {.offset = offset, .size = size - offset + 1 + random.Below(100), .within = false};
+    }
+    default:
+      return {
+          .offset = static_cast<uint32_t>(size + 1 + random.Below(100)), .size = random.Below(100), .within = false};
+  }
+}
+
+// An output with bytes behind it that must stay as they are.
+class Output {
+ public:
+  explicit Output(size_t size) : size_(size), bytes_(size + kGuardBytes, kGuard) {}
+  std::span<std::byte> span() { return std::as_writable_bytes(std::span(bytes_)).first(size_); }
+  std::string_view text() const { return std::string_view(bytes_).substr(0, size_); }
+  bool guarded() const {
+    return std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(size_), bytes_.end(),
+                       [](char c) { return c == kGuard; });
+  }
+
+ private:
+  size_t size_;
+  std::string bytes_;
+};
+
+std::string Hex(std::string_view bytes) {
+  return absl::BytesToHexString(std::string(bytes));
+}
+
+std::string Difference(std::string_view got, std::string_view expected) {
+  if (got.size() != expected.size()) {
+    return absl::StrCat("has ", got.size(), " bytes instead of ", expected.size());
+  }
+  size_t first = 0;
+  while (first < got.size() && got[first] == expected[first]) ++first;
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) wrong += got[i] != expected[i] ? 1 : 0;
+  return absl::StrCat("is wrong from byte ", first, " on, ", wrong, " of ", got.size(),
+                      " bytes: ", Hex(got.substr(first, 16)), " instead of ", Hex(expected.substr(first, 16)));
+}
+
+}  // namespace
+
+Driver::Drawn Driver::Draw(const Op& op, Random* random) {
+  Drawn drawn;
+  drawn.table = op.places[0].table;
+  const txn::TableOptions& table = world_.tables[drawn.table].options;
+  drawn.key = world_.tables[drawn.table].keys[op.places[0].key];
+  if (table.key_kind == index::KeyKind::kBytes && table.max_key_bytes < index::kMaxKeyBytes && random->OneIn(40)) {
+    drawn.too_long = true;
+    drawn.key.resize(table.max_key_bytes + 1 + random->Below(index::kMaxKeyBytes - table.max_key_bytes), 'x');
+  }
+  drawn.row = model_.Find(drawn.table, drawn.key);
+  return drawn;
+}
+
+coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
+  ++statistics_.operations;
+  const Random random(op.salt);
+  coro::Task<Status> task;
+  switch (op.kind) {
+    case OpKind::kGet:
+    case OpKind::kGetForUpdate:
+      task = Get(caller, op, random);
+      break;
+    case OpKind::kGetMany:
+      task = GetMany(caller, op, random);
+      break;
+    case OpKind::kUpdateByHandle:
+      task = UpdateByHandle(caller, op, random);
+      break;
+    case OpKind::kUpdateByKey:
+      task = UpdateByKey(caller, op, random);
+      break;
+    case OpKind::kInsert:
+      co_return Insert(caller, op, random);
+    case OpKind::kRemoveByHandle:
+      co_return RemoveByHandle(caller, op, random);
+    case OpKind::kRemoveByKey:
+      task = RemoveByKey(caller, op, random);
+      break;
+    case OpKind::kScan:
+      task = Scan(caller, op);
+      break;
+    case OpKind::kPages:
+      task = ScanPages(caller, op);
+      break;
+    case OpKind::kValidate: {
+      Say("Validate");
+      coro::Async<Status> validation = caller.Validate();
+      const Status status = co_await validation;
+      co_return Judge(status, {StatusCode::kOk});
+    }
+    case OpKind::kRollback:
+      Say("Rollback");
+      caller.Rollback();
+      model_.Rollback();
+      held_.clear();
+      reads_.clear();
+      blind_.clear();
+      scans_.clear();
+      co_return absl::OkStatus();
+    case OpKind::kInterlope:
+      co_return Interlope(op, random);
+  }
+  Status status = co_await task;
+  co_return status;
+}
+
+void Driver::NoteScan(size_t table, const index::ScanRange& range, const txn::ScanRows& rows, bool keys_only) {
+  if (range.limit == 0) return;
+  Scanned scanned{.table = table, .from = StringOf(range.from), .to = StringOf(range.to), .keys_only = keys_only};
+  if (rows.size() == range.limit) (range.reverse ? scanned.from : scanned.to) = StringOf(rows.key(rows.size() - 1));
+  scans_.push_back(std::move(scanned));
+}
+
+// Whether the transaction rests on the row; with `existence`, on its being there or not.
+bool Driver::HasRead(size_t table, const std::string& key, bool existence) const {
+  return reads_.contains({table, key}) || std::ranges::any_of(scans_, [&](const Scanned& scanned) {
+           return scanned.table == table && scanned.from <= key && key <= scanned.to &&
+                  (existence || !scanned.keys_only);
+         });
+}
+
+// A whole transaction of another session. Nothing is locked before a commit, so it must go through.
+Status Driver::Interlope(const Op& op, Random random) {
+  if (interloped_) return absl::OkStatus();
+  const auto node = static_cast<size_t>(random.Below(cluster_.nodes()));
+  const size_t number = node == static_cast<size_t>(node_) ? 1 - session_ : random.Below(kSessionsPerNode);
+  struct Change {
+    size_t table;
+    std::string key;
+    std::optional<std::string> payload;  // none: it is removed
+    bool present;
+  };
+  std::vector<Change> changes;
+  std::string text = absl::StrCat("meanwhile, session ", number, " of node ", node, ":");
+  for (const Op::Place& place : op.places) {
+    const TableSpec& spec = world_.tables[place.table];
+    const std::string& key = spec.keys[place.key];
+    const auto known = [&](const Change& change) { return change.table == place.table && change.key == key; };
+    if (spec.options.placement.replicated || std::ranges::any_of(changes, known)) continue;
+    // Inserted and removed again: whether that happened before or after does not show.
+    if (blind_.contains({place.table, key}) && model_.Find(place.table, key) == nullptr) continue;
+    Change change{.table = place.table, .key = key, .payload = {}, .present = false};
+    change.present = model_.committed(place.table).contains(key);
+    if (!change.present || random.OneIn(2)) change.payload = DrawPayload(random, DrawSize(random, spec.options));
+    absl::StrAppend(&text,
+                    !change.present  ? " insert "
+                    : change.payload ? " update "
+                                     : " remove ",
+                    Describe(place.table, key),
+                    change.payload ? absl::StrCat(" with ", change.payload->size(), " bytes") : "");
+    changes.push_back(std::move(change));
+  }
+  if (changes.empty()) return absl::OkStatus();
+  interloped_ = true;
+  Say(std::move(text));
+  const auto body = [&](txn::Transaction& transaction) -> coro::Task<Status> {
+    for (const Change& change : changes) {
+      const txn::Table& table = cluster_.table(node, change.table);
+      const index::Key key = KeyAt(change.table, change.key);
+      Status status;
+      if (!change.payload.has_value()) {
+        status = co_await transaction.Remove(table, key);
+      } else if (change.present) {
+        status = co_await transaction.Update(table, key, BytesOf(*change.payload));
+      } else {
+        status = transaction.Insert(table, key, BytesOf(*change.payload));
+      }
+      if (!status.ok()) co_return status;
+    }
+    co_return absl::OkStatus();
+  };
+  cluster_.bed().SetFaults(false);
+  const Status status = cluster_.session(node, number).RunBlocking(body);
+  cluster_.bed().SetFaults(true);
+  if (!status.ok()) return Fail(absl::StrCat(said_.back(), ": ", status.ToString()));
+  for (Change& change : changes) {
+    const bool existence = !change.present || !change.payload.has_value();
+    if (HasRead(change.table, change.key, existence)) doomed_ = true;
+    // It was inserted without being looked for.
+    if (!doomed_ && model_.Changes(change.table, change.key)) clash_ = true;
+    Model::Rows& rows = model_.committed(change.table);
+    if (change.payload.has_value()) {
+      rows[change.key] = *std::move(change.payload);
+    } else {
+      rows.erase(change.key);
+    }
+  }
+  if (doomed_) clash_ = false;
+  return absl::OkStatus();
+}
+
+coro::Task<Status> Driver::Get(Caller& caller, const Op& op, Random random) {
+  const Drawn d = Draw(op, &random);
+  const Piece piece = DrawPiece(random, d.row != nullptr ? d.row->size() : random.Below(100), true);
+  const bool for_update = op.kind == OpKind::kGetForUpdate;
+  Say(absl::StrCat(for_update ? "GetForUpdate " : "Get ", Describe(d.table, d.key), " [", piece.offset, ", +",
+                   piece.size, ")"));
+  const StatusCode expected = d.too_long         ? StatusCode::kInvalidArgument
+                              : d.row == nullptr ? StatusCode::kNotFound
+                              : piece.within     ? StatusCode::kOk
+                                                 : StatusCode::kOutOfRange;
+  Output out(piece.size);
+  Status status;
+  RecordHandle handle;
+  if (for_update) {
+    coro::Async<StatusOr<RecordHandle>> got =
+        caller.GetForUpdate(TableAt(d.table), KeyAt(d.table, d.key), out.span(), piece.offset);
+    const StatusOr<RecordHandle> result = co_await got;
+    status = result.status();
+    if (result.ok()) handle = *result;
+  } else {
+    coro::Async<Status> got = caller.Get(TableAt(d.table), KeyAt(d.table, d.key), out.span(), piece.offset);
+    status = co_await got;
+  }
+  Status judged = Judge(status, {expected});
+  if (!judged.ok()) co_return judged;
+  if (!d.too_long) NoteRead(d.table, d.key);
+  if (!out.guarded()) co_return Fail("it wrote behind the output");
+  if (!status.ok()) co_return absl::OkStatus();
+  const std::string_view wanted = std::string_view(*d.row).substr(piece.offset, piece.size);
+  if (out.text() != wanted) co_return Fail(absl::StrCat("the payload ", Difference(out.text(), wanted)));
+  if (for_update) held_.push_back({handle, d.table, d.key});
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> Driver::GetMany(Caller& caller, const Op& op, Random random) {
+  // The requests of an earlier call are used again: whatever their results are, they must not matter.
+  if (!options_.reuse) requests_.clear();
+  requests_.resize(std::max(requests_.size(), op.places.size()));
+  std::vector<Output> outputs;
+  std::vector<Piece> pieces;
+  std::string text = "GetMany";
+  for (size_t i = 0; i < op.places.size(); ++i) {
+    const Op::Place& place = op.places[i];
+    const std::string& key = world_.tables[place.table].keys[place.key];
+    const std::string* row = model_.Find(place.table, key);
+    pieces.push_back(DrawPiece(random, row != nullptr ? row->size() : random.Below(100), true));
+    outputs.emplace_back(pieces.back().size);
+    absl::StrAppend(&text, i == 0 ? " " : ", ", Describe(place.table, key), " [", pieces[i].offset, ", +",
+                    pieces[i].size, ")", place.for_update ? " for update" : "");
+  }
+  Say(std::move(text));
+  for (size_t i = 0; i < op.places.size(); ++i) {
+    const Op::Place& place = op.places[i];
+    GetRequest& request = requests_[i];
+    request.table = &TableAt(place.table);
+    request.key = KeyAt(place.table, world_.tables[place.table].keys[place.key]);
+    request.out = outputs[i].span();
+    request.offset = pieces[i].offset;
+    request.for_update = place.for_update;
+  }
+  const std::span<GetRequest> requests = std::span(requests_).first(op.places.size());
+  coro::Async<Status> got = caller.GetMany(requests);
+  const Status status = co_await got;
+  Status judged = Judge(status, {StatusCode::kOk});
+  if (!judged.ok()) co_return judged;
+  for (size_t i = 0; i < op.places.size(); ++i) {
+    const Op::Place& place = op.places[i];
+    const std::string& key = world_.tables[place.table].keys[place.key];
+    const std::string* row = model_.Find(place.table, key);
+    const StatusCode expected = row == nullptr     ? StatusCode::kNotFound
+                                : pieces[i].within ? StatusCode::kOk
+                                                   : StatusCode::kOutOfRange;
+    const GetRequest& request = requests[i];
+    const std::string which = absl::StrCat("request ", i, ", ", Describe(place.table, key), ": ");
+    if (IsTrouble(request.status)) co_return request.status;
+    if (request.status.code() != expected) {
+      co_return Fail(absl::StrCat(which, request.status.ToString(), " instead of ", StatusCodeToString(expected)));
+    }
+    NoteRead(place.table, key);
+    if (!outputs[i].guarded()) co_return Fail(absl::StrCat(which, "it wrote behind the output"));
+    if (!request.status.ok()) continue;
+    if (request.payload_bytes != row->size()) {
+      co_return Fail(absl::StrCat(which, "payload_bytes is ", request.payload_bytes, " instead of ", row->size()));
+    }
+    const std::string_view wanted = std::string_view(*row).substr(pieces[i].offset, pieces[i].size);
+    if (outputs[i].text() != wanted) {
+      co_return Fail(absl::StrCat(which, "the payload ", Difference(outputs[i].text(), wanted)));
+    }
+    if (place.for_update) held_.push_back({request.handle, place.table, key});
+  }
+  co_return absl::OkStatus();
+}
+
+// Whether the transaction may write the row (any number of times, but for DriverOptions::write_again).
+bool Driver::MayWrite(size_t table, const std::string& key) const {
+  const txn::TableOptions& options = world_.tables[table].options;
+  if (written_bytes_ + options.payload_bytes > 2 * kMostWritten) return false;
+  return options_.write_again || !options.variable_length || !model_.Changes(table, key);
+}
+
+size_t Driver::AffordableSize(Random& random, const txn::TableOptions& table) {
+  size_t size = DrawSize(random, table);
+  if (table.variable_length && written_bytes_ + size > kMostWritten) size = std::min<size_t>(size, 64);
+  return size;
+}
+
+// `old` with `data` from `offset` on.
+std::string Driver::WriteOf(const std::string& old, size_t offset, const std::string& data) {
+  std::string result = old;
+  result.replace(offset, data.size(), data);
+  return result;
+}
+
+void Driver::NoteWrite(size_t table, const std::string& key, std::string payload) {
+  written_bytes_ += payload.size() + 200;
+  model_.Put(table, key, std::move(payload));
+}
+
+coro::Task<Status> Driver::UpdateByHandle(Caller& caller, const Op& op, Random random) {
+  if (held_.empty()) {
+    Op get = op;
+    get.kind = OpKind::kGetForUpdate;
+    coro::Task<Status> first = Get(caller, get, random);
+    Status status = co_await first;
+    if (!status.ok() || held_.empty()) co_return status;
+  }
+  const Held held = held_[held_.size() - 1 - random.Below(std::min<size_t>(held_.size(), 4))];
+  const txn::TableOptions& table = world_.tables[held.table].options;
+  if (!MayWrite(held.table, held.key)) co_return absl::OkStatus();
+  const std::string* row = model_.Find(held.table, held.key);
+  const size_t old_size = row != nullptr ? row->size() : 0;
+  uint32_t offset = 0;
+  size_t size = 0;
+  bool resize = false;
+  bool fits = true;
+  const uint64_t way = random.Below(20);
+  if (way < 8 && table.variable_length) {
+    resize = true;
+    size = AffordableSize(random, table);
+  } else if (way == 8) {  // more than there is, without resize
+    const Piece piece = DrawPiece(random, old_size, true);
+    offset = piece.offset;
+    size = old_size + 1 - std::min<size_t>(offset, old_size) + random.Below(10);
+    fits = false;
+  } else if (way == 9) {
+    resize = true;
+    offset = table.variable_length ? 1 + static_cast<uint32_t>(random.Below(10)) : 0;
+    size = std::min<size_t>(table.payload_bytes, random.Below(40));
+    fits = false;
+  } else if (way == 10 && table.variable_length) {
+    resize = true;
+    size = table.payload_bytes + 1 + random.Below(100);
+    fits = false;
+  } else {
+    const Piece piece = DrawPiece(random, old_size, false);
+    offset = piece.offset;
+    size = piece.size;
+  }
+  const std::string data = DrawPayload(random, size);
+  Say(absl::StrCat("Update by handle ", held.handle.index, " ", Describe(held.table, held.key), " [", offset, ", +",
+                   size, ")", resize ? " resize" : ""));
+  const Status status = caller.Update(held.handle, BytesOf(data), offset, resize);
+  if (table.placement.replicated || row == nullptr) {
+    co_return Judge(status, fits ? Codes{StatusCode::kFailedPrecondition}
+                                 : Codes{StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument});
+  }
+  Status judged = Judge(status, {fits ? StatusCode::kOk : StatusCode::kInvalidArgument});
+  if (!judged.ok()) co_return judged;
+  NoteRead(held.table, held.key);
+  if (fits) NoteWrite(held.table, held.key, resize ? data : WriteOf(*row, offset, data));
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> Driver::UpdateByKey(Caller& caller, const Op& op, Random random) {
+  const Drawn d = Draw(op, &random);
+  const txn::TableOptions& table = world_.tables[d.table].options;
+  if (!MayWrite(d.table, d.key)) co_return absl::OkStatus();
+  bool fits = true;
+  // All of a variable-length row; the first bytes of one of fixed length.
+  size_t size = table.variable_length ? AffordableSize(random, table)
+                : random.OneIn(2)     ? table.payload_bytes
+                                      : random.Below(table.payload_bytes + 1);
+  if (random.OneIn(16)) {
+    size = table.payload_bytes + 1 + random.Below(100);
+    fits = false;
+  }
+  const std::string data = DrawPayload(random, size);
+  Say(absl::StrCat("Update ", Describe(d.table, d.key), " with ", size, " bytes"));
+  coro::Async<Status> update = caller.Update(TableAt(d.table), KeyAt(d.table, d.key), BytesOf(data));
+  const Status status = co_await update;
+  if (d.too_long) co_return Judge(status, {StatusCode::kInvalidArgument});
+  if (!IsTrouble(status) && !absl::IsInvalidArgument(status)) NoteRead(d.table, d.key);
+  if (d.row == nullptr) {
+    co_return Judge(status,
+                    fits && !table.placement.replicated
+                        ? Codes{StatusCode::kNotFound}
+                        : Codes{StatusCode::kNotFound, StatusCode::kInvalidArgument, StatusCode::kFailedPrecondition});
+  }
+  if (table.placement.replicated) {
+    co_return Judge(status, fits ? Codes{StatusCode::kFailedPrecondition}
+                                 : Codes{StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument});
+  }
+  Status judged = Judge(status, {fits ? StatusCode::kOk : StatusCode::kInvalidArgument});
+  if (!judged.ok()) co_return judged;
+  if (fits) NoteWrite(d.table, d.key, table.variable_length ? data : WriteOf(*d.row, 0, data));
+  co_return absl::OkStatus();
+}
+
+Status Driver::Insert(Caller& caller, const Op& op, Random random) {
+  const Drawn d = Draw(op, &random);
+  const txn::TableOptions& table = world_.tables[d.table].options;
+  if (!MayWrite(d.table, d.key)) return absl::OkStatus();
+  bool fits = true;
+  size_t size = AffordableSize(random, table);
+  if (random.OneIn(20)) {
+    size = table.variable_length || random.OneIn(2) ? table.payload_bytes + 1 + random.Below(100)
+                                                    : random.Below(table.payload_bytes);
+    fits = false;
+  }
+  const std::string payload = DrawPayload(random, size);
+  Say(absl::StrCat("Insert ", Describe(d.table, d.key), " of ", size, " bytes"));
+  const Status status = caller.Insert(TableAt(d.table), KeyAt(d.table, d.key), BytesOf(payload));
+  if (d.too_long) return Judge(status, {StatusCode::kInvalidArgument});
+  if (table.placement.replicated) {
+    return Judge(status, fits ? Codes{StatusCode::kFailedPrecondition}
+                              : Codes{StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument});
+  }
+  if (!fits) {
+    return Judge(status, d.row == nullptr ? Codes{StatusCode::kInvalidArgument}
+                                          : Codes{StatusCode::kInvalidArgument, StatusCode::kAlreadyExists});
+  }
+  if (d.row != nullptr) {
+    Status judged = Judge(status, {StatusCode::kOk, StatusCode::kAlreadyExists});
+    clash_ = judged.ok() && status.ok();
+    return judged;
+  }
+  Status judged = Judge(status, {StatusCode::kOk});
+  if (!judged.ok()) return judged;
+  if (!HasRead(d.table, d.key, true)) blind_.insert({d.table, d.key});
+  NoteWrite(d.table, d.key, payload);
+  // Handles of before this row was removed may mean it or not.
+  std::erase_if(held_, [&](const Held& held) { return held.table == d.table && held.key == d.key; });
+  return absl::OkStatus();
+}
+
+Status Driver::RemoveByHandle(Caller& caller, const Op& op, Random random) {
+  if (held_.empty()) return absl::OkStatus();
+  const Held held = held_[held_.size() - 1 - random.Below(std::min<size_t>(held_.size(), 4))];
+  static_cast<void>(op);
+  Say(absl::StrCat("Remove by handle ", held.handle.index, " ", Describe(held.table, held.key)));
+  const bool present = model_.Find(held.table, held.key) != nullptr;
+  const Status status = caller.Remove(held.handle);
+  if (world_.tables[held.table].options.placement.replicated) {
+    return Judge(status, {StatusCode::kFailedPrecondition});
+  }
+  Status judged = Judge(status, {present ? StatusCode::kOk : StatusCode::kNotFound});
+  if (judged.ok() && present) {
+    NoteRead(held.table, held.key);
+    model_.Remove(held.table, held.key);
+  }
+  return judged;
+}
+
+coro::Task<Status> Driver::RemoveByKey(Caller& caller, const Op& op, Random random) {
+  const Drawn d = Draw(op, &random);
+  Say(absl::StrCat("Remove ", Describe(d.table, d.key)));
+  coro::Async<Status> removal = caller.Remove(TableAt(d.table), KeyAt(d.table, d.key));
+  const Status status = co_await removal;
+  if (d.too_long) co_return Judge(status, {StatusCode::kInvalidArgument});
+  if (!IsTrouble(status)) NoteRead(d.table, d.key);
+  if (world_.tables[d.table].options.placement.replicated) {
+    co_return Judge(status, d.row == nullptr ? Codes{StatusCode::kNotFound, StatusCode::kFailedPrecondition}
+                                             : Codes{StatusCode::kFailedPrecondition});
+  }
+  Status judged = Judge(status, {d.row != nullptr ? StatusCode::kOk : StatusCode::kNotFound});
+  if (judged.ok() && d.row != nullptr) model_.Remove(d.table, d.key);
+  co_return judged;
+}
+
+Status Driver::CompareRows(const txn::ScanRows& rows, const std::vector<Model::Row>& expected, const Op& op) {
+  const size_t table = op.places[0].table;
+  for (size_t i = 0; i < std::min(rows.size(), expected.size()); ++i) {
+    const std::string key = StringOf(rows.key(i));
+    if (key != expected[i].key) {
+      return Fail(absl::StrCat("row ", i, " of ", rows.size(), " is ", Describe(table, key), " instead of ",
+                               Describe(table, expected[i].key)));
+    }
+    if (!op.keys_only) {
+      const std::span<const std::byte> payload = rows.payload(i);
+      const std::string_view got(reinterpret_cast<const char*>(payload.data()), payload.size());
+      if (got != expected[i].payload) {
+        return Fail(absl::StrCat("row ", i, ", ", Describe(table, key), ", ", Difference(got, expected[i].payload)));
+      }
+    }
+    if (op.for_update) held_.push_back({rows.handle(i), table, key});
+  }
+  if (rows.size() != expected.size()) {
+    return Fail(absl::StrCat("it has ", rows.size(), " rows instead of ", expected.size()));
+  }
+  return absl::OkStatus();
+}
+
+coro::Task<Status> Driver::Scan(Caller& caller, const Op& op) {
+  const size_t table = op.places[0].table;
+  const std::string& from = world_.tables[table].keys[op.places[0].key];
+  const std::string& to = world_.tables[table].keys[op.places[1].key];
+  Say(absl::StrCat("Scan ", Describe(table, from), " to ", Describe(table, to), op.reverse ? " reverse" : "",
+                   op.limit == SIZE_MAX ? "" : absl::StrCat(" limit ", op.limit), op.keys_only ? " keys only" : "",
+                   op.for_update ? " for update" : ""));
+  const index::ScanRange range{
+      .from = KeyAt(table, from), .to = KeyAt(table, to), .reverse = op.reverse, .limit = op.limit};
+  const txn::ScanOptions options{.keys_only = op.keys_only, .for_update = op.for_update};
+  coro::Async<Status> scan = caller.Scan(TableAt(table), range, &rows_, options);
+  const Status status = co_await scan;
+  if (world_.tables[table].options.index == txn::IndexKind::kHash) {
+    co_return Judge(status, {StatusCode::kFailedPrecondition});
+  }
+  Status judged = Judge(status, {StatusCode::kOk});
+  if (!judged.ok()) co_return judged;
+  NoteScan(table, range, rows_, op.keys_only);
+  co_return CompareRows(rows_, model_.Range(table, from, to, op.reverse, op.limit), op);
+}
+
+// Into the same rows, from their last key on: its memory is theirs.
+coro::Task<Status> Driver::ScanPages(Caller& caller, const Op& op) {
+  const size_t table = op.places[0].table;
+  if (world_.tables[table].options.index == txn::IndexKind::kHash) co_return absl::OkStatus();
+  std::string from = world_.tables[table].keys[op.places[0].key];
+  std::string to = world_.tables[table].keys[op.places[1].key];
+  if (to < from) std::swap(from, to);
+  index::ScanRange range{.from = KeyAt(table, from), .to = KeyAt(table, to), .reverse = op.reverse, .limit = op.limit};
+  const txn::ScanOptions options{.keys_only = op.keys_only, .for_update = op.for_update};
+  for (;;) {
+    Say(absl::StrCat("Scan a page of ", Describe(table, from), " to ", Describe(table, to),
+                     op.reverse ? " reverse" : "", " limit ", op.limit, op.keys_only ? " keys only" : "",
+                     op.for_update ? " for update" : ""));
+    coro::Async<Status> scan = caller.Scan(TableAt(table), range, &rows_, options);
+    const Status status = co_await scan;
+    Status judged = Judge(status, {StatusCode::kOk});
+    if (!judged.ok()) co_return judged;
+    NoteScan(table, range, rows_, op.keys_only);
+    judged = CompareRows(rows_, model_.Range(table, from, to, op.reverse, op.limit), op);
+    if (!judged.ok() || rows_.size() < op.limit) co_return judged;
+    const index::Key last = rows_.key(rows_.size() - 1);
+    (op.reverse ? to : from) = StringOf(last);
+    (op.reverse ? range.to : range.from) = options_.own_pages ? last : KeyAt(table, op.reverse ? to : from);
+  }
+}
+
+coro::Task<Status> Driver::Compare(txn::Transaction& transaction, const Model& model, std::string* difference) {
+  difference->clear();
+  for (size_t table = 0; table < world_.tables.size(); ++table) {
+    const TableSpec& spec = world_.tables[table];
+    std::vector<GetRequest> requests;
+    std::vector<Output> outputs;
+    outputs.reserve(spec.keys.size());
+    for (const std::string& key : spec.keys) {
+      const auto row = model.committed(table).find(key);
+      outputs.emplace_back(row == model.committed(table).end() ? 0 : row->second.size());
+      GetRequest& request = requests.emplace_back();
+      request.table = &TableAt(table);
+      request.key = KeyAt(table, key);
+      request.out = outputs.back().span();
+    }
+    Status status = co_await transaction.GetMany(requests);
+    if (!status.ok()) co_return status;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const auto row = model.committed(table).find(spec.keys[i]);
+      const bool present = row != model.committed(table).end();
+      const GetRequest& request = requests[i];
+      if (IsTrouble(request.status)) co_return request.status;
+      if (present != request.status.ok() || (present && request.payload_bytes != row->second.size()) ||
+          (!present && !absl::IsNotFound(request.status))) {
+        *difference =
+            absl::StrCat(Describe(table, spec.keys[i]), " is ", request.status.ToString(), ", ", request.payload_bytes,
+                         " bytes, instead of ", present ? absl::StrCat("of ", row->second.size(), " bytes") : "absent");
+        co_return absl::OkStatus();
+      }
+      if (present && outputs[i].text() != row->second) {
+        *difference = absl::StrCat(Describe(table, spec.keys[i]), " ", Difference(outputs[i].text(), row->second));
+        co_return absl::OkStatus();
+      }
+    }
+    if (spec.options.index == txn::IndexKind::kHash) continue;
+    // Also rows that nobody ever inserted.
+    const std::string lowest = spec.options.key_kind == index::KeyKind::kBytes ? "" : IntegerKey(0);
+    const std::string highest = spec.options.key_kind == index::KeyKind::kBytes
+                                    ? std::string(spec.options.max_key_bytes, '\xff')
+                                    : IntegerKey(UINT64_MAX);
+    txn::ScanRows rows;
+    const index::ScanRange range{.from = KeyAt(table, lowest), .to = KeyAt(table, highest)};
+    const txn::ScanOptions options{.keys_only = true};
+    status = co_await transaction.Scan(TableAt(table), range, &rows, options);
+    if (!status.ok()) co_return status;
+    if (rows.size() != model.committed(table).size()) {
+      *difference = absl::StrCat("a scan of ", spec.options.name, " has ", rows.size(), " rows instead of ",
+                                 model.committed(table).size());
+      co_return absl::OkStatus();
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace gannet::model
