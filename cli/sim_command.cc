@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,6 +21,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "rdma/base/clock.h"
+#include "scenario/mark_tally.h"
 #include "scenario/report_json.h"
 #include "scenario/scenario.h"
 #include "scenario/sweep.h"
@@ -43,6 +45,7 @@ struct SimOptions {
   std::string json_file;
   bool keep_going = false;
   bool no_faults = false;
+  bool require_marks = false;
 };
 
 int Fail(const Status& status, int exit_code) {
@@ -103,7 +106,21 @@ void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const Sce
       static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
       static_cast<double>(report.real_nanos) / std::max<double>(1, static_cast<double>(report.virtual_nanos)),
       report.events, report.switches, report.preemptions, report.digest);
+  absl::FPrintF(to, "%d of %d marks reached\n", report.marks.size(), scenario::MarkTally().seeds().size());
   if (!report.passed) absl::FPrintF(to, "replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
+}
+
+// Each Sometimes mark with the seeds that reached it, the rarest first. False if one is left out that is required.
+bool PrintMarks(std::FILE* to, const SimOptions& o, const scenario::MarkTally& tally) {
+  std::vector<std::pair<uint64_t, std::string>> marks;
+  for (const auto& [mark, seeds] : tally.seeds()) marks.emplace_back(seeds, mark);
+  std::ranges::sort(marks);
+  const std::vector<std::string> never = tally.NeverReached();
+  absl::FPrintF(to, "%d of %d marks reached; by so many seeds:\n", marks.size() - never.size(), marks.size());
+  for (const auto& [seeds, mark] : marks) absl::FPrintF(to, "  %8d  %s\n", seeds, mark);
+  if (never.empty() || !o.require_marks) return true;
+  for (const std::string& mark : never) absl::FPrintF(to, "FAILED: no seed reached the mark \"%s\"\n", mark);
+  return false;
 }
 
 // The exit code after a run that has `passed` or not.
@@ -151,10 +168,12 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   uint64_t failed = 0;
   uint64_t undecided = 0;
   ScenarioReport total;
+  scenario::MarkTally marks;
   nlohmann::ordered_json failures = nlohmann::ordered_json::array();
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
     ++done;
     undecided += report.undecided ? 1 : 0;
+    marks.Add(report);
     total.committed += report.committed;
     total.failed += report.failed;
     total.unknown += report.unknown;
@@ -188,6 +207,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   absl::FPrintF(to, "%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
                 static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
                 static_cast<double>(total.events) * 1e-6);
+  const bool marked = PrintMarks(to, o, marks) || interrupted;
   nlohmann::ordered_json json;
   json["seeds"] = done;
   json["first_seed"] = o.seed;
@@ -195,15 +215,20 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   json["undecided"] = undecided;
   json["seconds"] = seconds;
   json["total"] = ToJson(total);
+  json["marks"] = marks.seeds();
+  json["marks_never_reached"] = marks.NeverReached();
   json["failures"] = failures;
   json["interrupted"] = interrupted;
-  const int exit_code = WriteJson(std::move(json_file), json, failed == 0);
+  const int exit_code = WriteJson(std::move(json_file), json, failed == 0 && marked);
   return interrupted && exit_code == kExitOk ? kExitSignal + InterruptGuard::signal() : exit_code;
 }
 
 int Execute(const SimOptions& o) {
   StatusOr<ScenarioOptions> scenario = MakeScenario(o);
   if (!scenario.ok()) return Fail(scenario.status(), kExitBadFlags);
+  if (o.require_marks && o.seeds == 0) {
+    return Fail(absl::InvalidArgumentError("--require-marks is for a sweep: give --seeds"), kExitBadFlags);
+  }
   if (o.seeds != 0 && (!o.trace_file.empty() || !o.elle_file.empty())) {
     return Fail(absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
   }
@@ -254,6 +279,9 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1)); }, "TIME",
       "Virtual time under faults, about. Default: 20ms");
   command->add_flag("--no-faults", o->no_faults, "Nothing breaks");
+  command->add_flag("--require-marks", o->require_marks,
+                    "With --seeds: fail if a place in the code that only bad luck leads to (docs/simulation.md) was "
+                    "reached by no seed");
   command->add_flag("--keep-going", o->keep_going, "With --seeds: do not stop at the first seed that fails");
   AddPath(*command, "--trace", &o->trace_file, "FILE", "Write what happened, one line per event");
   AddPath(*command, "--elle", &o->elle_file, "FILE", "With --workload append: write the history as EDN, for Elle");

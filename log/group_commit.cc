@@ -14,6 +14,7 @@
 #include "log/kill_point.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/base/thread.h"
 
 namespace gannet::log {
@@ -163,6 +164,7 @@ void GroupCommit::Round() {
   peer_status_ = Exchange();
   if (peer_status_.ok() && Wanted() > round_wanted_ && peers_current_ > round_wanted_ + 1) {
     // A peer has begun a later epoch and waits for us to drain the one before.
+    Sometimes<"log: a peer has begun a later epoch">();
     round_wanted_ = peers_current_ - 1;
     Drain();
     peer_status_ = Exchange();
@@ -184,6 +186,7 @@ void GroupCommit::Drain() {
     if (turn < kSpins) {
       CpuRelax();
     } else {
+      Sometimes<"log: a commit holds an epoch up">();
       YieldThread();
     }
   }
@@ -215,8 +218,12 @@ void GroupCommit::Flush(bool urgent) {
   }
   // The second attempt goes to a new segment, at once. If that fails, too, the disk gets some rest.
   write_status_ = WriteBatch();
-  if (!write_status_.ok()) write_status_ = WriteBatch();
   if (!write_status_.ok()) {
+    Sometimes<"log: a batch cannot be written">();
+    write_status_ = WriteBatch();
+  }
+  if (!write_status_.ok()) {
+    Sometimes<"log: a batch cannot be written to a new segment either">();
     retry_at_nanos_ = NowNanos() + retry_nanos_;
     return;
   }
@@ -265,6 +272,7 @@ void GroupCommit::EnsureRoom() {
     room_retry_at_nanos_ = spare_status_.ok() ? 0 : now + retry_nanos_;
   }
   room_status_ = segments_->HasRoom(room) ? absl::OkStatus() : spare_status_;
+  if (!room_status_.ok()) Sometimes<"log: the disk is full, and commits are refused">();
 }
 
 void GroupCommit::ReportHealth() {

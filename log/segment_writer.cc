@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/cache_line.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::log {
 namespace {
@@ -130,6 +131,7 @@ Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   Status status = WriteHeaderToSpare();
   if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
   if (!status.ok()) {
+    Sometimes<"log: a segment cannot be begun">();
     DropSpare();
     return Explained(status, absl::StrCat("beginning ", SegmentName(segment_ + 1)));
   }
@@ -209,6 +211,7 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
   complete.batch = next_batch_;
   complete.segment = segment_;
   if (Status status = current_->WriteDurably(end_, batch->Seal(complete)); !status.ok()) {
+    Sometimes<"log: a segment is given up">();
     current_.reset();
     ++statistics_.failures;
     return Explained(status, absl::StrCat("writing to ", SegmentName(segment_)));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/epoch_internal.h"
 
 namespace gannet::rdma {
@@ -96,7 +97,10 @@ Status EpochManager::State::AdvanceLocked(Channel* with) {
   const uint64_t new_round = round.fetch_add(1) + 1;
   StatusOr<size_t> others = ReadAreas(with);
   LookAtAnnouncements(others.ok() ? *others : 0);
-  if (!others.ok()) return others.status();  // a node died just now; the next round leaves it out
+  if (!others.ok()) {  // a node died just now; the next round leaves it out
+    Sometimes<"epoch: a node cannot be asked for its slots">();
+    return others.status();
+  }
   PreemptionPoint();
   uint64_t newest = epoch.load();
   uint64_t oldest = OldestIn(area);

@@ -1,6 +1,7 @@
 #include "scenario/report_json.h"
 
 #include <cmath>
+#include <map>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +51,7 @@ void ForEachResult(Report* report, Visit visit) {
   visit("real_nanos", &report->real_nanos);
   visit("digest", &report->digest);
   visit("checked_edges", &report->checked_edges);
+  visit("marks", &report->marks);
 }
 
 // Takes a field from `json` if it is of the right type and in range.
@@ -58,6 +60,12 @@ bool Take(const Json& json, T* field) {
   if constexpr (std::is_same_v<T, std::optional<bool>>) {
     if (!json.is_boolean()) return false;
     *field = json.get<bool>();
+  } else if constexpr (std::is_same_v<T, std::map<std::string, uint64_t>>) {
+    if (!json.is_object()) return false;
+    for (const auto& [name, value] : json.items()) {
+      if (!value.is_number_unsigned()) return false;
+      (*field)[name] = value.template get<uint64_t>();
+    }
   } else if constexpr (std::is_same_v<T, bool>) {
     if (!json.is_boolean()) return false;
     *field = json.get<bool>();

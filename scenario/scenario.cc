@@ -1,6 +1,7 @@
 #include "scenario/scenario.h"
 
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/run.h"
 
@@ -11,6 +12,7 @@ ScenarioReport RunScenario(const ScenarioOptions& options) {
   const ScenarioOptions drawn = Drawn(options);
   ScenarioReport report;
   report.seed = drawn.seed;
+  Mark::Reset();
   {
     rdma::sim::SimulationOptions simulated;
     simulated.seed = drawn.seed;
@@ -28,6 +30,9 @@ ScenarioReport RunScenario(const ScenarioOptions& options) {
     report.preemptions = statistics.preemptions;
     report.virtual_nanos = simulation.now();
     report.digest = simulation.digest();
+  }
+  for (const Mark* mark : Mark::All()) {
+    if (mark->reached() > 0) report.marks.emplace(mark->name(), mark->reached());
   }
   report.real_nanos = NowNanos() - begun;
   return report;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,6 +75,8 @@ struct ScenarioReport {
   uint64_t real_nanos = 0;
   uint64_t digest = 0;
   uint64_t checked_edges = 0;  // of the dependency graph
+  // Sometimes marks that it reached (rdma/base/sometimes.h), and how often.
+  std::map<std::string, uint64_t> marks;
 };
 
 // `options` must pass CheckScenario. Leaks what dead nodes leave; run each in a process of its own (sweep.h) if there

@@ -26,6 +26,7 @@
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/base/thread.h"
 #include "rdma/versioned.h"
 #include "txn/commit_internal.h"
@@ -51,8 +52,10 @@ using index::RecordBytes;
 
 Status TransactionImpl::LockDirect(WriteEntry& entry) {
   const uint64_t found = CompareAndSwapWord(entry.direct, entry.seen, Locked(entry.seen, session_->owner_bits));
-  if (found != entry.seen) [[unlikely]]
+  if (found != entry.seen) [[unlikely]] {
+    Sometimes<"commit: a record to write is locked or was changed">();
     return LockedTooLong(found);
+  }
   entry.locked = true;
   return absl::OkStatus();
 }
@@ -64,10 +67,13 @@ void TransactionImpl::CarryWitnesses(const index::Change& change) {
   bool held = false;
   for (ReadEntry& witness : witnesses_) {
     if (witness.word != change.before.word || witness.seen != change.before.seen) continue;
+    Sometimes<"commit: a witness is carried over an own insert">();
     witness.seen = change.after;
     held = true;
   }
-  if (held && !change.split_to.word.is_null()) witnesses_.push_back({change.split_to.word, change.split_to.seen});
+  if (!held || change.split_to.word.is_null()) return;
+  Sometimes<"commit: a witness is carried over the split of a leaf">();
+  witnesses_.push_back({change.split_to.word, change.split_to.seen});
 }
 
 // The same in constant time. Witnesses of one word that say the same are one here; of some that differ, all but one are
@@ -85,8 +91,10 @@ void TransactionImpl::CarryManyWitnesses(const index::Change& change) {
   }
   const auto found = witness_of_.find(change.before.word.bits());
   if (found == witness_of_.end() || witnesses_[found->second].seen != change.before.seen) return;
+  Sometimes<"commit: a witness is carried over an own insert">();
   witnesses_[found->second].seen = change.after;
   if (change.split_to.word.is_null()) return;
+  Sometimes<"commit: a witness is carried over the split of a leaf">();
   witnesses_.push_back({change.split_to.word, change.split_to.seen});
   note(static_cast<uint32_t>(witnesses_.size() - 1));
 }
@@ -120,11 +128,19 @@ Status TransactionImpl::IndexInsert(WriteEntry& entry) {
 Status TransactionImpl::NoteExisting(const WriteEntry& insert, const ReadEntry& existing) {
   if (exists_ == kNone) exists_ = static_cast<size_t>(&insert - writes_.entries().data());
   const int own = writes_.FindRecord(existing.word);
-  if (own >= 0 && writes_[own].kind == WriteKind::kInsert) return absl::OkStatus();  // inserted twice by us
-  if (own >= 0 && writes_[own].locked && existing.seen == Locked(writes_[own].seen, session_->owner_bits)) {
-    return absl::OkStatus();  // inserted beside an update of the same key
+  if (own >= 0 && writes_[own].kind == WriteKind::kInsert) {  // inserted twice by us
+    Sometimes<"commit: a key is inserted twice by one transaction">();
+    return absl::OkStatus();
   }
-  if (IsLocked(existing.seen) || IsAbsent(existing.seen)) return LockedTooLong(existing.seen);
+  if (own >= 0 && writes_[own].locked && existing.seen == Locked(writes_[own].seen, session_->owner_bits)) {
+    Sometimes<"commit: a key is inserted that the transaction updates, too">();
+    return absl::OkStatus();
+  }
+  if (IsLocked(existing.seen) || IsAbsent(existing.seen)) {
+    Sometimes<"commit: an insert meets a record that is locked or absent">();
+    return LockedTooLong(existing.seen);
+  }
+  Sometimes<"commit: an insert meets a committed record">();
   reads_.push_back(existing);
   return absl::OkStatus();
 }
@@ -142,12 +158,17 @@ Status TransactionImpl::ValidateDirect() const {
   for (const ReadEntry& entry : reads_) {
     const uint64_t word = LoadWord(Direct(entry.word));
     if (GANNET_MUTANT(kSkipValidation)) continue;
-    if (word != entry.seen && !IsOwnLockOf(entry, word)) return Conflict();
+    if (word != entry.seen && !IsOwnLockOf(entry, word)) {
+      Sometimes<"commit: a record that was read has changed">();
+      return Conflict();
+    }
   }
   PreemptionPoint();
   for (const ReadEntry& entry : witnesses_) {
     if (GANNET_MUTANT(kSkipWitness)) break;
-    if (LoadWord(Direct(entry.word)) != entry.seen) return Conflict();
+    if (LoadWord(Direct(entry.word)) == entry.seen) continue;
+    Sometimes<"commit: a witness has changed">();
+    return Conflict();
   }
   return absl::OkStatus();
 }
@@ -164,6 +185,7 @@ Status TransactionImpl::PrepareMove(WriteEntry& entry) {
 }
 
 void TransactionImpl::FinishMove(WriteEntry& entry) {
+  Sometimes<"commit: a record moves to a block of another size">();
   const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
   GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", entry.record.ToString(), replaced.ToString());
   StoreWord(Direct(entry.moved_to), NextState(entry.moved_state, false));
@@ -208,6 +230,7 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
 void TransactionImpl::ReleaseDirect(WriteEntry& entry) {
   if (!entry.is_direct()) return;
   if (!entry.moved_to.is_null()) {  // nobody could reach it
+    Sometimes<"commit: an abort gives back the block that a record was to move to">();
     std::byte* block = Direct(entry.moved_to);
     MarkAbsent(block, RecordLines(entry.key, entry.payload_bytes), entry.moved_state);
     session_->slab->Free(block, RecordBytes(entry.key.size(), entry.payload_bytes));
@@ -225,6 +248,7 @@ void TransactionImpl::ReleaseDirect(WriteEntry& entry) {
     session_->slab->Free(entry.direct, bytes);
     return;
   }
+  Sometimes<"commit: an abort takes an insert out of its index">();
   const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
   GANNET_CHECK(change.ok(), "%s was inserted but is not in its index: %s", entry.record.ToString(),
                change.status().ToString());
@@ -254,6 +278,7 @@ Status TransactionImpl::LockAndIndexDirect() {
 
 // An own insert that was resized: a new block, which nobody has seen either.
 Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
+  Sometimes<"commit: an own insert was resized">();
   GANNET_RETURN_IF_ERROR(PrepareMove(entry));
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
   session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));

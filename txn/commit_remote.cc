@@ -22,6 +22,7 @@
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/commit_internal.h"
 #include "txn/record.h"
@@ -48,8 +49,10 @@ coro::Task<Status> TransactionImpl::LockRemote() {
   operations_.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
-    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]]
+    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]] {
+      Sometimes<"commit: a record to write is owed by the same session">();
       co_return Conflict();
+    }
     operations_.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
     operations_.back().connection = entry.connection;
@@ -58,6 +61,7 @@ coro::Task<Status> TransactionImpl::LockRemote() {
   asks_for_locks_ = true;
   Status status = co_await session_->channel->Post(operations_);
   if (!status.ok()) {
+    Sometimes<"commit: locks at other nodes may be held or not">();
     for (const WriteEntry& entry : writes_.entries()) {
       if (!entry.is_direct() && ChangesRecord(entry)) OweUnlock(entry);
     }
@@ -69,7 +73,9 @@ coro::Task<Status> TransactionImpl::LockRemote() {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
     const rdma::Operation& operation = operations_[i++];
     entry.locked = operation.result == entry.seen;
-    if (!entry.locked && conflict.ok()) conflict = LockedTooLong(operation.result);
+    if (entry.locked || !conflict.ok()) continue;
+    Sometimes<"commit: a record at another node is locked or was changed">();
+    conflict = LockedTooLong(operation.result);
   }
   co_return conflict;
 }
@@ -125,6 +131,7 @@ uint64_t TransactionImpl::DebtDeadline() const {
 coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
   if (ticket_ != nullptr) {
     const bool done = co_await session_->debts.Await(ticket_, DebtDeadline());
+    if (done) Sometimes<"commit: what was owed after the commit point is done in time">();
     // What was decided must stay noted until it is done.
     if (!done && ticket_->open > 0 && has_slot_) {
       ticket_->slot = slot_;
@@ -133,6 +140,7 @@ coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
     if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
   }
   if (first_error.ok()) co_return first_error;
+  Sometimes<"commit: the outcome is Unknown because a node did not take its part">();
   co_return absl::UnknownError(
       absl::StrCat("the transaction passed its commit point, but a node did not take its part: ",
                    absl::string_view(first_error.message())));
@@ -150,7 +158,10 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
       StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnPrepare, request_, response_.room(),
                                                                session_->db->options.call_timeout, connection);
       if (!size.ok()) {
-        if (IsUnknownOutcome(size.status())) OweCall(node, kTxnCancel, request_.first(kCallerBytes));
+        if (IsUnknownOutcome(size.status())) {
+          Sometimes<"commit: a prepare may have been done or not">();
+          OweCall(node, kTxnCancel, request_.first(kCallerBytes));
+        }
         co_return size.status();
       }
       Status status = DecodePrepared(node, response_.room().first(*size));
@@ -194,6 +205,7 @@ Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::b
   rdma::WireReader reader(response);
   const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
   if (outcome == PrepareOutcome::kExists) {
+    Sometimes<"commit: a prepare meets a committed record">();
     const index::Witness existing = GetWitness(reader);
     const uint16_t made = reader.GetU16();
     if (made >= prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
@@ -202,7 +214,10 @@ Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::b
     GANNET_RETURN_IF_ERROR(DecodeMade(node, reader));
     return NoteExisting(insert, {existing.word, existing.seen});
   }
-  if (outcome != PrepareOutcome::kPrepared) return Conflict();
+  if (outcome != PrepareOutcome::kPrepared) {
+    Sometimes<"commit: a prepare meets a record that is locked or absent">();
+    return Conflict();
+  }
   return DecodeMade(node, reader);
 }
 
@@ -244,14 +259,19 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
   const std::span<const uint64_t> epochs = AskForEpochs();
   if (!operations_.empty()) {
     Status status = co_await session_->channel->Post(operations_);
-    if (!status.ok()) co_return status;
+    if (!status.ok()) {
+      Sometimes<"commit: the READs of a validation fail">();
+      co_return status;
+    }
   }
   Status unsaved = NoteRemoteEpochs(epochs);
   for (size_t i = 0, read = 0; i < n; ++i) {
     const ReadEntry& entry = nth(i);
     const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : LoadWord(words_.image(read++));
     if (i < reads_.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
-    if (word != entry.seen && !(i < reads_.size() && IsOwnLockOf(entry, word))) co_return Conflict();
+    if (word == entry.seen || (i < reads_.size() && IsOwnLockOf(entry, word))) continue;
+    Sometimes<"commit: something read at another node has changed">();
+    co_return Conflict();
   }
   co_return unsaved;
 }
@@ -261,6 +281,7 @@ void TransactionImpl::BuildImage(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const size_t old_lines = RecordLines(entry.key, entry.image_payload_bytes);
   if (lines > old_lines) {  // grows within its block
+    Sometimes<"commit: a record of another node grows within its block">();
     std::byte* larger = arena_.Allocate(lines * kLineBytes);
     std::memset(larger, 0, lines * kLineBytes);
     std::memcpy(larger, entry.image, old_lines * kLineBytes);
@@ -300,6 +321,7 @@ coro::Task<void> TransactionImpl::InstallRemote(Where where) {
   }
   if (operations_.empty()) co_return;
   const Status status = co_await session_->channel->Post(operations_);
+  if (!status.ok()) Sometimes<"commit: an install fails after the commit point">();
   if (!status.ok() && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
   for (WriteEntry& entry : writes_.entries()) {
     if (!IsInstalledByVerbs(entry) || !Is(where, entry.record.node())) continue;
@@ -363,6 +385,7 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
       StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout, connection);
       if (size.ok()) continue;
       if (IsUnknownOutcome(size.status())) {
+        Sometimes<"commit: a finish may have been done or not">();
         if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
         OweCall(node, kTxnFinish, request_);
       } else if (first_error.ok()) {
@@ -387,6 +410,7 @@ coro::Task<void> TransactionImpl::ReleaseRemote() {
   status = co_await session_->channel->Post(operations_);
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
+    if (!status.ok()) Sometimes<"commit: the unlocking of an abort fails">();
     if (!status.ok()) OweUnlock(entry);
     entry.locked = false;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "txn/session_internal.h"
 #include "txn/transaction_impl.h"
 
@@ -92,10 +93,13 @@ coro::Task<void> Debts::Settle(std::shared_ptr<Debt> debt) {
   uint64_t timeout = kFirstTimeoutNanos;
   for (uint64_t pause = kFirstPauseNanos;; pause = std::min(2 * pause, kLongestPauseNanos)) {
     if (!NodeLives(*debt)) {
+      Sometimes<"debts: the node that something is owed to dies">();
       Close(debt, /*lost=*/true);
       co_return;
     }
-    if (!MustWait(*debt)) {
+    if (MustWait(*debt)) {
+      Sometimes<"debts: an unlock waits for a transaction that may hold the lock">();
+    } else {
       bool settled = false;
       if (debt->kind == Debt::Kind::kUnlock) {
         settled = co_await Unlock(debt);
@@ -106,11 +110,13 @@ coro::Task<void> Debts::Settle(std::shared_ptr<Debt> debt) {
         timeout = std::min(2 * timeout, std::max(PatienceOf(*session_), kFirstTimeoutNanos));
       }
       if (settled) {
+        Sometimes<"debts: one is settled">();
         Close(debt, /*lost=*/false);
         co_return;
       }
     }
     if (NowNanos() >= rests_at && !OthersRun()) {
+      Sometimes<"debts: one rests until the session works again">();
       debt->running = false;
       co_return;
     }
@@ -131,7 +137,11 @@ coro::Task<bool> Debts::Install(std::shared_ptr<Debt> debt) {
   look[0].connection = debt->connection;
   const Status read = co_await session_->channel->Post(look);
   if (!read.ok() || word == rdma::kLineBusy) co_return false;
-  if (word != debt->held) co_return true;
+  if (word != debt->held) {
+    Sometimes<"debts: an install had been done">();
+    co_return true;
+  }
+  Sometimes<"debts: an install is repeated">();
   // As TransactionImpl::InstallRemote: the image of several lines leaves the first one locked.
   std::array<rdma::Operation, 2> operations;
   size_t n = 0;
@@ -153,6 +163,7 @@ coro::Task<bool> Debts::Call(std::shared_ptr<Debt> debt, uint64_t timeout_nanos)
   const StatusOr<size_t> answer =
       co_await session_->channel->Call(debt->node, debt->method, debt->message, {}, timeout, debt->connection);
   if (!answer.ok() && IsUnknownOutcome(answer.status())) co_return false;
+  if (!answer.ok()) Sometimes<"debts: a call is refused">();
   if (!answer.ok() && debt->ticket != nullptr) debt->ticket->lost = true;
   co_return true;
 }
@@ -182,6 +193,7 @@ uint16_t Debts::TakeSlot() {
 std::vector<std::shared_ptr<Debt>> Debts::Leave() {
   std::erase_if(debts_, [this](const std::shared_ptr<Debt>& debt) { return !NodeLives(*debt); });
   for (const std::shared_ptr<Debt>& debt : debts_) {
+    Sometimes<"debts: a session leaves one to the next">();
     debt->running = false;
     debt->ticket = nullptr;
   }

@@ -12,6 +12,7 @@
 
 #include "rdma/base/clock.h"
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "txn/commit_internal.h"
 #include "txn/record.h"
 #include "txn/transaction_impl.h"
@@ -70,8 +71,10 @@ coro::Task<StatusOr<uint64_t>> TransactionImpl::Join(rdma::NodeId owner) {
       co_return connection;
     }
     if (!answer.ok() && (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline)) {
+      Sometimes<"decision: an owner does not let this node join">();
       co_return answer.status();
     }
+    Sometimes<"decision: an owner is asked again to let this node join">();
     co_await session_->worker.SleepUntil(NowNanos() + kJoinAgainNanos);
   }
 }
@@ -169,7 +172,11 @@ coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_no
     next = EncodeDecision(pending_, next, keeper, only_note);
     StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
-    if (!IsUnknownOutcome(answer.status())) co_return false;
+    if (!IsUnknownOutcome(answer.status())) {
+      Sometimes<"decision: the decider refuses">();
+      co_return false;
+    }
+    Sometimes<"decision: the decider may have been told or not">();
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
     OweCall(keeper, kTxnDecide, request_);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
@@ -183,11 +190,15 @@ coro::Task<void> TransactionImpl::Decide() {
   const rdma::NodeId decider = writes_[pending_.front()].record.node();
   const rdma::NodeId second = writes_[pending_.back()].record.node();
   if (second != decider) {
+    Sometimes<"decision: a second owner notes it">();
     // If it cannot be told, then without: as long as this node or the decider lives.
     [[maybe_unused]] const bool noted = co_await TellDecision(second, /*only_note=*/true);
   }
   const bool told = co_await TellDecision(decider, /*only_note=*/false);
-  if (!told) co_return;
+  if (!told) {
+    Sometimes<"decision: the transaction goes on without its decider">();
+    co_return;
+  }
   for (const uint32_t i : pending_) {
     if (writes_[i].record.node() != decider) continue;
     writes_[i].installed = true;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/transaction_impl.h"
 
@@ -57,12 +58,16 @@ TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::Glo
   int spins = 0;
   while (!TryCopy(record, request->key.size(), request->out, request->offset, &state, &request->payload_bytes)) {
     if (++spins > kSpinsOnLock) {
+      Sometimes<"read: a record of this node stays locked">();
       request->status = LockedTooLong(state);
       return Look::kConflict;
     }
     CpuRelax();
   }
-  if (IsAbsent(state)) return Look::kGone;
+  if (IsAbsent(state)) {
+    Sometimes<"read: a record of this node goes away between index and read">();
+    return Look::kGone;
+  }
   if (request->for_update) {
     request->handle = AddForUpdate(*request, address, state, record, nullptr);
   } else {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/owner_service.h"
 #include "txn/record.h"
@@ -66,7 +67,10 @@ Status OwnerService::FinishWork(std::span<const std::byte> work) {
     for (size_t i = 0; i < n; ++i) {
       FinishItem item;
       if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
-      if (LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) == nullptr) continue;
+      if (LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) == nullptr) {
+        Sometimes<"owner: a decided change was made already">();
+        continue;
+      }
       if (apply) {
         FinishOne(lease.context(), item);
       } else {
@@ -103,8 +107,12 @@ StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
   const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
   if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
-  if (claim.turn() == RequestLedger::Turn::kBusy) return UnderWay();
+  if (claim.turn() == RequestLedger::Turn::kBusy) {
+    Sometimes<"ledger: a decision comes again while it is noted">();
+    return UnderWay();
+  }
   if (claim.turn() == RequestLedger::Turn::kLate) return TooLate("decide");
+  if (claim.turn() == RequestLedger::Turn::kDone) Sometimes<"ledger: a decision comes again">();
   if (claim.turn() == RequestLedger::Turn::kRun) {
     RequestLedger::Entry& entry = claim.entry();
     claim.result() = NoteDecision(reader, flags, &entry);
@@ -131,6 +139,7 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
   if (verdict == Peers::Verdict::kUnknown) return 0;
   if (db_->repairer != nullptr) db_->repairer->Wake();
   if (verdict == Peers::Verdict::kNotYet) {
+    Sometimes<"owner: a dead node's decision comes while that node may still write">();
     return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
   }
   db_->peers->AwaitQuiet(node);  // what it asked for itself may be the same
@@ -171,6 +180,7 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
   const index::RecordMeta meta = index::LoadMeta(record);
   const uint64_t before = state & (kVersionMask | kAbsentBit);
   if (IsAbsent(state)) {
+    Sometimes<"repair: a placeholder of a dead node is taken out">();
     const index::OwnedKey key = index::LoadKey(record, table.options().key_kind);
     FinishOne(
         context,
@@ -178,7 +188,12 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
     return;
   }
   const size_t lines = rdma::LinesFor(index::PayloadDataOffset(meta.key_bytes) + meta.payload_bytes);
-  if (IsWhole(record, lines, state)) StoreWord(record, before);
+  if (!IsWhole(record, lines, state)) {
+    Sometimes<"repair: a record that a dead node half wrote stays locked">();
+    return;
+  }
+  Sometimes<"repair: a record that a dead node locked is unlocked">();
+  StoreWord(record, before);
 }
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
@@ -196,6 +211,7 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
   }
   index::IndexService::Lease lease(db_->indexes.get());
   for (const Unmaking& one : moves_.Of(node)) {
+    Sometimes<"repair: a block that a dead node meant to move to is given back">();
     FinishOne(lease.context(),
               {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rdma/base/cache_line.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/access_internal.h"
 #include "txn/owner_service.h"
@@ -80,7 +81,10 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
     ScannedRow row;
     row.key = entry.key.view();
     row.record = entry.record;
-    if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) return Conflict();
+    if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) {
+      Sometimes<"owner: a row to scan stays locked or is gone">();
+      return Conflict();
+    }
     if (writer.room() < ScannedRowBytes(payload.size())) break;
     Put(writer, row);
     ++n;

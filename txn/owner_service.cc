@@ -7,6 +7,7 @@
 #include "log/transaction_format.h"
 #include "rdma/base/check.h"
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "txn/access_internal.h"
 #include "txn/durable/durability.h"
 #include "txn/record.h"
@@ -88,6 +89,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   const uint64_t state = LoadWord(db_->node->memory().data() + existing.offset());
   // Locked by the worker that asks: it knows whether that is the same transaction.
   if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
+    Sometimes<"owner: an insert meets a record that is locked or absent">();
     return PrepareOutcome::kConflict;
   }
   *prepared = {.record = existing, .state = state};
@@ -115,7 +117,10 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
   const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
   if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
-  if (claim.turn() != RequestLedger::Turn::kRun) return TooLate("prepare");
+  if (claim.turn() != RequestLedger::Turn::kRun) {
+    Sometimes<"ledger: a prepare comes when it was cancelled or done">();
+    return TooLate("prepare");
+  }
   return PrepareAll(items, caller.owner_bits(), &claim.made(), response);
 }
 
@@ -141,9 +146,11 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
       writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kExists));
       PutWitness(writer, {prepared[i].record, prepared[i].state});
       writer.PutU16(static_cast<uint16_t>(i));
+      if (i > 0) Sometimes<"owner: an insert meets a committed record after others were made">();
       for (size_t done = 0; done < i; ++done) Put(writer, prepared[done]);
       return writer.Finish();
     }
+    if (!made->empty()) Sometimes<"owner: a prepare is undone in the middle">();
     Unmake(lease.context(), made);
     if (!outcome.ok()) return outcome.status();
     writer.PutU8(static_cast<uint8_t>(*outcome));
@@ -163,13 +170,17 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
   RequestLedger::Claim claim(&ledger_, caller);
   switch (claim.turn()) {
     case RequestLedger::Turn::kBusy:
+      Sometimes<"ledger: a cancel comes while its prepare runs">();
       return UnderWay();
     case RequestLedger::Turn::kDone: {
+      Sometimes<"ledger: a cancel comes after its prepare">();
       index::IndexService::Lease lease(db_->indexes.get());
       Unmake(lease.context(), &claim.made());
       return 0;
     }
     case RequestLedger::Turn::kRun:  // it never came, and is refused if it comes now
+      Sometimes<"ledger: a cancel comes before its prepare, or without">();
+      return 0;
     case RequestLedger::Turn::kLate:
       return 0;
   }
@@ -240,6 +251,7 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
   RequestLedger::Claim claim(&ledger_, caller);
   switch (claim.turn()) {
     case RequestLedger::Turn::kBusy:
+      Sometimes<"ledger: a finish comes again while it runs">();
       return UnderWay();
     case RequestLedger::Turn::kLate:
       return TooLate("finish");
@@ -247,6 +259,7 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
       claim.result() = FinishAll(reader, caller.owner_bits());
       break;
     case RequestLedger::Turn::kDone:
+      Sometimes<"ledger: a finish comes again">();
       break;
   }
   if (!claim.result().ok()) return claim.result();
@@ -333,6 +346,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
     PreemptionPoint();
     if (LoadWord(record) == state) return writer.Finish();
   }
+  Sometimes<"owner: a record to read stays locked">();
   return Status(absl::StatusCode::kAborted, "");  // locked for long: the caller retries its transaction
 }
 

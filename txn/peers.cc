@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::txn {
 
@@ -36,8 +37,12 @@ void Peers::Kill(Peer* peer, Phase phase) {
 
 Status Peers::MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation) {
   const bool is_there = peer->phase == Phase::kJoined || peer->phase == Phase::kAccused;
-  if (is_there && peer->incarnation < incarnation) Kill(peer, Phase::kDying);  // the fabric has ended that process
+  if (is_there && peer->incarnation < incarnation) {  // the fabric has ended that process
+    Sometimes<"peers: a node is back before its death was known">();
+    Kill(peer, Phase::kDying);
+  }
   if (peer->phase == Phase::kAccused || peer->phase == Phase::kDying || peer->phase == Phase::kForwarded) {
+    Sometimes<"peers: a node that is back waits for the repair">();
     return absl::UnavailableError(absl::StrCat("what node ", node, " left when it died is being repaired; ask again"));
   }
   if (peer->phase == Phase::kJoined && peer->incarnation > incarnation) {
@@ -76,7 +81,10 @@ bool Peers::IsForwarded(rdma::NodeId node, uint64_t incarnation) {
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
   if (peer.incarnation > incarnation) return true;
-  if (peer.phase == Phase::kJoined) Kill(&peer, Phase::kAccused);
+  if (peer.phase == Phase::kJoined) {
+    Sometimes<"peers: a node learns of a death from another one's question">();
+    Kill(&peer, Phase::kAccused);
+  }
   return peer.phase == Phase::kStranger || peer.phase == Phase::kForwarded;
 }
 
@@ -84,7 +92,10 @@ Peers::Verdict Peers::Fence(rdma::NodeId node, uint64_t incarnation) {
   if (!Knows(node)) return Verdict::kUnknown;
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
-  if (peer.incarnation != incarnation || peer.phase == Phase::kStranger) return Verdict::kUnknown;
+  if (peer.incarnation != incarnation || peer.phase == Phase::kStranger) {
+    Sometimes<"peers: a decided transaction comes when the repair is over">();
+    return Verdict::kUnknown;
+  }
   if (peer.phase == Phase::kJoined) Kill(&peer, Phase::kAccused);
   return peer.phase == Phase::kAccused ? Verdict::kNotYet : Verdict::kFenced;
 }

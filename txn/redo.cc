@@ -17,6 +17,7 @@
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/durable/durability.h"
 #include "txn/durable/redo_key.h"
@@ -99,6 +100,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
 }
 
 coro::Task<Status> TransactionImpl::CommitWhenRoom() {
+  Sometimes<"log: a commit waits for room in its buffer">();
   const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.durable_within);
   for (bool wait = true; wait;) {
     if (NowNanos() > deadline) {

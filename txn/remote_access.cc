@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/rpc.h"
 #include "rdma/slab.h"
 #include "rdma/versioned.h"
@@ -47,14 +48,21 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
     return Look::kDone;
   }
   const uint64_t state = LoadWord(image);
-  if (IsLocked(state)) return Look::kConflict;
+  if (IsLocked(state)) {
+    Sometimes<"read: a record of another node is locked">();
+    return Look::kConflict;
+  }
   // The first word alone tells. Of a block that was given back, the lines may never agree again.
   if (IsAbsent(state)) return Look::kGone;
   const index::RecordMeta meta = index::LoadMeta(image);
   const size_t needed = RecordBytes(meta.key_bytes, meta.payload_bytes);
   const bool whole = needed <= image_bytes;
-  if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) return Look::kConflict;
+  if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) {
+    Sometimes<"read: a record of another node is torn">();
+    return Look::kConflict;
+  }
   if (meta.table != request->table->id() || !index::RecordHoldsKey(image, request->key)) {
+    Sometimes<"read: the address of a record leads to another key">();
     if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
     ReadMissing(request, found.witness);
     return Look::kDone;
@@ -117,6 +125,7 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
       }
     }
     if (look == Look::kConflict) {
+      Sometimes<"read: a record of another node stays locked or torn">();
       // Perhaps it is no record any more, but part of something else that is being written all the time.
       if (found->from_cache) (*remote)->Forget(request->key);
       co_return LockedTooLong(state);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rdma/base/mutant.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/rpc.h"
 #include "txn/owner_service.h"
 #include "txn/peers.h"
@@ -72,12 +73,15 @@ bool Repairer::Round() {
     if (!db_->fabric->Alive(node) || db_->peers->IsLost(node, db_->node->ConnectionTo(node))) {
       db_->peers->NoteDeath(node);
     }
+    if (db_->peers->phase(node) == Peers::Phase::kAccused)
+      Sometimes<"repair: a node is accused of being dead by another">();
     if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node, db_->peers->connection(node))) {
       db_->peers->NoteDeath(node);
     }
     if (db_->peers->phase(node) == Peers::Phase::kDying && Forward(node)) db_->peers->SetForwarded(node);
     if (db_->peers->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         db_->owner_service->ReleaseAllOf(node, [this] { return Stopped(); })) {
+      Sometimes<"repair: what a dead node held is released">();
       db_->peers->SetReleased(node);
     }
     const Peers::Phase phase = db_->peers->phase(node);
@@ -117,6 +121,7 @@ bool Repairer::Forward(rdma::NodeId dead) {
   for (const DecidedWork& work : db_->owner_service->DecidedBy(dead)) {
     if (work.node == dead) continue;
     if (work.node == db_->node->id()) {
+      Sometimes<"repair: a decided transaction of a dead node is carried out here">();
       static_cast<void>(db_->owner_service->FinishWork(work.message));  // an error: no repetition will change it
       continue;
     }
@@ -125,7 +130,10 @@ bool Repairer::Forward(rdma::NodeId dead) {
     writer.PutU16(dead);
     writer.PutU64(db_->peers->incarnation(dead));
     writer.PutBytes(work.message);
-    if (!Send(work.node, writer.written())) return false;
+    Sometimes<"repair: a decided transaction of a dead node is sent to an owner">();
+    if (Send(work.node, writer.written())) continue;
+    Sometimes<"repair: an owner cannot be told of what a dead node decided">();
+    return false;
   }
   return true;
 }
@@ -147,7 +155,9 @@ bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
     writer.PutU64(db_->peers->incarnation(dead));
     std::array<std::byte, 8> answer{};
     const StatusOr<size_t> size = Call(node, kTxnForwarded, writer.written(), answer);
-    if (size.ok() ? answer[0] == std::byte{0} : db_->fabric->Alive(node)) return false;
+    if (size.ok() ? answer[0] != std::byte{0} : !db_->fabric->Alive(node)) continue;
+    Sometimes<"repair: another owner has not forwarded all yet">();
+    return false;
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "txn/durable/durability.h"
 #include "txn/session_internal.h"
 #include "txn/transaction_impl.h"
@@ -58,6 +59,7 @@ coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epo
   co_await awaiter;
   const log::Log& log = session->db->durability->log();
   if (log.durable_epoch() >= epoch) co_return status;
+  Sometimes<"durable: a result is Unknown because it did not become durable in time">();
   const Status health = log.health();
   co_return absl::UnknownError(absl::StrCat(
       "what the transaction wrote or read is in memory but did not become durable within ",

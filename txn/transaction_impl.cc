@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/record.h"
 
@@ -97,6 +98,7 @@ Status TransactionImpl::CheckKey(const Table& table, const Key& key) const {
 
 Status TransactionImpl::LockedTooLong(uint64_t state) const {
   if (IsLocked(state) && !rdma::IsLineBusy(state) && !session_->db->fabric->Alive(LockOwnerNode(state))) {
+    Sometimes<"txn: a record is locked by a worker that is gone">();
     return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
                                                LockOwnerNode(state),
                                                ", which is gone; what it left is being repaired, try again"));
@@ -155,6 +157,7 @@ void TransactionImpl::ReadOwn(WriteEntry& entry, uint32_t index, GetRequest* req
   request->status = absl::OkStatus();
   // The base was read again; it must be the state that this transaction builds on.
   if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
+    Sometimes<"read: the base of an own write has changed">();
     request->status = Status(absl::StatusCode::kAborted, "");
   }
 }

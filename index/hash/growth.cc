@@ -7,6 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "index/hash/hash_index.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::index {
 
@@ -53,6 +54,7 @@ bool HashIndex::SplitNext(Context& context) {
 }
 
 bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int depth) {
+  Sometimes<"hash: a bucket splits">();
   LockedChain chain(memory_, from);
   Division division;
   for (int i = 0; i < chain.count(); ++i) Prefetch(memory_ + hash::RecordOffsetOf(chain.slot(i)));

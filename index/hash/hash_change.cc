@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_index.h"
 #include "rdma/base/check.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::index {
 
@@ -16,6 +17,7 @@ void HashIndex::LockHome(KeyHash hash, std::optional<LockedChain>* chain) const 
   for (;;) {
     chain->emplace(memory_, home.head);
     if (hash::IsHome(hash, home.name, (*chain)->depth())) return;
+    Sometimes<"hash: a change is led on from a bucket that has split">();
     chain->reset();
     home.name = hash::Descend(hash, home.name);
     home.head = Head(home.name);
@@ -57,7 +59,10 @@ StatusOr<Change> HashIndex::Insert(Context& context, const Key& key, rdma::Globa
     return absl::AlreadyExistsError("the key is there already");
   }
   const bool overflows = !chain->HasRoom();
-  if (overflows) GANNET_RETURN_IF_ERROR(AddOverflow(context, &*chain));
+  if (overflows) {
+    Sometimes<"hash: a bucket overflows">();
+    GANNET_RETURN_IF_ERROR(AddOverflow(context, &*chain));
+  }
   chain->Append(hash::MakeSlot(hash, record.offset()));
   chain->Publish();
   const Change change = ChangeOf(*chain);
@@ -83,7 +88,10 @@ StatusOr<Change> HashIndex::Remove(Context& context, const Key& key, rdma::Globa
   chain->Erase(i);
   std::byte* const empty = chain->TakeEmptyBucket();
   chain->Publish();
-  if (empty != nullptr) RetireOverflow(context, empty);
+  if (empty != nullptr) {
+    Sometimes<"hash: an overflow bucket is given back">();
+    RetireOverflow(context, empty);
+  }
   return ChangeOf(*chain);
 }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/xstore/backoff.h"
 #include "index/xstore/tree.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::index::xstore {
 
@@ -11,8 +12,10 @@ template <int W>
 auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusOr<Change>* result,
                         rdma::GlobalAddress* existing) -> Outcome {
   const uint64_t state = leaf.state();
-  if ((state & rdma::kLockBit) != 0) [[unlikely]]
+  if ((state & rdma::kLockBit) != 0) [[unlikely]] {
+    Sometimes<"xstore: an insert meets a locked leaf">();
     return Outcome::kRetry;
+  }
   const LeafMeta meta = leaf.meta();
   const Words low = leaf.low();
   const Words high = leaf.high();
@@ -24,8 +27,10 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
     *result = absl::AlreadyExistsError("the key is in the index");
     return Outcome::kDone;
   }
-  if (key < low || high < key) [[unlikely]]
+  if (key < low || high < key) [[unlikely]] {
+    Sometimes<"xstore: an insert is led to a leaf that is not the key's any more">();
     return Outcome::kRetry;
+  }
   if (meta.count == kLeafSlots) return leaf.state() == state ? Outcome::kFull : Outcome::kRetry;
   if (!leaf.TryLock(state)) [[unlikely]]
     return Outcome::kRetry;
@@ -80,6 +85,7 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
     }
     if (!leaf.TryLock(state)) continue;
     if (leaf.record(slot) != record.bits()) {  // a Replace came before the lock
+      Sometimes<"xstore: a removal is overtaken by a move">();
       leaf.Unlock(state);
       continue;
     }

@@ -3,6 +3,7 @@
 
 #include "index/xstore/backoff.h"
 #include "index/xstore/tree.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::index::xstore {
 namespace {
@@ -111,12 +112,14 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
     if (slot < 0 && meta.count == kLeafSlots) {
       const Words low = leaf.low();
       const Words high = leaf.high();
+      Sometimes<"xstore: a leaf splits">();
       const Change change = SplitLeaf(place, state, fresh->at(), key, record);
       place.parent->Unlock();
       if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
       return change;
     }
     // Somebody was faster: the key is there, or there is room now.
+    Sometimes<"xstore: another insert split the leaf first">();
     place.parent->UnlockUnchanged();
     fresh->Publish((fresh->state() & ~rdma::kLockBit) + 1);
     leaves_->Release(fresh->at(), LeafLayout<W>::kBytes);
@@ -173,6 +176,11 @@ bool Tree<W>::SplitNode(Node* parent, uint64_t parent_version, int index_in_pare
   }
   const int last = Node::kFanout - 1;
   const int from = node->Search(key) == last ? last : Node::kFanout / 2;
+  if (parent == nullptr) {
+    Sometimes<"xstore: the root splits">();
+  } else {
+    Sometimes<"xstore: an inner node splits">();
+  }
   Node* right = nodes_->Allocate(node->level());
   const Words high = node->MoveUpper(from, right);
   if (parent != nullptr) {

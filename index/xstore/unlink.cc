@@ -26,6 +26,7 @@
 
 #include "index/xstore/leaf_locks.h"
 #include "index/xstore/tree.h"
+#include "rdma/base/sometimes.h"
 
 namespace gannet::index::xstore {
 namespace {
@@ -152,7 +153,10 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
 template <int W>
 bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs) {
   LeafLocks<W> locks;
-  if (!locks.TryLock(dead) || dead.meta().count > 0) return false;
+  if (!locks.TryLock(dead) || dead.meta().count > 0) {
+    Sometimes<"xstore: an empty leaf is locked or filled again">();
+    return false;
+  }
   LeafMeta meta = dead.meta();
   if (!predecessor.is_null() && (!locks.TryLock(predecessor) || predecessor.high() != dead.low().Previous() ||
                                  predecessor.meta().right != NumberOf(dead))) {
@@ -176,6 +180,11 @@ bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs
   dead.set_low(Words::Highest());
   dead.set_high(Words::Lowest());
   dead.set_meta({.right = 0, .incarnation = meta.incarnation + 1, .count = 0});
+  if (right_absorbs) {
+    Sometimes<"xstore: an empty leaf's range goes to the right">();
+  } else {
+    Sometimes<"xstore: an empty leaf's range goes to the left">();
+  }
   locks.PublishAll();  // the absorber before the dead
   return true;
 }
@@ -190,6 +199,7 @@ void Tree<W>::CollapseRoot(Context& context) {
       node->UnlockUnchanged();
       return;
     }
+    Sometimes<"xstore: the root gives way to its only child">();
     root_.store(node->node(0), std::memory_order_release);
     node->UnlockDead();
     nodes_->Retire(context, node);

@@ -1,10 +1,12 @@
 // Scenarios end to end: they are deterministic, they pass, and what the seed does not draw is as it was said.
 #include "scenario/scenario.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "scenario/mark_tally.h"
 #include "scenario/report_json.h"
 #include "scenario/sweep.h"
 
@@ -53,6 +55,25 @@ TEST(ScenarioTest, ASecondRunInTheSameProcessIsTheSame) {
 
 TEST(ScenarioTest, OtherSeedsGiveOtherRuns) {
   EXPECT_NE(RunInChild(Small(1)).digest, RunInChild(Small(2)).digest);
+}
+
+TEST(ScenarioTest, ASweepKnowsWhichMarksItsSeedsReached) {
+  MarkTally tally;
+  EXPECT_TRUE(tally.seeds().contains("hash: a bucket splits"));
+  EXPECT_EQ(tally.NeverReached().size(), tally.seeds().size());
+  size_t reached = 0;
+  for (const uint64_t seed : {1, 2, 3}) {
+    const ScenarioReport report = RunInChild(Small(seed));
+    for (const auto& [mark, times] : report.marks) {
+      EXPECT_TRUE(tally.seeds().contains(mark)) << mark;
+      EXPECT_GT(times, 0u) << mark;
+    }
+    reached = std::max(reached, report.marks.size());
+    tally.Add(report);
+  }
+  EXPECT_GT(reached, 0u);
+  EXPECT_LE(tally.NeverReached().size(), tally.seeds().size() - reached);
+  EXPECT_EQ(RunInChild(Small(1)).marks, RunInChild(Small(1)).marks);
 }
 
 TEST(ScenarioTest, WithoutFaultsNothingIsRefused) {

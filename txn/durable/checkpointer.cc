@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/base/thread.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
@@ -55,6 +56,7 @@ StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCop
     const CopyResult result = TryCopy(record, table.options(), table.id(), copy);
     if (result == CopyResult::kCopied) return true;
     if (result == CopyResult::kGone) return false;
+    if (deadline == 0) Sometimes<"checkpoint: the walk waits for a locked record">();
     if (deadline == 0) deadline = NowNanos() + kLockedForNanos;
     if (NowNanos() > deadline) {
       const uint64_t state = LoadWord(record);
@@ -193,6 +195,7 @@ Status Checkpointer::TakeLocked() {
 
   if (Status written = WriteFiles(&description); !written.ok()) {
     // A close, a full disk: what there is of it is of no use, and takes room. The next one begins by trying again.
+    Sometimes<"checkpoint: the files of one cannot be written">();
     log::RemoveCheckpoint(*files_, directory_, description.id).IgnoreError();
     return written;
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
+#include "rdma/base/sometimes.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::txn {
@@ -108,10 +109,12 @@ Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges*
 Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) const {
   for (const Aside& aside : aside_) {
     if (aside.id.first > recovered_) {
+      Sometimes<"recovery: a transaction is undone whose epoch is not complete">();
       ++report->undone_transactions;
       continue;
     }
     if (aside.part == log::TransactionPart::kPart && !decided_.contains(aside.id)) {
+      Sometimes<"recovery: a part is left out that was never decided">();
       ++report->undecided_parts;
       continue;
     }
@@ -141,6 +144,7 @@ Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport
   report->transactions = summary->transactions;
   report->changes = summary->changes;
   report->torn_tail = summary->torn_tail;
+  if (summary->torn_tail) Sometimes<"recovery: the end of a log is torn">();
   report->last_commit_wall_nanos = summary->last_batch_wall_nanos;
   for (const log::Damage& damage : summary->damages) {
     report->damages.push_back(absl::StrCat(damage.file, " at ", damage.offset, ": ", damage.what));

@@ -11,6 +11,7 @@
 #include "log/damage.h"
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/base/thread.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/logs_reader.h"
@@ -227,6 +228,7 @@ Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& 
                                                    " nodes; open it with as many, not ", state.fabric->num_nodes()));
   }
   GANNET_RETURN_IF_ERROR(CheckTables(state, (*nodes)[state.node->id()]));
+  if (!(*nodes)[state.node->id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
   return Recovery(&state, &files, directory, *nodes).Run(end, report);
 }
 
