@@ -76,6 +76,26 @@ void Draft::Abandon() {
   scan_ = SIZE_MAX;
 }
 
+void Draft::KeepReads() {
+  size_t kept = 0;
+  bool wrote = false;
+  for (size_t i = 0; i < accesses_.size(); ++i) {
+    Access access = accesses_[i];
+    if (access.kind == AccessKind::kWrite || access.kind == AccessKind::kRemove) {
+      // An Insert begins with a read that says that it found nothing. Perhaps that is just what was not so.
+      const bool inserts = !wrote && kept > 0 && accesses_[kept - 1].kind == AccessKind::kRead &&
+                           accesses_[kept - 1].row() == access.row() && accesses_[kept - 1].id == kAbsent;
+      if (inserts) --kept;
+      wrote = true;
+      access.kind = AccessKind::kAbandoned;
+    } else if (wrote && access.kind != AccessKind::kAbandoned) {
+      continue;
+    }
+    accesses_[kept++] = access;
+  }
+  accesses_.resize(kept);
+}
+
 OperationId History::Invoke(uint32_t client, uint64_t now) {
   const auto op = static_cast<OperationId>(operations_.size());
   operations_.push_back({client, Outcome::kInfo, now, kNever, 0, 0});
@@ -117,6 +137,13 @@ void History::Complete(OperationId op, uint64_t now, Outcome outcome) {
   const auto entry = open_.find(op);
   free_.push_back(std::move(entry->second));
   open_.erase(entry);
+}
+
+void History::CompleteRefused(OperationId op, uint64_t now) {
+  Draft& refused = draft(op);
+  refused.DropOpenScan();
+  refused.KeepReads();
+  Complete(op, now, Outcome::kOk);
 }
 
 std::span<const Access> History::accesses(OperationId op) const {

@@ -107,6 +107,7 @@ class Draft {
   friend class History;
   void Abandon();
   void DropOpenScan();
+  void KeepReads();
 
   std::vector<Access> accesses_;
   ScanQuery query_;
@@ -128,6 +129,9 @@ class History {
   // what the operation does it does from then on: the narrower that time is, the less is left to guess.
   Draft& BeginAttempt(OperationId op, uint64_t now = 0);
   void Complete(OperationId op, uint64_t now, Outcome outcome);
+  // It was rolled back for a reason that it found in the data, and that was told: what it read up to its first write is
+  // as true as if it had committed. (Later reads saw its own writes, too.)
+  void CompleteRefused(OperationId op, uint64_t now);
 
   WriteId NextWriteId() { return ++last_write_id_; }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +17,10 @@ namespace {
 using index::Key;
 using txn::Transaction;
 
-enum Tables : uint32_t { kHash, kOrdered, kBytes, kNumTables };
-constexpr std::array<const char*, kNumTables> kNames = {"hash", "ordered", "bytes"};
+// The rows of all but the last have one length.
+enum Tables : uint32_t { kHash, kOrdered, kBytes, kLengths, kNumTables };
+constexpr uint32_t kNumFixed = kLengths;
+constexpr std::array<const char*, kNumTables> kNames = {"hash", "ordered", "bytes", "lengths"};
 constexpr uint32_t kLoader = 0;  // as a client
 
 // Numbers in their order as byte keys of several lengths.
@@ -27,7 +31,24 @@ uint64_t NumberOf(uint32_t table, const Key& key) {
   return table == kBytes ? std::stoull(std::string(key.bytes().substr(4, 5))) : key.integer();
 }
 
-enum class StepKind : uint8_t { kGet, kGetMany, kUpdate, kPut, kInsert, kRemove, kScan };
+enum class StepKind : uint8_t { kGet, kGetMany, kUpdate, kPut, kInsert, kRemove, kScan, kResize, kReadLengths };
+
+// A row of kLengths is so many words, each the id of the write that made it.
+constexpr size_t kMostWords = 40;
+size_t WordsOf(WriteId id) {
+  return 1 + id % kMostWords;
+}
+std::vector<uint64_t> LongRow(WriteId id) {
+  return std::vector<uint64_t>(WordsOf(id), id);
+}
+std::optional<WriteId> IdOfLongRow(std::span<const std::byte> payload) {
+  uint64_t id = 0;
+  if (payload.size() < sizeof id) return std::nullopt;
+  std::memcpy(&id, payload.data(), sizeof id);
+  const std::vector<uint64_t> whole = LongRow(id);
+  if (!std::ranges::equal(payload, std::as_bytes(std::span(whole)))) return std::nullopt;
+  return id;
+}
 
 struct Step {
   StepKind kind = StepKind::kGet;
@@ -37,6 +58,20 @@ struct Step {
   bool reverse = false;
   size_t limit = SIZE_MAX;
 };
+
+// What a body that gives up says, with any of these codes: its user's own errors, as the engine has them, too.
+constexpr char kGivesUp[] = "the body gives up";
+constexpr std::array kReasons = {absl::StatusCode::kCancelled,         absl::StatusCode::kInternal,
+                                 absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown,
+                                 absl::StatusCode::kUnavailable,       absl::StatusCode::kDeadlineExceeded,
+                                 absl::StatusCode::kNotFound};
+
+// What is true only if the engine is broken.
+constexpr char kOwnWriteUnseen[] = "a transaction does not see its own write, and only that";
+
+bool GaveUp(const Status& status) {
+  return status.message() == kGivesUp;
+}
 
 // Known only if the log or a node failed at the wrong moment.
 bool MayHaveHappened(const Status& status) {
@@ -53,14 +88,24 @@ class RegisterTransaction {
   }
 
   std::vector<Step>& steps() { return steps_; }
+  // What the body does when all is done: it returns an error of its own, unless this is Ok.
+  void EndWith(absl::StatusCode reason) { reason_ = reason; }
+  // The body looks at no status, and goes on as if nothing had failed.
+  void BeCareless(bool careless) { careless_ = careless; }
   void Begin(OperationId op) { op_ = op; }
+  // Of the last attempt: what the engine said of an operation that failed.
+  const Status& failure() const { return failure_; }
 
   coro::Task<Status> Attempt(Transaction& transaction) {
     Draft& draft = workload_->history_.BeginAttempt(op_, workload_->control_->Now());
+    failure_ = absl::OkStatus();
     for (const Step& step : steps_) {
       Status status = co_await Do(transaction, draft, step);
-      if (!status.ok()) co_return status;
+      if (status.ok()) continue;
+      if (!absl::IsAlreadyExists(status) && !absl::IsResourceExhausted(status) && failure_.ok()) failure_ = status;
+      if (!careless_) co_return status;
     }
+    if (reason_ != absl::StatusCode::kOk) co_return Status(reason_, kGivesUp);
     co_return absl::OkStatus();
   }
 
@@ -81,6 +126,10 @@ class RegisterTransaction {
         co_return co_await Change(transaction, draft, step);
       case StepKind::kScan:
         co_return co_await Scan(transaction, draft, step);
+      case StepKind::kResize:
+        co_return co_await Resize(transaction, draft, step);
+      case StepKind::kReadLengths:
+        co_return co_await ReadLengths(transaction, draft, step);
     }
     co_return absl::OkStatus();
   }
@@ -192,10 +241,65 @@ class RegisterTransaction {
     co_return absl::OkStatus();
   }
 
+  coro::Task<Status> ReadLengths(Transaction& transaction, Draft& draft, const Step& step) {
+    const index::ScanRange range{.from = Key(step.key), .to = Key(step.to)};
+    Status status = co_await transaction.Scan(*tables_[kLengths], range, &rows_);
+    if (!status.ok()) co_return status;
+    draft.BeginScan({.table = kLengths, .from = step.key, .to = step.to});
+    for (size_t i = 0; i < rows_.size() && SawLong(i).has_value(); ++i) draft.Row(rows_.key(i).integer(), *SawLong(i));
+    draft.EndScan();
+    co_return absl::OkStatus();
+  }
+
+  // Of the row number `i` that the scan found.
+  std::optional<WriteId> SawLong(size_t i) {
+    const std::optional<WriteId> id = IdOfLongRow(rows_.payload(i));
+    if (!id.has_value()) {
+      workload_->control_->broken =
+          absl::StrCat("a torn row: lengths:", rows_.key(i).integer(), " of ", rows_.payload(i).size(), " bytes");
+    }
+    return id;
+  }
+
+  // Finds a row, or inserts it; gives it one length and then, or removes it and then, another one. The row in between
+  // is of a write that nobody may ever see.
+  coro::Task<Status> Resize(Transaction& transaction, Draft& draft, const Step& step) {
+    const txn::Table& table = *tables_[kLengths];
+    const RowKey name{kLengths, step.key};
+    const index::ScanRange range{.from = Key(step.key), .to = Key(step.key)};
+    const txn::ScanOptions options{.for_update = true};
+    Status status = co_await transaction.Scan(table, range, &rows_, options);
+    if (!status.ok()) co_return status;
+    const WriteId id = workload_->history_.NextWriteId();
+    const std::vector<uint64_t> between = LongRow(workload_->history_.NextWriteId());
+    const std::vector<uint64_t> row = LongRow(id);
+    const bool removes = step.to % 2 == 1;
+    const bool found = !rows_.empty();
+    if (found && !SawLong(0).has_value()) co_return absl::OkStatus();
+    draft.Read(name, found ? *SawLong(0) : kAbsent);
+    draft.Write(name, id);
+    status = found ? transaction.Update(rows_.handle(0), std::as_bytes(std::span(between)), 0, /*resize=*/true)
+                   : transaction.Insert(table, step.key, std::as_bytes(std::span(between)));
+    if (!status.ok()) co_return status;
+    status = co_await transaction.Scan(table, range, &rows_, options);
+    if (!status.ok()) co_return status;
+    // Another transaction may have come in between: then what follows is not believed.
+    if (rows_.size() != 1) co_return Status(absl::StatusCode::kInternal, kOwnWriteUnseen);
+    if (!removes || !found) {
+      co_return transaction.Update(rows_.handle(0), std::as_bytes(std::span(row)), 0, /*resize=*/true);
+    }
+    status = transaction.Remove(rows_.handle(0));
+    if (!status.ok()) co_return status;
+    co_return transaction.Insert(table, step.key, std::as_bytes(std::span(row)));
+  }
+
   Registers* workload_;
   OperationId op_ = 0;
   std::array<const txn::Table*, kNumTables> tables_{};
   std::vector<Step> steps_;
+  absl::StatusCode reason_ = absl::StatusCode::kOk;
+  bool careless_ = false;
+  Status failure_;
   txn::ScanRows rows_;
   std::string text_;
 };
@@ -207,6 +311,7 @@ class RegisterClient : public Client {
         session_(session),
         number_(number),
         random_(Mix64(workload->seed_) + number),
+        endings_(Mix64(workload->seed_ + 1) + number),
         transaction_(workload, session) {}
 
   coro::Task<void> Run() override {
@@ -218,7 +323,7 @@ class RegisterClient : public Client {
       }
       Plan();
       const Status status = co_await Execute();
-      if (status.ok() || absl::IsAlreadyExists(status)) {
+      if (status.ok() || absl::IsAlreadyExists(status) || GaveUp(status)) {
         co_await session_.worker().Yield();  // on one node nothing else would let the others have a turn
         continue;
       }
@@ -237,7 +342,16 @@ class RegisterClient : public Client {
     const auto body = [attempt](Transaction& transaction) { return attempt->Attempt(transaction); };
     Status status = co_await session_.Run(body, &outcome);
     control.aborts += outcome.aborts;
-    if (status.ok()) {
+    const bool refused = GaveUp(status) || absl::IsAlreadyExists(status);
+    if ((status.ok() || refused) && !transaction_.failure().ok()) {
+      control.broken = absl::StrCat("a transaction ended with ", status.ok() ? "Ok" : status.ToString(),
+                                    " although one of its operations had failed: ", transaction_.failure().ToString());
+    }
+    if (status.message() == kOwnWriteUnseen) control.broken = kOwnWriteUnseen;
+    if (refused) {
+      history.CompleteRefused(op, control.Now());
+      ++control.failed;
+    } else if (status.ok()) {
       history.Complete(op, control.Now(), Outcome::kOk);
       ++control.committed;
       ++committed_;
@@ -258,12 +372,25 @@ class RegisterClient : public Client {
     std::vector<Step>& steps = transaction_.steps();
     steps.clear();
     const size_t n = 1 + random_.Below(4);
-    for (size_t i = 0; i < n; ++i) steps.push_back(DrawStep());
+    for (size_t i = 0; i < n; ++i) {
+      const Step step = DrawStep();
+      // What AlreadyExists tells can be judged if it was read before.
+      if (step.kind == StepKind::kInsert && endings_.OneIn(2)) steps.push_back({StepKind::kGet, step.table, step.key});
+      steps.push_back(step);
+      if (!endings_.OneIn(8)) continue;
+      steps.back() = {StepKind::kResize, kLengths, step.key, endings_.Below(2)};
+      if (endings_.OneIn(3)) steps.back().kind = StepKind::kReadLengths;
+      if (steps.back().kind == StepKind::kReadLengths) {
+        steps.back().to = step.key + endings_.Below(workload_->keys_ - step.key);
+      }
+    }
+    transaction_.EndWith(endings_.OneIn(12) ? kReasons[endings_.Below(kReasons.size())] : absl::StatusCode::kOk);
+    transaction_.BeCareless(endings_.OneIn(12));
   }
 
   Step DrawStep() {
     Step step;
-    step.table = static_cast<uint32_t>(random_.Below(kNumTables));
+    step.table = static_cast<uint32_t>(random_.Below(kNumFixed));
     step.key = random_.Below(workload_->keys_);
     const uint64_t kind = random_.Below(100);
     if (kind < 30) {
@@ -293,6 +420,7 @@ class RegisterClient : public Client {
   txn::Session& session_;
   uint32_t number_;
   Random random_;
+  Random endings_;  // of transactions
   RegisterTransaction transaction_;
 };
 
@@ -306,7 +434,8 @@ std::vector<txn::TableOptions> Registers::Tables() const {
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
                       .max_key_bytes = t == kBytes ? size_t{32} : index::kIntegerKeyBytes,
                       .index = t == kHash ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
-                      .payload_bytes = sizeof(RegisterRow),
+                      .payload_bytes = t == kLengths ? kMostWords * sizeof(uint64_t) : sizeof(RegisterRow),
+                      .variable_length = t == kLengths,
                       .expected_rows = 64,
                       .placement = placement_});
   }
@@ -318,7 +447,8 @@ Status Registers::Load(txn::Session& session) {
   RegisterClient loader(this, session, kLoader);
   for (uint64_t key = 0; key < keys_; key += 2) {
     loader.steps().clear();
-    for (uint32_t t = 0; t < kNumTables; ++t) loader.steps().push_back({StepKind::kPut, t, key});
+    for (uint32_t t = 0; t < kNumFixed; ++t) loader.steps().push_back({StepKind::kPut, t, key});
+    loader.steps().push_back({StepKind::kResize, kLengths, key, 0});
     GANNET_RETURN_IF_ERROR(session.worker().BlockOn(loader.Execute()));
   }
   return absl::OkStatus();
@@ -333,7 +463,7 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
   if (!whole) {
     for (uint64_t key = 0; key < keys_; ++key) {
       for (uint32_t t = 0; t < kNumTables; ++t) {
-        reader.steps() = {{StepKind::kGet, t, key}};
+        reader.steps() = {{t == kLengths ? StepKind::kReadLengths : StepKind::kGet, t, key, key}};
         const Status status = session.worker().BlockOn(reader.Execute());
         if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
       }
@@ -342,7 +472,8 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
   }
   reader.steps() = {{StepKind::kGetMany, kHash, 0, keys_ - 1},
                     {StepKind::kScan, kOrdered, 0, keys_ - 1},
-                    {StepKind::kScan, kBytes, 0, keys_ - 1}};
+                    {StepKind::kScan, kBytes, 0, keys_ - 1},
+                    {StepKind::kReadLengths, kLengths, 0, keys_ - 1}};
   return session.worker().BlockOn(reader.Execute());
 }
 

@@ -1,5 +1,7 @@
 // Registers: transactions of random reads, updates, inserts, removals and scans of few keys, in a hash table and two
-// ordered ones (integer and byte keys). Judged by the checker of strict serializability.
+// ordered ones (integer and byte keys); and of rows that change their length twice in one transaction, in a fourth.
+// Some bodies end with an error of their own: what it tells of counts as read by a transaction that committed. Some
+// ignore what operations return: they must not commit then. Judged by the checker of strict serializability.
 #pragma once
 
 #include <memory>
