@@ -6,6 +6,7 @@
 #include "index/xstore/xstore.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/mutant.h"
 #include "txn/database.h"
 #include "txn/session_internal.h"
 #include "txn/transaction_impl.h"
@@ -76,6 +77,7 @@ coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_stat
     transaction.impl_->NoteAskedAgain();
     return body_status;
   }
+  if (GANNET_MUTANT(kBelieveErrors)) return transaction.WhenDurable(std::move(body_status));
   coro::Async<Status> valid = transaction.Validate();
   if (!valid.ready()) return BelieveIfValid(transaction, std::move(valid.task()), std::move(body_status));
   if (!valid.value().ok()) return valid;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/mutant.h"
 #include "rdma/base/sometimes.h"
 #include "txn/durable/durability.h"
 #include "txn/session_internal.h"
@@ -67,7 +68,7 @@ coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epo
 }
 
 coro::Async<Status> Transaction::WhenDurable(Status status) {
-  const uint64_t epoch = impl_->EpochToAwait();
+  const uint64_t epoch = GANNET_MUTANT(kTellErrorsEarly) && !status.ok() ? 0 : impl_->EpochToAwait();
   impl_->GiveBackPrecedence();
   Release();
   if (epoch_at_ != nullptr) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/check.h"
+#include "rdma/base/mutant.h"
 #include "rdma/base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/record.h"
@@ -73,7 +74,7 @@ void TransactionImpl::End() {
 }
 
 [[gnu::cold]] Status TransactionImpl::Failed(Status status) {
-  if (failure_.ok() && !absl::IsInvalidArgument(status)) failure_ = status;
+  if (failure_.ok() && !absl::IsInvalidArgument(status) && !GANNET_MUTANT(kForgetFailure)) failure_ = status;
   return status;
 }
 
@@ -221,7 +222,7 @@ Status TransactionImpl::CheckWrite(const WriteEntry& entry, size_t size, uint32_
 // A part of the payload, which keeps its size.
 void TransactionImpl::AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset) {
   const auto size = static_cast<uint32_t>(data.size());
-  if (size == entry.payload_bytes) return ReplacePayload(entry, data);
+  if (size == entry.payload_bytes && !GANNET_MUTANT(kKeepStalePatches)) return ReplacePayload(entry, data);
   if (size == 0) return;
   if (entry.patch_count == kMostPatches) [[unlikely]]
     JoinPatches(entry);
@@ -241,6 +242,11 @@ void TransactionImpl::AddPatch(WriteEntry& entry, std::span<const std::byte> dat
 void TransactionImpl::ReplacePayload(WriteEntry& entry, std::span<const std::byte> data) {
   const auto size = static_cast<uint32_t>(data.size());
   Patch* patch = entry.patches;
+  if (GANNET_MUTANT(kKeepStalePatches) && patch != nullptr) {
+    AddPatch(entry, data, 0);
+    entry.payload_bytes = size;
+    return;
+  }
   if (patch == nullptr || patch->size < size) {
     patch = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
     patch->data = arena_.Allocate(size);

@@ -17,6 +17,10 @@ enum class Mutant : uint8_t {
   kLoseSecondLine,       // a payload's second line is not written
   kReuseWithoutGrace,    // a removed record's memory is reused at once, and its versions begin anew
   kAcknowledgeEarly,     // a commit is acknowledged before it is durable
+  kTellErrorsEarly,      // AlreadyExists, and a body's error, are told before what they rest on is durable
+  kBelieveErrors,        // a body's error is believed though its read set may not validate
+  kForgetFailure,        // a transaction goes on, and commits, after one of its operations failed
+  kKeepStalePatches,     // what a record was written before a new size stays, and is written over it
   kSkipDecision,         // a transaction is installed at several nodes though none of them could end it
   kSkipRepair,           // what a dead node left stays
   kRepairUndecided,      // what a dead node left is undone, though it may have been decided
