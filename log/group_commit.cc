@@ -36,6 +36,7 @@ constexpr uint64_t kLongestGroupNanos = 1'300'000;
 // to set.
 constexpr uint64_t kBusyTransactions = 64;
 constexpr uint64_t kLateNanos = 5'000'000;
+constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if nobody says that a checkpoint has ended
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
 uint64_t Nanos(absl::Duration duration) {
@@ -267,7 +268,7 @@ uint64_t GroupCommit::RoomNeeded() const {
 void GroupCommit::EnsureRoom() {
   const uint64_t now = NowNanos();
   const uint64_t room = RoomNeeded();
-  if (now >= room_retry_at_nanos_) {
+  if (now >= std::max(room_retry_at_nanos_, hold_until_nanos_.load(std::memory_order_relaxed))) {
     spare_status_ = segments_->PrepareAhead(room);
     room_retry_at_nanos_ = spare_status_.ok() ? 0 : now + retry_nanos_;
   }
@@ -327,8 +328,14 @@ void GroupCommit::ServeBeginSegment() {
 StatusOr<uint64_t> GroupCommit::BeginSegmentNow(bool give_back) {
   Flush(true);
   GANNET_RETURN_IF_ERROR(write_status_);
-  if (give_back) segments_->GiveBack();
-  GANNET_RETURN_IF_ERROR(segments_->Begin(RoomNeeded(), room_status_.ok() ? SegmentSize::kFits : SegmentSize::kSmall));
+  if (give_back) {
+    segments_->GiveBack();
+    hold_until_nanos_.store(NowNanos() + kHoldRoomNanos, std::memory_order_relaxed);
+  }
+  const SegmentSize size = room_status_.ok() ? SegmentSize::kFits
+                           : give_back       ? SegmentSize::kLeast
+                                             : SegmentSize::kSmall;
+  GANNET_RETURN_IF_ERROR(segments_->Begin(RoomNeeded(), size));
   RaiseCurrent(greatest_epoch_ + 1);
   return segments_->segment();
 }

@@ -43,6 +43,8 @@ class GroupCommit {
   // From any thread.
   void RaiseCurrent(uint64_t epoch);
   StatusOr<uint64_t> BeginSegment(bool give_back);
+  // What BeginSegment gave back may be taken again.
+  void TakeRoomAgain() { hold_until_nanos_.store(0, std::memory_order_relaxed); }
   LogStatistics DiskStatistics() const;
 
  private:
@@ -100,6 +102,8 @@ class GroupCommit {
   bool stopping_ = false;      // the round began with a request to stop
   std::optional<int> cpu_;     // to which the thread is bound
 
+  // The room that was given back is for a checkpoint, and not for the next segment.
+  std::atomic<uint64_t> hold_until_nanos_{0};
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
 
   mutable Mutex mutex_;  // guards what follows

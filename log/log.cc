@@ -128,6 +128,7 @@ class ThreadedLog final : public Log {
 // changed since the directory was synced, a power cut may keep the last and lose the first. A file is handed on for
 // reuse when its name as a segment is gone for good: written anew, it must not come back under that.
 Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
+  group_commit_.TakeRoomAgain();
   StatusOr<std::vector<std::string>> names = files_->List(directory_);
   GANNET_RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {

@@ -127,7 +127,7 @@ Status SegmentWriter::AddUsed(const std::string& path) {
 Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   TakeUsed();
   if (!begun()) GANNET_RETURN_IF_ERROR(NoteBegin());
-  if (!HasSpare(size == SegmentSize::kSmall ? 0 : room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room, size));
+  if (!HasSpare(size >= SegmentSize::kSmall ? 0 : room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room, size));
   Status status = WriteHeaderToSpare();
   if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
   if (!status.ok()) {
@@ -232,22 +232,22 @@ Status SegmentWriter::PrepareAhead(uint64_t room) {
 
 void SegmentWriter::GiveBack() {
   TakeUsed();
-  while (spares_.size() > 1) DropSpare();
+  while (!spares_.empty()) DropSpare();
   NoteSpares();
 }
 
 Status SegmentWriter::PrepareSpare(uint64_t room, SegmentSize size) {
   const uint64_t fits = RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes);
-  const uint64_t whole = std::max(segment_bytes_, fits);
-  std::vector<uint64_t> smaller;
-  if (size != SegmentSize::kWhole) smaller.push_back(fits);
-  if (size == SegmentSize::kSmall) {
-    smaller.push_back(kSegmentHeaderBytes + kSmallRoom);
-    smaller.push_back(kSegmentHeaderBytes + kDiskBlockBytes);
+  std::vector<uint64_t> sizes;
+  if (size != SegmentSize::kLeast) sizes.push_back(std::max(segment_bytes_, fits));
+  if (size == SegmentSize::kFits || size == SegmentSize::kSmall) sizes.push_back(fits);
+  if (size >= SegmentSize::kSmall) {
+    sizes.push_back(kSegmentHeaderBytes + kSmallRoom);
+    sizes.push_back(kSegmentHeaderBytes + kDiskBlockBytes);
   }
-  Status status = MakeSpare(whole);
-  uint64_t tried = whole;
-  for (const uint64_t bytes : smaller) {
+  Status status = absl::ResourceExhaustedError("not tried");
+  uint64_t tried = UINT64_MAX;
+  for (const uint64_t bytes : sizes) {
     if (!absl::IsResourceExhausted(status) || bytes >= tried || bytes <= kSegmentHeaderBytes) continue;
     tried = bytes;
     status = MakeSpare(bytes);

@@ -36,6 +36,7 @@ enum class SegmentSize : uint8_t {
   kWhole,  // none
   kFits,   // one that has just the room that is asked for
   kSmall,  // if there is no room for that either, one of a few blocks, or of two
+  kLeast,  // as kSmall, but nothing larger is tried
 };
 
 // One thread.
@@ -59,7 +60,7 @@ class SegmentWriter {
   // Begins a segment, with room for `room` bytes of batches at least (but see SegmentSize), whose first batch is the
   // next to be written.
   Status Begin(uint64_t room, SegmentSize size);
-  // Removes what is ready for later segments, but for the next one.
+  // Removes what is ready for later segments.
   void GiveBack();
   // Writes the batch durably, in a new segment if there is none or no room in it; if the disk is full, in one that has
   // room for just this batch. After an error the segment is given

@@ -142,6 +142,7 @@ Status Checkpointer::TakeWithRoom() {
   if (!absl::IsResourceExhausted(status)) return status;
   const StatusOr<bool> dropped = DropOlder();
   if (dropped.ok() && *dropped) status = TakeLocked();
+  GANNET_RETURN_IF_ERROR(log_->RemoveSegmentsBelow(0));  // of none: the log may take again what it gave back
   if (!absl::IsResourceExhausted(status)) return status;
   return absl::ResourceExhaustedError(absl::StrCat(
       directory_, ": no room for a checkpoint: ", status.message(),
