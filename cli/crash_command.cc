@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,10 +45,14 @@ void AddCommonFlags(CLI::App& command, CrashOptions* o) {
   AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything that is drawn. Default: 1");
   Add(command, "--workload", &o->workload, crash::ParseWorkload, "NAME",
       "kv (rows of its own for every worker: exactly what was promised must be there), bank (transfers between shared\n"
-      "accounts: the sum), or tpcc (the twelve conditions and no order lost). Default: kv");
+      "accounts: the sum), tpcc (the twelve conditions and no order lost), append (appends to shared lists: one "
+      "strictly\n"
+      "serializable history over all kills; sync only), or load (bulk loads beside changes: all of a load or nothing, "
+      "and\n"
+      "no change without it). Default: kv");
   Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
-  AddInteger(command, "--nodes", &o->nodes, 1, 2, "Nodes, all within the process that is killed. Default: 1");
+  AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");
   AddInteger(command, "--threads", &o->threads, 1, 16, "Of the process that is killed. Default: 2");
   AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");
   AddPath(command, "--dir", &o->directory, "DIR",
@@ -82,6 +87,22 @@ Status CheckDirectory(CrashOptions* o) {
   return absl::InvalidArgumentError(absl::StrFormat("--dir %s: is not empty; name a new directory", o->directory));
 }
 
+Status CheckHistory(const CrashOptions& o) {
+  const bool append = o.workload == crash::WorkloadKind::kAppend;
+  if (append && o.mode != txn::DurabilityMode::kSync) {
+    return absl::InvalidArgumentError(
+        "--mode async: a crash may take what was acknowledged, so the history of --workload append would not be "
+        "serializable; use sync");
+  }
+  if (!append && !o.elle_file.empty()) {
+    return absl::InvalidArgumentError("--elle: only --workload append makes lists");
+  }
+  if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
+    return absl::InvalidArgumentError(absl::StrFormat("--elle %s: cannot be written", o.elle_file));
+  }
+  return absl::OkStatus();
+}
+
 int Execute(CrashOptions options) {
   const bool temporary = options.directory.empty();
   if (options.threads < options.nodes) {
@@ -89,6 +110,7 @@ int Execute(CrashOptions options) {
                     absl::StrFormat("--threads %d: each of the %d nodes needs one", options.threads, options.nodes)),
                 kExitBadFlags);
   }
+  if (const Status usable = CheckHistory(options); !usable.ok()) return Fail(usable, kExitBadFlags);
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
   Progress progress;
   const InterruptGuard interrupts;
@@ -118,6 +140,9 @@ void AddChildCommand(CLI::App& app, int* exit_code) {
   AddDuration(*command, "--checkpoint-every", &options->checkpoint_every, absl::ZeroDuration(), "0s: never");
   AddDuration(*command, "--group-commit", &options->group_commit, absl::Microseconds(1), "Between batches");
   command->add_flag("--armed-from-start", options->armed_from_start, "Passages of recovery count");
+  AddInteger(*command, "--lists-from", &options->test.lists_from, 0, INT64_MAX, "append: tell the lists from here on");
+  AddInteger(*command, "--lists-to", &options->test.lists_to, 0, INT64_MAX, "append: there are none from here on");
+  command->add_flag("--create", options->create, "The database may not be there yet");
   command->add_flag("--finish", options->finish, "Tell, close, end");
   command->callback([options, exit_code] { *exit_code = crash::RunChild(*options); });
 }
@@ -133,7 +158,8 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "outside: with sync every acknowledged operation must have survived; with async a prefix, with every operation "
       "of\n"
       "which the log had said that it is durable: so what is lost is what was acknowledged in the last group commit\n"
-      "and while it was being written. How long that was is measured.\n"
+      "and while it was being written. How long that was is measured. What was told by an error (NotFound,\n"
+      "AlreadyExists, an error of the caller's own) must have survived as what was read.\n"
       "Exit code 1, the directory and the command that repeats it, if something is lost or half there; 130 if Ctrl-C\n"
       "stopped it (after the cycle under way, with the report of those that were run).");
   auto options = std::make_shared<CrashOptions>();
@@ -144,6 +170,8 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "random");
   AddDuration(*command, "--cycle-time", &options->cycle_time, absl::Milliseconds(1),
               "The longest that a child works until the clock kills it. Default: 150ms");
+  AddPath(*command, "--elle", &options->elle_file, "FILE",
+          "With --workload append: write the history as EDN, for Elle (docs/checking.md)");
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
   AddChildCommand(app, exit_code);
 }

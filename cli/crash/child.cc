@@ -23,7 +23,7 @@
 namespace gannet::cli::crash {
 namespace {
 
-// A database of one or two nodes in this process.
+// A database of one or several nodes in this process.
 class Child {
  public:
   explicit Child(const ChildOptions& options)
@@ -63,7 +63,7 @@ void Arm(const ChildOptions& options) {
 txn::DatabaseOptions DatabaseOptionsOf(const ChildOptions& options) {
   txn::DatabaseOptions database;
   database.directory = options.test.directory;
-  database.create_if_missing = true;  // by the first child; if a later one did, the judge would miss every row
+  database.create_if_missing = options.create;
   database.durability = options.test.mode;
   database.medium = options.test.medium;
   database.group_commit = options.group_commit;
@@ -133,6 +133,9 @@ void Child::WorkOnThread(int thread) {
 void Child::Work() {
   pipe_.Send({.kind = MessageKind::kRunning});
   std::vector<std::thread> threads;
+  threads.emplace_back([this] {
+    if (const Status status = workload_->WorkBeside(databases_); !status.ok()) Die(status);
+  });
   for (int thread = 0; thread < options_.test.threads; ++thread) {
     threads.emplace_back([this, thread] { WorkOnThread(thread); });
   }

@@ -15,6 +15,7 @@ struct ChildOptions {
   bool armed_from_start = false;
   absl::Duration checkpoint_every;
   absl::Duration group_commit = absl::Microseconds(500);
+  bool create = false;  // the database, if it is not there: only until a child has started in the directory
   bool finish = false;  // tell, prepare, close and end
 };
 

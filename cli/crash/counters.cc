@@ -1,5 +1,8 @@
 #include "cli/crash/counters.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/random.h"
 
@@ -8,10 +11,50 @@ namespace {
 
 constexpr uint64_t kObserveEveryNanos = 300'000;
 
-coro::Task<Status> ReadCounter(txn::Transaction& transaction, const txn::Table& table, uint64_t key, uint64_t* number) {
+constexpr uint64_t kNoWorker = UINT64_MAX;  // whose counter is never there
+
+// How a transaction that read a counter ends, and its caller learns what it read. All of these tell, so with sync what
+// was read must be durable by then.
+enum class Ending : uint8_t {
+  kOk,
+  kVisible,        // Ok before it is durable: the caller waits
+  kOwnError,       // the body's
+  kNotFound,       // of another key, returned by the body
+  kAlreadyExists,  // of the counter, by the commit
+  kCount,
+};
+
+absl::StatusCode CodeOf(Ending ending) {
+  switch (ending) {
+    case Ending::kOwnError:
+      return absl::StatusCode::kOutOfRange;
+    case Ending::kNotFound:
+      return absl::StatusCode::kNotFound;
+    case Ending::kAlreadyExists:
+      return absl::StatusCode::kAlreadyExists;
+    default:
+      return absl::StatusCode::kOk;
+  }
+}
+
+// Ok with *number 0 if there is no counter.
+coro::Task<Status> ReadCounter(txn::Transaction& transaction, const txn::Table& table, uint64_t key, Ending ending,
+                               uint64_t* number) {
   *number = 0;
   const Status status = co_await transaction.Get(table, key, number);
-  co_return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  if (absl::IsNotFound(status)) co_return absl::OkStatus();
+  if (!status.ok()) co_return status;
+  uint64_t nothing = 0;
+  switch (ending) {
+    case Ending::kOwnError:
+      co_return absl::OutOfRangeError("the body's own error");
+    case Ending::kNotFound:
+      co_return co_await transaction.Get(table, kNoWorker, &nothing);
+    case Ending::kAlreadyExists:
+      co_return transaction.Insert(table, key, nothing);
+    default:
+      co_return absl::OkStatus();
+  }
 }
 
 }  // namespace
@@ -60,10 +103,23 @@ coro::Task<Status> Counters::Observe(txn::Session* session, uint64_t seed) const
   const txn::Table& table = TableOf(session->database());
   while (true) {
     const auto worker = static_cast<uint32_t>(random.Below(workers_));
+    const auto ending = static_cast<Ending>(random.Below(static_cast<uint64_t>(Ending::kCount)));
     uint64_t number = 0;
-    const auto read = [&table, worker, &number](txn::Transaction& t) { return ReadCounter(t, table, worker, &number); };
-    const Status status = co_await session->Run(read);
-    if (!status.ok()) co_return status;
+    const auto read = [&table, worker, ending, &number](txn::Transaction& t) {
+      return ReadCounter(t, table, worker, ending, &number);
+    };
+    txn::RunOutcome outcome;
+    const auto until = ending == Ending::kVisible ? txn::Until::kVisible : txn::Until::kDurable;
+    Status status = co_await session->Run(read, &outcome, until);
+    if (ending == Ending::kVisible) status = co_await session->WhenDurable(outcome.durable_at, std::move(status));
+    if (ending == Ending::kAlreadyExists && absl::IsFailedPrecondition(status)) {  // a load is not durable: not told
+      co_await session->worker().SleepUntil(NowNanos() + kObserveEveryNanos);
+      continue;
+    }
+    if (status.code() != (number == 0 ? absl::StatusCode::kOk : CodeOf(ending))) {
+      co_return absl::InternalError(absl::StrCat(
+          "a transaction that read a counter and then had to end in another way ended with: ", status.ToString()));
+    }
     pipe_->Send({.kind = MessageKind::kObserved, .worker = worker, .number = number});
     co_await session->worker().SleepUntil(NowNanos() + kObserveEveryNanos);
   }

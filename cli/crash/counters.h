@@ -24,7 +24,7 @@ class Counters {
 
   // Part of a transaction.
   coro::Task<Status> Set(txn::Transaction& transaction, uint32_t worker, uint64_t number) const;
-  // Reads random counters, and sends what it saw.
+  // Reads random counters, and sends what it saw: by transactions that commit, and by such that end with an error.
   coro::Task<Status> Observe(txn::Session* session, uint64_t seed) const;
 
  private:

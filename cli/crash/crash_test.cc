@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/crash/child.h"
+#include "cli/crash/load.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 #include "rdma/base/clock.h"
@@ -38,7 +42,7 @@ std::string NameOf(const CyclePlan& plan) {
 std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish) const {
   std::vector<std::string> arguments = {"crashtest-child",
                                         "--dir",
-                                        options_.directory,
+                                        directory_,
                                         "--seed",
                                         absl::StrFormat("%d", options_.seed),
                                         "--cycle",
@@ -59,6 +63,8 @@ std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish
                                         absl::FormatDuration(plan.checkpoint_every),
                                         "--group-commit",
                                         absl::FormatDuration(plan.group_commit)};
+  for (std::string& argument : judge_->ChildArguments(finish)) arguments.push_back(std::move(argument));
+  if (!created_) arguments.emplace_back("--create");
   if (finish) arguments.emplace_back("--finish");
   if (!finish && !plan.kill_point.empty()) {
     arguments.insert(arguments.end(),
@@ -71,6 +77,7 @@ std::vector<std::string> CrashTest::Arguments(const CyclePlan& plan, bool finish
 Status CrashTest::Take(const Message& message) {
   switch (message.kind) {
     case MessageKind::kRecovered: {
+      created_ = true;
       const double seconds = static_cast<double>(message.b) * 1e-9;
       ++report_.recoveries;
       report_.recovery_seconds += seconds;
@@ -154,15 +161,34 @@ Status CrashTest::Explain(const Status& status, uint64_t cycle, const std::strin
                       what, status.message(), options_.directory, ReplayCommand(options_, cycle)));
 }
 
-Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::atomic<bool>& stop) {
-  const uint64_t start = NowNanos();
-  // What a first child leaves is there to be recovered by all others; a load is not what is tested.
-  if (options_.workload == WorkloadKind::kTpcc || PlanCycle(options_, 0).kill_point.starts_with("recovery-")) {
-    const Status prepared = RunInPeace(0);
-    if (!prepared.ok()) return Explain(prepared, 0, "before it, a start in peace");
+Status CrashTest::BeginDirectory(uint64_t cycle) {
+  if (options_.workload == WorkloadKind::kLoad) {
+    if (cycle != 0) {  // what the last kill in the directory before has left
+      const Status ended = RunInPeace(cycle);
+      if (!ended.ok()) return Explain(ended, cycle, "before it, the last start in a directory, in peace");
+    }
+    directory_ = absl::StrCat(options_.directory, "/", cycle / kLoadCycles);
+    std::error_code error;
+    std::filesystem::create_directories(options_.directory, error);
+    if (error) return absl::InternalError(absl::StrCat("cannot make ", options_.directory, ": ", error.message()));
+    judge_->NewDirectory();
+    created_ = false;
   }
+  // What a first child leaves is there to be recovered by all others; TPC-C's load is not what is tested.
+  if (options_.workload != WorkloadKind::kTpcc && !PlanCycle(options_, cycle).kill_point.starts_with("recovery-")) {
+    return absl::OkStatus();
+  }
+  const Status prepared = RunInPeace(cycle);
+  return prepared.ok() ? prepared : Explain(prepared, cycle, "before it, a start in peace");
+}
+
+Status CrashTest::RunCycles(const std::function<void(uint64_t)>& progress, const std::atomic<bool>& stop) {
+  const uint64_t start = NowNanos();
   std::string last = "nothing was killed yet";
   for (uint64_t cycle = 0; cycle < options_.cycles && !stop.load(std::memory_order_relaxed); ++cycle) {
+    if (cycle == 0 || (options_.workload == WorkloadKind::kLoad && cycle % kLoadCycles == 0)) {
+      GANNET_RETURN_IF_ERROR(BeginDirectory(cycle));
+    }
     const CyclePlan plan = PlanCycle(options_, cycle);
     const uint64_t cycle_start = NowNanos();
     const Status status = RunCycle(plan);
@@ -182,6 +208,15 @@ Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::
   report_.operations = judge_->statistics();
   report_.seconds = SecondsSince(start);
   return ended.ok() ? ended : Explain(ended, options_.cycles, last + "; the last start, in peace");
+}
+
+Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::atomic<bool>& stop) {
+  Status done = RunCycles(progress, stop);
+  judge_->ChildDied();
+  const Status judged = judge_->Finish();
+  report_.verdict = judge_->Verdict();
+  if (done.ok() && !judged.ok()) done = Explain(judged, options_.cycles, "all cycles together");
+  return done;
 }
 
 std::string ToText(const CrashOptions& options, const CrashReport& report) {
@@ -207,6 +242,7 @@ std::string ToText(const CrashOptions& options, const CrashReport& report) {
     text += absl::StrFormat("what was durable by then must be there: %s reports of it were compared\n",
                             WithCommas(o.durable_reports));
   }
+  if (!report.verdict.empty()) text += report.verdict + "\n";
   const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
   text += absl::StrFormat(
       "recovery: %.1f ms on average, %.1f ms at most; the longest cycle took %.2f s (killed %s), all "

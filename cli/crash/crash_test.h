@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,12 +31,14 @@ struct CrashReport {
   double longest_cycle_seconds = 0;
   std::string longest_cycle;  // what it waited for
   double seconds = 0;
+  std::string verdict;  // of the judge on all cycles together; may be empty
 };
 
 class CrashTest {
  public:
   // `options.directory` is there, or can be made.
-  explicit CrashTest(CrashOptions options) : options_(std::move(options)), judge_(Judge::Make(options_)) {}
+  explicit CrashTest(CrashOptions options)
+      : options_(std::move(options)), judge_(Judge::Make(options_)), directory_(options_.directory) {}
 
   // All cycles, then a start that ends in peace. An error says which cycle, what was wrong and how to repeat it.
   // `progress` is called after each cycle. After the cycle in which *stop became true there are no more; the start that
@@ -44,6 +47,9 @@ class CrashTest {
   const CrashReport& report() const { return report_; }
 
  private:
+  Status RunCycles(const std::function<void(uint64_t cycle)>& progress, const std::atomic<bool>& stop);
+  // `cycle` is the first that works in a directory.
+  Status BeginDirectory(uint64_t cycle);
   Status RunCycle(const CyclePlan& plan);
   Status RunInPeace(uint64_t cycle);
   // Reads until the child is dead.
@@ -54,7 +60,9 @@ class CrashTest {
 
   const CrashOptions options_;
   std::unique_ptr<Judge> judge_;
+  std::string directory_;  // where children work now
   CrashReport report_;
+  bool created_ = false;  // a child has started in directory_: from now on the database must be there
   bool running_ = false;  // this child has begun its operations
   bool closed_ = false;   // and has ended them in peace
   bool killed_ = false;   // by this process

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cli/crash/append_judge.h"
+#include "cli/crash/load.h"
 #include "cli/crash/operation.h"
 #include "cli/crash/tables.h"
 
@@ -11,9 +13,10 @@ namespace gannet::cli::crash {
 namespace {
 
 // Follows the operations of kv.
-class KvJudge final : public Judge {
+class KvJudge final : public CounterJudge {
  public:
-  explicit KvJudge(const CrashOptions& options) : Judge(options), followed_(static_cast<size_t>(options.workers())) {}
+  explicit KvJudge(const CrashOptions& options)
+      : CounterJudge(options), followed_(static_cast<size_t>(options.workers())) {}
 
  private:
   Status CheckRows(const State& state) override {
@@ -55,9 +58,9 @@ class KvJudge final : public Judge {
 };
 
 // The sum of all accounts, how often they moved, and the journals' ends.
-class BankJudge final : public Judge {
+class BankJudge final : public CounterJudge {
  public:
-  explicit BankJudge(const CrashOptions& options) : Judge(options) {}
+  explicit BankJudge(const CrashOptions& options) : CounterJudge(options) {}
 
  private:
   Status CheckRows(const State& state) override {
@@ -110,9 +113,9 @@ class BankJudge final : public Judge {
 };
 
 // What TPC-C's own conditions do not say is said by the counters: no order that was acknowledged is missing.
-class TpccJudge final : public Judge {
+class TpccJudge final : public CounterJudge {
  public:
-  explicit TpccJudge(const CrashOptions& options) : Judge(options) {}
+  explicit TpccJudge(const CrashOptions& options) : CounterJudge(options) {}
 
  private:
   Status CheckRows(const State&) override { return absl::OkStatus(); }
@@ -126,17 +129,21 @@ std::unique_ptr<Judge> Judge::Make(const CrashOptions& options) {
       return std::make_unique<BankJudge>(options);
     case WorkloadKind::kTpcc:
       return std::make_unique<TpccJudge>(options);
+    case WorkloadKind::kAppend:
+      return std::make_unique<AppendJudge>(options);
+    case WorkloadKind::kLoad:
+      return MakeLoadJudge(options);
     case WorkloadKind::kKv:
       break;
   }
   return std::make_unique<KvJudge>(options);
 }
 
-size_t Judge::WorkersOf(const CrashOptions& options) {
+size_t CounterJudge::WorkersOf(const CrashOptions& options) {
   return options.workload == WorkloadKind::kTpcc ? kTpccWorkers : static_cast<size_t>(options.workers());
 }
 
-Status Judge::Take(const Message& message) {
+Status CounterJudge::Take(const Message& message) {
   if (message.worker >= progress_.size()) return absl::InternalError("the child names a worker that does not exist");
   Progress& progress = progress_[message.worker];
   switch (message.kind) {
@@ -170,11 +177,16 @@ Status Judge::Take(const Message& message) {
       ++statistics_.observed;
       progress.promised = std::max(progress.promised, message.number);
       return absl::OkStatus();
+    default:
+      return TakeOther(message);
   }
-  return absl::InternalError("the child sent a message that does not exist");
 }
 
-void Judge::NoteAcknowledged(const Message& message, Progress* progress) {
+Status CounterJudge::TakeOther(const Message&) {
+  return absl::InternalError("the child sent a message that this workload does not have");
+}
+
+void CounterJudge::NoteAcknowledged(const Message& message, Progress* progress) {
   ++statistics_.acknowledged;
   progress->begun = std::max(progress->begun, message.number);
   progress->acknowledged = std::max(progress->acknowledged, message.number);
@@ -184,14 +196,14 @@ void Judge::NoteAcknowledged(const Message& message, Progress* progress) {
 }
 
 // An order of TPC-C may be acknowledged before an earlier one of its district: then it stays in `waiting` for a while.
-void Judge::NoteDurable(uint64_t number, Progress* progress) {
+void CounterJudge::NoteDurable(uint64_t number, Progress* progress) {
   ++statistics_.durable_reports;
   progress->durable = std::max(progress->durable, number);
   std::deque<Acknowledged>& waiting = progress->waiting;
   while (!waiting.empty() && waiting.front().number <= progress->durable) waiting.pop_front();
 }
 
-uint64_t Judge::OldestAcknowledgement(const Progress& progress, uint64_t number) {
+uint64_t CounterJudge::OldestAcknowledgement(const Progress& progress, uint64_t number) {
   uint64_t oldest = UINT64_MAX;
   for (const Acknowledged& waiting : progress.waiting) {
     if (waiting.number > number) oldest = std::min(oldest, waiting.nanos);
@@ -199,11 +211,16 @@ uint64_t Judge::OldestAcknowledgement(const Progress& progress, uint64_t number)
   return oldest;
 }
 
-void Judge::ChildDied() {
+void CounterJudge::ChildDied() {
   state_ = {};
 }
 
-Status Judge::CheckCounter(uint32_t worker, uint64_t number) {
+void CounterJudge::NewDirectory() {
+  progress_.assign(progress_.size(), {});
+  last_nanos_ = 0;
+}
+
+Status CounterJudge::CheckCounter(uint32_t worker, uint64_t number) {
   Progress& progress = progress_[worker];
   const bool sync = options_.mode == txn::DurabilityMode::kSync;
   const uint64_t least = std::max(sync ? progress.promised : progress.durable, progress.recovered);
@@ -223,7 +240,7 @@ Status Judge::CheckCounter(uint32_t worker, uint64_t number) {
   return absl::OkStatus();
 }
 
-Status Judge::CheckState() {
+Status CounterJudge::CheckState() {
   uint64_t lost = 0;
   uint64_t oldest_lost = last_nanos_;
   for (uint32_t worker = 0; worker < progress_.size(); ++worker) {

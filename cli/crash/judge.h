@@ -1,9 +1,11 @@
-// Judge: knows what was begun and acknowledged, and says whether what a child recovered can be so.
+// Judge: knows what was begun and acknowledged, and says whether what a child recovered can be so. There are two kinds:
+// CounterJudge, below, and that of lists (append_judge.h).
 //
-// The operations of one worker are done one after the other, so what is recovered of them must be a prefix: with
-// durability sync, one with every operation that was acknowledged, or seen by a reader that was; with async, one with
-// every operation that the child knew to be durable, so that what is lost was acknowledged after that; and always what
-// was recovered before (a run goes on only after what it recovered). Nothing that was not begun.
+// CounterJudge. The operations of one worker are done one after the other, so what is recovered of them must be a
+// prefix: with durability sync, one with every operation that was acknowledged, or seen by a reader that was told what
+// it saw, be it by an error; with async, one with every operation that the child knew to be durable, so that what is
+// lost was acknowledged after that; and always what was recovered before (a run goes on only after what it recovered).
+// Nothing that was not begun.
 //
 // How long before the crash the lost operations were acknowledged depends on whether the machine let the child's log
 // thread run. So that is measured, not judged.
@@ -13,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -41,10 +44,31 @@ class Judge {
   virtual ~Judge() = default;
 
   // A message of the child. DataLoss says what is wrong with what it recovered.
-  Status Take(const Message& message);
+  virtual Status Take(const Message& message) = 0;
   // The child is dead: a state that it did not finish telling is forgotten.
-  void ChildDied();
+  virtual void ChildDied() = 0;
+  // The next child begins in a new directory.
+  virtual void NewDirectory() {}
+  // What the next child must be told. `last`: it tells all that there is, and ends.
+  virtual std::vector<std::string> ChildArguments([[maybe_unused]] bool last) const { return {}; }
+  // After the last child, also if one of them failed: what can only be said of all of them together.
+  virtual Status Finish() { return absl::OkStatus(); }
+  // One line, after Finish; may be empty.
+  virtual std::string Verdict() const { return ""; }
   const JudgeStatistics& statistics() const { return statistics_; }
+
+ protected:
+  explicit Judge(const CrashOptions& options) : options_(options) {}
+
+  const CrashOptions options_;
+  JudgeStatistics statistics_;
+};
+
+class CounterJudge : public Judge {
+ public:
+  Status Take(const Message& message) override;
+  void ChildDied() override;
+  void NewDirectory() override;
 
  protected:
   using RowKey = std::tuple<uint64_t, uint32_t, uint64_t>;  // table, worker, key
@@ -53,11 +77,11 @@ class Judge {
     std::map<RowKey, uint64_t> rows;        // contents
   };
 
-  explicit Judge(const CrashOptions& options) : options_(options), progress_(WorkersOf(options)) {}
+  explicit CounterJudge(const CrashOptions& options) : Judge(options), progress_(WorkersOf(options)) {}
   // Every worker's number is possible; are the rows what these operations leave?
   virtual Status CheckRows(const State& state) = 0;
-
-  const CrashOptions options_;
+  // A message that CounterJudge does not know.
+  virtual Status TakeOther(const Message& message);
 
  private:
   struct Acknowledged {
@@ -83,7 +107,6 @@ class Judge {
   std::vector<Progress> progress_;  // by worker
   State state_;                     // as told so far
   uint64_t last_nanos_ = 0;         // of the child's last acknowledgement
-  JudgeStatistics statistics_;
 };
 
 }  // namespace gannet::cli::crash

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 namespace gannet::cli::crash {
@@ -19,6 +23,16 @@ enum class MessageKind : uint32_t {
   kDurable,       // worker, number: the log says that this operation, and so every earlier one, is durable
   kObserved,      // worker, number: a transaction that only read saw this operation, and was acknowledged
   kClosed,        // the database closed without an error
+  // append (append_workload.cc); the messages of one worker are of one transaction after the other.
+  kAppendBegun,  // worker; number: of micro-operations, which follow
+  kMicroOp,      // worker; number: 1 if it appends, 0 if it reads; a: list, b: what it appends
+  kList,         // worker; number: of values in the list that a micro-operation read; a, b, c: the first three
+  kListMore,     // worker; a, b, c: the next three
+  kAppendOver,   // worker; number: 1 if it committed, and kList was told of each read; 0 if that is not known
+  // load (load_workload.cc).
+  kTouches,    // worker, number: of an operation that begins; a: table, b: key, c: load that it changes
+  kLoadBegun,  // number: of the load; a: table, b: node
+  kLoadSaved,  // number: of the load; a: table, b: node: a checkpoint has been taken after it
 };
 
 // A row whose content is not what any operation writes.
@@ -40,6 +54,14 @@ class MessagePipe {
   explicit MessagePipe(int fd) : fd_(fd) {}
   void Send(const Message& message) const {
     if (write(fd_, &message, sizeof message) != static_cast<ssize_t>(sizeof message)) _exit(1);
+  }
+  // As many at once as the kernel does not mix. Those of one caller arrive in their order.
+  void SendAll(std::span<const Message> messages) const {
+    constexpr size_t kAtOnce = PIPE_BUF / sizeof(Message);
+    for (size_t at = 0; at < messages.size(); at += kAtOnce) {
+      const std::span<const Message> some = messages.subspan(at, std::min(kAtOnce, messages.size() - at));
+      if (write(fd_, some.data(), some.size_bytes()) != static_cast<ssize_t>(some.size_bytes())) _exit(1);
+    }
   }
 
  private:

@@ -42,10 +42,11 @@ uint64_t CardOf(const CrashOptions& options, uint64_t cycle) {
 }  // namespace
 
 StatusOr<WorkloadKind> ParseWorkload(const std::string& text) {
-  for (const WorkloadKind kind : {WorkloadKind::kKv, WorkloadKind::kBank, WorkloadKind::kTpcc}) {
+  for (const WorkloadKind kind :
+       {WorkloadKind::kKv, WorkloadKind::kBank, WorkloadKind::kTpcc, WorkloadKind::kAppend, WorkloadKind::kLoad}) {
     if (text == FormatWorkload(kind)) return kind;
   }
-  return absl::InvalidArgumentError("must be kv, bank or tpcc");
+  return absl::InvalidArgumentError("must be kv, bank, tpcc, append or load");
 }
 
 std::string FormatWorkload(WorkloadKind workload) {
@@ -56,6 +57,10 @@ std::string FormatWorkload(WorkloadKind workload) {
       return "bank";
     case WorkloadKind::kTpcc:
       return "tpcc";
+    case WorkloadKind::kAppend:
+      return "append";
+    case WorkloadKind::kLoad:
+      return "load";
   }
   return "";
 }
@@ -97,9 +102,10 @@ std::string Describe(const CyclePlan& plan) {
 std::string ReplayCommand(const CrashOptions& o, uint64_t cycle) {
   return absl::StrFormat(
       "gannet crashtest --seed %d --cycles %d --workload %s --mode %s --medium %s --kill-point %s --nodes %d --threads "
-      "%d --coroutines %d --cycle-time %s",
+      "%d --coroutines %d --cycle-time %s%s",
       o.seed, cycle + 1, FormatWorkload(o.workload), FormatDurability(o.mode), FormatMedium(o.medium), o.kill_point,
-      o.nodes, o.threads, o.coroutines, absl::FormatDuration(o.cycle_time));
+      o.nodes, o.threads, o.coroutines, absl::FormatDuration(o.cycle_time),
+      o.elle_file.empty() ? "" : " --elle " + o.elle_file);
 }
 
 }  // namespace gannet::cli::crash

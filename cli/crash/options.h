@@ -11,7 +11,7 @@
 
 namespace gannet::cli::crash {
 
-enum class WorkloadKind { kKv, kBank, kTpcc };
+enum class WorkloadKind { kKv, kBank, kTpcc, kAppend, kLoad };
 
 StatusOr<WorkloadKind> ParseWorkload(const std::string& text);
 std::string FormatWorkload(WorkloadKind workload);
@@ -29,6 +29,12 @@ struct CrashOptions {
   int threads = 2;                                      // of a child
   int coroutines = 8;                                   // per thread: so many operations at once
   absl::Duration cycle_time = absl::Milliseconds(150);  // most, of a cycle that is killed by the clock
+
+  std::string elle_file;  // append: where the history goes, as EDN
+  // append, of a child: it tells the lists from the first of these keys to below the second. They are those that the
+  // child before may have changed; it goes on with the last of them, or after them.
+  uint64_t lists_from = 0;
+  uint64_t lists_to = 0;
 
   int workers() const { return threads * coroutines; }
 };

@@ -8,6 +8,10 @@ std::unique_ptr<Workload> Workload::Make(const CrashOptions& options, uint64_t c
       return MakeBankWorkload(options, pipe);
     case WorkloadKind::kTpcc:
       return MakeTpccWorkload(options, cycle, pipe);
+    case WorkloadKind::kAppend:
+      return MakeAppendWorkload(options, cycle, pipe);
+    case WorkloadKind::kLoad:
+      return MakeLoadWorkload(options, cycle, pipe);
     case WorkloadKind::kKv:
       break;
   }

@@ -28,7 +28,9 @@ class Workload {
   virtual Status TellState(std::span<txn::Database* const> databases) = 0;
   // A worker's endless operations, in a session of node `node`. Returns only with an error.
   virtual coro::Task<Status> Work(txn::Session* session, uint32_t worker) = 0;
-  // Transactions that only read, likewise. One per thread.
+  // Beside all workers, in a thread of its own.
+  virtual Status WorkBeside(std::span<txn::Database* const>) { return absl::OkStatus(); }
+  // Transactions that change nothing, likewise. One per thread.
   virtual coro::Task<Status> Observe(txn::Session* session, uint64_t seed) = 0;
 };
 
@@ -37,7 +39,9 @@ uint64_t KeysIn(std::span<txn::Database* const> databases);
 
 std::unique_ptr<Workload> MakeKvWorkload(const CrashOptions& options, const MessagePipe* pipe);
 std::unique_ptr<Workload> MakeBankWorkload(const CrashOptions& options, const MessagePipe* pipe);
-// `cycle`: payments of different cycles have different numbers.
+// `cycle`: payments of different cycles have different numbers, so have what they append and what they load.
 std::unique_ptr<Workload> MakeTpccWorkload(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
+std::unique_ptr<Workload> MakeAppendWorkload(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
+std::unique_ptr<Workload> MakeLoadWorkload(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
 
 }  // namespace gannet::cli::crash

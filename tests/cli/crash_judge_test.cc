@@ -6,7 +6,9 @@
 #include <tuple>
 #include <vector>
 
+#include "cli/crash/append_judge.h"
 #include "cli/crash/judge.h"
+#include "cli/crash/load.h"
 #include "cli/crash/operation.h"
 #include "cli/crash/tables.h"
 #include "gmock/gmock.h"
@@ -229,6 +231,138 @@ TEST_F(BankJudgeTest, AMissingAccountIsFound) {
     return m.a == kBalances && m.c == static_cast<uint64_t>(kOpeningBalance);
   }));
   EXPECT_TRUE(absl::IsDataLoss(Recover(1, rows)));
+}
+
+class AppendJudgeTest : public JudgeTest {
+ protected:
+  AppendJudgeTest() : JudgeTest(OptionsOf(WorkloadKind::kAppend)) {}
+
+  Status Append(uint32_t worker, uint64_t list, uint64_t value) {
+    return Tell({{.kind = kAppendBegun, .worker = worker, .number = 1},
+                 {.kind = kMicroOp, .worker = worker, .number = 1, .a = list, .b = value}});
+  }
+  Status Acknowledge(uint32_t worker) { return judge_->Take({.kind = kAppendOver, .worker = worker, .number = 1}); }
+  // Five values at most.
+  Status Read(uint32_t worker, uint64_t list, std::vector<uint64_t> values) {
+    const uint64_t size = values.size();
+    values.resize(6);
+    return Tell({{.kind = kAppendBegun, .worker = worker, .number = 1},
+                 {.kind = kMicroOp, .worker = worker, .number = 0, .a = list},
+                 {.kind = kList, .worker = worker, .number = size, .a = values[0], .b = values[1], .c = values[2]},
+                 {.kind = kListMore, .worker = worker, .a = values[3], .b = values[4], .c = values[5]},
+                 {.kind = kAppendOver, .worker = worker, .number = 1}});
+  }
+};
+
+TEST_F(AppendJudgeTest, AnAppendOfUnknownOutcomeMayBeThereOrNot) {
+  for (const uint64_t list : {0, 1}) {
+    ASSERT_TRUE(Append(0, list, 1).ok());
+    ASSERT_TRUE(Acknowledge(0).ok());
+    ASSERT_TRUE(Append(0, list, 2).ok());
+    judge_->ChildDied();
+    ASSERT_TRUE(Read(2, list, list == 0 ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 2}).ok());
+  }
+  const Status judged = judge_->Finish();
+  EXPECT_TRUE(judged.ok()) << judged;
+  EXPECT_THAT(judge_->Verdict(), HasSubstr("6 transactions is strictly serializable"));
+}
+
+TEST_F(AppendJudgeTest, AnAcknowledgedAppendThatIsGoneIsFound) {
+  ASSERT_TRUE(Append(0, 0, 1).ok());
+  ASSERT_TRUE(Acknowledge(0).ok());
+  judge_->ChildDied();
+  ASSERT_TRUE(Read(2, 0, {}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(judge_->Finish()));
+}
+
+TEST_F(AppendJudgeTest, AnAppendThatWasSeenAndIsGoneIsFound) {
+  ASSERT_TRUE(Append(0, 0, 1).ok());
+  ASSERT_TRUE(Read(1, 0, {1}).ok());
+  judge_->ChildDied();
+  ASSERT_TRUE(Read(2, 0, {}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(judge_->Finish()));
+}
+
+TEST_F(AppendJudgeTest, AListInAnotherOrderIsFound) {
+  for (uint64_t value = 1; value <= 5; ++value) {
+    ASSERT_TRUE(Append(0, 0, value).ok());
+    ASSERT_TRUE(Acknowledge(0).ok());
+  }
+  ASSERT_TRUE(Read(1, 0, {1, 2, 3, 4, 5}).ok());
+  judge_->ChildDied();
+  ASSERT_TRUE(Read(2, 0, {1, 2, 4, 3, 5}).ok());
+  const Status judged = judge_->Finish();
+  EXPECT_THAT(std::string(judged.message()), HasSubstr("neither is a prefix of the other"));
+}
+
+TEST_F(AppendJudgeTest, TellsTheNextChildWhichListsTheOneBeforeMayHaveChanged) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(judge_->ChildArguments(false), ElementsAre("--lists-from", "0", "--lists-to", "0"));
+  ASSERT_TRUE(Append(0, 3 * kListSlots + 5, 1).ok());
+  ASSERT_TRUE(judge_->Take({.kind = kStateEnd}).ok());
+  EXPECT_THAT(judge_->ChildArguments(false), ElementsAre("--lists-from", "48", "--lists-to", "64"));
+  ASSERT_TRUE(Append(0, 3 * kListSlots + 6, 2).ok());
+  ASSERT_TRUE(Append(1, 5 * kListSlots, 3).ok());
+  EXPECT_THAT(judge_->ChildArguments(false), ElementsAre("--lists-from", "48", "--lists-to", "96"));
+  EXPECT_THAT(judge_->ChildArguments(true), ElementsAre("--lists-from", "0", "--lists-to", "96"));
+}
+
+class LoadJudgeTest : public JudgeTest {
+ protected:
+  static constexpr uint64_t kTable = 3;
+  static constexpr uint32_t kLoad = 7;
+
+  LoadJudgeTest() : JudgeTest(OptionsOf(WorkloadKind::kLoad)) {
+    EXPECT_TRUE(judge_->Take({.kind = kLoadBegun, .number = kLoad, .a = kTable, .b = 0}).ok());
+  }
+  // All rows of the load, after operation 1 of worker 0, which changed row `changed`.
+  static std::vector<Message> Rows(uint64_t changed = kLoadRows) {
+    std::vector<Message> rows;
+    for (uint64_t key = 0; key < kLoadRows; ++key) {
+      const LoadRow row{.load = kLoad, .number = key == changed ? 1u : 0u};
+      rows.push_back({.kind = kRow, .worker = WorkerOfLoadRow(key, 2), .a = kTable, .b = key, .c = row.content()});
+    }
+    return rows;
+  }
+  void Change(uint64_t key) {
+    ASSERT_TRUE(judge_->Take({.kind = kTouches, .number = 1, .a = kTable, .b = key, .c = kLoad}).ok());
+    Work(1, 1);
+  }
+};
+
+TEST_F(LoadJudgeTest, ALoadMayBeThereOrNotUntilItIsSaved) {
+  EXPECT_TRUE(Recover(0, {}).ok());
+  ASSERT_TRUE(judge_->Take({.kind = kLoadBegun, .number = kLoad, .a = kTable, .b = 0}).ok());
+  const Status there = Recover(0, Rows());
+  EXPECT_TRUE(there.ok()) << there;
+  EXPECT_TRUE(absl::IsDataLoss(Recover(0, {}))) << "it was recovered before";
+}
+
+TEST_F(LoadJudgeTest, APartOfALoadIsFound) {
+  std::vector<Message> rows = Rows();
+  rows.pop_back();
+  EXPECT_THAT(std::string(Recover(0, rows).message()), HasSubstr("has 399 of the 400 rows"));
+}
+
+TEST_F(LoadJudgeTest, ASavedLoadThatIsGoneIsFound) {
+  ASSERT_TRUE(judge_->Take({.kind = kLoadSaved, .number = kLoad, .a = kTable, .b = 0}).ok());
+  EXPECT_THAT(std::string(Recover(0, {}).message()), HasSubstr("a checkpoint was taken after it"));
+}
+
+TEST_F(LoadJudgeTest, AChangeThatOutlivesItsLoadIsFound) {
+  Change(1);
+  EXPECT_THAT(std::string(Recover(1, {}).message()), HasSubstr("operation 1 of worker 0 changed its row 1"));
+}
+
+TEST_F(LoadJudgeTest, AChangeThatIsLostIsFound) {
+  Change(1);
+  EXPECT_TRUE(absl::IsDataLoss(Recover(1, Rows())));
+}
+
+TEST_F(LoadJudgeTest, ALoadWithItsChangeIsRight) {
+  Change(1);
+  const Status status = Recover(1, Rows(/*changed=*/1));
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(KvPayload, TellsItsContentAndWhetherItIsWhole) {
