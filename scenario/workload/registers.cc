@@ -182,11 +182,13 @@ class RegisterTransaction {
     co_return absl::OkStatus();
   }
 
-  // Without looking first: AlreadyExists ends the transaction.
+  // Without looking first. The commit says AlreadyExists, or, of a key that this transaction has inserted already, the
+  // insert itself: then nothing was written, and a careless body goes on.
   Status Insert(Transaction& transaction, Draft& draft, const Step& step) {
     const WriteId id = workload_->history_.NextWriteId();
-    draft.Insert({step.table, step.key}, id);
-    return transaction.Insert(*tables_[step.table], KeyOf(step), RegisterRow::Of(id));
+    Status inserted = transaction.Insert(*tables_[step.table], KeyOf(step), RegisterRow::Of(id));
+    if (inserted.ok()) draft.Insert({step.table, step.key}, id);
+    return inserted;
   }
 
   // Reads, and then updates, removes or (kPut) inserts.
