@@ -41,12 +41,12 @@ namespace {
 
 struct Flags {
   uint64_t seed = 1;
-  uint64_t runs = 40;
+  uint64_t runs = 20;
   uint64_t seconds = 0;  // 0: as many runs as `runs` says
   uint64_t steps = 60;
   std::optional<FabricKind> fabric;
   std::set<uint64_t> skip;
-  uint64_t crowd = 150;  // transactions of each thread; 0: none
+  uint64_t crowd = 60;  // transactions of each thread; 0: none
   DriverOptions driver;
   bool shrink = false;
 };

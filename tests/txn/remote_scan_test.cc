@@ -324,6 +324,8 @@ TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
   ASSERT_TRUE(
       RunBlockingBody(owner, [&](BlockingTransaction& u) { return u.Insert(here, kKeys / 2, uint64_t{3}); }).ok());
   EXPECT_TRUE(absl::IsAborted(t.Commit()));
+}
+
 // A first READ brings more than a short record has. In the last lines of the heap there is nothing more.
 TEST(HeapEndTest, ShortRecordsAreReadUpToTheLastLine) {
   constexpr uint64_t kBytesPerNode = 8 << 20;
