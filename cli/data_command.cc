@@ -167,7 +167,7 @@ void AddExport(CLI::App& app, int* exit_code) {
                                  "key,payload (or a JSON object). Integer keys are numbers. Rows come in the order of "
                                  "their keys if the table's\n"
                                  "index is ordered, else in any order. Of a directory in use, export a backup.\n%s\n\n"
-                                 "Example: gannet export data --table district --csv > district.csv",
+                                 "Example: gannet export data --table district --out district.csv",
                                  kClusters),
                  options, RunExport, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");

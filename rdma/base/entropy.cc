@@ -13,13 +13,13 @@ constinit thread_local SimulatedEntropy* simulated = nullptr;
 
 }  // namespace
 
-SimulatedEntropy::SimulatedEntropy() {
-  GANNET_CHECK(simulated == nullptr, "this thread has simulated entropy already");
+SimulatedEntropy::SimulatedEntropy() : before_(simulated) {
   simulated = this;
 }
 
 SimulatedEntropy::~SimulatedEntropy() {
-  simulated = nullptr;
+  GANNET_CHECK(simulated == this, "simulated entropy ends before a later one of its thread");
+  simulated = before_;
 }
 
 uint64_t EntropyBits() {

@@ -8,7 +8,8 @@ namespace gannet {
 // From the kernel; within a simulation, from its seed, so that equal seeds give equal runs.
 uint64_t EntropyBits();
 
-// Takes the kernel's place for its thread, for as long as it lives. At most one per thread.
+// Takes the kernel's place for its thread, for as long as it lives. Of several in one thread the latest counts; it ends
+// first.
 class SimulatedEntropy {
  public:
   SimulatedEntropy(const SimulatedEntropy&) = delete;
@@ -18,6 +19,9 @@ class SimulatedEntropy {
  protected:
   SimulatedEntropy();
   ~SimulatedEntropy();
+
+ private:
+  SimulatedEntropy* const before_;
 };
 
 }  // namespace gannet

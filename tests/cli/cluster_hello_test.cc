@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cli/cluster/hello.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -69,7 +70,8 @@ TEST_F(ClusterHelloTest, AnotherProtocolIsRefusedWhateverFollows) {
                                              std::vector<uint32_t>{kClusterProtocol + 1, 0, kConfiguration, 0, 1, 2}}) {
     const Status status = Send(hello);
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("speaks protocol version 2, this server 1"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("speaks protocol version ", kClusterProtocol + 1,
+                                                                      ", this server ", kClusterProtocol)));
   }
 }
 

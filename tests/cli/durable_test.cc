@@ -321,7 +321,7 @@ TEST_F(DurableTest, ADirectoryThatIsNoneIsAnError) {
   for (const char* command : {"verify", "recover"}) {
     const Outcome outcome = RunProgram({command, Path("nothing")});
     EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_THAT(outcome.err, HasSubstr("has no database"));
+    EXPECT_THAT(outcome.err, HasSubstr("holds no database; check the path\n"));
   }
 }
 

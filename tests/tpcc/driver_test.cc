@@ -210,7 +210,10 @@ TEST(DriverOptionsTest, BadOptionsAreNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.mix = {110, -10, 0, 0, 0}; })));
   EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.duration = absl::ZeroDuration(); })));
   EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.coroutines = -1; })));
-  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) { options.in_flight = 3; })));  // 4 coroutines
+  EXPECT_TRUE(absl::IsInvalidArgument(run([](RunOptions& options) {
+    options.coroutines = 4;
+    options.in_flight = 3;
+  })));
 }
 
 // A transaction that fails ends the run with its error, also in the other workers.

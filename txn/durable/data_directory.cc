@@ -204,15 +204,13 @@ StatusOr<Verdict> JudgeDirectory(log::FileSystem& files, const std::string& dire
   return absl::IsDataLoss(verdict.status()) ? JudgeOnce(files, directory, num_nodes) : std::move(verdict);
 }
 
-Status NoDatabase(const std::string& directory, Found found) {
-  if (found == Found::kUnfinished) {
-    return absl::NotFoundError(absl::StrCat(
-        directory,
-        " holds no database: creating one was interrupted; set DatabaseOptions::create_if_missing to create "
-        "it now"));
-  }
+// `may_create`: the caller could have asked for a database to be created.
+Status NoDatabase(const std::string& directory, Found found, bool may_create) {
+  const char* what = found == Found::kUnfinished ? " holds no database: creating one was interrupted"
+                                                 : " holds no database; check the path";
   return absl::NotFoundError(absl::StrCat(
-      directory, " holds no database; check the path, or set DatabaseOptions::create_if_missing to create one there"));
+      directory, what,
+      may_create ? ", or set DatabaseOptions::create_if_missing (--create of the program) to create it there" : ""));
 }
 
 std::string ParentOf(std::string path) {
@@ -298,7 +296,7 @@ std::string NodeDirectory(const std::string& directory, int node, int num_nodes)
 StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory) {
   StatusOr<Verdict> verdict = JudgeDirectory(files, directory, 0);
   if (!verdict.ok()) return verdict.status();
-  if (verdict->found != Found::kDatabase) return NoDatabase(directory, verdict->found);
+  if (verdict->found != Found::kDatabase) return NoDatabase(directory, verdict->found, /*may_create=*/false);
   std::vector<NodeData> nodes;
   for (Part& part : verdict->parts) {
     nodes.push_back({std::move(part.path), *std::move(part.manifest)});
@@ -321,7 +319,7 @@ StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::str
   if (!verdict.ok()) return verdict.status();
   HeldDirectory held{.path = NodeDirectory(directory, node, num_nodes), .lock = nullptr};
   if (verdict->found != Found::kDatabase) {
-    if (!create) return NoDatabase(directory, verdict->found);
+    if (!create) return NoDatabase(directory, verdict->found, /*may_create=*/true);
     GANNET_RETURN_IF_ERROR(CreateIfMissing(files, directory, num_nodes, application, &held.lock));
   }
   if (held.lock != nullptr) return held;
