@@ -1,7 +1,5 @@
 #include "log/file/faulty_file_system.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -238,8 +236,9 @@ StatusOr<std::shared_ptr<void>> FaultyFileSystem::Lock(const std::string& direct
   if (!node.ok()) return node.status();
   std::string key = absl::StrJoin(Parts(directory), "/");
   if (!locked_->insert(key).second) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(directory, ": is in use by process ", getpid(), "; end it, or use another directory"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        directory,
+        ": is in use by this process; close the other database (Database::Close), or use another directory"));
   }
   // The set dies with the power: a lock of before then releases nothing of after.
   struct Held {
