@@ -82,7 +82,7 @@ void GroupCommit::Prepare(PeerEpochs* peers) {
     disk_statistics_ = segments_->statistics();
     running_ = true;
   }
-  // Nobody shall begin a commit before it is known whether there is room for it.
+  // No commit may begin before it is known whether there is room for it.
   if (BeginRun()) EnsureRoom();
   ReportHealth();
 }

@@ -74,7 +74,7 @@ class LogWriter {
     }
     return ReserveLargeOrRefuse(bytes, wait);
   }
-  // Of one transaction.
+  // Most redo bytes of one transaction.
   size_t most_bytes() const { return std::max(channel_->large_bytes / 2, channel_->ring.largest()); }
   // The commit has appended, or will not, and has left. `bytes` as in Reserve.
   void Release(size_t bytes) {

@@ -12,7 +12,7 @@
 namespace gannet::log {
 namespace {
 
-// Of batches in a small segment: those of a checkpoint, and some epochs.
+// Bytes of batches in a small segment: those of a checkpoint, and some epochs.
 constexpr uint64_t kSmallRoom = 15 * kDiskBlockBytes;
 
 struct alignas(kDiskBlockBytes) HeaderBlock {

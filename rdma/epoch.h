@@ -34,8 +34,8 @@ namespace gannet::rdma {
 
 class EpochManager {
  public:
-  // Of one node: sessions, and the calls that it serves at a time, by server threads and by sessions that wait. So more
-  // than twice as many as a node has channels.
+  // Slots of one node: sessions, and the calls that it serves at a time, by server threads and by sessions that wait.
+  // So more than twice as many as a node has channels.
   static constexpr int kMaxParticipants = 320;
 
   // Puts this node's slots at a place of its registered memory that every node knows: the first of the heap.

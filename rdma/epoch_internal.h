@@ -71,7 +71,7 @@ struct RetiredFunction {
 // manager takes what that leaves.
 class Backlog {
  public:
-  // Of the participant's thread.
+  // Called by the participant's thread.
   void Add(Retired block);
   void Add(RetiredFunction function);
   // Takes blocks, at most `out.size()`, that are free when rounds up to `freed` are; returns how many.
@@ -82,8 +82,8 @@ class Backlog {
   // Any thread: whether there is something that has been free since `freed` was.
   bool IsDue(uint64_t freed) const { return oldest_.load(std::memory_order_relaxed) <= freed; }
 
-  // Of the manager: moves up to `most` of each to the ends of *blocks and *functions. False if there is more, or the
-  // participant's thread is inside right now.
+  // Called by the manager: moves up to `most` of each to the ends of *blocks and *functions. False if there is more, or
+  // the participant's thread is inside right now.
   bool TakeOver(uint64_t freed, size_t most, std::vector<Retired>* blocks, std::vector<RetiredFunction>* functions);
 
  private:

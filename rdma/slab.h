@@ -6,7 +6,7 @@
 //
 // What a racing or stale one-sided reader may see. Readers keep addresses for longer than a grace period (location
 // caches), so a stale address must always lead to something that is not taken for what was there.
-//   - The read-only part is *type-stable*: what was carved as a block of a class is one for ever. Leaves and
+//   - The read-only part is *type-stable*: what was carved as a block of a class remains one. Leaves and
 //   translation
 //     tables need that: any image of a leaf's lines is believed, however its address was found (index/xstore/leaf.h).
 //   - In the writable part free neighbours are joined when memory gets short, whatever their classes, and are cut into
@@ -18,15 +18,15 @@
 //         expects a state word without it, fails.
 //     (b) A block that is cut out of joined memory gets the largest version of its lines as its first word, marked, and
 //         its user goes on from there (record.cc). So the words of one line only grow, whichever objects the line
-//         belongs to, and (address, state word) names one state of one record for ever.
-//   Whoever frees a block has given its first word the mark, and none of its lines is busy.
+//         belongs to, and (address, state word) names one state of one record only.
+//   The thread that frees a block has given its first word the mark, and none of its lines is busy.
 //
 // The bound. Fresh memory is taken only when less than an eighth of what was taken (or 1 MiB, if that is more) has been
-// given back since free neighbours were joined last, and no run of free memory is large enough. So the memory that a load
-// of constant size needs is bounded, whatever sizes it shifts through, but for two things: what each cache keeps, 64 KiB
-// of each size at most; and what lies between live records in pieces that are shorter than 4 KiB, or than what is wanted.
-// When no fresh memory is left, all caches are emptied and all that was retired and is free is collected, before an
-// allocation fails.
+// given back since free neighbours were joined last, and no run of free memory is large enough. So the memory that a
+// load of constant size needs is bounded, whatever sizes it shifts through, but for two things: what each cache keeps,
+// 64 KiB of each size at most; and what lies between live records in pieces that are shorter than 4 KiB, or than what
+// is wanted. When no fresh memory is left, all caches are emptied and all that was retired and is free is collected,
+// before an allocation fails.
 //
 // Blocks come from two parts of the heap (heap_parts.h): Allocate gives what other nodes may WRITE and lock (records),
 // AllocateReadOnly and AllocatePermanent what only this node's CPU writes (indexes). A block never changes its part.

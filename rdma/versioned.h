@@ -8,7 +8,7 @@
 //   line 2   | version    | data 112 .. 167 |
 //
 // The invariant: while the state word is not locked, every line's version equals the state word but for kNotAState,
-// which versions always have. Whoever writes (1) locks the state word (CAS), (2) per line: stores kLineBusy, the data,
+// which versions always have. A writer (1) locks the state word (CAS), (2) per line: stores kLineBusy, the data,
 // the new version, (3) stores the new state.
 // A NIC may do (2) with WRITEs of whole lines, for it needs no kLineBusy: the fabric accesses a line at one instant.
 //

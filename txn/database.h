@@ -135,8 +135,8 @@ struct RecoveryReport {
 struct RunOutcome {
   uint32_t aborts = 0;            // attempts that met a conflict
   bool asked_precedence = false;  // they were too many: it asked to go first (txn/precedence.h)
-  // Of a Run that did not wait for the disk: nobody outside may be told of its result, an error no less than Ok, before
-  // Database::durable_epoch() has reached this (Session::WhenDurable); 0: at once.
+  // Set by a Run that did not wait for the disk: nobody outside may be told of its result, an error no less than Ok,
+  // before Database::durable_epoch() has reached this (Session::WhenDurable); 0: at once.
   uint64_t durable_at = 0;
 };
 

@@ -17,7 +17,7 @@ std::string NameOfRow(const Table& table, const index::Key& key);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);
 [[gnu::cold]] Status KeyExists(const Table& table, const index::Key& key);
-// Of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
+// Error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
 [[gnu::cold]] Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                                        uint32_t payload_bytes);
 

@@ -15,7 +15,7 @@ namespace {
 
 // Of one answer, however short they are.
 constexpr size_t kMostRows = 1024;
-// Of one answer: leaves that it passes, with rows or without. They leave room for the longest row.
+// Most leaves that one answer passes, with rows or without. They leave room for the longest row.
 constexpr size_t kMostWitnesses = 2048;
 constexpr size_t kWitnessBytes = 16;
 static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(kMaxPayloadBytes) <= rdma::kMaxMessageBytes);

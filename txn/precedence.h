@@ -24,7 +24,7 @@
 //     precedence because of it. The transaction itself begins to count its conflicts again.
 //  7. A body that returns Aborted itself asks for another attempt, probably because it waits for others to do
 //     something. That is no conflict: its Run gives up its ticket and its place, and begins to count again.
-//  8. A commit waits at most precedence_limit in all, and goes on then, whoever has precedence.
+//  8. A commit waits at most precedence_limit in all, and goes on then, also if another has precedence.
 //
 // The guarantee. Let A be the longest time of an attempt that meets no conflict, C the longest commit that was under
 // way, and S the longest time between two successful rounds of the epoch manager of a node (5 ms, or up to 100 ms where

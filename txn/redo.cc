@@ -151,7 +151,7 @@ coro::Task<Status> TransactionImpl::LogMixed() {
 }
 
 // A part that finds the other log's buffer full waits until its log thread has emptied it: a transaction whose parts
-// are more than that buffer takes would otherwise be run again for ever. Aborted if that takes too long.
+// are more than that buffer takes would otherwise be run again without end. Aborted if that takes too long.
 coro::Task<Status> TransactionImpl::LogPart(rdma::NodeId node, std::span<const std::byte> part, uint64_t connection,
                                             uint64_t deadline_nanos) {
   while (true) {

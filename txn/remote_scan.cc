@@ -85,8 +85,8 @@ coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanR
   co_return absl::OkStatus();
 }
 
-// As many calls as it takes: an answer is one message. A later one goes on where the owner says that the one before it
-// stopped: behind a row, or behind leaves without any.
+// Makes as many calls as it takes: an answer is one message. A later one goes on where the owner says that the one
+// before it stopped: behind a row, or behind leaves without any.
 coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node,
                                                 ScanRows* rows, ScanOptions options) {
   ScanRequest request{.table = table.id(), .range = range};

@@ -27,7 +27,7 @@ class RowBytes {
   std::span<const std::byte> At(size_t place, size_t size) const { return {bytes_.data() + place, size}; }
 
  private:
-  // Leaves new bytes as they are: each of them is written by whoever appended it.
+  // Leaves new bytes as they are: the caller of Append writes each of them.
   struct Uninitialized : std::allocator<std::byte> {
     template <class T>
     struct rebind {

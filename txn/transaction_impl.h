@@ -97,7 +97,7 @@ class TransactionImpl {
   };
 
   // transaction_impl.cc
-  // Of an operation that returns `status`, which is not Ok and not what a single request came to: a failure is
+  // Called by an operation that returns `status`, which is not Ok and not what a single request came to: a failure is
   // remembered. (A wrong argument is none.) Returns `status`.
   Status Failed(Status status);
   // The same of a GetMany: the requests get it, too.

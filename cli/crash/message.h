@@ -55,7 +55,7 @@ class MessagePipe {
   void Send(const Message& message) const {
     if (write(fd_, &message, sizeof message) != static_cast<ssize_t>(sizeof message)) _exit(1);
   }
-  // As many at once as the kernel does not mix. Those of one caller arrive in their order.
+  // Sends as many at once as the kernel does not mix. Those of one caller arrive in their order.
   void SendAll(std::span<const Message> messages) const {
     constexpr size_t kAtOnce = PIPE_BUF / sizeof(Message);
     for (size_t at = 0; at < messages.size(); at += kAtOnce) {

@@ -21,7 +21,8 @@
 // One exception: Replace changes one slot of an existing key in place and keeps the version. It is one word, so readers
 // see the old record or the new one.
 //
-// An overflow bucket comes from the size class of one line in the read-only part, where no records lie, and returns there.
+// An overflow bucket comes from the size class of one line in the read-only part, where no records lie, and returns
+// there.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,12 @@
 // BlockPool: blocks of registered memory that keep their meaning for ever.
 //
 // A client may hold an address for as long as it likes. The slab allocator promises only that a block of the read-only
-// part keeps its size (records do not even have that, see slab.h); XStore wants more: what was a leaf of a tree stays a leaf (alive, dead, or reused) of that tree, what was a
-// translation table stays one, so that whatever a stale client READs can be judged by what it says. So blocks that come
-// free wait here, by size, and go back to the slab only when the index is destroyed. That memory of records serves other
-// sizes is possible because each record names its table and key. A leaf names neither: its fences are all it says, the
-// pairs of a few of its lines are believed without them, and a translation table has no versions at all.
+// part keeps its size (records do not even have that, see slab.h); XStore wants more: what was a leaf of a tree stays a
+// leaf (alive, dead, or reused) of that tree, what was a translation table stays one, so that whatever a stale client
+// READs can be judged by what it says. So blocks that come free wait here, by size, and go back to the slab only when
+// the index is destroyed. That memory of records serves other sizes is possible because each record names its table and
+// key. A leaf names neither: its fences are all it says, the pairs of a few of its lines are believed without them, and
+// a translation table has no versions at all.
 //
 // Thread-safe. Shared by the index and by the blocks that still wait for their grace period.
 #pragma once

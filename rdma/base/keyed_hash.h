@@ -1,7 +1,7 @@
 // KeyedHash: hashes of keys that a user, perhaps a hostile one, chooses. Hash tables of such keys use nothing else.
 //
-// Whoever knows a table's hash function can choose keys that all fall into one bucket. So a table draws a secret seed
-// when it is made, and the hash depends on all 256 bits of it.
+// A user who knows a table's hash function can choose keys that all fall into one bucket. So a table draws a secret
+// seed when it is made, and the hash depends on all 256 bits of it.
 //
 // Why keys that collide cannot be chosen without knowing the seed. A number is hashed by two multiplications of 64 by
 // 64 to 128 bits, whose factors are both masked with parts of the seed:
@@ -17,7 +17,7 @@
 // XXH3, with a secret derived from the seed in place of its constants, and then masked and folded once more, because
 // XXH3 alone mixes the seed into keys of up to 8 bytes by one xor.
 //
-// This is no cryptographic hash: whoever sees hashes, or can tell single lookups apart by their time, may in the end
+// This is no cryptographic hash: a user who sees hashes, or can tell single lookups apart by their time, may in the end
 // learn about the seed.
 #pragma once
 

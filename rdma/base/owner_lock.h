@@ -25,7 +25,7 @@ class OwnerLock {
   OwnerLock(const OwnerLock&) = delete;
   OwnerLock& operator=(const OwnerLock&) = delete;
 
-  // Of the owner. It must not call anything inside that waits for a visitor.
+  // Called by the owner. It must not call anything inside that waits for a visitor.
   void lock() {
     inside_.store(1, std::memory_order_relaxed);
     OwnersBarrier();
@@ -34,8 +34,8 @@ class OwnerLock {
   }
   void unlock() { inside_.store(0, std::memory_order_release); }
 
-  // Of all others: one at a time, and only if the owner leaves soon. The operating system may interrupt the owner
-  // inside, and a visitor does not wait for that: it comes again later.
+  // For all other threads: one at a time, and only if the owner leaves soon. The operating system may interrupt the
+  // owner inside, and a visitor does not wait for that: it comes again later.
   class Visit {
    public:
     explicit Visit(OwnerLock& lock) : lock_(lock), entered_(lock.Enter()) {}

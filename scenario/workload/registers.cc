@@ -93,7 +93,7 @@ class RegisterTransaction {
   // The body looks at no status, and goes on as if nothing had failed.
   void BeCareless(bool careless) { careless_ = careless; }
   void Begin(OperationId op) { op_ = op; }
-  // Of the last attempt: what the engine said of an operation that failed.
+  // What the engine said, in the last attempt, of an operation that failed.
   const Status& failure() const { return failure_; }
 
   coro::Task<Status> Attempt(Transaction& transaction) {
@@ -253,7 +253,7 @@ class RegisterTransaction {
     co_return absl::OkStatus();
   }
 
-  // Of the row number `i` that the scan found.
+  // The write that made row `i` that the scan found.
   std::optional<WriteId> SawLong(size_t i) {
     const std::optional<WriteId> id = IdOfLongRow(rows_.payload(i));
     if (!id.has_value()) {

@@ -101,7 +101,7 @@ TEST_F(PosixFileSystemTest, ErrorsOfTheSystemHaveAMeaningAndAdvice) {
   EXPECT_TRUE(absl::IsDataLoss(internal::SyncError(ENOSPC, "syncing /x")));
 }
 
-// Without waiting for whoever opens the other end of a FIFO.
+// Without waiting for a program that opens the other end of a FIFO.
 TEST_F(PosixFileSystemTest, WhatIsNoFileIsRefused) {
   const std::string fifo = directory_ + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0644), 0);

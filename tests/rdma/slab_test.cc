@@ -332,7 +332,7 @@ TEST_F(SmallSlabTest, FirstWordsOfLinesNeverComeBackAcrossSizes) {
   EXPECT_GT(joined, 20);
 }
 
-// Threads take, free and idle; whoever finds the heap full empties the others' caches.
+// Threads take, free and idle; a thread that finds the heap full empties the others' caches.
 TEST_F(SmallSlabTest, ThreadsCutEachOthersMemoryAnew) {
   constexpr int kThreads = 4, kSteps = 8000;
   std::atomic<int> failures = 0;

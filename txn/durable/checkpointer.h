@@ -51,9 +51,9 @@ class Checkpointer {
  private:
   void Run(absl::Duration every);
   Status TakeLocked();
-  // As TakeLocked; on a full disk again, as often as room could be made for it.
+  // Calls TakeLocked; on a full disk again, as often as room could be made for it.
   Status TakeWithRoom();
-  // Of two checkpoints, the newest being good, the other one goes, with the log that only it needs. False: there is
+  // Drops the older of two checkpoints, if the newest is good, with the log that only it needs. False: there is
   // nothing that could go.
   StatusOr<bool> DropOlder();
   // From begin to end; fills in what the description still lacks.

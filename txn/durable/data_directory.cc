@@ -31,7 +31,7 @@ struct Part {
   std::string remains{};  // a file that only a node that has started makes; empty: there is none
   bool started() const { return !remains.empty() || (manifest.has_value() && manifest->started); }
   bool used() const { return !remains.empty() || manifest.has_value(); }
-  // Of what makes it `used`, for messages.
+  // Name of what makes it `used`, for messages.
   std::string evidence() const { return remains.empty() ? absl::StrCat(path, "/MANIFEST") : remains; }
 };
 

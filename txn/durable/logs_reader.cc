@@ -64,7 +64,7 @@ void LogsReader::NoteEnd(int node, const log::LogSummary& summary) {
   run_recovered_ = std::max(run_recovered_, summary.run_recovered_epoch);
 }
 
-// What all logs once reached, they reach for ever. So a log that is as sound as can be, but ends before that, is an old
+// What all logs once reached, they always reach. So a log that is as sound as can be, but ends before that, is an old
 // copy, as where the directory of one node was restored from a backup and the others were not.
 Status LogsReader::CheckReach() const {
   uint64_t reached = run_recovered_;

@@ -84,7 +84,7 @@ std::vector<const Table*> TablesOf(const std::vector<DamagedTable>& damaged) {
   return tables;
 }
 
-// Of one node.
+// Recovery of one node.
 class Recovery {
  public:
   Recovery(DatabaseState* state, log::FileSystem* files, const std::string& directory,
