@@ -25,6 +25,9 @@ namespace {
 
 constexpr size_t kMaxTableNameBytes = 255;
 constexpr size_t kMaxApplicationBytes = 4096;
+constexpr int kMostThreads = 1024;
+constexpr absl::Duration kMostPrecedence = absl::Seconds(65);  // of a ticket (precedence.h)
+constexpr uint64_t kMostLogBytes = uint64_t{1} << 44;          // 16 TiB: the largest file of ext4
 
 // The durations and counts that a program may have computed wrongly: by name, before anything is done.
 Status CheckNumbers(const DatabaseOptions& options) {
@@ -44,8 +47,31 @@ Status CheckNumbers(const DatabaseOptions& options) {
   if (options.checkpoint_every < absl::ZeroDuration()) {
     return wrong("checkpoint_every", text(options.checkpoint_every), "positive, or 0 for never");
   }
-  if (options.recovery_threads < 1)
-    return wrong("recovery_threads", absl::StrCat(options.recovery_threads), "at least 1");
+  const auto number = [](auto value) { return absl::StrCat(value); };
+  if (options.recovery_threads < 1 || options.recovery_threads > kMostThreads) {
+    return wrong("recovery_threads", number(options.recovery_threads), absl::StrCat("from 1 to ", kMostThreads));
+  }
+  if (options.server_threads < 0 || options.server_threads > kMostThreads) {
+    return wrong("server_threads", number(options.server_threads), absl::StrCat("from 0 to ", kMostThreads));
+  }
+  if (options.precedence_limit < absl::ZeroDuration() || options.precedence_limit > kMostPrecedence) {
+    return wrong("precedence_limit", text(options.precedence_limit),
+                 absl::StrCat("from 0 to ", absl::FormatDuration(kMostPrecedence)));
+  }
+  if (options.log_segment_bytes > kMostLogBytes) {
+    return wrong("log_segment_bytes", number(options.log_segment_bytes), absl::StrCat("at most ", kMostLogBytes));
+  }
+  if (options.log_preallocate_bytes > kMostLogBytes) {
+    return wrong("log_preallocate_bytes", number(options.log_preallocate_bytes),
+                 absl::StrCat("at most ", kMostLogBytes));
+  }
+  // A number that was cast to an enum, perhaps of a newer version.
+  if (options.durability > DurabilityMode::kSync) {
+    return wrong("durability", number(static_cast<int>(options.durability)), "a DurabilityMode");
+  }
+  if (options.medium > LogMedium::kPmem) {
+    return wrong("medium", number(static_cast<int>(options.medium)), "a LogMedium");
+  }
   return absl::OkStatus();
 }
 
@@ -97,6 +123,13 @@ Status CheckOptions(const TableOptions& options) {
   }
   if (options.key_kind == index::KeyKind::kInteger && options.max_key_bytes != index::kIntegerKeyBytes) {
     return wrong("max_key_bytes is for byte keys; leave it at 8 for integer keys");
+  }
+  // A number that was cast to an enum, perhaps of a newer version: the log would have changes that no recovery takes.
+  if (options.index != IndexKind::kHash && options.index != IndexKind::kXStore) {
+    return wrong(absl::StrCat("index is ", static_cast<int>(options.index), ", which is no IndexKind"));
+  }
+  if (options.key_kind != index::KeyKind::kInteger && options.key_kind != index::KeyKind::kBytes) {
+    return wrong(absl::StrCat("key_kind is ", static_cast<int>(options.key_kind), ", which is no KeyKind"));
   }
   if (options.max_key_bytes == 0 || options.max_key_bytes > index::kMaxKeyBytes) {
     return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", index::kMaxKeyBytes));

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 
@@ -84,6 +85,36 @@ TEST(DataNodesTest, ImpossibleNumbersAreRefused) {
   DatabaseOptions durable{.data_nodes = 1};
   durable.directory = ::testing::TempDir() + "/not_made";
   EXPECT_TRUE(absl::IsUnimplemented(Database::Open(fabric.get(), 0, durable).status()));
+}
+
+TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
+  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = 64 << 20});
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  const auto expect = [&](const DatabaseOptions& options, const std::string& name) {
+    const Status status = Database::Open(fabric->get(), 0, options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name << ": " << status;
+    EXPECT_NE(status.message().find("DatabaseOptions::" + name), std::string::npos) << status;
+  };
+  expect({.server_threads = -3}, "server_threads");
+  expect({.call_timeout = absl::ZeroDuration()}, "call_timeout");
+  expect({.precedence_limit = absl::InfiniteDuration()}, "precedence_limit");
+  expect({.durability = static_cast<DurabilityMode>(77)}, "durability");
+  expect({.medium = static_cast<LogMedium>(77)}, "medium");
+  expect({.group_commit = absl::Hours(1)}, "group_commit");
+  expect({.durable_within = -absl::Seconds(1)}, "durable_within");
+  expect({.checkpoint_every = -absl::Seconds(1)}, "checkpoint_every");
+  expect({.log_segment_bytes = UINT64_MAX}, "log_segment_bytes");
+  expect({.log_preallocate_bytes = UINT64_MAX}, "log_preallocate_bytes");
+  expect({.recovery_threads = 1'000'000}, "recovery_threads");
+
+  auto database = Database::Open(fabric->get(), 0, {});
+  ASSERT_TRUE(database.ok()) << database.status();
+  TableOptions table{.name = "table", .payload_bytes = 8};
+  table.index = static_cast<IndexKind>(9);
+  EXPECT_TRUE(absl::IsInvalidArgument((*database)->CreateTable(table).status()));
+  table.index = IndexKind::kHash;
+  table.key_kind = static_cast<index::KeyKind>(9);
+  EXPECT_TRUE(absl::IsInvalidArgument((*database)->CreateTable(table).status()));
 }
 
 // A client reads its own copy by verbs where the CPU's atomics are not the NIC's; it is none of the data nodes.
