@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 #include "cli/flags.h"
 #include "cli/log_dump.h"
 #include "cli/machine_memory.h"
+#include "cli/output_file.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 #include "cli/table_export.h"
@@ -77,22 +79,35 @@ int RunDump(const DataOptions& options) {
   return dumped.ok() ? kExitOk : Fail("log dump", dumped);
 }
 
+// Writes the rows to the file `out`. A regular file gets its name when it is whole: an error, or Ctrl-C, leaves what
+// was there before. A device or a pipe is written as it is.
+Status ExportToFile(const std::string& directory, const ExportOptions& rows, const std::string& out, uint64_t* count) {
+  const auto wrong = [&out](const char* what) {
+    return absl::InvalidArgumentError(absl::StrFormat("--out %s: %s: %s", out, what, std::strerror(errno)));
+  };
+  GANNET_RETURN_IF_ERROR(CheckNotInDatabase(out));
+  std::error_code error;
+  const bool in_place = std::filesystem::exists(out, error) && !std::filesystem::is_regular_file(out, error);
+  const std::string path = in_place ? out : out + ".unfinished";
+  std::FILE* const to = std::fopen(path.c_str(), "we");
+  if (to == nullptr) return wrong("cannot be written");
+  Status exported = ExportTable(*DiskFiles(), directory, rows, to, count);
+  errno = 0;
+  if (std::fclose(to) != 0 && exported.ok()) exported = wrong("cannot be finished");
+  if (in_place) return exported;
+  if (exported.ok() && std::rename(path.c_str(), out.c_str()) != 0) exported = wrong("cannot get its name");
+  if (!exported.ok()) std::filesystem::remove(path, error);
+  return exported;
+}
+
 // `out` empty: standard output.
 int RunExport(const DataOptions& options) {
   ExportOptions rows = options.rows;
   rows.recover = options.recover;
   if (rows.recover.memory_per_node == 0) rows.recover.memory_per_node = DefaultMemoryPerNode();
-  std::FILE* const to = options.out.empty() ? stdout : std::fopen(options.out.c_str(), "we");
-  if (to == nullptr) {
-    return Fail("export", absl::InvalidArgumentError(
-                              absl::StrFormat("--out %s: cannot be written: %s", options.out, std::strerror(errno))));
-  }
   uint64_t count = 0;
-  Status exported = ExportTable(*DiskFiles(), options.directory, rows, to, &count);
-  errno = 0;
-  if (to != stdout && std::fclose(to) != 0 && exported.ok()) {
-    exported = absl::UnavailableError(absl::StrFormat("--out %s: %s", options.out, std::strerror(errno)));
-  }
+  const Status exported = options.out.empty() ? ExportTable(*DiskFiles(), options.directory, rows, stdout, &count)
+                                              : ExportToFile(options.directory, rows, options.out, &count);
   if (!exported.ok()) return Fail("export", exported);
   absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
   return kExitOk;
@@ -178,7 +193,8 @@ void AddExport(CLI::App& app, int* exit_code) {
       "How byte keys are written: text (UTF-8, all else escaped as in C) or hex. Default: text");
   Add(*command, "--payloads", &options->rows.payloads, ParseByteText, "FORMAT",
       "How payloads are written: hex or text. Default: hex");
-  AddPath(*command, "--out", &options->out, "FILE", "Write there. Default: standard output");
+  AddPath(*command, "--out", &options->out, "FILE",
+          "Write there; the file appears when it is whole. Default: standard output");
   AddThreads(*command, options.get());
   Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
       "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");

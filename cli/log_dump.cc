@@ -148,7 +148,8 @@ Status DumpLog(log::FileSystem& files, const std::string& directory, const DumpO
     const StatusOr<log::LogSummary> summary =
         log::ReadLog(files, node.path, read,
                      [&dumper](int, const log::TransactionView& transaction) { return dumper.Take(transaction); });
-    if (!summary.ok() && !absl::IsNotFound(summary.status())) return summary.status();
+    // A node that has never started has no log yet.
+    if (!summary.ok() && (node.manifest.started || !absl::IsNotFound(summary.status()))) return summary.status();
   }
   return absl::OkStatus();
 }

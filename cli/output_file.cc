@@ -19,12 +19,20 @@ Status SystemError(const std::string& path, const char* what) {
 
 }  // namespace
 
+Status CheckNotInDatabase(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  if (access((directory + "MANIFEST").c_str(), F_OK) != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s: cannot write there: the directory holds a database", path));
+}
+
 StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
   if (path == "-") {
     const int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return SystemError("standard output", "write there");
     return OutputFile("standard output", copy, /*created=*/false, /*is_stdout=*/true);
   }
+  GANNET_RETURN_IF_ERROR(CheckNotInDatabase(path));
   bool created = true;
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0 && errno == EEXIST) {

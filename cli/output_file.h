@@ -39,6 +39,9 @@ inline std::FILE* TextStream(const std::optional<OutputFile>& json) {
   return json.has_value() && json->is_stdout() ? stderr : stdout;
 }
 
+// InvalidArgument if `path` lies beside a MANIFEST: the file would replace a part of a database.
+Status CheckNotInDatabase(const std::string& path);
+
 // The file that flag `flag` names; nothing if `path` is empty. InvalidArgument names the flag and says what to do.
 StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path);
 

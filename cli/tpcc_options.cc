@@ -94,6 +94,13 @@ Status CompleteFromDirectory(TpccOptions* o) {
   o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
   const bool logs = o->verb == TpccVerb::kRun && *o->durability != txn::DurabilityMode::kNone;
   o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
+  std::error_code error;
+  const std::filesystem::path nearest = std::filesystem::exists(o->directory, error) ? o->directory : ".";
+  const std::filesystem::space_info space = std::filesystem::space(nearest, error);
+  if (!error && *o->log_preallocate > space.capacity) {
+    return Wrong("--log-preallocate %s: the disk of --dir %s has %s in all; give less",
+                 FormatBytes(*o->log_preallocate), o->directory, FormatBytes(space.capacity));
+  }
   const bool waits = o->verb == TpccVerb::kRun && *o->durability == txn::DurabilityMode::kSync;
   o->in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->coroutines) : 0);
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);

@@ -308,6 +308,17 @@ TEST_F(DurableTest, ExportWritesTheRowsOfATable) {
   }
   EXPECT_EQ(rows, 2 * 10 * 3000);
   EXPECT_NE(first, "");
+  std::ofstream(Path("kept.csv")) << "precious";
+  EXPECT_EQ(RunProgram({"export", Path("data"), "--table", "orders", "--out", Path("kept.csv")}).exit_code, 2);
+  EXPECT_EQ(fs::file_size(Path("kept.csv")), 8u) << "an error leaves what was there";
+  const Outcome inside =
+      RunProgram({"export", Path("data"), "--table", "district", "--out", Path("data/node-0/MANIFEST")});
+  EXPECT_EQ(inside.exit_code, 2);
+  EXPECT_THAT(inside.err, HasSubstr("holds a database"));
+  const Outcome json_inside =
+      RunProgram({"sim", "--seed", "1", "--until", "1ms", "--json", Path("data/node-0/LOG-END")});
+  EXPECT_EQ(json_inside.exit_code, 2);
+  EXPECT_EQ(RunProgram({"verify", Path("data")}).exit_code, 0);
   const Outcome unknown = RunProgram({"export", Path("data"), "--table", "orders"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("--table orders: must be one of"));

@@ -74,6 +74,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"EmptyDirectoryToVerify", {"verify", ""}, {"DIR", "must not be empty"}},
         BadFlags{
             "GroupCommitOfAnHour", Run({"--dir", "x", "--group-commit", "1h"}), {"--group-commit 1h", "at most 1s"}},
+        BadFlags{"MoreLogThanDisk",
+                 Run({"--dir", "x", "--create", "--log-preallocate", "100000T"}),
+                 {"--log-preallocate", "give less"}},
         BadFlags{"PrefaultGarbage", Run({"--prefault", "some"}), {"--prefault some", "or 0"}},
         BadFlags{"ExportWithoutTable", {"export", "data"}, {"--table", "gannet export --help"}},
         BadFlags{"ExportTwoFormats", {"export", "d", "--table", "t", "--csv", "--json"}, {"--csv", "--json"}},
