@@ -93,7 +93,7 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
   if (to == nullptr) return wrong("cannot be written");
   Status exported = ExportTable(*DiskFiles(), directory, rows, to, count);
   errno = 0;
-  if (std::fclose(to) != 0 && exported.ok()) exported = wrong("cannot be finished");
+  if (std::fclose(to) != 0 && exported.ok()) exported = absl::UnavailableError(wrong("cannot be finished").message());
   if (in_place) return exported;
   if (exported.ok() && std::rename(path.c_str(), out.c_str()) != 0) exported = wrong("cannot get its name");
   if (!exported.ok()) std::filesystem::remove(path, error);

@@ -255,7 +255,11 @@ TEST_F(AdversarialReuseTest, ReadersFindWhatWasWrittenWhileSizesShift) {
         const Status status = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
           const Table& blobs = cluster.table(node, "blobs");
           const Status there = t.Get(blobs, key, out);
-          if (there.ok()) return t.Remove(blobs, key);
+          if (there.ok()) {
+            // The other writer may remove it between the two looks. RunBlockingBody validates no error.
+            const Status removed = t.Remove(blobs, key);
+            return absl::IsNotFound(removed) ? absl::AbortedError("the other writer was faster") : removed;
+          }
           return absl::IsNotFound(there) ? t.Insert(blobs, key, payload) : there;
         });
         EXPECT_TRUE(status.ok()) << status;
