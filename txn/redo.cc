@@ -248,7 +248,11 @@ uint64_t TransactionImpl::EpochToAwait() const {
   if (GANNET_MUTANT(kAcknowledgeEarly)) return 0;
   if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
   const log::Log& log = session_->db->durability->log();
-  const bool read_nothing = reads_.empty() && witnesses_.empty();  // so there is nothing to rely on
+  // Then there is nothing to rely on. A record to update or remove was read, too, though a commit that failed because
+  // of another insert has not put it among the reads.
+  const bool read_nothing =
+      reads_.empty() && witnesses_.empty() &&
+      std::ranges::all_of(writes_.entries(), [](const WriteEntry& e) { return e.kind == WriteKind::kInsert; });
   const uint64_t epoch = std::max(epoch_, logged_ || read_nothing ? 0 : log.last_dirty_epoch());
   return epoch > log.durable_epoch() ? epoch : 0;
 }
