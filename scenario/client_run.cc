@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "rdma/sim/sim_thread.h"
 #include "scenario/cluster.h"
@@ -47,7 +48,7 @@ class Run {
   void StartCrew();
   void StartWorkers(int node);
   void WorkerThread(int node, Crew* crew, uint32_t first_client);
-  // Sleeps for `nanos`, or until somebody saw what must not be.
+  // Sleeps for `nanos`, or until Broken().
   void Watch(uint64_t nanos);
   Status StopCrew();
   Status RunFaultyPhase(ScenarioReport* report);
@@ -61,7 +62,12 @@ class Run {
   int NodeWithoutProgress(const std::vector<uint64_t>& before) const;
   // Until every living node has committed something, or for drawn_.settle_nanos.
   Status AwaitProgress(const std::vector<uint64_t>& before);
-  Status Broken() const { return control_.broken.empty() ? absl::OkStatus() : absl::InternalError(control_.broken); }
+  // Somebody saw what must not be, or the run is to be stopped.
+  bool IsBroken() const { return !control_.broken.empty() || IsStopRequested(drawn_.stop); }
+  Status Broken() const {
+    if (!control_.broken.empty()) return absl::InternalError(control_.broken);
+    return CheckStop(drawn_.stop, "the clients ran");
+  }
 
   rdma::sim::Simulation* simulation_;
   const ScenarioOptions& drawn_;
@@ -106,7 +112,7 @@ void Run::WorkerThread(int node, Crew* crew, uint32_t first_client) {
 void Run::Watch(uint64_t nanos) {
   constexpr uint64_t kSlice = 1'000'000;
   const uint64_t until = simulation_->now() + nanos;
-  while (simulation_->now() < until && control_.broken.empty()) {
+  while (simulation_->now() < until && !IsBroken()) {
     SleepForNanos(std::min(until - simulation_->now(), kSlice));
   }
 }
@@ -120,7 +126,7 @@ std::vector<uint64_t> Run::CommittedByNode() const {
 Status Run::StopCrew() {
   control_.stop = true;
   const uint64_t deadline = simulation_->now() + kStopNanos;
-  while (crew_->unfinished() > 0 && simulation_->now() < deadline && control_.broken.empty()) {
+  while (crew_->unfinished() > 0 && simulation_->now() < deadline && !IsBroken()) {
     SleepForNanos(100'000);
   }
   GANNET_RETURN_IF_ERROR(Broken());
@@ -241,7 +247,7 @@ Status Run::RunSoundPhase() {
 
 Status Run::AwaitProgress(const std::vector<uint64_t>& before) {
   const uint64_t until = simulation_->now() + drawn_.settle_nanos;
-  while (NodeWithoutProgress(before) >= 0 && simulation_->now() < until && control_.broken.empty()) {
+  while (NodeWithoutProgress(before) >= 0 && simulation_->now() < until && !IsBroken()) {
     Watch(std::min(until - simulation_->now(), kLeastSoundNanos));
   }
   return Broken();

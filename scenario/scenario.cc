@@ -2,6 +2,7 @@
 
 #include "rdma/base/clock.h"
 #include "rdma/base/sometimes.h"
+#include "rdma/base/stop.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/run.h"
 
@@ -22,6 +23,7 @@ ScenarioReport RunScenario(const ScenarioOptions& options) {
                                                           : RunClients(&simulation, drawn, &report);
     if (!status.ok()) {
       report.passed = false;
+      report.stopped = absl::IsCancelled(status) && IsStopRequested(options.stop);
       report.verdict = status.ToString();
     }
     const rdma::sim::SimulationStatistics statistics = simulation.statistics();

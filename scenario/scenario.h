@@ -7,6 +7,7 @@
 // the indexes are checked, and the history of all transactions goes to the checker of strict serializability.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,6 +43,9 @@ struct ScenarioOptions {
   std::optional<rdma::sim::Faults> faults = {};
   std::string elle_file = {};  // where the append workload's history goes, as EDN
   std::function<void(std::string_view line)> trace = nullptr;
+  // Set by another thread or a signal handler: the run ends early, without a verdict. May be null. Changes nothing of a
+  // run that is not stopped.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // InvalidArgument names the field whose value cannot be run, and what can.
@@ -58,6 +62,7 @@ std::string Describe(const ScenarioOptions& drawn);
 struct ScenarioReport {
   uint64_t seed = 0;
   bool passed = false;     // nothing wrong was found
+  bool stopped = false;    // by ScenarioOptions::stop: nothing is known; not in the JSON
   bool undecided = false;  // the history did not tell enough to prove it right or wrong; counts as passed
   std::string verdict;     // one line: "passed", or what is wrong
   std::string details;     // the anomalies in full, or empty

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/random.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "scenario/cluster.h"
 #include "scenario/run.h"
@@ -146,6 +147,7 @@ class TpccRun {
     options.duration = absl::Nanoseconds(static_cast<int64_t>(nanos));
     options.seed = Mix64(drawn_.seed + ++runs_) >> 1;
     options.load_seed = drawn_.seed;
+    options.stop = drawn_.stop;
     terminals->thread =
         simulation_->StartOn(static_cast<rdma::NodeId>(node), "driver", [terminals] { terminals->Run(); });
     return terminals;
@@ -176,6 +178,7 @@ class TpccRun {
       if (by_these.ok()) committed += *by_these;
       status.Update(by_these.status());
     }
+    status.Update(CheckStop(drawn_.stop, "terminals ran"));
     if (!status.ok()) return status;
     return committed;
   }
@@ -202,6 +205,7 @@ class TpccRun {
   }
 
   Status StartAgain() {
+    GANNET_RETURN_IF_ERROR(CheckStop(drawn_.stop, "terminals ran"));
     simulation_->SetFaults({});
     GANNET_RETURN_IF_ERROR(Start());
     return CheckConditions();

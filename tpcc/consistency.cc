@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "tpcc/conditions.h"
 #include "tpcc/fact_gatherer.h"
@@ -32,11 +33,12 @@ struct Share {
   std::atomic<size_t> next{0};
 };
 
-Status GatherShare(Share& share, Facts* facts) {
+Status GatherShare(Share& share, Facts* facts, const std::atomic<bool>* stop) {
   StatusOr<std::unique_ptr<txn::Session>> session = share.database->OpenSession();
   if (!session.ok()) return session.status();
   FactGatherer gatherer(session->get(), share.tables, facts);
   for (size_t i = share.next++; i < share.warehouses.size(); i = share.next++) {
+    GANNET_RETURN_IF_ERROR(CheckStop(stop, "the consistency conditions were checked"));
     GANNET_RETURN_IF_ERROR(gatherer.Gather(share.warehouses[i]));
   }
   return absl::OkStatus();
@@ -56,7 +58,7 @@ void Distribute(uint32_t warehouses, std::span<Share> shares) {
 }  // namespace
 
 StatusOr<std::vector<ConditionResult>> CheckConsistency(std::span<txn::Database* const> nodes,
-                                                        std::span<const Tables> tables) {
+                                                        std::span<const Tables> tables, const std::atomic<bool>* stop) {
   if (nodes.empty() || nodes.size() != tables.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d nodes with %d sets of tables: give one of each per node", nodes.size(), tables.size()));
@@ -76,7 +78,7 @@ StatusOr<std::vector<ConditionResult>> CheckConsistency(std::span<txn::Database*
   for (Share& share : shares) {
     for (size_t i = 0; i < std::min(per_node, share.warehouses.size()); ++i) {
       threads.emplace_back("check", [&] {
-        Status status = GatherShare(share, &facts);
+        Status status = GatherShare(share, &facts, stop);
         std::lock_guard lock(mutex);
         result.Update(std::move(status));
       });

@@ -6,6 +6,7 @@
 // holds after deliveries too: orders - new orders = 2100 + the sum of C_DELIVERY_CNT, per district.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,8 +28,10 @@ struct ConditionResult {
 };
 
 // Checks all warehouses, in order of the conditions. `tables[i]` are those of `nodes[i]`, the nodes of this process; a
-// warehouse of another process is read through the first of them. An error means that it could not be evaluated.
+// warehouse of another process is read through the first of them. An error means that it could not be evaluated;
+// Cancelled, that *stop (may be null) has become true.
 StatusOr<std::vector<ConditionResult>> CheckConsistency(std::span<txn::Database* const> nodes,
-                                                        std::span<const Tables> tables);
+                                                        std::span<const Tables> tables,
+                                                        const std::atomic<bool>* stop = nullptr);
 
 }  // namespace gannet::tpcc

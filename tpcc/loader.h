@@ -31,7 +31,8 @@ struct LoadProgress {
 using LoadCallback = std::function<void(const LoadProgress&)>;
 
 // Fills the empty tables of the nodes of this process: `tables[i]` are those of `nodes[i]`. Nobody may use them yet.
-// `progress` may be null. After an error the tables are in no useful state.
+// `progress` may be null. After an error the tables are in no useful state, and half of the load must not be kept
+// (Database::CloseWithoutCheckpoint). Cancelled by DatabaseOptions::stop.
 Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const LoadOptions& options,
             const LoadCallback& progress);
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/stop.h"
 #include "txn/arena.h"
 #include "txn/database.h"
 #include "txn/record.h"
@@ -12,6 +13,10 @@ namespace {
 
 // Leaves keep some room, so that the first inserts between loaded keys do not split every one of them.
 constexpr double kFill = 0.9;
+
+Status CheckStopOfLoad(const SessionState& session) {
+  return CheckStop(session.db->options.stop, "rows were loaded");
+}
 
 }  // namespace
 
@@ -30,6 +35,7 @@ BulkLoader::~BulkLoader() = default;
 Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
   const TableOptions& options = state_->table->options();
   SessionState& session = *state_->session;
+  GANNET_RETURN_IF_ERROR(CheckStopOfLoad(session));
   if (key.kind() != options.key_kind || key.size() > options.max_key_bytes ||
       (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("loading table ", options.name, ": key ", key.ToString(),
@@ -53,6 +59,7 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
 }
 
 Status BulkLoader::Finish() {
+  GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*state_->session));
   rdma::EpochManager::Participant& participant = *state_->session->participant;
   DatabaseState& db = *state_->session->db;
   const bool counts = db.durability != nullptr && !state_->entries.empty();

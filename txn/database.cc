@@ -352,16 +352,25 @@ Status Database::Checkpoint() {
   if (state_->durability == nullptr || !state_->started) {
     return absl::FailedPreconditionError("a checkpoint needs a database that was opened with a directory, and started");
   }
-  return state_->durability->checkpointer().Take();
+  return state_->durability->checkpointer().Take(state_->options.stop);
 }
 
 Status Database::Close() {
+  return Close(LastCheckpoint::kIfNeeded);
+}
+
+Status Database::CloseWithoutCheckpoint() {
+  return Close(LastCheckpoint::kNever);
+}
+
+Status Database::Close(LastCheckpoint checkpoint) {
   state_->run_sessions->Clear();
   if (state_->durability == nullptr || state_->closed) return absl::OkStatus();
   state_->closed = true;
   Status status;
-  const bool needs_checkpoint = state_->options.durability == DurabilityMode::kNone || state_->loads.any();
-  if (state_->started && needs_checkpoint) status = Checkpoint();
+  const bool needs_checkpoint = checkpoint == LastCheckpoint::kIfNeeded &&
+                                (state_->options.durability == DurabilityMode::kNone || state_->loads.any());
+  if (state_->started && needs_checkpoint) status = state_->durability->checkpointer().Take(/*stop=*/nullptr);
   const Status stopped = state_->durability->Stop();
   return status.ok() ? stopped : status;
 }

@@ -10,6 +10,7 @@
 // Every node of a cluster opens the database and creates the same tables in the same order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -98,6 +99,11 @@ struct DatabaseOptions {
   std::string application = {};                      // kept in the manifest for whoever reads the directory
   std::shared_ptr<log::FileSystem> files = nullptr;  // null: as `medium` says
   uint64_t memory_bytes = uint64_t{8} << 30;         // address space for the records; Open(directory, ...) only
+
+  // Set by another thread or a signal handler: Start, BulkLoader and Checkpoint return Cancelled soon, also those that
+  // begin later. Transactions, Close and the checkpoints of checkpoint_every go on. May be null; must outlive the
+  // database.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct TableStatistics {
@@ -173,6 +179,7 @@ class Database {
   std::vector<const Table*> tables() const;
 
   // Recovers what the directory has, if there is one. Serves the other nodes, and waits until those that own rows do.
+  // Cancelled by DatabaseOptions::stop: open the database again; the directory has what it had.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
   // One per worker thread. Thread-safe. ResourceExhausted if the node has no channel left (rdma::Node::OpenChannel);
@@ -185,13 +192,18 @@ class Database {
   Status Run(const std::function<Status(BlockingTransaction&)>& body);
 
   // Makes what was committed, and what BulkLoader loaded, durable by a checkpoint of this node; transactions may run
-  // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory.
+  // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory. Cancelled by
+  // DatabaseOptions::stop: the checkpoints that were there are there.
   Status Checkpoint();
   // Flushes the log and stops it; takes a checkpoint if one is needed: with DurabilityMode::kNone, or if none has what
   // a BulkLoader loaded. No session may be open (those of Run are closed here). The nodes of a cluster close together,
   // as they start: each waits a while for the others. The error, if not everything that was committed is durable. The
   // directory is free for another Open then, also if this object lives on. A second call does nothing.
   Status Close();
+  // Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept otherwise.
+  // What no checkpoint has is gone, as after a crash: all that a BulkLoader loaded; with DurabilityMode::kNone all
+  // changes.
+  Status CloseWithoutCheckpoint();
 
   // Of Start; all zero without a directory.
   const RecoveryReport& recovery() const;
@@ -227,6 +239,8 @@ class Database {
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
   StatusOr<std::unique_ptr<Session>> MakeSession();
+  enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
+  Status Close(LastCheckpoint checkpoint);
   Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
 };
@@ -349,7 +363,8 @@ class BulkLoader {
  public:
   BulkLoader(Session* session, const Table* table);
   ~BulkLoader();
-  // Keys of an ordered table come in strictly ascending order. The key must belong to this node.
+  // Keys of an ordered table come in strictly ascending order. The key must belong to this node. Cancelled, as Finish,
+  // by DatabaseOptions::stop: nothing of this load is visible.
   Status Add(const Key& key, std::span<const std::byte> payload);
   template <PayloadType Row>
   Status Add(const Key& key, const Row& row) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "ycsb/connection.h"
 #include "ycsb/value.h"
@@ -79,30 +80,30 @@ Status Cluster::Open() {
   return absl::OkStatus();
 }
 
-Status Cluster::Load(const std::function<void(uint64_t)>& progress) {
+Status Cluster::Load(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop) {
   for (int i = 0; i < options_.servers; ++i) {
     const uint64_t first = keys_.FirstRankOf(i);
     const auto report = [&progress, first](uint64_t loaded) {
       if (progress) progress(first + loaded);
     };
-    GANNET_RETURN_IF_ERROR(server(i).Load(keys_, first, keys_.FirstRankOf(i + 1), report));
+    GANNET_RETURN_IF_ERROR(server(i).Load(keys_, first, keys_.FirstRankOf(i + 1), report, stop));
   }
   return absl::OkStatus();
 }
 
-Status Cluster::Start() {
+Status Cluster::Start(const std::atomic<bool>* stop) {
   for (const auto& server : servers_) GANNET_RETURN_IF_ERROR(server->Start(options_.server_threads));
   for (const auto& machine : machines_) GANNET_RETURN_IF_ERROR(machine->epochs->Start());
   if (options_.index != IndexKind::kXStore || !options_.train_models) return absl::OkStatus();
   // On a thread of its own: a simulated thread belongs to the node whose channel it polls, for good.
   Status trained;
-  Thread client("ycsb-train", [this, &trained] { trained = TrainModels(); });
+  Thread client("ycsb-train", [this, &trained, stop] { trained = TrainModels(stop); });
   client.join();
   return trained;
 }
 
 // An owner trains its model once a client has asked for it.
-Status Cluster::TrainModels() {
+Status Cluster::TrainModels(const std::atomic<bool>* stop) {
   auto connection = Connection::Open(this, 0, {});
   if (!connection.ok()) return connection.status();
   const uint64_t start = NowNanos();
@@ -110,6 +111,7 @@ Status Cluster::TrainModels() {
     const Status found = (*connection)->FindOnce(keys_.LoadedKey(keys_.FirstRankOf(i)));
     GANNET_RETURN_IF_ERROR(found);
     while (!server(i).xstore()->model_statistics().caught_up) {
+      GANNET_RETURN_IF_ERROR(CheckStop(stop, "models were trained"));
       if (NowNanos() - start > static_cast<uint64_t>(absl::ToInt64Nanoseconds(kTrainingTime))) {
         return absl::DeadlineExceededError(
             absl::StrFormat("server %d has not trained its model in %s", i, absl::FormatDuration(kTrainingTime)));

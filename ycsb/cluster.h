@@ -7,6 +7,7 @@
 //   ... driver.h ...
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,10 +58,11 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  // `progress` (may be null): keys loaded so far, of all servers.
-  Status Load(const std::function<void(uint64_t)>& progress);
-  // Begins to serve, and waits until the servers' models are trained, if they are to be.
-  Status Start();
+  // `progress` (may be null): keys loaded so far, of all servers. Cancelled soon after *stop (may be null) has become
+  // true: the cluster is of no use then.
+  Status Load(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop = nullptr);
+  // Begins to serve, and waits until the servers' models are trained, if they are to be. Cancelled as Load.
+  Status Start(const std::atomic<bool>* stop = nullptr);
 
   const ClusterOptions& options() const { return options_; }
   const KeySpace& keys() const { return keys_; }
@@ -75,7 +77,7 @@ class Cluster {
  private:
   Cluster(rdma::Fabric* fabric, const ClusterOptions& options);
   Status Open();
-  Status TrainModels();
+  Status TrainModels(const std::atomic<bool>* stop);
 
   rdma::Fabric* fabric_;
   const ClusterOptions options_;

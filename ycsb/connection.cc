@@ -5,6 +5,7 @@
 
 #include "index/hash/hash_client.h"
 #include "index/xstore/xstore.h"
+#include "rdma/base/stop.h"
 #include "ycsb/record.h"
 
 namespace gannet::ycsb {
@@ -83,10 +84,11 @@ Status Connection::FindOnce(uint64_t key) {
   return found;
 }
 
-Status Connection::FindAll(rdma::NodeId server, std::span<const index::Key> keys) {
+Status Connection::FindAll(rdma::NodeId server, std::span<const index::Key> keys, const std::atomic<bool>* stop) {
   constexpr size_t kAtOnce = 1024;
   std::vector<index::FindResult> results(std::min(keys.size(), kAtOnce));
   for (; !keys.empty(); keys = keys.subspan(std::min(keys.size(), kAtOnce))) {
+    GANNET_RETURN_IF_ERROR(CheckStop(stop, "caches were filled"));
     const size_t n = std::min(keys.size(), kAtOnce);
     const uint64_t entered = epoch_->Enter();
     Status found = worker_.BlockOn(FindMany(indexes_[server].get(), keys.first(n), std::span(results).first(n)));

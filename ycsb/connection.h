@@ -2,6 +2,7 @@
 // period, and the worker that runs its coroutines.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,8 +49,8 @@ class Connection {
 
   // Looks the key up and waits for it. For the first thing that a client asks.
   Status FindOnce(uint64_t key);
-  // The same for many keys of one server.
-  Status FindAll(rdma::NodeId server, std::span<const index::Key> keys);
+  // The same for many keys of one server. Cancelled soon after *stop (may be null) has become true.
+  Status FindAll(rdma::NodeId server, std::span<const index::Key> keys, const std::atomic<bool>* stop);
 
  private:
   explicit Connection(Cluster* cluster) : cluster_(cluster) {}

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "index/hash/hash_index.h"
 #include "index/hash/hash_rpc.h"
+#include "rdma/base/stop.h"
 #include "rdma/versioned.h"
 #include "ycsb/record.h"
 #include "ycsb/value.h"
@@ -19,6 +20,7 @@ constexpr double kBytesPerLeaf = 400;
 constexpr double kSlotsPerLeaf = 16;
 constexpr double kBucketBytesPerKey = 24;
 constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
+constexpr const char* kLoading = "keys were loaded";
 
 }  // namespace
 
@@ -75,13 +77,14 @@ StatusOr<rdma::GlobalAddress> Server::MakeRecord(index::Context& context, uint64
   return node_->AddressOf(made->block);
 }
 
-Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end,
-                    const std::function<void(uint64_t)>& progress) {
+Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
+                    const std::atomic<bool>* stop) {
   index::IndexService::Lease lease(service_.get());
   std::vector<index::LoadEntry> entries;
   entries.reserve(end - first);
   std::vector<std::byte> value(options_.value_bytes);
   for (uint64_t rank = first; rank < end; ++rank) {
+    GANNET_RETURN_IF_ERROR(CheckStop(stop, kLoading));
     const uint64_t key = space.LoadedKey(rank);
     MakeValue(key, 0, value);
     uint64_t state = 0;
@@ -91,6 +94,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end,
     entries.push_back({index::Key(key), *record});
     if (progress && (rank - first) % kProgressInterval == 0) progress(rank - first);
   }
+  GANNET_RETURN_IF_ERROR(CheckStop(stop, kLoading));
   Status loaded = index_->BulkLoad(lease.context(), entries, options_.fill);
   if (loaded.ok() && progress) progress(end - first);
   return loaded;

@@ -47,8 +47,9 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Once, before Start: loads the keys of ranks [first, end). `progress`, if not null, is called now and then with how
-  // many are loaded.
-  Status Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress);
+  // many are loaded. Cancelled soon after *stop (may be null) has become true.
+  Status Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
+              const std::atomic<bool>* stop);
 
   // After all nodes are attached. Answers calls by `threads` threads.
   Status Start(int threads);

@@ -7,6 +7,7 @@
 #include "log/kill_point.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/sometimes.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
@@ -104,7 +105,7 @@ void Checkpointer::Run(absl::Duration every) {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
     lock.unlock();
-    Take().IgnoreError();  // statistics() tell; the next one tries again
+    Take(/*stop=*/nullptr).IgnoreError();  // statistics() tell; the next one tries again
     lock.lock();
   }
 }
@@ -114,8 +115,9 @@ CheckpointStatistics Checkpointer::statistics() const {
   return statistics_;
 }
 
-Status Checkpointer::Take() {
+Status Checkpointer::Take(const std::atomic<bool>* stop) {
   std::lock_guard one(take_mutex_);
+  take_stop_ = stop;
   const uint64_t start = NowNanos();
   Status status = TakeWithRoom();
   state_->loads.EndCheckpoint(/*published=*/status.ok());
@@ -290,6 +292,7 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
       GANNET_RETURN_IF_ERROR(writer->Add(
           {.table = table.id(), .version = copies[i].version, .key = bytes.bytes(), .payload = copies[i].payload}));
     }
+    GANNET_RETURN_IF_ERROR(CheckStop(take_stop_, "a checkpoint was written"));
     std::lock_guard lock(mutex_);
     if (stop_) return absl::CancelledError("the database is being closed");
   }

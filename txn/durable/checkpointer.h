@@ -6,6 +6,7 @@
 //   one and the log below the previous one go
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -44,8 +45,9 @@ class Checkpointer {
   void Start(absl::Duration every);
   void Stop();
 
-  // Takes one now. Thread-safe; one at a time.
-  Status Take();
+  // Takes one now. Thread-safe; one at a time. Cancelled soon after *stop (may be null) has become true, if the files
+  // were not written by then: nothing has changed.
+  Status Take(const std::atomic<bool>* stop);
   CheckpointStatistics statistics() const;
 
  private:
@@ -75,6 +77,7 @@ class Checkpointer {
   const uint64_t damaged_;
 
   Mutex take_mutex_;
+  const std::atomic<bool>* take_stop_ = nullptr;  // of the checkpoint that is being taken
   bool give_back_ = false;  // what the log has made ready for later segments makes room for the checkpoint
   // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
   std::vector<std::pair<uint64_t, uint64_t>> cuts_;

@@ -7,9 +7,15 @@
 #include "log/format.h"
 #include "log/transaction_format.h"
 #include "rdma/base/sometimes.h"
+#include "rdma/base/stop.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::txn {
+namespace {
+
+constexpr const char* kReading = "the log was read";
+
+}  // namespace
 
 StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
                                               const log::TransactionVisitor& visit) const {
@@ -49,7 +55,7 @@ Status LogsReader::ReadOthers() {
     StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0,
                                                 [this](int, const log::TransactionView& transaction) -> Status {
                                                   NoteDecision(transaction);
-                                                  return absl::OkStatus();
+                                                  return CheckStop(stop_, kReading);
                                                 });
     if (!summary.ok()) return summary.status();
     NoteEnd(node, *summary);
@@ -95,6 +101,7 @@ void LogsReader::KeepAside(const log::TransactionView& transaction) {
 }
 
 Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges* changes) {
+  GANNET_RETURN_IF_ERROR(CheckStop(stop_, kReading));
   if (transaction.epoch > recovered_) return absl::OkStatus();  // some other log does not have its epoch
   if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
   NoteDecision(transaction);

@@ -5,6 +5,7 @@
 // the parts of transactions whose decision is another node's.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -29,16 +30,19 @@ class LogsReader {
   // `nodes`: of the whole cluster; this reads for `node`. `files`, `nodes` and `checkpoint` must outlive this.
   // `make_durable`: as of log::ReadOptions.
   LogsReader(log::FileSystem& files, const std::vector<NodeData>& nodes, int node,
-             const log::CheckpointDescription& checkpoint, int threads, bool salvage, bool make_durable)
+             const log::CheckpointDescription& checkpoint, int threads, bool salvage, bool make_durable,
+             const std::atomic<bool>* stop)
       : files_(files),
         nodes_(nodes),
         node_(node),
         checkpoint_(checkpoint),
         threads_(threads),
         salvage_(salvage),
-        make_durable_(make_durable) {}
+        make_durable_(make_durable),
+        stop_(stop) {}
 
-  // Changes of this node's records that the checkpoint leaves go to *changes.
+  // Changes of this node's records that the checkpoint leaves go to *changes. Cancelled once *stop (may be null) is
+  // true.
   Status Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
 
  private:
@@ -65,6 +69,7 @@ class LogsReader {
   int threads_;
   bool salvage_;  // go on after damage; report->damages has it
   bool make_durable_;
+  const std::atomic<bool>* stop_;
   uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
   int least_node_ = 0;               // whose log closed no more than that
   uint64_t last_epoch_ = 0;

@@ -118,8 +118,8 @@ class Recovery {
 Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
                           log::LogEnd* end, RecoveryReport* report) const {
   const bool goes_on = !state_->options.directory.empty();  // who only looks opens a database without one
-  LogsReader reader(*files_, nodes_, state_->node->id(), checkpoint, state_->options.recovery_threads, salvage,
-                    goes_on);
+  LogsReader reader(*files_, nodes_, state_->node->id(), checkpoint, state_->options.recovery_threads, salvage, goes_on,
+                    state_->options.stop);
   return reader.Read(changes, end, report);
 }
 
@@ -133,6 +133,7 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>
   log::LogEnd again;
   RecoveryReport unused;
   *why_not = ReadLogs(older, /*salvage=*/false, &changes, &again, &unused);
+  if (absl::IsCancelled(*why_not)) return *why_not;
   if (!why_not->ok()) return absl::OkStatus();
   if (again.recovered_epoch != end.recovered_epoch) {
     return absl::DataLossError(absl::StrCat("the logs gave epoch ", end.recovered_epoch, " first and now ",

@@ -29,7 +29,7 @@ struct DatabaseState;
 
 // Everything that `state`'s tables had, as of the greatest epoch that all nodes' logs have closed. *end: where this
 // node's log goes on. The tables are empty and nobody uses them yet. DataLoss if what a manifest of any node says is
-// not there.
+// not there. Cancelled soon after *state.options.stop has become true.
 Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "txn/arena.h"
 #include "txn/durable/redo_key.h"
@@ -76,6 +77,7 @@ bool TableRebuilder::IsSuperseded(const log::CheckpointRecord& record) {
 
 StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context, const Table& table,
                                                          std::string_view key_bytes, std::string_view payload) {
+  GANNET_RETURN_IF_ERROR(CheckStop(state_->options.stop, "records were made"));
   const TableOptions& options = table.options();
   const bool key_fits = options.key_kind == index::KeyKind::kInteger ? key_bytes.size() == index::kIntegerKeyBytes
                                                                      : key_bytes.size() <= options.max_key_bytes;
@@ -199,7 +201,7 @@ Status TableRebuilder::RebuildOrdered(const Table& table) {
         *files_, directory_, checkpoint_.id, file,
         [&](const log::CheckpointRecord& record) { return rebuild.AddCheckpointed(record); }, DamageNoter(file));
     if (read.ok()) continue;
-    rebuild.GiveUp();
+    if (!absl::IsCancelled(read)) rebuild.GiveUp();
     return GiveUpIfDamaged(table, read);
   }
   return rebuild.Finish();
