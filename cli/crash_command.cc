@@ -113,21 +113,23 @@ int Execute(CrashOptions options) {
   if (const Status usable = CheckHistory(options); !usable.ok()) return Fail(usable, kExitBadFlags);
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
   Progress progress;
-  const InterruptGuard interrupts;
+  const InterruptGuard interrupts(InterruptGuard::Second::kIsNoted);
   crash::CrashTest test(options);
   const Status done =
       test.Run([&options, &progress](
                    uint64_t cycle) { progress.Count(absl::StrFormat("cycle %d of %d", cycle + 1, options.cycles)); },
-               InterruptGuard::requested());
+               &InterruptGuard::requested(), &InterruptGuard::requested_again());
   progress.EndCount();
   absl::PrintF("%s", crash::ToText(options, test.report()));
   std::fflush(stdout);
-  if (!done.ok()) return Fail(done, kExitFailed);
+  const bool judged = !absl::IsCancelled(done);
+  if (!done.ok() && judged) return Fail(done, kExitFailed);
   std::error_code error;
   if (temporary) std::filesystem::remove_all(options.directory, error);
   if (!InterruptGuard::requested()) return kExitOk;
-  absl::FPrintF(stderr, "gannet crashtest: stopped after %d of %d cycles\n", test.report().cycles, options.cycles);
-  return kExitSignal + InterruptGuard::signal();
+  absl::FPrintF(stderr, "gannet crashtest: stopped after %d of %d cycles%s\n", test.report().cycles, options.cycles,
+                judged ? "" : "; what the last child left was not judged");
+  return InterruptGuard::exit_code();
 }
 
 void AddChildCommand(CLI::App& app, int* exit_code) {
@@ -161,7 +163,7 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "and while it was being written. How long that was is measured. What was told by an error (NotFound,\n"
       "AlreadyExists, an error of the caller's own) must have survived as what was read.\n"
       "Exit code 1, the directory and the command that repeats it, if something is lost or half there; 130 if Ctrl-C\n"
-      "stopped it (after the cycle under way, with the report of those that were run).");
+      "stopped it (after the cycle under way, with the report of those that were run; at once, if pressed twice).");
   auto options = std::make_shared<CrashOptions>();
   AddInteger(*command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");
   AddCommonFlags(*command, options.get());

@@ -1,6 +1,7 @@
 #include "cli/data_backup.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,19 +32,20 @@ StatusOr<std::vector<std::string>> SegmentsFrom(log::FileSystem& files, const st
   return names;
 }
 
-Status CopyCheckpoint(log::FileSystem& files, const NodeData& node, const std::string& to) {
+Status CopyCheckpoint(log::FileSystem& files, const NodeData& node, const std::string& to,
+                      const std::atomic<bool>* stop) {
   if (node.manifest.checkpoints.empty()) return absl::OkStatus();
   const log::CheckpointDescription& checkpoint = node.manifest.checkpoints.front();
   const std::string source = log::CheckpointDirectory(node.path, checkpoint.id);
   const std::string target = log::CheckpointDirectory(to, checkpoint.id);
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
   for (const log::CheckpointFile& file : checkpoint.files) {
-    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, source + "/" + file.name, target + "/" + file.name));
+    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, source + "/" + file.name, target + "/" + file.name, stop));
   }
   return files.SyncDirectory(target);
 }
 
-Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& to) {
+Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& to, const std::atomic<bool>* stop) {
   // Of several nodes all there is: an older checkpoint of another node may need the decisions in it.
   const auto& checkpoints = node.manifest.checkpoints;
   const bool all = checkpoints.empty() || node.manifest.num_nodes > 1;
@@ -51,7 +53,8 @@ Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& 
       SegmentsFrom(files, node.path, all ? 0 : checkpoints.front().first_segment);
   if (!segments.ok()) return segments.status();
   for (const std::string& name : *segments) {
-    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, absl::StrCat(node.path, "/", name), absl::StrCat(to, "/", name)));
+    GANNET_RETURN_IF_ERROR(
+        CopyFileBackwards(files, absl::StrCat(node.path, "/", name), absl::StrCat(to, "/", name), stop));
   }
   return absl::OkStatus();
 }
@@ -90,7 +93,8 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
 }
 
 // NotFound if something vanished; DataLoss if what was copied is not sound.
-StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to) {
+StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to,
+                                   const std::atomic<bool>* stop) {
   StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
   if (!nodes.ok()) return nodes.status();
   const int num_nodes = static_cast<int>(nodes->size());
@@ -98,13 +102,13 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
   for (const NodeData& node : *nodes) {
     const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
     GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
-    GANNET_RETURN_IF_ERROR(CopyCheckpoint(files, node, target));
+    GANNET_RETURN_IF_ERROR(CopyCheckpoint(files, node, target, stop));
   }
   for (NodeData& node : *nodes) {
     const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
     const StatusOr<std::optional<log::EndNote>> note = FindEndNote(files, node);
     if (!note.ok()) return note.status();
-    GANNET_RETURN_IF_ERROR(CopyLog(files, node, target));
+    GANNET_RETURN_IF_ERROR(CopyLog(files, node, target, stop));
     if (note->has_value()) GANNET_RETURN_IF_ERROR(log::EndNoteFile(&files, target).Write(**note));
     node.manifest.log_end = note->has_value();
     // The older checkpoint was left out, and its part of the log.
@@ -112,31 +116,66 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
   }
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
-  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads);
+  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
   if (!verification.ok()) return verification;
   if (!verification->problems.empty()) return absl::DataLossError(ToText(verification->problems.front()));
   GANNET_RETURN_IF_ERROR(NoteEnds(files, &*nodes, *verification, to));
   return verification;
 }
 
-Status MustBeNew(log::FileSystem& files, const std::string& directory) {
-  const StatusOr<bool> empty = IsAbsentOrEmpty(files, directory);
+// `to` is to be a new or an empty directory, and no part of `from`: the copy would be a part of what it copies.
+Status CheckTarget(log::FileSystem& files, const std::string& from, const std::string& to) {
+  const StatusOr<bool> empty = IsAbsentOrEmpty(files, to);
   if (!empty.ok()) return empty.status();
-  if (*empty) return absl::OkStatus();
+  if (!*empty) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is not empty; name a new directory, or remove what is in it", to));
+  }
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path inside = fs::weakly_canonical(to, error).lexically_relative(fs::weakly_canonical(from, error));
+  if (error || inside.empty() || *inside.begin() == "..") return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s is not empty; name a new directory, or remove what is in it", directory));
+      absl::StrFormat("%s lies in %s; name a directory outside of what is copied", to, from));
+}
+
+// Removes what a copy to `to` has made. A directory that `was_there` stays, empty.
+Status RemoveCopy(log::FileSystem& files, const std::string& to, bool was_there) {
+  if (!files.List(to).ok()) return absl::OkStatus();
+  GANNET_RETURN_IF_ERROR(EmptyTree(files, to));
+  if (was_there) return absl::OkStatus();
+  files.Remove(to + "/LOCK").IgnoreError();  // of a restore
+  return files.Remove(to);
+}
+
+// `stopped`, with what is left of the copy.
+Status Stopped(log::FileSystem& files, const Status& stopped, const std::string& to, bool was_there) {
+  const Status removed = RemoveCopy(files, to, was_there);
+  if (!removed.ok()) {
+    return absl::CancelledError(
+        absl::StrFormat("%s; %s is not whole, and cannot be removed: %s", stopped.message(), to, removed.message()));
+  }
+  return absl::CancelledError(
+      absl::StrFormat("%s; %s is %s", stopped.message(), to, was_there ? "empty again" : "removed"));
+}
+
+bool IsThere(log::FileSystem& files, const std::string& directory) {
+  return files.List(directory).ok();
 }
 
 }  // namespace
 
-StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to) {
+StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to,
+                              const std::atomic<bool>* stop) {
   if (const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from); !nodes.ok()) return nodes.status();
-  GANNET_RETURN_IF_ERROR(MustBeNew(files, to));
+  GANNET_RETURN_IF_ERROR(CheckTarget(files, from, to));
+  const bool was_there = IsThere(files, to);
   StatusOr<Verification> result = absl::InternalError("not tried");
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    result = TryToBackUp(files, from, to);
+    result = TryToBackUp(files, from, to, stop);
     if (result.ok()) return result;
-    GANNET_RETURN_IF_ERROR(RemoveTree(files, to));
+    if (absl::IsCancelled(result.status())) return Stopped(files, result.status(), to, was_there);
+    GANNET_RETURN_IF_ERROR(RemoveCopy(files, to, was_there));
     if (!absl::IsNotFound(result.status()) && !absl::IsDataLoss(result.status())) return result.status();
   }
   return absl::Status(result.status().code(),
@@ -145,19 +184,25 @@ StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, c
                                       from, kAttempts, result.status().message()));
 }
 
-StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to) {
-  const StatusOr<Verification> sound = VerifyDataDirectory(files, backup, kThreads);
+StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to,
+                               const std::atomic<bool>* stop) {
+  GANNET_RETURN_IF_ERROR(CheckTarget(files, backup, to));
+  const StatusOr<Verification> sound = VerifyDataDirectory(files, backup, kThreads, stop);
+  if (absl::IsCancelled(sound.status())) {
+    return absl::CancelledError(absl::StrFormat("%s; nothing was restored", sound.status().message()));
+  }
   if (!sound.ok()) return sound.status();
   if (!sound->problems.empty()) {
     return absl::DataLossError(
         absl::StrFormat("the backup is damaged: %s; nothing was restored", ToText(sound->problems.front())));
   }
-  GANNET_RETURN_IF_ERROR(MustBeNew(files, to));
+  const bool was_there = IsThere(files, to);
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
   const StatusOr<std::shared_ptr<void>> lock = files.Lock(to);
   if (!lock.ok()) return lock.status();
-  StatusOr<Verification> restored = TryToBackUp(files, backup, to);
+  StatusOr<Verification> restored = TryToBackUp(files, backup, to, stop);
   if (restored.ok()) return restored;
+  if (absl::IsCancelled(restored.status())) return Stopped(files, restored.status(), to, was_there);
   return absl::Status(restored.status().code(), absl::StrFormat("%s; what is in %s now is not whole: remove it",
                                                                 restored.status().message(), to));
 }

@@ -6,6 +6,7 @@
 // manifests of all nodes are read before any log: an epoch that a checkpoint ends with is in the logs by then.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "cli/data_verify.h"
@@ -14,11 +15,14 @@
 
 namespace gannet::cli {
 
-// `to` must be absent or empty. Verified at the end. Copies again if a file vanished meanwhile because a newer
-// checkpoint took its place.
-StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to);
+// `to` must be absent or empty, and lie outside of `from` (else InvalidArgument). Verified at the end. Copies again if
+// a file vanished meanwhile because a newer checkpoint took its place. Cancelled soon after *stop (may be null) has
+// become true: what was made of the copy is removed, or the message says why it is not.
+StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to,
+                              const std::atomic<bool>* stop = nullptr);
 
-// Verifies the backup, takes `to` (absent or empty) for this process, copies, verifies.
-StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to);
+// Verifies the backup, takes `to` (absent or empty) for this process, copies, verifies. Cancelled as BackUp.
+StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to,
+                               const std::atomic<bool>* stop = nullptr);
 
 }  // namespace gannet::cli

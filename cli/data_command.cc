@@ -20,10 +20,12 @@
 #include "cli/data_verify.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "cli/log_dump.h"
 #include "cli/machine_memory.h"
 #include "cli/output_file.h"
 #include "cli/parse.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/table_export.h"
 #include "cli/tpcc_options.h"
@@ -46,8 +48,17 @@ constexpr const char* kClusters =
 
 int Fail(const char* name, const Status& status) {
   absl::FPrintF(stderr, "gannet %s: %s\n", name, status.message());
+  if (absl::IsCancelled(status)) return InterruptGuard::exit_code();
   return absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed;
 }
+
+// `status`, and if Ctrl-C stopped the command, what it left.
+Status WithRest(const Status& status, const std::string& rest) {
+  if (!absl::IsCancelled(status)) return status;
+  return absl::CancelledError(absl::StrFormat("%s; %s", status.message(), rest));
+}
+
+constexpr const char* kNothingChanged = "nothing was changed";
 
 uint64_t DefaultMemoryPerNode() {
   return (UsableMemoryBytes() / 4 * 3) & ~((uint64_t{2} << 20) - 1);
@@ -56,8 +67,10 @@ uint64_t DefaultMemoryPerNode() {
 int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
   if (recover.memory_per_node == 0) recover.memory_per_node = DefaultMemoryPerNode();
+  recover.stop = &InterruptGuard::requested();
+  Progress().Step("recovering " + options.directory);
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
-  if (!nodes.ok()) return Fail("recover", nodes.status());
+  if (!nodes.ok()) return Fail("recover", WithRest(nodes.status(), kNothingChanged));
   absl::PrintF("%s", ToText(*nodes));
   const bool damaged =
       std::ranges::any_of(*nodes, [](const NodeRecovery& node) { return !node.report.damages.empty(); });
@@ -71,12 +84,18 @@ int Report(const char* name, const StatusOr<Verification>& verification) {
 }
 
 int RunVerify(const DataOptions& options) {
-  return Report("verify", VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads));
+  Progress().Step("verifying " + options.directory);
+  const StatusOr<Verification> verified =
+      VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads, &InterruptGuard::requested());
+  if (absl::IsCancelled(verified.status())) return Fail("verify", WithRest(verified.status(), kNothingChanged));
+  return Report("verify", verified);
 }
 
 int RunDump(const DataOptions& options) {
-  const Status dumped = DumpLog(*DiskFiles(), options.directory, options.dump, stdout);
-  return dumped.ok() ? kExitOk : Fail("log dump", dumped);
+  DumpOptions dump = options.dump;
+  dump.stop = &InterruptGuard::requested();
+  const Status dumped = DumpLog(*DiskFiles(), options.directory, dump, stdout);
+  return dumped.ok() ? kExitOk : Fail("log dump", WithRest(dumped, "what was printed is not all"));
 }
 
 // Writes the rows to the file `out`. A regular file gets its name when it is whole: an error, or Ctrl-C, leaves what
@@ -94,10 +113,10 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
   Status exported = ExportTable(*DiskFiles(), directory, rows, to, count);
   errno = 0;
   if (std::fclose(to) != 0 && exported.ok()) exported = absl::UnavailableError(wrong("cannot be finished").message());
-  if (in_place) return exported;
+  if (in_place) return WithRest(exported, out + " has a part of the rows");
   if (exported.ok() && std::rename(path.c_str(), out.c_str()) != 0) exported = wrong("cannot get its name");
   if (!exported.ok()) std::filesystem::remove(path, error);
-  return exported;
+  return WithRest(exported, out + " is as it was");
 }
 
 // `out` empty: standard output.
@@ -105,20 +124,26 @@ int RunExport(const DataOptions& options) {
   ExportOptions rows = options.rows;
   rows.recover = options.recover;
   if (rows.recover.memory_per_node == 0) rows.recover.memory_per_node = DefaultMemoryPerNode();
+  rows.recover.stop = &InterruptGuard::requested();
+  Progress().Step("exporting from " + options.directory);
   uint64_t count = 0;
-  const Status exported = options.out.empty() ? ExportTable(*DiskFiles(), options.directory, rows, stdout, &count)
-                                              : ExportToFile(options.directory, rows, options.out, &count);
+  const Status exported =
+      options.out.empty()
+          ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count), "what was printed is not all")
+          : ExportToFile(options.directory, rows, options.out, &count);
   if (!exported.ok()) return Fail("export", exported);
   absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
   return kExitOk;
 }
 
 int RunBackup(const DataOptions& options) {
-  return Report("backup", BackUp(*DiskFiles(), options.directory, options.other));
+  Progress().Step("copying " + options.directory);
+  return Report("backup", BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 int RunRestore(const DataOptions& options) {
-  return Report("restore", Restore(*DiskFiles(), options.directory, options.other));
+  Progress().Step("restoring " + options.directory);
+  return Report("restore", Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 StatusOr<ByteText> ParseByteText(const std::string& text) {
@@ -128,12 +153,15 @@ StatusOr<ByteText> ParseByteText(const std::string& text) {
   return *choice == 0 ? ByteText::kHex : ByteText::kText;
 }
 
-// A command with its options, which `run` gets.
+// A command with its options, which `run` gets while Ctrl-C is watched.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* description, const std::string& footer,
                      const std::shared_ptr<DataOptions>& options, int (*run)(const DataOptions&), int* exit_code) {
   CLI::App* command = app.add_subcommand(name, description);
   command->footer(footer);
-  command->callback([options, run, exit_code] { *exit_code = run(*options); });
+  command->callback([options, run, exit_code] {
+    const InterruptGuard interrupts;
+    *exit_code = run(*options);
+  });
   return command;
 }
 

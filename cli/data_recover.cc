@@ -38,6 +38,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
     txn::DatabaseOptions in_memory;
     in_memory.recovery_threads = options.threads;
     in_memory.salvage = options.salvage;
+    in_memory.stop = options.stop;
     auto database = txn::Database::Open(fabric->get(), node.manifest.node, in_memory);
     if (!database.ok()) return database.status();
     for (const log::TableDescription& table : node.manifest.tables) {

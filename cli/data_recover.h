@@ -2,6 +2,7 @@
 // gives and how fast.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct RecoverOptions {
   int threads = 2;
   bool salvage = false;
   uint64_t memory_per_node = 0;
+  const std::atomic<bool>* stop = nullptr;  // may be null; true: Cancelled soon
 };
 
 // Node after node; each is given to `visit` (may be null) when its tables are there. An error of `visit` ends it.

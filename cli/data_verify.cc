@@ -13,10 +13,12 @@
 #include "log/end_note.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
+#include "rdma/base/stop.h"
 
 namespace gannet::cli {
 namespace {
 
+constexpr const char* kLooking = "the directory was checked";
 constexpr size_t kMostProblems = 1000;  // of records that do not fit; a wrong table would fill the screen
 
 // Why a record cannot be of this table, or nothing.
@@ -36,8 +38,9 @@ std::string Misfit(const log::TableDescription* table, uint16_t id, std::span<co
 // Looks at one node.
 class NodeVerifier {
  public:
-  NodeVerifier(log::FileSystem* files, const NodeData* node, int threads, Verification* all)
-      : files_(files), node_(node), threads_(threads), all_(all) {
+  NodeVerifier(log::FileSystem* files, const NodeData* node, int threads, const std::atomic<bool>* stop,
+               Verification* all)
+      : files_(files), node_(node), threads_(threads), stop_(stop), all_(all) {
     result_.path = node->path;
   }
 
@@ -80,7 +83,7 @@ class NodeVerifier {
     StatusOr<log::LogSummary> summary =
         log::ReadLog(*files_, node_->path, options, [this](int, const log::TransactionView& transaction) {
           VerifyTransaction(transaction);
-          return absl::OkStatus();
+          return CheckStop(stop_, kLooking);
         });
     if (absl::IsNotFound(summary.status())) {
       if (node_->manifest.started) {
@@ -129,6 +132,7 @@ class NodeVerifier {
     std::optional<std::string> last;
     uint64_t record_number = 0;
     const auto visit = [&](const log::CheckpointRecord& record) -> Status {
+      GANNET_RETURN_IF_ERROR(CheckStop(stop_, kLooking));
       ++record_number;
       std::string wrong = record.table == file.table ? Misfit(table, record.table, record.key, &record.payload)
                                                      : absl::StrFormat("it is of table %d", record.table);
@@ -172,6 +176,7 @@ class NodeVerifier {
   log::FileSystem* const files_;
   const NodeData* const node_;
   const int threads_;
+  const std::atomic<bool>* const stop_;
   Verification* const all_;
   NodeVerification result_;
   std::mutex mutex_;  // of the problems, while a log is read
@@ -208,12 +213,13 @@ Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, 
 
 }  // namespace
 
-StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads) {
+StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads,
+                                           const std::atomic<bool>* stop) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
   if (!nodes.ok()) return nodes.status();
   Verification all;
   for (const NodeData& node : *nodes) {
-    NodeVerifier verifier(&files, &node, threads, &all);
+    NodeVerifier verifier(&files, &node, threads, stop, &all);
     GANNET_RETURN_IF_ERROR(verifier.Verify());
   }
   GANNET_RETURN_IF_ERROR(CompareNodes(files, *nodes, &all));

@@ -5,6 +5,7 @@
 // checkpoint ends; that the nodes belong together.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,7 +37,9 @@ struct Verification {
 };
 
 // An error only if nothing can be looked at: NotFound if there is no database, DataLoss if the manifest is damaged.
-StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads);
+// Cancelled soon after *stop (may be null) has become true.
+StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads,
+                                           const std::atomic<bool>* stop = nullptr);
 
 // "log-0000000000000001 at offset 4096: what".
 std::string ToText(const Problem& problem);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "rdma/base/stop.h"
 
 namespace gannet::cli {
 namespace {
@@ -29,7 +30,8 @@ bool AllZero(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const std::string& to) {
+Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const std::string& to,
+                         const std::atomic<bool>* stop) {
   const StatusOr<std::unique_ptr<log::File>> source = files.Open(from, log::OpenMode::kRead);
   if (!source.ok()) return source.status();
   const StatusOr<uint64_t> size = (*source)->Size();
@@ -43,6 +45,7 @@ Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const 
   if (*size != 0) GANNET_RETURN_IF_ERROR((*target)->Allocate(*size));
   const AlignedBuffer buffer = MakeBuffer();
   for (uint64_t end = *size; end > 0;) {
+    GANNET_RETURN_IF_ERROR(CheckStop(stop, "files were copied"));
     const uint64_t begin = (end - 1) / kChunkBytes * kChunkBytes;
     const std::span chunk(buffer.get(), end - begin);
     const StatusOr<size_t> got = (*source)->Read(begin, chunk);
@@ -65,7 +68,7 @@ Status CopyFiles(log::FileSystem& files, const std::string& from, const std::str
   return files.SyncDirectory(to);
 }
 
-Status RemoveTree(log::FileSystem& files, const std::string& directory) {
+Status EmptyTree(log::FileSystem& files, const std::string& directory) {
   const StatusOr<std::vector<std::string>> names = files.List(directory);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
@@ -74,6 +77,12 @@ Status RemoveTree(log::FileSystem& files, const std::string& directory) {
     // A file cannot be listed.
     GANNET_RETURN_IF_ERROR(files.List(path).ok() ? RemoveTree(files, path) : files.Remove(path));
   }
+  return absl::OkStatus();
+}
+
+Status RemoveTree(log::FileSystem& files, const std::string& directory) {
+  if (absl::IsNotFound(files.List(directory).status())) return absl::OkStatus();
+  GANNET_RETURN_IF_ERROR(EmptyTree(files, directory));
   return files.Remove(directory);
 }
 

@@ -14,6 +14,7 @@
 #include "log/log_reader.h"
 #include "log/transaction_format.h"
 #include "nlohmann/json.hpp"
+#include "rdma/base/stop.h"
 
 namespace gannet::cli {
 namespace {
@@ -145,9 +146,11 @@ Status DumpLog(log::FileSystem& files, const std::string& directory, const DumpO
     Dumper dumper(&node, &options, to);
     const auto& checkpoints = node.manifest.checkpoints;
     const log::ReadOptions read{.from_segment = checkpoints.empty() ? 0 : checkpoints.back().first_segment};
-    const StatusOr<log::LogSummary> summary =
-        log::ReadLog(files, node.path, read,
-                     [&dumper](int, const log::TransactionView& transaction) { return dumper.Take(transaction); });
+    const StatusOr<log::LogSummary> summary = log::ReadLog(
+        files, node.path, read, [&dumper, &options](int, const log::TransactionView& transaction) -> Status {
+          GANNET_RETURN_IF_ERROR(CheckStop(options.stop, "transactions were printed"));
+          return dumper.Take(transaction);
+        });
     // A node that has never started has no log yet.
     if (!summary.ok() && (node.manifest.started || !absl::IsNotFound(summary.status()))) return summary.status();
   }

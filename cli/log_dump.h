@@ -1,6 +1,7 @@
 // The records of a log, for people and for programs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -13,7 +14,8 @@ namespace gannet::cli {
 struct DumpOptions {
   bool json = false;  // one object per line and transaction
   uint64_t from_epoch = 0;
-  std::string table;  // only its changes; empty: all
+  std::string table;                        // only its changes; empty: all
+  const std::atomic<bool>* stop = nullptr;  // may be null; true: Cancelled soon
 };
 
 // In the order of each node's log. InvalidArgument if there is no such table.

@@ -95,7 +95,10 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   gannet::cli::AddSimCommand(app, &exit_code);
   gannet::cli::AddReproduceCommand(app, &exit_code);
   // Last: a command that is added later would have it too.
-  app.footer("Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
+  app.footer(
+      "Ctrl-C or SIGTERM stops a command soon: it says what is left, and exits with 130 or 143 (gannet serve: with "
+      "0).\n"
+      "Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -100,7 +100,7 @@ int Execute(const Options& options) {
       return Fail(written, kExitFailed);
     }
   }
-  return interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
+  return interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
 
 }  // namespace

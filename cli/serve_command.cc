@@ -35,7 +35,7 @@ int Serve(const ServeOptions& options) {
   const StatusOr<int> id = config->FindServer(options.node);
   if (!id.ok()) return fail(id.status(), kExitBadFlags);
 
-  const InterruptGuard interrupts(InterruptGuard::SecondSigterm::kIsIgnored);
+  const InterruptGuard interrupts(InterruptGuard::Second::kSigtermIsIgnored);
   const Patience patience = {
       .at_most = options.wait, .stop = &InterruptGuard::requested(), .note = [&](const std::string& what) {
         absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what);

@@ -131,6 +131,16 @@ int WriteJson(std::optional<OutputFile> file, const nlohmann::ordered_json& json
   return passed ? kExitOk : kExitFailed;
 }
 
+// What a stopped run of one seed leaves.
+int Stopped(const SimOptions& o, const ScenarioReport& report) {
+  std::string files;
+  if (!o.trace_file.empty()) absl::StrAppend(&files, "; ", o.trace_file, " has what happened until then");
+  if (!o.elle_file.empty()) absl::StrAppend(&files, "; ", o.elle_file, " has no history");
+  absl::FPrintF(stderr, "gannet sim: stopped after %.3f virtual seconds, without a verdict%s\n",
+                static_cast<double>(report.virtual_nanos) * 1e-9, files);
+  return InterruptGuard::exit_code();
+}
+
 int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFile> json_file) {
   std::ofstream trace;
   if (!o.trace_file.empty()) {
@@ -141,7 +151,11 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFi
     }
     scenario.trace = [&trace](std::string_view line) { trace << line << '\n'; };
   }
+  const InterruptGuard interrupts;
+  scenario.stop = &InterruptGuard::requested();
+  Progress().Step(absl::StrFormat("running seed %d", scenario.seed));
   const ScenarioReport report = RunScenario(scenario);
+  if (report.stopped) return Stopped(o, report);
   PrintReport(o, scenario, report, TextStream(json_file));
   trace.close();
   if (!o.trace_file.empty() && !trace) {
@@ -220,7 +234,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   json["failures"] = failures;
   json["interrupted"] = interrupted;
   const int exit_code = WriteJson(std::move(json_file), json, failed == 0 && marked);
-  return interrupted && exit_code == kExitOk ? kExitSignal + InterruptGuard::signal() : exit_code;
+  return interrupted && exit_code == kExitOk ? InterruptGuard::exit_code() : exit_code;
 }
 
 int Execute(const SimOptions& o) {
@@ -255,8 +269,8 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       "and nothing wrong may be seen; then they stop, and everybody must make progress. At the end all transactions "
       "are\n"
       "checked: strict serializability, phantoms included; and the structure of every index.\n"
-      "Exit code 1, what is wrong and the line that repeats it, if a seed fails; 130 if Ctrl-C stopped a sweep (what\n"
-      "was run is still summed up).\n\n"
+      "Exit code 1, what is wrong and the line that repeats it, if a seed fails; 130 if Ctrl-C stopped it (of a sweep\n"
+      "what was run is still summed up; of one seed nothing is known).\n\n"
       "Example: gannet sim --seeds 1000\n"
       "         gannet sim --seed 17 --trace trace.txt");
   auto options = std::make_shared<SimOptions>();

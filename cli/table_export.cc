@@ -14,6 +14,7 @@
 #include "index/record_header.h"
 #include "log/utf8.h"
 #include "nlohmann/json.hpp"
+#include "rdma/base/stop.h"
 #include "rdma/versioned.h"
 #include "txn/session_internal.h"
 #include "txn/state_word.h"
@@ -40,6 +41,7 @@ class RowWriter {
   Status Header() { return options_->json ? absl::OkStatus() : Put("key,payload\n"); }
 
   Status Row(const index::Key& key, std::string_view payload) {
+    GANNET_RETURN_IF_ERROR(CheckStop(options_->recover.stop, "rows were written"));
     ++rows_;
     const std::string value = Format(options_->payloads, payload);
     const bool integer = key.kind() == index::KeyKind::kInteger;

@@ -11,7 +11,7 @@
 
 namespace gannet::cli {
 
-StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& options) {
+StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& options, const std::atomic<bool>* stop) {
   const rdma::ShmOptions shm = {.num_nodes = options.nodes,
                                 .bytes_per_node = options.memory_per_node,
                                 .adversarial = options.adversarial,
@@ -22,6 +22,7 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   cluster->fabric_ = *std::move(fabric);
   txn::DatabaseOptions database_options;
   database_options.read_path = options.read_path;
+  database_options.stop = stop;
   if (!options.directory.empty()) {
     database_options.directory = options.directory;
     database_options.create_if_missing = options.create;
@@ -44,8 +45,10 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     cluster->owned_.push_back(*std::move(database));
     cluster->tables_.push_back(*tables);
   }
-  GANNET_RETURN_IF_ERROR(OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); }));
-  return cluster;
+  Status started = OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); });
+  if (started.ok()) return cluster;
+  cluster->Abandon();
+  return started;
 }
 
 StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& options, const Patience& patience) {
@@ -62,6 +65,10 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& op
 
 Status TpccCluster::Checkpoint() {
   return OnAllNodes(databases_, [](txn::Database& database) { return database.Checkpoint(); });
+}
+
+void TpccCluster::Abandon() {
+  OnAllNodes(databases_, [](txn::Database& database) { return database.CloseWithoutCheckpoint(); }).IgnoreError();
 }
 
 Status TpccCluster::Close() {

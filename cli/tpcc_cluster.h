@@ -1,6 +1,7 @@
 // All nodes of a TPC-C cluster within this process: the fabric, a database per node, and the tables in each.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,7 +18,8 @@ namespace gannet::cli {
 class TpccCluster {
  public:
   // Complete() was called on `options`. The tables have what was recovered; the databases serve each other.
-  static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options);
+  // Once *stop (may be null) is true, Open, loads and Checkpoint return Cancelled (txn::DatabaseOptions::stop).
+  static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options, const std::atomic<bool>* stop);
 
   // `options` names a cluster file: a client of processes that have the data. Waits for them.
   static StatusOr<std::unique_ptr<TpccCluster>> Attach(const TpccOptions& options, const Patience& patience);
@@ -33,6 +35,8 @@ class TpccCluster {
   Status Checkpoint();
   // No session may be open. The first error of any node.
   Status Close();
+  // Close without a checkpoint: for a load that did not come to its end.
+  void Abandon();
 
  private:
   TpccCluster() = default;

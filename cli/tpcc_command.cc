@@ -1,6 +1,7 @@
 #include "cli/tpcc_command.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/tpcc_cluster.h"
+#include "cli/tpcc_directory.h"
 #include "cli/tpcc_flags.h"
 #include "cli/tpcc_options.h"
 #include "cli/tpcc_result.h"
@@ -113,7 +115,6 @@ bool Prefault(TpccCluster& cluster, uint64_t bytes) {
 
 Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const TpccOptions& o = result->options;
-  const InterruptGuard interrupts;
   tpcc::RunOptions options;
   options.threads = o.threads;
   options.coroutines = o.coroutines;
@@ -172,7 +173,14 @@ Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   }
   progress.Step("checking the twelve consistency conditions");
   const uint64_t start = NowNanos();
-  auto conditions = tpcc::CheckConsistency(cluster.databases(), cluster.tables());
+  // What a stopped run left is checked; a signal after the run, or without one, ends the check.
+  const std::atomic<bool>* const stop = result->interrupted ? nullptr : &InterruptGuard::requested();
+  auto conditions = tpcc::CheckConsistency(cluster.databases(), cluster.tables(), stop);
+  if (absl::IsCancelled(conditions.status()) && result->options.verb == TpccVerb::kRun) {
+    result->interrupted = true;
+    result->not_checked = "stopped meanwhile";
+    return absl::OkStatus();
+  }
   if (!conditions.ok()) return conditions.status();
   if (OthersRun(cluster, result->options)) {  // it came meanwhile
     result->not_checked = kOthersRun;
@@ -184,8 +192,10 @@ Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
 }
 
 StatusOr<std::unique_ptr<TpccCluster>> OpenCluster(const TpccOptions& options, Progress& progress) {
-  if (!options.config.has_value()) return TpccCluster::Open(options);
-  const InterruptGuard interrupts;
+  if (!options.config.has_value()) {
+    if (options.loaded) progress.Step("recovering " + options.directory);
+    return TpccCluster::Open(options, &InterruptGuard::requested());
+  }
   return TpccCluster::Attach(options, {.at_most = options.wait,
                                        .stop = &InterruptGuard::requested(),
                                        .note = [&progress](const std::string& what) { progress.Step(what); }});
@@ -210,7 +220,10 @@ Status LoadRunCheck(TpccResult* result) {
   auto cluster = OpenCluster(result->options, progress);
   if (!cluster.ok()) return cluster.status();
   result->slot = (*cluster)->slot();
-  GANNET_RETURN_IF_ERROR(Fill(**cluster, progress, result));
+  if (Status filled = Fill(**cluster, progress, result); !filled.ok()) {
+    (*cluster)->Abandon();
+    return filled;
+  }
   GANNET_RETURN_IF_ERROR(Explain(RunAndCheck(**cluster, progress, result), **cluster, result->options));
   if (!result->durability.has_value()) return absl::OkStatus();
   const uint64_t start = NowNanos();
@@ -219,7 +232,21 @@ Status LoadRunCheck(TpccResult* result) {
   return closed;
 }
 
+// What a stopped command leaves of the data, in one clause.
+std::string WhatIsLeft(const TpccOptions& options) {
+  const std::string& directory = options.directory;
+  if (options.config.has_value()) return "the servers are as they were";
+  if (directory.empty()) return "nothing is left of it";
+  if (options.loaded) return directory + " has what it had";
+  const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(directory);
+  if (!found.ok()) return absl::StrFormat("%s %s", directory, found.status().message());
+  if (found->loaded) return directory + " has the load";
+  return absl::StrFormat("%s has a load that did not finish; gannet tpcc prepare --dir %s%s loads it again", directory,
+                         directory, found->nodes == 0 ? " --create" : "");
+}
+
 int Execute(TpccOptions options, const std::string& name) {
+  const InterruptGuard interrupts;
   const auto fail = [&name](const Status& status, int exit_code) {
     absl::FPrintF(stderr, "gannet tpcc %s: %s\n", name, status.message());
     return exit_code;
@@ -230,7 +257,10 @@ int Execute(TpccOptions options, const std::string& name) {
   TpccResult result;
   result.options = std::move(options);
   const Status done = LoadRunCheck(&result);
-  if (absl::IsCancelled(done)) return fail(done, kExitSignal + InterruptGuard::signal());
+  if (absl::IsCancelled(done)) {
+    return fail(absl::CancelledError(absl::StrFormat("%s; %s", done.message(), WhatIsLeft(result.options))),
+                InterruptGuard::exit_code());
+  }
   if (!done.ok()) return fail(done, kExitFailed);
   absl::FPrintF(TextStream(*json), "%s", ToText(result));
   if (json->has_value()) {
@@ -242,7 +272,7 @@ int Execute(TpccOptions options, const std::string& name) {
   if (!result.consistent()) {
     return fail(absl::DataLossError("a consistency condition fails; see the report"), kExitFailed);
   }
-  return result.interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
+  return result.interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
 
 void AddVerb(CLI::App& tpcc, TpccVerb verb, const char* name, const char* description, const char* footer,
@@ -271,7 +301,7 @@ void AddTpccCommand(CLI::App& app, int* exit_code) {
       exit_code);
   AddVerb(*tpcc, TpccVerb::kRun, "run", "Load the tables, run the mix, check consistency, report.",
           "Exit code: 0 all is well; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"
-          "Ctrl-C (the report is still printed).\n\n"
+          "Ctrl-C (the report is printed if the run had begun).\n\n"
           "Example: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --json report.json\n"
           "With a durable log: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --dir data --create",
           exit_code);

@@ -26,15 +26,21 @@ int Execute(YcsbOptions options) {
   if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
   StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", options.json);
   if (!json.ok()) return fail(json.status(), kExitBadFlags);
+  const InterruptGuard interrupts;
   Progress progress;
   YcsbResult result;
   result.options = std::move(options);
-  if (const Status done = RunYcsb(&progress, &result); !done.ok()) return fail(done, kExitFailed);
+  const Status done = RunYcsb(&progress, &result);
+  if (absl::IsCancelled(done)) {
+    return fail(absl::CancelledError(absl::StrFormat("%s; nothing is left of it", done.message())),
+                InterruptGuard::exit_code());
+  }
+  if (!done.ok()) return fail(done, kExitFailed);
   absl::FPrintF(TextStream(*json), "%s", ToText(result));
   if (json->has_value()) {
     if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
   }
-  return result.interrupted ? kExitSignal + InterruptGuard::signal() : kExitOk;
+  return result.interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
 
 }  // namespace
@@ -49,7 +55,7 @@ void AddYcsbCommand(CLI::App& app, int* exit_code) {
       "sim, how busy CPUs and NICs are. On shm, times are this machine's; on sim they are those of the modelled "
       "rack.\n\n"
       "Exit code: 0 all is well; 1 the run failed or a wrong value was read; 2 a flag is wrong; 130 stopped by Ctrl-C\n"
-      "(the report is still printed).\n\n"
+      "(the report is printed if the run had begun).\n\n"
       "Examples: gannet ycsb --workload c --index xstore --keys 1M\n"
       "          gannet ycsb --workload c --index xstore --keys 1M --path rpc\n"
       "          gannet ycsb --workload c --distribution uniform --fabric sim --keys 1M --clients 15x24 --json c.json");

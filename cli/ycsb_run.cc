@@ -49,18 +49,18 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o) {
 
 Status Load(ycsb::Cluster& cluster, Progress& progress, YcsbResult* result) {
   const Stopwatch watch;
-  Status loaded = cluster.Load([&](uint64_t keys) { progress.Loaded(keys, result->options.keys); });
+  Status loaded =
+      cluster.Load([&](uint64_t keys) { progress.Loaded(keys, result->options.keys); }, &InterruptGuard::requested());
   result->load_seconds = watch.seconds();
   return loaded;
 }
 
 Status Start(YcsbCluster& cluster, Progress& progress, const YcsbOptions& options) {
   if (options.paths.reads == ycsb::Path::kOneSided) progress.Step("training models");
-  return cluster.cluster().Start();
+  return cluster.cluster().Start(&InterruptGuard::requested());
 }
 
 Status Run(YcsbCluster& cluster, Progress& progress, YcsbResult* result) {
-  const InterruptGuard interrupts;
   const Stopwatch watch;
   progress.Step("connecting clients and filling their caches");
   ycsb::RunOptions options = RunOptionsOf(result->options);

@@ -10,7 +10,8 @@
 
 namespace gannet::cli {
 
-// `result->options` says what, and Complete() was called on them; the rest of *result is filled in.
+// `result->options` says what, and Complete() was called on them; the rest of *result is filled in. An InterruptGuard
+// exists: Cancelled if Ctrl-C comes before there is something to report.
 Status RunYcsb(Progress* progress, YcsbResult* result);
 
 // The same in two steps: a cluster that was loaded and serves, and the run.

@@ -37,6 +37,7 @@ StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::Start(const ClusterConfi
   txn::DatabaseOptions options;
   options.data_nodes = config.num_servers();
   options.call_timeout = CallTimeout(config);
+  options.stop = patience.stop;
   options.server_threads = config.servers[static_cast<size_t>(id)].server_threads;
   auto database = txn::Database::Open(server->fabric_.get(), static_cast<rdma::NodeId>(id), options);
   if (!database.ok()) return database.status();

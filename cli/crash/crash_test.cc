@@ -15,6 +15,7 @@
 #include "cli/parse.h"
 #include "cli/table.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/stop.h"
 
 namespace gannet::cli::crash {
 namespace {
@@ -101,8 +102,15 @@ Status CrashTest::Follow(ChildProcess* child, const CyclePlan* plan) {
   uint64_t since = NowNanos();  // of the start, then of the first operation
   std::vector<Message> messages;
   while (true) {
+    GANNET_RETURN_IF_ERROR(CheckStop(stop_now_, "a child was at work"));
+    // Without a cycle there is nothing to judge by the start in peace.
+    if (report_.cycles == 0 && !running_) GANNET_RETURN_IF_ERROR(CheckStop(stop_, "the first child was at work"));
     absl::Duration left = kPatience - Since(since);
     if (plan != nullptr) {
+      if (running_ && IsStopRequested(stop_) && !killed_) {
+        child->Kill();
+        killed_ = true;
+      }
       if (running_ || plan->kill_in_recovery) {
         left = (plan->kill_point.empty() ? plan->kill_after : kPatienceForPoint) - Since(since);
       }
@@ -155,6 +163,7 @@ Status CrashTest::RunInPeace(uint64_t cycle) {
 }
 
 Status CrashTest::Explain(const Status& status, uint64_t cycle, const std::string& what) const {
+  if (absl::IsCancelled(status)) return status;  // nothing went wrong
   return absl::Status(
       status.code(),
       absl::StrFormat("seed %d, cycle %d (%s): %s\nthe directory is kept: %s\nto repeat it: %s", options_.seed, cycle,
@@ -182,10 +191,10 @@ Status CrashTest::BeginDirectory(uint64_t cycle) {
   return prepared.ok() ? prepared : Explain(prepared, cycle, "before it, a start in peace");
 }
 
-Status CrashTest::RunCycles(const std::function<void(uint64_t)>& progress, const std::atomic<bool>& stop) {
+Status CrashTest::RunCycles(const std::function<void(uint64_t)>& progress) {
   const uint64_t start = NowNanos();
   std::string last = "nothing was killed yet";
-  for (uint64_t cycle = 0; cycle < options_.cycles && !stop.load(std::memory_order_relaxed); ++cycle) {
+  for (uint64_t cycle = 0; cycle < options_.cycles && !IsStopRequested(stop_); ++cycle) {
     if (cycle == 0 || (options_.workload == WorkloadKind::kLoad && cycle % kLoadCycles == 0)) {
       GANNET_RETURN_IF_ERROR(BeginDirectory(cycle));
     }
@@ -210,8 +219,12 @@ Status CrashTest::RunCycles(const std::function<void(uint64_t)>& progress, const
   return ended.ok() ? ended : Explain(ended, options_.cycles, last + "; the last start, in peace");
 }
 
-Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::atomic<bool>& stop) {
-  Status done = RunCycles(progress, stop);
+Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop,
+                      const std::atomic<bool>* stop_now) {
+  stop_ = stop;
+  stop_now_ = stop_now;
+  Status done = RunCycles(progress);
+  if (absl::IsCancelled(done)) return done;  // the last child told only a part
   judge_->ChildDied();
   const Status judged = judge_->Finish();
   report_.verdict = judge_->Verdict();

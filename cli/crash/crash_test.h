@@ -41,13 +41,15 @@ class CrashTest {
       : options_(std::move(options)), judge_(Judge::Make(options_)), directory_(options_.directory) {}
 
   // All cycles, then a start that ends in peace. An error says which cycle, what was wrong and how to repeat it.
-  // `progress` is called after each cycle. After the cycle in which *stop became true there are no more; the start that
-  // ends in peace still follows.
-  Status Run(const std::function<void(uint64_t cycle)>& progress, const std::atomic<bool>& stop);
+  // `progress` is called after each cycle. Once *stop is true, a child that works is killed at once, and this was the
+  // last cycle; the start that ends in peace still follows. Cancelled once *stop_now is true, or if *stop was before
+  // there was something to judge.
+  Status Run(const std::function<void(uint64_t cycle)>& progress, const std::atomic<bool>* stop,
+             const std::atomic<bool>* stop_now);
   const CrashReport& report() const { return report_; }
 
  private:
-  Status RunCycles(const std::function<void(uint64_t cycle)>& progress, const std::atomic<bool>& stop);
+  Status RunCycles(const std::function<void(uint64_t cycle)>& progress);
   // `cycle` is the first that works in a directory.
   Status BeginDirectory(uint64_t cycle);
   Status RunCycle(const CyclePlan& plan);
@@ -62,6 +64,8 @@ class CrashTest {
   std::unique_ptr<Judge> judge_;
   std::string directory_;  // where children work now
   CrashReport report_;
+  const std::atomic<bool>* stop_ = nullptr;
+  const std::atomic<bool>* stop_now_ = nullptr;
   bool created_ = false;  // a child has started in directory_: from now on the database must be there
   bool running_ = false;  // this child has begun its operations
   bool closed_ = false;   // and has ended them in peace

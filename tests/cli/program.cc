@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "rdma/base/check.h"
@@ -37,6 +39,17 @@ Ends MakeTerminal() {
   const int terminal = open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   GANNET_CHECK(terminal >= 0, "errno %d", errno);
   return {control, terminal};
+}
+
+// Whether `process` runs, and has yet to get a signal that was sent to it.
+bool IsPending(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("State:") && line.find('Z') != std::string::npos) return false;
+    if (!line.starts_with("ShdPnd:")) continue;
+    return (std::stoull(line.substr(line.find('\t') + 1), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
 }
 
 void Limit(decltype(RLIMIT_FSIZE) what, uint64_t bytes) {
@@ -107,6 +120,7 @@ bool Program::WaitFor(const std::string& said, const std::string& text) {
 
 void Program::Signal(int signal) {
   kill(pid_, signal);
+  while (IsPending(pid_, signal)) usleep(1000);
 }
 
 Outcome Program::Wait() {

@@ -37,6 +37,7 @@ class Program {
   bool WaitForStdout(const std::string& text) { return WaitFor(outcome_.out, text); }
   // What it has said there up to now, as far as somebody waited for it.
   const std::string& heard_on_stderr() const { return outcome_.err; }
+  // Comes back when the program has got it: a second one is not lost in the first.
   void Signal(int signal);
   // Waits for the end and returns everything.
   Outcome Wait();
