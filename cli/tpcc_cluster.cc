@@ -6,8 +6,10 @@
 
 #include "cli/all_nodes.h"
 #include "cli/cluster/client.h"
+#include "cli/data_directory.h"
 #include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
+#include "txn/durable/recovery.h"
 
 namespace gannet::cli {
 
@@ -23,7 +25,9 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   txn::DatabaseOptions database_options;
   database_options.read_path = options.read_path;
   database_options.stop = stop;
-  if (!options.directory.empty()) {
+  database_options.recovery_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool only_reads = options.verb == TpccVerb::kCheck && !options.directory.empty();
+  if (!options.directory.empty() && !only_reads) {
     database_options.directory = options.directory;
     database_options.create_if_missing = options.create;
     database_options.durability = *options.durability;
@@ -32,7 +36,6 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     database_options.checkpoint_every = *options.checkpoint_every;
     database_options.log_preallocate_bytes = *options.log_preallocate;
     database_options.application = TpccApplication(options.warehouses, options.load_seed);
-    database_options.recovery_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   }
   tpcc::SchemaOptions schema;
   schema.warehouses = static_cast<uint32_t>(options.warehouses);
@@ -45,10 +48,18 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     cluster->owned_.push_back(*std::move(database));
     cluster->tables_.push_back(*tables);
   }
-  Status started = OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); });
-  if (started.ok()) return cluster;
-  cluster->Abandon();
-  return started;
+  Status started = only_reads ? cluster->RecoverWithoutLog(options.directory) : absl::OkStatus();
+  if (started.ok()) {
+    started = OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); });
+  }
+  if (!started.ok()) {
+    cluster->Abandon();
+    return started;
+  }
+  for (const txn::Database* database : cluster->databases_) {
+    if (options.loaded && !only_reads) cluster->recoveries_.push_back(database->recovery());
+  }
+  return cluster;
 }
 
 StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& options, const Patience& patience) {
@@ -61,6 +72,21 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& op
   cluster->tables_.push_back(client->tables);
   cluster->slot_ = client->slot;
   return cluster;
+}
+
+// What was checked is as it was: a log of its own would begin a segment in it. Other processes are kept out meanwhile.
+Status TpccCluster::RecoverWithoutLog(const std::string& directory) {
+  const std::shared_ptr<log::FileSystem> files = DiskFiles();
+  for (const txn::Database* database : databases_) {
+    auto lock = files->Lock(txn::NodeDirectory(directory, database->node_id(), static_cast<int>(databases_.size())));
+    if (!lock.ok()) return lock.status();
+    locks_.push_back(*std::move(lock));
+  }
+  for (txn::Database* database : databases_) {
+    log::LogEnd end;
+    GANNET_RETURN_IF_ERROR(txn::Recover(database->state(), *files, directory, &end, &recoveries_.emplace_back()));
+  }
+  return absl::OkStatus();
 }
 
 Status TpccCluster::Checkpoint() {

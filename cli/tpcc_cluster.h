@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cli/cluster/wait.h"
@@ -31,6 +32,9 @@ class TpccCluster {
   int slot() const { return slot_; }
   const rdma::Fabric& fabric() const { return *fabric_; }
 
+  // Of each node, if it was loaded from a directory.
+  std::span<const txn::RecoveryReport> recoveries() const { return recoveries_; }
+
   // Makes what was loaded durable, on all nodes.
   Status Checkpoint();
   // No session may be open. The first error of any node.
@@ -40,12 +44,15 @@ class TpccCluster {
 
  private:
   TpccCluster() = default;
+  Status RecoverWithoutLog(const std::string& directory);
 
+  std::vector<std::shared_ptr<void>> locks_;  // of directories that are only read
   // Databases go before the fabric they are attached to.
   std::unique_ptr<rdma::Fabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> owned_;
   std::vector<txn::Database*> databases_;
   std::vector<tpcc::Tables> tables_;
+  std::vector<txn::RecoveryReport> recoveries_;
   int slot_ = 0;
 };
 

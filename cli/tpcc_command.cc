@@ -61,8 +61,7 @@ Status Fill(TpccCluster& cluster, Progress& progress, TpccResult* result) {
     progress.Step("writing the first checkpoint");
     return cluster.Checkpoint();
   }
-  for (const txn::Database* database : cluster.databases()) {
-    const txn::RecoveryReport& recovery = database->recovery();
+  for (const txn::RecoveryReport& recovery : cluster.recoveries()) {
     result->durability->recovery.push_back(recovery);
     result->load_seconds = std::max(result->load_seconds, recovery.log_seconds + recovery.load_seconds);
   }

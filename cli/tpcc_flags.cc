@@ -64,6 +64,7 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
                   "an error")
         ->group(group);
   }
+  if (o->verb == TpccVerb::kCheck) return;  // it writes nothing
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM",
       "How it is written: file (io_uring, past the page cache) or pmem (mapped). Default: file")
       ->group(group);

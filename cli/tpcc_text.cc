@@ -92,6 +92,7 @@ std::string Recovery(const DurabilityReport& durability) {
 std::string Durability(const TpccResult& result) {
   const TpccOptions& o = result.options;
   const DurabilityReport& d = *result.durability;
+  if (o.verb == TpccVerb::kCheck) return absl::StrFormat("%s was read, not changed\n%s", o.directory, Recovery(d));
   std::string text = absl::StrFormat("durability %s in %s: %s\n%s", FormatDurability(*o.durability), o.directory,
                                      d.log_description, Recovery(d));
   if (!result.run.has_value()) return text;

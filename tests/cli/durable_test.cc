@@ -3,8 +3,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -75,6 +77,23 @@ class DurableTest : public ::testing::Test {
   const fs::path scratch_ = fs::path(::testing::TempDir()) /
                             (std::string("gannet_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
+
+TEST_F(DurableTest, ACheckChangesNothing) {
+  Run();
+  const auto files = [this] {
+    std::map<std::string, std::pair<uintmax_t, fs::file_time_type>> result;
+    for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "data")) {
+      if (entry.path().filename() == "LOCK" || !entry.is_regular_file()) continue;
+      result[entry.path().string()] = {entry.file_size(), entry.last_write_time()};
+    }
+    return result;
+  };
+  const auto before = files();
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
+  EXPECT_THAT(check.out, HasSubstr("was read, not changed"));
+  EXPECT_EQ(files(), before);
+}
 
 TEST_F(DurableTest, ARunIsKeptAndTheNextOneGoesOnWithIt) {
   Run({"--checkpoint-every", "100ms"});

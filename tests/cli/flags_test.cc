@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"DurabilityNowhere", Run({"--durability", "sync"}), {"--durability", "--dir"}},
         BadFlags{"GroupCommitNowhere", Run({"--group-commit", "1ms"}), {"--group-commit", "--dir"}},
         BadFlags{"CheckpointsNowhere", Run({"--checkpoint-every", "1s"}), {"--checkpoint-every", "--dir"}},
-        BadFlags{"MediumNowhere", {"tpcc", "check", "--medium", "pmem"}, {"--medium", "--dir"}},
+        BadFlags{"MediumNowhere", {"tpcc", "prepare", "--medium", "pmem"}, {"--medium", "--dir"}},
+        BadFlags{"MediumOfACheck", {"tpcc", "check", "--medium", "pmem"}, {"--medium: there is no such flag"}},
         BadFlags{"DurabilityUnknown", Run({"--durability", "maybe"}), {"--durability maybe", "none, async or sync"}},
         BadFlags{"DirectoryOfSomethingElse", Run({"--dir", "/etc"}), {"--dir /etc", "no database"}},
         BadFlags{"DirectoryThatIsNotThere", Run({"--dir", "/tmp/no-such-typo"}), {"no database", "--create"}},
@@ -121,9 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(Help, OfEveryVerbNamesItsFlags) {
-  const std::vector<std::string> load = {"--warehouses", "--nodes", "--memory-per-node",
-                                         "--seed",       "--store", "--adversarial",
-                                         "--json",       "--dir",   "--medium"};
+  const std::vector<std::string> load = {
+      "--warehouses", "--nodes", "--memory-per-node", "--seed", "--store", "--adversarial", "--json", "--dir"};
   for (const char* verb : {"prepare", "run", "check"}) {
     const Outcome outcome = RunProgram({"tpcc", verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0);
