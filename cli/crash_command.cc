@@ -18,6 +18,7 @@
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "log/kill_point.h"
 
@@ -81,10 +82,17 @@ Status CheckDirectory(CrashOptions* o) {
     o->directory = *std::move(made);
     return absl::OkStatus();
   }
+  const auto wrong = [o](const auto& what) {
+    return absl::InvalidArgumentError(absl::StrFormat("--dir %s: %s; name a new directory", o->directory, what));
+  };
   const StatusOr<bool> empty = IsAbsentOrEmpty(*DiskFiles(), o->directory);
-  if (!empty.ok()) return empty.status();
-  if (*empty) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("--dir %s: is not empty; name a new directory", o->directory));
+  if (!empty.ok()) return wrong(empty.status().message());
+  if (!*empty) return wrong("is not empty");
+  std::error_code error;
+  std::filesystem::create_directories(o->directory, error);
+  if (error) return wrong("cannot be made: " + error.message());
+  const Status usable = CheckMayMakeIn(o->directory);
+  return usable.ok() ? usable : wrong(usable.message());
 }
 
 Status CheckHistory(const CrashOptions& o) {

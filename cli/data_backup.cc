@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/data_directory.h"
 #include "cli/file_copy.h"
+#include "cli/output_file.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
@@ -123,6 +124,10 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
   return verification;
 }
 
+bool IsThere(log::FileSystem& files, const std::string& directory) {
+  return files.List(directory).ok();
+}
+
 // `to` is to be a new or an empty directory, and no part of `from`: the copy would be a part of what it copies.
 Status CheckTarget(log::FileSystem& files, const std::string& from, const std::string& to) {
   const StatusOr<bool> empty = IsAbsentOrEmpty(files, to);
@@ -132,6 +137,11 @@ Status CheckTarget(log::FileSystem& files, const std::string& from, const std::s
         absl::StrFormat("%s is not empty; name a new directory, or remove what is in it", to));
   }
   namespace fs = std::filesystem;
+  if (!IsThere(files, to)) {
+    fs::path path = to;
+    if (!path.has_filename()) path = path.parent_path();  // "copy/"
+    GANNET_RETURN_IF_ERROR(CheckMayMakeIn(path.parent_path()));
+  }
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(to, error).lexically_relative(fs::weakly_canonical(from, error));
   if (error || inside.empty() || *inside.begin() == "..") return absl::OkStatus();
@@ -157,10 +167,6 @@ Status Stopped(log::FileSystem& files, const Status& stopped, const std::string&
   }
   return absl::CancelledError(
       absl::StrFormat("%s; %s is %s", stopped.message(), to, was_there ? "empty again" : "removed"));
-}
-
-bool IsThere(log::FileSystem& files, const std::string& directory) {
-  return files.List(directory).ok();
 }
 
 }  // namespace

@@ -19,6 +19,15 @@ Status SystemError(const std::string& path, const char* what) {
 
 }  // namespace
 
+Status CheckMayMakeIn(const std::string& directory) {
+  const std::string name = directory.empty() ? "." : directory;
+  struct stat kind = {};
+  if (stat(name.c_str(), &kind) != 0) return SystemError(name, "make a file there");
+  if (S_ISDIR(kind.st_mode) && access(name.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  if (!S_ISDIR(kind.st_mode)) errno = ENOTDIR;
+  return SystemError(name, "make a file there");
+}
+
 Status CheckNotInDatabase(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);

@@ -39,6 +39,9 @@ inline std::FILE* TextStream(const std::optional<OutputFile>& json) {
   return json.has_value() && json->is_stdout() ? stderr : stdout;
 }
 
+// InvalidArgument, with the reason, unless this process may make files in `directory` (empty: the working directory).
+Status CheckMayMakeIn(const std::string& directory);
+
 // InvalidArgument if `path` lies beside a MANIFEST: the file would replace a part of a database.
 Status CheckNotInDatabase(const std::string& path);
 

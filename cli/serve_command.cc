@@ -85,9 +85,9 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       ->required();
   AddDuration(*command, "--wait", &options->wait, absl::ZeroDuration(),
               "How long to wait for the other servers to come. Default: 5m");
-  AddPath(*command, "--metrics", &options->metrics, "ADDRESS",
-          "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
-          "Default: not at all");
+  Add(*command, "--metrics", &options->metrics, ParseMetricsAddress, "ADDRESS",
+      "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
+      "Default: not at all");
   command->callback([options, exit_code] { *exit_code = Serve(*options); });
 }
 

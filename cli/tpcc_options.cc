@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/cluster/client.h"
 #include "cli/machine_memory.h"
+#include "cli/output_file.h"
 #include "cli/parse.h"
 #include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
@@ -169,6 +170,18 @@ Status CompleteFromCluster(TpccOptions* o) {
   return absl::OkStatus();
 }
 
+Status CheckStore(const std::string& store) {
+  if (store.empty()) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::exists(store, error)) {
+    return Wrong("--store %s: exists already; remove it or name another file", store);
+  }
+  const Status usable = CheckMayMakeIn(std::filesystem::path(store).parent_path());
+  if (usable.ok()) return usable;
+  return Wrong("--store %s: %s; name a file in a directory that you may write to, such as /dev/shm", store,
+               usable.message());
+}
+
 }  // namespace
 
 Status Complete(TpccOptions* o) {
@@ -190,9 +203,7 @@ Status Complete(TpccOptions* o) {
     return Wrong("--threads %d: a node has at most %d; give %d or fewer, or more --nodes", o->threads,
                  kMaxThreadsPerNode, o->nodes * kMaxThreadsPerNode);
   }
-  if (!o->store.empty() && std::filesystem::exists(o->store)) {
-    return Wrong("--store %s: exists already; remove it or name another file", o->store);
-  }
+  GANNET_RETURN_IF_ERROR(CheckStore(o->store));
   GANNET_RETURN_IF_ERROR(CompleteMemory(o));
   o->prefault = o->prefault.value_or(o->verb == TpccVerb::kRun && !o->think_time ? PrefaultOfRun(*o) : 0);
   if (*o->prefault > o->memory_per_node) {

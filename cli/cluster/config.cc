@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -206,10 +208,16 @@ StatusOr<ClusterConfig> ParseClusterConfig(std::string_view text, const std::str
 }
 
 StatusOr<ClusterConfig> ReadClusterConfig(const std::string& file) {
+  const auto unreadable = [&file](const char* why) {
+    return absl::NotFoundError(absl::StrCat("cannot read the cluster file ", file, ": ", why));
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) return unreadable("it is a directory");
+  errno = 0;
   std::ifstream stream(file);
   std::ostringstream text;
   text << stream.rdbuf();
-  if (!stream) return absl::NotFoundError(absl::StrCat("cannot read the cluster file ", file));
+  if (!stream) return unreadable(errno == 0 ? "the reading failed" : std::strerror(errno));
   StatusOr<ClusterConfig> config = ParseClusterConfig(text.str(), file);
   if (!config.ok()) return config;
   // A file name within it is relative to it.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace gannet::cli {
@@ -145,14 +147,24 @@ class HttpEndpoint final : public MetricsEndpoint {
 
 }  // namespace
 
+StatusOr<std::string> ParseMetricsAddress(const std::string& text) {
+  const std::string full = absl::StrContains(text, ':') ? text : absl::StrCat("127.0.0.1:", text);
+  const size_t colon = full.rfind(':');
+  uint32_t port = 0;
+  if (colon != 0 && absl::SimpleAtoi(full.substr(colon + 1), &port) && port <= UINT16_MAX &&
+      !absl::StrContains(full, ',')) {
+    return full;
+  }
+  return absl::InvalidArgumentError("must be a port, such as 9464, or host:port, such as 0.0.0.0:9464");
+}
+
 StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Listen(const std::string& address) {
-  const std::string full = address.find(':') == std::string::npos ? absl::StrCat("127.0.0.1:", address) : address;
   try {  // the library's way to tell
-    return std::make_unique<HttpEndpoint>(full);
+    return std::make_unique<HttpEndpoint>(address);
   } catch (const std::exception&) {  // it says nothing that a user could know
     return absl::UnavailableError(absl::StrCat("--metrics ", address,
-                                               ": cannot listen there; give a port that no other program uses, or "
-                                               "host:port"));
+                                               ": cannot listen there; give an address of this machine and "
+                                               "a port that no other program uses"));
   }
 }
 

@@ -11,9 +11,12 @@
 
 namespace gannet::cli {
 
+// host:port, as `text` says it, or of a port alone the loopback interface. InvalidArgument if it is neither.
+StatusOr<std::string> ParseMetricsAddress(const std::string& text);
+
 class MetricsEndpoint {
  public:
-  // Takes the port; there are no metrics yet. `address` is host:port, or a port of the loopback interface.
+  // Takes the port; there are no metrics yet. `address` is host:port.
   static StatusOr<std::unique_ptr<MetricsEndpoint>> Listen(const std::string& address);
   virtual ~MetricsEndpoint() = default;
   // Answers with the server's metrics from now on. Once; all three outlive the endpoint.

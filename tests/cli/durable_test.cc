@@ -95,6 +95,21 @@ TEST_F(DurableTest, ACheckChangesNothing) {
   EXPECT_EQ(files(), before);
 }
 
+TEST_F(DurableTest, ACopyLiesOutsideOfWhatIsCopied) {
+  ASSERT_EQ(RunProgram(Tpcc("prepare", {})).exit_code, 0);
+  for (const char* verb : {"backup", "restore"}) {
+    for (const std::string& to : {Path("data/copy"), Path("data/../data/copy/")}) {
+      const Outcome inside = RunProgram({verb, Path("data"), to});
+      EXPECT_EQ(inside.exit_code, 2) << inside.err;
+      EXPECT_THAT(inside.err, HasSubstr(to + " lies in " + Path("data")));
+    }
+    const Outcome nowhere = RunProgram({verb, Path("data"), "/no/such/copy"});
+    EXPECT_EQ(nowhere.exit_code, 2) << nowhere.err;
+    EXPECT_THAT(nowhere.err, HasSubstr("/no/such: cannot make a file there"));
+  }
+  EXPECT_FALSE(fs::exists(Path("data/copy")));
+}
+
 TEST_F(DurableTest, ARunIsKeptAndTheNextOneGoesOnWithIt) {
   Run({"--checkpoint-every", "100ms"});
   const Json first = Report();
