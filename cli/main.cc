@@ -50,7 +50,8 @@ std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
   }
   if (!unknown.empty()) {
     const auto flag = std::ranges::find_if(unknown, [](const std::string& word) { return word.front() == '-'; });
-    return absl::StrFormat("%s: there is no such flag", flag == unknown.end() ? unknown.front() : *flag);
+    if (flag != unknown.end()) return absl::StrFormat("%s: there is no such flag", *flag);
+    return absl::StrFormat("'%s': is no flag, and the command takes no such argument; leave it out", unknown.front());
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string text = error.what();

@@ -33,10 +33,12 @@ namespace {
 using scenario::ScenarioOptions;
 using scenario::ScenarioReport;
 
+constexpr int64_t kMaxSeed = INT64_MAX;
+
 struct SimOptions {
   uint64_t seed = 1;
-  uint64_t seeds = 0;  // 0: just the one, in this process
-  int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  uint64_t seeds = 0;       // 0: just the one, in this process
+  std::optional<int> jobs;  // none: one per core
   std::string scenario_file;
   std::string workload;
   std::optional<absl::Duration> until;
@@ -171,7 +173,8 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   scenario::SweepOptions sweep;
   sweep.first_seed = o.seed;
   sweep.seeds = o.seeds;
-  sweep.jobs = o.jobs;
+  const int jobs = o.jobs.value_or(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  sweep.jobs = jobs;
   sweep.scenario = scenario;
   sweep.stop = &InterruptGuard::requested();
   const InterruptGuard interrupts;
@@ -219,7 +222,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
       done, o.seed, failed, undecided, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts,
       total.deaths, total.checks);
   absl::FPrintF(to, "%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
-                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, o.jobs,
+                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, jobs,
                 static_cast<double>(total.events) * 1e-6);
   const bool marked = PrintMarks(to, o, marks) || interrupted;
   nlohmann::ordered_json json;
@@ -237,12 +240,26 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   return interrupted && exit_code == kExitOk ? InterruptGuard::exit_code() : exit_code;
 }
 
+// The flags of a sweep fit each other.
+Status CheckSweep(const SimOptions& o) {
+  const char* flag = o.require_marks      ? "--require-marks"
+                     : o.jobs.has_value() ? "--jobs"
+                     : o.keep_going       ? "--keep-going"
+                                          : nullptr;
+  if (o.seeds == 0 && flag != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is for a sweep: give --seeds, too, or leave ", flag, " out"));
+  }
+  const uint64_t most = kMaxSeed - o.seed + 1;
+  if (o.seeds <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--seeds ", o.seeds, ": from --seed ", o.seed, " on there are ", most, "; give fewer"));
+}
+
 int Execute(const SimOptions& o) {
   StatusOr<ScenarioOptions> scenario = MakeScenario(o);
   if (!scenario.ok()) return Fail(scenario.status(), kExitBadFlags);
-  if (o.require_marks && o.seeds == 0) {
-    return Fail(absl::InvalidArgumentError("--require-marks is for a sweep: give --seeds"), kExitBadFlags);
-  }
+  if (const Status consistent = CheckSweep(o); !consistent.ok()) return Fail(consistent, kExitBadFlags);
   if (o.seeds != 0 && (!o.trace_file.empty() || !o.elle_file.empty())) {
     return Fail(absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
   }
@@ -275,7 +292,7 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       "         gannet sim --seed 17 --trace trace.txt");
   auto options = std::make_shared<SimOptions>();
   SimOptions* o = options.get();
-  AddInteger(*command, "--seed", &o->seed, 0, INT64_MAX, "Of everything. Default: 1");
+  AddInteger(*command, "--seed", &o->seed, 0, kMaxSeed, "Of everything. Default: 1");
   AddInteger(*command, "--seeds", &o->seeds, 1, INT64_MAX,
              "So many seeds, from --seed on, each in a process of its own");
   AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
@@ -290,8 +307,8 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       "(its twelve conditions). Default: drawn");
   Add(
       *command, "--until", &o->until,
-      [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1)); }, "TIME",
-      "Virtual time under faults, about. Default: 20ms");
+      [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1), absl::Hours(1)); }, "TIME",
+      "Virtual time under faults, about; at most 1h. Default: 20ms");
   command->add_flag("--no-faults", o->no_faults, "Nothing breaks");
   command->add_flag("--require-marks", o->require_marks,
                     "With --seeds: fail if a place in the code that only bad luck leads to (docs/simulation.md) was "

@@ -195,7 +195,7 @@ StatusOr<std::unique_ptr<TpccCluster>> OpenCluster(const TpccOptions& options, P
     if (options.loaded) progress.Step("recovering " + options.directory);
     return TpccCluster::Open(options, &InterruptGuard::requested());
   }
-  return TpccCluster::Attach(options, {.at_most = options.wait,
+  return TpccCluster::Attach(options, {.at_most = options.wait.value_or(absl::Minutes(1)),
                                        .stop = &InterruptGuard::requested(),
                                        .note = [&progress](const std::string& what) { progress.Step(what); }});
 }

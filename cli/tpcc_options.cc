@@ -186,6 +186,7 @@ Status CheckStore(const std::string& store) {
 
 Status Complete(TpccOptions* o) {
   if (!o->cluster.empty()) return CompleteFromCluster(o);
+  if (o->wait.has_value()) return Wrong("--wait: is for servers that load; give --cluster, too, or leave it out");
   o->load_seed = o->seed;
   GANNET_RETURN_IF_ERROR(o->directory.empty() ? NeedDirectory(*o) : CompleteFromDirectory(o));
   if (o->nodes == 0) o->nodes = 1;

@@ -31,7 +31,7 @@ struct TpccOptions {
   // The processes that have it already: this one only runs transactions, and what is loaded is not its to say.
   std::string cluster;
   std::optional<ClusterConfig> config;  // Complete() reads the file
-  absl::Duration wait = absl::Minutes(1);
+  std::optional<absl::Duration> wait;   // until the servers have loaded; none: a minute
 
   // Where it is kept. Without a directory it is gone at the end, and the others must not be given.
   std::string directory;

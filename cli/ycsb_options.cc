@@ -79,11 +79,15 @@ Status Complete(YcsbOptions* o) {
     return Wrong("--insert-rate %d: takes a machine of its own; give --clients 2x%d or more", o->insert_rate,
                  o->clients.threads);
   }
+  if (o->insert_rate == 0 && o->insert_for < absl::InfiniteDuration()) {
+    return Wrong("--insert-for: says how long --insert-rate inserts; give that, too, or leave --insert-for out");
+  }
   if (o->keys < static_cast<uint64_t>(o->servers)) {
     return Wrong("--keys %d: at least one for each of the %d servers", o->keys, o->servers);
   }
   if (o->index == ycsb::IndexKind::kHash && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
-    return Wrong("--index hash: has no order, and workload %c scans; give --index xstore", o->workload.letter);
+    const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %c", o->workload.letter);
+    return Wrong("--index hash: has no order, and %s scans; give --index xstore", scans);
   }
   if (o->index == ycsb::IndexKind::kHash && (o->locations || o->cache != index::XCacheMode::kWhole)) {
     return Wrong(
