@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "absl/strings/str_format.h"
 #include "rdma/base/cache_line.h"
 #include "rdma/base/clock.h"
 
@@ -39,7 +40,12 @@ StatusOr<Calibration> Calibrate() {
   const uint64_t bytes = BufferBytes();
   const int bits = std::countr_zero(bytes / kLineBytes);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return absl::ResourceExhaustedError("no memory for the calibration's buffer");
+  if (memory == MAP_FAILED)
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("no memory for the %d bytes that measure how fast it is; raise the limit of this process "
+                        "(ulimit -v), or of its "
+                        "container",
+                        bytes));
   // As the fabric does, so that page walks weigh what they weigh there. Advice: refusing it is no failure.
   madvise(memory, bytes, MADV_HUGEPAGE);
   auto* lines = static_cast<std::byte*>(memory);

@@ -70,7 +70,7 @@ int RunRecover(const DataOptions& options) {
   recover.stop = &InterruptGuard::requested();
   Progress().Step("recovering " + options.directory);
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
-  if (!nodes.ok()) return Fail("recover", WithRest(nodes.status(), kNothingChanged));
+  if (!nodes.ok()) return Fail("recover", NameMemoryFlag(WithRest(nodes.status(), kNothingChanged)));
   absl::PrintF("%s", ToText(*nodes));
   const bool damaged =
       std::ranges::any_of(*nodes, [](const NodeRecovery& node) { return !node.report.damages.empty(); });
@@ -131,7 +131,7 @@ int RunExport(const DataOptions& options) {
       options.out.empty()
           ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count), "what was printed is not all")
           : ExportToFile(options.directory, rows, options.out, &count);
-  if (!exported.ok()) return Fail("export", exported);
+  if (!exported.ok()) return Fail("export", NameMemoryFlag(exported));
   absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
   return kExitOk;
 }

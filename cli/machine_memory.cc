@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <fstream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
 namespace gannet::cli {
 
 uint64_t UsableMemoryBytes() {
@@ -20,6 +23,16 @@ uint64_t ResidentBytes() {
   uint64_t resident_pages = 0;
   std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
   return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// As rdma/slab.cc and rdma/shm/region.cc end what they say.
+Status NameMemoryFlag(const Status& status) {
+  const absl::string_view message = status.message();
+  if (!absl::IsResourceExhausted(status) ||
+      (!absl::EndsWith(message, "nodes more memory") && !absl::EndsWith(message, "nodes less memory"))) {
+    return status;
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(message, " (--memory-per-node)"));
 }
 
 }  // namespace gannet::cli

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "rdma/base/status.h"
+
 namespace gannet::cli {
 
 // Memory that this process may use: the machine's, or its control group's if that is less.
@@ -10,5 +12,8 @@ uint64_t UsableMemoryBytes();
 
 // Of this process, as the kernel counts it.
 uint64_t ResidentBytes();
+
+// `status`, and, where it says that nodes need more or less memory, the flag that gives it.
+Status NameMemoryFlag(const Status& status);
 
 }  // namespace gannet::cli

@@ -17,6 +17,7 @@
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
+#include "cli/machine_memory.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/tpcc_cluster.h"
@@ -260,7 +261,7 @@ int Execute(TpccOptions options, const std::string& name) {
     return fail(absl::CancelledError(absl::StrFormat("%s; %s", done.message(), WhatIsLeft(result.options))),
                 InterruptGuard::exit_code());
   }
-  if (!done.ok()) return fail(done, kExitFailed);
+  if (!done.ok()) return fail(NameMemoryFlag(done), kExitFailed);
   absl::FPrintF(TextStream(*json), "%s", ToText(result));
   if (json->has_value()) {
     if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);

@@ -93,6 +93,9 @@ Status Cluster::OnEachNode(const std::string& name, const std::function<Status(i
                              [&work, node, status = &statuses[static_cast<size_t>(node)]] { *status = work(node); }));
   }
   for (Runtime::Thread* thread : threads) simulation_->Join(thread);
+  // A node without memory does not come, and the others then tell how long they waited for it.
+  const auto no_memory = std::ranges::find_if(statuses, absl::IsResourceExhausted);
+  if (no_memory != statuses.end()) return *no_memory;
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }

@@ -210,7 +210,10 @@ Status Region::Map(int flags) {
   mapping_bytes_ = geometry_.total_bytes() + kHugePageBytes;
   void* mapping = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
-    return SystemError(absl::StrCat("cannot reserve ", mapping_bytes_, " bytes of address space"));
+    if (errno != ENOMEM) return SystemError(absl::StrCat("cannot reserve ", mapping_bytes_, " bytes of address space"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no address space for the ", mapping_bytes_,
+                     " bytes of the nodes; raise the limit of this process (ulimit -v), or give nodes less memory"));
   }
   mapping_ = static_cast<std::byte*>(mapping);
   std::byte* aligned = mapping_ + (kHugePageBytes - reinterpret_cast<uintptr_t>(mapping_) % kHugePageBytes);

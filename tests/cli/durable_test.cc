@@ -110,6 +110,18 @@ TEST_F(DurableTest, ACopyLiesOutsideOfWhatIsCopied) {
   EXPECT_FALSE(fs::exists(Path("data/copy")));
 }
 
+TEST_F(DurableTest, ARecoveryWithTooLittleMemoryNamesTheFlag) {
+  ASSERT_EQ(RunProgram(Tpcc("prepare", {})).exit_code, 0);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"recover", Path("data")}, {"export", Path("data"), "--table", "item"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--memory-per-node", "16M"});
+    const Outcome outcome = RunProgram(arguments);
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("give nodes more memory (--memory-per-node)"));
+  }
+}
+
 TEST_F(DurableTest, ARunIsKeptAndTheNextOneGoesOnWithIt) {
   Run({"--checkpoint-every", "100ms"});
   const Json first = Report();

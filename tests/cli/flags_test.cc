@@ -223,6 +223,28 @@ TEST(Limits, OfTheAddressSpaceAreToldWithWhatToDo) {
   EXPECT_THAT(outcome.out + outcome.err, HasSubstr("ulimit -v"));
 }
 
+// A sanitizer takes more address space than this.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+// Its first seed has two nodes that start again together; the memory of one is too much.
+TEST(Limits, OfTheAddressSpaceAreWhatASweepTells) {
+  const Outcome outcome =
+      RunProgram({"sim", "--seeds", "6", "--keep-going"}, {.most_address_space_bytes = uint64_t{1465} << 20});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ulimit -v"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("have not attached")));
+}
+
+TEST(Limits, OfTheAddressSpaceNameTheFlagOfTheNodesMemory) {
+  const Outcome outcome =
+      RunProgram({"tpcc", "prepare", "--memory-per-node", "2G"}, {.most_address_space_bytes = uint64_t{500} << 20});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("ulimit -v"));
+  EXPECT_THAT(outcome.err, HasSubstr("--memory-per-node"));
+}
+
+#endif
+
 // A sweep and a crash test that would take hours.
 TEST(CtrlC, EndsALongTestWithASummary) {
   const std::filesystem::path scratch = std::filesystem::path(::testing::TempDir()) / "gannet_ctrl_c";
