@@ -78,6 +78,14 @@ class DurableTest : public ::testing::Test {
                             (std::string("gannet_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
+TEST_F(DurableTest, ACrashTestOfTpccTellsNoNumberThatItDoesNotKnow) {
+  const Outcome test = RunProgram(
+      {"crashtest", "--workload", "tpcc", "--cycles", "1", "--cycle-time", "20ms", "--dir", Path("crashes")});
+  ASSERT_EQ(test.exit_code, 0) << test.err << test.out;
+  EXPECT_THAT(test.out, HasSubstr(" acknowledged, "));
+  EXPECT_THAT(test.out, Not(HasSubstr(" begun")));
+}
+
 TEST_F(DurableTest, ACheckChangesNothing) {
   Run();
   const auto files = [this] {
