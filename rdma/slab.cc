@@ -123,11 +123,10 @@ struct Part {
     return listed_ones > 0 ? listed_ones : TakeFromRun(size_class, count, out);
   }
 
-  bool IsWorthJoining() const {
-    return may_join && returned >= kWorthJoining && returned >= carved / kShareWorthJoining;
-  }
-  bool IsWorthJoiningWhenFull() const {
-    return may_join && returned > 0 && returned >= listed / kShareWorthJoiningWhenFull;
+  bool IsWorthJoining(bool full) const {
+    if (!may_join || returned == 0) return false;
+    return full ? returned >= listed / kShareWorthJoiningWhenFull
+                : returned >= std::max<size_t>(kWorthJoining, carved / kShareWorthJoining);
   }
   // Turns free neighbours, whatever their classes, into runs.
   void Join();
@@ -257,42 +256,28 @@ struct SlabAllocator::Shared {
   std::function<void()> when_full;
 
   int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
-  // Moves up to a batch of blocks to `out`; an error if the part is full.
-  Status Refill(int part, size_t size_class, Blocks* out);
-  // The same after CollectAll, at whatever price.
-  Status RefillFromCollected(int part, size_t size_class, Blocks* out);
+  // Moves up to a batch of blocks to `out`, from the first of these that has any: what is free; what is free once
+  // neighbours are joined, if that is worth it; fresh memory. `full`: there is no fresh memory, and CollectAll has been
+  // called, so joining is worth more. An error if there are none.
+  Status Refill(int part, size_t size_class, bool full, Blocks* out);
   // Has all that is free given back: what was retired, and what the caches keep.
   void CollectAll();
   // What is free in the cache goes to the lists. By the holder of its lock.
   void Empty(SlabCache::Classes& cache);
 };
 
-Status SlabAllocator::Shared::Refill(int part, size_t size_class, Blocks* out) {
+Status SlabAllocator::Shared::Refill(int part, size_t size_class, bool full, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
   const size_t batch = BatchOf(size_class);
   std::lock_guard lock(mutex);
   Part& from = parts[part];
   size_t count = from.TakeFree(size_class, batch, out);
-  if (count == 0 && from.IsWorthJoining()) {
+  if (count == 0 && from.IsWorthJoining(full)) {
     from.Join();
     count = from.TakeFree(size_class, batch, out);
   }
   free_bytes -= count * block_bytes;
   if (count == 0) count = from.TakeFresh(size_class, batch, out);
-  return count > 0 ? absl::OkStatus() : from.Full(block_bytes);
-}
-
-Status SlabAllocator::Shared::RefillFromCollected(int part, size_t size_class, Blocks* out) {
-  const size_t block_bytes = kTable.block_bytes[size_class];
-  const size_t batch = BatchOf(size_class);
-  std::lock_guard lock(mutex);
-  Part& from = parts[part];
-  size_t count = from.TakeFree(size_class, batch, out);
-  if (count == 0 && from.IsWorthJoiningWhenFull()) {
-    from.Join();
-    count = from.TakeFree(size_class, batch, out);
-  }
-  free_bytes -= count * block_bytes;
   return count > 0 ? absl::OkStatus() : from.Full(block_bytes);
 }
 
@@ -415,20 +400,23 @@ StatusOr<std::byte*> SlabCache::AllocateFrom(size_t bytes) {
     Blocks& blocks = classes_->free[kPart][size_class];
     if (!blocks.empty()) [[likely]]
       return TakeLast(blocks, size_class);
-    blocks.reserve(2 * BatchOf(size_class) + 1);
-    if (allocator_->shared_->Refill(kPart, size_class, &blocks).ok()) {
-      classes_->AddFreeBytes(blocks.size() * kTable.block_bytes[size_class]);
-      return TakeLast(blocks, size_class);
-    }
+    if (Refill(kPart, size_class, false).ok()) return TakeLast(blocks, size_class);
   }
   // Outside of the lock: this cache is emptied like all others.
   allocator_->shared_->CollectAll();
   std::lock_guard lock(classes_->lock);
-  Blocks& blocks = classes_->free[kPart][size_class];
+  GANNET_RETURN_IF_ERROR(Refill(kPart, size_class, true));
+  return TakeLast(classes_->free[kPart][size_class], size_class);
+}
+
+// By the holder of the lock.
+Status SlabCache::Refill(int part, size_t size_class, bool full) {
+  Blocks& blocks = classes_->free[part][size_class];
+  blocks.reserve(2 * BatchOf(size_class) + 1);
   const size_t before = blocks.size();
-  GANNET_RETURN_IF_ERROR(allocator_->shared_->RefillFromCollected(kPart, size_class, &blocks));
+  GANNET_RETURN_IF_ERROR(allocator_->shared_->Refill(part, size_class, full, &blocks));
   classes_->AddFreeBytes((blocks.size() - before) * kTable.block_bytes[size_class]);
-  return TakeLast(blocks, size_class);
+  return absl::OkStatus();
 }
 
 std::byte* SlabCache::TakeLast(std::vector<std::byte*>& blocks, size_t size_class) {

@@ -127,6 +127,7 @@ class SlabCache {
 
   template <int kPart>
   StatusOr<std::byte*> AllocateFrom(size_t bytes);
+  Status Refill(int part, size_t size_class, bool full);
   std::byte* TakeLast(std::vector<std::byte*>& blocks, size_t size_class);
 
   SlabAllocator* allocator_;
