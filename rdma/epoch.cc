@@ -24,6 +24,11 @@ constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves mus
 // A participant that has left something free for so many rounds does nothing, or too little: 20 ms.
 constexpr size_t kPatienceRounds = 4;
 constexpr size_t kTakenAtOnce = 256;  // so long its thread may have to wait
+// What was retired before a thread found the memory full is free after the third round from then, unless a transaction
+// goes on that is older. The thread may hold locks, so it does not wait for that one.
+constexpr uint64_t kRoundsWhenFull = 3;
+constexpr uint64_t kWaitWhenFullNanos = 20'000'000;
+constexpr uint64_t kLookWhenFullNanos = 50'000;
 
 // The smallest epoch that the slots of an area (live, or an image of one) show.
 uint64_t OldestIn(const std::byte* area) {
@@ -58,7 +63,7 @@ StatusOr<std::unique_ptr<EpochManager>> EpochManager::Create(Fabric* fabric, Nod
   }
   state->announced.resize(static_cast<size_t>(fabric->num_nodes()));
   state->Publish(internal::kFirstEpoch);
-  slab->WhenFull([state = state.get()] { state->FreeForOthers(state->freed_round.load()); });
+  slab->WhenFull([state = state.get()] { state->CollectAll(); });
   return std::unique_ptr<EpochManager>(new EpochManager(std::move(state)));
 }
 
@@ -193,6 +198,27 @@ void EpochManager::State::FreeForOthers(uint64_t left_since) {
   for (internal::RetiredFunction& function : functions) function.free();
 }
 
+void EpochManager::State::CollectAll() {
+  const uint64_t until_round = round.load() + kRoundsWhenFull;
+  const uint64_t deadline = NowNanos() + kWaitWhenFullNanos;
+  FreeForOthers(freed_round.load());
+  if (!advances.load() || !SomethingWaits()) return;
+  Sometimes<"epoch: a thread that finds the memory full waits for a grace period">();
+  // `round` grows when a round begins, so the last of them has ended when one more has begun.
+  while (round.load() <= until_round && NowNanos() < deadline) {
+    Hurry();
+    SleepForNanos(kLookWhenFullNanos);
+  }
+  FreeForOthers(freed_round.load());
+}
+
+bool EpochManager::State::SomethingWaits() {
+  std::lock_guard lock(mutex);
+  return !orphans.empty() || !orphan_functions.empty() || std::ranges::any_of(backlogs, [](internal::Backlog* backlog) {
+    return backlog != nullptr && !backlog->empty();
+  });
+}
+
 // To the allocator, not to the cache of this thread, which allocates nothing.
 void EpochManager::State::FreeBlocks(std::vector<internal::Retired>* blocks) {
   if (blocks->empty()) return;
@@ -230,20 +256,33 @@ Status EpochManager::Start() {
   if (!channel.ok()) return channel.status();
   state_->channel = *std::move(channel);
   state_->stop = false;
+  state_->advances = true;
   state_->thread = Thread("epoch", [state = state_.get()] { state->Loop(); });
   return absl::OkStatus();
+}
+
+void EpochManager::State::Hurry() {
+  if (hurry.load(std::memory_order_relaxed) || hurry.exchange(true)) return;
+  { const std::lock_guard lock(thread_mutex); }  // the thread is not between its look at `hurry` and its sleep
+  wake.notify_all();
 }
 
 void EpochManager::State::Loop() {
   std::unique_lock lock(thread_mutex);
   absl::Duration pause = kAdvanceInterval;
-  while (!stopped.wait_for(lock, pause, [this] { return stop; })) {
+  absl::Duration least_pause = absl::ZeroDuration();
+  while (true) {
+    // Where a round takes long (a network of software, many nodes), it shall still not be what the machine does.
+    wake.wait_for(lock, least_pause, [this] { return stop; });
+    wake.wait_for(lock, pause - least_pause, [this] { return stop || hurry.load(); });
+    if (stop) return;
+    hurry.store(false);
     lock.unlock();
     const uint64_t start = NowNanos();
     (void)Advance(channel.get());  // health() tells; the next round tries again
-    // Where a round takes long (a network of software, many nodes), it shall still not be what the machine does.
     const absl::Duration took = absl::Nanoseconds(NowNanos() - start);
     pause = std::clamp(kPausePerRound * took, kAdvanceInterval, kLongestPause);
+    least_pause = std::min(took, kAdvanceInterval);
     lock.lock();
   }
 }
@@ -252,8 +291,9 @@ void EpochManager::Stop() {
   {
     std::lock_guard lock(state_->thread_mutex);
     state_->stop = true;
+    state_->advances = false;
   }
-  state_->stopped.notify_all();
+  state_->wake.notify_all();
   if (state_->thread.joinable()) state_->thread.join();
   state_->channel.reset();
 }

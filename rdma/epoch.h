@@ -14,8 +14,10 @@
 // The bound. A participant frees its own blocks when it leaves: at least twice as many, and twice as many bytes, as it
 // has retired since it left before. So its backlog grows only while none of it is free, and is never larger, in blocks
 // and in bytes, than what it retired within the longest grace period so far. Blocks that a participant leaves free for
-// 20 ms (it idles, stays inside, or works off a burst) are freed by the thread that advances. A thread that finds the
-// memory full frees all that is free on the node, whichever participant retired it.
+// 20 ms (it idles, stays inside, or works off a burst) are freed by the thread that advances. A round begins every few
+// milliseconds, and earlier for each MiB that a participant has retired: a fast load does not fill the memory with what
+// waits. A thread that finds the memory full frees all that is free on the node, whichever participant retired it. If
+// something still waits for its grace period, the thread waits for some rounds first, at most 20 ms.
 //
 // What is retired must be unreachable already for readers that start from shared memory. Addresses that a reader keeps
 // across transactions (location caches) are not covered: those it checks by key, version and incarnation.
@@ -46,8 +48,9 @@ class EpochManager {
   EpochManager& operator=(const EpochManager&) = delete;
 
   // Moves the epoch on, and finds out what has become free from all nodes' slots, by one READ per node on `channel`.
-  // Called every few milliseconds by one thread per node: Start() does so in a thread of its own. Unavailable if a node
-  // dies meanwhile (the next round leaves it out) or this one has. Not from a coroutine: it blocks.
+  // Called every few milliseconds by one thread per node: Start() does so in a thread of its own, and earlier if there
+  // is much to free. Unavailable if a node dies meanwhile (the next round leaves it out) or this one has. Not from a
+  // coroutine: it blocks.
   Status Advance(Channel* channel);
   Status Start();
   void Stop();

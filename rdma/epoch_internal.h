@@ -81,6 +81,7 @@ class Backlog {
 
   // Any thread: whether there is something that has been free since `freed` was.
   bool IsDue(uint64_t freed) const { return oldest_.load(std::memory_order_relaxed) <= freed; }
+  bool empty() const { return oldest_.load(std::memory_order_relaxed) == kNothing; }
 
   // Called by the manager: moves up to `most` of each to the ends of *blocks and *functions. False if there is more, or
   // the participant's thread is inside right now.
@@ -132,8 +133,11 @@ struct EpochManager::State {
   std::vector<std::pair<uint64_t, std::function<void()>>> chores;
 
   Mutex thread_mutex;  // guards what follows
-  CondVar stopped;
+  CondVar wake;
   bool stop = false;
+  // Also read without the mutex.
+  std::atomic<bool> hurry = false;
+  std::atomic<bool> advances = false;  // there is a thread that does
   std::unique_ptr<Channel> channel;
   Thread thread;
 
@@ -151,6 +155,11 @@ struct EpochManager::State {
   // Frees all that is free of those that are gone, and of participants that left some of it since `left_since`.
   void FreeForOthers(uint64_t left_since);
   void FreeBlocks(std::vector<internal::Retired>* blocks);
+  // Called by a thread that finds the memory full: frees all that is free, or becomes so within a few rounds.
+  void CollectAll();
+  bool SomethingWaits();
+  // Has the next round begin soon, if there is a thread that advances.
+  void Hurry();
   void Loop();
 };
 
@@ -170,6 +179,8 @@ struct EpochManager::Participant::State {
   size_t blocks = 0;
   size_t block_bytes = 0;
   size_t functions = 0;
+  // Retired since it asked for a round.
+  size_t bytes_since_round = 0;
 
   State(EpochManager::State* m, int s)
       : manager(m), slot(s), word(*reinterpret_cast<uint64_t*>(m->area + internal::SlotOffset(s))) {

@@ -16,6 +16,9 @@ namespace {
 constexpr size_t kLeastPerLeave = 64;
 constexpr size_t kAtOnce = 32;
 
+// A round costs microseconds, and a woken thread. So many bytes take longer to write.
+constexpr size_t kBytesPerRound = size_t{1} << 20;
+
 }  // namespace
 
 namespace internal {
@@ -158,6 +161,11 @@ size_t EpochManager::Participant::Collect() {
 }
 
 void EpochManager::Participant::State::CollectShare() {
+  bytes_since_round += block_bytes;
+  if (bytes_since_round >= kBytesPerRound) [[unlikely]] {
+    bytes_since_round = 0;
+    manager->Hurry();
+  }
   const size_t least_blocks = std::max(kLeastPerLeave, 2 * std::exchange(blocks, 0));
   const size_t least_bytes = 2 * std::exchange(block_bytes, 0);
   const size_t least_functions = std::max(kLeastPerLeave, 2 * std::exchange(functions, 0));

@@ -5,6 +5,7 @@
 // of transactions, and the bound follows from that number.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@ namespace {
 constexpr uint64_t kHeapBytes = uint64_t{96} << 20;
 constexpr int kTurns = 1000;
 constexpr size_t kMostBytes = 8000;
+constexpr size_t kFifoMostBytes = 60'100;
 
 std::vector<TableOptions> Tables() {
   return {{.name = "blobs", .payload_bytes = kMostBytes, .variable_length = true, .expected_rows = 1000},
@@ -30,7 +32,8 @@ std::vector<TableOptions> Tables() {
            .index = IndexKind::kXStore,
            .payload_bytes = kMostBytes,
            .variable_length = true,
-           .expected_rows = 1000}};
+           .expected_rows = 1000},
+          {.name = "fifo", .payload_bytes = kFifoMostBytes, .variable_length = true, .expected_rows = 1000}};
 }
 
 // Where a load runs.
@@ -219,6 +222,53 @@ TEST_P(ConstantMemoryTest, SessionsThatRetireMuchAndIdle) {
       LetGracePeriodsPass(20);
     }
     EXPECT_LT(table("queue").local_index().statistics().nodes, 10u);
+  });
+}
+
+// 16 MiB of records whose sizes grow slowly and begin again, oldest out: what is freed is never of the size that is
+// wanted. In the simulation nothing waits for a grace period: the epochs must keep up.
+TEST_P(ConstantMemoryTest, AFifoOfRecordsOfAllSizes) {
+  constexpr size_t kLive = 16 << 20;
+  constexpr int kEvery = 200;
+  Expect(2 * kLive + kEvery * kFifoMostBytes, [&](Session& session) {
+    std::deque<size_t> sizes;
+    uint64_t first = 0;
+    size_t live = 0;
+    size_t bytes = 100;
+    for (int i = 0; i < 20'000 && !HasFatalFailure(); ++i) {
+      Insert(session, "fifo", first + sizes.size(), bytes);
+      sizes.push_back(bytes);
+      live += bytes;
+      bytes = bytes + 7 > kFifoMostBytes ? 100 : bytes + 7;
+      for (; live > kLive; sizes.pop_front()) {
+        Remove(session, "fifo", first++);
+        live -= sizes.front();
+      }
+      if (!GetParam()) LetThemPassNowAndThen(i, kEvery);
+    }
+  });
+}
+
+// The heap is full, and all of it waits for a grace period. Who needs memory waits for that.
+TEST_P(ConstantMemoryTest, WhatWasJustRemovedMakesRoom) {
+  Expect(kHeapBytes, [&](Session& session) {
+    payload_.assign(kMostBytes, std::byte{5});
+    uint64_t rows = 0;
+    Status status;
+    while (true) {
+      status =
+          RunBlockingBody(session, [&](BlockingTransaction& t) { return t.Insert(table("blobs"), rows, payload_); });
+      if (!status.ok()) break;
+      ++rows;
+    }
+    ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
+    status = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = 0; key < rows; ++key) GANNET_RETURN_IF_ERROR(t.Remove(table("blobs"), key));
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+    if (!GetParam()) LetGracePeriodsPass();  // how long a thread waits is real time
+    for (uint64_t key = 0; key < 100 && !HasFatalFailure(); ++key) Insert(session, "fifo", key, kFifoMostBytes);
   });
 }
 
