@@ -17,12 +17,20 @@ namespace {
 constexpr size_t kPieceBytes = 2048;  // a multiple of a line
 // Batches of this size come from a busy log: then a whole huge page is worth it.
 constexpr size_t kHugeFrom = size_t{64} << 10;
+// What a large transaction took is not kept for the next batch.
+constexpr size_t kMostKept = size_t{32} << 20;
 
 void Prefetch(std::span<const std::byte> bytes) {
   for (size_t at = 0; at < bytes.size(); at += kLineBytes) __builtin_prefetch(bytes.data() + at, 0, 0);
 }
 
 }  // namespace
+
+void BatchBuffer::Clear() {
+  body_bytes_ = 0;
+  content_ = {};
+  if (memory_.size() > kMostKept) memory_ = {};
+}
 
 void BatchBuffer::Grow(size_t body_bytes) {
   const size_t needed = BatchBytesOnDisk(body_bytes);

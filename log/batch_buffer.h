@@ -17,10 +17,7 @@ class BatchBuffer {
   size_t body_bytes() const { return body_bytes_; }
   uint64_t bytes_on_disk() const { return BatchBytesOnDisk(body_bytes_); }
 
-  void Clear() {
-    body_bytes_ = 0;
-    content_ = {};
-  }
+  void Clear();
   // Makes room for so many bytes of body.
   void Grow(size_t body_bytes);
   // Whole transactions, for which there is room. The copy goes past the caches: a batch is as large as a good part of

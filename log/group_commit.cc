@@ -231,6 +231,7 @@ void GroupCommit::Flush(bool urgent) {
   retry_at_nanos_ = 0;
   MayDieHere(KillPoint::kBatchWritten);
   pending_ = false;
+  shared_->large.Written(std::exchange(batch_large_, 0));
   batch_.Clear();
   flushed_ = batch_closes_;
   peer_status_ = Exchange();
@@ -241,7 +242,7 @@ void GroupCommit::Flush(bool urgent) {
 void GroupCommit::Collect() {
   shared_->signal.TakeUrgent();
   batch_closes_ = std::max(flushed_, closable_);
-  writers_->MoveAllInto(&batch_);
+  batch_large_ += writers_->MoveAllInto(&batch_);
   pending_ = !batch_.empty() || (batch_closes_ > flushed_ && Wanted() > flushed_);
   if (pending_) MayDieHere(KillPoint::kBatchCollected);
 }
@@ -261,18 +262,31 @@ Status GroupCommit::WriteBatch() {
 }
 
 // What is in the buffers when a full disk is noticed, and what the workers may put there until they notice.
+// Large transactions put there only what they were granted.
 uint64_t GroupCommit::RoomNeeded() const {
-  return 2 * writers_->Capacity() + kRoomForHeaders;
+  return 2 * writers_->Capacity() + shared_->large.taken() + kRoomForHeaders;
 }
 
+// First for the large transactions that wait, too. If the disk has no room for those, they are refused, and no others.
 void GroupCommit::EnsureRoom() {
   const uint64_t now = NowNanos();
-  const uint64_t room = RoomNeeded();
+  const uint64_t room = 2 * writers_->Capacity() + kRoomForHeaders;
+  uint64_t large = shared_->large.Wanted();
   if (now >= std::max(room_retry_at_nanos_, hold_until_nanos_.load(std::memory_order_relaxed))) {
-    spare_status_ = segments_->PrepareAhead(room);
+    spare_status_ = segments_->PrepareAhead(room + large);
     room_retry_at_nanos_ = spare_status_.ok() ? 0 : now + retry_nanos_;
+    if (!spare_status_.ok() && large > shared_->large.taken()) {
+      Sometimes<"log: the disk has no room for a large transaction">();
+      large = shared_->large.Refuse(spare_status_);
+      spare_status_ = segments_->PrepareAhead(room + large);
+    }
   }
-  room_status_ = segments_->HasRoom(room) ? absl::OkStatus() : spare_status_;
+  if (segments_->HasRoom(room + large)) {
+    shared_->large.Grant(large);
+    room_status_ = absl::OkStatus();
+  } else {
+    room_status_ = segments_->HasRoom(room + shared_->large.taken()) ? absl::OkStatus() : spare_status_;
+  }
   if (!room_status_.ok()) Sometimes<"log: the disk is full, and commits are refused">();
 }
 

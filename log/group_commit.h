@@ -81,6 +81,7 @@ class GroupCommit {
   BatchBuffer batch_;
   bool run_begun_ = false;       // the run has a segment, and the peers know it
   bool pending_ = false;         // batch_ was collected and is not durable
+  uint64_t batch_large_ = 0;     // what its large transactions have taken
   uint64_t batch_closes_ = 0;    // the epoch that it closes
   uint64_t drained_;             // of this node
   uint64_t closable_;            // least drained of all nodes

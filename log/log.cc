@@ -27,6 +27,7 @@ class ThreadedLog final : public Log {
                  options.num_nodes > 1 ? kInboxBuffers * options.buffer_bytes : 0),
         segments_(files, directory, end, options),
         group_commit_(&shared_, &writers_, &segments_, end, options) {
+    if (options.large_buffer_bytes > options.buffer_bytes) shared_.large.SetLimit(options.large_buffer_bytes);
     shared_.current.store(std::max(end.recovered_epoch, end.last_epoch) + 1, std::memory_order_relaxed);
     shared_.durable.store(end.recovered_epoch, std::memory_order_relaxed);
   }

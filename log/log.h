@@ -51,9 +51,10 @@ struct LogOptions {
   // not be much larger: all of it goes through the caches of a core. A segment is made larger if it could not hold
   // twice what can be in all buffers.
   size_t buffer_bytes = size_t{256} << 10;
-  // A transaction that needs more than half of `buffer_bytes` goes through a buffer of this size, which its writer then
-  // gets, and must not need more than half of that. Not larger than buffer_bytes: there is none.
-  size_t large_buffer_bytes = size_t{4} << 20;
+  // A transaction that needs more than half of `buffer_bytes` gets memory of its own until it is written, and must not
+  // need more than this. All such transactions together take at most this at once; the others wait. The batch that they
+  // are written in takes as much again. Not larger than buffer_bytes: there are none.
+  size_t large_buffer_bytes = size_t{256} << 20;
   // Create makes so much of the log ready for use, or as much as the disk has room for. Without that, space is filled
   // with zeros just ahead of the writes: it is written twice.
   uint64_t preallocate_bytes = 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "log/large_redo.h"
 #include "log/peer_epochs.h"
 #include "log/thread_signal.h"
 #include "rdma/base/cache_line.h"
@@ -42,6 +43,8 @@ struct LogShared {
   std::atomic<uint32_t> durable_sleepers{0};
 
   alignas(kLineBytes) ThreadSignal signal;
+
+  alignas(kLineBytes) LargeRedo large;
 
   alignas(kLineBytes) mutable Mutex health_mutex;  // guards `health`
   Status health;

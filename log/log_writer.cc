@@ -1,6 +1,9 @@
 #include "log/log_writer.h"
 
 #include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -23,15 +26,11 @@ Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {
     if (bytes > most)
       return absl::InvalidArgumentError(absl::StrCat("a transaction of ", bytes,
                                                      " bytes of redo; the log takes at most ", most,
-                                                     " (half of LogOptions::large_buffer_bytes)"));
-    RedoRing* large = channel_->large.load(std::memory_order_relaxed);
-    if (large == nullptr) {
-      large = new RedoRing(channel_->large_bytes);
-      channel_->large.store(large, std::memory_order_release);  // the channel deletes it
-    }
-    if (shared_->accepting.load(std::memory_order_relaxed) && large->HasRoom(promised_large_ + bytes)) {
-      promised_large_ += bytes;
-      return absl::OkStatus();
+                                                     " (LogOptions::large_buffer_bytes)"));
+    if (shared_->accepting.load(std::memory_order_relaxed)) {
+      bool granted = false;
+      Status reserved = ReserveLarge(bytes, &granted);
+      if (granted || !reserved.ok()) return reserved;
     }
   }
   if (!shared_->accepting.load(std::memory_order_acquire)) {
@@ -40,6 +39,51 @@ Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {
   *wait = true;
   shared_->signal.Urgent();
   return absl::ResourceExhaustedError("the worker's log buffer is full until the log thread has written it");
+}
+
+Status LogWriter::ReserveLarge(size_t bytes, bool* granted) {
+  GANNET_RETURN_IF_ERROR(shared_->large.Take(bytes, granted));
+  if (!*granted) return absl::OkStatus();
+  // A commit that is under way must not fail for want of memory.
+  LargeBlock block{.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[bytes]), .taken = bytes};
+  if (block.memory == nullptr) {
+    shared_->large.GiveBack(bytes);
+    *granted = false;
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for a transaction of ", bytes, " bytes of redo"));
+  }
+  large_.push_back(std::move(block));
+  return absl::OkStatus();
+}
+
+// Reservations of the same size may serve each other's transactions.
+std::byte* LogWriter::LargeRoom(size_t bytes) {
+  const auto block = std::find_if(large_.begin(), large_.end(), [bytes](const LargeBlock& each) {
+    return each.taken == bytes && each.memory != nullptr;
+  });
+  GANNET_CHECK(block != large_.end(), "no block of %d bytes is reserved", bytes);
+  writing_large_ = &*block;
+  return block->memory.get();
+}
+
+void LogWriter::PublishLarge(size_t bytes) {
+  LargeBlock& block = *std::exchange(writing_large_, nullptr);
+  GANNET_CHECK(bytes <= block.taken && bytes % 8 == 0, "%d bytes appended, %d reserved", bytes, block.taken);
+  std::lock_guard lock(channel_->large_mutex);
+  channel_->large.push_back({.memory = std::move(block.memory), .taken = block.taken, .used = bytes});
+  channel_->has_large.store(true, std::memory_order_relaxed);
+}
+
+// What was appended is given back by the log thread.
+void LogWriter::ReleaseLarge(size_t bytes) {
+  const auto of_size = [bytes](const LargeBlock& block) { return block.taken == bytes; };
+  auto block = std::find_if(large_.begin(), large_.end(),
+                            [&](const LargeBlock& each) { return of_size(each) && each.memory == nullptr; });
+  if (block == large_.end()) {
+    block = std::find_if(large_.begin(), large_.end(), of_size);
+    GANNET_CHECK(block != large_.end(), "no block of %d bytes is reserved", bytes);
+    shared_->large.GiveBack(bytes);
+  }
+  large_.erase(block);
 }
 
 void LogWriter::SleepUntilDurable(uint64_t nanos) {

@@ -15,9 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "log/durable_waiters.h"
 #include "log/epoch_slot.h"
+#include "log/large_redo.h"
 #include "log/log_shared.h"
 #include "log/redo_ring.h"
 #include "rdma/base/check.h"
@@ -28,15 +30,14 @@ namespace gannet::log {
 
 // What the log thread sees of a writer. It outlives the writer until it has been emptied.
 struct WriterChannel {
-  WriterChannel(size_t buffer_bytes, size_t large_buffer_bytes)
-      : ring(buffer_bytes), large_bytes(large_buffer_bytes > ring.capacity() ? large_buffer_bytes : 0) {}
-  ~WriterChannel() { delete large.load(std::memory_order_relaxed); }
+  explicit WriterChannel(size_t buffer_bytes) : ring(buffer_bytes) {}
 
   RedoRing ring;
-  // For transactions that are larger than ring.largest(): null until the writer meets one. (It does not matter in which
-  // order the log has transactions of one epoch; see log_format.md.)
-  const size_t large_bytes;
-  std::atomic<RedoRing*> large{nullptr};
+  // Appended transactions that are larger than ring.largest(). (It does not matter in which order the log has
+  // transactions of one epoch; see log_format.md.)
+  Mutex large_mutex;
+  std::vector<LargeBlock> large;
+  std::atomic<bool> has_large{false};  // `large` is not empty; visible like what is in the ring, by `slot`
   SlotWord slot;
   std::atomic<bool> closed{false};
   // Written by the writer only.
@@ -58,8 +59,7 @@ class LogWriter {
 
   // Promises room for one transaction of at most `bytes`, before anything is locked. ResourceExhausted: the buffer is
   // full for the moment (`wait` is set: try again after other coroutines and the log thread had their turn), or the
-  // disk is; InvalidArgument: larger than half of LogOptions::large_buffer_bytes; otherwise the disk's error, or a
-  // peer's.
+  // disk is; InvalidArgument: larger than LogOptions::large_buffer_bytes; otherwise the disk's error, or a peer's.
   Status Reserve(size_t bytes, bool* wait) {
     RedoRing& ring = channel_->ring;
     const size_t promised = promised_ + bytes;
@@ -75,10 +75,14 @@ class LogWriter {
     return ReserveLargeOrRefuse(bytes, wait);
   }
   // Most redo bytes of one transaction.
-  size_t most_bytes() const { return std::max(channel_->large_bytes / 2, channel_->ring.largest()); }
+  size_t most_bytes() const { return std::max<size_t>(shared_->large.limit(), channel_->ring.largest()); }
   // The commit has appended, or will not, and has left. `bytes` as in Reserve.
   void Release(size_t bytes) {
-    (IsLarge(bytes) ? promised_large_ : promised_) -= bytes;
+    if (IsLarge(bytes)) [[unlikely]] {
+      ReleaseLarge(bytes);
+    } else {
+      promised_ -= bytes;
+    }
     if (++released_ % kLookIfDueEvery == 0) shared_->signal.WakeIfDue();
   }
 
@@ -89,14 +93,18 @@ class LogWriter {
 
   // Where to encode a transaction of at most `bytes`, as they were reserved.
   std::byte* Room(size_t bytes) {
-    ring_ = IsLarge(bytes) ? channel_->large.load(std::memory_order_relaxed) : &channel_->ring;
-    return ring_->Room(bytes);
+    if (IsLarge(bytes)) [[unlikely]]
+      return LargeRoom(bytes);
+    return channel_->ring.Room(bytes);
   }
   // It has been encoded there, with this epoch and so many bytes. Between Enter and Leave.
   void Append(uint64_t epoch, size_t bytes, uint32_t changes, size_t payload_bytes) {
-    GANNET_CHECK(bytes <= promised_ + promised_large_ && bytes % 8 == 0, "%d bytes appended, %d and %d reserved", bytes,
-                 promised_, promised_large_);
-    ring_->Publish(bytes);
+    if (writing_large_ != nullptr) [[unlikely]] {
+      PublishLarge(bytes);
+    } else {
+      GANNET_CHECK(bytes <= promised_ && bytes % 8 == 0, "%d bytes appended, %d reserved", bytes, promised_);
+      channel_->ring.Publish(bytes);
+    }
     Count(&channel_->transactions, 1);
     Count(&channel_->changes, changes);
     Count(&channel_->payload_bytes, payload_bytes);
@@ -136,13 +144,18 @@ class LogWriter {
   void AskForRoom();
   bool IsLarge(size_t bytes) const { return bytes > channel_->ring.largest(); }
   Status ReserveLargeOrRefuse(size_t bytes, bool* wait);
+  Status ReserveLarge(size_t bytes, bool* granted);
+  std::byte* LargeRoom(size_t bytes);
+  void PublishLarge(size_t bytes);
+  void ReleaseLarge(size_t bytes);
 
   LogShared* const shared_;
   const std::shared_ptr<WriterChannel> channel_;
   EpochSlot slot_;
   size_t promised_ = 0;  // reserved and not released
-  size_t promised_large_ = 0;
-  RedoRing* ring_ = nullptr;  // of the last Room
+  // One for each large transaction that is reserved and not released; without memory once that was appended.
+  std::vector<LargeBlock> large_;
+  LargeBlock* writing_large_ = nullptr;  // of the last Room, until it is appended; null: that is in the ring
   uint32_t released_ = 0;
   DurableWaiters waiters_;
 };

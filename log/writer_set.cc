@@ -1,7 +1,8 @@
 #include "log/writer_set.h"
 
 #include <algorithm>
-#include <bit>
+#include <mutex>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -24,13 +25,31 @@ void MoveInto(RedoRing* ring, BatchBuffer* batch) {
   ring->ReleaseUpTo(head);
 }
 
+uint64_t MoveLargeInto(WriterChannel* channel, BatchBuffer* batch) {
+  if (!channel->has_large.load(std::memory_order_relaxed)) [[likely]]
+    return 0;
+  std::vector<LargeBlock> blocks;
+  {
+    std::lock_guard lock(channel->large_mutex);
+    blocks.swap(channel->large);
+    channel->has_large.store(false, std::memory_order_relaxed);
+  }
+  uint64_t taken = 0;
+  for (LargeBlock& block : blocks) {
+    batch->Grow(batch->body_bytes() + block.used);
+    batch->Append({block.memory.get(), block.used});
+    block.memory = nullptr;
+    taken += block.taken;
+  }
+  return taken;
+}
+
 }  // namespace
 
 StatusOr<std::shared_ptr<WriterChannel>> WriterSet::Open() {
-  auto channel = std::make_shared<WriterChannel>(buffer_bytes_, large_buffer_bytes_);
+  auto channel = std::make_shared<WriterChannel>(buffer_bytes_);
   std::lock_guard lock(mutex_);
-  const uint64_t total =
-      inbox_limit_ + (channels_.size() + 1) * (channel->ring.capacity() + std::bit_ceil(channel->large_bytes));
+  const uint64_t total = inbox_limit_ + large_limit_ + (channels_.size() + 1) * channel->ring.capacity();
   if (total > kMostBytes)
     return absl::ResourceExhaustedError(
         absl::StrCat("the log buffers of ", channels_.size() + 1,
@@ -56,13 +75,14 @@ uint64_t WriterSet::OldestSlot() const {
   return oldest;
 }
 
-void WriterSet::MoveAllInto(BatchBuffer* batch) {
+uint64_t WriterSet::MoveAllInto(BatchBuffer* batch) {
+  uint64_t large = 0;
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < channels_.size();) {
     WriterChannel& channel = *channels_[i];
     const bool closed = channel.closed.load(std::memory_order_acquire);  // before its last head is read
     MoveInto(&channel.ring, batch);
-    if (RedoRing* large = channel.large.load(std::memory_order_acquire); large != nullptr) MoveInto(large, batch);
+    large += MoveLargeInto(&channel, batch);
     if (closed) {
       AddCounters(channel, &forgotten_);
       channels_.erase(channels_.begin() + static_cast<ptrdiff_t>(i));
@@ -74,15 +94,13 @@ void WriterSet::MoveAllInto(BatchBuffer* batch) {
   batch->Grow(batch->body_bytes() + inbox_.size());
   batch->Append(inbox_);
   inbox_.clear();
+  return large;
 }
 
 uint64_t WriterSet::Capacity() const {
   std::lock_guard lock(mutex_);
   uint64_t total = inbox_limit_;
-  for (const auto& channel : channels_) {
-    total += channel->ring.capacity();
-    if (channel->large.load(std::memory_order_relaxed) != nullptr) total += std::bit_ceil(channel->large_bytes);
-  }
+  for (const auto& channel : channels_) total += channel->ring.capacity();
   return total;
 }
 

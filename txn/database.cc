@@ -61,6 +61,10 @@ Status CheckNumbers(const DatabaseOptions& options) {
   if (options.log_segment_bytes > kMostLogBytes) {
     return wrong("log_segment_bytes", number(options.log_segment_bytes), absl::StrCat("at most ", kMostLogBytes));
   }
+  if (options.log_large_buffer_bytes > kMaxLogLargeBuffer) {
+    return wrong("log_large_buffer_bytes", number(options.log_large_buffer_bytes),
+                 absl::StrCat("at most ", kMaxLogLargeBuffer));
+  }
   if (options.log_preallocate_bytes > kMostLogBytes) {
     return wrong("log_preallocate_bytes", number(options.log_preallocate_bytes),
                  absl::StrCat("at most ", kMostLogBytes));

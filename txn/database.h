@@ -52,6 +52,7 @@ enum class LogMedium : uint8_t {
 
 // A longer group commit would only make every commit wait.
 inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
+inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
 
 struct DatabaseOptions {
   // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have no rows but those of replicated
@@ -92,8 +93,10 @@ struct DatabaseOptions {
   uint64_t log_preallocate_bytes = 0;
   // Per session. What is larger than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
-  // For larger transactions. One may change half of this, by keys, payloads, 17 bytes each; else ResourceExhausted.
-  size_t log_large_buffer_bytes = size_t{4} << 20;
+  // For larger transactions: one may change this much, by keys, payloads, 17 bytes each; else ResourceExhausted, when
+  // the change is asked for. All of them on one node together take at most this at once, and as much again while they
+  // are written, only while there are some; others wait. At most kMaxLogLargeBuffer.
+  size_t log_large_buffer_bytes = size_t{256} << 20;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
   std::string application = {};                      // kept in the manifest for whoever reads the directory

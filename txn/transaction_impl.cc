@@ -117,8 +117,7 @@ WriteEntry* TransactionImpl::FindOwnInsert(const Table& table, const Key& key) {
 [[gnu::cold]] Status TransactionImpl::TooMuchRedo(size_t total) {
   return Failed(absl::ResourceExhaustedError(absl::StrCat(
       "the transaction's changes take up to ", total, " bytes of the log, which takes at most ", most_redo_,
-      " of one transaction: make it several, or raise DatabaseOptions::log_large_buffer_bytes, of which that is "
-      "half")));
+      " of one transaction: make it several, or raise DatabaseOptions::log_large_buffer_bytes")));
 }
 
 void TransactionImpl::ReadMissing(GetRequest* request, const index::Witness& witness) {

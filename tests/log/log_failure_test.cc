@@ -218,6 +218,30 @@ TEST_F(FullDiskTest, WhatIsUnderWayBecomesDurableAndWorkGoesOnWhenThereIsRoom) {
   EXPECT_EQ(recovered.epochs.size(), committed_ + 1);
 }
 
+// What has no room on disk is refused before anything is installed, and nobody else is.
+TEST_F(FullDiskTest, ALargeTransactionWithoutRoomIsRefusedAlone) {
+  LogOptions options = SmallLog();
+  options.large_buffer_bytes = 8 << 20;
+  auto log = StartLog(&disk_, {}, options);
+  auto writer = log->OpenWriter().value();
+  const Status refused = Commit(writer.get(), {1, 0}, 3 << 20).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(kLogDirectory));
+  for (uint64_t i = 0; i < 20; ++i) {
+    const StatusOr<uint64_t> epoch = Commit(writer.get(), {2, i}, 1000);
+    ASSERT_TRUE(epoch.ok()) << epoch.status();
+    ASSERT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+  }
+  disk_.SetCapacity(64 << 20);
+  StatusOr<uint64_t> epoch;
+  ASSERT_TRUE(Eventually([&] { return (epoch = Commit(writer.get(), {1, 1}, 3 << 20)).ok(); }));
+  ASSERT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+  const Recovered recovered = Recover(*disk_.CrashedCopy(6));
+  EXPECT_TRUE(recovered.Has({1, 1}));
+  EXPECT_EQ(recovered.epochs.size(), 21u);
+  EXPECT_EQ(log->statistics().failures, 0u);
+}
+
 TEST_F(FullDiskTest, StopIsFineIfAllIsDurable) {
   auto log = StartLog(&disk_, {}, SmallLog());
   auto writer = log->OpenWriter().value();

@@ -70,11 +70,20 @@ TEST_F(LogTest, AnIdleLogWritesNothing) {
   EXPECT_EQ(log->statistics().batches, batches);
 }
 
+Status ReserveSoon(LogWriter* writer, size_t bytes) {
+  bool wait = true;
+  while (true) {
+    Status reserved = writer->Reserve(bytes, &wait);
+    if (reserved.ok() || !wait) return reserved;
+    absl::SleepFor(absl::Microseconds(50));
+  }
+}
+
 TEST_F(LogTest, TooLargeATransactionIsRefused) {
   auto log = Open();
   auto writer = log->OpenWriter().value();
   bool wait = true;
-  const size_t largest = SmallLog().large_buffer_bytes / 2;
+  const size_t largest = SmallLog().large_buffer_bytes;
   EXPECT_EQ(writer->Reserve(largest + 8, &wait).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(wait);
   for (uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(Commit(writer.get(), {1, i}, largest - 200).ok());
@@ -100,13 +109,32 @@ TEST_F(LogTest, LargeAndSmallTransactionsMix) {
 TEST_F(LogTest, WhatALargeTransactionReservedComesBack) {
   auto log = Open();
   auto writer = log->OpenWriter().value();
-  const size_t bytes = SmallLog().large_buffer_bytes / 2;
+  const size_t bytes = SmallLog().large_buffer_bytes;
   for (int i = 0; i < 10; ++i) {
-    bool wait = true;
-    ASSERT_TRUE(writer->Reserve(bytes, &wait).ok());
+    ASSERT_TRUE(ReserveSoon(writer.get(), bytes).ok());
     writer->Release(bytes);
   }
   ASSERT_TRUE(Commit(writer.get(), {1, 1}, bytes - 200).ok());
+}
+
+// Together they take no more memory than the options say; small ones do not wait for them.
+TEST_F(LogTest, LargeTransactionsOfAllWritersShareOneBudget) {
+  auto log = Open();
+  auto first = log->OpenWriter().value();
+  auto second = log->OpenWriter().value();
+  const size_t bytes = SmallLog().large_buffer_bytes / 2 + 8;
+  ASSERT_TRUE(ReserveSoon(first.get(), bytes).ok());
+  for (int i = 0; i < 20; ++i) {
+    bool wait = false;
+    EXPECT_TRUE(absl::IsResourceExhausted(second->Reserve(bytes, &wait)));
+    EXPECT_TRUE(wait);
+    ASSERT_TRUE(Commit(second.get(), {2, static_cast<uint64_t>(i)}, 100).ok());
+  }
+  first->Release(bytes);
+  ASSERT_TRUE(Commit(second.get(), {2, 100}, bytes - 200).ok());
+  ASSERT_TRUE(Commit(first.get(), {1, 100}, bytes - 200).ok());
+  ASSERT_TRUE(log->Stop().ok());
+  EXPECT_EQ(Recover(disk_).epochs.size(), 22u);
 }
 
 TEST_F(LogTest, ACommitInItsSlotKeepsItsEpochOpen) {

@@ -13,7 +13,7 @@ using absl::StatusCode;
 using txn::GetRequest;
 using txn::RecordHandle;
 
-// Of all payloads that one transaction writes: the log takes no more than half of log_large_buffer_bytes at once.
+// Of all payloads that one transaction writes.
 constexpr size_t kMostWritten = size_t{1} << 20;
 constexpr char kGuard = '\x5a';
 constexpr size_t kGuardBytes = 64;

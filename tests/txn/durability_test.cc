@@ -117,12 +117,12 @@ TEST(DurabilityTest, RecordsThatGrowAndShrinkInOneTransactionAreRecovered) {
 TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
   for (const int nodes : {1, 2}) {
     const Disk disk = NewDisk();
-    const DurableOptions options{.nodes = nodes};
+    const DurableOptions options{.nodes = nodes, .database = {.log_large_buffer_bytes = size_t{2} << 20}};
     auto cluster = DurableCluster::Open(disk, {OrderedTable("rows", Placement::ByHash())}, options);
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     Database& database = (*cluster)->database();
     const Table& table = (*cluster)->table("rows");
-    const size_t most = options.database.log_large_buffer_bytes / 2;
+    const size_t most = options.database.log_large_buffer_bytes;
     uint64_t refused_at = 0;
     Status ignored;
     const Status status = database.Run([&](BlockingTransaction& t) -> Status {
@@ -163,6 +163,35 @@ TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
                     .ok());
     EXPECT_TRUE(rows.empty());
   }
+}
+
+// By default the log takes far more of one transaction than a writer's buffer holds.
+TEST(DurabilityTest, OneTransactionRemovesHundredsOfThousandsOfKeys) {
+  constexpr uint64_t kKeys = 300'000;
+  const Disk disk = NewDisk();
+  {
+    auto cluster = DurableCluster::Open(disk, {HashTable("rows")});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    const Table& table = (*cluster)->table("rows");
+    for (const bool insert : {true, false}) {
+      const Status status = database.Run([&](BlockingTransaction& t) -> Status {
+        for (uint64_t key = 0; key < kKeys; ++key) {
+          GANNET_RETURN_IF_ERROR(insert ? t.Insert(table, key, key) : t.Remove(table, key));
+        }
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    ASSERT_TRUE(database.Run([&](BlockingTransaction& t) { return t.Insert(table, kKeys, kKeys); }).ok());
+    disk->PowerOff();
+  }
+  disk->PowerOn();
+  auto cluster = DurableCluster::Open(disk, {HashTable("rows")});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ((*cluster)->database().recovery().changes, 2 * kKeys + 1);
+  EXPECT_EQ((*cluster)->database().recovery().records, 1u);
+  EXPECT_EQ((*cluster)->table("rows").local_index().statistics().keys, 1u);
 }
 
 // The changes at another node are more than its log takes from others at once.
