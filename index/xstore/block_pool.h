@@ -8,6 +8,10 @@
 // key. A leaf names neither: its fences are all it says, the pairs of a few of its lines are believed without them, and
 // a translation table has no versions at all.
 //
+// Nor can trees with leaves of one size share a pool. A stale hint of this node's threads (leaf_hint.h) is confirmed by
+// the fences alone, and clients believe single lines, so each line would have to name its tree; the five lines of an
+// integer leaf have no bit to spare. What an index took at its largest therefore stays with its table.
+//
 // Thread-safe. Shared by the index and by the blocks that still wait for their grace period.
 #pragma once
 

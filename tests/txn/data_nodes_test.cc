@@ -105,6 +105,7 @@ TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
   expect({.checkpoint_every = -absl::Seconds(1)}, "checkpoint_every");
   expect({.log_segment_bytes = UINT64_MAX}, "log_segment_bytes");
   expect({.log_preallocate_bytes = UINT64_MAX}, "log_preallocate_bytes");
+  expect({.log_large_buffer_bytes = kMaxLogLargeBuffer + 1}, "log_large_buffer_bytes");
   expect({.recovery_threads = 1'000'000}, "recovery_threads");
 
   auto database = Database::Open(fabric->get(), 0, {});
