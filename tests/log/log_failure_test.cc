@@ -205,7 +205,7 @@ TEST_F(FullDiskTest, WhatIsUnderWayBecomesDurableAndWorkGoesOnWhenThereIsRoom) {
     EXPECT_TRUE(absl::IsResourceExhausted(reason)) << reason;
     EXPECT_THAT(std::string(reason.message()), testing::AllOf(HasSubstr(kLogDirectory), HasSubstr("free")));
   }
-  EXPECT_GT(committed_, 1000u);
+  EXPECT_GT(committed_, 300u);  // a batch may have one commit only, in a block of 4 KiB
   ASSERT_TRUE(log->WaitDurable(last, kLongEnough).ok());
   EXPECT_EQ(Recover(*disk_.CrashedCopy(5)).epochs.size(), committed_);
   EXPECT_EQ(log->statistics().failures, 0u);
