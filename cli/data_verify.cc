@@ -188,8 +188,9 @@ Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, 
   uint64_t recovered = UINT64_MAX;
   for (const NodeVerification& node : all->nodes) recovered = std::min(recovered, node.log.end.recovered_epoch);
   for (const NodeData& node : nodes) {
-    if (node.manifest.checkpoints.empty()) continue;
-    const log::CheckpointDescription& newest = node.manifest.checkpoints.front();
+    // A node without a checkpoint needs all of every log.
+    const log::CheckpointDescription newest =
+        node.manifest.checkpoints.empty() ? log::CheckpointDescription{} : node.manifest.checkpoints.front();
     if (newest.end_epoch > recovered) {
       all->problems.push_back({node.path + "/MANIFEST", 0,
                                absl::StrFormat("checkpoint %d goes up to epoch %d, but the logs only to %d: the end of "
@@ -201,11 +202,11 @@ Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, 
       const StatusOr<log::LogBegin> begin = log::FindLogBegin(files, other.path);
       if (absl::IsNotFound(begin.status())) continue;  // told already, if there should be one
       if (!begin.ok()) return begin.status();
-      if (begin->closed_epoch < newest.begin_epoch) continue;
+      if (log::ReachesBack(*begin, newest.begin_epoch)) continue;
       all->problems.push_back({other.path, 0,
-                               absl::StrFormat("its log begins after epoch %d, but checkpoint %d of %s needs it from "
-                                               "epoch %d on: older segments are missing",
-                                               begin->closed_epoch, newest.id, node.path, newest.begin_epoch)});
+                               absl::StrFormat("%s: its log begins after epoch %d, but %s needs it from epoch %d on",
+                                               log::SegmentMissingBefore(other.path, *begin), begin->closed_epoch,
+                                               node.path, newest.begin_epoch)});
     }
   }
   return absl::OkStatus();

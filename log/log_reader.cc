@@ -35,23 +35,35 @@ Status WriteLastBatchAgain(FileSystem* files, const SegmentPlan& plan, const Seg
   return (*file)->WriteDurably(result.last_batch_offset, batch.span());
 }
 
-// How far the log must reach; nothing if nothing says it. To be called before the segments are listed: a log that runs
-// meanwhile only gets longer.
-StatusOr<std::optional<EndNote>> FindEndNote(FileSystem& files, const std::string& directory, DamageList* damages) {
+// To be called before the segments are listed: a log that runs meanwhile only gets longer.
+StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, DamageList* damages) {
+  LogFacts facts;
   const StatusOr<Manifest> manifest = ReadManifest(files, directory);
   if (!manifest.ok() && !absl::IsNotFound(manifest.status())) return manifest.status();
+  if (manifest.ok()) facts.owner = LogFacts::Owner{.node = manifest->node, .num_nodes = manifest->num_nodes};
   const StatusOr<EndNote> note = ReadEndNote(files, directory);
-  if (note.ok()) return *note;
   const std::string path = absl::StrCat(directory, "/", kEndNoteName);
+  if (note.ok()) {
+    facts.note = *note;
+    // A log that has not begun yet may have a note without an owner.
+    const bool foreign = facts.owner.has_value() && note->segment != 0 &&
+                         (note->node != facts.owner->node || note->num_nodes != facts.owner->num_nodes);
+    if (!foreign) return facts;
+    GANNET_RETURN_IF_ERROR(damages->Found(
+        path, 0,
+        absl::StrCat("it is of node ", note->node, " of ", note->num_nodes, ", and the directory of node ",
+                     facts.owner->node, " of ", facts.owner->num_nodes)));
+    return facts;
+  }
   if (absl::IsNotFound(note.status())) {
-    if (!manifest.ok() || !manifest->log_end) return std::nullopt;
+    if (!manifest.ok() || !manifest->log_end) return facts;
     GANNET_RETURN_IF_ERROR(damages->Found(
         path, 0, "this file is missing, and without it nobody can tell whether the end of the log is there"));
-    return std::nullopt;
+    return facts;
   }
   if (!damages->salvage() || absl::IsInvalidArgument(note.status())) return note.status();
   GANNET_RETURN_IF_ERROR(damages->Found(path, 0, std::string(note.status().message())));
-  return std::nullopt;
+  return facts;
 }
 
 // The log's last segment has all that the note says.
@@ -180,10 +192,10 @@ LogSummary Summarize(const SegmentChain& chain, const std::vector<SegmentResult>
 StatusOr<LogSummary> ReadLog(FileSystem& files, const std::string& directory, const ReadOptions& options,
                              const TransactionVisitor& visit) {
   DamageList damages(options.salvage);
-  const StatusOr<std::optional<EndNote>> found = FindEndNote(files, directory, &damages);
-  if (!found.ok()) return found.status();
-  const EndNote* const note = found->has_value() ? &**found : nullptr;
-  const StatusOr<SegmentChain> chain = ReadSegmentChain(files, directory, options, note, &damages);
+  const StatusOr<LogFacts> facts = FindFacts(files, directory, &damages);
+  if (!facts.ok()) return facts.status();
+  const EndNote* const note = facts->note.has_value() ? &*facts->note : nullptr;
+  const StatusOr<SegmentChain> chain = ReadSegmentChain(files, directory, options, *facts, &damages);
   if (absl::IsNotFound(chain.status())) {
     LogSummary nothing;
     nothing.damages = damages.TakeSorted();

@@ -10,6 +10,7 @@
 // The rules in full: docs/log_format.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -41,6 +42,13 @@ struct LogBegin {
 };
 // NotFound if the directory has no log.
 StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory);
+// Whether a node whose newest checkpoint begins with `begin_epoch` (0: it has none) finds all decisions that it needs
+// in another node's log that begins so.
+inline bool ReachesBack(const LogBegin& begin, uint64_t begin_epoch) {
+  return begin.closed_epoch < std::max<uint64_t>(begin_epoch, 1);
+}
+// "<path> is missing", for messages: the newest of the segments that a log lacks which begins so, but should not.
+std::string SegmentMissingBefore(const std::string& directory, const LogBegin& begin);
 
 // What one look over the headers of all batches found (it reads everything, and checks every checksum).
 struct LogSummary {

@@ -203,6 +203,18 @@ Status CheckLastBegun(const std::string& directory, const EndNote& note, const S
                                      header.node, " of ", header.num_nodes));
 }
 
+// The first that is of another node: copied, or put into the wrong directory.
+Status CheckOwner(const LogFacts::Owner& owner, const std::vector<Entry>& entries, DamageList* damages) {
+  for (const Entry& entry : entries) {
+    const SegmentHeader& header = entry.plan.header;
+    if (!entry.plan.header_valid || (header.node == owner.node && header.num_nodes == owner.num_nodes)) continue;
+    return damages->Found(entry.plan.path, 0,
+                          absl::StrCat("this segment is of node ", header.node, " of ", header.num_nodes,
+                                       ", and the directory of node ", owner.node, " of ", owner.num_nodes));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory) {
@@ -215,8 +227,14 @@ StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory)
                   .closed_epoch = first->plan.header_valid ? first->plan.header.closed_epoch : 0};
 }
 
+std::string SegmentMissingBefore(const std::string& directory, const LogBegin& begin) {
+  if (begin.segment <= 1) return absl::StrCat("a part of the log of ", directory, " is missing");
+  return absl::StrCat(directory, "/", SegmentName(begin.segment - 1), " is missing");
+}
+
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
-                                        const EndNote* note, DamageList* damages) {
+                                        const LogFacts& facts, DamageList* damages) {
+  const EndNote* const note = facts.note.has_value() ? &*facts.note : nullptr;
   StatusOr<std::vector<uint64_t>> segments = ListSegments(files, directory);
   if (absl::IsNotFound(segments.status()) && note != nullptr && note->segment != 0) {
     GANNET_RETURN_IF_ERROR(CheckLastBegun(directory, *note, SegmentChain{}, damages));
@@ -232,6 +250,7 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
     if (!entry.ok()) return entry.status();
     entries.push_back(*std::move(entry));
   }
+  if (facts.owner.has_value()) GANNET_RETURN_IF_ERROR(CheckOwner(*facts.owner, entries, damages));
   GANNET_RETURN_IF_ERROR(Link(directory, &entries, damages));
   GANNET_RETURN_IF_ERROR(CheckEmptyTail(files, entries, damages));
 
@@ -250,8 +269,11 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
                 i + 1 == chain.plans.size() ? nullptr : &chain.plans[i + 1]);
   }
   if (options.from_segment == 0 && !chain.plans.empty() && chain.plans.front().header.first_batch > 1) {
-    GANNET_RETURN_IF_ERROR(damages->Found(
-        chain.plans.front().path, 0, "the log begins here, but not with its first batch: older segments are missing"));
+    const SegmentPlan& oldest = chain.plans.front();
+    GANNET_RETURN_IF_ERROR(
+        damages->Found(oldest.segment > 1 ? directory + "/" + SegmentName(oldest.segment - 1) : oldest.path, 0,
+                       absl::StrCat("this segment is missing, and perhaps older ones: the log begins with ",
+                                    SegmentName(oldest.segment), ", but not with its first batch")));
   }
   if (options.from_segment != 0 && chain.plans.empty() && !entries.empty()) {
     GANNET_RETURN_IF_ERROR(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,18 @@ struct SegmentChain {
   uint64_t segments = 0;      // all of them
 };
 
-// Reads all headers and checks that they fit together, and that the log reaches as far as `note` says (null: nothing
-// says it). NotFound if there is no segment.
+// What the files beside the log say of it.
+struct LogFacts {
+  struct Owner {
+    uint16_t node;
+    uint16_t num_nodes;
+  };
+  std::optional<EndNote> note;  // how far the log reaches; nothing: no file says it
+  std::optional<Owner> owner;   // nothing: there is no manifest
+};
+
+// Reads all headers and checks that they fit together, and what `facts` says. NotFound if there is no segment.
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
-                                        const EndNote* note, DamageList* damages);
+                                        const LogFacts& facts, DamageList* damages);
 
 }  // namespace gannet::log

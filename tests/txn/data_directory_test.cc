@@ -170,6 +170,24 @@ TEST(DataDirectoryTest, PartsOfSeveralDatabasesAreNotMixed) {
                 "/data belongs to a cluster of 1 nodes");
 }
 
+TEST(DataDirectoryTest, TheLogOfAnotherNodeIsNamed) {
+  const DiskImage mine = Used(2, false, true);
+  for (const bool also_note : {false, true}) {
+    DiskImage image = mine;
+    std::erase_if(image, [](const auto& entry) { return entry.first.starts_with("/data/node-0/log-"); });
+    for (const auto& [path, content] : mine) {
+      if (!path.starts_with("/data/node-1/log-") && !(also_note && path == "/data/node-1/LOG-END")) continue;
+      image["/data/node-0" + path.substr(std::string("/data/node-1").size())] = content;
+    }
+    const Disk disk = DiskOf(image);
+    const Status opened = Open(disk, 2, /*create=*/false).status();
+    EXPECT_TRUE(absl::IsDataLoss(opened)) << opened;
+    EXPECT_THAT(std::string(opened.message()), HasSubstr(also_note ? "/data/node-0/LOG-END" : "/data/node-0/log-"));
+    EXPECT_THAT(std::string(opened.message()), HasSubstr("is of node 1 of 2, and the directory of node 0 of 2"));
+    EXPECT_EQ(ImageOf(*disk), image);
+  }
+}
+
 // It is sound by itself, and the whole cluster would go back to it.
 TEST(DataDirectoryTest, AnOldCopyOfOneNodeIsRefused) {
   for (const bool checkpoint : {false, true}) {

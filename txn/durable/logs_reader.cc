@@ -47,10 +47,10 @@ Status LogsReader::ReadOthers() {
     StatusOr<log::LogBegin> begin = log::FindLogBegin(files_, other);
     if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
     if (!begin.ok()) return begin.status();
-    if (begin->closed_epoch >= std::max<uint64_t>(checkpoint_.begin_epoch, 1)) {
-      return absl::DataLossError(absl::StrCat(other, ": the log begins after epoch ", begin->closed_epoch,
-                                              ", but node ", node_, " needs it from epoch ", checkpoint_.begin_epoch,
-                                              " on: log files are missing; restore the directory from a backup"));
+    if (!log::ReachesBack(*begin, checkpoint_.begin_epoch)) {
+      return absl::DataLossError(absl::StrCat(log::SegmentMissingBefore(other, *begin), ": the log begins after epoch ",
+                                              begin->closed_epoch, ", but node ", node_, " needs it from epoch ",
+                                              checkpoint_.begin_epoch, " on; restore the directory from a backup"));
     }
     StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0,
                                                 [this](int, const log::TransactionView& transaction) -> Status {
