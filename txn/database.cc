@@ -255,7 +255,20 @@ std::vector<const Table*> Database::tables() const {
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
   if (state_->closed) return absl::FailedPreconditionError("the database has been closed; open it again");
-  if (state_->durability != nullptr) GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words)));
+  if (state_->durability == nullptr) {
+    state_->epoch_words->SetStage(EpochWords::Stage::kNoLog);
+    return StartNode(wait_for_others);
+  }
+  if (state_->epoch_words == nullptr) return absl::FailedPreconditionError("Start has failed; open the database again");
+  const Status status = StartNode(wait_for_others);
+  if (!status.ok()) state_->durability->NoteFailedStart(status);
+  return status;
+}
+
+Status Database::StartNode(absl::Duration wait_for_others) {
+  if (state_->durability != nullptr) {
+    GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words), wait_for_others));
+  }
   state_->started = true;
   // A node that calls nobody: no thread waits for calls that cannot come.
   if (state_->calls()) {

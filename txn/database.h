@@ -181,8 +181,12 @@ class Database {
   // In the order in which they were created.
   std::vector<const Table*> tables() const;
 
-  // Recovers what the directory has, if there is one. Serves the other nodes, and waits until those that own rows do.
-  // Cancelled by DatabaseOptions::stop: open the database again; the directory has what it had.
+  // Recovers what the directory has, if there is one. Serves the other nodes, and waits until those that own rows are
+  // there. With a directory all nodes start together, each in a thread or process of its own: none writes to its
+  // directory before every node has recovered. If one node fails to recover, Start fails at all nodes, with that node's
+  // number, code and reason, and no directory has changed. DeadlineExceeded: a node was not there, or did not call
+  // Start, for `wait_for_others`; a node that lives and recovers is waited for. Cancelled by
+  // DatabaseOptions::stop. After an error, open the database again; the directory has what it had.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
   // One per worker thread. Thread-safe. ResourceExhausted if the node has no channel left (rdma::Node::OpenChannel);
@@ -241,6 +245,7 @@ class Database {
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
+  Status StartNode(absl::Duration wait_for_others);
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);

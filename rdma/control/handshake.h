@@ -29,7 +29,7 @@
 namespace gannet::rdma::control {
 
 inline constexpr uint64_t kMagic = 0x3174656e6e6147ull;  // "Gannet1"
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 
 enum FrameType : uint8_t { kHello = 1, kChallenge, kProof, kWelcome, kRefuse, kPing, kPong, kDecline };
 

@@ -7,6 +7,7 @@
 #include "log/file/posix_file_system.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/recovery.h"
+#include "txn/durable/start_together.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/session_internal.h"
 
@@ -88,11 +89,13 @@ Status Durability::NoteStarted() {
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
-Status Durability::Start(std::unique_ptr<EpochWords> words) {
+Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_for_others) {
   words_ = std::move(words);
+  words_->SetStage(EpochWords::Stage::kReads);
   const DatabaseOptions& options = state_->options;
   log::LogEnd end;
-  GANNET_RETURN_IF_ERROR(Recover(*state_, *files_, options.directory, &end, &recovery_));
+  const Status recovered = Recover(*state_, *files_, options.directory, &end, &recovery_);
+  GANNET_RETURN_IF_ERROR(StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables());
   StatusOr<std::unique_ptr<log::Log>> log =
@@ -120,6 +123,10 @@ Status Durability::Start(std::unique_ptr<EpochWords> words) {
   return absl::OkStatus();
 }
 
+void Durability::NoteFailedStart(const Status& why) {
+  words_->Refuse({state_->node->id(), why});
+}
+
 Status Durability::Stop() {
   if (stopped_) return absl::OkStatus();
   stopped_ = true;
@@ -129,7 +136,8 @@ Status Durability::Stop() {
   }
   if (checkpointer_ != nullptr) checkpointer_->Stop();
   Status together;
-  if (state_->fabric->num_nodes() > 1) together = words_->CloseTogether(kCloseWithin);
+  // After a start that failed nothing was committed here, and the other nodes may go on for long.
+  if (state_->fabric->num_nodes() > 1 && !words_->refuses()) together = words_->CloseTogether(kCloseWithin);
   const Status status = log_->Stop();
   lock_.reset();  // nothing is written any more: another database may open the directory
   return status.ok() ? together : status;

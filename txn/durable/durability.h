@@ -22,8 +22,11 @@ class Durability {
   static StatusOr<std::unique_ptr<Durability>> Open(DatabaseState* state);
   ~Durability();
 
-  // Recovers the tables, notes them in the manifest, starts the log.
-  Status Start(std::unique_ptr<EpochWords> words);
+  // Recovers the tables; when all nodes have done that (start_together.h), notes them in the manifest, and starts the
+  // log. Once only.
+  Status Start(std::unique_ptr<EpochWords> words, absl::Duration wait_for_others);
+  // The start of this node failed, here or later: the other nodes learn why, and nobody waits for this one.
+  void NoteFailedStart(const Status& why);
   // Flushes, stops, and gives the directory back.
   Status Stop();
 

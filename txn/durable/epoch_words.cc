@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/cache_line.h"
@@ -10,13 +13,23 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kWords = 6;  // magic, current, loads, drained, flushed, oldest
+constexpr size_t kWords = 6;  // stage, current, loads, drained, flushed, oldest
+
+// Where the words of a reason are, in words.
+constexpr size_t kReasonCode = 0;
+constexpr size_t kReasonNode = 1;
+constexpr size_t kReasonBytes = 2;
+constexpr size_t kReasonText = 3;
+
+coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> into) {
+  co_return co_await channel->Read(from, into.data(), into.size_bytes());
+}
 
 }  // namespace
 
 StatusOr<std::unique_ptr<EpochWords>> EpochWords::Create(rdma::Fabric* fabric, rdma::Node* node,
                                                          rdma::SlabAllocator* slab) {
-  StatusOr<std::byte*> words = slab->AllocatePermanent(kLineBytes);
+  StatusOr<std::byte*> words = slab->AllocatePermanent((1 + kReasonLines) * kLineBytes);
   if (!words.ok()) return words.status();
   return std::unique_ptr<EpochWords>(new EpochWords(fabric, node, *words));
 }
@@ -27,6 +40,54 @@ EpochWords::EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words)
       words_(words),
       offset_(static_cast<uint64_t>(words - node->memory().data())),
       images_(kWords * static_cast<size_t>(fabric->num_nodes())) {}
+
+void EpochWords::SetStage(Stage stage) {
+  if (!refuses()) StoreWord(words_, static_cast<uint64_t>(stage));
+}
+
+void EpochWords::Refuse(const Refusal& refusal) {
+  if (refuses()) return;
+  std::array<uint64_t, kReasonLines * kLineBytes / kWordBytes> reason{};
+  constexpr size_t kMostText = (reason.size() - kReasonText) * kWordBytes;
+  std::string text(refusal.why.message());
+  if (text.size() > kMostText) text.replace(kMostText - 3, std::string::npos, "...");
+  reason[kReasonCode] = static_cast<uint64_t>(refusal.why.code());
+  reason[kReasonNode] = refusal.node;
+  reason[kReasonBytes] = text.size();
+  std::memcpy(&reason[kReasonText], text.data(), text.size());
+  for (size_t i = 0; i < reason.size(); ++i) StoreWord(words_ + kReason + i * kWordBytes, reason[i]);
+  StoreWord(words_, static_cast<uint64_t>(Stage::kRefuses));
+}
+
+bool EpochWords::refuses() const {
+  return LoadWord(words_) == static_cast<uint64_t>(Stage::kRefuses);
+}
+
+StatusOr<EpochWords::Stage> EpochWords::StageOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const {
+  uint64_t word = 0;
+  GANNET_RETURN_IF_ERROR(worker->BlockOn(ReadWords(channel, {node, offset_}, {&word, 1})));
+  const auto stage = static_cast<Stage>(word);
+  switch (stage) {
+    case Stage::kNone:
+    case Stage::kReads:
+    case Stage::kAccepts:
+    case Stage::kRefuses:
+    case Stage::kNoLog:
+    case Stage::kLogs:
+      return stage;
+  }
+  return Stage::kNone;
+}
+
+StatusOr<EpochWords::Refusal> EpochWords::RefusalOf(rdma::NodeId node, rdma::Channel* channel,
+                                                    coro::Worker* worker) const {
+  std::array<uint64_t, kReasonLines * kLineBytes / kWordBytes> reason{};
+  GANNET_RETURN_IF_ERROR(worker->BlockOn(ReadWords(channel, {node, offset_ + kReason}, reason)));
+  const size_t bytes = std::min<size_t>(reason[kReasonBytes], (reason.size() - kReasonText) * kWordBytes);
+  const std::string text(reinterpret_cast<const char*>(&reason[kReasonText]), bytes);
+  return Refusal{.node = static_cast<rdma::NodeId>(reason[kReasonNode]),
+                 .why = Status(static_cast<absl::StatusCode>(reason[kReasonCode]), text)};
+}
 
 Status EpochWords::Start(uint64_t current) {
   StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
@@ -39,8 +100,10 @@ Status EpochWords::Start(uint64_t current) {
   return absl::OkStatus();
 }
 
+// Not in the place of a refusal, which another thread may tell at this moment.
 void EpochWords::Ready() {
-  StoreWord(words_, kMagic);
+  const auto accepts = static_cast<uint64_t>(Stage::kAccepts);
+  CompareAndSwapWord(words_, accepts, static_cast<uint64_t>(Stage::kLogs));
 }
 
 void EpochWords::Raise(size_t offset, uint64_t epoch) {
@@ -69,11 +132,8 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
   for (int i = 0; i < fabric_->num_nodes();) {
     const auto id = static_cast<rdma::NodeId>(i);
     std::array<uint64_t, kClosing / kWordBytes + 1> words{};
-    const auto read = [](rdma::Channel* to, rdma::GlobalAddress from, uint64_t* into) -> coro::Task<Status> {
-      co_return co_await to->Read(from, into, sizeof words);
-    };
-    const Status status = worker.BlockOn(read(channel->get(), {id, offset_}, words.data()));
-    const bool has_log = words[0] == kMagic;
+    const Status status = worker.BlockOn(ReadWords(channel->get(), {id, offset_}, words));
+    const bool has_log = words[0] == static_cast<uint64_t>(Stage::kLogs);
     if (!has_log || words[kClosing / kWordBytes] != 0 || !status.ok() || !fabric_->Alive(id)) {
       ++i;
     } else if (NowNanos() > deadline) {
@@ -95,7 +155,15 @@ void EpochWords::PublishOldest(uint64_t begin_epoch) {
   if (fabric_->num_nodes() == 1) least_oldest_.store(begin_epoch, std::memory_order_release);
 }
 
-// One READ per node. A node whose log has not started yet has no magic: nothing has been drained there.
+Status EpochWords::NotTakingPart(rdma::NodeId node) {
+  StatusOr<Refusal> refusal = RefusalOf(node, channel_.get(), &worker_);
+  if (!refusal.ok()) return refusal.status();
+  return absl::UnavailableError(
+      absl::StrCat("the start of node ", refusal->node,
+                   " failed, so nothing becomes durable: ", absl::string_view(refusal->why.message())));
+}
+
+// One READ per node. Before a node's log has started nothing has been drained there.
 StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   StoreWord(words_ + kDrained, own.drained);
   StoreWord(words_ + kFlushed, own.flushed);
@@ -108,6 +176,7 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
     operations_.push_back(rdma::Operation::Read({id, offset_}, &images_[i * kWords], kWords * kWordBytes));
   }
   if (operations_.empty()) return all;
+  if (refuses()) return NotTakingPart(node_->id());
   const auto read = [](rdma::Channel* channel, std::span<rdma::Operation> operations) -> coro::Task<Status> {
     co_return co_await channel->Post(operations);
   };
@@ -121,7 +190,8 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   for (size_t i = 0; i < nodes; ++i) {
     if (static_cast<rdma::NodeId>(i) == node_->id()) continue;
     const uint64_t* words = &images_[i * kWords];
-    const bool started = words[0] == kMagic;
+    const bool started = words[0] == static_cast<uint64_t>(Stage::kLogs);
+    if (words[0] == static_cast<uint64_t>(Stage::kRefuses)) return NotTakingPart(static_cast<rdma::NodeId>(i));
     oldest = std::min(oldest, started ? words[kOldest / kWordBytes] : 0);
     all.current = std::max(all.current, started ? words[kCurrent / kWordBytes] : 0);
     all.drained = std::min(all.drained, started ? words[kDrained / kWordBytes] : 0);

@@ -1,0 +1,141 @@
+#include "txn/durable/start_together.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/thread.h"
+#include "rdma/coro/worker.h"
+
+namespace gannet::txn {
+namespace {
+
+using Stage = EpochWords::Stage;
+using Refusal = EpochWords::Refusal;
+
+constexpr uint64_t kLookEveryNanos = 200'000;
+// A node that refuses waits so long for a node that has not come to its own outcome.
+constexpr absl::Duration kTellWithin = absl::Seconds(5);
+
+uint64_t NanosOf(absl::Duration duration) {
+  return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(duration)));
+}
+
+class Starter {
+ public:
+  Starter(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, rdma::Channel* channel)
+      : fabric_(fabric), self_(node.id()), words_(words), channel_(channel) {
+    worker_.AddPoller([channel] { return channel->Poll(); });
+  }
+
+  // Nothing: all nodes accept.
+  std::optional<Refusal> AwaitAcceptance(absl::Duration timeout);
+  // Until every other node has refused too, begun, or gone.
+  void AwaitHeard(absl::Duration timeout);
+
+ private:
+  // kNone also if it is not there.
+  Stage Look(rdma::NodeId node) {
+    if (!fabric_.Alive(node)) return Stage::kNone;
+    return words_.StageOf(node, channel_, &worker_).value_or(Stage::kNone);
+  }
+  Refusal WithoutLog(rdma::NodeId node) const {
+    return {self_, absl::FailedPreconditionError(
+                       absl::StrCat("node ", node, " was opened without a directory, and this one with one: give all ",
+                                    "nodes the same DatabaseOptions::directory"))};
+  }
+
+  rdma::Fabric& fabric_;
+  const rdma::NodeId self_;
+  EpochWords& words_;
+  rdma::Channel* const channel_;
+  coro::Worker worker_;
+};
+
+std::optional<Refusal> Starter::AwaitAcceptance(absl::Duration timeout) {
+  uint64_t deadline = NowNanos() + NanosOf(timeout);
+  for (;;) {
+    std::string missing;
+    bool reads = false;
+    for (int i = 0; i < fabric_.num_nodes(); ++i) {
+      const auto node = static_cast<rdma::NodeId>(i);
+      if (node == self_) continue;
+      switch (Look(node)) {
+        case Stage::kRefuses:
+          // If it has gone meanwhile, it may come again.
+          if (StatusOr<Refusal> refusal = words_.RefusalOf(node, channel_, &worker_); refusal.ok()) return *refusal;
+          absl::StrAppend(&missing, " ", i);
+          break;
+        case Stage::kNoLog:
+          return WithoutLog(node);
+        case Stage::kNone:
+          absl::StrAppend(&missing, " ", i);
+          break;
+        case Stage::kReads:
+          reads = true;
+          break;
+        case Stage::kAccepts:
+        case Stage::kLogs:
+          break;
+      }
+    }
+    if (!reads && missing.empty()) return std::nullopt;
+    const uint64_t now = NowNanos();
+    if (reads) {
+      deadline = now + NanosOf(timeout);
+    } else if (now >= deadline) {
+      return Refusal{self_, absl::DeadlineExceededError(absl::StrCat(
+                                "after ", absl::FormatDuration(timeout), " these nodes have not been started:", missing,
+                                ". A cluster with a directory starts together; no node has begun"))};
+    }
+    SleepForNanos(kLookEveryNanos);
+  }
+}
+
+void Starter::AwaitHeard(absl::Duration timeout) {
+  uint64_t deadline = NowNanos() + NanosOf(timeout);
+  for (;;) {
+    bool waits = false;
+    bool reads = false;
+    for (int i = 0; i < fabric_.num_nodes(); ++i) {
+      const auto node = static_cast<rdma::NodeId>(i);
+      if (node == self_ || !fabric_.Alive(node)) continue;
+      const Stage stage = Look(node);
+      reads |= stage == Stage::kReads;
+      waits |= stage == Stage::kNone || stage == Stage::kAccepts;
+    }
+    const uint64_t now = NowNanos();
+    if (reads) deadline = now + NanosOf(timeout);
+    if (!reads && (!waits || now >= deadline)) return;
+    SleepForNanos(kLookEveryNanos);
+  }
+}
+
+}  // namespace
+
+Status StartTogether(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, const Status& own,
+                     absl::Duration wait_for_others) {
+  if (fabric.num_nodes() == 1) return own;
+  const StatusOr<std::unique_ptr<rdma::Channel>> channel = node.OpenChannel();
+  if (!channel.ok()) return own.ok() ? channel.status() : own;
+  Starter starter(fabric, node, words, channel->get());
+  std::optional<Refusal> refusal;
+  if (own.ok()) {
+    words.SetStage(Stage::kAccepts);
+    refusal = starter.AwaitAcceptance(wait_for_others);
+    if (!refusal.has_value()) return absl::OkStatus();
+  } else {
+    refusal = Refusal{node.id(), own};
+  }
+  words.Refuse(*refusal);
+  starter.AwaitHeard(std::min(wait_for_others, kTellWithin));
+  if (refusal->node == node.id()) return refusal->why;
+  return Status(refusal->why.code(), absl::StrCat("node ", refusal->node, " refuses to start, and so does this node: ",
+                                                  absl::string_view(refusal->why.message())));
+}
+
+}  // namespace gannet::txn
