@@ -16,7 +16,8 @@
 namespace gannet::log {
 
 // How the message of each damage that ends the reading ends.
-inline constexpr char kDamageAdvice[] = ". Restore a backup, or use salvage to get what can be had";
+inline constexpr char kDamageAdvice[] =
+    ". Restore a backup, or use salvage (gannet recover --salvage) to get what can be had";
 
 // Thread-safe.
 class DamageList {
