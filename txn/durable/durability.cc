@@ -95,7 +95,8 @@ Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_
   const DatabaseOptions& options = state_->options;
   log::LogEnd end;
   const Status recovered = Recover(*state_, *files_, options.directory, &end, &recovery_);
-  GANNET_RETURN_IF_ERROR(StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others));
+  GANNET_RETURN_IF_ERROR(StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others,
+                                       state_->options.stop));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables());
   StatusOr<std::unique_ptr<log::Log>> log =

@@ -1,13 +1,16 @@
 #include "txn/durable/start_together.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/stop.h"
 #include "rdma/base/thread.h"
 #include "rdma/coro/worker.h"
 
@@ -27,8 +30,9 @@ uint64_t NanosOf(absl::Duration duration) {
 
 class Starter {
  public:
-  Starter(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, rdma::Channel* channel)
-      : fabric_(fabric), self_(node.id()), words_(words), channel_(channel) {
+  Starter(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, rdma::Channel* channel,
+          const std::atomic<bool>* stop)
+      : fabric_(fabric), self_(node.id()), words_(words), channel_(channel), stop_(stop) {
     worker_.AddPoller([channel] { return channel->Poll(); });
   }
 
@@ -53,6 +57,7 @@ class Starter {
   const rdma::NodeId self_;
   EpochWords& words_;
   rdma::Channel* const channel_;
+  const std::atomic<bool>* const stop_;
   coro::Worker worker_;
 };
 
@@ -84,6 +89,9 @@ std::optional<Refusal> Starter::AwaitAcceptance(absl::Duration timeout) {
       }
     }
     if (!reads && missing.empty()) return std::nullopt;
+    if (Status go_on = CheckStop(stop_, "this node waited for the others to recover"); !go_on.ok()) {
+      return Refusal{self_, std::move(go_on)};
+    }
     const uint64_t now = NowNanos();
     if (reads) {
       deadline = now + NanosOf(timeout);
@@ -110,7 +118,7 @@ void Starter::AwaitHeard(absl::Duration timeout) {
     }
     const uint64_t now = NowNanos();
     if (reads) deadline = now + NanosOf(timeout);
-    if (!reads && (!waits || now >= deadline)) return;
+    if (IsStopRequested(stop_) || (!reads && (!waits || now >= deadline))) return;
     SleepForNanos(kLookEveryNanos);
   }
 }
@@ -118,11 +126,11 @@ void Starter::AwaitHeard(absl::Duration timeout) {
 }  // namespace
 
 Status StartTogether(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, const Status& own,
-                     absl::Duration wait_for_others) {
+                     absl::Duration wait_for_others, const std::atomic<bool>* stop) {
   if (fabric.num_nodes() == 1) return own;
   const StatusOr<std::unique_ptr<rdma::Channel>> channel = node.OpenChannel();
   if (!channel.ok()) return own.ok() ? channel.status() : own;
-  Starter starter(fabric, node, words, channel->get());
+  Starter starter(fabric, node, words, channel->get(), stop);
   std::optional<Refusal> refusal;
   if (own.ok()) {
     words.SetStage(Stage::kAccepts);

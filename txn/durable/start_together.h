@@ -14,6 +14,8 @@
 // learns the reason by EpochWords::Exchange, its commits are refused with it, and it closes without delay.
 #pragma once
 
+#include <atomic>
+
 #include "absl/time/time.h"
 #include "rdma/base/status.h"
 #include "rdma/fabric.h"
@@ -24,8 +26,9 @@ namespace gannet::txn {
 // Tells the other nodes that this one accepts (`own` is Ok) or why it refuses, and returns what all of them have come
 // to: Ok, `own`, or the reason of a node that refuses, with its code and its number. DeadlineExceeded: a node was not
 // there, or did not call Start, for `wait_for_others`; while a node that lives recovers, this waits for it. The stage
-// of this node is kReads before, and kAccepts or kRefuses after it. A node that is alone gets `own`.
+// of this node is kReads before, and kAccepts or kRefuses after it. A node that is alone gets `own`. Once *stop (may be
+// null) is true, this node refuses with Cancelled.
 Status StartTogether(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, const Status& own,
-                     absl::Duration wait_for_others);
+                     absl::Duration wait_for_others, const std::atomic<bool>* stop);
 
 }  // namespace gannet::txn
