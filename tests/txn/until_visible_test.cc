@@ -140,6 +140,58 @@ TEST_F(UntilVisibleTest, AnErrorWaitsAsAnAnswerDoes) {
   LetGo();
 }
 
+// A transaction that has a row for update, and inserts its key: the commit says AlreadyExists, which tells of that row.
+Status InsertWhatIsHeld(Session& session, const Table& rows, uint64_t key, bool update, RunOutcome* outcome,
+                        Until until = Until::kVisible) {
+  const auto insert = [&](Transaction& t) -> coro::Task<Status> {
+    uint64_t value = 0;
+    const StatusOr<RecordHandle> handle = co_await t.GetForUpdate(rows, key, &value);
+    if (!handle.ok()) co_return handle.status();
+    if (update) {
+      Status status = t.Update(*handle, value + 1);
+      if (!status.ok()) co_return status;
+    }
+    Status status = t.Insert(rows, key, value);
+    EXPECT_TRUE(status.ok()) << "the operation tells, and not the commit: " << status;
+    co_return status;
+  };
+  return session.worker().BlockOn(session.Run(insert, outcome, until));
+}
+
+TEST_F(UntilVisibleTest, AlreadyExistsOfARowThatIsHeldForUpdateSaysWhatItWaitsFor) {
+  auto cluster = DurableCluster::Open(disk_, {HashTable("rows")}, {.nodes = 2});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  cluster_ = *std::move(cluster);
+  session_ = database().OpenSession().value();
+  HoldUp();
+  RunOutcome written;
+  ASSERT_TRUE(Put(1, 10, &written).ok());
+  ASSERT_GT(written.durable_at, database().durable_epoch());
+  for (const int node : {0, 1}) {  // of the session that is told; the row is on node 0
+    std::unique_ptr<Session> told = cluster_->database(node).OpenSession().value();
+    for (const bool update : {false, true}) {
+      RunOutcome outcome;
+      EXPECT_TRUE(absl::IsAlreadyExists(InsertWhatIsHeld(*told, cluster_->table("rows", node), 1, update, &outcome)));
+      EXPECT_GE(outcome.durable_at, written.durable_at) << "at node " << node << (update ? ", updated" : "");
+    }
+  }
+  LetGo();
+  session_ = nullptr;
+}
+
+TEST_F(UntilVisibleTest, AlreadyExistsOfARowThatIsHeldForUpdateWaits) {
+  Open({.durable_within = absl::Milliseconds(20)});
+  HoldUp();
+  RunOutcome written;
+  ASSERT_TRUE(Put(1, 10, &written).ok());
+  std::unique_ptr<Session> other = database().OpenSession().value();
+  for (const bool update : {false, true}) {
+    const Status status = InsertWhatIsHeld(*other, rows(), 1, update, nullptr, Until::kDurable);
+    EXPECT_TRUE(absl::IsUnknown(status)) << status;
+  }
+  LetGo();
+}
+
 // The power fails as soon as somebody has been told.
 TEST_F(UntilVisibleTest, WhatAnErrorToldOfSurvives) {
   Open();
