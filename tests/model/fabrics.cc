@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <list>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "rdma/base/thread.h"
 #include "rdma/coro/task.h"
 #include "rdma/shm/shm_fabric.h"
+#include "tests/relay_fabric.h"
 
 namespace gannet::model {
 namespace {
@@ -42,15 +42,13 @@ Operation Part(const Operation& whole, uint32_t begin, uint32_t end) {
   return part;
 }
 
-class AwkwardChannel : public rdma::Channel {
+class AwkwardChannel : public RelayChannel {
  public:
-  AwkwardChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, Awkwardness* how)
-      : Channel(inner->node(), inner->index(), memory, Lessened(inner->capabilities(), *how)),
-        inner_(std::move(inner)),
+  AwkwardChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
+                 Awkwardness* how)
+      : RelayChannel(std::move(inner), memory, capabilities),
         how_(how),
         random_(Mix64(how->seed) + how->channels.fetch_add(1)) {}
-
-  size_t Poll() override { return inner_->Poll(); }
 
  protected:
   bool Submit(std::span<Operation> operations, rdma::Completion* completion) override {
@@ -62,8 +60,7 @@ class AwkwardChannel : public rdma::Channel {
       completion->status = Lost();
       return true;
     }
-    auto suspended = std::make_shared<bool>(false);
-    return Finished(Start(Relay(operations.first(done), completion, lost, suspended)), suspended);
+    return Complete(Relay(operations.first(done), lost), completion);
   }
 
   bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
@@ -72,8 +69,7 @@ class AwkwardChannel : public rdma::Channel {
       completion->status = absl::DeadlineExceededError("a request that the test lost");
       return true;
     }
-    auto suspended = std::make_shared<bool>(false);
-    return Finished(Start(RelayCall(call, completion, lost, suspended)), suspended);
+    return Complete(RelayCall(call, completion, lost), completion);
   }
 
  private:
@@ -86,37 +82,23 @@ class AwkwardChannel : public rdma::Channel {
            Strikes();
   }
 
-  coro::Task<void>* Start(coro::Task<void> task) {
-    running_.remove_if([](const coro::Task<void>& each) { return each.done(); });
-    running_.push_back(std::move(task));
-    coro::Task<void>* const started = &running_.back();
-    started->handle().resume();
-    return started;
-  }
-  static bool Finished(const coro::Task<void>* task, const std::shared_ptr<bool>& suspended) {
-    if (task->done()) return true;
-    *suspended = true;
-    return false;
-  }
-
-  coro::Task<void> Relay(std::span<Operation> operations, rdma::Completion* completion, bool lost,
-                         std::shared_ptr<bool> suspended) {
+  coro::Task<Status> Relay(std::span<Operation> operations, bool lost) {
     Status status;
     if (how_->line_consistent) {
-      status = co_await inner_->Post(operations);
+      status = co_await inner().Post(operations);
     } else {
       for (size_t i = 0; i < operations.size() && status.ok(); ++i) {
         coro::Task<Status> torn = Torn(&operations[i]);
         status = co_await torn;
       }
     }
-    completion->status = lost ? Lost() : std::move(status);
-    if (*suspended) completion->waiter.resume();
+    if (lost) co_return Lost();
+    co_return status;
   }
 
   coro::Task<Status> PostOne(Operation* operation) {
     const std::span<Operation> one(operation, 1);
-    Status status = co_await inner_->Post(one);
+    Status status = co_await inner().Post(one);
     co_return status;
   }
 
@@ -161,66 +143,16 @@ class AwkwardChannel : public rdma::Channel {
     co_return status;
   }
 
-  coro::Task<void> RelayCall(rdma::CallRequest call, rdma::Completion* completion, bool lost,
-                             std::shared_ptr<bool> suspended) {
+  coro::Task<Status> RelayCall(rdma::CallRequest call, rdma::Completion* completion, bool lost) {
     const StatusOr<size_t> bytes =
-        co_await inner_->Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
-    completion->status = lost ? absl::DeadlineExceededError("a response that the test lost") : bytes.status();
+        co_await inner().Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
     if (bytes.ok()) completion->response_bytes = *bytes;
-    if (*suspended) completion->waiter.resume();
+    if (lost) co_return absl::DeadlineExceededError("a response that the test lost");
+    co_return bytes.status();
   }
 
-  std::unique_ptr<rdma::Channel> inner_;
   Awkwardness* how_;
   Random random_;
-  std::list<coro::Task<void>> running_;
-};
-
-class AwkwardNode : public rdma::Node {
- public:
-  AwkwardNode(std::unique_ptr<rdma::Node> inner, Awkwardness* how) : inner_(std::move(inner)), how_(how) {}
-
-  rdma::NodeId id() const override { return inner_->id(); }
-  std::span<std::byte> memory() override { return inner_->memory(); }
-  uint64_t heap_offset() const override { return inner_->heap_offset(); }
-  uint64_t writable_offset() const override { return inner_->writable_offset(); }
-  StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
-    StatusOr<std::unique_ptr<rdma::Channel>> channel = inner_->OpenChannel();
-    if (!channel.ok()) return channel.status();
-    return std::unique_ptr<rdma::Channel>(
-        std::make_unique<AwkwardChannel>(*std::move(channel), inner_->memory().data(), how_));
-  }
-  void Handle(rdma::MethodId method, rdma::Handler handler) override { inner_->Handle(method, std::move(handler)); }
-  Status Serve(int threads) override { return inner_->Serve(threads); }
-  size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
-  uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
-  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
-  void Shutdown() override { inner_->Shutdown(); }
-
- private:
-  std::unique_ptr<rdma::Node> inner_;
-  Awkwardness* how_;
-};
-
-class AwkwardFabric : public rdma::Fabric {
- public:
-  AwkwardFabric(rdma::Fabric* inner, Awkwardness* how)
-      : inner_(inner), how_(how), capabilities_(Lessened(inner->capabilities(), *how)) {}
-
-  const rdma::Capabilities& capabilities() const override { return capabilities_; }
-  int num_nodes() const override { return inner_->num_nodes(); }
-  StatusOr<std::unique_ptr<rdma::Node>> Attach(rdma::NodeId id) override {
-    StatusOr<std::unique_ptr<rdma::Node>> node = inner_->Attach(id);
-    if (!node.ok()) return node.status();
-    return std::unique_ptr<rdma::Node>(std::make_unique<AwkwardNode>(*std::move(node), how_));
-  }
-  bool Alive(rdma::NodeId id) const override { return inner_->Alive(id); }
-  Status WaitForAll(absl::Duration timeout) override { return inner_->WaitForAll(timeout); }
-
- private:
-  rdma::Fabric* inner_;
-  Awkwardness* how_;
-  rdma::Capabilities capabilities_;
 };
 
 rdma::sim::Faults SimFaults(FabricKind kind) {
@@ -251,7 +183,11 @@ std::optional<FabricKind> FabricKindOf(const std::string& name) {
 }
 
 std::unique_ptr<rdma::Fabric> MakeAwkward(rdma::Fabric* inner, Awkwardness* how) {
-  return std::make_unique<AwkwardFabric>(inner, how);
+  const rdma::Capabilities capabilities = Lessened(inner->capabilities(), *how);
+  return std::make_unique<RelayFabric>(
+      inner, capabilities, [capabilities, how](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
+        return std::make_unique<AwkwardChannel>(std::move(channel), memory, capabilities, how);
+      });
 }
 
 TestBed::TestBed(FabricKind kind, int nodes, uint64_t seed) : kind_(kind), faults_(SimFaults(kind)) {

@@ -2,7 +2,6 @@
 // transactions make of that; all else goes to the fabric beneath.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +14,7 @@
 #include "rdma/base/clock.h"
 #include "rdma/coro/task.h"
 #include "rdma/fabric.h"
+#include "tests/relay_fabric.h"
 
 namespace gannet::txn {
 
@@ -42,10 +42,11 @@ struct LossPlan {
   }
 };
 
-class LossyChannel : public rdma::Channel {
+class LossyChannel : public RelayChannel {
  public:
-  LossyChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, LossPlan* plan)
-      : Channel(inner->node(), inner->index(), memory, inner->capabilities()), inner_(std::move(inner)), plan_(plan) {}
+  LossyChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
+               LossPlan* plan)
+      : RelayChannel(std::move(inner), memory, capabilities), plan_(plan) {}
 
   size_t Poll() override {
     for (LateCall& late : late_) {
@@ -53,7 +54,7 @@ class LossyChannel : public rdma::Channel {
       late.started = true;
       Start(Serve(&late));
     }
-    return inner_->Poll();
+    return RelayChannel::Poll();
   }
 
  protected:
@@ -65,8 +66,7 @@ class LossyChannel : public rdma::Channel {
       return true;
     }
     if (half) operations = operations.first(operations.size() / 2);
-    auto suspended = std::make_shared<bool>(false);
-    return Finished(Start(Relay(operations, completion, lost, suspended)), suspended);
+    return Complete(Relay(operations, lost), completion);
   }
 
   bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
@@ -80,8 +80,7 @@ class LossyChannel : public rdma::Channel {
       completion->status = absl::DeadlineExceededError("lost by the test");
       return true;
     }
-    auto suspended = std::make_shared<bool>(false);
-    return Finished(Start(RelayCall(call, completion, lost, suspended)), suspended);
+    return Complete(RelayCall(call, completion, lost), completion);
   }
 
  private:
@@ -97,98 +96,40 @@ class LossyChannel : public rdma::Channel {
 
   static Status Lost() { return absl::UnavailableError("lost by the test"); }
 
-  // The task, which this owns.
-  coro::Task<void>* Start(coro::Task<void> task) {
-    running_.remove_if([](const coro::Task<void>& each) { return each.done(); });
-    running_.push_back(std::move(task));
-    coro::Task<void>* const started = &running_.back();
-    started->handle().resume();
-    return started;
-  }
-  static bool Finished(const coro::Task<void>* task, const std::shared_ptr<bool>& suspended) {
-    if (task->done()) return true;
-    *suspended = true;
-    return false;
+  coro::Task<Status> Relay(std::span<rdma::Operation> operations, bool lost) {
+    Status status = co_await inner().Post(operations);
+    if (!lost) co_return status;
+    for (rdma::Operation& operation : operations) operation.result = 0;
+    co_return Lost();
   }
 
-  coro::Task<void> Relay(std::span<rdma::Operation> operations, rdma::Completion* completion, bool lost,
-                         std::shared_ptr<bool> suspended) {
-    Status status = co_await inner_->Post(operations);
-    if (lost) {
-      status = Lost();
-      for (rdma::Operation& operation : operations) operation.result = 0;
-    }
-    completion->status = std::move(status);
-    if (*suspended) completion->waiter.resume();
-  }
-
-  coro::Task<void> RelayCall(rdma::CallRequest call, rdma::Completion* completion, bool lost,
-                             std::shared_ptr<bool> suspended) {
+  coro::Task<Status> RelayCall(rdma::CallRequest call, rdma::Completion* completion, bool lost) {
     const StatusOr<size_t> bytes =
-        co_await inner_->Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
-    completion->status = bytes.status();
-    if (lost) completion->status = absl::DeadlineExceededError("lost by the test");
+        co_await inner().Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
     if (bytes.ok()) completion->response_bytes = *bytes;
-    if (*suspended) completion->waiter.resume();
+    if (lost) co_return absl::DeadlineExceededError("lost by the test");
+    co_return bytes.status();
   }
 
   coro::Task<void> Serve(LateCall* late) {
     // Nobody hears what it says.
     const StatusOr<size_t> unheard =
-        co_await inner_->Call(late->call.node, late->call.method, late->request, late->response, late->call.timeout);
+        co_await inner().Call(late->call.node, late->call.method, late->request, late->response, late->call.timeout);
     late->response.clear();
   }
 
-  std::unique_ptr<rdma::Channel> inner_;
   LossPlan* plan_;
   std::list<LateCall> late_;
-  std::list<coro::Task<void>> running_;
 };
 
-class LossyNode : public rdma::Node {
- public:
-  LossyNode(std::unique_ptr<rdma::Node> inner, LossPlan* plan) : inner_(std::move(inner)), plan_(plan) {}
-
-  rdma::NodeId id() const override { return inner_->id(); }
-  std::span<std::byte> memory() override { return inner_->memory(); }
-  uint64_t heap_offset() const override { return inner_->heap_offset(); }
-  uint64_t writable_offset() const override { return inner_->writable_offset(); }
-  StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
-    StatusOr<std::unique_ptr<rdma::Channel>> channel = inner_->OpenChannel();
-    if (!channel.ok()) return channel.status();
-    return std::unique_ptr<rdma::Channel>(
-        std::make_unique<LossyChannel>(*std::move(channel), inner_->memory().data(), plan_));
-  }
-  void Handle(rdma::MethodId method, rdma::Handler handler) override { inner_->Handle(method, std::move(handler)); }
-  Status Serve(int threads) override { return inner_->Serve(threads); }
-  size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
-  uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
-  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
-  void Shutdown() override { inner_->Shutdown(); }
-
- private:
-  std::unique_ptr<rdma::Node> inner_;
-  LossPlan* plan_;
-};
-
-class LossyFabric : public rdma::Fabric {
+class LossyFabric : public RelayFabric {
  public:
   // Both must outlive this.
-  LossyFabric(rdma::Fabric* inner, LossPlan* plan) : inner_(inner), plan_(plan) {}
-
-  const rdma::Capabilities& capabilities() const override { return inner_->capabilities(); }
-  int num_nodes() const override { return inner_->num_nodes(); }
-  StatusOr<std::unique_ptr<rdma::Node>> Attach(rdma::NodeId id) override {
-    StatusOr<std::unique_ptr<rdma::Node>> node = inner_->Attach(id);
-    if (!node.ok()) return node.status();
-    return std::unique_ptr<rdma::Node>(std::make_unique<LossyNode>(*std::move(node), plan_));
-  }
-  bool Alive(rdma::NodeId id) const override { return inner_->Alive(id); }
-  Status WaitForAll(absl::Duration timeout) override { return inner_->WaitForAll(timeout); }
-
- private:
-  rdma::Fabric* inner_;
-  LossPlan* plan_;
+  LossyFabric(rdma::Fabric* inner, LossPlan* plan)
+      : RelayFabric(inner, inner->capabilities(),
+                    [inner, plan](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
+                      return std::make_unique<LossyChannel>(std::move(channel), memory, inner->capabilities(), plan);
+                    }) {}
 };
 
 }  // namespace gannet::txn

@@ -1,0 +1,110 @@
+// A fabric in front of another one, for tests that make it worse: its nodes pass everything on, but the test wraps
+// their channels.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "rdma/base/status.h"
+#include "rdma/coro/task.h"
+#include "rdma/fabric.h"
+
+namespace gannet {
+
+// A channel in front of `inner`. A derived class says in Submit and SubmitCall what becomes of verbs and calls.
+class RelayChannel : public rdma::Channel {
+ public:
+  size_t Poll() override { return inner_->Poll(); }
+
+ protected:
+  RelayChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities)
+      : Channel(inner->node(), inner->index(), memory, capabilities), inner_(std::move(inner)) {}
+
+  rdma::Channel& inner() { return *inner_; }
+
+  // Runs `task`, which sets what the completion has but its status; that is what the task returns. Returns what Submit
+  // and SubmitCall do: whether it is done.
+  bool Complete(coro::Task<Status> task, rdma::Completion* completion) {
+    auto suspended = std::make_shared<bool>(false);
+    const coro::Task<void>* const started = Start(Finish(std::move(task), completion, suspended));
+    if (started->done()) return true;
+    *suspended = true;
+    return false;
+  }
+
+  // The task, which this owns.
+  coro::Task<void>* Start(coro::Task<void> task) {
+    running_.remove_if([](const coro::Task<void>& each) { return each.done(); });
+    running_.push_back(std::move(task));
+    coro::Task<void>* const started = &running_.back();
+    started->handle().resume();
+    return started;
+  }
+
+ private:
+  static coro::Task<void> Finish(coro::Task<Status> task, rdma::Completion* completion,
+                                 std::shared_ptr<bool> suspended) {
+    completion->status = co_await task;
+    if (*suspended) completion->waiter.resume();
+  }
+
+  std::unique_ptr<rdma::Channel> inner_;
+  std::list<coro::Task<void>> running_;
+};
+
+// Makes the channel in front of `inner`, which is one of the node whose memory begins at `memory`.
+using WrapChannel =
+    std::function<std::unique_ptr<rdma::Channel>(std::unique_ptr<rdma::Channel> inner, std::byte* memory)>;
+
+class RelayNode final : public rdma::Node {
+ public:
+  RelayNode(std::unique_ptr<rdma::Node> inner, WrapChannel wrap) : inner_(std::move(inner)), wrap_(std::move(wrap)) {}
+
+  rdma::NodeId id() const override { return inner_->id(); }
+  std::span<std::byte> memory() override { return inner_->memory(); }
+  uint64_t heap_offset() const override { return inner_->heap_offset(); }
+  uint64_t writable_offset() const override { return inner_->writable_offset(); }
+  StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = inner_->OpenChannel();
+    if (!channel.ok()) return channel.status();
+    return wrap_(*std::move(channel), inner_->memory().data());
+  }
+  void Handle(rdma::MethodId method, rdma::Handler handler) override { inner_->Handle(method, std::move(handler)); }
+  Status Serve(int threads) override { return inner_->Serve(threads); }
+  size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
+  uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
+  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
+  void Shutdown() override { inner_->Shutdown(); }
+
+ private:
+  std::unique_ptr<rdma::Node> inner_;
+  WrapChannel wrap_;
+};
+
+class RelayFabric : public rdma::Fabric {
+ public:
+  // `inner` must outlive this. `capabilities` are what this claims to have.
+  RelayFabric(rdma::Fabric* inner, const rdma::Capabilities& capabilities, WrapChannel wrap)
+      : inner_(inner), capabilities_(capabilities), wrap_(std::move(wrap)) {}
+
+  const rdma::Capabilities& capabilities() const override { return capabilities_; }
+  int num_nodes() const override { return inner_->num_nodes(); }
+  StatusOr<std::unique_ptr<rdma::Node>> Attach(rdma::NodeId id) override {
+    StatusOr<std::unique_ptr<rdma::Node>> node = inner_->Attach(id);
+    if (!node.ok()) return node.status();
+    return std::unique_ptr<rdma::Node>(std::make_unique<RelayNode>(*std::move(node), wrap_));
+  }
+  bool Alive(rdma::NodeId id) const override { return inner_->Alive(id); }
+  Status WaitForAll(absl::Duration timeout) override { return inner_->WaitForAll(timeout); }
+
+ private:
+  rdma::Fabric* inner_;
+  const rdma::Capabilities capabilities_;
+  const WrapChannel wrap_;
+};
+
+}  // namespace gannet
