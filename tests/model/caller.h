@@ -1,6 +1,7 @@
 // Caller: one transaction, as a coroutine uses it (txn/transaction.h) or as a blocking program does (txn/blocking.h).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -18,6 +19,11 @@ T Block(txn::Session& session, coro::Async<T> async) {
   if (async.ready()) return std::move(async.value());
   return session.worker().BlockOn(std::move(async.task()));
 }
+
+// What bodies throw.
+struct Thrown {
+  uint64_t by;  // the number of a step, or of a thread
+};
 
 class Caller {
  public:
@@ -51,6 +57,7 @@ class Caller {
   }
   Status Remove(txn::RecordHandle handle) { return transaction_.Remove(handle); }
   void Rollback() { transaction_.Rollback(); }
+  coro::Async<Status> Commit() { return transaction_.Commit(); }
 
  protected:
   txn::Transaction& transaction_;

@@ -45,6 +45,7 @@ Status Cluster::Open() {
     txn::DatabaseOptions options{.data_nodes = world_.data_nodes,
                                  .read_path = world_.read_path,
                                  .call_timeout = bed_->call_timeout(),
+                                 .run_sessions = world_.run_sessions,
                                  .seed = world_.seed};
     if (world_.directory) {
       options.directory = "/data";

@@ -25,7 +25,8 @@ using txn::ScanRows;
 
 constexpr size_t kHeaderBytes = 24;  // checksum, version, amount
 constexpr int64_t kAmount = 1000;
-constexpr size_t kMostKeys = 24;        // of a table: few, so that they meet
+constexpr size_t kRunThreads = 3;  // of each node: they use Database::Run alone, often more than World::run_sessions
+constexpr size_t kMostKeys = 24;   // of a table: few, so that they meet
 constexpr uint32_t kMostAttempts = 60;  // then a transaction that reads everything gives up
 
 uint64_t HashOf(size_t table, const std::string& key) {
@@ -114,10 +115,12 @@ class Crowd {
  private:
   struct Worker {
     size_t node;
+    uint64_t number;  // no other worker of the node has it
     Random random;
     std::vector<GetRequest> requests{};
     ScanRows rows{};
     bool stale = false;  // this attempt saw two versions of a row: it must not commit
+    bool ended = false;  // this attempt called Commit or Rollback, which Run's bodies must not: neither
   };
 
   bool failed() const { return failed_.load(); }
@@ -184,7 +187,7 @@ class Crowd {
   void Work(uint64_t transactions) {
     std::vector<Thread> threads;
     for (size_t node = 0; node < cluster_.nodes(); ++node) {
-      for (size_t i = 0; i < kSessionsPerNode; ++i) {
+      for (size_t i = 0; i < kSessionsPerNode + kRunThreads; ++i) {
         threads.emplace_back("crowd", [this, node, i, transactions] { WorkAt(node, i, transactions); });
       }
     }
@@ -192,41 +195,62 @@ class Crowd {
   }
 
   void WorkAt(size_t node, size_t number, uint64_t transactions) {
-    txn::Session& session = cluster_.session(node, number);
-    const uint64_t seed = Mix64(world_.seed) + node * kSessionsPerNode + number;
+    const uint64_t seed = Mix64(world_.seed) + node * (kSessionsPerNode + kRunThreads) + number;
     if (number == 0) {  // some coroutines at once
       constexpr uint64_t kCoroutines = 3;
+      txn::Session& session = cluster_.session(node, number);
       for (uint64_t i = 0; i < kCoroutines; ++i) {
-        session.worker().Spawn(Loop(session, node, Mix64(seed) + i, transactions / kCoroutines + 1));
+        Worker worker{.node = node, .number = 100 + i, .random = Random(Mix64(seed) + i)};
+        session.worker().Spawn(Loop(session, std::move(worker), transactions / kCoroutines + 1));
       }
       session.worker().Run();
       return;
     }
-    Worker worker{.node = node, .random = Random(seed)};
+    Worker worker{.node = node, .number = number, .random = Random(seed)};
     for (uint64_t i = 0; i < transactions && !failed(); ++i) {
-      if (worker.random.OneIn(2)) {
-        Judge(worker, session.RunBlocking(BodyOf(worker)));
-      } else {
-        Judge(worker, cluster_.database(node).Run([&](txn::BlockingTransaction& blocking) {
-          BlockingCaller caller(&blocking);
-          coro::Task<Status> task = Do(worker, caller);
-          task.await_ready();
-          return task.await_resume();
-        }));
+      try {
+        if (number < kSessionsPerNode && worker.random.OneIn(2)) {
+          Judge(worker, cluster_.session(node, number).RunBlocking(BodyOf(worker)));
+        } else {
+          Judge(worker, cluster_.database(node).Run([&](txn::BlockingTransaction& blocking) {
+            BlockingCaller caller(&blocking);
+            coro::Task<Status> task = Do(worker, caller);
+            task.await_ready();
+            return task.await_resume();
+          }));
+        }
+      } catch (const Thrown& thrown) {
+        JudgeThrown(worker, thrown);
       }
     }
   }
 
-  coro::Task<void> Loop(txn::Session& session, size_t node, uint64_t seed, uint64_t transactions) {
-    Worker worker{.node = node, .random = Random(seed)};
+  coro::Task<void> Loop(txn::Session& session, Worker worker, uint64_t transactions) {
     for (uint64_t i = 0; i < transactions && !failed(); ++i) {
-      const Status status = co_await session.Run(BodyOf(worker));
-      Judge(worker, status);
+      try {
+        const Status status = co_await session.Run(BodyOf(worker));
+        Judge(worker, status);
+      } catch (const Thrown& thrown) {
+        JudgeThrown(worker, thrown);
+      }
     }
   }
 
+  // That nothing of it is left is seen by the sum.
+  void JudgeThrown(const Worker& worker, const Thrown& thrown) {
+    ++refused_;
+    if (thrown.by != worker.number) Fail("the exception of another thread's body came back");
+    if (worker.stale) Fail("the exception of a body that saw two versions of a row was believed");
+    if (worker.ended) Fail("a body ended its transaction, and its exception was believed");
+  }
+
   void Judge(const Worker& worker, const Status& status) {
-    if (status.ok()) {
+    if (worker.ended) {
+      ++refused_;
+      if (!absl::IsFailedPrecondition(status)) {
+        Fail(absl::StrCat("a body ended its transaction, and Run returned ", status.ToString()));
+      }
+    } else if (status.ok()) {
       ++committed_;
       if (worker.stale) Fail("a transaction that saw two versions of a row has committed");
     } else if (absl::IsUnknown(status) && IsLossy(world_.fabric)) {
@@ -243,6 +267,7 @@ class Crowd {
 
   coro::Task<Status> Do(Worker& worker, Caller& caller) {
     worker.stale = false;
+    worker.ended = false;
     coro::Task<Status> task;
     const uint64_t kind = worker.random.Below(10);
     if (kind == 0) {
@@ -256,7 +281,20 @@ class Crowd {
     // A careless body: what an operation failed with counts, whatever this returns.
     const bool failure = absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
     if (failure && worker.random.OneIn(4)) {
+      if (worker.random.OneIn(3)) throw Thrown{worker.number};
       co_return worker.random.OneIn(2) ? absl::OkStatus() : absl::NotFoundError("the body looked away");
+    }
+    if (!status.ok()) co_return status;
+    if (worker.random.OneIn(16)) throw Thrown{worker.number};
+    if (worker.random.OneIn(32)) {
+      worker.ended = true;
+      if (worker.random.OneIn(2)) {
+        caller.Rollback();
+      } else {
+        coro::Async<Status> commit = caller.Commit();
+        const Status committed = co_await commit;
+        if (committed.ok()) co_return Wrong("a body has committed its transaction");
+      }
     }
     co_return status;
   }
@@ -438,7 +476,7 @@ class Crowd {
 
   void CheckEnd() {
     for (size_t node = 0; node < cluster_.nodes() && !failed(); ++node) {
-      Worker worker{.node = node, .random = Random(1)};
+      Worker worker{.node = node, .number = 0, .random = Random(1)};
       txn::Session& session = cluster_.session(node, 0);
       Status status;
       for (int tries = 0; tries < 200; ++tries) {

@@ -27,7 +27,7 @@ const char* NameOfWay(Way way) {
   return kNames[static_cast<size_t>(way)];
 }
 const char* NameOfEnding(Ending ending) {
-  constexpr const char* kNames[] = {"Commit", "Rollback", "destroy", "return an error"};
+  constexpr const char* kNames[] = {"Commit", "Rollback", "destroy", "return an error", "throw"};
   return kNames[static_cast<size_t>(ending)];
 }
 
@@ -171,6 +171,7 @@ void Driver::RunStep(const Step& step) {
   ++statistics_.transactions;
   node_ = spec.node;
   session_ = spec.session;
+  by_hand_ = spec.way == Way::kByHand;
   interloped_ = false;
   txn::Session& session = cluster_.session(static_cast<size_t>(spec.node), spec.session);
   cluster_.bed().SetFaults(true);
@@ -202,9 +203,16 @@ void Driver::Settle() {
 
 // True if it is over: it has come to what it had to, or failed. False: it met trouble, and nothing of it happened.
 bool Driver::Attempt(const TransactionSpec& spec, txn::Session& session) {
-  const Status status = RunOnce(spec, session);
+  Status status;
+  bool thrown = false;
+  try {
+    status = RunOnce(spec, session);
+  } catch (const Thrown& what) {
+    thrown = true;
+    if (what.by != step_) Break(absl::StrCat("the exception of step ", what.by));
+  }
   if (failed()) return true;
-  return Conclude(spec, status);
+  return thrown ? ConcludeThrown(spec) : Conclude(spec, status);
 }
 
 Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
@@ -213,12 +221,17 @@ Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
       return ByHand(spec, session);
     case Way::kRun:
     case Way::kRunBlocking: {
-      const auto body = [this, &spec](txn::Transaction& transaction) -> coro::Task<Status> {
+      const auto coroutine = [this, &spec](txn::Transaction& transaction) -> coro::Task<Status> {
         Caller caller(&transaction);
         coro::Task<Status> task = Execute(caller, spec);
         Status status = co_await task;
         if (status.ok() && spec.ending != Ending::kCommit && !clash_) status = OwnError();
         co_return status;
+      };
+      const auto body = [this, &spec, &coroutine](txn::Transaction& transaction) -> coro::Task<Status> {
+        if (!spec.plain) return coroutine(transaction);
+        Caller caller(&transaction);
+        ExecutePlain(caller, spec);
       };
       if (spec.way == Way::kRunBlocking) return session.RunBlocking(body);
       txn::RunOutcome outcome;
@@ -258,6 +271,8 @@ Status Driver::ByHand(const TransactionSpec& spec, txn::Session& session) {
       return OwnError();
     case Ending::kDestroy:
       return OwnError();
+    case Ending::kThrow:
+      break;  // it has thrown
   }
   return absl::InternalError("no such ending");
 }
@@ -279,8 +294,8 @@ void Driver::UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transa
   }
 }
 
-coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) {
-  // Perhaps not the first attempt.
+// Perhaps not the first attempt.
+void Driver::BeginAttempt(const TransactionSpec& spec) {
   said_ = {absl::StrCat("transaction ", NameOfWay(spec.way), " at node ", spec.node, ", session ", spec.session, ", ",
                         NameOfEnding(spec.ending))};
   if (options_.trace) absl::PrintF("  step %u: %s\n", step_, said_[0]);
@@ -288,11 +303,16 @@ coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) 
   held_.clear();
   clash_ = false;
   ignored_ = false;
+  ended_ = false;
   doomed_ = false;
   reads_.clear();
   blind_.clear();
   scans_.clear();
   written_bytes_ = 0;
+}
+
+coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) {
+  BeginAttempt(spec);
   for (const Op& op : spec.ops) {
     coro::Task<Status> task = ExecuteOp(caller, op);
     Status status = co_await task;
@@ -301,13 +321,43 @@ coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) 
       break;
     }
     if (!status.ok()) co_return status;
-    if (clash_ || doomed_) break;
+    if (clash_ || doomed_ || ended_) break;
   }
+  if (spec.ending == Ending::kThrow) throw Thrown{step_};
   co_return absl::OkStatus();
+}
+
+void Driver::ExecutePlain(Caller& caller, const TransactionSpec& spec) {
+  BeginAttempt(spec);
+  for (const Op& op : spec.ops) {
+    if (op.kind != OpKind::kInsert || clash_ || failed()) continue;
+    ++statistics_.operations;
+    if (IsTrouble(Insert(caller, op, Random(op.salt)))) ignored_ = true;
+  }
+  throw Thrown{step_};
+}
+
+// An exception is believed as an error of the body is: not if an operation failed, nor if it rests on what never was.
+bool Driver::ConcludeThrown(const TransactionSpec& spec) {
+  Say("result: the exception");
+  model_.Rollback();
+  if (spec.ending != Ending::kThrow) return Break("the body threw nothing");
+  if (spec.way == Way::kByHand) return !ignored_;  // repeated like every other that met trouble
+  if (ended_) return Break("the body ended its transaction, and its exception was believed");
+  if (ignored_) return Break("an operation failed, and the exception was believed");
+  if (doomed_) return Break("what it has read was changed meanwhile, and the exception was believed");
+  return true;
 }
 
 bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
   Say(absl::StrCat("result: ", status.ToString()));
+  if (ended_) {
+    model_.Rollback();
+    if (!absl::IsFailedPrecondition(status)) {
+      Break(absl::StrCat("the body ended its transaction, and Run returned ", status.ToString()));
+    }
+    return true;
+  }
   if (absl::IsUnknown(status) && IsTrouble(status)) {
     ++statistics_.unknown;
     Resolve();
@@ -331,6 +381,8 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
     if (spec.way == Way::kByHand && status == OwnError()) return false;
     return !Break(absl::StrCat("an operation failed, and the end was ", status.ToString()));
   }
+  if (spec.ending == Ending::kThrow)
+    return Break(absl::StrCat("the body threw, and it ended with ", status.ToString()));
   if (clash_) {
     model_.Rollback();
     return !IsTrouble(Judge(status, {absl::StatusCode::kAlreadyExists}));

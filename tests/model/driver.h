@@ -83,8 +83,12 @@ class Driver {
   Status ByHand(const TransactionSpec& spec, txn::Session& session);
   // After Commit: every call says so.
   void UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transaction, txn::Session& session);
+  void BeginAttempt(const TransactionSpec& spec);
   coro::Task<Status> Execute(Caller& caller, const TransactionSpec& spec);
+  // A body that is no coroutine, and throws.
+  [[noreturn]] void ExecutePlain(Caller& caller, const TransactionSpec& spec);
   bool Conclude(const TransactionSpec& spec, const Status& status);
+  bool ConcludeThrown(const TransactionSpec& spec);
   void Resolve();
   void Settle();
   // All of the database against the model; on `fail`, what differs is a failure.
@@ -102,6 +106,7 @@ class Driver {
   coro::Task<Status> RemoveByKey(Caller& caller, const Op& op, Random random);
   coro::Task<Status> Scan(Caller& caller, const Op& op);
   coro::Task<Status> ScanPages(Caller& caller, const Op& op);
+  coro::Task<Status> EndInBody(Caller& caller, const Op& op);
   Status Interlope(const Op& op, Random random);
   // What the transaction inserted without having looked for it says nothing about the database.
   void NoteRead(size_t table, const std::string& key) {
@@ -143,6 +148,7 @@ class Driver {
   std::vector<Held> held_;
   bool clash_ = false;       // an Insert of a key that exists was taken: the commit has to say so
   bool ignored_ = false;     // an operation failed, and the body went on as if it had not: it must not be committed
+  bool ended_ = false;       // the body called Commit or Rollback though Run ends it: it must not be committed
   bool interloped_ = false;  // at most once in a step
   bool doomed_ = false;      // by it: the transaction must not commit
   struct Scanned {
@@ -155,6 +161,7 @@ class Driver {
   std::set<std::pair<size_t, std::string>> blind_;  // inserted, not read before
   std::vector<Scanned> scans_;
   size_t session_ = 0;
+  bool by_hand_ = false;
   size_t written_bytes_ = 0;
   std::vector<std::string> said_;
 

@@ -126,7 +126,11 @@ Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot,
             : kind < 97 ? OpKind::kValidate
             : kind < 98 ? OpKind::kRollback
                         : OpKind::kInterlope;
-  if (op.kind == OpKind::kRollback && !by_hand) op.kind = OpKind::kGet;
+  // A body that ends its transaction has nothing more to do: not in every other long one.
+  if (op.kind == OpKind::kRollback && !by_hand) {
+    op.kind = OpKind::kGet;
+    if (random.OneIn(2)) op.kind = random.OneIn(2) ? OpKind::kRollback : OpKind::kCommit;
+  }
   op.salt = random();
   op.places.push_back(place());
   if (op.kind == OpKind::kInterlope && random.OneIn(2)) op.places.push_back(place());
@@ -159,7 +163,8 @@ std::string World::ToString() const {
                 static_cast<int>(ReadPathPolicy::kCall) == 2);
   std::string text = absl::StrCat(NameOf(fabric), ", nodes ", nodes, ", data_nodes ", data_nodes, ", reads ",
                                   kPaths[static_cast<size_t>(read_path)], ", durability ",
-                                  directory ? kModes[static_cast<size_t>(durability)] : "without a directory");
+                                  directory ? kModes[static_cast<size_t>(durability)] : "without a directory",
+                                  ", run_sessions ", run_sessions);
   for (const TableSpec& table : tables) {
     const TableOptions& o = table.options;
     absl::StrAppend(&text, "\n  ", o.name, ": ", o.index == IndexKind::kHash ? "hash" : "xstore", ", ",
@@ -182,6 +187,7 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
   world.directory = random.OneIn(2);
   if (world.directory) world.data_nodes = 0;  // a cluster with clients keeps no log
   world.durability = OneOf(random, {DurabilityMode::kNone, DurabilityMode::kAsync, DurabilityMode::kSync});
+  world.run_sessions = OneOf(random, {1, 2, 3, 64});
   const size_t tables = 2 + random.Below(4);
   for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i));
   return world;
@@ -198,10 +204,13 @@ Step DrawStep(const World& world, uint64_t number) {
   transaction.session = random.Below(kSessionsPerNode);
   transaction.way = static_cast<Way>(random.Below(4));
   const uint64_t ending = random.Below(10);
-  transaction.ending = ending < 7    ? Ending::kCommit
+  transaction.ending = ending < 6    ? Ending::kCommit
+                       : ending == 6 ? Ending::kThrow
                        : ending == 7 ? Ending::kError
                        : ending == 8 ? Ending::kRollback
                                      : Ending::kDestroy;
+  transaction.plain = transaction.ending == Ending::kThrow && random.OneIn(3) &&
+                      (transaction.way == Way::kRun || transaction.way == Way::kRunBlocking);
   std::vector<Op::Place> hot;
   for (uint64_t i = 0, n = 1 + random.Below(4); i < n; ++i) {
     Op::Place place;

@@ -28,6 +28,7 @@ struct World {
   txn::ReadPathPolicy read_path = txn::ReadPathPolicy::kAdaptive;
   bool directory = false;
   txn::DurabilityMode durability = txn::DurabilityMode::kSync;
+  int run_sessions = 64;  // DatabaseOptions::run_sessions
   std::vector<TableSpec> tables;
 
   std::string ToString() const;
@@ -45,7 +46,8 @@ enum class OpKind : uint8_t {
   kScan,
   kPages,  // the whole range by scans with a limit, each from the last key of the one before it
   kValidate,
-  kRollback,   // and the transaction goes on; of transactions by hand
+  kRollback,   // by hand: and the transaction goes on. A body of Run must not: it has failed then
+  kCommit,     // in a body of Run, which must not: it has failed then
   kInterlope,  // another session changes the places, and commits
 };
 
@@ -66,13 +68,15 @@ struct Op {
 };
 
 enum class Way : uint8_t { kByHand, kRun, kRunBlocking, kDatabaseRun };
-enum class Ending : uint8_t { kCommit, kRollback, kDestroy, kError };
+// kThrow: the body throws an exception when it has done everything.
+enum class Ending : uint8_t { kCommit, kRollback, kDestroy, kError, kThrow };
 
 struct TransactionSpec {
   int node = 0;
   size_t session = 0;  // of that node
   Way way = Way::kByHand;
   Ending ending = Ending::kCommit;
+  bool plain = false;  // the body is no coroutine: it does the inserts only, and throws before it makes a task
   std::vector<Op> ops;
 };
 

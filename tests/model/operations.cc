@@ -134,7 +134,14 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
       const Status status = co_await validation;
       co_return Judge(status, {StatusCode::kOk});
     }
+    case OpKind::kCommit:
+      task = EndInBody(caller, op);
+      break;
     case OpKind::kRollback:
+      if (!by_hand_) {
+        task = EndInBody(caller, op);
+        break;
+      }
       Say("Rollback");
       caller.Rollback();
       model_.Rollback();
@@ -148,6 +155,34 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
   }
   Status status = co_await task;
   co_return status;
+}
+
+// Of a body of Run: from now on every call says that it must not do that, and so does Run.
+coro::Task<Status> Driver::EndInBody(Caller& caller, const Op& op) {
+  ended_ = true;
+  if (op.kind == OpKind::kRollback) {
+    Say("Rollback in a body of Run");
+    caller.Rollback();
+  } else {
+    Say("Commit in a body of Run");
+    coro::Async<Status> commit = caller.Commit();
+    const Status committed = co_await commit;
+    if (!absl::IsFailedPrecondition(committed)) co_return Fail(absl::StrCat("it returned ", committed.ToString()));
+  }
+  const Op::Place& place = op.places[0];
+  const index::Key key = KeyAt(place.table, world_.tables[place.table].keys[place.key]);
+  coro::Async<Status> get = caller.Get(TableAt(place.table), key, {}, 0);
+  const Status got = co_await get;
+  coro::Async<Status> removal = caller.Remove(TableAt(place.table), key);
+  const Status removed = co_await removal;
+  coro::Async<Status> validation = caller.Validate();
+  const Status valid = co_await validation;
+  for (const Status& status : {got, removed, valid, caller.Insert(TableAt(place.table), key, {})}) {
+    if (!absl::IsFailedPrecondition(status)) {
+      co_return Fail(absl::StrCat("a call after it returned ", status.ToString()));
+    }
+  }
+  co_return absl::OkStatus();
 }
 
 void Driver::NoteScan(size_t table, const index::ScanRange& range, const txn::ScanRows& rows, bool keys_only) {
