@@ -12,12 +12,14 @@
 //   api_model_test --fabric shm-torn --seconds 600  on one fabric only
 //   api_model_test --seed 7 --runs 1              seed 7 again; --trace prints each operation before it is begun
 //   api_model_test --seed 7 --runs 1 --steps 42 --skip 0-17,20    with fewer steps
-//   api_model_test --seed 7 --runs 1 --shrink     finds out which steps a failure needs
+//   api_model_test --seed 7 --runs 1 --shrink     finds out which steps a failure needs, also of a crash or a hang
 //   api_model_test --without reuse                looks past a defect that is known (driver.h, DriverOptions)
 //
 //   api_model_test --steps 0 --crowd 5000         only many threads, each with so many transactions
 //
 // A failure prints the seed, the step, the operations of the transaction and a line that repeats it.
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,6 +37,7 @@
 #include "tests/model/driver.h"
 #include "tests/model/fabrics.h"
 #include "tests/model/generator.h"
+#include "tests/model/trial.h"
 
 namespace gannet::model {
 namespace {
@@ -130,8 +133,22 @@ Flags ParseFlags(int argc, char** argv) {
   return flags;
 }
 
+// In a process of its own, which has no time for more.
+std::optional<Failure> Try(uint64_t seed, const Flags& flags, uint64_t steps, const std::set<uint64_t>& skip) {
+  constexpr uint64_t kMostSeconds = 120;
+  return RunInChild(kMostSeconds, [&](std::atomic<uint64_t>* progress) {
+    DriverOptions options = flags.driver;
+    options.progress = progress;
+    return Driver(DrawWorld(seed, flags.fabric.has_value() ? &*flags.fabric : nullptr), options).Run(steps, skip);
+  });
+}
+
 std::optional<Failure> RunOnce(uint64_t seed, const Flags& flags, uint64_t steps, const std::set<uint64_t>& skip,
                                DriverStatistics* statistics) {
+  if (flags.shrink) {  // it may crash
+    *statistics = {};
+    return Try(seed, flags, steps, skip);
+  }
   Driver driver(DrawWorld(seed, flags.fabric.has_value() ? &*flags.fabric : nullptr), flags.driver);
   std::optional<Failure> failure = driver.Run(steps, skip);
   *statistics = driver.statistics();
@@ -152,20 +169,31 @@ void Report(uint64_t seed, const Flags& flags, const Failure& failure, uint64_t 
   std::cout << "\n" << std::flush;
 }
 
-// Leaves out steps as long as what is left fails, in halves at first.
+// Leaves out steps as long as what is left fails, in halves at first, until each that is left is needed. A failure that
+// does not come each time is tried several times.
 void Shrink(uint64_t seed, const Flags& flags, Failure failure) {
+  constexpr int kMostTries = 20;
   uint64_t steps = std::min(flags.steps, failure.step + 1);
   std::set<uint64_t> skip = flags.skip;
-  DriverStatistics ignored;
-  for (uint64_t piece = std::max<uint64_t>(steps / 2, 1); piece > 0; piece /= 2) {
+  int tries = 0;
+  for (bool again = false; !again && tries < kMostTries; ++tries) again = Try(seed, flags, steps, skip).has_value();
+  if (tries > 1) std::cout << "it does not fail each time: each choice of steps is tried " << tries << " times\n";
+  bool changed = true;
+  for (uint64_t piece = std::max<uint64_t>(steps / 2, 1); changed || piece > 1;
+       piece = std::max<uint64_t>(piece / 2, 1)) {
+    changed = false;
     for (uint64_t first = 0; first + 1 < steps; first += piece) {
       std::set<uint64_t> more = skip;
       for (uint64_t step = first; step < std::min(first + piece, steps - 1); ++step) more.insert(step);
       if (more == skip) continue;
-      std::optional<Failure> again = RunOnce(seed, flags, steps, more, &ignored);
+      std::optional<Failure> again;
+      for (int i = 0; i < tries && !again.has_value(); ++i) again = Try(seed, flags, steps, more);
       if (!again.has_value()) continue;
       failure = *std::move(again);
       skip = std::move(more);
+      steps = std::min(steps, failure.step + 1);  // what came after it is not needed
+      skip.erase(skip.lower_bound(steps), skip.end());
+      changed = true;
     }
   }
   std::cout << "with " << steps - skip.size() << " steps:\n";

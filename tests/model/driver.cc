@@ -13,10 +13,6 @@
 namespace gannet::model {
 namespace {
 
-// So often a transaction may be repeated before that is a failure: with one thread only what is left to settle is in
-// its way.
-constexpr int kMostAttempts = 400;
-
 const Status& OwnError() {
   static const Status error = absl::InvalidArgumentError("the body does not want to go on");
   return error;
@@ -155,7 +151,9 @@ std::optional<Failure> Driver::Run(uint64_t steps, const std::set<uint64_t>& ski
   said_ = {"Open"};
   if (!Open()) return failure_;
   for (step_ = 0; step_ < steps && !failed(); ++step_) {
-    if (!skip.contains(step_)) RunStep(DrawStep(world_, step_));
+    if (skip.contains(step_)) continue;
+    if (options_.progress != nullptr) options_.progress->store(step_);
+    RunStep(DrawStep(world_, step_));
   }
   step_ = steps;
   said_ = {"Close"};

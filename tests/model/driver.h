@@ -9,6 +9,7 @@
 //     happened. After Unknown all of it happened or nothing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -34,7 +35,8 @@ struct Failure {
 };
 
 struct DriverOptions {
-  bool trace = false;  // prints each operation before it is begun: for runs that crash or hang
+  bool trace = false;                         // prints each operation before it is begun: for runs that crash or hang
+  std::atomic<uint64_t>* progress = nullptr;  // not null: gets the number of each step when it is begun
   // To look past a defect that is known.
   bool reuse = true;        // GetRequests keep the results of earlier calls
   bool write_again = true;  // rows of variable length are written more than once by a transaction
@@ -70,6 +72,9 @@ class Driver {
     const std::string* row = nullptr;  // as the transaction sees it; null: there is none
     bool too_long = false;             // the key, for the table
   };
+  // So often a transaction may be repeated before that is a failure: with one thread only what is left to settle is in
+  // its way.
+  static constexpr int kMostAttempts = 400;
   using Codes = std::initializer_list<absl::StatusCode>;
 
   // driver.cc
