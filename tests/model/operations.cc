@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rdma/base/clock.h"
 #include "tests/model/driver.h"
 
 namespace gannet::model {
@@ -251,7 +252,13 @@ Status Driver::Interlope(const Op& op, Random random) {
     co_return absl::OkStatus();
   };
   cluster_.bed().SetFaults(false);
-  const Status status = cluster_.session(node, number).RunBlocking(body);
+  txn::Session& other = cluster_.session(node, number);
+  Status status = other.RunBlocking(body);
+  // A log that lost a READ of the other nodes' epochs refuses commits until it tries again.
+  for (int attempt = 1; IsTrouble(status) && !absl::IsUnknown(status) && attempt < kMostAttempts; ++attempt) {
+    other.worker().BlockOn(other.worker().Sleep(NowNanos() + 1'000'000));
+    status = other.RunBlocking(body);
+  }
   cluster_.bed().SetFaults(true);
   if (!status.ok()) return Fail(absl::StrCat(said_.back(), ": ", status.ToString()));
   for (Change& change : changes) {
