@@ -69,7 +69,22 @@ Status CheckNumbers(const DatabaseOptions& options) {
     return wrong("log_preallocate_bytes", number(options.log_preallocate_bytes),
                  absl::StrCat("at most ", kMostLogBytes));
   }
+  if (options.checkpoint_bytes_per_second != 0 && options.checkpoint_bytes_per_second < kLeastCheckpointRate) {
+    return wrong("checkpoint_bytes_per_second", number(options.checkpoint_bytes_per_second),
+                 absl::StrCat("at least ", kLeastCheckpointRate, ", or 0 for as fast as the disk"));
+  }
+  if (options.log_buffer_bytes < kMinLogBuffer || options.log_buffer_bytes > kMaxLogBuffer) {
+    return wrong("log_buffer_bytes", number(options.log_buffer_bytes),
+                 absl::StrCat("from ", kMinLogBuffer, " to ", kMaxLogBuffer));
+  }
+  // The file system would take what is before the zero byte for the name, and make a database there.
+  if (options.directory.find('\0') != std::string::npos) {
+    return wrong("directory", absl::StrCat("'", absl::CHexEscape(options.directory), "'"), "without a zero byte");
+  }
   // A number that was cast to an enum, perhaps of a newer version.
+  if (options.read_path > ReadPathPolicy::kCall) {
+    return wrong("read_path", number(static_cast<int>(options.read_path)), "a ReadPathPolicy");
+  }
   if (options.durability > DurabilityMode::kSync) {
     return wrong("durability", number(static_cast<int>(options.durability)), "a DurabilityMode");
   }

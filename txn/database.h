@@ -53,6 +53,10 @@ enum class LogMedium : uint8_t {
 // A longer group commit would only make every commit wait.
 inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
 inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
+// In bytes per second. A checkpoint that is written more slowly hardly ever ends, and meanwhile none of the log goes.
+inline constexpr uint64_t kLeastCheckpointRate = uint64_t{1} << 20;
+inline constexpr size_t kMinLogBuffer = size_t{4} << 10;
+inline constexpr size_t kMaxLogBuffer = size_t{1} << 30;
 
 struct DatabaseOptions {
   // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have no rows but those of replicated
@@ -75,7 +79,7 @@ struct DatabaseOptions {
   absl::Duration precedence_limit = absl::Seconds(10);
 
   // Durability. Without a directory there is none, and the rest means nothing.
-  std::string directory = {};  // of the whole cluster; with several nodes each has a sub-directory
+  std::string directory = {};  // of the whole cluster, no zero byte; with several nodes each has a sub-directory
   // Create the database if the directory holds none (txn/durable/data_directory.h says when it does). The same on every
   // node. False: NotFound then, so that a mistyped or unmounted directory is not an empty database.
   bool create_if_missing = false;
@@ -86,12 +90,13 @@ struct DatabaseOptions {
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
   absl::Duration durable_within = absl::Seconds(10);
   absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
-  uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // 0: as fast as the disk
+  uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // at least kLeastCheckpointRate; 0: as the disk can
   uint64_t log_segment_bytes = uint64_t{64} << 20;
   // So much of the log is made ready by Start, and kept ready as checkpoints free it: writing what was never written
   // before takes twice the work. 0: a little, as it is needed.
   uint64_t log_preallocate_bytes = 0;
-  // Per session. What is larger than a few group commits only takes room in the processor's caches.
+  // Per session, 4 KiB to kMaxLogBuffer. What is larger than a few group commits only takes room in the processor's
+  // caches.
   size_t log_buffer_bytes = size_t{256} << 10;
   // For larger transactions: one may change this much, by keys, payloads, 17 bytes each; else ResourceExhausted, when
   // the change is asked for. All of them on one node together take at most this at once, and as much again while they

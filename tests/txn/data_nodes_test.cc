@@ -107,6 +107,14 @@ TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
   expect({.log_preallocate_bytes = UINT64_MAX}, "log_preallocate_bytes");
   expect({.log_large_buffer_bytes = kMaxLogLargeBuffer + 1}, "log_large_buffer_bytes");
   expect({.recovery_threads = 1'000'000}, "recovery_threads");
+  expect({.read_path = static_cast<ReadPathPolicy>(77)}, "read_path");
+  expect({.directory = std::string("here\0there", 10)}, "directory");
+  expect({.checkpoint_bytes_per_second = 1}, "checkpoint_bytes_per_second");
+  expect({.checkpoint_bytes_per_second = kLeastCheckpointRate - 1}, "checkpoint_bytes_per_second");
+  expect({.log_buffer_bytes = 0}, "log_buffer_bytes");
+  expect({.log_buffer_bytes = SIZE_MAX}, "log_buffer_bytes");
+  expect({.log_large_buffer_bytes = SIZE_MAX}, "log_large_buffer_bytes");
+  EXPECT_TRUE(absl::IsInvalidArgument(Database::Open(std::string("here\0there", 10), {}).status()));
 
   auto database = Database::Open(fabric->get(), 0, {});
   ASSERT_TRUE(database.ok()) << database.status();
