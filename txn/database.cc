@@ -115,6 +115,10 @@ Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_n
   return CheckNumbers(options);
 }
 
+Status Closed() {
+  return absl::FailedPreconditionError("the database has been closed; open it again");
+}
+
 // The manifest is JSON and keeps names as they are; reports and dumps print them.
 Status CheckName(const std::string& name) {
   const auto wrong = [&](absl::string_view what) {
@@ -169,7 +173,13 @@ Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(stat
 }
 
 Database::~Database() {
-  Close().IgnoreError();
+  state_->run_sessions->Clear();
+  bool closed;
+  {
+    const std::lock_guard lock(state_->sessions_mutex);
+    closed = std::exchange(state_->closed, true);
+  }
+  if (!closed) CloseFiles(LastCheckpoint::kIfNeeded).IgnoreError();
   if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
   state_->epochs->Stop();
@@ -269,7 +279,10 @@ std::vector<const Table*> Database::tables() const {
 
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
-  if (state_->closed) return absl::FailedPreconditionError("the database has been closed; open it again");
+  {
+    const std::lock_guard lock(state_->sessions_mutex);
+    if (state_->closed) return Closed();
+  }
   if (state_->durability == nullptr) {
     state_->epoch_words->SetStage(EpochWords::Stage::kNoLog);
     return StartNode(wait_for_others);
@@ -313,6 +326,10 @@ Status Database::WaitForDataNodes(absl::Duration timeout) {
 
 StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before OpenSession");
+  {
+    const std::lock_guard lock(state_->sessions_mutex);
+    if (state_->closed) return Closed();
+  }
   StatusOr<std::unique_ptr<Session>> session = MakeSession();
   while (absl::IsResourceExhausted(session.status()) && state_->run_sessions->CloseIdle()) session = MakeSession();
   return session;
@@ -358,6 +375,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
     session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
   }
   std::lock_guard lock(state_->sessions_mutex);
+  if (state_->closed) return Closed();  // what was made for the session goes
   session->random =
       Random(0x9e3779b97f4a7c15ull * (++state_->sessions_opened) + session->self + Mix64(state_->options.seed));
   state_->session_bytes.push_back(session->live_bytes.get());
@@ -397,8 +415,22 @@ Status Database::CloseWithoutCheckpoint() {
 
 Status Database::Close(LastCheckpoint checkpoint) {
   state_->run_sessions->Clear();
-  if (state_->durability == nullptr || state_->closed) return absl::OkStatus();
-  state_->closed = true;
+  {
+    const std::lock_guard lock(state_->sessions_mutex);
+    if (state_->closed) return absl::OkStatus();
+    if (const size_t open = state_->session_bytes.size(); open > 0) {
+      return absl::FailedPreconditionError(absl::StrCat("Database::Close: ", open,
+                                                        open == 1 ? " session is open" : " sessions are open",
+                                                        " (of OpenSession, or lent to a Run that is under way); "
+                                                        "destroy each, and let each Run return, before Close"));
+    }
+    state_->closed = true;
+  }
+  return CloseFiles(checkpoint);
+}
+
+Status Database::CloseFiles(LastCheckpoint checkpoint) {
+  if (state_->durability == nullptr) return absl::OkStatus();
   Status status;
   const bool needs_checkpoint = checkpoint == LastCheckpoint::kIfNeeded &&
                                 (state_->options.durability == DurabilityMode::kNone || state_->loads.any());

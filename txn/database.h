@@ -176,7 +176,7 @@ class Database {
   // One node alone, over memory of its own, with its data in `directory` (DatabaseOptions::create_if_missing). Create
   // the same tables as ever, then Start recovers what they had.
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& directory, DatabaseOptions options);
-  // Closes, and drops what Close would say.
+  // Closes, and drops what Close would say. No session may be open.
   ~Database();
 
   // Before Start. InvalidArgument names the option that is wrong.
@@ -195,7 +195,7 @@ class Database {
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
   // One per worker thread. Thread-safe. ResourceExhausted if the node has no channel left (rdma::Node::OpenChannel);
-  // sessions of Run that nobody borrows make room.
+  // sessions of Run that nobody borrows make room. FailedPrecondition before Start and after Close.
   StatusOr<std::unique_ptr<Session>> OpenSession();
 
   // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread until it commits. What it
@@ -208,9 +208,11 @@ class Database {
   // DatabaseOptions::stop: the checkpoints that were there are there.
   Status Checkpoint();
   // Flushes the log and stops it; takes a checkpoint if one is needed: with DurabilityMode::kNone, or if none has what
-  // a BulkLoader loaded. No session may be open (those of Run are closed here). The nodes of a cluster close together,
-  // as they start: each waits a while for the others. The error, if not everything that was committed is durable. The
-  // directory is free for another Open then, also if this object lives on. A second call does nothing.
+  // a BulkLoader loaded. FailedPrecondition if a session is open, or a Run under way: then nothing was done, and Close
+  // may be called again. (Sessions of Run that nobody borrows are closed here.) The nodes of a cluster close together,
+  // as they start: each waits a while for the others. Another error: not everything that was committed is durable. But
+  // for FailedPrecondition the directory is free for another Open then, also if this object lives on; OpenSession and
+  // Run return FailedPrecondition from then on, also without a directory. A second call does nothing.
   Status Close();
   // Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept otherwise.
   // What no checkpoint has is gone, as after a crash: all that a BulkLoader loaded; with DurabilityMode::kNone all
@@ -254,6 +256,8 @@ class Database {
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);
+  // What Close does once no session can be opened.
+  Status CloseFiles(LastCheckpoint checkpoint);
   Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
 };

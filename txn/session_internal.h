@@ -72,9 +72,9 @@ struct DatabaseState {
   std::unique_ptr<Repairer> repairer;         // null on a node that is alone
   std::vector<std::atomic<uint64_t>> joined;  // by which connection, at each other node (peers.h); 0: not
   bool started = false;
-  bool closed = false;
 
-  Mutex sessions_mutex;
+  Mutex sessions_mutex;                   // guards what follows, but for run_sessions
+  bool closed = false;                    // no session is opened any more
   std::vector<LiveBytes*> session_bytes;  // of open sessions
   std::vector<int64_t> settled_bytes;     // of closed sessions and of calls served for others
   uint64_t sessions_opened = 0;

@@ -1,0 +1,91 @@
+// Database::Close: what it refuses, and what is refused after it, with a directory and without.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "log/file/faulty_file_system.h"
+#include "rdma/shm/shm_fabric.h"
+#include "txn/database.h"
+
+namespace gannet::txn {
+namespace {
+
+class CloseTest : public testing::TestWithParam<bool> {
+ protected:
+  CloseTest() : fabric_(rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = uint64_t{256} << 20}).value()) {
+    database_ = Database::Open(fabric_.get(), 0, Options()).value();
+    rows_ = database_->CreateTable({.name = "rows", .payload_bytes = sizeof(uint64_t)}).value();
+    EXPECT_TRUE(database_->Start().ok());
+  }
+
+  DatabaseOptions Options() const {
+    DatabaseOptions options;
+    if (!GetParam()) return options;
+    options.directory = "/data";
+    options.create_if_missing = true;
+    options.log_segment_bytes = uint64_t{1} << 20;
+    options.files = disk_;
+    return options;
+  }
+  Status Insert(Session& session, uint64_t key) {
+    const auto body = [&](Transaction& t) -> coro::Task<Status> { co_return t.Insert(*rows_, key, key); };
+    return session.RunBlocking(body);
+  }
+
+  const std::shared_ptr<log::FaultyFileSystem> disk_ = std::make_shared<log::FaultyFileSystem>(1);
+  std::unique_ptr<rdma::Fabric> fabric_;
+  std::unique_ptr<Database> database_;
+  const Table* rows_ = nullptr;
+};
+
+TEST_P(CloseTest, AnOpenSessionIsNamedAndNothingIsClosed) {
+  std::unique_ptr<Session> one = database_->OpenSession().value();
+  std::unique_ptr<Session> two = database_->OpenSession().value();
+  Status status = database_->Close();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("2 sessions are open"), std::string::npos) << status;
+  two = nullptr;
+  status = database_->Close();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("1 session is open"), std::string::npos) << status;
+  EXPECT_TRUE(Insert(*one, 1).ok()) << "it goes on as before";
+  EXPECT_TRUE(database_->OpenSession().ok());
+  one = nullptr;
+  status = database_->Close();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_P(CloseTest, ARunThatIsUnderWayIsNamedAndGoesOn) {
+  Status closed;
+  const Status ran = database_->Run([&](BlockingTransaction& t) {
+    closed = database_->Close();
+    return t.Insert(*rows_, uint64_t{1}, uint64_t{1});
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(closed)) << closed;
+  EXPECT_TRUE(ran.ok()) << ran;
+  closed = database_->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
+}
+
+TEST_P(CloseTest, NothingBeginsAfterIt) {
+  EXPECT_TRUE(database_->Run([&](BlockingTransaction& t) { return t.Insert(*rows_, uint64_t{1}, uint64_t{1}); }).ok());
+  for (int times = 0; times < 2; ++times) {
+    const Status closed = database_->Close();
+    EXPECT_TRUE(closed.ok()) << closed;
+    const Status opened = database_->OpenSession().status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(opened)) << opened;
+    const Status ran = database_->Run([](BlockingTransaction&) { return absl::OkStatus(); });
+    EXPECT_TRUE(absl::IsFailedPrecondition(ran)) << ran;
+    const Status checkpoint = database_->Checkpoint();
+    EXPECT_TRUE(absl::IsFailedPrecondition(checkpoint)) << checkpoint;
+  }
+  EXPECT_EQ(database_->FindTable("rows"), rows_) << "what only looks goes on";
+}
+
+INSTANTIATE_TEST_SUITE_P(, CloseTest, testing::Bool(),
+                         [](const auto& each) { return each.param ? "WithADirectory" : "WithoutADirectory"; });
+
+}  // namespace
+}  // namespace gannet::txn
