@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,12 +27,54 @@ struct BulkLoader::State {
   const Table* table;
   std::vector<index::LoadEntry> entries;
   Arena arena;  // the bytes of their keys
+
+  Status PutInOrder();
+  size_t TakeBack(index::Context& context, bool indexed);
+  void Clear() {
+    entries = {};
+    arena = {};
+  }
 };
+
+// As the index wants them, each key once.
+Status BulkLoader::State::PutInOrder() {
+  const auto before = [](const index::LoadEntry& a, const index::LoadEntry& b) { return a.key < b.key; };
+  if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);
+  const auto twice = std::ranges::adjacent_find(entries, [&](const auto& a, const auto& b) { return !before(a, b); });
+  if (twice == entries.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("loading table ", table->name(), ": key ", twice->key.ToString(), " was added twice"));
+}
+
+// Gives all records back. `indexed`: some may be in the index, and a reader may hold their addresses. Returns how many
+// were in it.
+size_t BulkLoader::State::TakeBack(index::Context& context, bool indexed) {
+  size_t seen = 0;
+  for (const index::LoadEntry& entry : entries) {
+    std::byte* const record = session->memory + entry.record.offset();
+    const size_t payload_bytes = index::LoadMeta(record).payload_bytes;
+    const size_t bytes = index::RecordBytes(entry.key.size(), payload_bytes);
+    const bool reachable = indexed && table->local_index().Remove(context, entry.key, entry.record).ok();
+    MarkAbsent(record, RecordLines(entry.key, payload_bytes), LoadWord(record));
+    session->live_bytes->Add(table->id(), -BlockBytesOf(entry.key, payload_bytes));
+    if (reachable) {
+      ++seen;
+      context.epoch->Retire(record, bytes, context.slab);
+    } else {
+      context.slab->Free(record, bytes);
+    }
+  }
+  Clear();
+  return seen;
+}
 
 BulkLoader::BulkLoader(Session* session, const Table* table)
     : state_(std::make_unique<State>(State{&session->state(), table, {}, {}})) {}
 
-BulkLoader::~BulkLoader() = default;
+BulkLoader::~BulkLoader() {
+  index::Context context{state_->session->slab.get(), state_->session->participant.get()};
+  state_->TakeBack(context, /*indexed=*/false);
+}
 
 Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
   const TableOptions& options = state_->table->options();
@@ -62,16 +106,20 @@ Status BulkLoader::Finish() {
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*state_->session));
   rdma::EpochManager::Participant& participant = *state_->session->participant;
   DatabaseState& db = *state_->session->db;
+  index::Context context{state_->session->slab.get(), &participant};
+  if (Status status = state_->PutInOrder(); !status.ok()) {
+    state_->TakeBack(context, /*indexed=*/false);
+    return status;
+  }
   const bool counts = db.durability != nullptr && !state_->entries.empty();
   if (counts) db.loads.Begin(state_->table->id());
   const uint64_t entered = participant.Enter();
-  index::Context context{state_->session->slab.get(), &participant};
-  Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  const Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/true);
   participant.Leave(entered);
-  // FailedPrecondition says that the table was not empty: nothing was added. Another failure may have left a part.
-  if (counts) db.loads.End(state_->table->id(), /*seen=*/!absl::IsFailedPrecondition(status));
-  state_->entries = {};
-  state_->arena = {};
+  // Who saw a row of a load that failed rests on what a crash takes away, too.
+  if (counts) db.loads.End(state_->table->id(), /*seen=*/seen > 0);
+  state_->Clear();
   return status;
 }
 

@@ -378,16 +378,20 @@ class Session {
 // DurabilityMode::kNone nothing is logged, so nothing is refused.)
 class BulkLoader {
  public:
+  // Both must outlive it.
   BulkLoader(Session* session, const Table* table);
+  // Gives back what was added and not finished.
   ~BulkLoader();
-  // Keys of an ordered table come in strictly ascending order. The key must belong to this node. Cancelled, as Finish,
-  // by DatabaseOptions::stop: nothing of this load is visible.
+  // Keys of an ordered table come in strictly ascending order, those of a hash table in any. The key must belong to
+  // this node. Cancelled, as Finish, by DatabaseOptions::stop: nothing of this load is visible.
   Status Add(const Key& key, std::span<const std::byte> payload);
   template <PayloadType Row>
   Status Add(const Key& key, const Row& row) {
     return Add(key, std::as_bytes(std::span(&row, 1)));
   }
-  // Builds the index. Nothing is visible before.
+  // Builds the index. Nothing is visible before. After an error nothing of the load is there, and it may begin again:
+  // FailedPrecondition if the table is not empty, InvalidArgument if a key was added twice, ResourceExhausted if the
+  // index does not fit into the memory.
   Status Finish();
 
  private:
