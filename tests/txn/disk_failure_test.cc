@@ -1,5 +1,8 @@
 // Disks that are full or fail: what is refused is not there, what was acknowledged is, and it goes on afterwards.
+#include <atomic>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -147,6 +150,29 @@ TEST(DiskFailureTest, ACheckpointThatFailsLeavesNothing) {
   EXPECT_FALSE(database.Checkpoint().ok());
   EXPECT_EQ(checkpoints(), before);
   EXPECT_TRUE(database.Checkpoint().ok());
+}
+
+// The disk dies when the checkpoint has begun its segment: the log cannot write what the checkpoint waits for.
+TEST(DiskFailureTest, ACheckpointOnADeadDiskSaysWhatTheDiskSays) {
+  const Disk disk = NewDisk();
+  auto cluster = DurableCluster::Open(disk, HistoryTables());
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database();
+  ASSERT_TRUE(RunStep(database, 7, 0, 1).ok());
+  Status status = absl::UnknownError("not tried");
+  for (uint64_t last = 0; !status.ok(); ++last) {  // until the log needs fewer writes for a checkpoint
+    SCOPED_TRACE(last);
+    disk->SetOptions({.before = [&disk, last, written = std::make_shared<std::atomic<uint64_t>>(0)](
+                                    log::DiskOperation operation, const std::string& path) {
+      if (operation != log::DiskOperation::kWrite || path.find("/log-") == std::string::npos) return;
+      if (written->fetch_add(1) == last) disk->SetOptions({.write_error_one_in = 1});
+    }});
+    status = database.Checkpoint();
+    EXPECT_FALSE(absl::IsDeadlineExceeded(status)) << status;
+    disk->Heal();
+    while (!database.log_health().ok()) std::this_thread::yield();
+    ASSERT_LT(last, 50u) << status;
+  }
 }
 
 TEST(DiskFailureTest, AFailedSyncLosesNothingThatWasAcknowledged) {

@@ -19,6 +19,10 @@ namespace gannet::txn {
 namespace {
 
 constexpr absl::Duration kDurableWithin = absl::Seconds(30);
+// A disk that takes nothing for so long is not waited for. The log has then tried it ten times
+// (LogOptions::retry_every).
+constexpr uint64_t kDiskMayFailNanos = 1'000'000'000;
+constexpr absl::Duration kLookAtDiskEvery = absl::Milliseconds(100);
 constexpr uint64_t kLockedForNanos = 10'000'000'000;
 
 // A copy of one committed record.
@@ -131,8 +135,19 @@ Status Checkpointer::Take(const std::atomic<bool>* stop) {
 StatusOr<uint64_t> Checkpointer::CloseEpoch() {
   const uint64_t epoch = log_->current_epoch();
   log_->RaiseEpoch(epoch + 1);
-  GANNET_RETURN_IF_ERROR(log_->WaitDurable(epoch, kDurableWithin));
-  return epoch;
+  const uint64_t begun = NowNanos();
+  const uint64_t deadline = begun + static_cast<uint64_t>(absl::ToInt64Nanoseconds(kDurableWithin));
+  uint64_t healthy_at = begun;
+  while (true) {
+    const Status durable = log_->WaitDurable(epoch, kLookAtDiskEvery);
+    if (durable.ok()) return epoch;
+    const uint64_t now = NowNanos();
+    const Status health = log_->health();
+    // A full disk is no reason to give up: what is in the log's buffers has room, and the checkpoint may make more.
+    if (health.ok() || absl::IsResourceExhausted(health)) healthy_at = now;
+    if (now - healthy_at >= kDiskMayFailNanos) return health;
+    if (now >= deadline) return durable;
+  }
 }
 
 Status Checkpointer::TakeWithRoom() {
