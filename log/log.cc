@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "log/group_commit.h"
 #include "log/kill_point.h"
+#include "log/largest_part.h"
 #include "log/segment_writer.h"
 #include "log/writer_set.h"
 #include "rdma/base/clock.h"
@@ -16,7 +17,7 @@
 namespace gannet::log {
 namespace {
 
-constexpr size_t kInboxBuffers = 4;  // the inbox takes as much as so many writers
+constexpr size_t kInboxBuffers = 4;  // the inbox takes as much as this many writers, and at least one part
 
 class ThreadedLog final : public Log {
  public:
@@ -24,7 +25,7 @@ class ThreadedLog final : public Log {
       : files_(files),
         directory_(directory),
         writers_(options.buffer_bytes, options.large_buffer_bytes,
-                 options.num_nodes > 1 ? kInboxBuffers * options.buffer_bytes : 0),
+                 options.num_nodes > 1 ? std::max(kInboxBuffers * options.buffer_bytes, kLargestPartBytes) : 0),
         segments_(files, directory, end, options),
         group_commit_(&shared_, &writers_, &segments_, end, options) {
     if (options.large_buffer_bytes > options.buffer_bytes) shared_.large.SetLimit(options.large_buffer_bytes);

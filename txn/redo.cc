@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "log/kill_point.h"
+#include "log/largest_part.h"
 #include "log/transaction_format.h"
 #include "rdma/base/check.h"
 #include "rdma/base/clock.h"
@@ -35,6 +36,7 @@ constexpr uint64_t kLookForRoomEveryNanos = 20'000;
 // Below, it costs less to copy all of a record than to see which parts of it are overwritten.
 constexpr size_t kSmallPayload = 256;
 constexpr size_t kMaxPartBytes = rdma::kMaxMessageBytes - log::kTransactionOverheadBytes;
+static_assert(rdma::kMaxMessageBytes <= log::kLargestPartBytes);
 
 bool IsLogged(const WriteEntry& entry) {
   return entry.kind != WriteKind::kNone && !(entry.kind == WriteKind::kInsert && entry.removed);

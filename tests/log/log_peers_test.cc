@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "log/largest_part.h"
 #include "log/log.h"
 #include "rdma/base/random.h"
 #include "tests/log/log_test_helpers.h"
@@ -76,6 +77,7 @@ class LogPeersTest : public testing::Test {
       LogOptions options = SmallLog();
       options.node = node;
       options.num_nodes = kNodes;
+      Change(&options);
       logs_.push_back(StartLog(disks_.back().get(), {}, options, views_.back().get()));
     }
   }
@@ -84,6 +86,8 @@ class LogPeersTest : public testing::Test {
     const uint64_t last = LastDirty();
     for (auto& log : logs_) EXPECT_TRUE(log->WaitDurable(last, kLongEnough).ok());
   }
+
+  virtual void Change(LogOptions*) const {}
 
   uint64_t LastDirty() const {
     uint64_t last = 0;
@@ -130,6 +134,23 @@ class LogPeersTest : public testing::Test {
   std::vector<std::unique_ptr<Log>> logs_;
   bool dead_ = false;
 };
+
+class LogPeersWithSmallBuffersTest : public LogPeersTest {
+ protected:
+  void Change(LogOptions* options) const override { options->buffer_bytes = 4096; }
+};
+
+// Otherwise it would be refused again and again.
+TEST_F(LogPeersWithSmallBuffersTest, TheLargestPartFits) {
+  std::vector<std::byte> part(kLargestPartBytes);
+  TransactionEncoder encoder(part.data());
+  encoder.Add(ChangeKind::kPut, 1, 1, uint64_t{1},
+              kLargestPartBytes - kTransactionOverheadBytes - MaxChangeBytes(kIntegerKeyBytes, 0));
+  const uint64_t epoch = logs_[1]->current_epoch();
+  const size_t bytes = encoder.Finish(epoch, TransactionPart::kPart, TransactionIdOf(0, 1));
+  const Status appended = logs_[1]->AppendForPeer(epoch, std::span(part).first(bytes));
+  EXPECT_TRUE(appended.ok()) << appended;
+}
 
 TEST_F(LogPeersTest, WhatIsDirtyIsAnnouncedBeforeTheCommitGoesOn) {
   auto writer = logs_[0]->OpenWriter().value();
