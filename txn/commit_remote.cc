@@ -96,7 +96,9 @@ void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::spa
             .slot = slot_};
   debt.message.assign(message.begin(), message.end());
   if (method != kTxnCancel) debt.records = finished_;
-  has_slot_ = false;
+  // A decision of several messages is noted under one name, and stays noted until the transaction's end.
+  debt.returns_slot = method != kTxnDecide;
+  has_slot_ = method == kTxnDecide;
   session_->debts.Add(std::move(debt));
 }
 
@@ -128,15 +130,18 @@ uint64_t TransactionImpl::DebtDeadline() const {
   return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
 }
 
+// The transaction goes on, or ends, while debts of its ticket are open that may be of this name.
+void TransactionImpl::LeaveSlot() {
+  if (has_slot_) ticket_->slots.push_back(slot_);
+  has_slot_ = false;
+}
+
 coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
   if (ticket_ != nullptr) {
     const bool done = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (done) Sometimes<"commit: what was owed after the commit point is done in time">();
     // What was decided must stay noted until it is done.
-    if (!done && ticket_->open > 0 && has_slot_) {
-      ticket_->slot = slot_;
-      has_slot_ = false;
-    }
+    if (!done && ticket_->open > 0) LeaveSlot();
     if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
   }
   if (first_error.ok()) co_return first_error;

@@ -79,11 +79,11 @@ void Debts::Close(const std::shared_ptr<Debt>& debt, bool lost) {
   if (debt->ticket != nullptr) {
     --debt->ticket->open;
     debt->ticket->lost = debt->ticket->lost || lost;
-    if (debt->ticket->open == 0 && debt->ticket->slot.has_value()) {
-      ReturnSlot(*std::exchange(debt->ticket->slot, std::nullopt));
+    if (debt->ticket->open == 0) {
+      for (const uint16_t slot : std::exchange(debt->ticket->slots, {})) ReturnSlot(slot);
     }
   }
-  if (debt->kind == Debt::Kind::kCall) ReturnSlot(debt->slot);
+  if (debt->kind == Debt::Kind::kCall && debt->returns_slot) ReturnSlot(debt->slot);
   const Debt* const closed = debt.get();
   std::erase_if(debts_, [closed](const std::shared_ptr<Debt>& each) { return each.get() == closed; });
 }
@@ -163,7 +163,8 @@ coro::Task<bool> Debts::Call(std::shared_ptr<Debt> debt, uint64_t timeout_nanos)
   const StatusOr<size_t> answer =
       co_await session_->channel->Call(debt->node, debt->method, debt->message, {}, timeout, debt->connection);
   if (!answer.ok() && IsUnknownOutcome(answer.status())) co_return false;
-  if (!answer.ok()) Sometimes<"debts: a call is refused">();
+  // Refused. No owner that follows the protocol refuses what is owed: the slot is the debt's, so nothing newer
+  // overtakes it, and what it names is locked by this session. So no simulation comes here.
   if (!answer.ok() && debt->ticket != nullptr) debt->ticket->lost = true;
   co_return true;
 }
@@ -196,6 +197,7 @@ std::vector<std::shared_ptr<Debt>> Debts::Leave() {
     Sometimes<"debts: a session leaves one to the next">();
     debt->running = false;
     debt->ticket = nullptr;
+    debt->returns_slot = true;  // its transaction is over
   }
   return std::exchange(debts_, {});
 }

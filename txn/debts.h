@@ -12,7 +12,8 @@
 //             version.)
 //   call      kTxnFinish or kTxnDecide, which its number makes repeatable (request_ledger.h); or kTxnCancel of a
 //             kTxnPrepare of unknown outcome, after which that is undone, or never will be done. The caller's slot
-//             belongs to the debt until it is settled, so that numbers do not overtake each other.
+//             belongs to the debt until it is settled, so that numbers do not overtake each other. That of a kTxnDecide
+//             stays with the transaction, or its ticket: the decision is noted under it until the caller's next one.
 //
 // A locked word names the worker, not its transaction. So "locked by us, of version v" might be the lock of another
 // transaction of the same session, which an unlock must not take away. Two rules prevent that, both about one record:
@@ -36,7 +37,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,8 +51,8 @@ struct SessionState;
 // What one transaction waits for.
 struct DebtTicket {
   size_t open = 0;
-  bool lost = false;                  // a node died, or refused: not all has been done
-  std::optional<uint16_t> slot = {};  // to be returned when nothing is open any more
+  bool lost = false;                 // a node died, or refused: not all has been done
+  std::vector<uint16_t> slots = {};  // to be returned when nothing is open any more
 };
 
 struct Debt {
@@ -72,6 +72,7 @@ struct Debt {
   // kCall
   rdma::MethodId method = 0;
   uint16_t slot = 0;
+  bool returns_slot = true;  // when it is closed. False: its transaction does, or its ticket
   std::vector<std::byte> message = {};
   std::vector<rdma::GlobalAddress> records = {};  // that the message is about
 };

@@ -172,14 +172,13 @@ coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_no
     next = EncodeDecision(pending_, next, keeper, only_note);
     StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
-    if (!IsUnknownOutcome(answer.status())) {
-      Sometimes<"decision: the decider refuses">();
-      co_return false;
-    }
+    // Refused. An owner does that only if what it is asked for is not of the protocol: no simulation comes here.
+    if (!IsUnknownOutcome(answer.status())) co_return false;
     Sometimes<"decision: the decider may have been told or not">();
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
     OweCall(keeper, kTxnDecide, request_);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
+    if (!settled && ticket_->open > 0) LeaveSlot();
     if (!settled && next < pending_.size()) co_return false;
   }
   co_return true;

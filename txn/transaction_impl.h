@@ -223,6 +223,7 @@ class TransactionImpl {
   void OweUnlock(const WriteEntry& entry);
   void OweInstall(const WriteEntry& entry);
   coro::Task<Status> AwaitDebts(Status first_error);
+  void LeaveSlot();
   size_t EncodePrepare(rdma::NodeId node, size_t from);
   Status DecodePrepared(rdma::NodeId node, std::span<const std::byte> response);
   Status DecodeMade(rdma::NodeId node, rdma::WireReader& reader);

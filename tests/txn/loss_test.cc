@@ -1,5 +1,6 @@
 // One completion is lost, at every step of a commit in turn, done or not, while all nodes live on: the data is all or
 // nothing as the status says, no lock stays, and later transactions succeed.
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -191,6 +192,126 @@ TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
   }
   // With a log a commit waits for as long as it takes, within its epoch.
   EXPECT_EQ(unknown > 0, !GetParam().durable);
+}
+
+// A decision that takes two messages. One completion of its commit is lost, while other transactions of the session
+// commit, and so take names as callers.
+class LargeDecision {
+ public:
+  static constexpr uint64_t kRows = 4;
+  static constexpr uint64_t kOthers = 100;
+  static constexpr uint64_t kApartNanos = 3'000;
+
+  LargeDecision() : simulation_({.seed = 5}), lossy_(MakeFabric(), &plan_) {
+    Placement at_node_1 = Placement::ByHash();
+    at_node_1.owner = [](const index::Key&, int) -> rdma::NodeId { return 1; };
+    cluster_ = std::make_unique<Cluster>(
+        &lossy_, DatabaseOptions{.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
+        std::vector<TableOptions>{
+            {.name = "large", .payload_bytes = sizeof(LargeRow), .expected_rows = kRows, .placement = at_node_1},
+            {.name = "small", .payload_bytes = sizeof(uint64_t), .expected_rows = 1000, .placement = at_node_1}});
+    for (uint64_t key = 0; key < kRows; ++key) {
+      *row_ = {};
+      const Status loaded = AtOwner([&](BlockingTransaction& t) { return t.Insert(Table(1, "large"), key, *row_); });
+      EXPECT_TRUE(loaded.ok()) << loaded;
+    }
+  }
+  ~LargeDecision() {
+    cluster_.reset();
+    fabric_.reset();
+  }
+
+  // False if they make fewer steps.
+  bool CommitWithLoss(int skip) {
+    ++round_;
+    Status status;
+    {
+      const std::unique_ptr<Session> session = cluster_->databases[0]->OpenSession().value();
+      std::vector<Status> others(kOthers);
+      const uint64_t begin = NowNanos() + 200'000;
+      session->worker().Spawn(Write(session.get(), begin, &status));
+      for (uint64_t i = 0; i < kOthers; ++i) {
+        session->worker().Spawn(Insert(session.get(), round_ * kOthers + i, begin + i * kApartNanos, &others[i]));
+      }
+      skip_ = skip;
+      session->worker().Run();
+      for (const Status& other : others) EXPECT_TRUE(other.ok() || IsUnknownOutcome(other)) << other;
+    }
+    EXPECT_TRUE(status.ok() || IsUnknownOutcome(status)) << status;
+    if (status.ok()) committed_ = round_;
+    for (uint64_t key = 0; key < kRows; ++key) {
+      const Status read = AtOwner([&](BlockingTransaction& t) { return t.Get(Table(1, "large"), key, row_.get()); });
+      EXPECT_TRUE(read.ok()) << read;
+      EXPECT_EQ((*row_)[0], committed_) << key << ": " << status;
+      EXPECT_EQ(row_->back(), committed_) << key << ": " << status;
+    }
+    const bool fired = plan_.fired;
+    plan_ = {};
+    return fired;
+  }
+
+ private:
+  using LargeRow = std::array<uint64_t, kMaxPayloadBytes / sizeof(uint64_t)>;
+
+  const txn::Table& Table(int node, const char* name) { return cluster_->table(node, name); }
+
+  template <class Body>
+  Status AtOwner(Body body) {
+    const std::unique_ptr<Session> session = cluster_->databases[1]->OpenSession().value();
+    return RunBlockingBody(*session, body);
+  }
+
+  coro::Task<void> Write(Session* session, uint64_t begin, Status* status) {
+    Transaction transaction = session->Begin();
+    for (uint64_t key = 0; key < kRows; ++key) {
+      StatusOr<RecordHandle> handle = co_await transaction.GetForUpdate(Table(0, "large"), key, row_.get());
+      EXPECT_TRUE(handle.ok()) << handle.status();
+      row_->fill(round_);
+      const Status updated = transaction.Update(*handle, *row_);
+      EXPECT_TRUE(updated.ok()) << updated;
+    }
+    co_await session->worker().SleepUntil(begin);
+    plan_ = {.channel = &session->channel(), .skip = skip_, .loss = Loss::kDone};
+    coro::Async<Status> commit = transaction.Commit();
+    *status = co_await commit;
+  }
+
+  coro::Task<void> Insert(Session* session, uint64_t key, uint64_t at, Status* status) {
+    Transaction transaction = session->Begin();
+    *status = transaction.Insert(Table(0, "small"), key, uint64_t{0});
+    EXPECT_TRUE(status->ok()) << *status;
+    co_await session->worker().SleepUntil(at);
+    coro::Async<Status> commit = transaction.Commit();
+    *status = co_await commit;
+  }
+
+  rdma::Fabric* MakeFabric() {
+    rdma::sim::SimFabricOptions options;
+    options.num_nodes = 2;
+    options.bytes_per_node = uint64_t{64} << 20;
+    options.nic = *rdma::sim::FindNicProfile("ideal");
+    fabric_ = rdma::sim::SimFabric::Create(&simulation_, options).value();
+    return fabric_.get();
+  }
+
+  rdma::sim::Simulation simulation_;
+  LossPlan plan_;
+  std::unique_ptr<rdma::sim::SimFabric> fabric_;
+  LossyFabric lossy_;
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<LargeRow> row_ = std::make_unique<LargeRow>();
+  uint64_t round_ = 0;
+  uint64_t committed_ = 0;  // the last round that was
+  int skip_ = 0;
+};
+
+TEST(LargeDecisionTest, IsMadeUnderOneNameWhateverIsLost) {
+  constexpr int kMostSteps = 150;  // of the commit and of the others
+  LargeDecision decision;
+  int steps = 0;
+  while (steps < kMostSteps && decision.CommitWithLoss(steps) && !testing::Test::HasFailure()) ++steps;
+  ASSERT_FALSE(testing::Test::HasFailure()) << "loss of step " << steps;
+  EXPECT_EQ(steps, kMostSteps);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LossTest,
