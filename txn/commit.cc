@@ -339,6 +339,8 @@ coro::Task<Status> TransactionImpl::CommitInTurn() {
     now = NowNanos();
   }
   if (now > start) {
+    Sometimes<"precedence: a commit waits for the transaction that goes first">();
+    if (now - start >= precedence_->limit_nanos()) Sometimes<"precedence: a commit has waited as long as it may">();
     precedence_->NoteHeldUp(now - start);
     if (claim_ != nullptr) claim_->NoteHeldUp(now - start);
   }

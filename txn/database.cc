@@ -58,6 +58,10 @@ Status CheckNumbers(const DatabaseOptions& options) {
     return wrong("precedence_limit", text(options.precedence_limit),
                  absl::StrCat("from 0 to ", absl::FormatDuration(kMostPrecedence)));
   }
+  if (options.precedence_after < absl::ZeroDuration() || options.precedence_after > kMostPrecedence) {
+    return wrong("precedence_after", text(options.precedence_after),
+                 absl::StrCat("from 0 to ", absl::FormatDuration(kMostPrecedence)));
+  }
   if (options.log_segment_bytes > kMostLogBytes) {
     return wrong("log_segment_bytes", number(options.log_segment_bytes), absl::StrCat("at most ", kMostLogBytes));
   }
@@ -210,8 +214,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
       rdma::EpochManager::Create(fabric, state->node.get(), state->slab.get());
   if (!epochs.ok()) return epochs.status();
   state->epochs = std::move(*epochs);
-  state->precedence =
-      std::make_unique<Precedence>(state->epochs.get(), node, fabric->num_nodes(), options.precedence_limit);
+  state->precedence = std::make_unique<Precedence>(state->epochs.get(), node, fabric->num_nodes(),
+                                                   options.precedence_after, options.precedence_limit);
   state->indexes = std::make_unique<index::IndexService>(state->node.get(), state->slab.get(), state->epochs.get());
   index::RegisterHashMethods(state->indexes.get());
   index::RegisterXStoreMethods(state->indexes.get());

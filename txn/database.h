@@ -77,6 +77,8 @@ struct DatabaseOptions {
   // (txn/precedence.h): at most so long, and at most 65 s. 0: never; a long transaction among many writers then may not
   // get through. The same on every node.
   absl::Duration precedence_limit = absl::Seconds(10);
+  // It has lost for too long after 16 attempts and this time, or after 4 attempts and ten times this time.
+  absl::Duration precedence_after = absl::Milliseconds(100);
 
   // Durability. Without a directory there is none, and the rest means nothing.
   std::string directory = {};  // of the whole cluster, no zero byte; with several nodes each has a sub-directory

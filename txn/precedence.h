@@ -1,8 +1,9 @@
 // Precedence: a transaction that lost against others for too long goes first, so that starvation has a bound.
 //
 // Optimistic transactions alone have none: a scan of 100,000 rows beside 2,000 updates per second meets a conflict in
-// every attempt. A call of Session::Run (or Database::Run) that has lost 16 attempts and 100 ms, or 4 attempts and a
-// second, asks for precedence. From then on its node announces a ticket, and the writers of all nodes wait for it.
+// every attempt. A call of Session::Run (or Database::Run) that has lost 16 attempts and 100 ms
+// (DatabaseOptions::precedence_after), or 4 attempts and ten times as long, asks for precedence. From then on its node
+// announces a ticket, and the writers of all nodes wait for it.
 //
 // Rules.
 //  1. A ticket is (number, node): the number is one more than the greatest that the node has seen, and the smaller one
@@ -79,11 +80,7 @@ class PrecedenceClaim {
   // An attempt lost, now. Asks `precedence` if that was once too often.
   void NoteConflict(Precedence* precedence, uint64_t now);
   // The last attempt did not lose: its body asked for another one (rule 7). NoteConflict still follows.
-  void NoteAskedAgain() {
-    GiveBack();
-    conflicts_ = 0;
-    asked_again_ = true;
-  }
+  void NoteAskedAgain();
   // The last attempt spent so much of its time waiting for others' precedence.
   void NoteHeldUp(uint64_t nanos) { last_ += nanos; }
   void GiveBack() {
@@ -109,9 +106,10 @@ class PrecedenceClaim {
 // One per node. Thread-safe.
 class Precedence {
  public:
-  // Announces by `epochs`, which must outlive it and must not have started. With a limit of 0 no transaction of this
-  // node gets precedence, and none waits for others'.
-  Precedence(rdma::EpochManager* epochs, rdma::NodeId self, int nodes, absl::Duration limit);
+  // Announces by `epochs`, which must outlive it and must not have started. `after` and `limit` are
+  // DatabaseOptions::precedence_after and precedence_limit. With a limit of 0 no transaction of this node gets
+  // precedence, and none waits for others'.
+  Precedence(rdma::EpochManager* epochs, rdma::NodeId self, int nodes, absl::Duration after, absl::Duration limit);
   Precedence(const Precedence&) = delete;
   Precedence& operator=(const Precedence&) = delete;
 
@@ -122,6 +120,7 @@ class Precedence {
   // A commit has waited.
   void NoteHeldUp(uint64_t nanos);
   uint64_t limit_nanos() const { return limit_nanos_; }
+  uint64_t after_nanos() const { return after_nanos_; }
 
   PrecedenceStatistics statistics() const;
 
@@ -159,6 +158,7 @@ class Precedence {
   alignas(kLineBytes) std::atomic<bool> out_ = false;
   alignas(kLineBytes) rdma::EpochManager* epochs_;
   rdma::NodeId self_;
+  uint64_t after_nanos_;
   uint64_t limit_nanos_;
   mutable Mutex mutex_;          // guards what follows
   std::vector<Ticket> tickets_;  // by node

@@ -98,6 +98,7 @@ TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
   expect({.server_threads = -3}, "server_threads");
   expect({.call_timeout = absl::ZeroDuration()}, "call_timeout");
   expect({.precedence_limit = absl::InfiniteDuration()}, "precedence_limit");
+  expect({.precedence_after = -absl::Seconds(1)}, "precedence_after");
   expect({.durability = static_cast<DurabilityMode>(77)}, "durability");
   expect({.medium = static_cast<LogMedium>(77)}, "medium");
   expect({.group_commit = absl::Hours(1)}, "group_commit");

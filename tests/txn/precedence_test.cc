@@ -40,8 +40,8 @@ class BakeryTest : public testing::Test {
       nodes_.push_back(fabric_->Attach(static_cast<rdma::NodeId>(i)).value());
       slabs_.push_back(std::make_unique<rdma::SlabAllocator>(nodes_.back().get()));
       epochs_.push_back(rdma::EpochManager::Create(fabric_.get(), nodes_.back().get(), slabs_.back().get()).value());
-      precedence_.push_back(
-          std::make_unique<Precedence>(epochs_.back().get(), static_cast<rdma::NodeId>(i), kNodes, absl::Seconds(10)));
+      precedence_.push_back(std::make_unique<Precedence>(epochs_.back().get(), static_cast<rdma::NodeId>(i), kNodes,
+                                                         absl::Milliseconds(100), absl::Seconds(10)));
     }
   }
   ~BakeryTest() override {
