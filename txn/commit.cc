@@ -128,10 +128,6 @@ Status TransactionImpl::IndexInsert(WriteEntry& entry) {
 Status TransactionImpl::NoteExisting(const WriteEntry& insert, const ReadEntry& existing) {
   if (exists_ == kNone) exists_ = static_cast<size_t>(&insert - writes_.entries().data());
   const int own = writes_.FindRecord(existing.word);
-  if (own >= 0 && writes_[own].kind == WriteKind::kInsert) {  // inserted twice by us
-    Sometimes<"commit: a key is inserted twice by one transaction">();
-    return absl::OkStatus();
-  }
   if (own >= 0 && writes_[own].locked && existing.seen == Locked(writes_[own].seen, session_->owner_bits)) {
     Sometimes<"commit: a key is inserted that the transaction updates, too">();
     return absl::OkStatus();
