@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "log/segment_input.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::log {
 
@@ -72,7 +71,6 @@ StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint6
     if (!damages->salvage()) return got.status();
     what = absl::StrCat("cannot be read: ", got.status().ToString());
   } else if (SegmentHeader::Torn(block)) {
-    Sometimes<"recovery: a segment was never begun">();
     entry.torn = true;
   } else {
     GANNET_RETURN_IF_ERROR(TakeHeader(block, &plan, &what));

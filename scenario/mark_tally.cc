@@ -5,7 +5,9 @@
 namespace gannet::scenario {
 
 MarkTally::MarkTally() {
-  for (const Mark* mark : Mark::All()) seeds_.emplace(mark->name(), 0);
+  for (const Mark* mark : Mark::All()) {
+    if (mark->in_scenarios()) seeds_.emplace(mark->name(), 0);
+  }
 }
 
 void MarkTally::Add(const ScenarioReport& report) {

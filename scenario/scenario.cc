@@ -34,7 +34,7 @@ ScenarioReport RunScenario(const ScenarioOptions& options) {
     report.digest = simulation.digest();
   }
   for (const Mark* mark : Mark::All()) {
-    if (mark->reached() > 0) report.marks.emplace(mark->name(), mark->reached());
+    if (mark->reached() > 0 && mark->in_scenarios()) report.marks.emplace(mark->name(), mark->reached());
   }
   report.real_nanos = NowNanos() - begun;
   return report;

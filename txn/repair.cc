@@ -74,7 +74,7 @@ bool Repairer::Round() {
       db_->peers->NoteDeath(node);
     }
     if (db_->peers->phase(node) == Peers::Phase::kAccused)
-      Sometimes<"repair: a node is accused of being dead by another">();
+      SometimesInTests<"repair: a node is accused of being dead by another">();
     if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node, db_->peers->connection(node))) {
       db_->peers->NoteDeath(node);
     }

@@ -84,8 +84,8 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
       return absl::NotFoundError("the key is not in the index with this record");
     }
     if (!leaf.TryLock(state)) continue;
-    if (leaf.record(slot) != record.bits()) {  // a Replace came before the lock
-      Sometimes<"xstore: a removal is overtaken by a move">();
+    if (leaf.record(slot) !=
+        record.bits()) {  // a Replace came before the lock; of transactions none does: both hold the record's lock
       leaf.Unlock(state);
       continue;
     }

@@ -11,11 +11,13 @@
 #include "gtest/gtest.h"
 #include "index/record_header.h"
 #include "rdma/base/clock.h"
+#include "rdma/base/sometimes.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
+#include "txn/peers.h"
 #include "txn/session_internal.h"
 #include "txn/state_word.h"
 
@@ -105,6 +107,21 @@ class Rack {
     }
     return round == 2;
   }
+  // Node 2 tells node 1 that node 0 is dead, which lives on until it is killed.
+  void AccuseFirst() {
+    const auto phase = [this] { return cluster_->databases[1]->state().peers->phase(0); };
+    simulation_.Join(simulation_.StartOn(1, "accuse", [&] {
+      Peers& peers = *cluster_->databases[1]->state().peers;
+      EXPECT_FALSE(peers.IsForwarded(0, peers.incarnation(0)));
+    }));
+    SleepForNanos(kRepairedWithinNanos);
+    EXPECT_EQ(phase(), Peers::Phase::kAccused);  // this fabric cuts off no node that lives
+    EXPECT_GT(Mark::Reached("repair: a node is accused of being dead by another"), 0u);
+    fabric_->Kill(0);
+    SleepForNanos(kRepairedWithinNanos);
+    EXPECT_EQ(phase(), Peers::Phase::kStranger);
+  }
+
   // Round 2 could be read at a node that died with the first.
   bool shown() const { return shown_; }
 
@@ -190,6 +207,60 @@ TEST_P(RepairTest, ASecondNodeDiesWithIt) {
   }
   EXPECT_GT(shown, 0);
   EXPECT_GT(undone, 0);
+}
+
+// Node 0 dies between the two WRITEs of a record of several lines at node 2, with both owners that its decision was
+// told to: no node is left that knows what the record should be.
+TEST(HalfWrittenTest, ARecordThatNobodyCanFinishStaysLocked) {
+  constexpr int kNodes = 4;
+  constexpr uint64_t kMostVerbs = 60;
+  constexpr char kMark[] = "repair: a record that a dead node half wrote stays locked";
+  Placement by_number = Placement::ByHash();
+  by_number.owner = [](const index::Key& key, int) { return static_cast<rdma::NodeId>(key.integer()); };
+  const uint64_t before = Mark::Reached(kMark);
+  for (uint64_t verbs = 1; verbs < kMostVerbs && Mark::Reached(kMark) == before; ++verbs) {
+    rdma::sim::Simulation simulation({.seed = verbs});
+    auto fabric =
+        rdma::sim::SimFabric::Create(&simulation, {.num_nodes = kNodes, .bytes_per_node = uint64_t{64} << 20}).value();
+    Cluster cluster(fabric.get(), {.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
+                    {{.name = "points", .payload_bytes = sizeof(Account), .placement = by_number}});
+    const auto on = [&](int node, auto body) {
+      Status status;
+      simulation.Join(simulation.StartOn(static_cast<rdma::NodeId>(node), "work", [&] {
+        auto session = cluster.databases[static_cast<size_t>(node)]->OpenSession();
+        Step step(**session);
+        status = body(*step.operator->(), cluster.table(node, "points"));
+        if (node == 0) fabric->KillAfterVerbs(0, verbs);
+        if (status.ok()) status = step.Commit();
+      }));
+      return status;
+    };
+    for (const uint64_t key : {1, 2, 3}) {
+      const Status loaded =
+          on(static_cast<int>(key), [&](auto& t, auto& points) { return t.Insert(points, key, Account{}); });
+      ASSERT_TRUE(loaded.ok()) << loaded;
+    }
+    static_cast<void>(on(0, [](auto& t, auto& points) {
+      Status status;
+      for (const uint64_t key : {1, 2, 3}) status.Update(t.Update(points, key, Account{.balance = 1}));
+      return status;
+    }));
+    for (const int node : {0, 1, 3}) {
+      fabric->Kill(static_cast<rdma::NodeId>(node));
+      static_cast<void>(cluster.databases[static_cast<size_t>(node)].release());  // as in Rack
+    }
+    SleepForNanos(kRepairedWithinNanos);
+    Account account;
+    const Status read = on(2, [&](auto& t, auto& points) { return t.Get(points, uint64_t{2}, &account); });
+    EXPECT_EQ(absl::IsUnavailable(read), Mark::Reached(kMark) != before) << read;
+  }
+  EXPECT_GT(Mark::Reached(kMark), before);
+}
+
+TEST_P(RepairTest, ANodeThatIsAccusedIsRepairedWhenItIsGone) {
+  Rack rack(1, GetParam().coherent);
+  rack.AccuseFirst();
+  EXPECT_FALSE(rack.ExpectRepaired(1, Rounds::kNodes));  // round 2 had not begun
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RepairTest,
