@@ -20,7 +20,9 @@ namespace {
 
 constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults, even if all get on at once; at most
                                                    // as long as the faults
-constexpr uint64_t kStopNanos = 3'000'000'000;     // virtual: whoever has not stopped by then hangs
+constexpr uint64_t kTreesShrinkNanos =
+    12'000'000;                                 // virtual: grace periods, after which empty leaves leave their trees
+constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual: whoever has not stopped by then hangs
 
 // One run. Its methods are called by the observer.
 class Run {
@@ -38,6 +40,7 @@ class Run {
   };
   // The threads of all workers between two power cuts, and their clients.
   struct Crew {
+    std::vector<bool> rests;  // by node: whether its clients rest
     std::vector<Runtime::Thread*> threads;
     std::vector<Member> members;
     size_t unfinished() const {
@@ -47,7 +50,9 @@ class Run {
 
   void StartCrew();
   void StartWorkers(int node);
-  void WorkerThread(int node, Crew* crew, uint32_t first_client);
+  void WorkerThread(int node, Crew* crew);
+  // Opens a session, runs its clients until they end, and closes it.
+  void RunSession(int node, Crew* crew);
   // Sleeps for `nanos`, or until Broken().
   void Watch(uint64_t nanos);
   Status StopCrew();
@@ -80,6 +85,7 @@ class Run {
 
 void Run::StartCrew() {
   crew_ = new Crew;
+  crew_->rests.resize(static_cast<size_t>(drawn_.nodes));
   for (int node = 0; node < drawn_.nodes; ++node) {
     if (cluster_->lives(node)) StartWorkers(node);
   }
@@ -87,22 +93,27 @@ void Run::StartCrew() {
 
 void Run::StartWorkers(int node) {
   for (int worker = 0; worker < drawn_.workers_per_node; ++worker) {
-    const uint32_t first = next_client_;
-    next_client_ += static_cast<uint32_t>(drawn_.coroutines);
-    crew_->threads.push_back(
-        simulation_->StartOn(static_cast<rdma::NodeId>(node), absl::StrCat("worker ", node, ".", worker),
-                             [this, node, first, crew = crew_] { WorkerThread(node, crew, first); }));
+    crew_->threads.push_back(simulation_->StartOn(static_cast<rdma::NodeId>(node),
+                                                  absl::StrCat("worker ", node, ".", worker),
+                                                  [this, node, crew = crew_] { WorkerThread(node, crew); }));
   }
 }
 
-void Run::WorkerThread(int node, Crew* crew, uint32_t first_client) {
+void Run::WorkerThread(int node, Crew* crew) {
+  RunSession(node, crew);
+  while (drawn_.session_nanos != kWholeRun && !control_.stop && control_.broken.empty()) RunSession(node, crew);
+}
+
+void Run::RunSession(int node, Crew* crew) {
   StatusOr<std::unique_ptr<txn::Session>> session = cluster_->database(node).OpenSession();
   if (!session.ok()) {
     control_.broken = absl::StrCat("no session on node ", node, ": ", session.status().ToString());
     return;
   }
   for (int i = 0; i < drawn_.coroutines; ++i) {
-    std::unique_ptr<Client> client = workload_->NewClient(**session, first_client + static_cast<uint32_t>(i));
+    std::unique_ptr<Client> client = workload_->NewClient(**session, next_client_++);
+    if (drawn_.session_nanos != kWholeRun) client->EndAt(simulation_->now() + drawn_.session_nanos);
+    if (crew->rests[static_cast<size_t>(node)]) client->Rest();
     (*session)->worker().Spawn(client->Run());
     crew->members.push_back({node, std::move(client)});
   }
@@ -167,6 +178,7 @@ Status Run::RunFaultyPhase(ScenarioReport* report) {
         break;
     }
   }
+  if (drawn_.keys >= kManyKeys) Watch(kTreesShrinkNanos);
   return watch();
 }
 
@@ -231,7 +243,9 @@ Status Run::RunSoundPhase() {
     const std::vector<uint64_t> now = CommittedByNode();
     for (const Member& member : crew_->members) {
       const auto node = static_cast<size_t>(member.node);
-      if (now[node] != before[node]) member.client->Rest();
+      if (now[node] == before[node]) continue;
+      member.client->Rest();
+      crew_->rests[node] = true;
     }
     GANNET_RETURN_IF_ERROR(AwaitProgress(before));
   }

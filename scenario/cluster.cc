@@ -23,11 +23,7 @@ constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kRepairTakesNanos = 500'000'000;  // at most: of 10 ms or so
-constexpr uint64_t kSegmentBytes = uint64_t{256} << 10;
-constexpr size_t kBufferBytes = size_t{64} << 10;
 constexpr size_t kLocationBytes = size_t{32} << 10;  // more is memory to clear, in each session
-// Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
-constexpr absl::Duration kCallTimeout = absl::Milliseconds(10);
 
 // A disk that takes 20 to 120 us for what goes to the medium, and now and then much longer.
 void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operation) {
@@ -73,7 +69,7 @@ void Cluster::ScheduleFullDisk() {
     full_is_scheduled_ = false;
     if (simulation_->faults().disk_full_every == 0) return;
     const StatusOr<uint64_t> room = disk_->FreeBytes("/");
-    if (room.ok()) disk_->SetCapacity(kUnlimited - *room + simulation_->random().Below(kSegmentBytes));
+    if (room.ok()) disk_->SetCapacity(kUnlimited - *room + simulation_->random().Below(drawn_->log_segment_bytes));
     if (simulation_->tracing()) simulation_->Trace("the disk is full");
     simulation_->At(simulation_->now() + 1 + simulation_->random().Below(simulation_->faults().disk_full_nanos),
                     [this] { disk_->SetCapacity(kUnlimited); });
@@ -129,8 +125,13 @@ Status Cluster::StartNode(int node) {
   txn::DatabaseOptions options;
   options.seed = drawn_->seed;
   options.recovery_threads = 1;
-  options.server_threads = 1;
-  options.call_timeout = kCallTimeout;
+  options.server_threads = drawn_->server_threads;
+  options.read_path = drawn_->read_path == "calls"       ? txn::ReadPathPolicy::kCall
+                      : drawn_->read_path == "one_sided" ? txn::ReadPathPolicy::kOneSided
+                                                         : txn::ReadPathPolicy::kAdaptive;
+  options.call_timeout = absl::Nanoseconds(static_cast<int64_t>(drawn_->call_timeout_nanos));
+  options.precedence_after = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_after_nanos));
+  options.precedence_limit = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_limit_nanos));
   options.location_cache_bytes = kLocationBytes;
   // (The other workloads tell by their placement.)
   if (drawn_->workload == kTpccWorkload && *drawn_->client) options.data_nodes = nodes() - 1;
@@ -139,8 +140,9 @@ Status Cluster::StartNode(int node) {
     options.create_if_missing = !has_data_;
     options.files = disk_;
     options.durability = txn::DurabilityMode::kSync;
-    options.log_segment_bytes = kSegmentBytes;
-    options.log_buffer_bytes = kBufferBytes;
+    options.durable_within = absl::Nanoseconds(static_cast<int64_t>(drawn_->durable_within_nanos));
+    options.log_segment_bytes = drawn_->log_segment_bytes;
+    options.log_buffer_bytes = drawn_->log_buffer_bytes;
     options.checkpoint_every = absl::Milliseconds(static_cast<int64_t>(drawn_->seed % 4 * 5));
   }
   StatusOr<std::unique_ptr<txn::Database>> opened =

@@ -14,6 +14,7 @@
 #include "scenario/run.h"
 #include "scenario/scenario.h"
 #include "scenario/workload/workload.h"
+#include "txn/table.h"
 
 namespace gannet::scenario {
 namespace {
@@ -21,9 +22,65 @@ namespace {
 constexpr uint64_t kLeastSettleNanos = 30'000'000;
 constexpr uint64_t kDisksSettleNanos = 300'000'000;  // a log that met an error tries again after 100 ms
 
+constexpr uint64_t kMillisecond = 1'000'000;
+// Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
+constexpr uint64_t kLongCallTimeoutNanos = 10 * kMillisecond;
+constexpr uint64_t kLongDurableWithinNanos = 10'000 * kMillisecond;
+constexpr uint64_t kLargeSegmentBytes = uint64_t{256} << 10;
+constexpr uint64_t kLargeBufferBytes = uint64_t{64} << 10;
+constexpr uint64_t kLongPrecedenceAfterNanos = 100 * kMillisecond;
+constexpr uint64_t kLongPrecedenceLimitNanos = 10'000 * kMillisecond;
+constexpr uint64_t kShortRowWords = 40;
+constexpr uint64_t kMostRowWords = txn::kMaxPayloadBytes / sizeof(uint64_t);
+
 template <size_t kSize>
 const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
   return names[random->Below(kSize)];
+}
+
+// The same faults, so often that they meet: a call is lost, and so is its repetition, while a node pauses.
+void MakeHarsh(rdma::sim::Faults* faults) {
+  constexpr double kTimes = 20;
+  for (double* const each : {&faults->slow_completion, &faults->stuck_completion, &faults->lost_request,
+                             &faults->lost_response, &faults->disconnect}) {
+    *each *= kTimes;
+  }
+  faults->slow_completion = std::min(faults->slow_completion, 0.2);
+  faults->stuck_completion *= 3;
+  faults->cut_nanos *= 4;
+  constexpr double kTimesOfDisks = 5;
+  for (double* const each : {&faults->disk_write_error, &faults->disk_short_write, &faults->disk_sync_error}) {
+    *each *= kTimesOfDisks;
+  }
+  faults->pause_every /= static_cast<uint64_t>(kTimes);
+  faults->cut_every /= static_cast<uint64_t>(kTimes);
+}
+
+// Draws what the databases are opened with, and some more of the workload. Most values have nothing to wait for.
+void DrawOptions(Random* random, bool harsh, ScenarioOptions* o) {
+  const auto draw = [](auto* field, auto value) {
+    if (*field == 0) *field = value;
+  };
+  draw(&o->server_threads, random->OneIn(3) ? 2 + static_cast<int>(random->Below(2)) : 1);
+  const uint64_t path = random->Below(4);
+  if (o->read_path.empty()) o->read_path = path == 0 ? "calls" : path == 1 ? "one_sided" : "adaptive";
+  const uint64_t call_timeout = 100'000 << random->Below(5);
+  draw(&o->call_timeout_nanos, random->OneIn(harsh ? 1 : 4) ? call_timeout : kLongCallTimeoutNanos);
+  const uint64_t durable_within = kMillisecond << random->Below(4);
+  draw(&o->durable_within_nanos, random->OneIn(3) ? durable_within : kLongDurableWithinNanos);
+  const uint64_t segment = kLargeSegmentBytes >> (2 + random->Below(3));
+  draw(&o->log_segment_bytes, random->OneIn(2) ? segment : kLargeSegmentBytes);
+  const uint64_t buffer = kLargeBufferBytes >> (3 + random->Below(2));
+  draw(&o->log_buffer_bytes, random->OneIn(3) ? buffer : kLargeBufferBytes);
+  const uint64_t after = 50'000 << random->Below(4);
+  const uint64_t limit = 2 * kMillisecond << random->Below(4);
+  const bool precedence = random->OneIn(4);
+  draw(&o->precedence_after_nanos, precedence ? after : kLongPrecedenceAfterNanos);
+  draw(&o->precedence_limit_nanos, precedence ? limit : kLongPrecedenceLimitNanos);
+  const uint64_t session = 100'000 + random->Below(kMillisecond);
+  draw(&o->session_nanos, random->OneIn(3) ? session : kWholeRun);
+  const uint64_t rows = random->Below(harsh ? 4 : 24);
+  draw(&o->row_words, rows == 0 ? 6000 : rows < 4 ? 300 : kShortRowWords);
 }
 
 }  // namespace
@@ -44,6 +101,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(one_of("workload", options.workload, WorkloadNames()));
   GANNET_RETURN_IF_ERROR(one_of("nic", options.nic, nics));
   GANNET_RETURN_IF_ERROR(one_of("durability", options.durability, {"none", "sync"}));
+  GANNET_RETURN_IF_ERROR(one_of("read_path", options.read_path, {"adaptive", "one_sided", "calls"}));
   // 0, or -1 for what may be 0: drawn.
   GANNET_RETURN_IF_ERROR(in_range("nodes", options.nodes, 0, rdma::sim::kMaxSimNodes));
   GANNET_RETURN_IF_ERROR(in_range("workers_per_node", options.workers_per_node, 0, 16));
@@ -51,6 +109,18 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(in_range("power_cuts", options.power_cuts, -1, 1000));
   GANNET_RETURN_IF_ERROR(in_range("deaths", options.deaths, -1, 1000));
   GANNET_RETURN_IF_ERROR(in_range("checks", options.checks, -1, 1000));
+  GANNET_RETURN_IF_ERROR(in_range("server_threads", options.server_threads, 0, 16));
+  const auto small = [&](const char* field, uint64_t value, uint64_t most) {
+    return in_range(field, static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)), 0, static_cast<int64_t>(most));
+  };
+  GANNET_RETURN_IF_ERROR(small("call_timeout_nanos", options.call_timeout_nanos, kWholeRun));
+  GANNET_RETURN_IF_ERROR(small("durable_within_nanos", options.durable_within_nanos, kWholeRun));
+  GANNET_RETURN_IF_ERROR(small("log_segment_bytes", options.log_segment_bytes, uint64_t{64} << 20));
+  GANNET_RETURN_IF_ERROR(small("log_buffer_bytes", options.log_buffer_bytes, uint64_t{1} << 20));
+  GANNET_RETURN_IF_ERROR(small("precedence_after_nanos", options.precedence_after_nanos, 60'000 * kMillisecond));
+  GANNET_RETURN_IF_ERROR(small("precedence_limit_nanos", options.precedence_limit_nanos, 60'000 * kMillisecond));
+  GANNET_RETURN_IF_ERROR(small("session_nanos", options.session_nanos, kWholeRun));
+  GANNET_RETURN_IF_ERROR(small("row_words", options.row_words, kMostRowWords));
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
   GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
                                   static_cast<int64_t>(kMostKeys)));
@@ -78,11 +148,15 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const int deaths = static_cast<int>(random.Below(4));  // after all that was drawn before there were any
   const bool client = random.OneIn(2);
   const int checks = random.OneIn(2) ? 1 + static_cast<int>(random.Below(2)) : 0;
+  const bool many_keys = random.OneIn(40);
+  const bool harsh = random.OneIn(6);
+  const bool long_preemptions = random.OneIn(4);
+  DrawOptions(&random, harsh, &drawn);
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
   if (drawn.coroutines == 0) drawn.coroutines = coroutines;
-  if (drawn.keys == 0) drawn.keys = keys;
+  if (drawn.keys == 0) drawn.keys = many_keys ? kManyKeys : keys;
   if (drawn.workload.empty()) drawn.workload = workload < 6 ? "registers" : workload < 9 ? "append" : "tpcc";
   if (!drawn.coherent.has_value()) drawn.coherent = coherent;
   if (drawn.nic.empty()) drawn.nic = nic;
@@ -100,6 +174,11 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.checks < 0) drawn.checks = checks;
   if (!drawn.faults.has_value()) {
     drawn.faults = faults;
+    if (harsh) MakeHarsh(&*drawn.faults);
+    if (long_preemptions) {  // as by a scheduler that runs something else
+      drawn.faults->preempt /= 20;
+      drawn.faults->preempt_nanos = 500'000;
+    }
     // A terminal of TPC-C takes no for an answer that a node cannot be reached, and the run ends.
     if (tpcc) {
       drawn.faults->disconnect = drawn.faults->lost_request = drawn.faults->lost_response = 0;
@@ -110,8 +189,16 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
       drawn.faults->disk_full_every = 0;
     }
   }
+  // A terminal of TPC-C takes no error for an answer; without faults there is none.
+  if (options.call_timeout_nanos == 0 && (tpcc || !drawn.faults->Any())) {
+    drawn.call_timeout_nanos = kLongCallTimeoutNanos;
+  }
+  if (options.durable_within_nanos == 0 && (tpcc || !drawn.faults->OfDisks())) {
+    drawn.durable_within_nanos = kLongDurableWithinNanos;
+  }
   if (drawn.settle_nanos == 0) {
     drawn.settle_nanos = kLeastSettleNanos +
+                         (drawn.precedence_limit_nanos < kLeastSettleNanos ? 4 * drawn.precedence_limit_nanos : 0) +
                          2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos}) +
                          (drawn.faults->OfDisks() ? kDisksSettleNanos : 0);
   }
@@ -129,14 +216,29 @@ std::vector<Interruption> InterruptionsOf(const ScenarioOptions& drawn) {
 }
 
 std::string Describe(const ScenarioOptions& drawn) {
-  return absl::StrCat(drawn.workload, ", ", drawn.nodes, " nodes x ", drawn.workers_per_node, " workers x ",
-                      drawn.coroutines, " coroutines, ", drawn.keys, " keys, ", drawn.nic,
-                      *drawn.coherent ? "" : " (atomics of the NIC only)", ", durability ", drawn.durability,
-                      drawn.power_cuts > 0 ? absl::StrCat(", ", drawn.power_cuts, " power cuts") : "",
-                      *drawn.client ? ", one without data" : "",
-                      drawn.deaths > 0 ? absl::StrCat(", ", drawn.deaths, " deaths") : "",
-                      drawn.checks > 0 ? absl::StrCat(", ", drawn.checks, " checks") : "",
-                      drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
+  const auto if_short = [](const char* name, uint64_t nanos, uint64_t usual) {
+    return nanos == usual ? "" : absl::StrCat(", ", name, " ", nanos / 1000, " us");
+  };
+  const auto if_other = [](const char* name, uint64_t value, uint64_t usual) {
+    return value == usual ? "" : absl::StrCat(", ", name, " ", value);
+  };
+  return absl::StrCat(
+      drawn.workload, ", ", drawn.nodes, " nodes x ", drawn.workers_per_node, " workers x ", drawn.coroutines,
+      " coroutines, ", drawn.keys, " keys, ", drawn.nic, *drawn.coherent ? "" : " (atomics of the NIC only)",
+      ", durability ", drawn.durability,
+      drawn.power_cuts > 0 ? absl::StrCat(", ", drawn.power_cuts, " power cuts") : "",
+      *drawn.client ? ", one without data" : "", drawn.deaths > 0 ? absl::StrCat(", ", drawn.deaths, " deaths") : "",
+      drawn.checks > 0 ? absl::StrCat(", ", drawn.checks, " checks") : "",
+      if_other("server threads", static_cast<uint64_t>(drawn.server_threads), 1),
+      drawn.read_path == "adaptive" ? "" : absl::StrCat(", reads by ", drawn.read_path),
+      if_short("call timeout", drawn.call_timeout_nanos, kLongCallTimeoutNanos),
+      if_short("durable within", drawn.durable_within_nanos, kLongDurableWithinNanos),
+      if_other("segment bytes", drawn.log_segment_bytes, kLargeSegmentBytes),
+      if_other("buffer bytes", drawn.log_buffer_bytes, kLargeBufferBytes),
+      if_short("precedence after", drawn.precedence_after_nanos, kLongPrecedenceAfterNanos),
+      if_short("precedence limit", drawn.precedence_limit_nanos, kLongPrecedenceLimitNanos),
+      if_short("sessions of", drawn.session_nanos, kWholeRun), if_other("row words", drawn.row_words, kShortRowWords),
+      drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
 }
 
 }  // namespace gannet::scenario

@@ -28,6 +28,16 @@ void ForEachField(Options* options, Visit visit) {
   visit("deaths", &options->deaths);
   visit("checks", &options->checks);
   visit("client", &options->client);
+  visit("server_threads", &options->server_threads);
+  visit("read_path", &options->read_path);
+  visit("call_timeout_nanos", &options->call_timeout_nanos);
+  visit("durable_within_nanos", &options->durable_within_nanos);
+  visit("log_segment_bytes", &options->log_segment_bytes);
+  visit("log_buffer_bytes", &options->log_buffer_bytes);
+  visit("precedence_after_nanos", &options->precedence_after_nanos);
+  visit("precedence_limit_nanos", &options->precedence_limit_nanos);
+  visit("session_nanos", &options->session_nanos);
+  visit("row_words", &options->row_words);
 }
 
 template <class Report, class Visit>

@@ -20,6 +20,8 @@
 
 namespace gannet::scenario {
 
+inline constexpr uint64_t kWholeRun = 3'600'000'000'000;  // nanoseconds: longer than any run
+
 struct ScenarioOptions {
   uint64_t seed = 1;
   std::string workload = {};           // registers, append or tpcc; empty: drawn
@@ -40,6 +42,18 @@ struct ScenarioOptions {
   // are checked (of TPC-C, its conditions too); -1: drawn.
   int checks = -1;
   std::optional<bool> client = {};  // the last node has no data: it dies, and another takes its place; unset: drawn
+  // Options of the databases (txn/database.h) and of the workload; 0 or empty: drawn. Most seeds have values that are
+  // harmless; the others have small ones, so that what waits, grows or expires does so within a short run.
+  int server_threads = 0;
+  std::string read_path = {};           // adaptive, one_sided or calls
+  uint64_t call_timeout_nanos = 0;      // short: calls arrive late, debts outlive their transactions
+  uint64_t durable_within_nanos = 0;    // short: a failing disk makes results Unknown
+  uint64_t log_segment_bytes = 0;       // small: many segments begin
+  uint64_t log_buffer_bytes = 0;        // small: commits wait for room
+  uint64_t precedence_after_nanos = 0;  // short: transactions that lose ask to go first
+  uint64_t precedence_limit_nanos = 0;
+  uint64_t session_nanos = 0;  // a worker closes its session after this time and opens another; kWholeRun: never
+  uint64_t row_words = 0;      // of the longest row of variable length, by registers
   std::optional<rdma::sim::Faults> faults = {};
   std::string elle_file = {};  // where the append workload's history goes, as EDN
   std::function<void(std::string_view line)> trace = nullptr;

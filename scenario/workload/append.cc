@@ -20,7 +20,7 @@ class AppendClient : public Client {
 
   coro::Task<void> Run() override {
     Control& control = *workload_->control_;
-    while (!control.stop && control.broken.empty()) {
+    while (GoesOn(control)) {
       if (rests()) {
         co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
         continue;
@@ -82,14 +82,15 @@ Status Append::ReadAll(txn::Session& session, bool whole) {
   AppendClient reader(this, session, history_.num_clients());
   if (!whole) {
     for (uint64_t slot = 0; slot < planner_.slots(); ++slot) {
-      const Status status = session.worker().BlockOn(reader.Execute({MicroOp::Read(planner_.KeyOf(slot))}));
+      const Status status =
+          UntilKnown([&] { return session.worker().BlockOn(reader.Execute({MicroOp::Read(planner_.KeyOf(slot))})); });
       if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
     }
     return absl::OkStatus();
   }
   std::vector<MicroOp> reads;
   for (uint64_t slot = 0; slot < planner_.slots(); ++slot) reads.push_back(MicroOp::Read(planner_.KeyOf(slot)));
-  return session.worker().BlockOn(reader.Execute(std::move(reads)));
+  return UntilKnown([&] { return session.worker().BlockOn(reader.Execute(reads)); });
 }
 
 Judgement Append::Judge() {

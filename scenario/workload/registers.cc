@@ -31,24 +31,45 @@ uint64_t NumberOf(uint32_t table, const Key& key) {
   return table == kBytes ? std::stoull(std::string(key.bytes().substr(4, 5))) : key.integer();
 }
 
-enum class StepKind : uint8_t { kGet, kGetMany, kUpdate, kPut, kInsert, kRemove, kScan, kResize, kReadLengths };
+enum class StepKind : uint8_t {
+  kGet,
+  kGetMany,
+  kUpdate,
+  kPut,
+  kInsert,
+  kRemove,
+  kScan,
+  kResize,
+  kResizeMany,
+  kReadLengths
+};
 
-// A row of kLengths is so many words, each the id of the write that made it.
-constexpr size_t kMostWords = 40;
-size_t WordsOf(WriteId id) {
-  return 1 + id % kMostWords;
+constexpr uint64_t kManyRowWords = 1000;  // or more: a transaction may change more than one message takes
+constexpr uint64_t kLengthsOfLarge = 16;
+
+// A row of kLengths is at most `row_words` words (ScenarioOptions), each the id of the write that made it. Large ones
+// have about the same length, so that they are written in place.
+std::vector<uint64_t> LongRow(WriteId id, uint64_t row_words) {
+  const uint64_t words = row_words < kManyRowWords ? 1 + id % row_words : row_words - id % kLengthsOfLarge;
+  return std::vector<uint64_t>(words, id);
 }
-std::vector<uint64_t> LongRow(WriteId id) {
-  return std::vector<uint64_t>(WordsOf(id), id);
-}
-std::optional<WriteId> IdOfLongRow(std::span<const std::byte> payload) {
+std::optional<WriteId> IdOfLongRow(std::span<const std::byte> payload, uint64_t row_words) {
   uint64_t id = 0;
   if (payload.size() < sizeof id) return std::nullopt;
   std::memcpy(&id, payload.data(), sizeof id);
-  const std::vector<uint64_t> whole = LongRow(id);
+  const std::vector<uint64_t> whole = LongRow(id, row_words);
   if (!std::ranges::equal(payload, std::as_bytes(std::span(whole)))) return std::nullopt;
   return id;
 }
+
+constexpr uint64_t kLongestRange = 64;  // keys of a scan, and of a wave
+constexpr uint64_t kLargeRows = 12;     // that one step changes, at most
+// At most; after all was removed. Empty leaves leave their trees meanwhile, in every other seed while single rows are
+// inserted.
+constexpr uint64_t kQuietNanos = 20'000'000;
+// Bodies ask for another attempt where that may cost their transactions a precedence, which they get early.
+constexpr uint64_t kAsksAgainNanos = 1'000'000;
+constexpr uint64_t kTrickleNanos = 200'000;  // at most, from one such insert of a client to the next
 
 struct Step {
   StepKind kind = StepKind::kGet;
@@ -92,6 +113,8 @@ class RegisterTransaction {
   void EndWith(absl::StatusCode reason) { reason_ = reason; }
   // The body looks at no status, and goes on as if nothing had failed.
   void BeCareless(bool careless) { careless_ = careless; }
+  // The body ends its next `times` attempts with Aborted: it asks for another one.
+  void AskAgain(uint64_t times) { asks_again_ = times; }
   void Begin(OperationId op) { op_ = op; }
   // What the engine said, in the last attempt, of an operation that failed.
   const Status& failure() const { return failure_; }
@@ -104,6 +127,10 @@ class RegisterTransaction {
       if (status.ok()) continue;
       if (!absl::IsAlreadyExists(status) && !absl::IsResourceExhausted(status) && failure_.ok()) failure_ = status;
       if (!careless_) co_return status;
+    }
+    if (asks_again_ > 0) {
+      --asks_again_;
+      co_return absl::AbortedError("the body asks for another attempt");
     }
     if (reason_ != absl::StatusCode::kOk) co_return Status(reason_, kGivesUp);
     co_return absl::OkStatus();
@@ -128,6 +155,8 @@ class RegisterTransaction {
         co_return co_await Scan(transaction, draft, step);
       case StepKind::kResize:
         co_return co_await Resize(transaction, draft, step);
+      case StepKind::kResizeMany:
+        co_return co_await ResizeMany(transaction, draft, step);
       case StepKind::kReadLengths:
         co_return co_await ReadLengths(transaction, draft, step);
     }
@@ -255,7 +284,7 @@ class RegisterTransaction {
 
   // The write that made row `i` that the scan found.
   std::optional<WriteId> SawLong(size_t i) {
-    const std::optional<WriteId> id = IdOfLongRow(rows_.payload(i));
+    const std::optional<WriteId> id = IdOfLongRow(rows_.payload(i), workload_->row_words_);
     if (!id.has_value()) {
       workload_->control_->broken =
           absl::StrCat("a torn row: lengths:", rows_.key(i).integer(), " of ", rows_.payload(i).size(), " bytes");
@@ -273,8 +302,8 @@ class RegisterTransaction {
     Status status = co_await transaction.Scan(table, range, &rows_, options);
     if (!status.ok()) co_return status;
     const WriteId id = workload_->history_.NextWriteId();
-    const std::vector<uint64_t> between = LongRow(workload_->history_.NextWriteId());
-    const std::vector<uint64_t> row = LongRow(id);
+    const std::vector<uint64_t> between = LongRow(workload_->history_.NextWriteId(), workload_->row_words_);
+    const std::vector<uint64_t> row = LongRow(id, workload_->row_words_);
     const bool removes = step.to % 2 == 1;
     const bool found = !rows_.empty();
     if (found && !SawLong(0).has_value()) co_return absl::OkStatus();
@@ -295,12 +324,31 @@ class RegisterTransaction {
     co_return transaction.Insert(table, step.key, std::as_bytes(std::span(row)));
   }
 
+  // Gives each row of a range another length.
+  coro::Task<Status> ResizeMany(Transaction& transaction, Draft& draft, const Step& step) {
+    const index::ScanRange range{.from = Key(step.key), .to = Key(step.to)};
+    Status status = co_await transaction.Scan(*tables_[kLengths], range, &rows_, {.for_update = true});
+    if (!status.ok()) co_return status;
+    draft.BeginScan({.table = kLengths, .from = step.key, .to = step.to});
+    for (size_t i = 0; i < rows_.size() && SawLong(i).has_value(); ++i) draft.Row(rows_.key(i).integer(), *SawLong(i));
+    draft.EndScan();
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const WriteId id = workload_->history_.NextWriteId();
+      const std::vector<uint64_t> row = LongRow(id, workload_->row_words_);
+      draft.Write({kLengths, rows_.key(i).integer()}, id);
+      status = transaction.Update(rows_.handle(i), std::as_bytes(std::span(row)), 0, /*resize=*/true);
+      if (!status.ok()) co_return status;
+    }
+    co_return absl::OkStatus();
+  }
+
   Registers* workload_;
   OperationId op_ = 0;
   std::array<const txn::Table*, kNumTables> tables_{};
   std::vector<Step> steps_;
   absl::StatusCode reason_ = absl::StatusCode::kOk;
   bool careless_ = false;
+  uint64_t asks_again_ = 0;
   Status failure_;
   txn::ScanRows rows_;
   std::string text_;
@@ -318,12 +366,14 @@ class RegisterClient : public Client {
 
   coro::Task<void> Run() override {
     Control& control = *workload_->control_;
-    while (!control.stop && control.broken.empty()) {
-      if (rests()) {
+    while (GoesOn(control)) {
+      const bool quiet = control.Now() < workload_->quiet_until_;
+      if (rests() || (quiet && !workload_->trickles())) {
         co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
         continue;
       }
-      Plan();
+      if (quiet) co_await session_.worker().SleepUntil(NowNanos() + random_.Below(kTrickleNanos));
+      Plan(quiet);
       const Status status = co_await Execute();
       if (status.ok() || absl::IsAlreadyExists(status) || GaveUp(status)) {
         co_await session_.worker().Yield();  // on one node nothing else would let the others have a turn
@@ -370,9 +420,14 @@ class RegisterClient : public Client {
   std::vector<Step>& steps() { return transaction_.steps(); }
 
  private:
-  void Plan() {
+  void Plan(bool quiet) {
     std::vector<Step>& steps = transaction_.steps();
     steps.clear();
+    transaction_.EndWith(absl::StatusCode::kOk);
+    transaction_.BeCareless(false);
+    transaction_.AskAgain(workload_->asks_again_ && endings_.OneIn(16) ? 1 + endings_.Below(20) : 0);
+    if (quiet) return steps.push_back({StepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
+    if (workload_->keys_ >= kManyKeys && (Removes() || random_.OneIn(2))) return PlanWave();
     const size_t n = 1 + random_.Below(4);
     for (size_t i = 0; i < n; ++i) {
       const Step step = DrawStep();
@@ -383,17 +438,49 @@ class RegisterClient : public Client {
       steps.back() = {StepKind::kResize, kLengths, step.key, endings_.Below(2)};
       if (endings_.OneIn(3)) steps.back().kind = StepKind::kReadLengths;
       if (steps.back().kind == StepKind::kReadLengths) {
-        steps.back().to = step.key + endings_.Below(workload_->keys_ - step.key);
+        steps.back().to = step.key + DrawRange(step.key, endings_);
       }
+      if (workload_->row_words_ < kManyRowWords || !endings_.OneIn(2)) continue;
+      const uint64_t more = endings_.Below(std::min(workload_->keys_ - step.key, kLargeRows));
+      steps.back() = {StepKind::kResizeMany, kLengths, step.key, step.key + more};
     }
     transaction_.EndWith(endings_.OneIn(12) ? kReasons[endings_.Below(kReasons.size())] : absl::StatusCode::kOk);
     transaction_.BeCareless(endings_.OneIn(12));
   }
 
+  uint64_t DrawKey() { return random_.Below(workload_->keys_); }
+
+  // Keys beyond the first one.
+  uint64_t DrawRange(uint64_t key, Random& random) const {
+    return random.Below(std::min(workload_->keys_ - key, kLongestRange));
+  }
+
+  // Waves over a table, and over all of them.
+  uint64_t WavesOfTable() const { return (workload_->keys_ + kLongestRange - 1) / kLongestRange; }
+  uint64_t WavesOfAll() const { return WavesOfTable() * kNumFixed; }
+  // Whether the next wave removes rows.
+  bool Removes() const { return workload_->waves_ / WavesOfAll() % 2 == 0; }
+
+  // Neighbouring keys of one table. The waves of all clients together come to all keys of all tables and remove the
+  // rows; then, after a while, they come again and put rows there. The hash table is filled while the others are
+  // emptied.
+  void PlanWave() {
+    const bool removes = Removes();
+    const uint64_t wave = workload_->waves_++ % WavesOfAll();
+    const auto table = static_cast<uint32_t>(wave / WavesOfTable());
+    const uint64_t from = wave % WavesOfTable() * kLongestRange;
+    for (uint64_t key = from; key < std::min(from + kLongestRange, workload_->keys_); ++key) {
+      transaction_.steps().push_back({removes != (table == kHash) ? StepKind::kRemove : StepKind::kPut, table, key});
+    }
+    if (removes && wave == WavesOfAll() - 1) {
+      workload_->quiet_until_ = workload_->control_->Now() + random_.Below(kQuietNanos);
+    }
+  }
+
   Step DrawStep() {
     Step step;
     step.table = static_cast<uint32_t>(random_.Below(kNumFixed));
-    step.key = random_.Below(workload_->keys_);
+    step.key = DrawKey();
     const uint64_t kind = random_.Below(100);
     if (kind < 30) {
       step.kind = StepKind::kGet;
@@ -411,7 +498,7 @@ class RegisterClient : public Client {
     } else {
       step.kind = StepKind::kScan;
       if (step.table == kHash) step.table = kOrdered;
-      step.to = step.key + random_.Below(workload_->keys_ - step.key);
+      step.to = step.key + DrawRange(step.key, random_);
       step.reverse = random_.OneIn(3);
       if (random_.OneIn(3)) step.limit = 1 + random_.Below(4);
     }
@@ -427,7 +514,13 @@ class RegisterClient : public Client {
 };
 
 Registers::Registers(const ScenarioOptions& drawn, Control* control)
-    : keys_(drawn.keys), seed_(drawn.seed), nodes_(drawn.nodes), placement_(PlacementOf(drawn)), control_(control) {}
+    : keys_(drawn.keys),
+      row_words_(drawn.row_words),
+      asks_again_(drawn.precedence_after_nanos < kAsksAgainNanos),
+      seed_(drawn.seed),
+      nodes_(drawn.nodes),
+      placement_(PlacementOf(drawn)),
+      control_(control) {}
 
 std::vector<txn::TableOptions> Registers::Tables() const {
   std::vector<txn::TableOptions> tables;
@@ -436,7 +529,7 @@ std::vector<txn::TableOptions> Registers::Tables() const {
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
                       .max_key_bytes = t == kBytes ? size_t{32} : index::kIntegerKeyBytes,
                       .index = t == kHash ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
-                      .payload_bytes = t == kLengths ? kMostWords * sizeof(uint64_t) : sizeof(RegisterRow),
+                      .payload_bytes = t == kLengths ? row_words_ * sizeof(uint64_t) : sizeof(RegisterRow),
                       .variable_length = t == kLengths,
                       .expected_rows = 64,
                       .placement = placement_});
@@ -444,14 +537,20 @@ std::vector<txn::TableOptions> Registers::Tables() const {
   return tables;
 }
 
-// Every other key is there from the beginning.
+// Every other key is there from the beginning; of many, all that the first waves will remove.
 Status Registers::Load(txn::Session& session) {
+  const bool many = keys_ >= kManyKeys;
+  const uint64_t at_once = many ? 16 : 1;
   RegisterClient loader(this, session, kLoader);
-  for (uint64_t key = 0; key < keys_; key += 2) {
+  for (uint64_t key = 0; key < keys_;) {
     loader.steps().clear();
-    for (uint32_t t = 0; t < kNumFixed; ++t) loader.steps().push_back({StepKind::kPut, t, key});
-    loader.steps().push_back({StepKind::kResize, kLengths, key, 0});
-    GANNET_RETURN_IF_ERROR(session.worker().BlockOn(loader.Execute()));
+    for (uint64_t i = 0; i < at_once && key < keys_; ++i, key += many ? 1 : 2) {
+      for (uint32_t t = many ? kOrdered : kHash; t < kNumFixed; ++t) {
+        loader.steps().push_back({StepKind::kPut, t, key});
+      }
+      if (key % 16 == 0 || !many) loader.steps().push_back({StepKind::kResize, kLengths, key, 0});
+    }
+    GANNET_RETURN_IF_ERROR(UntilKnown([&] { return session.worker().BlockOn(loader.Execute()); }));
   }
   return absl::OkStatus();
 }
@@ -466,7 +565,7 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
     for (uint64_t key = 0; key < keys_; ++key) {
       for (uint32_t t = 0; t < kNumTables; ++t) {
         reader.steps() = {{t == kLengths ? StepKind::kReadLengths : StepKind::kGet, t, key, key}};
-        const Status status = session.worker().BlockOn(reader.Execute());
+        const Status status = UntilKnown([&] { return session.worker().BlockOn(reader.Execute()); });
         if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
       }
     }
@@ -476,7 +575,7 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
                     {StepKind::kScan, kOrdered, 0, keys_ - 1},
                     {StepKind::kScan, kBytes, 0, keys_ - 1},
                     {StepKind::kReadLengths, kLengths, 0, keys_ - 1}};
-  return session.worker().BlockOn(reader.Execute());
+  return UntilKnown([&] { return session.worker().BlockOn(reader.Execute()); });
 }
 
 bool Registers::CanGoOn(const std::function<bool(int node)>& lives) const {

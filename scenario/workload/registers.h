@@ -31,11 +31,17 @@ class Registers : public Workload {
   friend class RegisterClient;
   friend class RegisterTransaction;
 
+  bool trickles() const { return seed_ % 2 == 0; }
+
   uint64_t keys_;
+  uint64_t row_words_;
+  bool asks_again_;
   uint64_t seed_;
   int nodes_;
   txn::Placement placement_;
   Control* control_;
+  uint64_t waves_ = 0;
+  uint64_t quiet_until_ = 0;  // after a tide of removals: few transactions, or none
   History history_;
 };
 

@@ -43,14 +43,19 @@ struct Judgement {
 class Client {
  public:
   virtual ~Client() = default;
-  // Runs transactions until control.stop.
+  // Runs transactions until control.stop, or until its end.
   virtual coro::Task<void> Run() = 0;
+  // It begins no transaction at `nanos` or later. Default: no end.
+  void EndAt(uint64_t nanos) { end_nanos_ = nanos; }
   // Transactions that committed so far.
   uint64_t committed() const { return committed_; }
   // From now on it begins no transactions.
   void Rest() { rests_ = true; }
 
  protected:
+  bool GoesOn(const Control& control) const {
+    return !control.stop && control.broken.empty() && control.Now() < end_nanos_;
+  }
   // Between transactions, while it rests.
   bool rests() const { return rests_; }
   static constexpr uint64_t kRestNanos = 50'000;
@@ -59,9 +64,24 @@ class Client {
 
  private:
   bool rests_ = false;
+  uint64_t end_nanos_ = UINT64_MAX;
 };
 
 Judgement JudgementOf(const Report& report);
+
+// Runs execute(), which returns a Status, again while that is Unknown: while a slow disk keeps results from being
+// durable in time.
+template <class Execute>
+Status UntilKnown(Execute execute) {
+  constexpr int kMostTries = 100;
+  Status status = execute();
+  for (int tries = 1; absl::IsUnknown(status) && tries < kMostTries; ++tries) status = execute();
+  return status;
+}
+
+// With this many keys or more the workload fills whole ranges of keys and empties them, so that indexes grow and
+// shrink.
+inline constexpr uint64_t kManyKeys = 1024;
 
 // By a hash of the key, on all nodes or (ScenarioOptions::client) all but the last.
 txn::Placement PlacementOf(const ScenarioOptions& drawn);

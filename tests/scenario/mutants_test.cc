@@ -33,6 +33,17 @@ ScenarioOptions Hostile(bool durable, bool deaths) {
   options.deaths = deaths ? 8 : 0;
   options.checks = 0;
   if (deaths) options.nodes = 3;
+  // What most seeds have: a mistake is to be found without luck.
+  options.server_threads = 1;
+  options.read_path = "adaptive";
+  options.call_timeout_nanos = 10'000'000;
+  options.durable_within_nanos = 10'000'000'000;
+  options.log_segment_bytes = uint64_t{256} << 10;
+  options.log_buffer_bytes = uint64_t{64} << 10;
+  options.precedence_after_nanos = 100'000'000;
+  options.precedence_limit_nanos = 10'000'000'000;
+  options.session_nanos = kWholeRun;
+  options.row_words = 40;
   options.faults = rdma::sim::Faults{};
   options.faults->preempt = 0.01;
   options.faults->scatter_lines = 0.2;
