@@ -154,7 +154,7 @@ template <int W>
 bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs) {
   LeafLocks<W> locks;
   if (!locks.TryLock(dead) || dead.meta().count > 0) {
-    Sometimes<"xstore: an empty leaf is locked or filled again">();
+    SometimesInTests<"xstore: an empty leaf is locked or filled again">();
     return false;
   }
   LeafMeta meta = dead.meta();

@@ -1,0 +1,88 @@
+// Empty leaves leave the tree while others insert into them, in a simulation whose threads lose their cores at bad
+// moments.
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "index/service.h"
+#include "index/xstore/tree.h"
+#include "rdma/base/clock.h"
+#include "rdma/base/random.h"
+#include "rdma/base/sometimes.h"
+#include "rdma/sim/sim_fabric.h"
+
+namespace gannet::index::xstore {
+namespace {
+
+constexpr uint64_t kKeys = 1024;
+constexpr int kWorkers = 4;
+constexpr int kFillings = 40;
+constexpr int kChanges = 600;  // of each worker, after a filling
+constexpr uint64_t kApartNanos = 40'000;
+
+rdma::GlobalAddress RecordOf(uint64_t key) {
+  return {0, 64 * (key + 1)};
+}
+
+class XStoreUnlinkTest : public testing::Test {
+ protected:
+  XStoreUnlinkTest() : simulation_({.seed = 1, .faults = {.preempt = 0.3, .preempt_nanos = 50'000}}) {
+    fabric_ = rdma::sim::SimFabric::Create(&simulation_, {.bytes_per_node = uint64_t{64} << 20}).value();
+    node_ = fabric_->Attach(0).value();
+    slab_ = std::make_unique<rdma::SlabAllocator>(node_.get());
+    epochs_ = rdma::EpochManager::Create(fabric_.get(), node_.get(), slab_.get()).value();
+    service_ = std::make_unique<IndexService>(node_.get(), slab_.get(), epochs_.get());
+    tree_ = Tree<1>::Create(service_.get(), KeyKind::kInteger).value();
+  }
+
+  // What is there already, or no longer, stays so.
+  void Change(uint64_t key, bool inserts) {
+    IndexService::Lease lease(service_.get());
+    if (inserts) {
+      const auto change = tree_->Insert(lease.context(), {{key}}, RecordOf(key), nullptr);
+      EXPECT_TRUE(change.ok() || absl::IsAlreadyExists(change.status())) << change.status();
+    } else {
+      const auto change = tree_->Remove(lease.context(), {{key}}, RecordOf(key));
+      EXPECT_TRUE(change.ok() || absl::IsNotFound(change.status())) << change.status();
+    }
+  }
+
+  // All keys come and go. Then single ones come and go again, in leaves that are empty.
+  void Work(uint64_t worker) {
+    Random random(worker);
+    for (int filling = 0; filling < kFillings; ++filling) {
+      for (uint64_t key = worker; key < kKeys; key += kWorkers) Change(key, true);
+      for (uint64_t key = worker; key < kKeys; key += kWorkers) Change(key, false);
+      for (int i = 0; i < kChanges; ++i) {
+        const uint64_t key = random.Below(kKeys / kWorkers) * kWorkers + worker;
+        Change(key, true);
+        Change(key, false);
+        SleepForNanos(random.Below(kApartNanos));
+      }
+    }
+  }
+
+  rdma::sim::Simulation simulation_;
+  std::unique_ptr<rdma::sim::SimFabric> fabric_;
+  std::unique_ptr<rdma::Node> node_;
+  std::unique_ptr<rdma::SlabAllocator> slab_;
+  std::unique_ptr<rdma::EpochManager> epochs_;
+  std::unique_ptr<IndexService> service_;
+  std::unique_ptr<Tree<1>> tree_;
+};
+
+TEST_F(XStoreUnlinkTest, AnEmptyLeafThatIsLockedOrFilledAgainStays) {
+  ASSERT_TRUE(epochs_->Start().ok());
+  std::vector<Runtime::Thread*> threads;
+  for (uint64_t worker = 0; worker < kWorkers; ++worker) {
+    threads.push_back(simulation_.StartOn(0, "worker", [this, worker] { Work(worker); }));
+  }
+  for (Runtime::Thread* const thread : threads) simulation_.Join(thread);
+  epochs_->Stop();
+  EXPECT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
+  EXPECT_GT(Mark::Reached("xstore: an empty leaf's range goes to the left"), 0u);
+  EXPECT_GT(Mark::Reached("xstore: an empty leaf is locked or filled again"), 0u);
+}
+
+}  // namespace
+}  // namespace gannet::index::xstore
