@@ -203,7 +203,7 @@ void EpochManager::State::CollectAll() {
   const uint64_t deadline = NowNanos() + kWaitWhenFullNanos;
   FreeForOthers(freed_round.load());
   if (!advances.load() || !SomethingWaits()) return;
-  Sometimes<"epoch: a thread that finds the memory full waits for a grace period">();
+  SometimesInTests<"epoch: a thread that finds the memory full waits for a grace period">();
   // `round` grows when a round begins, so the last of them has ended when one more has begun.
   while (round.load() <= until_round && NowNanos() < deadline) {
     Hurry();

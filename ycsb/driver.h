@@ -42,7 +42,8 @@ struct RunOptions {
   uint64_t at_least = 0;                       // operations: `duration` is made longer until so many are done
   absl::Duration interval = absl::Seconds(1);  // between two calls of the progress callback
   uint64_t seed = 1;
-  // Set by another thread or a signal handler: the run ends early and reports what it measured until then. May be null.
+  // Set by another thread or a signal handler: the run ends early and reports what it measured until then;
+  // Cancelled if it still filled its caches. May be null.
   const std::atomic<bool>* stop = nullptr;
   // Called at the beginning and at the end of what is measured, on the thread that called RunBenchmark. May be null.
   std::function<void(bool end)> watch;

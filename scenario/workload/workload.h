@@ -69,13 +69,14 @@ class Client {
 
 Judgement JudgementOf(const Report& report);
 
-// Runs execute(), which returns a Status, again while that is Unknown: while a slow disk keeps results from being
-// durable in time.
+// Runs execute(), which returns a Status, again while that is Unknown or ResourceExhausted: while a slow disk keeps
+// results from being durable in time, or the log's buffer full.
 template <class Execute>
 Status UntilKnown(Execute execute) {
   constexpr int kMostTries = 100;
   Status status = execute();
-  for (int tries = 1; absl::IsUnknown(status) && tries < kMostTries; ++tries) status = execute();
+  const auto again = [&] { return absl::IsUnknown(status) || absl::IsResourceExhausted(status); };
+  for (int tries = 1; again() && tries < kMostTries; ++tries) status = execute();
   return status;
 }
 

@@ -298,12 +298,21 @@ TEST(Driver, RefusesWhatCannotBe) {
 TEST(Driver, StopsWhenItIsToldTo) {
   SmallBench bench({});
   RunOptions run_options = bench.ShortRun();
-  const std::atomic<bool> stop{true};
+  std::atomic<bool> stop{false};
   run_options.stop = &stop;
   run_options.duration = absl::Hours(1);
   run_options.at_least = UINT64_MAX / 2;
+  run_options.watch = [&stop](bool end) { stop = !end; };
   const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
   ASSERT_TRUE(run.ok()) << run.status();
+}
+
+TEST(Driver, StopsWhileItFillsItsCaches) {
+  SmallBench bench({});
+  RunOptions run_options = bench.ShortRun();
+  const std::atomic<bool> stop{true};
+  run_options.stop = &stop;
+  EXPECT_TRUE(absl::IsCancelled(RunBenchmark(&bench.cluster(), run_options, nullptr).status()));
 }
 
 }  // namespace
