@@ -103,7 +103,7 @@ void BM_Transaction(benchmark::State& state) {
   const int64_t n = state.range(1);
   const rdma::VerbCounters before = session.channel().counters();
   for (auto _ : state) {
-    auto body = [&](Transaction& t) { return kBody(t, table, random, n); };
+    const auto body = [&](Transaction& t) { return kBody(t, table, random, n); };
     const Status status = session.RunBlocking(body);
     if (!status.ok()) return state.SkipWithError(std::string(status.message()).c_str());
   }

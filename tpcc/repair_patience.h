@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/status.h"
 #include "rdma/base/thread.h"
@@ -40,8 +41,7 @@ class RepairPatience {
 };
 
 // Session::RunBlocking, with that patience.
-template <class Body>
-Status RunPatiently(txn::Session& session, Body body) {
+inline Status RunPatiently(txn::Session& session, absl::FunctionRef<coro::Task<Status>(txn::Transaction&)> body) {
   RepairPatience patience(&session.database());
   for (;;) {
     Status status = session.RunBlocking(body);

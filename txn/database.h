@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "index/index.h"
 #include "log/file/file_system.h"
@@ -321,14 +322,8 @@ class Session {
     }
   }
 
-  // The same for a thread without coroutines.
-  template <class Body>
-  Status RunBlocking(Body body, RunOutcome* outcome = nullptr) {
-    Status status = worker().BlockOn(Run(std::move(body), outcome));
-    if (HasDebts()) [[unlikely]]
-      SettleDebts();  // nothing runs on this thread until the next call
-    return status;
-  }
+  // The same for a thread without coroutines. `body` returns a Task<Status>.
+  Status RunBlocking(absl::FunctionRef<coro::Task<Status>(Transaction&)> body, RunOutcome* outcome = nullptr);
 
   // `status` when `durable_at` is durable; Unknown if that takes longer than DatabaseOptions::durable_within.
   coro::Async<Status> WhenDurable(uint64_t durable_at, Status status = absl::OkStatus());

@@ -99,6 +99,13 @@ const Status& Session::Threw() {
   return *threw;
 }
 
+Status Session::RunBlocking(absl::FunctionRef<coro::Task<Status>(Transaction&)> body, RunOutcome* outcome) {
+  Status status = worker().BlockOn(Run(body, outcome));
+  if (HasDebts()) [[unlikely]]
+    SettleDebts();  // nothing runs on this thread until the next call
+  return status;
+}
+
 Status Session::RunOnThread(const std::function<Status(BlockingTransaction&)>& body) {
   Status status;
   std::exception_ptr thrown;

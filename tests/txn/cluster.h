@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
 #include "rdma/base/clock.h"
 #include "rdma/base/thread.h"
@@ -147,8 +148,7 @@ class Step {
 };
 
 // Runs a blocking body on `session` with retries.
-template <class Body>
-Status RunBlockingBody(Session& session, Body body) {
+inline Status RunBlockingBody(Session& session, absl::FunctionRef<Status(BlockingTransaction&)> body) {
   for (int attempt = 0; attempt < 100000; ++attempt) {
     Step step(session);
     BlockingTransaction* t = step.operator->();
