@@ -18,10 +18,37 @@ endif()
 if(GANNET_WERROR)
   target_compile_options(gannet_flags INTERFACE -Werror)
 endif()
+# Links a program in a tenth of the time.
+find_program(GANNET_MOLD mold)
+if(GANNET_MOLD)
+  target_link_options(gannet_flags INTERFACE -fuse-ld=mold)
+endif()
 if(GANNET_SANITIZE)
   target_compile_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE})
 endif()
+
+# gannet_compile_quickly(target): half of what these sources take to compile at -O3 is optimisation that nobody waits for
+# when they run.
+function(gannet_compile_quickly name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# Headers of the standard library and of Abseil are 19 of 20 lines that a source file includes. They are compiled once
+# for all libraries, and once, with GoogleTest, for all tests. (-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON: not at all.)
+# gannet_precompile(target DEPS ... HEADERS ... [PIC])
+function(gannet_precompile name)
+  cmake_parse_arguments(ARG "PIC" "" "HEADERS;DEPS" ${ARGN})
+  file(CONFIGURE OUTPUT ${name}.cc CONTENT "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ${ARG_PIC})
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} gannet_flags)
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+endfunction()
+gannet_precompile(gannet_precompiled PIC
+                  HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h
+                  DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time)
 
 # gannet_library(name [INTERNAL] SOURCES ... DEPS ...): a static library of one folder; its includes are relative to the
 # root. An INTERNAL one is for our own programs and tests, and is not installed.
@@ -34,11 +61,27 @@ function(gannet_library name)
                              $<INSTALL_INTERFACE:include/gannet>)
   target_compile_features(gannet_${name} PUBLIC cxx_std_20)
   target_link_libraries(gannet_${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gannet_flags>)
+  target_precompile_headers(gannet_${name} REUSE_FROM gannet_precompiled)
   # For Install.cmake.
   if(NOT ARG_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})
     set_property(GLOBAL APPEND PROPERTY GANNET_DEPENDENCIES ${ARG_DEPS})
   endif()
+endfunction()
+
+if(GANNET_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  gannet_precompile(gannet_test_precompiled
+                    HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h <gmock/gmock.h> <gtest/gtest.h>
+                    DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time
+                         GTest::gtest GTest::gmock)
+  gannet_compile_quickly(gannet_test_precompiled)
+endif()
+
+# gannet_test_code(target): its sources are tests.
+function(gannet_test_code name)
+  gannet_compile_quickly(${name})
+  target_precompile_headers(${name} REUSE_FROM gannet_test_precompiled)
 endfunction()
 
 # gannet_test(name SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per program.
@@ -50,6 +93,7 @@ function(gannet_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main gannet_flags)
+  gannet_test_code(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
