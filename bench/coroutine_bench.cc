@@ -2,10 +2,10 @@
 // epoch entered and left.
 #include <memory>
 
+#include "base/coro/async.h"
+#include "base/coro/task.h"
+#include "base/coro/worker.h"
 #include "benchmark/benchmark.h"
-#include "rdma/coro/async.h"
-#include "rdma/coro/task.h"
-#include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/slab.h"

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
+#include "base/check.h"
+#include "base/random.h"
 #include "index/hash/hash_client.h"
 #include "index/hash/hash_index.h"
 #include "index/hash/hash_rpc.h"
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {

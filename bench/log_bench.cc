@@ -16,12 +16,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
+#include "base/clock.h"
 #include "benchmark/benchmark.h"
 #include "log/file/posix_file_system.h"
 #include "log/log.h"
 #include "log/transaction_format.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
 
 namespace gannet::log {
 namespace {

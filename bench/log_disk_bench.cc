@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
+#include "base/clock.h"
 #include "benchmark/benchmark.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
 
 namespace gannet::log {
 namespace {

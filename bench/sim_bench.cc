@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/base/thread.h"
-#include "rdma/coro/worker.h"
+#include "base/coro/worker.h"
+#include "base/thread.h"
 #include "rdma/sim/event_queue.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"

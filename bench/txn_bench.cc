@@ -7,10 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
+#include "base/check.h"
+#include "base/random.h"
 #include "rdma/shm/shm_fabric.h"
+#include "txn/bulk_loader.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::txn {
 namespace {

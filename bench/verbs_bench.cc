@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/check.h"
+#include "base/coro/worker.h"
+#include "base/random.h"
 #include "benchmark/benchmark.h"
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
-#include "rdma/coro/worker.h"
 #include "rdma/fabric.h"
 #include "rdma/shm/shm_fabric.h"
 

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
+#include "base/random.h"
 #include "index/xstore/xstore.h"
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "txn/database.h"
 
 namespace gannet::cli {

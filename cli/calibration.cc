@@ -7,8 +7,8 @@
 #include <bit>
 
 #include "absl/strings/str_format.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/clock.h"
+#include "base/cache_line.h"
+#include "base/clock.h"
 
 namespace gannet::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <atomic>
 #include <string>
 
+#include "base/status.h"
 #include "cli/data_verify.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 #include "txn/database.h"
 #include "txn/durable/data_directory.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 #include "txn/database.h"
 
 namespace gannet::cli {

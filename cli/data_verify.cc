@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/stop.h"
 #include "cli/data_directory.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
-#include "rdma/base/stop.h"
 
 namespace gannet::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/log_reader.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

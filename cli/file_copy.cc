@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "rdma/base/stop.h"
+#include "base/stop.h"
 
 namespace gannet::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <string>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

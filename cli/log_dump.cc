@@ -8,13 +8,13 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
+#include "base/stop.h"
 #include "cli/data_directory.h"
 #include "log/checkpoint.h"
 #include "log/format.h"
 #include "log/log_reader.h"
 #include "log/transaction_format.h"
 #include "nlohmann/json.hpp"
-#include "rdma/base/stop.h"
 
 namespace gannet::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

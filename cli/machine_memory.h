@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::cli {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::cli {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
+#include "txn/access/path_chooser.h"
 #include "txn/database.h"
-#include "txn/path_chooser.h"
 
 namespace gannet::cli {
 

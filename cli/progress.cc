@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "cli/table.h"
-#include "rdma/base/clock.h"
 
 namespace gannet::cli {
 namespace {

@@ -15,12 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
-#include "rdma/base/clock.h"
 #include "scenario/mark_tally.h"
 #include "scenario/report_json.h"
 #include "scenario/scenario.h"
@@ -298,7 +298,8 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
   AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
   AddPath(*command, "--scenario", &o->scenario_file, "FILE",
           "A JSON object that settles what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
-          "nic,\ncoherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, and options "
+          "nic,\ncoherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, "
+          "and options "
           "of\nthe databases. --json shows one in full");
   Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
       "registers (reads, updates, inserts, removals, scans of few keys), append (lists that only grow, for Elle), or "

@@ -9,15 +9,15 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/stop.h"
 #include "cli/data_directory.h"
 #include "index/index.h"
 #include "index/record_header.h"
 #include "log/utf8.h"
 #include "nlohmann/json.hpp"
-#include "rdma/base/stop.h"
 #include "rdma/versioned.h"
-#include "txn/session_internal.h"
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::cli {
 namespace {

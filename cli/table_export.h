@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string>
 
+#include "base/status.h"
 #include "cli/data_recover.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/cluster/wait.h"
 #include "cli/tpcc_options.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"

@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "cli/cluster/client.h"
 #include "cli/cluster/wait.h"
 #include "cli/data_directory.h"
@@ -25,7 +26,6 @@
 #include "cli/tpcc_flags.h"
 #include "cli/tpcc_options.h"
 #include "cli/tpcc_result.h"
-#include "rdma/base/clock.h"
 #include "tpcc/consistency.h"
 #include "tpcc/driver.h"
 #include "tpcc/loader.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::cli {
 

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "cli/cluster/config.h"
-#include "rdma/base/status.h"
+#include "txn/access/path_chooser.h"
 #include "txn/database.h"
-#include "txn/path_chooser.h"
 
 namespace gannet::cli {
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 
+#include "base/status.h"
 #include "cli/rack_usage.h"
 #include "cli/ycsb_options.h"
 #include "cli/ycsb_result.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"

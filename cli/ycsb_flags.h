@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/status.h"
 #include "cli/ycsb_options.h"
-#include "rdma/base/status.h"
 
 namespace CLI {
 class App;

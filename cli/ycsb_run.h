@@ -3,10 +3,10 @@
 
 #include <memory>
 
+#include "base/status.h"
 #include "cli/progress.h"
 #include "cli/ycsb_cluster.h"
 #include "cli/ycsb_result.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

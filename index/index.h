@@ -31,9 +31,9 @@
 #include <string>
 #include <vector>
 
+#include "base/coro/async.h"
+#include "base/status.h"
 #include "index/key.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/async.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/global_address.h"

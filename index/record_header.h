@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cache_line.h"
 #include "index/key.h"
-#include "rdma/base/cache_line.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index {

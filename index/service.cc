@@ -1,7 +1,7 @@
 #include "index/service.h"
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::index {
 

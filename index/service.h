@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "index/index.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"

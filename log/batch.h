@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cache_line.h"
+#include "base/check.h"
 #include "log/file/file_system.h"
 #include "log/little_endian.h"
 #include "log/stream_copy.h"
 #include "log/transaction_format.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
 
 namespace gannet::log {
 

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

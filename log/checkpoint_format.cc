@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "log/crc32c.h"
 #include "log/little_endian.h"
-#include "rdma/base/check.h"
 
 namespace gannet::log {
 

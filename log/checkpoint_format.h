@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <span>
 
+#include "base/status.h"
 #include "log/checkpoint.h"
 #include "log/transaction_format.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

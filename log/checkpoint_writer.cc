@@ -3,13 +3,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "log/checkpoint.h"
 #include "log/checkpoint_format.h"
 #include "log/crc32c.h"
 #include "log/file/aligned_buffer.h"
 #include "log/little_endian.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/log_reader.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -19,8 +19,8 @@
 #include <span>
 #include <string>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

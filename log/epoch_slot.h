@@ -21,9 +21,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
-#include "rdma/base/ring_queue.h"
+#include "base/cache_line.h"
+#include "base/check.h"
+#include "base/ring_queue.h"
 
 namespace gannet::log {
 

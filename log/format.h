@@ -35,7 +35,7 @@
 #include <string>
 #include <string_view>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::log {
 

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "base/sometimes.h"
+#include "base/thread.h"
 #include "log/kill_point.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/sometimes.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {

@@ -19,13 +19,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/batch_buffer.h"
 #include "log/log.h"
 #include "log/log_shared.h"
 #include "log/segment_writer.h"
 #include "log/writer_set.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rdma/base/runtime.h"
-#include "rdma/base/status.h"
+#include "base/runtime.h"
+#include "base/status.h"
 
 namespace gannet::log {
 

@@ -18,9 +18,9 @@
 #include <mutex>
 #include <utility>
 
-#include "rdma/base/check.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/thread.h"
 
 namespace gannet::log {
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "log/group_commit.h"
 #include "log/kill_point.h"
 #include "log/largest_part.h"
 #include "log/segment_writer.h"
 #include "log/writer_set.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {

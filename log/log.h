@@ -35,12 +35,12 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log_shared.h"
 #include "log/log_writer.h"
 #include "log/peer_epochs.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/thread.h"
 #include "log/checkpoint.h"
 #include "log/damage.h"
 #include "log/end_note.h"
 #include "log/file/aligned_buffer.h"
 #include "log/segment_chain.h"
 #include "log/segment_scanner.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "log/transaction_format.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/cache_line.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/large_redo.h"
 #include "log/peer_epochs.h"
 #include "log/thread_signal.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -17,14 +17,14 @@
 #include <memory>
 #include <vector>
 
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "log/durable_waiters.h"
 #include "log/epoch_slot.h"
 #include "log/large_redo.h"
 #include "log/log_shared.h"
 #include "log/redo_ring.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

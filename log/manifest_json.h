@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "log/checkpoint.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

@@ -17,8 +17,8 @@
 #include <memory>
 #include <span>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
+#include "base/cache_line.h"
+#include "base/check.h"
 
 namespace gannet::log {
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/damage.h"
 #include "log/end_note.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log_reader.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

@@ -7,9 +7,9 @@
 #include <new>
 #include <span>
 
+#include "base/status.h"
 #include "log/damage.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

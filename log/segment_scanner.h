@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/batch.h"
 #include "log/damage.h"
 #include "log/file/file_system.h"
 #include "log/log_reader.h"
 #include "log/segment_chain.h"
 #include "log/segment_input.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

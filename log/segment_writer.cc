@@ -5,9 +5,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/cache_line.h"
+#include "base/sometimes.h"
 #include "log/kill_point.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::log {
 namespace {

@@ -21,13 +21,13 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/batch_buffer.h"
 #include "log/end_note.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 namespace gannet::log {
 

@@ -23,9 +23,9 @@
 #include <cstring>
 #include <span>
 
+#include "base/check.h"
+#include "base/status.h"
 #include "log/little_endian.h"
-#include "rdma/base/check.h"
-#include "rdma/base/status.h"
 
 namespace gannet::log {
 

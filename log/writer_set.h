@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/batch_buffer.h"
 #include "log/log.h"
 #include "log/log_writer.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

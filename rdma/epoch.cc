@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/sometimes.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/sometimes.h"
 #include "rdma/epoch_internal.h"
 
 namespace gannet::rdma {

@@ -28,7 +28,7 @@
 #include <memory>
 #include <span>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
 
@@ -63,7 +63,7 @@ class EpochManager {
   void RemoveChore(uint64_t id);
 
   // Announcements: one word per node, which every other node knows after its next round, because it lies beside what a
-  // round READs anyway. For agreements that may take some milliseconds (txn/precedence.h).
+  // round READs anyway. For agreements that may take some milliseconds (txn/commit/precedence.h).
   //
   // Announce replaces this node's word; 0 at first. Thread-safe.
   void Announce(uint64_t word);

@@ -30,12 +30,12 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/owner_lock.h"
-#include "rdma/base/ring_queue.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
-#include "rdma/coro/worker.h"
+#include "base/cache_line.h"
+#include "base/coro/worker.h"
+#include "base/owner_lock.h"
+#include "base/ring_queue.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"

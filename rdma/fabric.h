@@ -53,7 +53,7 @@
 #include <span>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/counters.h"
 #include "rdma/global_address.h"
 

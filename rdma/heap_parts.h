@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/status.h"
+#include "base/cache_line.h"
+#include "base/status.h"
 
 namespace gannet::rdma {
 

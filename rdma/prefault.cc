@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "rdma/base/runtime.h"
+#include "base/runtime.h"
 
 namespace gannet::rdma {
 namespace {

@@ -26,7 +26,7 @@
 #include <span>
 #include <string_view>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/global_address.h"
 
 namespace gannet::rdma {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
-#include "rdma/base/owner_lock.h"
-#include "rdma/base/thread.h"
+#include "base/cache_line.h"
+#include "base/check.h"
+#include "base/owner_lock.h"
+#include "base/thread.h"
 #include "rdma/prefault.h"
 #include "rdma/versioned.h"
 

@@ -45,7 +45,7 @@
 #include <mutex>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 
 namespace gannet::rdma {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/status.h"
+#include "base/cache_line.h"
+#include "base/status.h"
 #include "rdma/counters.h"
 #include "rdma/fabric.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rdma/base/check.h"
-#include "rdma/base/mutant.h"
+#include "base/check.h"
+#include "base/mutant.h"
 
 namespace gannet::rdma {
 namespace {

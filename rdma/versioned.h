@@ -3,8 +3,8 @@
 // An object is a whole number of 64-byte lines. The first 8-byte word of every line is a version; the other 56 bytes of
 // all lines, in order, are the object's data ("data offset" below counts only those):
 //
-//   line 0   | state word | data   0 ..  55 |     state = lock bit, kNotAState, owner, version (txn/state_word.h)
-//   line 1   | version    | data  56 .. 111 |     version = the state word, with kNotAState
+//   line 0   | state word | data   0 ..  55 |     state = lock bit, kNotAState, owner, version
+//   (txn/record/state_word.h) line 1   | version    | data  56 .. 111 |     version = the state word, with kNotAState
 //   line 2   | version    | data 112 .. 167 |
 //
 // The invariant: while the state word is not locked, every line's version equals the state word but for kNotAState,
@@ -29,7 +29,7 @@
 #include <cstring>
 #include <span>
 
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 #include "rdma/fabric.h"
 
 namespace gannet::rdma {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::scenario {
 

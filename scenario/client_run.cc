@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/stop.h"
+#include "base/thread.h"
 #include "rdma/sim/sim_thread.h"
 #include "scenario/cluster.h"
 #include "scenario/run.h"
@@ -207,7 +207,7 @@ Status Run::StartAgain() {
   return absl::OkStatus();
 }
 
-// One node after the other: two that die together may take along what the survivors need (txn/repair.h).
+// One node after the other: two that die together may take along what the survivors need (txn/repair/repair.h).
 Status Run::KillOne() {
   GANNET_RETURN_IF_ERROR(cluster_->AwaitRepair());
   int victim = drawn_.nodes - 1;

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
-#include "rdma/base/thread.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "scenario/memory_check.h"
 #include "scenario/run.h"
-#include "txn/session_internal.h"
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::scenario {
 namespace {

@@ -9,12 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/file/faulty_file_system.h"
-#include "rdma/base/status.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/scenario.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::scenario {
 

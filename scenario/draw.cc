@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "rdma/sim/nic_profile.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/run.h"

@@ -1,6 +1,6 @@
 #include "scenario/mark_tally.h"
 
-#include "rdma/base/sometimes.h"
+#include "base/sometimes.h"
 
 namespace gannet::scenario {
 

@@ -1,4 +1,4 @@
-// MarkTally: how many seeds of a sweep reached each of the program's Sometimes marks (rdma/base/sometimes.h).
+// MarkTally: how many seeds of a sweep reached each of the program's Sometimes marks (base/sometimes.h).
 #pragma once
 
 #include <cstdint>

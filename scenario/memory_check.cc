@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "index/record_header.h"
-#include "rdma/base/clock.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::scenario {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "txn/database.h"
 
 namespace gannet::scenario {

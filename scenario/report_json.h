@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "scenario/scenario.h"
 
 namespace gannet::scenario {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/scenario.h"
 

@@ -1,8 +1,8 @@
 #include "scenario/scenario.h"
 
-#include "rdma/base/clock.h"
-#include "rdma/base/sometimes.h"
-#include "rdma/base/stop.h"
+#include "base/clock.h"
+#include "base/sometimes.h"
+#include "base/stop.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/run.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/sim/faults.h"
 
 namespace gannet::scenario {
@@ -94,7 +94,7 @@ struct ScenarioReport {
   uint64_t real_nanos = 0;
   uint64_t digest = 0;
   uint64_t checked_edges = 0;  // of the dependency graph
-  // Sometimes marks that it reached (rdma/base/sometimes.h), and how often.
+  // Sometimes marks that it reached (base/sometimes.h), and how often.
   std::map<std::string, uint64_t> marks;
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "scenario/scenario.h"
 
 namespace gannet::scenario {

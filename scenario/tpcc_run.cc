@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/stop.h"
+#include "base/thread.h"
 #include "scenario/cluster.h"
 #include "scenario/run.h"
 #include "tpcc/consistency.h"

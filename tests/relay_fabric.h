@@ -9,8 +9,8 @@
 #include <span>
 #include <utility>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 
 namespace gannet {

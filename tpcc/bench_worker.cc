@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "tpcc/repair_patience.h"
 #include "tpcc/table_scan.h"
 

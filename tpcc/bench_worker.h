@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/histogram.h"
-#include "rdma/base/run_control.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/histogram.h"
+#include "base/run_control.h"
+#include "base/status.h"
 #include "tpcc/deck.h"
 #include "tpcc/driver.h"
 #include "tpcc/random.h"

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
+#include "base/stop.h"
+#include "base/thread.h"
 #include "tpcc/conditions.h"
 #include "tpcc/fact_gatherer.h"
 #include "tpcc/facts.h"

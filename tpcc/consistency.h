@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"
 

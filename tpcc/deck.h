@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "tpcc/report.h"
 
 namespace gannet::tpcc {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/run_control.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/run_control.h"
+#include "base/thread.h"
 #include "tpcc/bench_worker.h"
 
 namespace gannet::tpcc {

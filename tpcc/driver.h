@@ -18,7 +18,7 @@
 #include <span>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/report.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/facts.h"
 #include "tpcc/schema.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::tpcc {
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 #include "tpcc/population.h"
 
 namespace gannet::tpcc {

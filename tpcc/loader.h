@@ -8,7 +8,7 @@
 #include <functional>
 #include <span>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"
 

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <span>
 
+#include "txn/bulk_loader.h"
+
 namespace gannet::tpcc {
 namespace {
 

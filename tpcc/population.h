@@ -7,10 +7,10 @@
 #include <functional>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/random.h"
 #include "tpcc/schema.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::tpcc {
 

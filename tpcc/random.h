@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "tpcc/rows.h"
 #include "tpcc/text.h"
 

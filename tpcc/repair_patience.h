@@ -1,16 +1,17 @@
 // A transaction that meets what a dead client left locked is Unavailable, though its data is there: the owners of the
-// records release them within milliseconds (txn/repair.h). So it is run again for a while; it did nothing. It is not if
-// a server has gone: that one's data does not come back.
+// records release them within milliseconds (txn/repair/repair.h). So it is run again for a while; it did nothing. It is
+// not if a server has gone: that one's data does not come back.
 #pragma once
 
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "rdma/fabric.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::tpcc {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/keys.h"
 #include "tpcc/rows.h"
 #include "txn/database.h"

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "tpcc/repair_patience.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::tpcc {
 

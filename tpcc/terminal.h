@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "tpcc/procedures/delivery.h"
 #include "tpcc/procedures/new_order.h"
 #include "tpcc/procedures/order_status.h"
 #include "tpcc/procedures/payment.h"
 #include "tpcc/procedures/stock_level.h"
 #include "tpcc/report.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::tpcc {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rdma/base/ring_queue.h"
+#include "base/ring_queue.h"
 #include "tpcc/random.h"
 #include "tpcc/report.h"
 #include "txn/database.h"

@@ -10,9 +10,9 @@
 
 #include <span>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/async.h"
-#include "rdma/coro/worker.h"
+#include "base/coro/async.h"
+#include "base/coro/worker.h"
+#include "base/status.h"
 #include "txn/transaction.h"
 
 namespace gannet::txn {

@@ -1,14 +1,16 @@
+#include "txn/bulk_loader.h"
+
 #include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/stop.h"
-#include "txn/arena.h"
-#include "txn/database.h"
-#include "txn/record.h"
-#include "txn/session_internal.h"
+#include "base/stop.h"
+#include "txn/access/arena.h"
+#include "txn/record/record.h"
+#include "txn/session.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,4 +1,4 @@
-// Database: the tables of one node and its part in a cluster. Session: one worker thread's use of it.
+// Database: the tables of one node and its part in a cluster.
 //
 //   auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1});
 //   auto database = Database::Open(fabric->get(), /*node=*/0, {});
@@ -12,28 +12,22 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "index/index.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
-#include "rdma/base/random.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
-#include "rdma/coro/worker.h"
 #include "rdma/fabric.h"
+#include "txn/access/path_chooser.h"
 #include "txn/blocking.h"
-#include "txn/path_chooser.h"
-#include "txn/precedence.h"
+#include "txn/commit/precedence.h"
 #include "txn/table.h"
-#include "txn/transaction.h"
 
 namespace gannet::txn {
 
@@ -75,8 +69,8 @@ struct DatabaseOptions {
   uint64_t seed = 0;  // of the back-off after conflicts
 
   // A Run that loses against other transactions for too long goes first, and the commits of others wait for it
-  // (txn/precedence.h): at most so long, and at most 65 s. 0: never; a long transaction among many writers then may not
-  // get through. The same on every node.
+  // (txn/commit/precedence.h): at most so long, and at most 65 s. 0: never; a long transaction among many writers then
+  // may not get through. The same on every node.
   absl::Duration precedence_limit = absl::Seconds(10);
   // It has lost for too long after 16 attempts and this time, or after 4 attempts and ten times this time.
   absl::Duration precedence_after = absl::Milliseconds(100);
@@ -148,26 +142,8 @@ struct RecoveryReport {
   std::vector<std::string> damages;  // left out; only with DatabaseOptions::salvage
 };
 
-// What happened to one call of Run.
-struct RunOutcome {
-  uint32_t aborts = 0;            // attempts that met a conflict
-  bool asked_precedence = false;  // they were too many: it asked to go first (txn/precedence.h)
-  // Set by a Run that did not wait for the disk: nobody outside may be told of its result, an error no less than Ok,
-  // before Database::durable_epoch() has reached this (Session::WhenDurable); 0: at once.
-  uint64_t durable_at = 0;
-};
-
-// When Run comes back, with DurabilityMode::kSync.
-enum class Until {
-  kDurable,
-  // As soon as others see what was written. Whoever calls sees to it that the result is told to nobody before it is
-  // durable: so a thread has some transactions at work, whose memory stays in its caches, and any number of results
-  // that wait.
-  kVisible,
-};
-
+class Session;
 struct DatabaseState;
-struct SessionState;
 
 class Database {
  public:
@@ -236,7 +212,7 @@ class Database {
   // How the log is written; empty without one.
   std::string log_description() const;
 
-  // How often transactions of this node starved, and its commits waited for starving ones (txn/precedence.h).
+  // How often transactions of this node starved, and its commits waited for starving ones (txn/commit/precedence.h).
   PrecedenceStatistics precedence_statistics() const;
 
   // This node's part of every table. Walks the indexes: slow.
@@ -263,137 +239,6 @@ class Database {
   Status CloseFiles(LastCheckpoint checkpoint);
   Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
-};
-
-// Not thread-safe: belongs to the thread that uses it.
-class Session {
- public:
-  ~Session();
-
-  // Runs `body` (Task<Status>(Transaction&)) until it commits: conflicts are retried after a randomised back-off.
-  //
-  // What an attempt comes to is decided in this order:
-  //   - an operation of it failed (txn/transaction.h): that failure, whatever the body returned. Aborted: the body runs
-  //     again; else Run returns it.
-  //   - the body returned Aborted: it asks for another attempt, and gets one.
-  //   - the body returned another error, of whatever code: its own. It is believed, and returned as it is, if the read
-  //     set validates; else the body runs again.
-  //   - the body returned Ok: the transaction commits. Aborted: the body runs again; else Run returns what Commit did.
-  //
-  // So of what Run returns, Ok is: committed; Unknown, if no body returns it itself: perhaps committed; anything else:
-  // rolled back. `outcome` may be null with Until::kDurable.
-  //
-  // A body may throw. An exception that leaves it is treated as an error that it returned: the transaction rolls back,
-  // and Run throws the exception if an error would be believed; if an operation had failed, or the read set does not
-  // validate, the exception is dropped, and the body runs again or Run returns the failure.
-  //
-  // The body neither commits nor rolls back itself: Commit and Rollback refuse with FailedPrecondition, which Run then
-  // returns.
-  //
-  // With DurabilityMode::kSync each result waits until what it rests on is durable: Ok, AlreadyExists, and the body's
-  // own errors.
-  template <class Body>
-  coro::Task<Status> Run(Body body, RunOutcome* outcome = nullptr, Until until = Until::kDurable) {
-    if (outcome != nullptr) *outcome = {};
-    PrecedenceClaim claim;
-    for (uint32_t attempt = 0;; ++attempt) {
-      if (shares_thread_) co_await worker().Yield();  // other coroutines and other nodes' calls have their turn
-      Transaction transaction = Begin(&claim);
-      transaction.RunConcludes();
-      if (until == Until::kVisible) transaction.LeaveEpochAt(&outcome->durable_at);
-      Status status;
-      std::exception_ptr thrown;
-      try {
-        status = co_await body(transaction);
-      } catch (...) {
-        thrown = std::current_exception();
-        status = Threw();
-      }
-      status = co_await Conclude(transaction, std::move(status));
-      if (outcome != nullptr) {
-        outcome->aborts = attempt;
-        outcome->asked_precedence = claim.has_asked();
-      }
-      if (!absl::IsAborted(status)) {
-        ThrowIfBelieved(status, thrown);
-        co_return status;
-      }
-      co_await worker().SleepUntil(BackOffUntil(attempt, &claim));
-    }
-  }
-
-  // The same for a thread without coroutines. `body` returns a Task<Status>.
-  Status RunBlocking(absl::FunctionRef<coro::Task<Status>(Transaction&)> body, RunOutcome* outcome = nullptr);
-
-  // `status` when `durable_at` is durable; Unknown if that takes longer than DatabaseOptions::durable_within.
-  coro::Async<Status> WhenDurable(uint64_t durable_at, Status status = absl::OkStatus());
-
-  // Begin / Commit by hand. Any number may be open. The transaction must end before the session. Its commit waits for
-  // transactions with precedence, but it gets none itself: prefer Run.
-  Transaction Begin();
-
-  Database& database();
-  coro::Worker& worker();
-  rdma::Channel& channel();
-  // What this session's location and learned caches hold and did, by table name, over all remote nodes.
-  std::vector<std::pair<std::string, index::ClientStatistics>> client_statistics() const;
-  SessionState& state() { return *state_; }  // for txn/ itself
-
- private:
-  friend class Database;
-  explicit Session(std::unique_ptr<SessionState> state);
-  // What the attempt came to, see Run.
-  coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
-  static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);
-  Transaction Begin(PrecedenceClaim* claim);
-  // Database::Run with this session.
-  Status RunOnThread(const std::function<Status(BlockingTransaction&)>& body);
-  // Stands for the exception of a body where its status goes.
-  static const Status& Threw();
-  static void ThrowIfBelieved(const Status& status, const std::exception_ptr& thrown) {
-    if (thrown != nullptr && status == Threw()) [[unlikely]]
-      std::rethrow_exception(thrown);
-  }
-  // After a conflict, which `claim` notes.
-  uint64_t BackOffUntil(uint32_t attempt, PrecedenceClaim* claim);
-  // What transactions of this session still owe to other nodes (txn/debts.h): waits until it is done, within bounds.
-  bool HasDebts() const;
-  void SettleDebts();
-  bool shares_thread_ = false;
-  std::unique_ptr<SessionState> state_;
-};
-
-// Fills this node's part of an empty table, without transactions: nobody may use the table yet.
-//
-// Not logged: in a database with a directory a load becomes durable by a checkpoint of this node that begins to write
-// the table after Finish (Database::Checkpoint, a periodic one, that of Close). After a crash all of the load is there
-// or nothing. Until it is durable it can be read, but no transaction of any node commits that changes rows of this
-// node, or that read some and changes others: FailedPrecondition, which names the node. That holds for all of this
-// node's tables, not only for the one that was loaded: what a transaction did to one may rest on what it read in
-// another. The nodes of a cluster load and checkpoint each for itself: a program that loads on several knows that all
-// of it is durable when each has taken its checkpoint, and may then commit a row that says so. (With
-// DurabilityMode::kNone nothing is logged, so nothing is refused.)
-class BulkLoader {
- public:
-  // Both must outlive it.
-  BulkLoader(Session* session, const Table* table);
-  // Gives back what was added and not finished.
-  ~BulkLoader();
-  // Keys of an ordered table come in strictly ascending order, those of a hash table in any. The key must belong to
-  // this node. Cancelled, as Finish, by DatabaseOptions::stop: nothing of this load is visible.
-  Status Add(const Key& key, std::span<const std::byte> payload);
-  template <PayloadType Row>
-  Status Add(const Key& key, const Row& row) {
-    return Add(key, std::as_bytes(std::span(&row, 1)));
-  }
-  // Builds the index. Nothing is visible before. After an error nothing of the load is there, and it may begin again:
-  // FailedPrecondition if the table is not empty, InvalidArgument if a key was added twice, ResourceExhausted if the
-  // index does not fit into the memory.
-  Status Finish();
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 }  // namespace gannet::txn

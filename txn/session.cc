@@ -1,15 +1,17 @@
+#include "txn/session.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutant.h"
 #include "index/hash/hash_client.h"
 #include "index/xstore/xstore.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/mutant.h"
 #include "txn/database.h"
-#include "txn/session_internal.h"
-#include "txn/transaction_impl.h"
+#include "txn/session/session_internal.h"
+#include "txn/session/transaction_impl.h"
 
 namespace gannet::txn {
 

@@ -3,7 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::txn {
 

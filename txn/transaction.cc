@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/mutant.h"
-#include "rdma/base/sometimes.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
 #include "txn/durable/durability.h"
-#include "txn/session_internal.h"
-#include "txn/transaction_impl.h"
+#include "txn/session/session_internal.h"
+#include "txn/session/transaction_impl.h"
 
 namespace gannet::txn {
 

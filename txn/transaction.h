@@ -48,10 +48,10 @@
 #include <span>
 #include <vector>
 
+#include "base/coro/async.h"
+#include "base/status.h"
 #include "index/index.h"
 #include "index/key.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/async.h"
 #include "txn/row_bytes.h"
 #include "txn/table.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "ycsb/value.h"
 
 namespace gannet::ycsb {

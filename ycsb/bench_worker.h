@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/base/histogram.h"
-#include "rdma/base/run_control.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/histogram.h"
+#include "base/run_control.h"
+#include "base/status.h"
 #include "ycsb/client.h"
 #include "ycsb/driver.h"
 #include "ycsb/key_chooser.h"

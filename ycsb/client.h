@@ -16,12 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "index/index.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
 #include "rdma/fabric.h"
-#include "txn/arena.h"
-#include "txn/neighbour_reads.h"
+#include "txn/access/arena.h"
+#include "txn/access/neighbour_reads.h"
 #include "ycsb/connection.h"
 
 namespace gannet::ycsb {

@@ -1,7 +1,7 @@
 // For client.cc and client_scan.cc.
 #pragma once
 
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "ycsb/client.h"
 
 namespace gannet::ycsb {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/stop.h"
+#include "base/thread.h"
 #include "ycsb/connection.h"
 #include "ycsb/value.h"
 

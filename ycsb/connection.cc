@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stop.h"
 #include "index/hash/hash_client.h"
 #include "index/xstore/xstore.h"
-#include "rdma/base/stop.h"
 #include "ycsb/record.h"
 
 namespace gannet::ycsb {

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "base/coro/worker.h"
+#include "base/status.h"
 #include "index/index.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "ycsb/cluster.h"

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/run_control.h"
-#include "rdma/base/runtime.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/run_control.h"
+#include "base/runtime.h"
+#include "base/thread.h"
 #include "ycsb/bench_worker.h"
 
 namespace gannet::ycsb {

@@ -16,7 +16,7 @@
 #include <functional>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "ycsb/client.h"
 #include "ycsb/cluster.h"
 #include "ycsb/connection.h"

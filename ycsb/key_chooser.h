@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "ycsb/key_space.h"
 #include "ycsb/workload.h"
 #include "ycsb/zipf.h"

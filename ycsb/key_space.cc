@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
+#include "base/check.h"
+#include "base/random.h"
 
 namespace gannet::ycsb {
 namespace {

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/global_address.h"
 #include "ycsb/permutation.h"
 

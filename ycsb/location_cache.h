@@ -13,9 +13,9 @@
 #include <cstring>
 #include <vector>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/random.h"
-#include "rdma/base/runtime.h"
+#include "base/cache_line.h"
+#include "base/random.h"
+#include "base/runtime.h"
 #include "rdma/global_address.h"
 
 namespace gannet::ycsb {

@@ -1,14 +1,14 @@
-// Records of the bench: those of transactions (txn/record.h), with 8-byte keys and values of one size, without the
-// transactions. A writer locks the state word, writes, and gives it the next version.
+// Records of the bench: those of transactions (txn/record/record.h), with 8-byte keys and values of one size, without
+// the transactions. A writer locks the state word, writes, and gives it the next version.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "base/runtime.h"
 #include "index/record_header.h"
-#include "rdma/base/runtime.h"
-#include "txn/record.h"
+#include "txn/record/record.h"
 
 namespace gannet::ycsb {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/stop.h"
 #include "index/hash/hash_index.h"
 #include "index/hash/hash_rpc.h"
-#include "rdma/base/stop.h"
 #include "rdma/versioned.h"
 #include "ycsb/record.h"
 #include "ycsb/value.h"

@@ -8,10 +8,10 @@
 #include <span>
 #include <string_view>
 
+#include "base/status.h"
 #include "index/index.h"
 #include "index/service.h"
 #include "index/xstore/xstore.h"
-#include "rdma/base/status.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/rpc.h"

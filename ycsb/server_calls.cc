@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 #include "rdma/versioned.h"
 #include "ycsb/messages.h"
 #include "ycsb/record.h"

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::ycsb {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::ycsb {
 

@@ -3,13 +3,13 @@
 
 #include <memory>
 
+#include "base/status.h"
 #include "cli/cluster/config.h"
 #include "cli/cluster/wait.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 #include "tpcc/schema.h"
+#include "txn/access/path_chooser.h"
 #include "txn/database.h"
-#include "txn/path_chooser.h"
 
 namespace gannet::cli {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::cli {
 

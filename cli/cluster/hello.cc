@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
 
 namespace gannet::cli {
 namespace {

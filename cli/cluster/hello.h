@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::cli {
 

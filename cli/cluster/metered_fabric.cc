@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 
 namespace gannet::cli {
 namespace {

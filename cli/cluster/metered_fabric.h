@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 #include "rdma/fabric.h"
 
 namespace gannet::cli {

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "cli/cluster/config.h"
 #include "cli/cluster/metered_fabric.h"
 #include "cli/cluster/server.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "cli/cluster/config.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "base/status.h"
 #include "cli/cluster/config.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "cli/cluster/open_fabric.h"
 #include "cli/parse.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 #include "tpcc/loader.h"
 #include "tpcc/schema.h"
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "cli/cluster/config.h"
 #include "cli/cluster/hello.h"
 #include "cli/cluster/metered_fabric.h"
 #include "cli/cluster/wait.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 #include "txn/database.h"

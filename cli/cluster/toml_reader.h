@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::cli {
 

@@ -1,10 +1,10 @@
 #include "cli/cluster/wait.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "cli/cluster/hello.h"
 #include "cli/cluster/open_fabric.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "cli/cluster/config.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::cli {
 

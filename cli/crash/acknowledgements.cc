@@ -1,6 +1,6 @@
 #include "cli/crash/acknowledgements.h"
 
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 
 namespace gannet::cli::crash {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "scenario/check/elle.h"
 
 namespace gannet::cli::crash {

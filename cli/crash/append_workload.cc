@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "cli/crash/append_judge.h"
 #include "cli/crash/workload.h"
-#include "rdma/base/random.h"
 #include "scenario/workload/append_transaction.h"
 
 namespace gannet::cli::crash {

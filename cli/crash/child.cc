@@ -10,15 +10,16 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/random.h"
 #include "cli/all_nodes.h"
 #include "cli/crash/message.h"
 #include "cli/crash/workload.h"
 #include "cli/exit_codes.h"
 #include "log/kill_point.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::cli::crash {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "cli/crash/message.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli::crash {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
+#include "base/clock.h"
+#include "base/random.h"
 
 namespace gannet::cli::crash {
 namespace {

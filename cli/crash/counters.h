@@ -4,10 +4,11 @@
 
 #include <vector>
 
+#include "base/coro/task.h"
 #include "cli/crash/message.h"
 #include "cli/crash/options.h"
-#include "rdma/coro/task.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::cli::crash {
 

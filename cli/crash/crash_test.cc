@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/stop.h"
 #include "cli/crash/child.h"
 #include "cli/crash/load.h"
 #include "cli/parse.h"
 #include "cli/table.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/stop.h"
 
 namespace gannet::cli::crash {
 namespace {

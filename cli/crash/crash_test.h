@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/crash/child_process.h"
 #include "cli/crash/judge.h"
 #include "cli/crash/options.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli::crash {
 

@@ -19,9 +19,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/crash/message.h"
 #include "cli/crash/options.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli::crash {
 

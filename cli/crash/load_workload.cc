@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "cli/crash/acknowledgements.h"
 #include "cli/crash/counters.h"
 #include "cli/crash/workload.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/base/thread.h"
+#include "txn/bulk_loader.h"
 
 namespace gannet::cli::crash {
 namespace {

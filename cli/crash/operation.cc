@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/random.h"
 #include "cli/crash/message.h"
-#include "rdma/base/random.h"
 
 namespace gannet::cli::crash {
 namespace {

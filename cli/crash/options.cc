@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "cli/parse.h"
 #include "log/kill_point.h"
-#include "rdma/base/random.h"
 
 namespace gannet::cli::crash {
 namespace {

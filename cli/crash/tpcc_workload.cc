@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "cli/crash/acknowledgements.h"
 #include "cli/crash/tables.h"
 #include "cli/crash/workload.h"
-#include "rdma/base/random.h"
 #include "tpcc/consistency.h"
 #include "tpcc/loader.h"
 #include "tpcc/terminal.h"

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "cli/crash/message.h"
 #include "cli/crash/options.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::cli::crash {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/reproduce/experiment.h"
-#include "rdma/base/status.h"
 
 namespace gannet::cli {
 

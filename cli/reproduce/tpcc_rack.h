@@ -7,9 +7,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "tpcc/schema.h"
-#include "txn/path_chooser.h"
+#include "txn/access/path_chooser.h"
 
 namespace gannet::cli {
 

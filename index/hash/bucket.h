@@ -28,9 +28,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cache_line.h"
+#include "base/keyed_hash.h"
 #include "index/key.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/keyed_hash.h"
 #include "rdma/global_address.h"
 #include "rdma/versioned.h"
 

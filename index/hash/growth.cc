@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
+#include "base/sometimes.h"
 #include "index/hash/hash_index.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::index {
 

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/sometimes.h"
 #include "index/hash/hash_index.h"
-#include "rdma/base/check.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::index {
 

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "index/hash/bucket_walk.h"
 #include "index/hash/hash_rpc.h"
 #include "index/hash/location_cache.h"
 #include "index/key_wire.h"
 #include "index/record_header.h"
-#include "rdma/base/check.h"
 #include "rdma/slab.h"
 
 namespace gannet::index {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "index/hash/spin_wait.h"
-#include "rdma/base/check.h"
 
 namespace gannet::index {
 

@@ -8,7 +8,7 @@
 // bucket's chain, also of other keys, and when the bucket splits. A split is not part of any Change, so it can cost a
 // transaction that holds that witness one more attempt; never more, since the table does not shrink.
 //
-// Keys are hashed with a secret seed that the table draws when it is made (rdma/base/keyed_hash.h), so nobody can
+// Keys are hashed with a secret seed that the table draws when it is made (base/keyed_hash.h), so nobody can
 // choose keys that share a bucket. Nothing that outlives the table depends on the seed: recovery makes the table again.
 //
 // A chain may have any length: an insert fails only for want of memory. While the table grows, chains stay short. It
@@ -27,14 +27,14 @@
 #include <optional>
 #include <span>
 
+#include "base/keyed_hash.h"
+#include "base/thread.h"
 #include "index/hash/bucket.h"
 #include "index/hash/geometry.h"
 #include "index/hash/locked_chain.h"
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/service.h"
-#include "rdma/base/keyed_hash.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index {
 

@@ -1,7 +1,7 @@
 #include "index/hash/locked_chain.h"
 
+#include "base/check.h"
 #include "index/hash/spin_wait.h"
-#include "rdma/base/check.h"
 
 namespace gannet::index::hash {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
+#include "base/cache_line.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 namespace gannet::index::hash {
 

@@ -1,8 +1,8 @@
 // What to do while somebody else holds a short lock: relax, and let him run if he may have lost his CPU.
 #pragma once
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/thread.h"
+#include "base/cache_line.h"
+#include "base/thread.h"
 
 namespace gannet::index::xstore {
 

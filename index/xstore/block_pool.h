@@ -21,9 +21,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "index/index.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 

@@ -6,8 +6,8 @@
 #include <deque>
 #include <mutex>
 
+#include "base/thread.h"
 #include "index/xstore/key_codec.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 

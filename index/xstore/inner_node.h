@@ -19,8 +19,8 @@
 
 #include <cstdint>
 
+#include "base/cache_line.h"
 #include "index/xstore/key_codec.h"
-#include "rdma/base/cache_line.h"
 
 namespace gannet::index::xstore {
 

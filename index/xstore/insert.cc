@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/sometimes.h"
 #include "index/xstore/backoff.h"
 #include "index/xstore/tree.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::index::xstore {
 

@@ -16,8 +16,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/check.h"
 #include "index/key.h"
-#include "rdma/base/check.h"
 
 namespace gannet::index::xstore {
 

@@ -34,8 +34,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cache_line.h"
 #include "index/xstore/key_codec.h"
-#include "rdma/base/cache_line.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index::xstore {

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/thread.h"
 #include "index/xstore/leaf.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <vector>
 
+#include "base/thread.h"
 #include "index/index.h"
 #include "index/xstore/inner_node.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 

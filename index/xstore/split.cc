@@ -1,9 +1,9 @@
 // XTree: inserts into full leaves.
 #include <algorithm>
 
+#include "base/sometimes.h"
 #include "index/xstore/backoff.h"
 #include "index/xstore/tree.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::index::xstore {
 namespace {

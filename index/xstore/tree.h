@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 
+#include "base/thread.h"
 #include "index/index.h"
 #include "index/service.h"
 #include "index/xstore/block_pool.h"
@@ -30,7 +31,6 @@
 #include "index/xstore/leaf_hint.h"
 #include "index/xstore/leaf_pairs.h"
 #include "index/xstore/node_pool.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 

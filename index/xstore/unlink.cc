@@ -24,9 +24,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/sometimes.h"
 #include "index/xstore/leaf_locks.h"
 #include "index/xstore/tree.h"
-#include "rdma/base/sometimes.h"
 
 namespace gannet::index::xstore {
 namespace {

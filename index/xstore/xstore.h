@@ -17,9 +17,9 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "index/index.h"
 #include "index/service.h"
-#include "rdma/base/status.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <span>
 
+#include "base/bulk_memory.h"
+#include "base/cache_line.h"
 #include "log/file/file_system.h"
-#include "rdma/base/bulk_memory.h"
-#include "rdma/base/cache_line.h"
 
 namespace gannet::log {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::log::internal {
 namespace {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "log/file/file_system.h"
-#include "rdma/base/random.h"
 
 namespace gannet::log::internal {
 

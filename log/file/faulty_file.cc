@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/thread.h"
 #include "log/file/faulty_file_system.h"
-#include "rdma/base/check.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "rdma/base/check.h"
-#include "rdma/base/thread.h"
+#include "base/check.h"
+#include "base/thread.h"
 
 namespace gannet::log {
 namespace {

@@ -36,11 +36,11 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/file/faulty_disk.h"
 #include "log/file/file_system.h"
-#include "rdma/base/random.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::log {
 

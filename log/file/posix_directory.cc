@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "log/file/posix_error.h"
-#include "rdma/base/check.h"
 
 namespace gannet::log::internal {
 namespace {

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/thread.h"
 #include "log/file/aligned_buffer.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log::internal {
 

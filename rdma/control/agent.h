@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "rdma/control/endpoint.h"
 #include "rdma/control/handshake.h"
 #include "rdma/control/session.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "rdma/control/agent.h"
 
 namespace gannet::rdma::control {

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::rdma::control {
 namespace {

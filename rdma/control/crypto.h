@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::rdma::control {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::rdma::control {
 

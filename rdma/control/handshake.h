@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/control/crypto.h"
 #include "rdma/control/stream.h"
 #include "rdma/global_address.h"

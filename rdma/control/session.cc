@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/rpc.h"
 
 namespace gannet::rdma::control {

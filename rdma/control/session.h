@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/control/crypto.h"
 #include "rdma/control/handshake.h"
 #include "rdma/control/stream.h"

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::rdma::control {
 

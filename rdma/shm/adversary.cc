@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 
 namespace gannet::rdma::shm {
 namespace {

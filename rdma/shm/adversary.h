@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "rdma/fabric.h"
 #include "rdma/shm/line_copy.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "rdma/shm/futex.h"
 
 namespace gannet::rdma::shm {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
+#include "base/check.h"
+#include "base/clock.h"
 #include "rdma/shm/futex.h"
 
 namespace gannet::rdma::shm {

@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 #include "rdma/fabric.h"
 #include "rdma/shm/shm_fabric.h"
 

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 #include "rdma/fabric.h"
 #include "rdma/shm/layout.h"
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::rdma::shm {
 namespace {

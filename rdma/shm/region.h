@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/shm/layout.h"
 
 namespace gannet::rdma::shm {

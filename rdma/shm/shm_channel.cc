@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 
 namespace gannet::rdma::shm {
 namespace {

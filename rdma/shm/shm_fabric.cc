@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "rdma/shm/liveness_monitor.h"
 #include "rdma/shm/process_identity.h"
 #include "rdma/shm/region.h"

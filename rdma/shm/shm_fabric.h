@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/heap_parts.h"
 

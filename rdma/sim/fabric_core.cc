@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/sim/call_flight.h"
 #include "rdma/sim/flight.h"
 #include "rdma/sim/sim_channel.h"

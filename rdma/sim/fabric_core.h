@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/ring_queue.h"
+#include "base/ring_queue.h"
 #include "rdma/fabric.h"
 #include "rdma/message_buffer.h"
 #include "rdma/sim/nic.h"

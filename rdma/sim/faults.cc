@@ -1,7 +1,7 @@
 #include "rdma/sim/faults.h"
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::rdma::sim {
 namespace {

@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

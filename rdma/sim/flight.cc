@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 #include "rdma/sim/sim_channel.h"
 
 namespace gannet::rdma::sim {

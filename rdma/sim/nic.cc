@@ -1,6 +1,6 @@
 #include "rdma/sim/nic.h"
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::rdma::sim {
 namespace {

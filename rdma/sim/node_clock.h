@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "rdma/sim/faults.h"
 
 namespace gannet::rdma::sim {

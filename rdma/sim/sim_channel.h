@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/base/ring_queue.h"
+#include "base/ring_queue.h"
 #include "rdma/fabric.h"
 #include "rdma/sim/call_flight.h"
 #include "rdma/sim/fabric_core.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "rdma/sim/fabric_core.h"
 #include "rdma/sim/sim_node.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/heap_parts.h"
 #include "rdma/sim/nic_profile.h"

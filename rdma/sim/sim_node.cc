@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/sim/call_flight.h"
 #include "rdma/sim/sim_channel.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "rdma/base/runtime.h"
-#include "rdma/base/thread.h"
+#include "base/runtime.h"
+#include "base/thread.h"
 #include "rdma/global_address.h"
 #include "rdma/sim/fiber.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/entropy.h"
+#include "base/check.h"
+#include "base/entropy.h"
 #include "rdma/sim/node_clock.h"
 #include "rdma/sim/scheduler.h"
 

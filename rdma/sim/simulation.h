@@ -2,7 +2,7 @@
 //
 //   sim::Simulation simulation({.seed = 7});  // this thread is now the simulation's observer
 //   auto fabric = sim::SimFabric::Create(&simulation, {...});
-//   Thread worker("worker", [&] { ... });     // any code that takes its threads from rdma/base/thread.h
+//   Thread worker("worker", [&] { ... });     // any code that takes its threads from base/thread.h
 //   worker.join();                            // virtual time passes while the observer waits
 //
 // Every thread is a fiber with a stack of its own. A fiber runs until it waits, or until its own clock (the sum of what
@@ -23,8 +23,8 @@
 #include <string>
 #include <string_view>
 
-#include "rdma/base/random.h"
-#include "rdma/base/runtime.h"
+#include "base/random.h"
+#include "base/runtime.h"
 #include "rdma/global_address.h"
 #include "rdma/sim/faults.h"
 
@@ -93,7 +93,7 @@ class Simulation : public Runtime {
   void SetFaults(const Faults& faults);
   const Faults& faults() const;
 
-  // A thread of `node`. Join it with Join, or by Thread of rdma/base/thread.h.
+  // A thread of `node`. Join it with Join, or by Thread of base/thread.h.
   Runtime::Thread* StartOn(NodeId node, std::string name, std::function<void()> body);
   // `action` runs at virtual time `at` (or now, if that is past) on no fiber: it must not wait.
   void At(uint64_t at, std::function<void()> action);

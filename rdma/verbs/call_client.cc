@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
+#include "base/check.h"
+#include "base/clock.h"
 
 namespace gannet::rdma::verbs {
 namespace {

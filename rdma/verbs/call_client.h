@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/base/ring_queue.h"
+#include "base/ring_queue.h"
 #include "rdma/counters.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/lane.h"

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
+#include "base/cache_line.h"
+#include "base/check.h"
+#include "base/clock.h"
 
 namespace gannet::rdma::verbs {
 namespace {

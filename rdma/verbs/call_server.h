@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rdma/base/ring_queue.h"
-#include "rdma/base/thread.h"
+#include "base/ring_queue.h"
+#include "base/thread.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/connector.h"
 

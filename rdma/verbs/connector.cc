@@ -11,8 +11,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
+#include "base/check.h"
+#include "base/clock.h"
 #include "rdma/rpc.h"
 
 namespace gannet::rdma::verbs {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 #include "rdma/verbs/link.h"
 
 namespace gannet::rdma::verbs {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 
 namespace gannet::rdma::verbs {

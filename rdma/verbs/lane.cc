@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
+#include "base/cache_line.h"
+#include "base/check.h"
 
 namespace gannet::rdma::verbs {
 namespace {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/ring_queue.h"
+#include "base/ring_queue.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/link.h"
 #include "rdma/verbs/staging.h"

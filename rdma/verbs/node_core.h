@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/control/agent.h"
 #include "rdma/verb_check.h"
 #include "rdma/verbs/devices.h"

@@ -5,7 +5,7 @@
 #include <array>
 #include <memory>
 
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 #include "rdma/verbs/call_server.h"
 #include "rdma/verbs/connector.h"
 #include "rdma/verbs/node_core.h"

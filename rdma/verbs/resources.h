@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 
 namespace gannet::rdma::verbs {
 

@@ -36,7 +36,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/heap_parts.h"
 

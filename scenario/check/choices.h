@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::scenario {
 

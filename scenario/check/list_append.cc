@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::scenario {
 namespace {

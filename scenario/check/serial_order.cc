@@ -5,7 +5,7 @@
 #include <queue>
 #include <utility>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::scenario {
 

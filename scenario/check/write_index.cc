@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "rdma/base/random.h"
+#include "base/random.h"
 
 namespace gannet::scenario {
 

@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/random.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/random.h"
+#include "base/status.h"
 #include "scenario/check/list_append.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::scenario {
 

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/random.h"
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/random.h"
+#include "base/status.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/check/anomaly.h"
 #include "scenario/scenario.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::scenario {
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "rdma/base/random.h"
 #include "tests/cli/cluster_fixture.h"
 #include "tests/cli/program.h"
 

@@ -22,11 +22,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "cli/data_verify.h"
 #include "gtest/gtest.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
-#include "rdma/base/random.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/durable/data_directory.h"
 

@@ -13,8 +13,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/check.h"
 #include "gtest/gtest.h"
-#include "rdma/base/check.h"
 
 namespace gannet::cli {
 namespace {

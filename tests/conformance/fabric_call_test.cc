@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/random.h"
+#include "base/cache_line.h"
+#include "base/random.h"
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {

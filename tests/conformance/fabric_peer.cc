@@ -5,10 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/coro/worker.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/coro/worker.h"
+#include "base/random.h"
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 #include "rdma/fabric.h"
 
 namespace gannet::rdma::conformance {

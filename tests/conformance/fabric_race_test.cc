@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "rdma/base/cache_line.h"
+#include "base/cache_line.h"
 #include "rdma/versioned.h"
 #include "tests/conformance/fabric_suite.h"
 

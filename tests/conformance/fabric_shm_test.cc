@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tests/conformance/fabric_suite.h"
 

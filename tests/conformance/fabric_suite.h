@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/coro/task.h"
+#include "base/coro/worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rdma/coro/task.h"
-#include "rdma/coro/worker.h"
 #include "rdma/fabric.h"
 #include "rdma/rpc.h"
 #include "tests/conformance/fabric_harness.h"

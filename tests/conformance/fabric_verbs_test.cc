@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "tests/conformance/fabric_suite.h"
 #include "tests/conformance/verbs_cluster.h"
 

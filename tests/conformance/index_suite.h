@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/index.h"
 #include "index/service.h"
-#include "rdma/base/random.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {

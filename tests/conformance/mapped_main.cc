@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "gtest/gtest.h"
-#include "rdma/base/check.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tests/rdma/test_fabric.h"
 

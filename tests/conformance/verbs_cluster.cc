@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/verbs/devices.h"
 
 namespace gannet::rdma::conformance {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "index/key_wire.h"
-#include "rdma/base/check.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {

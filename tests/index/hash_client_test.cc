@@ -3,9 +3,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "index/hash/location_cache.h"
 #include "index/key_wire.h"
-#include "rdma/base/random.h"
 #include "rdma/rpc.h"
 #include "tests/index/hash_fixture.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "tests/index/hash_fixture.h"
 
 namespace gannet::index {

@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "base/check.h"
 #include "index/key_wire.h"
-#include "rdma/base/check.h"
 
 namespace gannet::index {
 namespace {

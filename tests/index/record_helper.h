@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/coro/async.h"
+#include "base/coro/worker.h"
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/service.h"
-#include "rdma/coro/async.h"
-#include "rdma/coro/worker.h"
 #include "rdma/epoch.h"
 #include "rdma/slab.h"
 #include "tests/index/client_process.h"

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/xstore/rpc/messages.h"
 #include "index/xstore/xstore.h"
-#include "rdma/base/random.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {

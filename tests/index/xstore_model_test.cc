@@ -4,9 +4,9 @@
 #include <set>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/xstore/model/model.h"
-#include "rdma/base/random.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::xstore {

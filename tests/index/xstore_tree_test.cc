@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/xstore/tree.h"
-#include "rdma/base/random.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::xstore {

@@ -3,12 +3,12 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/sometimes.h"
 #include "gtest/gtest.h"
 #include "index/service.h"
 #include "index/xstore/tree.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/base/sometimes.h"
 #include "rdma/sim/sim_fabric.h"
 
 namespace gannet::index::xstore {

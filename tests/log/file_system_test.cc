@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/faulty_file_system.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
-#include "rdma/base/random.h"
 
 namespace gannet::log {
 namespace {

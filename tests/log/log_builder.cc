@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::log {
 

@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "log/largest_part.h"
 #include "log/log.h"
-#include "rdma/base/random.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/coro/worker.h"
+#include "base/random.h"
 #include "gmock/gmock.h"
-#include "rdma/base/random.h"
-#include "rdma/coro/worker.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

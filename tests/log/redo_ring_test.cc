@@ -4,11 +4,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/durable_waiters.h"
 #include "log/epoch_slot.h"
-#include "rdma/base/random.h"
 
 namespace gannet::log {
 namespace {

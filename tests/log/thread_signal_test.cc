@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::log {
 namespace {

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/posix_file_system.h"
-#include "rdma/base/random.h"
 
 namespace gannet::log {
 namespace {

@@ -32,7 +32,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "tests/model/crowd.h"
 #include "tests/model/driver.h"
 #include "tests/model/fabrics.h"

@@ -5,11 +5,11 @@
 #include <span>
 #include <utility>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/async.h"
-#include "rdma/coro/worker.h"
+#include "base/coro/async.h"
+#include "base/coro/worker.h"
+#include "base/status.h"
 #include "txn/blocking.h"
-#include "txn/database.h"
+#include "txn/session.h"
 #include "txn/transaction.h"
 
 namespace gannet::model {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 namespace gannet::model {
 namespace {

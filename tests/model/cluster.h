@@ -10,6 +10,7 @@
 #include "tests/model/fabrics.h"
 #include "tests/model/generator.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::model {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "tests/model/caller.h"
 #include "tests/model/cluster.h"
 #include "tests/model/model.h"

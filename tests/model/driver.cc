@@ -7,8 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 namespace gannet::model {
 namespace {

@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
 #include "tests/model/caller.h"
 #include "tests/model/cluster.h"
 #include "tests/model/generator.h"
 #include "tests/model/model.h"
-#include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::model {
 

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/cache_line.h"
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
-#include "rdma/base/thread.h"
-#include "rdma/coro/task.h"
+#include "base/cache_line.h"
+#include "base/check.h"
+#include "base/coro/task.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tests/relay_fabric.h"
 

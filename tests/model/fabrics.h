@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"

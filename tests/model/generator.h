@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "tests/model/fabrics.h"
 #include "txn/database.h"
 #include "txn/table.h"

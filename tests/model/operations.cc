@@ -4,7 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
+#include "base/clock.h"
 #include "tests/model/driver.h"
 
 namespace gannet::model {

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::model {
 namespace {

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/cache_line.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/random.h"
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::rdma {

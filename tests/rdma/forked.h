@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::rdma {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::rdma {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::rdma {

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "index/record_header.h"
-#include "rdma/base/clock.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::scenario {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/mutant.h"
 #include "gtest/gtest.h"
-#include "rdma/base/mutant.h"
 #include "scenario/scenario.h"
 #include "scenario/sweep.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/check.h"
 #include "gtest/gtest.h"
-#include "rdma/base/check.h"
 #include "tests/conformance/verbs_cluster.h"
 #include "tests/rdma/shared_fabric.h"
 #include "tests/rdma/test_fabric.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "tpcc/schema.h"
 
 namespace gannet::tpcc {

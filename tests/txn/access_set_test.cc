@@ -1,11 +1,11 @@
-#include "txn/access_set.h"
+#include "txn/access/access_set.h"
 
 #include <cstring>
 #include <new>
 
 #include "gtest/gtest.h"
-#include "txn/arena.h"
-#include "txn/path_chooser.h"
+#include "txn/access/arena.h"
+#include "txn/access/path_chooser.h"
 #include "txn/row_bytes.h"
 
 namespace gannet::txn {

@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {

@@ -1,4 +1,6 @@
 // BulkLoader: what an error, or a loader that is given up, leaves. Nothing.
+#include "txn/bulk_loader.h"
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,7 +11,8 @@
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/slab.h"
 #include "txn/database.h"
-#include "txn/session_internal.h"
+#include "txn/session.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -8,6 +8,7 @@
 #include "log/file/faulty_file_system.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 #include "tests/rdma/forked.h"
 #include "tests/rdma/test_fabric.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::txn {
 

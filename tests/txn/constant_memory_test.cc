@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
+#include "base/sometimes.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
-#include "rdma/base/sometimes.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -5,6 +5,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
+#include "txn/bulk_loader.h"
 
 namespace gannet::txn {
 namespace {

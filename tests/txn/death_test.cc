@@ -4,12 +4,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/record_header.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
 #include "tests/txn/cluster.h"
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
 
 namespace gannet::txn {
 namespace {

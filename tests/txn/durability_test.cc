@@ -10,6 +10,7 @@
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/size_changes.h"
 #include "tests/txn/worker_history.h"
+#include "txn/bulk_loader.h"
 
 namespace gannet::txn {
 namespace {

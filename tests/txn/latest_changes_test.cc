@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 namespace {

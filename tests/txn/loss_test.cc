@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "log/file/faulty_file_system.h"
-#include "rdma/base/clock.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

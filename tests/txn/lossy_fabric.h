@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/clock.h"
-#include "rdma/coro/task.h"
+#include "base/clock.h"
+#include "base/coro/task.h"
 #include "rdma/fabric.h"
 #include "tests/relay_fabric.h"
 

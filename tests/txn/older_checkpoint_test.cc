@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "log/checkpoint.h"
 #include "log/format.h"
-#include "rdma/base/random.h"
 #include "tests/txn/durable_cluster.h"
+#include "txn/bulk_loader.h"
 
 namespace gannet::txn {
 namespace {

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "gtest/gtest.h"
-#include "rdma/base/cache_line.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,9 +1,9 @@
-#include "txn/peers.h"
+#include "txn/repair/peers.h"
 
 #include <atomic>
 
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 namespace {

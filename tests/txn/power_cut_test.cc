@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
+#include "txn/bulk_loader.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,6 +1,6 @@
-// Starvation has a bound (txn/precedence.h): the bakery by itself, in virtual time; long transactions beside many
-// writers on simulated nodes; and one on real threads.
-#include "txn/precedence.h"
+// Starvation has a bound (txn/commit/precedence.h): the bakery by itself, in virtual time; long transactions beside
+// many writers on simulated nodes; and one on real threads.
+#include "txn/commit/precedence.h"
 
 #include <algorithm>
 #include <array>
@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/base/thread.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

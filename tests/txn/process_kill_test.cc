@@ -5,8 +5,8 @@
 // Money is in accounts (a hash table, spread over the servers) and, now and then, in envelopes (an ordered table): a
 // row that is inserted with an amount, and removed again. Two groups of accounts trade among themselves only, so that
 // their sums hold also after server 1 has died: local ones of server 0, and a ring of servers 0 and 2, whose
-// transactions count something at server 1, too. That is their decider, and dies together with a client (txn/repair.h).
-// This process only forks and kills, so that it needs no thread.
+// transactions count something at server 1, too. That is their decider, and dies together with a client
+// (txn/repair/repair.h). This process only forks and kills, so that it needs no thread.
 //
 // Every other cluster has the adversarial fabric. That yields within the stores of lines, so many die there.
 //
@@ -29,11 +29,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/check.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/base/thread.h"
 #include "tests/rdma/shared_fabric.h"
 #include "txn/database.h"
 

@@ -6,7 +6,8 @@
 #include "gtest/gtest.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
-#include "txn/neighbour_reads.h"
+#include "txn/access/neighbour_reads.h"
+#include "txn/bulk_loader.h"
 
 namespace gannet::txn {
 namespace {

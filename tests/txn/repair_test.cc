@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/sometimes.h"
 #include "gtest/gtest.h"
 #include "index/record_header.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/sometimes.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
-#include "txn/peers.h"
-#include "txn/session_internal.h"
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
+#include "txn/repair/peers.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

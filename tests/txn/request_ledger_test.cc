@@ -1,7 +1,7 @@
-#include "txn/request_ledger.h"
+#include "txn/owner/request_ledger.h"
 
 #include "gtest/gtest.h"
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,17 +1,17 @@
 // Database::Run by many threads: the sessions it shares among them, and their limit.
-#include "txn/run_sessions.h"
+#include "txn/session/run_sessions.h"
 
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

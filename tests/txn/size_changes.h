@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {

@@ -5,15 +5,15 @@
 #include <thread>
 #include <vector>
 
+#include "base/cache_line.h"
+#include "base/mutant.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/record_header.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/mutant.h"
-#include "rdma/base/random.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/session_internal.h"
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

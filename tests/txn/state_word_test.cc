@@ -1,4 +1,4 @@
-#include "txn/state_word.h"
+#include "txn/record/state_word.h"
 
 #include "gtest/gtest.h"
 

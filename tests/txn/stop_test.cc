@@ -8,7 +8,9 @@
 #include "gtest/gtest.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
+#include "txn/bulk_loader.h"
 #include "txn/database.h"
+#include "txn/session.h"
 
 namespace gannet::txn {
 namespace {

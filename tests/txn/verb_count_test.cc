@@ -3,9 +3,9 @@
 // Here that is shared memory against the simulation; tests/softroce runs it with real verbs in the first place.
 #include <vector>
 
+#include "base/entropy.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/entropy.h"
-#include "rdma/base/random.h"
 #include "rdma/counters.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/rdma/test_fabric.h"
@@ -109,7 +109,7 @@ Counted CountVerbs(rdma::Fabric* fabric) {
     return absl::OkStatus();
   });
   EXPECT_TRUE(loaded.ok()) << loaded;
-  // From here on: at which moment the nodes came to know each other (txn/peers.h) is nobody's to say.
+  // From here on: at which moment the nodes came to know each other (txn/repair/peers.h) is nobody's to say.
   const rdma::VerbCounters before = session.channel().counters();
   Counted counted;
   session.worker().BlockOn(Work(session, table, counters, &counted.committed));

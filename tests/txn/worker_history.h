@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "log/file/faulty_file_system.h"
-#include "rdma/base/random.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <tuple>
 
+#include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rdma/base/thread.h"
 #include "tests/ycsb/small_bench.h"
 #include "ycsb/client.h"
 #include "ycsb/connection.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 

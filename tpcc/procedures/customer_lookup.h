@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "tpcc/schema.h"
 #include "txn/transaction.h"
 

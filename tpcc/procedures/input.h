@@ -5,8 +5,8 @@
 #include <span>
 
 #include "absl/strings/string_view.h"
-#include "rdma/base/random.h"
-#include "rdma/base/status.h"
+#include "base/random.h"
+#include "base/status.h"
 #include "tpcc/random.h"
 #include "tpcc/rows.h"
 #include "tpcc/schema.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "rdma/base/status.h"
-#include "rdma/coro/task.h"
+#include "base/coro/task.h"
+#include "base/status.h"
 #include "tpcc/procedures/input.h"
 #include "tpcc/schema.h"
 #include "txn/transaction.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "rdma/base/check.h"
+#include "base/check.h"
 
 namespace gannet::tpcc {
 namespace {

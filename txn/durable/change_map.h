@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/bulk_memory.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/keyed_hash.h"
+#include "base/bulk_memory.h"
+#include "base/cache_line.h"
+#include "base/keyed_hash.h"
 
 namespace gannet::txn {
 

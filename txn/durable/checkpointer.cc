@@ -4,16 +4,16 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/sometimes.h"
+#include "base/stop.h"
+#include "base/thread.h"
 #include "log/kill_point.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/sometimes.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
-#include "txn/record.h"
-#include "txn/session_internal.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 

@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/entropy.h"
+#include "base/thread.h"
 #include "log/end_note.h"
 #include "log/format.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/entropy.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::txn {
 namespace {

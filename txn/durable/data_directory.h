@@ -29,9 +29,9 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
 
 namespace gannet::txn {
 

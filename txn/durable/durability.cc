@@ -9,7 +9,7 @@
 #include "txn/durable/recovery.h"
 #include "txn/durable/start_together.h"
 #include "txn/durable/table_rebuilder.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 
@@ -95,8 +95,8 @@ Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_
   const DatabaseOptions& options = state_->options;
   log::LogEnd end;
   const Status recovered = Recover(*state_, *files_, options.directory, &end, &recovery_);
-  GANNET_RETURN_IF_ERROR(StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others,
-                                       state_->options.stop));
+  GANNET_RETURN_IF_ERROR(
+      StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others, state_->options.stop));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables());
   StatusOr<std::unique_ptr<log::Log>> log =

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
-#include "rdma/base/status.h"
 #include "txn/database.h"
 #include "txn/durable/checkpointer.h"
 #include "txn/durable/epoch_words.h"

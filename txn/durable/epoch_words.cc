@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/clock.h"
+#include "base/cache_line.h"
+#include "base/clock.h"
 
 namespace gannet::txn {
 namespace {

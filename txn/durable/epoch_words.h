@@ -7,7 +7,7 @@
 // stage: how far the start of the node has come (start_together.h). What follows it counts only at stage kLogs. The
 // reason is written once, before the stage kRefuses: a READ that follows one of that stage finds all of it.
 //
-// loads: how many bulk loads are not durable (txn/unsaved_loads.h). Beside current: one READ brings both.
+// loads: how many bulk loads are not durable (txn/durable/unsaved_loads.h). Beside current: one READ brings both.
 //
 // oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it
 // may hold decisions of transactions whose parts that node would recover.
@@ -23,9 +23,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/cache_line.h"
+#include "base/coro/worker.h"
 #include "log/log.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/coro/worker.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
 

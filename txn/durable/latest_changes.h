@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/bulk_memory.h"
+#include "base/keyed_hash.h"
+#include "base/thread.h"
 #include "log/transaction_format.h"
-#include "rdma/base/bulk_memory.h"
-#include "rdma/base/keyed_hash.h"
-#include "rdma/base/thread.h"
 #include "txn/durable/change_map.h"
 
 namespace gannet::txn {

@@ -4,10 +4,10 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "base/sometimes.h"
+#include "base/stop.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
-#include "rdma/base/sometimes.h"
-#include "rdma/base/stop.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::txn {

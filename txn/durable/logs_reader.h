@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "log/log_reader.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 #include "txn/database.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/latest_changes.h"

@@ -8,15 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/clock.h"
+#include "base/sometimes.h"
+#include "base/thread.h"
 #include "log/damage.h"
 #include "log/kill_point.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/sometimes.h"
-#include "rdma/base/thread.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/logs_reader.h"
 #include "txn/durable/table_rebuilder.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "log/log_reader.h"
-#include "rdma/base/status.h"
 #include "txn/database.h"
 #include "txn/durable/data_directory.h"
 

@@ -12,8 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/random.h"
 #include "index/key.h"
-#include "rdma/base/random.h"
 
 namespace gannet::txn {
 

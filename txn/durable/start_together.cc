@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
-#include "rdma/coro/worker.h"
+#include "base/clock.h"
+#include "base/coro/worker.h"
+#include "base/stop.h"
+#include "base/thread.h"
 
 namespace gannet::txn {
 namespace {

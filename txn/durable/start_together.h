@@ -17,7 +17,7 @@
 #include <atomic>
 
 #include "absl/time/time.h"
-#include "rdma/base/status.h"
+#include "base/status.h"
 #include "rdma/fabric.h"
 #include "txn/durable/epoch_words.h"
 

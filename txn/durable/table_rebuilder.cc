@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rdma/base/stop.h"
-#include "rdma/base/thread.h"
-#include "txn/arena.h"
+#include "base/stop.h"
+#include "base/thread.h"
+#include "txn/access/arena.h"
 #include "txn/durable/redo_key.h"
-#include "txn/record.h"
-#include "txn/session_internal.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {

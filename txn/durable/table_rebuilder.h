@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
+#include "base/thread.h"
 #include "index/index.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
-#include "rdma/base/status.h"
-#include "rdma/base/thread.h"
 #include "txn/database.h"
 #include "txn/durable/latest_changes.h"
-#include "txn/session_internal.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rdma/base/runtime.h"
+#include "base/runtime.h"
 
 namespace gannet::index::xstore {
 

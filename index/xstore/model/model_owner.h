@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "index/xstore/model/model.h"
 #include "index/xstore/model/trainer.h"
 #include "index/xstore/xstore.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::index::xstore {
 

@@ -10,8 +10,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/cache_line.h"
 #include "index/xstore/model/sub_model.h"
-#include "rdma/base/cache_line.h"
 #include "rdma/fabric.h"
 #include "rdma/versioned.h"
 

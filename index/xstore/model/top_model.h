@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "base/status.h"
 #include "index/xstore/model/projection.h"
-#include "rdma/base/status.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::xstore {

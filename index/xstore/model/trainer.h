@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "rdma/base/thread.h"
+#include "base/thread.h"
 
 namespace gannet::index::xstore {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/check.h"
 #include "log/checkpoint_format.h"
 #include "log/crc32c.h"
 #include "log/little_endian.h"
 #include "log/manifest_json.h"
-#include "rdma/base/check.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "tests/log/fuzz/fuzz_targets.h"
 
 namespace gannet::log {

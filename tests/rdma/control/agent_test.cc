@@ -12,9 +12,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
 
 namespace gannet::rdma::control {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "rdma/control/session.h"
 
 namespace gannet::rdma::control {

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "base/clock.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
 
 namespace gannet::rdma::shm {
 namespace {

@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "gtest/gtest.h"
-#include "rdma/base/check.h"
 
 namespace gannet::rdma::shm {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/coro/worker.h"
 #include "gtest/gtest.h"
-#include "rdma/coro/worker.h"
 #include "rdma/shm/region.h"
 
 namespace gannet::rdma {

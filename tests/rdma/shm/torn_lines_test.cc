@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/coro/worker.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/check.h"
-#include "rdma/base/random.h"
-#include "rdma/coro/worker.h"
 #include "rdma/shm/line_copy.h"
 #include "rdma/shm/shm_fabric.h"
 

@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 
 namespace gannet::rdma::sim {
 namespace {

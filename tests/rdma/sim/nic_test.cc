@@ -4,10 +4,10 @@
 #include <array>
 #include <vector>
 
+#include "base/cache_line.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/random.h"
-#include "rdma/base/thread.h"
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {

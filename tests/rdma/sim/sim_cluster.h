@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rdma/coro/worker.h"
+#include "base/coro/worker.h"
 #include "rdma/sim/sim_fabric.h"
 
 namespace gannet::rdma::sim {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/cache_line.h"
+#include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/thread.h"
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
 
 namespace gannet::rdma::sim {
 namespace {

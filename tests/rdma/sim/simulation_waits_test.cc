@@ -3,10 +3,10 @@
 #include <mutex>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/coro/worker.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/thread.h"
-#include "rdma/coro/worker.h"
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "base/coro/worker.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/cache_line.h"
-#include "rdma/base/clock.h"
-#include "rdma/base/random.h"
-#include "rdma/coro/worker.h"
 #include "rdma/rpc.h"
 #include "rdma/verbs/devices.h"
 #include "rdma/verbs/verbs_channel.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 
 namespace gannet::scenario {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 
 namespace gannet::scenario {
 namespace {

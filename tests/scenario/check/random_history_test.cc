@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/base/random.h"
 #include "scenario/check/serializability.h"
 #include "tests/scenario/check/serial_store.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/base/random.h"
+#include "base/random.h"
 #include "scenario/check/history.h"
 
 namespace gannet::scenario {

@@ -1,0 +1,60 @@
+// The 64-byte line: the unit in which NICs and CPUs move memory, and what that means for words in it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/runtime.h"
+
+namespace gannet {
+
+inline constexpr size_t kLineBytes = 64;
+inline constexpr size_t kWordBytes = 8;
+
+constexpr size_t RoundUp(size_t n, size_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// Shared memory is accessed in aligned 8-byte words through these two, by every thread and every backend, so a race
+// between a one-sided reader and a writer is never undefined behaviour. A load is an acquire and a store a release:
+// loads stay in program order with later loads, stores with earlier stores. On x86-64 both are plain moves.
+//
+// A simulation may let others come in before any atomic, and, in a build with GANNET_PREEMPT_WORDS, before any load or
+// store, too: a test of a register per load would be too dear for a product.
+inline void PreemptionPointOfWord() {
+#ifdef GANNET_PREEMPT_WORDS
+  PreemptionPoint();
+#endif
+}
+inline uint64_t LoadWord(const void* word) {
+  PreemptionPointOfWord();
+  return std::atomic_ref<uint64_t>(*static_cast<uint64_t*>(const_cast<void*>(word))).load(std::memory_order_acquire);
+}
+inline void StoreWord(void* word, uint64_t value) {
+  PreemptionPointOfWord();
+  std::atomic_ref<uint64_t>(*static_cast<uint64_t*>(word)).store(value, std::memory_order_release);
+}
+// Returns the value found; the swap happened if that equals `expected`.
+inline uint64_t CompareAndSwapWord(void* word, uint64_t expected, uint64_t desired) {
+  PreemptionPoint();
+  std::atomic_ref<uint64_t>(*static_cast<uint64_t*>(word)).compare_exchange_strong(expected, desired);
+  return expected;
+}
+inline uint64_t FetchAndAddWord(void* word, uint64_t addend) {
+  PreemptionPoint();
+  return std::atomic_ref<uint64_t>(*static_cast<uint64_t*>(word)).fetch_add(addend);
+}
+
+inline void Prefetch(const void* address) {
+  __builtin_prefetch(address, 0, 3);
+}
+
+// In every turn of a loop that waits for another thread.
+inline void CpuRelax() {
+  if (Runtime* runtime = Runtime::Current()) [[unlikely]]
+    return runtime->Relax();
+  __builtin_ia32_pause();
+}
+
+}  // namespace gannet

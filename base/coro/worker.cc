@@ -1,0 +1,90 @@
+#include "base/coro/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cache_line.h"
+#include "base/clock.h"
+#include "base/runtime.h"
+#include "base/thread.h"
+
+namespace gannet::coro {
+namespace {
+
+// After this many rounds in which nothing happened, the thread offers its core to others between rounds: with more
+// threads than cores, the one we wait for may need it.
+constexpr uint32_t kIdleRoundsBeforeYield = 64;
+
+// A simulated worker that waits for nothing it could name looks again after this time.
+constexpr uint64_t kLongestIdleNanos = 100'000;
+
+}  // namespace
+
+Worker::~Worker() = default;
+
+int Worker::AddPoller(Poller poller) {
+  pollers_.emplace_back(next_poller_id_, std::move(poller));
+  return next_poller_id_++;
+}
+
+void Worker::RemovePoller(int id) {
+  std::erase_if(pollers_, [id](const auto& entry) { return entry.first == id; });
+}
+
+void Worker::Spawn(Task<void> task) {
+  ready_.push_back(task.handle());
+  tasks_.push_back(std::move(task));
+}
+
+void Worker::Run() {
+  while (!tasks_.empty()) {
+    if (Round()) ReapFinished();
+  }
+}
+
+void Worker::RunUntilDone(Task<void> task) {
+  ready_.push_back(task.handle());
+  while (!task.done()) {
+    if (Round()) ReapFinished();
+  }
+  task.Take();
+}
+
+bool Worker::Round() {
+  Charge(Cost::kWorkerRound);
+  size_t progress = 0;
+  // Only what is ready now: a coroutine that yields must not keep the pollers from their turn.
+  for (size_t n = ready_.size(); n > 0; --n, ++progress) {
+    ready_.pop_front().resume();
+  }
+  if (!sleeping_.empty()) {
+    const uint64_t now = NowNanos();
+    for (; !sleeping_.empty() && sleeping_.top().deadline_ns <= now; ++progress) {
+      ready_.push_back(sleeping_.top().handle);
+      sleeping_.pop();
+    }
+  }
+  for (auto& [id, poller] : pollers_) progress += poller();
+
+  if (progress > 0) {
+    idle_rounds_ = 0;
+  } else if (Runtime* runtime = Runtime::Current()) [[unlikely]] {
+    const uint64_t look_again = runtime->NowNanos() + kLongestIdleNanos;
+    runtime->Idle(sleeping_.empty() ? look_again : std::min(look_again, sleeping_.top().deadline_ns));
+  } else if (++idle_rounds_ > kIdleRoundsBeforeYield) {
+    idle_ ? idle_() : YieldThread();
+  } else {
+    CpuRelax();
+  }
+  return progress > 0;
+}
+
+void Worker::ReapFinished() {
+  std::erase_if(tasks_, [](Task<void>& task) noexcept {
+    if (!task.done()) return false;
+    task.Take();
+    return true;
+  });
+}
+
+}  // namespace gannet::coro

@@ -1,0 +1,110 @@
+// Worker: a thread's coroutine scheduler. It resumes what is ready and, between two rounds, polls (the channel's
+// completions, the node's RPC rings).
+//
+// A Worker belongs to the thread that calls Run or BlockOn; nothing here is thread-safe.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/coro/task.h"
+#include "base/ring_queue.h"
+
+namespace gannet::coro {
+
+class Worker {
+ public:
+  // Delivers what has completed since the last call and returns how much that was. Must not block.
+  using Poller = std::function<size_t()>;
+
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  // Destroys the tasks that have not finished.
+  ~Worker();
+
+  // Pollers are called in the order they were added, once per round. Returns an id for RemovePoller.
+  int AddPoller(Poller poller);
+  void RemovePoller(int id);
+
+  // Called instead of sched_yield when nothing has happened for a while: may sleep, but no longer than what a poller or
+  // a sleeping coroutine may wait.
+  void SetIdle(std::function<void()> idle) { idle_ = std::move(idle); }
+
+  // Takes ownership of `task`; it runs within Run() or BlockOn(). Nobody awaits it: an exception that leaves it ends
+  // the process (std::terminate).
+  void Spawn(Task<void> task);
+
+  // Runs until every spawned task has finished.
+  void Run();
+
+  // Runs `task`, and every spawned task beside it, until `task` has finished. Throws what left it.
+  template <class T>
+  T BlockOn(Task<T> task) {
+    std::optional<T> result;
+    RunUntilDone(Store(std::move(task), &result));
+    return std::move(*result);
+  }
+  void BlockOn(Task<void> task) { RunUntilDone(std::move(task)); }
+
+  // Makes `handle` ready; it is resumed in a later step of Run(). For awaiters and pollers.
+  void Resume(std::coroutine_handle<> handle) { ready_.push_back(handle); }
+
+  // co_await worker.Yield(): lets everything else that is ready go first.
+  struct YieldAwaiter {
+    Worker* worker;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> handle) const { worker->Resume(handle); }
+    void await_resume() const noexcept {}
+  };
+  YieldAwaiter Yield() { return YieldAwaiter{this}; }
+
+  // co_await worker.SleepUntil(NowNanos() + ns): resumes at the first round after that time.
+  struct SleepAwaiter {
+    Worker* worker;
+    uint64_t deadline_ns;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> handle) const { worker->sleeping_.push({deadline_ns, handle}); }
+    void await_resume() const noexcept {}
+  };
+  SleepAwaiter SleepUntil(uint64_t deadline_ns) { return SleepAwaiter{this, deadline_ns}; }
+
+  // The same as a task, for BlockOn.
+  Task<void> Sleep(uint64_t deadline_ns) { co_await SleepUntil(deadline_ns); }
+
+  // Spawned tasks that have not finished.
+  size_t unfinished() const { return tasks_.size(); }
+
+ private:
+  struct Sleeper {
+    uint64_t deadline_ns;
+    std::coroutine_handle<> handle;
+    bool operator<(const Sleeper& other) const { return deadline_ns > other.deadline_ns; }  // earliest on top
+  };
+
+  template <class T>
+  static Task<void> Store(Task<T> task, std::optional<T>* result) {
+    result->emplace(co_await task);
+  }
+
+  void RunUntilDone(Task<void> task);
+  // One step: resume what is ready, wake sleepers, poll. Relaxes the CPU when there was nothing to do. False if nothing
+  // was resumed: then no task has finished either.
+  bool Round();
+  void ReapFinished();
+
+  RingQueue<std::coroutine_handle<>> ready_;
+  std::priority_queue<Sleeper> sleeping_;
+  std::vector<Task<void>> tasks_;
+  std::vector<std::pair<int, Poller>> pollers_;
+  int next_poller_id_ = 0;
+  std::function<void()> idle_;
+  uint32_t idle_rounds_ = 0;
+};
+
+}  // namespace gannet::coro

@@ -1,0 +1,25 @@
+// A request to stop early. A long function gets the address of a flag, looks at it again and again, and returns
+// Cancelled soon after another thread, or a signal handler, has set it.
+#pragma once
+
+#include <atomic>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+
+namespace gannet {
+
+// `stop` may be null: nobody asks.
+inline bool IsStopRequested(const std::atomic<bool>* stop) {
+  return stop != nullptr && stop->load(std::memory_order_relaxed);
+}
+
+// Cancelled, "stopped while <what>", once *stop is true.
+inline Status CheckStop(const std::atomic<bool>* stop, absl::string_view what) {
+  if (!IsStopRequested(stop)) [[likely]]
+    return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("stopped while ", what));
+}
+
+}  // namespace gannet

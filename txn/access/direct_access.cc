@@ -1,0 +1,443 @@
+// Reads of this node's records by its own CPU: no verb, no suspension, no copy beyond the caller's.
+//
+// A record is read as versioned.h says for the owner's CPU: state word, payload, state word again. Whoever writes it, a
+// transaction here or a NIC, locks the state word first, so two equal unlocked words mean an untorn copy.
+//
+// A record that the index still names may be absent: a transaction is just removing it (the index entry goes first, but
+// we may have read that before), or has inserted it and not committed (then it is locked). The first is looked up
+// again; the second waits a little like every locked record, and is a conflict after that.
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/cache_line.h"
+#include "base/sometimes.h"
+#include "rdma/versioned.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+
+using index::FindResult;
+using index::PayloadDataOffset;
+
+namespace {
+
+constexpr int kSpinsOnLock = 256;
+
+Status Gone() {
+  return Status(absl::StatusCode::kAborted, "");
+}
+
+// One attempt to copy `out` from a record. False if it was locked or changed meanwhile; then *state is the last word
+// seen.
+bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out, uint32_t offset, uint64_t* state,
+             uint32_t* payload_bytes) {
+  *state = LoadWord(record);
+  if (IsLocked(*state)) return false;
+  *payload_bytes = index::LoadMeta(record).payload_bytes;
+  if (offset + out.size() <= *payload_bytes) rdma::CopyOut(record, PayloadDataOffset(key_bytes) + offset, out);
+  Charge(Cost::kRecordLine, 1 + out.size() / rdma::kLineDataBytes);
+  PreemptionPoint();
+  const uint64_t after = LoadWord(record);
+  const bool unchanged = after == *state;
+  *state = after;
+  return unchanged;
+}
+
+}  // namespace
+
+TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::GlobalAddress address) {
+  if (const int own = writes_.FindRecord(address); own >= 0) {
+    ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
+    return Look::kDone;
+  }
+  std::byte* record = Direct(address);
+  uint64_t state;
+  int spins = 0;
+  while (!TryCopy(record, request->key.size(), request->out, request->offset, &state, &request->payload_bytes)) {
+    if (++spins > kSpinsOnLock) {
+      Sometimes<"read: a record of this node stays locked">();
+      request->status = LockedTooLong(state);
+      return Look::kConflict;
+    }
+    CpuRelax();
+  }
+  if (IsAbsent(state)) {
+    Sometimes<"read: a record of this node goes away between index and read">();
+    return Look::kGone;
+  }
+  if (request->for_update) {
+    request->handle = AddForUpdate(*request, address, state, record, nullptr);
+  } else {
+    request->handle = {};
+    reads_.push_back({address, state});
+  }
+  if (request->offset + request->out.size() > request->payload_bytes) [[unlikely]] {
+    request->status =
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), request->payload_bytes);
+  } else {
+    request->status = absl::OkStatus();
+  }
+  return Look::kDone;
+}
+
+Status TransactionImpl::GetDirect(GetRequest* request) {
+  GANNET_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
+  for (int looks = 0; looks < kLookAgain; ++looks) {
+    const FindResult found = request->table->local_index().Find(request->key);
+    if (found.record.is_null()) {
+      ReadMissing(request, found.witness);
+      return Served(request);
+    }
+    switch (LookDirect(request, found.record)) {
+      case Look::kDone:
+        return Served(request);
+      case Look::kConflict:
+        return request->status;
+      case Look::kGone:
+        CpuRelax();
+        break;
+    }
+  }
+  return Gone();
+}
+
+namespace {
+
+// Requests that go through the steps of a lookup side by side: more than the cache misses a core can have under way.
+constexpr size_t kLookupGroup = 64;
+
+bool HoldsKey(const std::byte* record, const Key& key) {
+  if (key.kind() != index::KeyKind::kInteger) return index::RecordHoldsKey(record, key);
+  return LoadWord(record + rdma::PlaceOf(index::kKeyDataOffset)) == key.integer();
+}
+
+void PrefetchLines(const std::byte* record, const GetRequest& request) {
+  const size_t from = PayloadDataOffset(request.key.size()) + request.offset;
+  for (size_t at = from; at < from + request.out.size(); at += rdma::kLineDataBytes) {
+    Prefetch(record + rdma::PlaceOf(at));
+  }
+}
+
+}  // namespace
+
+// Where the records of all requests are, or probably are, into found_; their lines are on the way. Hash tables take two
+// steps, the buckets and then the records, each for all requests at once: a cache miss is waited for once per step.
+Status TransactionImpl::LocateDirect(std::span<GetRequest> requests) {
+  found_.resize(std::max(found_.size(), requests.size()));
+  pending_.clear();
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    const GetRequest& request = requests[i];
+    GANNET_RETURN_IF_ERROR(CheckKey(*request.table, request.key));
+    if (request.table->options().index == IndexKind::kHash) {
+      request.table->local_index().PrefetchFor(request.key);
+    } else {
+      pending_.push_back(i);
+    }
+  }
+  FindOrdered(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const GetRequest& request = requests[i];
+    if (request.table->options().index == IndexKind::kHash) {
+      found_[i] = {.record = request.table->local_index().GuessRecord(request.key)};
+    }
+    if (found_[i].record.is_null()) continue;
+    Prefetch(Direct(found_[i].record));
+    PrefetchLines(Direct(found_[i].record), request);
+  }
+  return absl::OkStatus();
+}
+
+// Index lookups of the requests in pending_, those of one table together, into found_.
+void TransactionImpl::FindOrdered(std::span<const GetRequest> requests) {
+  while (!pending_.empty()) {
+    const Table* table = requests[pending_.front()].table;
+    keys_.clear();
+    group_.clear();
+    size_t kept = 0;
+    for (const uint32_t i : pending_) {
+      if (requests[i].table == table) {
+        keys_.push_back(requests[i].key);
+        group_.push_back(i);
+      } else {
+        pending_[kept++] = i;
+      }
+    }
+    pending_.resize(kept);
+    results_.resize(std::max(results_.size(), keys_.size()));
+    table->local_index().FindMany(keys_, std::span(results_).first(keys_.size()));
+    for (size_t n = 0; n < group_.size(); ++n) found_[group_[n]] = results_[n];
+  }
+}
+
+Status TransactionImpl::GetManyDirect(std::span<GetRequest> requests) {
+  for (; requests.size() > kLookupGroup; requests = requests.subspan(kLookupGroup)) {
+    GANNET_RETURN_IF_ERROR(GetGroupDirect(requests.first(kLookupGroup)));
+  }
+  return GetGroupDirect(requests);
+}
+
+Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
+  GANNET_RETURN_IF_ERROR(LocateDirect(requests));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    GetRequest& request = requests[i];
+    FindResult found = found_[i];
+    if (request.table->options().index == IndexKind::kHash &&
+        (found.record.is_null() || !HoldsKey(Direct(found.record), request.key))) [[unlikely]] {
+      found = request.table->local_index().Find(request.key);
+    }
+    if (found.record.is_null()) {
+      ReadMissing(&request, found.witness);
+      GANNET_RETURN_IF_ERROR(Served(&request));
+      continue;
+    }
+    switch (LookDirect(&request, found.record)) {
+      case Look::kDone:
+        GANNET_RETURN_IF_ERROR(Served(&request));
+        break;
+      case Look::kConflict:
+        return request.status;
+      case Look::kGone:
+        GANNET_RETURN_IF_ERROR(GetDirect(&request));
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+index::ScanRange TransactionImpl::BeyondOwnRemovals(const Table& table, index::ScanRange range) const {
+  if (removals_ == 0 || range.limit == SIZE_MAX) return range;
+  const size_t removals = writes_.RemovalsIn(table, range);
+  if (range.limit < SIZE_MAX - removals) range.limit += removals;
+  return range;
+}
+
+// False: *look says why (gone: scan again; conflict).
+bool TransactionImpl::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options,
+                                Look* look) {
+  const Key key = entry.key.view();
+  const int own = writes_.FindRecord(entry.record);
+  if (own >= 0 && IsRemoved(writes_[own])) {
+    *look = Look::kDone;
+    return true;
+  }
+  uint32_t size = 0;
+  if (!options.keys_only) {
+    size = own >= 0                          ? writes_[own].payload_bytes
+           : table.options().variable_length ? index::LoadMeta(Direct(entry.record)).payload_bytes
+                                             : static_cast<uint32_t>(table.options().payload_bytes);
+  }
+  const size_t place = rows->bytes_.Append(size);
+  GetRequest request{
+      .table = &table, .key = key, .out = rows->bytes_.At(place, size), .for_update = options.for_update};
+  *look = LookDirect(&request, entry.record);
+  if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
+    rows->rows_.push_back({entry.key, place, size, request.handle});
+    return true;
+  }
+  // A size that changed between the look at it and the copy is a conflict like any other.
+  if (*look == Look::kDone) *look = Look::kGone;
+  return false;
+}
+
+Status TransactionImpl::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows,
+                                   ScanOptions options) {
+  const index::ScanRange wider = BeyondOwnRemovals(table, range);
+  const size_t first_row = rows->rows_.size();
+  const size_t first_byte = rows->bytes_.size();
+  for (int looks = 0; looks < kLookAgain; ++looks) {
+    scan_.Clear();
+    GANNET_RETURN_IF_ERROR(table.local_index().Scan(wider, &scan_));
+    const size_t reads = reads_.size();
+    for (const index::Entry& entry : scan_.entries) Prefetch(Direct(entry.record));
+    Look look = Look::kDone;
+    for (const index::Entry& entry : scan_.entries) {
+      if (!AppendRow(table, entry, rows, options, &look)) break;
+    }
+    if (look == Look::kConflict) return Gone();
+    if (look == Look::kDone) {
+      for (const index::Witness& witness : scan_.witnesses) witnesses_.push_back({witness.word, witness.seen});
+      return absl::OkStatus();
+    }
+    // A record went away while we looked. What was read so far is forgotten (entries got for update stay, unchanged:
+    // the commit validates them, so a stale one costs an abort, never a wrong answer).
+    reads_.resize(reads);
+    rows->rows_.resize(first_row);
+    rows->bytes_.Cut(first_byte);
+    CpuRelax();
+  }
+  return Gone();
+}
+
+void TransactionImpl::AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* rows, ScanOptions options) {
+  const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
+  const size_t place = rows->bytes_.Append(size);
+  CopyOwnPayload(entry, 0, rows->bytes_.At(place, size));
+  rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{index}});
+}
+
+// This transaction's inserts are not in the index yet: they are put in their places.
+void TransactionImpl::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows,
+                                      ScanOptions options) {
+  if (inserts_ > 0) {
+    group_.clear();
+    writes_.InsertsIn(table, range, &group_);
+    for (const uint32_t i : group_) AppendOwnRow(writes_[i], i, rows, options);
+    if (!group_.empty()) {
+      std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
+        return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
+      });
+    }
+  }
+  if (rows->rows_.size() > range.limit) rows->rows_.resize(range.limit);
+}
+
+coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,
+                                          ScanOptions options) {
+  // The ends may be keys of *rows. For the coroutines behind, too, this transaction keeps their bytes.
+  index::ScanRange range = asked;
+  range.from = arena_.Keep(asked.from);
+  range.to = arena_.Keep(asked.to);
+  rows->rows_.clear();
+  rows->bytes_.Clear();
+  if (Status s = CheckKey(table, range.from); !s.ok()) return s;
+  if (Status s = CheckKey(table, range.to); !s.ok()) return s;
+  if (table.options().index == IndexKind::kHash) {
+    return Status(absl::FailedPreconditionError(
+        absl::StrCat("table ", table.name(), " has a hash index: create it with an ordered one to scan it")));
+  }
+  if (range.to < range.from || range.limit == 0) return absl::OkStatus();
+  if (table.OwnerOfRange(range.from, range.to, session_->self) != session_->self || !session_->direct) {
+    return ScanRemote(table, range, rows, options);
+  }
+  Status status = ScanDirect(table, range, rows, options);
+  if (!status.ok()) [[unlikely]] {
+    rows->rows_.clear();
+    return Failed(std::move(status));
+  }
+  MergeOwnInserts(table, range, rows, options);
+  return status;
+}
+
+namespace {
+
+// Whether the bytes of `key` may lie in [begin, end), which is written while they are looked at.
+bool LiesIn(const Key& key, const void* begin, const void* end) {
+  if (key.kind() == index::KeyKind::kInteger) [[likely]]
+    return false;
+  const std::less<const void*> before;
+  const char* const from = key.bytes().data();
+  return before(from, end) && before(begin, from + key.size());
+}
+
+bool LiesIn(const Key& key, std::span<const std::byte> out) {
+  return LiesIn(key, out.data(), out.data() + out.size());
+}
+
+// Whether the key of one request may lie in the output of one. All outputs are looked at as one piece of memory.
+bool KeysLieInOutputs(std::span<const GetRequest> requests) {
+  const std::less<const std::byte*> before;
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  for (const GetRequest& request : requests) {
+    if (request.out.empty()) continue;
+    const std::byte* const last = request.out.data() + request.out.size();
+    if (begin == nullptr || before(request.out.data(), begin)) begin = request.out.data();
+    if (end == nullptr || before(end, last)) end = last;
+  }
+  return std::ranges::any_of(requests, [&](const GetRequest& request) { return LiesIn(request.key, begin, end); });
+}
+
+}  // namespace
+
+coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
+  if (LiesIn(key, out)) [[unlikely]]
+    key = arena_.Keep(key);
+  GetRequest request{.table = &table, .key = key, .out = out, .offset = offset};
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
+    return GetOne(request);
+  Status status = GetDirect(&request);
+  return status.ok() ? std::move(request.status) : Failed(std::move(status));
+}
+
+coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
+                                                                  uint32_t offset) {
+  if (LiesIn(key, out)) [[unlikely]]
+    key = arena_.Keep(key);
+  GetRequest request{.table = &table, .key = key, .out = out, .offset = offset, .for_update = true};
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
+    return GetOneForUpdate(request);
+  Status status = GetDirect(&request);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  if (!status.ok()) return StatusOr<RecordHandle>(std::move(status));
+  return StatusOr<RecordHandle>(request.handle);
+}
+
+coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
+  bool all_here = true;
+  bool integer_keys = true;
+  for (GetRequest& request : requests) {
+    rdma::NodeId owner;
+    all_here = all_here && session_->OwnedHere(*request.table, request.key, &owner);
+    integer_keys = integer_keys && request.key.kind() == index::KeyKind::kInteger;
+    request.status = Status(absl::StatusCode::kAborted, "");
+    request.payload_bytes = 0;
+    request.handle = {};
+  }
+  if (!integer_keys && KeysLieInOutputs(requests)) [[unlikely]]
+    return GetManyApart(requests);
+  if (!all_here) [[unlikely]]
+    return GetManyMixed(requests);
+  Status status = GetManyDirect(requests);
+  if (!status.ok()) [[unlikely]]
+    return Failed(std::move(status), requests);
+  return status;
+}
+
+// With copies of the keys. They, too, may lie between two outputs, and are not looked at again.
+coro::Task<Status> TransactionImpl::GetManyApart(std::span<GetRequest> requests) {
+  std::vector<GetRequest> copies(requests.begin(), requests.end());
+  bool all_here = true;
+  for (GetRequest& copy : copies) {
+    copy.key = arena_.Keep(copy.key);
+    rdma::NodeId owner;
+    all_here = all_here && session_->OwnedHere(*copy.table, copy.key, &owner);
+  }
+  Status status;
+  if (all_here) {
+    status = GetManyDirect(copies);
+    if (!status.ok()) status = Failed(std::move(status), copies);
+  } else {
+    status = co_await GetManyMixed(copies);
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].status = std::move(copies[i].status);
+    requests[i].payload_bytes = copies[i].payload_bytes;
+    requests[i].handle = copies[i].handle;
+  }
+  co_return status;
+}
+
+coro::Async<Status> TransactionImpl::Update(const Table& table, Key key, std::span<const std::byte> data) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data);
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
+  if (!request.status.ok()) return request.status;
+  return Update(request.handle, data, 0, table.options().variable_length);
+}
+
+coro::Async<Status> TransactionImpl::Remove(const Table& table, Key key) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
+  if (!request.status.ok()) return request.status;
+  return Remove(request.handle);
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,60 @@
+#include "txn/access/key_status.h"
+
+#include <string_view>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace gannet::txn {
+namespace {
+
+// Bytes of the character of UTF-8 at the begin of `text`; 0 if there is none that can be printed. (Which characters a
+// terminal has is not asked; control characters, U+0080 to U+009F among them, and surrogates are none.)
+size_t CharacterBytes(std::string_view text) {
+  const auto byte = [text](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
+  const auto continues = [byte](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  if (first < 0xe0) return first >= 0xc2 && continues(1) && (first > 0xc2 || byte(1) >= 0xa0) ? 2 : 0;
+  if (!continues(1) || !continues(2)) return 0;
+  if (first < 0xf0) return (first > 0xe0 || byte(1) >= 0xa0) && (first != 0xed || byte(1) < 0xa0) ? 3 : 0;
+  if (!continues(3) || first > 0xf4) return 0;
+  return (first > 0xf0 || byte(1) >= 0x90) && (first < 0xf4 || byte(1) < 0x90) ? 4 : 0;
+}
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  while (!text.empty()) {
+    const size_t bytes = CharacterBytes(text);
+    if (bytes > 1 || (bytes == 1 && text[0] != '"' && text[0] != '\\')) {
+      quoted.append(text.substr(0, bytes));
+    } else {
+      quoted += absl::CEscape(absl::string_view(text.data(), 1));
+    }
+    text.remove_prefix(bytes > 1 ? bytes : 1);
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::string NameOfRow(const Table& table, const index::Key& key) {
+  return absl::StrCat("table ", Quoted(table.name()), ", key ",
+                      key.kind() == index::KeyKind::kInteger ? absl::StrCat(key.integer()) : Quoted(key.bytes()));
+}
+
+Status KeyNotFound(const Table& table, const index::Key& key) {
+  return absl::NotFoundError(NameOfRow(table, key));
+}
+
+Status KeyExists(const Table& table, const index::Key& key) {
+  return absl::AlreadyExistsError(NameOfRow(table, key));
+}
+
+Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
+                         uint32_t payload_bytes) {
+  return absl::OutOfRangeError(absl::StrCat(NameOfRow(table, key), ": bytes [", offset, ", ", offset + size,
+                                            ") are not all in its payload of ", payload_bytes));
+}
+
+}  // namespace gannet::txn

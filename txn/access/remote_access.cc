@@ -1,0 +1,332 @@
+// Reads of other nodes' records: one-sided (index cache or READs of the index, then a READ of the record) or by a call
+// that does both at the owner. The path is chosen per access (path_chooser.h).
+//
+// A record that a READ brought is believed if it is untorn and unlocked (versioned.h) and holds the key asked for. A
+// locked or torn one is READ again a few times: its writer is between its first and last WRITE. Scans: remote_scan.cc.
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/sometimes.h"
+#include "rdma/rpc.h"
+#include "rdma/slab.h"
+#include "rdma/versioned.h"
+#include "txn/access/access_internal.h"
+#include "txn/owner/wire.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+
+using index::FindResult;
+using index::PayloadDataOffset;
+using index::RecordBytes;
+
+namespace {
+
+// What a first READ of a variable-length record brings at most; longer ones take a second.
+constexpr size_t kFirstReadOfVariable = 512;
+static_assert(kFirstReadOfVariable <= kLineBytes + rdma::kReadBeyondBytes, "a record has one line at least");
+
+}  // namespace
+
+uint32_t TransactionImpl::FirstReadBytes(const Table& table, const Key& key) const {
+  const TableOptions& options = table.options();
+  const size_t whole = RecordBytes(key.size(), options.payload_bytes);
+  return static_cast<uint32_t>(options.variable_length ? std::min(whole, kFirstReadOfVariable) : whole);
+}
+
+// kConflict here means: READ again. If the record is longer than the image, request->payload_bytes tells how long.
+TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
+                                                   size_t image_bytes) {
+  // An index cache may name a record that meanwhile is another key's.
+  if (const int own = writes_.FindRecord(found.record);
+      own >= 0 && writes_[own].table == request->table && writes_[own].key == request->key) {
+    ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
+    return Look::kDone;
+  }
+  const uint64_t state = LoadWord(image);
+  if (IsLocked(state)) {
+    Sometimes<"read: a record of another node is locked">();
+    return Look::kConflict;
+  }
+  // The first word alone tells. Of a block that was given back, the lines may never agree again.
+  if (IsAbsent(state)) return Look::kGone;
+  const index::RecordMeta meta = index::LoadMeta(image);
+  const size_t needed = RecordBytes(meta.key_bytes, meta.payload_bytes);
+  const bool whole = needed <= image_bytes;
+  if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) {
+    Sometimes<"read: a record of another node is torn">();
+    return Look::kConflict;
+  }
+  if (meta.table != request->table->id() || !index::RecordHoldsKey(image, request->key)) {
+    Sometimes<"read: the address of a record leads to another key">();
+    if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
+    ReadMissing(request, found.witness);
+    return Look::kDone;
+  }
+  request->payload_bytes = meta.payload_bytes;
+  if (!whole) return Look::kConflict;
+  touched_remote_ = true;
+  if (request->for_update) {
+    request->handle = AddForUpdate(*request, found.record, state, nullptr, const_cast<std::byte*>(image));
+  } else {
+    request->handle = {};
+    reads_.push_back({found.record, state});
+  }
+  if (request->offset + request->out.size() > meta.payload_bytes) {
+    request->status =
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), meta.payload_bytes);
+  } else {
+    rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset, request->out);
+    request->status = absl::OkStatus();
+  }
+  return Look::kDone;
+}
+
+coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
+  GANNET_CO_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
+  const rdma::NodeId owner = request->table->OwnerOf(request->key, session_->self);
+  StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
+  if (!remote.ok()) co_return remote.status();
+  touched_remote_ = true;
+  const size_t place = request->table->id() * static_cast<size_t>(session_->db->fabric->num_nodes()) + owner;
+  const ReadPath path = session_->paths.Choose(place);
+  const uint64_t start = NowNanos();
+  if (path == ReadPath::kCall) {
+    Status called = co_await GetByCall(request, owner);
+    session_->paths.Record(place, path, NowNanos() - start);
+    co_return called;
+  }
+  for (int looks = 0; looks < kReadAgain; ++looks) {
+    StatusOr<FindResult> found = co_await (*remote)->Find(request->key);
+    if (!found.ok()) co_return found.status();
+    if (found->record.is_null()) {
+      ReadMissing(request, found->witness);
+      session_->paths.Record(place, path, NowNanos() - start);
+      co_return Served(request);
+    }
+    uint32_t bytes = FirstReadBytes(*request->table, request->key);
+    Look look = Look::kConflict;
+    uint64_t state = 0;
+    for (int reads = 0; reads < kReadAgain && look == Look::kConflict; ++reads) {
+      if (reads > 0) session_->channel->CountRetry();
+      if (reads > 2) co_await session_->worker.Yield();
+      std::byte* image = arena_.Allocate(bytes);
+      Status read = co_await session_->channel->Read(found->record, image, bytes);
+      if (!read.ok()) co_return read;
+      request->payload_bytes = 0;
+      look = LookAtImage(request, *found, image, bytes);
+      state = LoadWord(image);
+      if (look == Look::kConflict && request->payload_bytes > 0) {  // longer than the READ
+        bytes = static_cast<uint32_t>(RecordBytes(request->key.size(), request->payload_bytes));
+      }
+    }
+    if (look == Look::kConflict) {
+      Sometimes<"read: a record of another node stays locked or torn">();
+      // Perhaps it is no record any more, but part of something else that is being written all the time.
+      if (found->from_cache) (*remote)->Forget(request->key);
+      co_return LockedTooLong(state);
+    }
+    if (look == Look::kDone) {
+      session_->paths.Record(place, path, NowNanos() - start);
+      co_return Served(request);
+    }
+    (*remote)->Forget(request->key);
+  }
+  co_return Conflict();
+}
+
+// A record that a call brought, as a READ would have.
+const std::byte* TransactionImpl::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
+                                            std::span<const std::byte> payload, size_t* bytes) {
+  *bytes = RecordBytes(key.size(), payload.size());
+  std::byte* const image = arena_.Allocate(*bytes);
+  rdma::StampImage(image, *bytes / kLineBytes, state, state);
+  index::StoreHeader(image, meta, key);
+  rdma::CopyIn(image, PayloadDataOffset(key.size()), payload);
+  return image;
+}
+
+coro::Task<StatusOr<size_t>> TransactionImpl::AskOwner(rdma::NodeId owner, rdma::MethodId method,
+                                                       std::span<const std::byte> question) {
+  for (int asked = 1;; ++asked) {
+    StatusOr<size_t> size =
+        co_await session_->channel->Call(owner, method, question, response_.room(), session_->db->options.call_timeout);
+    if (!absl::IsAborted(size.status()) || asked == kReadAgain) co_return size;
+    session_->channel->CountRetry();
+    co_await session_->worker.Yield();
+  }
+}
+
+coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId owner) {
+  std::array<std::byte, 128> message;
+  rdma::WireWriter writer(message);
+  writer.PutU16(request->table->id());
+  index::PutKey(writer, request->key);
+  const std::span<const std::byte> question = writer.written();
+  StatusOr<size_t> size = co_await AskOwner(owner, kTxnRead, question);
+  if (!size.ok()) co_return size.status();
+
+  rdma::WireReader reader(response_.room().first(*size));
+  const bool present = reader.GetU8() != 0;
+  const index::Witness where = GetWitness(reader);  // the witness, or the record and its state
+  if (!reader.ok()) co_return MalformedReply(owner, "a read");
+  if (!present) {
+    ReadMissing(request, where);
+    co_return Served(request);
+  }
+  const index::RecordMeta meta = index::RecordMeta::Unpack(reader.GetU64());
+  const std::span<const std::byte> payload = reader.GetBytes();
+  if (!reader.Finish().ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) {
+    co_return MalformedReply(owner, "a read");
+  }
+  size_t bytes = 0;
+  const std::byte* const image = MakeImage(request->key, where.seen, meta, payload, &bytes);
+  if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone)
+    co_return MalformedReply(owner, "a read");
+  co_return Served(request);
+}
+
+coro::Task<Status> TransactionImpl::GetOne(GetRequest request) {
+  Status status = co_await GetRemote(&request);
+  if (!status.ok()) co_return Failed(std::move(status));
+  co_return std::move(request.status);
+}
+
+coro::Task<StatusOr<RecordHandle>> TransactionImpl::GetOneForUpdate(GetRequest request) {
+  Status status = co_await GetRemote(&request);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  if (!status.ok()) co_return status;
+  co_return request.handle;
+}
+
+coro::Task<Status> TransactionImpl::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  Status status = co_await GetRemote(&request);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  if (!status.ok()) co_return status;
+  co_return Update(request.handle, data, 0, table.options().variable_length);
+}
+
+coro::Task<Status> TransactionImpl::RemoveByKey(const Table& table, Key key) {
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  Status status = co_await GetRemote(&request);
+  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  if (!status.ok()) co_return status;
+  co_return Remove(request.handle);
+}
+
+// Index lookups of the requests numbered in `which`: one batch per (table, owner). Results go to found_[number].
+coro::Task<Status> TransactionImpl::FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which) {
+  std::vector<Key> keys;
+  std::vector<FindResult> results;
+  for (size_t first = 0; first < which.size();) {
+    const Table& table = *requests[which[first]].table;
+    const rdma::NodeId owner = table.OwnerOf(requests[which[first]].key, session_->self);
+    size_t end = first;
+    keys.clear();
+    for (; end < which.size(); ++end) {
+      const GetRequest& request = requests[which[end]];
+      if (request.table != &table || table.OwnerOf(request.key, session_->self) != owner) break;
+      GANNET_CO_RETURN_IF_ERROR(CheckKey(table, request.key));
+      keys.push_back(request.key);
+    }
+    StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, owner);
+    if (!remote.ok()) co_return remote.status();
+    results.assign(keys.size(), {});
+    Status status = co_await (*remote)->FindMany(keys, results);
+    if (!status.ok()) co_return status;
+    for (size_t i = first; i < end; ++i) found_[which[i]] = results[i - first];
+    first = end;
+  }
+  co_return absl::OkStatus();
+}
+
+// Sorted by table and owner, so that neighbours share a batch.
+std::vector<uint32_t> TransactionImpl::RemoteOf(std::span<const GetRequest> requests) const {
+  std::vector<uint32_t> remote;
+  for (uint32_t i = 0; i < requests.size(); ++i) {
+    rdma::NodeId owner;
+    if (!session_->OwnedHere(*requests[i].table, requests[i].key, &owner)) remote.push_back(i);
+  }
+  const auto place = [&](uint32_t i) {
+    return std::pair(requests[i].table->id(), requests[i].table->OwnerOf(requests[i].key, session_->self));
+  };
+  std::ranges::stable_sort(remote, {}, place);
+  return remote;
+}
+
+// Of the requests numbered in `remote`: all records with one doorbell.
+coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
+  std::vector<FindResult> found_remote;
+  found_.resize(std::max(found_.size(), requests.size()));
+  Status status = co_await FindRemote(requests, remote);
+  if (!status.ok()) co_return status;
+  operations_.clear();
+  for (const uint32_t i : remote) {
+    found_remote.push_back(found_[i]);
+    if (found_[i].record.is_null()) continue;
+    const uint32_t bytes = FirstReadBytes(*requests[i].table, requests[i].key);
+    operations_.push_back(rdma::Operation::Read(found_[i].record, arena_.Allocate(bytes), bytes));
+  }
+  if (!operations_.empty()) {
+    status = co_await session_->channel->Post(operations_);
+    if (!status.ok()) co_return status;
+  }
+  for (size_t n = 0, read = 0; n < remote.size(); ++n) {
+    GetRequest& request = requests[remote[n]];
+    if (found_remote[n].record.is_null()) {
+      ReadMissing(&request, found_remote[n].witness);
+      GANNET_CO_RETURN_IF_ERROR(Served(&request));
+      continue;
+    }
+    const rdma::Operation operation = operations_[read++];
+    const Look look = LookAtImage(&request, found_remote[n], static_cast<std::byte*>(operation.local), operation.size);
+    if (look == Look::kDone) {
+      GANNET_CO_RETURN_IF_ERROR(Served(&request));
+      continue;
+    }
+    if (look == Look::kGone) {
+      StatusOr<index::RemoteIndex*> index =
+          session_->RemoteIndexOf(*request.table, request.table->OwnerOf(request.key, session_->self));
+      if (index.ok()) (*index)->Forget(request.key);
+    }
+    session_->channel->CountRetry();
+    // GetRemote uses no scratch of this function but operations_, of which a copy was taken.
+    status = co_await GetRemote(&request);
+    if (!status.ok()) co_return status;
+  }
+  co_return absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests) {
+  Status status = co_await GetManyOfAll(requests);
+  if (!status.ok()) co_return Failed(std::move(status), requests);
+  co_return status;
+}
+
+coro::Task<Status> TransactionImpl::GetManyOfAll(std::span<GetRequest> requests) {
+  touched_remote_ = true;
+  const std::vector<uint32_t> remote = RemoteOf(requests);
+  Status status = co_await GetManyRemote(requests, remote);
+  if (!status.ok()) co_return status;
+  // The rest is here: maximal runs of requests for this node.
+  for (size_t first = 0; first < requests.size();) {
+    rdma::NodeId owner;
+    if (!session_->OwnedHere(*requests[first].table, requests[first].key, &owner)) {
+      ++first;
+      continue;
+    }
+    size_t end = first + 1;
+    while (end < requests.size() && session_->OwnedHere(*requests[end].table, requests[end].key, &owner)) ++end;
+    status = GetManyDirect(requests.subspan(first, end - first));
+    if (!status.ok()) co_return status;
+    first = end;
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace gannet::txn

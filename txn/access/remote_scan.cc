@@ -1,0 +1,168 @@
+// Scans of other nodes' rows: one-sided (READs of the index's leaves, then of the records, neighbours together), or by
+// a call that does both at the owner.
+#include <algorithm>
+#include <optional>
+
+#include "rdma/rpc.h"
+#include "rdma/versioned.h"
+#include "txn/access/access_internal.h"
+#include "txn/owner/wire.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+
+using index::FindResult;
+using index::PayloadDataOffset;
+using index::RecordBytes;
+
+// Appends the row of `image`, which was looked at for `request`.
+Status TransactionImpl::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
+                                    ScanRows* rows, ScanOptions options) {
+  if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
+  if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict();
+  const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
+  const size_t place = rows->bytes_.Append(size);
+  const std::span<std::byte> out = rows->bytes_.At(place, size);
+  if (const int own = writes_.FindRecord(record); own >= 0) {
+    CopyOwnPayload(writes_[own], 0, out);
+  } else {
+    rdma::CopyOut(image, PayloadDataOffset(request.key.size()), out);
+  }
+  rows->rows_.push_back({index::OwnedKey(request.key), place, size, request.handle});
+  return absl::OkStatus();
+}
+
+coro::Task<Status> TransactionImpl::ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node,
+                                             ScanRows* rows, ScanOptions options) {
+  if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
+  touched_remote_ = true;
+  range = BeyondOwnRemovals(table, range);
+  if (session_->db->options.read_path == ReadPathPolicy::kCall) {
+    Status called = co_await ScanByCalls(table, range, node, rows, options);
+    co_return called;
+  }
+  Status read = co_await ScanByReads(table, range, node, rows, options);
+  co_return read;
+}
+
+coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node,
+                                                ScanRows* rows, ScanOptions options) {
+  StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
+  if (!remote.ok()) co_return remote.status();
+  index::ScanResult scan;
+  Status status = co_await (*remote)->Scan(range, &scan);
+  if (!status.ok()) co_return status;
+  for (const index::Witness& witness : scan.witnesses) witnesses_.push_back({witness.word, witness.seen});
+  if (scan.entries.empty()) co_return absl::OkStatus();
+
+  NeighbourReads pieces;
+  for (const index::Entry& entry : scan.entries) pieces.Add(entry.record, FirstReadBytes(table, entry.key.view()));
+  std::vector<rdma::Operation> reads;
+  pieces.AppendTo(&reads, session_->channel->capabilities().line_consistent, &arena_);
+  status = co_await session_->channel->Post(reads);
+  if (!status.ok()) co_return status;
+
+  for (size_t i = 0; i < scan.entries.size(); ++i) {
+    const index::Entry& entry = scan.entries[i];
+    const FindResult found{.record = entry.record};
+    GetRequest request{.table = &table, .key = entry.key.view(), .out = {}, .for_update = options.for_update};
+    std::byte* image = pieces.image(i);
+    uint32_t bytes = pieces.bytes(i);
+    Look look = LookAtImage(&request, found, image, bytes);
+    for (int again = 0; look == Look::kConflict && again < kReadAgain; ++again) {
+      session_->channel->CountRetry();
+      co_await session_->worker.Yield();
+      bytes = std::max(bytes, static_cast<uint32_t>(RecordBytes(request.key.size(), request.payload_bytes)));
+      image = arena_.Allocate(bytes);
+      status = co_await session_->channel->Read(entry.record, image, bytes);
+      if (!status.ok()) co_return status;
+      look = LookAtImage(&request, found, image, bytes);
+    }
+    if (look != Look::kDone) co_return Conflict();
+    status = AppendImage(request, entry.record, image, rows, options);
+    if (!status.ok()) co_return status;
+  }
+  co_return absl::OkStatus();
+}
+
+// Makes as many calls as it takes: an answer is one message. A later one goes on where the owner says that the one
+// before it stopped: behind a row, or behind leaves without any.
+coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node,
+                                                ScanRows* rows, ScanOptions options) {
+  ScanRequest request{.table = table.id(), .range = range};
+  for (bool more = true; more;) {
+    rdma::WireWriter writer(message_.room());
+    Put(writer, request);
+    const std::span<const std::byte> question = writer.written();
+    StatusOr<size_t> size = co_await AskOwner(node, kTxnScan, question);
+    if (!size.ok()) co_return size.status();
+    rdma::WireReader reader(response_.room().first(*size));
+    Status taken = TakeScanned(table, node, reader, &request, rows, options, &more);
+    if (!taken.ok()) co_return taken;
+  }
+  co_return absl::OkStatus();
+}
+
+// One answer to a kTxnScan. If there is more, *request becomes what is left of it.
+Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader,
+                                    ScanRequest* request, ScanRows* rows, ScanOptions options, bool* more) {
+  *more = reader.GetU8() != 0;
+  const index::ScanPosition next = GetPosition(reader);
+  const uint16_t witnesses = reader.GetU16();
+  for (uint16_t i = 0; i < witnesses && reader.ok(); ++i) {
+    const index::Witness witness = GetWitness(reader);
+    witnesses_.push_back({witness.word, witness.seen});
+  }
+  const uint32_t n = reader.GetU32();
+  const std::optional<index::ScanPosition>& last = request->position;
+  const bool moved_on = !last.has_value() || (request->range.reverse ? next < *last : *last < next);
+  if (n > request->range.limit || (*more && (!moved_on || n + witnesses == 0))) return MalformedReply(node, "a scan");
+  for (uint32_t i = 0; i < n; ++i) {
+    ScannedRow row;
+    if (!txn::Get(reader, &row) || row.meta.payload_bytes != row.payload.size() ||
+        row.meta.key_bytes != row.key.size() || row.key.kind() != table.options().key_kind) {
+      return MalformedReply(node, "a scan");
+    }
+    const Key key = arena_.Keep(row.key);
+    size_t bytes = 0;
+    const std::byte* const image = MakeImage(key, row.state, row.meta, row.payload, &bytes);
+    GetRequest got{.table = &table, .key = key, .out = {}, .for_update = options.for_update};
+    if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node, "a scan");
+    GANNET_RETURN_IF_ERROR(AppendImage(got, row.record, image, rows, options));
+  }
+  request->position = next;
+  if (request->range.limit != SIZE_MAX) request->range.limit -= n;
+  *more = *more && request->range.limit > 0;
+  return reader.Finish().ok() ? absl::OkStatus() : MalformedReply(node, "a scan");
+}
+
+coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows,
+                                               ScanOptions options) {
+  Status status = co_await ScanNodes(table, range, rows, options);
+  if (!status.ok()) {
+    rows->rows_.clear();
+    co_return Failed(std::move(status));
+  }
+  MergeOwnInserts(table, range, rows, options);
+  co_return status;
+}
+
+coro::Task<Status> TransactionImpl::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows,
+                                              ScanOptions options) {
+  const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
+  // The owner is none of the data nodes if this is a client, and the table is replicated.
+  const bool several = owner == Placement::kSeveralNodes;
+  const int end = several ? session_->db->data_nodes : owner + 1;
+  for (int node = several ? 0 : owner; node < end; ++node) {
+    Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);
+    if (!status.ok()) co_return status;
+  }
+  if (several) {
+    std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
+      return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
+    });
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace gannet::txn

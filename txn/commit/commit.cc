@@ -1,0 +1,383 @@
+// The commit protocol.
+//
+//   lock      every record to update or remove by CAS (state read -> the same, locked by us): that validates it too.
+//             Inserts: a locked, absent record enters the index, which changes the witnesses over its key.
+//   validate  every other word read (records, witnesses) is as it was.            <- the serialization point lies here
+//   install   new payloads and versions; removed keys leave their index first.
+//   unlock    is the last store of the install of each record.
+//
+// Why it is strictly serializable. All writes stay locked from before the validation until they are installed. Take T
+// that read x and U that writes x. If U locked x before T validated x, T sees the lock (or the new version) and aborts;
+// otherwise T validated before U locked, and T precedes U, whose own validation comes later. Inserts and removals are
+// the same with the witness in the place of x: a key enters its index, and bumps the word, before its transaction
+// validates and before anything of it is visible; it leaves its index after the validation but before its record is
+// unlocked.
+//
+// Locks are tried once: no waiting, so no deadlock. Everything up to the validation can fail and is undone; nothing
+// after it can, except that another node dies: then its part of the outcome is unknown. (commit_remote.cc says what
+// becomes of verbs and calls that fail though the node lives.)
+//
+// With a log (redo.cc): the commit's epoch is read between lock and validate, and the changes are in the log's buffers,
+// here and at the other nodes, before anything is installed.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "base/thread.h"
+#include "log/kill_point.h"
+#include "rdma/versioned.h"
+#include "txn/commit/commit_internal.h"
+#include "txn/commit/redo_scope.h"
+#include "txn/owner/wire.h"
+#include "txn/record/record.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+
+namespace {
+
+// Looked through for each change of a set; more are indexed.
+constexpr size_t kFewWitnesses = 64;
+
+}  // namespace
+
+using index::PayloadDataOffset;
+using index::RecordBytes;
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Records of this node, by its CPU.
+
+Status TransactionImpl::LockDirect(WriteEntry& entry) {
+  const uint64_t found = CompareAndSwapWord(entry.direct, entry.seen, Locked(entry.seen, session_->owner_bits));
+  if (found != entry.seen) [[unlikely]] {
+    Sometimes<"commit: a record to write is locked or was changed">();
+    return LockedTooLong(found);
+  }
+  entry.locked = true;
+  return absl::OkStatus();
+}
+
+void TransactionImpl::CarryWitnesses(const index::Change& change) {
+  if (change.before.word.is_null() || witnesses_.empty()) return;
+  if (witnesses_.size() > kFewWitnesses || !witness_of_.empty()) [[unlikely]]
+    return CarryManyWitnesses(change);
+  bool held = false;
+  for (ReadEntry& witness : witnesses_) {
+    if (witness.word != change.before.word || witness.seen != change.before.seen) continue;
+    Sometimes<"commit: a witness is carried over an own insert">();
+    witness.seen = change.after;
+    held = true;
+  }
+  if (!held || change.split_to.word.is_null()) return;
+  Sometimes<"commit: a witness is carried over the split of a leaf">();
+  witnesses_.push_back({change.split_to.word, change.split_to.seen});
+}
+
+// The same in constant time. Witnesses of one word that say the same are one here; of some that differ, all but one are
+// out of date, and the validation will find that.
+void TransactionImpl::CarryManyWitnesses(const index::Change& change) {
+  const auto note = [this](uint32_t i) { return witness_of_.try_emplace(witnesses_[i].word.bits(), i).second; };
+  if (witness_of_.empty()) {
+    size_t kept = 0;
+    for (const ReadEntry witness : witnesses_) {
+      witnesses_[kept] = witness;
+      const bool first = note(static_cast<uint32_t>(kept));
+      if (first || witnesses_[witness_of_[witness.word.bits()]].seen != witness.seen) ++kept;
+    }
+    witnesses_.resize(kept);
+  }
+  const auto found = witness_of_.find(change.before.word.bits());
+  if (found == witness_of_.end() || witnesses_[found->second].seen != change.before.seen) return;
+  Sometimes<"commit: a witness is carried over an own insert">();
+  witnesses_[found->second].seen = change.after;
+  if (change.split_to.word.is_null()) return;
+  Sometimes<"commit: a witness is carried over the split of a leaf">();
+  witnesses_.push_back({change.split_to.word, change.split_to.seen});
+  note(static_cast<uint32_t>(witnesses_.size() - 1));
+}
+
+// What the transaction made of its own insert since. Before anybody can find the record, and under a version of its
+// own: a reader that knows the block from earlier (a location cache) may have READ lines of what Insert put there.
+void TransactionImpl::ApplyToOwnInsert(WriteEntry& entry) {
+  const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+  rdma::BeginWrite(entry.direct, lines);
+  ApplyPatches(entry.direct, entry);
+  entry.seen = RaiseLockedVersion(entry.direct, lines, entry.seen, VersionOf(entry.seen) + 1, session_->owner_bits);
+}
+
+Status TransactionImpl::IndexInsert(WriteEntry& entry) {
+  if (entry.patches != nullptr) [[unlikely]]
+    ApplyToOwnInsert(entry);
+  rdma::GlobalAddress existing;
+  const StatusOr<index::Change> change =
+      entry.table->local_index().Insert(context_, entry.key, entry.record, &existing);
+  if (change.ok()) [[likely]] {
+    entry.indexed = true;
+    if (log_ != nullptr) RaiseInsertVersion(entry);
+    CarryWitnesses(*change);
+    return absl::OkStatus();
+  }
+  if (!absl::IsAlreadyExists(change.status())) return change.status();
+  return NoteExisting(entry, {existing, LoadWord(Direct(existing))});
+}
+
+// `insert` met `existing`. If that is a committed record, the insert fails, provided that the rest validates.
+Status TransactionImpl::NoteExisting(const WriteEntry& insert, const ReadEntry& existing) {
+  if (exists_ == kNone) exists_ = static_cast<size_t>(&insert - writes_.entries().data());
+  const int own = writes_.FindRecord(existing.word);
+  if (own >= 0 && writes_[own].locked && existing.seen == Locked(writes_[own].seen, session_->owner_bits)) {
+    Sometimes<"commit: a key is inserted that the transaction updates, too">();
+    return absl::OkStatus();
+  }
+  if (IsLocked(existing.seen) || IsAbsent(existing.seen)) {
+    Sometimes<"commit: an insert meets a record that is locked or absent">();
+    return LockedTooLong(existing.seen);
+  }
+  Sometimes<"commit: an insert meets a committed record">();
+  reads_.push_back(existing);
+  return absl::OkStatus();
+}
+
+// A record that this transaction read and then locked itself still is what it read. (The owner bits alone do not tell:
+// other transactions of this worker share them.)
+bool TransactionImpl::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
+  if (word != Locked(read.seen, session_->owner_bits)) return false;
+  const int own = writes_.FindRecord(read.word);
+  return own >= 0 && writes_[own].locked;
+}
+
+Status TransactionImpl::ValidateDirect() const {
+  PreemptionPoint();
+  for (const ReadEntry& entry : reads_) {
+    const uint64_t word = LoadWord(Direct(entry.word));
+    if (GANNET_MUTANT(kSkipValidation)) continue;
+    if (word != entry.seen && !IsOwnLockOf(entry, word)) {
+      Sometimes<"commit: a record that was read has changed">();
+      return Conflict();
+    }
+  }
+  PreemptionPoint();
+  for (const ReadEntry& entry : witnesses_) {
+    if (GANNET_MUTANT(kSkipWitness)) break;
+    if (LoadWord(Direct(entry.word)) == entry.seen) continue;
+    Sometimes<"commit: a witness has changed">();
+    return Conflict();
+  }
+  return absl::OkStatus();
+}
+
+Status TransactionImpl::PrepareMove(WriteEntry& entry) {
+  std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
+  CopyOwnPayload(entry, 0, payload);
+  StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload,
+                                              session_->owner_bits, VersionOf(entry.seen));
+  if (!made.ok()) return made.status();
+  entry.moved_to = session_->db->node->AddressOf(made->block);
+  entry.moved_state = made->state;
+  return absl::OkStatus();
+}
+
+void TransactionImpl::FinishMove(WriteEntry& entry) {
+  Sometimes<"commit: a record moves to a block of another size">();
+  const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
+  GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", entry.record.ToString(), replaced.ToString());
+  StoreWord(Direct(entry.moved_to), NextState(entry.moved_state, false));
+  MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
+  participant_->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes), session_->slab.get());
+  session_->live_bytes->Add(entry.table->id(), BlockBytesOf(entry.key, entry.payload_bytes) -
+                                                   BlockBytesOf(entry.key, entry.image_payload_bytes));
+  entry.moved_to = {};
+  entry.locked = false;
+}
+
+void TransactionImpl::InstallDirect(WriteEntry& entry) {
+  if (!entry.moved_to.is_null()) return FinishMove(entry);
+  const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+  const int64_t block_bytes = BlockBytesOf(entry.key, entry.image_payload_bytes);
+  if (entry.kind == WriteKind::kUpdate) {
+    if (GANNET_MUTANT(kUnlockBeforeInstall)) StoreWord(entry.direct, NextState(entry.seen, false));
+    rdma::BeginWrite(entry.direct, lines);
+    ApplyPatches(entry.direct, entry);
+    rdma::EndWrite(entry.direct, lines, NextState(entry.seen, false));
+  } else if (entry.kind == WriteKind::kInsert && !entry.removed) {
+    StoreWord(entry.direct, NextState(entry.seen, false));
+    session_->live_bytes->Add(entry.table->id(), block_bytes);
+  } else {  // a removal, of an old record or of an own insert
+    if (entry.kind == WriteKind::kRemove) {
+      session_->live_bytes->Add(entry.table->id(), -block_bytes);
+      if (log_ != nullptr) NoteRemovedVersion(entry);
+    }
+    const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
+    GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", entry.record.ToString(),
+                 change.status().ToString());
+    MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
+    if (GANNET_MUTANT(kReuseWithoutGrace))
+      session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));
+    else
+      participant_->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
+                           session_->slab.get());
+  }
+  entry.locked = false;
+}
+
+void TransactionImpl::ReleaseDirect(WriteEntry& entry) {
+  if (!entry.is_direct()) return;
+  if (!entry.moved_to.is_null()) {  // nobody could reach it
+    Sometimes<"commit: an abort gives back the block that a record was to move to">();
+    std::byte* block = Direct(entry.moved_to);
+    MarkAbsent(block, RecordLines(entry.key, entry.payload_bytes), entry.moved_state);
+    session_->slab->Free(block, RecordBytes(entry.key.size(), entry.payload_bytes));
+    entry.moved_to = {};
+  }
+  if (!entry.locked) return;
+  entry.locked = false;
+  if (entry.kind != WriteKind::kInsert) {
+    StoreWord(entry.direct, entry.seen);
+    return;
+  }
+  const size_t bytes = RecordBytes(entry.key.size(), entry.image_payload_bytes);
+  if (!entry.indexed) {
+    MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
+    session_->slab->Free(entry.direct, bytes);
+    return;
+  }
+  Sometimes<"commit: an abort takes an insert out of its index">();
+  const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
+  GANNET_CHECK(change.ok(), "%s was inserted but is not in its index: %s", entry.record.ToString(),
+               change.status().ToString());
+  MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
+  participant_->Retire(entry.direct, bytes, session_->slab.get());
+}
+
+Status TransactionImpl::LockAndIndexDirect() {
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.kind == WriteKind::kNone) {
+      reads_.push_back({entry.record, entry.seen});
+      continue;
+    }
+    if (!entry.is_direct()) continue;
+    if (ChangesRecord(entry)) GANNET_RETURN_IF_ERROR(LockDirect(entry));
+    if (entry.kind == WriteKind::kInsert && entry.payload_bytes != entry.image_payload_bytes) [[unlikely]] {
+      GANNET_RETURN_IF_ERROR(RemakeInsert(entry));
+    }
+    if (NeedsMove(entry)) [[unlikely]]
+      GANNET_RETURN_IF_ERROR(PrepareMove(entry));
+  }
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.kind == WriteKind::kInsert && entry.is_direct()) GANNET_RETURN_IF_ERROR(IndexInsert(entry));
+  }
+  return absl::OkStatus();
+}
+
+// An own insert that was resized: a new block, which nobody has seen either.
+Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
+  Sometimes<"commit: an own insert was resized">();
+  GANNET_RETURN_IF_ERROR(PrepareMove(entry));
+  MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
+  session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));
+  writes_.SetRecord(static_cast<size_t>(&entry - writes_.entries().data()), entry.moved_to);
+  entry.direct = Direct(entry.moved_to);
+  entry.seen = entry.moved_state;
+  entry.moved_to = {};
+  entry.image_payload_bytes = entry.payload_bytes;
+  entry.patches = entry.last_patch = nullptr;
+  entry.patch_count = 0;
+  return absl::OkStatus();
+}
+
+Status TransactionImpl::CommitDirect() noexcept {
+  Status status = LockAndIndexDirect();
+  const RedoScope redo(this);
+  if (status.ok()) status = ValidateDirect();
+  if (status.ok() && exists_ != kNone) status = Exists();
+  if (redo_bytes_ > 0 && session_->db->loads.any() && status.ok()) [[unlikely]]
+    status = UnsavedLoads::Refusal(session_->self);
+  if (!status.ok()) [[unlikely]] {
+    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+    logged_ = false;  // it only read
+    epoch_ = 0;
+    return status;
+  }
+  if (redo_bytes_ > 0) AppendRedo(log::TransactionPart::kWhole, 0);
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.kind != WriteKind::kNone) InstallDirect(entry);
+  }
+  log::MayDieHere(log::KillPoint::kCommitInstalled);
+  return absl::OkStatus();
+}
+
+bool TransactionImpl::Writes() const {
+  return std::any_of(writes_.entries().begin(), writes_.entries().end(),
+                     [](const WriteEntry& entry) { return entry.kind != WriteKind::kNone; });
+}
+
+coro::Async<Status> TransactionImpl::Commit() {
+  if (precedence_->somebody_has_it() && Writes()) [[unlikely]]
+    return CommitInTurn();
+  return CommitNow();
+}
+
+// It holds nothing yet that others wait for: no lock, no place in an index, no room in the log.
+coro::Task<Status> TransactionImpl::CommitInTurn() {
+  constexpr uint64_t kLookEveryNanos = 200'000;
+  const uint64_t start = NowNanos();
+  uint64_t now = start;
+  while (now - start < precedence_->limit_nanos() && precedence_->MustWait(claim_, now)) {
+    // A thread that has nothing else to do leaves its core to the transaction that it waits for.
+    if (!session_->db->calls() && session_->worker.unfinished() == 0) {
+      SleepUntilNanos(now + kLookEveryNanos);
+    } else {
+      co_await session_->worker.SleepUntil(now + kLookEveryNanos);
+    }
+    now = NowNanos();
+  }
+  if (now > start) {
+    Sometimes<"precedence: a commit waits for the transaction that goes first">();
+    if (now - start >= precedence_->limit_nanos()) Sometimes<"precedence: a commit has waited as long as it may">();
+    precedence_->NoteHeldUp(now - start);
+    if (claim_ != nullptr) claim_->NoteHeldUp(now - start);
+  }
+  coro::Async<Status> committed = CommitNow();
+  co_return co_await committed;
+}
+
+coro::Async<Status> TransactionImpl::CommitNow() {
+  if (log_ == nullptr) return CommitReserved();
+  redo_bytes_ = buffered_redo_ == 0 ? 0 : buffered_redo_ + log::kTransactionOverheadBytes;
+  if (redo_bytes_ > 0) {
+    bool wait = false;
+    Status reserved = log_->Reserve(redo_bytes_, &wait);
+    if (wait) return CommitWhenRoom();
+    if (!reserved.ok()) {
+      redo_bytes_ = 0;
+      return reserved;
+    }
+  }
+  return CommitReserved();
+}
+
+coro::Async<Status> TransactionImpl::CommitReserved() {
+  if (touched_remote_) return CommitMixed();
+  return CommitDirect();
+}
+
+coro::Async<Status> TransactionImpl::Validate() {
+  // What was got for update was read too.
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (entry.kind != WriteKind::kInsert) reads_.push_back({entry.record, entry.seen});
+  }
+  if (touched_remote_) return ValidateAll();
+  Status valid = ValidateDirect();
+  return valid.ok() ? valid : Failed(std::move(valid));
+}
+
+coro::Task<Status> TransactionImpl::ValidateAll() {
+  Status valid = co_await ValidateMixed();
+  if (!valid.ok()) co_return Failed(std::move(valid));
+  co_return valid;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,461 @@
+// The commit protocol (commit.cc) where records of several nodes take part: by verbs, and by calls to the owners of
+// records that are inserted, removed or moved. Each step shares one posting over all nodes.
+//
+// A verb or call may fail while its node lives, done or not; what then becomes of the transaction:
+//
+//   lock      It is over: Unavailable. Any lock of the batch may be held, so each is owed an unlock.
+//   prepare   It is over. The owner may have made the placeholders, or may make them later: a cancel is owed.
+//   validate  It is over. (READs change nothing.)
+//   log       It is over. The part may be in the other log, without a decision: void.
+//   release   It is over anyway. Unlocks and the unmaking of placeholders are owed.
+//   decide    It is committed (decision.cc). The request is owed, and it waits for that before it installs anything.
+//   install   It is committed. The installs and finishes that failed are owed, and it waits until they are done: Ok. If
+//             a node dies meanwhile, or call_timeout passes: Unknown, and what is owed is owed on. With a log it waits
+//             for as long as the nodes live, because it is in its epoch until all is installed: a checkpoint of that
+//             epoch must find it.
+//
+// debts.h says how debts are settled, and why that disturbs nobody.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "rdma/versioned.h"
+#include "txn/commit/commit_internal.h"
+#include "txn/commit/redo_scope.h"
+#include "txn/owner/wire.h"
+#include "txn/record/record.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
+// A finish is repeated if its answer does not come: it need not be waited for as long as others.
+constexpr absl::Duration kFinishTimeout = absl::Milliseconds(100);
+
+bool IsInstalledByVerbs(const WriteEntry& entry) {
+  if (entry.is_direct() || entry.installed) return false;
+  return entry.kind == WriteKind::kInsert ? !entry.removed
+                                          : entry.kind == WriteKind::kUpdate && entry.moved_to.is_null();
+}
+
+}  // namespace
+
+coro::Task<Status> TransactionImpl::LockRemote() {
+  operations_.clear();
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !ChangesRecord(entry)) continue;
+    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]] {
+      Sometimes<"commit: a record to write is owed by the same session">();
+      co_return Conflict();
+    }
+    operations_.push_back(
+        rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
+    operations_.back().connection = entry.connection;
+  }
+  if (operations_.empty()) co_return absl::OkStatus();
+  asks_for_locks_ = true;
+  Status status = co_await session_->channel->Post(operations_);
+  if (!status.ok()) {
+    Sometimes<"commit: locks at other nodes may be held or not">();
+    for (const WriteEntry& entry : writes_.entries()) {
+      if (!entry.is_direct() && ChangesRecord(entry)) OweUnlock(entry);
+    }
+    co_return status;
+  }
+  Status conflict;
+  size_t i = 0;
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !ChangesRecord(entry)) continue;
+    const rdma::Operation& operation = operations_[i++];
+    entry.locked = operation.result == entry.seen;
+    if (entry.locked || !conflict.ok()) continue;
+    Sometimes<"commit: a record at another node is locked or was changed">();
+    conflict = LockedTooLong(operation.result);
+  }
+  co_return conflict;
+}
+
+void TransactionImpl::PutCaller(std::span<std::byte> place) {
+  if (!has_slot_) slot_ = session_->debts.TakeSlot();
+  has_slot_ = true;
+  rdma::WireWriter writer(place);
+  txn::Put(writer, Caller{.name = Caller::NameOf(session_->owner_bits, slot_), .number = ++session_->db->next_request});
+}
+
+void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message) {
+  Debt debt{.kind = Debt::Kind::kCall,
+            .node = node,
+            .connection = ConnectionOf(node),
+            .ticket = ticket_,
+            .method = method,
+            .slot = slot_};
+  debt.message.assign(message.begin(), message.end());
+  if (method != kTxnCancel) debt.records = finished_;
+  // A decision of several messages is noted under one name, and stays noted until the transaction's end.
+  debt.returns_slot = method != kTxnDecide;
+  has_slot_ = method == kTxnDecide;
+  session_->debts.Add(std::move(debt));
+}
+
+void TransactionImpl::OweUnlock(const WriteEntry& entry) {
+  session_->debts.Add({.kind = Debt::Kind::kUnlock,
+                       .node = entry.record.node(),
+                       .connection = entry.connection,
+                       .record = entry.record,
+                       .held = Locked(entry.seen, session_->owner_bits),
+                       .next = entry.seen});
+}
+
+void TransactionImpl::OweInstall(const WriteEntry& entry) {
+  Debt debt{.kind = Debt::Kind::kInstall,
+            .node = entry.record.node(),
+            .connection = entry.connection,
+            .ticket = ticket_,
+            .record = entry.record,
+            .held = Locked(entry.seen, session_->owner_bits),
+            .next = NextState(entry.seen, false)};
+  if (entry.kind == WriteKind::kUpdate) {
+    debt.image.assign(entry.image, entry.image + RecordLines(entry.key, entry.payload_bytes) * kLineBytes);
+  }
+  session_->debts.Add(std::move(debt));
+}
+
+uint64_t TransactionImpl::DebtDeadline() const {
+  if (logged_) return UINT64_MAX;
+  return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
+}
+
+// The transaction goes on, or ends, while debts of its ticket are open that may be of this name.
+void TransactionImpl::LeaveSlot() {
+  if (has_slot_) ticket_->slots.push_back(slot_);
+  has_slot_ = false;
+}
+
+coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
+  if (ticket_ != nullptr) {
+    const bool done = co_await session_->debts.Await(ticket_, DebtDeadline());
+    if (done) Sometimes<"commit: what was owed after the commit point is done in time">();
+    // What was decided must stay noted until it is done.
+    if (!done && ticket_->open > 0) LeaveSlot();
+    if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
+  }
+  if (first_error.ok()) co_return first_error;
+  Sometimes<"commit: the outcome is Unknown because a node did not take its part">();
+  co_return absl::UnknownError(
+      absl::StrCat("the transaction passed its commit point, but a node did not take its part: ",
+                   absl::string_view(first_error.message())));
+}
+
+// Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit.
+coro::Task<Status> TransactionImpl::PrepareRemote() {
+  const int nodes = session_->db->data_nodes;
+  for (rdma::NodeId node = 0; node < nodes; ++node) {
+    const uint64_t connection = ConnectionOf(node);
+    for (size_t next = 0; next < writes_.size();) {
+      prepared_.clear();
+      next = EncodePrepare(node, next);
+      if (prepared_.empty()) break;
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnPrepare, request_, response_.room(),
+                                                               session_->db->options.call_timeout, connection);
+      if (!size.ok()) {
+        if (IsUnknownOutcome(size.status())) {
+          Sometimes<"commit: a prepare may have been done or not">();
+          OweCall(node, kTxnCancel, request_.first(kCallerBytes));
+        }
+        co_return size.status();
+      }
+      Status status = DecodePrepared(node, response_.room().first(*size));
+      if (!status.ok()) co_return status;
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+// Writes the request for entries [from, ...) of `node` that fit one message and notes them in prepared_; returns where
+// to go on.
+size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
+  rdma::WireWriter writer(message_.room());
+  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+  const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
+  size_t i = from;
+  for (; i < writes_.size(); ++i) {
+    WriteEntry& entry = writes_[i];
+    const bool move = NeedsMove(entry);
+    if (entry.is_direct() || (entry.kind != WriteKind::kInsert && !move)) continue;
+    if (entry.table->OwnerOf(entry.key, session_->self) != node) continue;
+    const std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
+    CopyOwnPayload(entry, 0, payload);
+    constexpr size_t kItemOverhead = 16 + index::kMaxKeyBytes;
+    constexpr size_t kPreparedBytes = 64;  // of the response, per item
+    if (writer.room() < payload.size() + kItemOverhead ||
+        (prepared_.size() + 1) * kPreparedBytes > rdma::kMaxMessageBytes) {
+      break;
+    }
+    txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
+    prepared_.push_back(static_cast<uint32_t>(i));
+  }
+  if (!prepared_.empty()) PutCaller(caller);
+  const auto n = static_cast<uint16_t>(prepared_.size());
+  std::memcpy(count.data(), &n, sizeof n);
+  request_ = writer.written();
+  return i;
+}
+
+Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::byte> response) {
+  rdma::WireReader reader(response);
+  const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
+  if (outcome == PrepareOutcome::kExists) {
+    Sometimes<"commit: a prepare meets a committed record">();
+    const index::Witness existing = GetWitness(reader);
+    const uint16_t made = reader.GetU16();
+    if (made >= prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
+    const WriteEntry& insert = writes_[prepared_[made]];
+    prepared_.resize(made);
+    GANNET_RETURN_IF_ERROR(DecodeMade(node, reader));
+    return NoteExisting(insert, {existing.word, existing.seen});
+  }
+  if (outcome != PrepareOutcome::kPrepared) {
+    Sometimes<"commit: a prepare meets a record that is locked or absent">();
+    return Conflict();
+  }
+  return DecodeMade(node, reader);
+}
+
+// Of each entry of prepared_: the placeholder, or the block to move to.
+Status TransactionImpl::DecodeMade(rdma::NodeId node, rdma::WireReader& reader) {
+  for (uint32_t i : prepared_) {
+    WriteEntry& entry = writes_[i];
+    Prepared prepared;
+    if (!txn::Get(reader, &prepared) || prepared.record.node() != node) {
+      return MalformedReply(node, "a prepare");
+    }
+    if (entry.kind == WriteKind::kInsert) {
+      writes_.SetRecord(i, prepared.record);
+      entry.seen = prepared.state;
+      entry.locked = entry.indexed = true;
+    } else {
+      entry.moved_to = prepared.record;
+      entry.moved_state = prepared.state;
+    }
+    CarryWitnesses(prepared.change);
+  }
+  return reader.Finish();
+}
+
+coro::Task<Status> TransactionImpl::ValidateMixed() {
+  operations_.clear();
+  const size_t n = reads_.size() + witnesses_.size();
+  words_.Clear();
+  const auto nth = [&](size_t i) -> const ReadEntry& {
+    return i < reads_.size() ? reads_[i] : witnesses_[i - reads_.size()];
+  };
+  const auto is_direct = [&](const ReadEntry& entry) {
+    return session_->direct && entry.word.node() == session_->self;
+  };
+  for (size_t i = 0; i < n; ++i) {
+    if (!is_direct(nth(i))) words_.Add(nth(i).word, sizeof(uint64_t));
+  }
+  words_.AppendTo(&operations_, /*merge=*/true, &arena_);
+  const std::span<const uint64_t> epochs = AskForEpochs();
+  if (!operations_.empty()) {
+    Status status = co_await session_->channel->Post(operations_);
+    if (!status.ok()) {
+      Sometimes<"commit: the READs of a validation fail">();
+      co_return status;
+    }
+  }
+  Status unsaved = NoteRemoteEpochs(epochs);
+  for (size_t i = 0, read = 0; i < n; ++i) {
+    const ReadEntry& entry = nth(i);
+    const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : LoadWord(words_.image(read++));
+    if (i < reads_.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
+    if (word == entry.seen || (i < reads_.size() && IsOwnLockOf(entry, word))) continue;
+    Sometimes<"commit: something read at another node has changed">();
+    co_return Conflict();
+  }
+  co_return unsaved;
+}
+
+// The whole record as it will be, in the image that the READ left in the arena.
+void TransactionImpl::BuildImage(WriteEntry& entry) {
+  const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+  const size_t old_lines = RecordLines(entry.key, entry.image_payload_bytes);
+  if (lines > old_lines) {  // grows within its block
+    Sometimes<"commit: a record of another node grows within its block">();
+    std::byte* larger = arena_.Allocate(lines * kLineBytes);
+    std::memset(larger, 0, lines * kLineBytes);
+    std::memcpy(larger, entry.image, old_lines * kLineBytes);
+    entry.image = larger;
+  }
+  ApplyPatches(entry.image, entry);
+  // One line is written at one instant: the lock may go with it. Of several lines, the first must not be seen unlocked
+  // before the others are there, so it stays locked until the WRITE after.
+  const uint64_t next = NextState(entry.seen, false);
+  rdma::StampImage(entry.image, lines, lines == 1 ? next : Locked(entry.seen, session_->owner_bits), next);
+}
+
+// Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
+coro::Task<void> TransactionImpl::InstallRemote(Where where) {
+  operations_.clear();
+  const auto write = [&](const std::byte* source, const WriteEntry& entry, size_t bytes) {
+    operations_.push_back(rdma::Operation::Write(source, entry.record, static_cast<uint32_t>(bytes)));
+    operations_.back().connection = entry.connection;
+  };
+  const auto unlock = [&](const WriteEntry& entry) {
+    const uint64_t value = NextState(entry.seen, false);
+    std::byte* source = arena_.Allocate(sizeof value);
+    std::memcpy(source, &value, sizeof value);
+    write(source, entry, sizeof value);
+  };
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || entry.installed || !Is(where, entry.record.node())) continue;
+    if (entry.kind == WriteKind::kInsert && !entry.removed) {
+      unlock(entry);
+    } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {
+      BuildImage(entry);
+      if (GANNET_MUTANT(kUnlockBeforeInstall)) unlock(entry);
+      const size_t lines = RecordLines(entry.key, entry.payload_bytes);
+      write(entry.image, entry, lines * kLineBytes);
+      if (lines > 1) unlock(entry);
+    }
+  }
+  if (operations_.empty()) co_return;
+  const Status status = co_await session_->channel->Post(operations_);
+  if (!status.ok()) Sometimes<"commit: an install fails after the commit point">();
+  if (!status.ok() && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
+  for (WriteEntry& entry : writes_.entries()) {
+    if (!IsInstalledByVerbs(entry) || !Is(where, entry.record.node())) continue;
+    if (!status.ok()) OweInstall(entry);
+    entry.locked = false;
+  }
+}
+
+// What `entry` needs from its owner to end. Committed: removals, own inserts that were removed again, moves. Aborted:
+// placeholders are unmade.
+bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const {
+  if (entry.is_direct() || entry.installed) return false;
+  *item = {.kind = FinishKind::kRemove,
+           .table = entry.table->id(),
+           .key = entry.key,
+           .record = entry.record,
+           .state = entry.seen,
+           .moved_to = entry.moved_to,
+           .moved_state = entry.moved_state};
+  if (!entry.moved_to.is_null()) {
+    if (committed) {
+      item->kind = FinishKind::kReplace;
+    } else {
+      item->kind = FinishKind::kUnmake;
+      item->record = entry.moved_to;
+      item->state = entry.moved_state;
+    }
+    return true;
+  }
+  if (entry.kind == WriteKind::kInsert) return entry.locked && (!committed || entry.removed);
+  return entry.kind == WriteKind::kRemove && committed;
+}
+
+coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) {
+  Status first_error;
+  const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
+  const int nodes = session_->db->data_nodes;
+  for (rdma::NodeId node = 0; node < nodes; ++node) {
+    if (!Is(where, node)) continue;
+    const uint64_t connection = ConnectionOf(node);
+    for (size_t next = 0; next < writes_.size();) {
+      rdma::WireWriter writer(message_.room());
+      const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+      finished_.clear();
+      const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
+      uint16_t n = 0;
+      constexpr size_t kItemBytes = 64 + index::kMaxKeyBytes;
+      for (; next < writes_.size() && writer.room() >= kItemBytes; ++next) {
+        FinishItem item;
+        if (!FinishItemOf(writes_[next], committed, &item) || item.record.node() != node) continue;
+        txn::Put(writer, item);
+        finished_.push_back(item.record);
+        if (!item.moved_to.is_null()) finished_.push_back(item.moved_to);
+        if (committed || writes_[next].kind == WriteKind::kInsert) writes_[next].locked = false;
+        ++n;
+      }
+      if (n == 0) break;
+      PutCaller(caller);
+      std::memcpy(count.data(), &n, sizeof n);
+      request_ = writer.written();
+      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout, connection);
+      if (size.ok()) continue;
+      if (IsUnknownOutcome(size.status())) {
+        Sometimes<"commit: a finish may have been done or not">();
+        if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
+        OweCall(node, kTxnFinish, request_);
+      } else if (first_error.ok()) {
+        first_error = size.status();
+      }
+    }
+  }
+  co_return first_error;
+}
+
+coro::Task<void> TransactionImpl::ReleaseRemote() {
+  // What is left after this is owed; or the owner does not know the placeholder, and it is not there.
+  Status status = co_await FinishAtOwners(/*committed=*/false, Where::kElsewhere);
+  status = co_await FinishAtOwners(/*committed=*/false, Where::kHere);
+  operations_.clear();
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
+    operations_.push_back(rdma::Operation::Write(&entry.seen, entry.record, sizeof entry.seen));
+    operations_.back().connection = entry.connection;
+  }
+  if (operations_.empty()) co_return;
+  status = co_await session_->channel->Post(operations_);
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
+    if (!status.ok()) Sometimes<"commit: the unlocking of an abort fails">();
+    if (!status.ok()) OweUnlock(entry);
+    entry.locked = false;
+  }
+}
+
+coro::Task<Status> TransactionImpl::CommitMixed() {
+  if (!session_->debts.empty()) [[unlikely]]
+    session_->debts.Awaken();
+  Status status = co_await JoinOwners();
+  if (status.ok()) status = LockAndIndexDirect();
+  if (status.ok()) status = co_await LockRemote();
+  if (status.ok()) status = co_await PrepareRemote();
+  const RedoScope redo(this);
+  if (status.ok()) status = co_await ValidateMixed();
+  if (status.ok() && exists_ != kNone) status = Exists();
+  if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
+  if (!status.ok()) {
+    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+    co_await ReleaseRemote();
+    co_return status;
+  }
+  co_return co_await InstallAll();
+}
+
+// Other nodes first, and until it is done: should this node die, what was seen of this transaction must not be only
+// what died with it.
+coro::Task<Status> TransactionImpl::InstallAll() {
+  if (NeedsDecider()) co_await Decide();
+  co_await InstallRemote(Where::kElsewhere);
+  Status finished = co_await FinishAtOwners(/*committed=*/true, Where::kElsewhere);
+  if (ticket_ != nullptr || !finished.ok()) finished = co_await AwaitDebts(std::move(finished));
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() && entry.kind != WriteKind::kNone) InstallDirect(entry);
+  }
+  if (session_->direct) co_return finished;
+  ticket_ = nullptr;
+  co_await InstallRemote(Where::kHere);
+  Status here = co_await FinishAtOwners(/*committed=*/true, Where::kHere);
+  if (ticket_ != nullptr || !here.ok()) here = co_await AwaitDebts(std::move(here));
+  co_return finished.ok() ? here : finished;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,208 @@
+// Commits that change more than one thing at other nodes: one of the owners, the decider, is told all of it first, so
+// that survivors of this node's death can bring it to its end (repair.h). That costs one call; what this owner has to
+// do itself it does with it. If there are several owners, one more call before tells another of them, which does
+// nothing yet: if the decider died together with this node, somebody may have seen the decider's part.
+//
+// From the first answer on the transaction is committed whatever becomes of this node. Until then nobody sees any of
+// it: the install at other nodes begins after the last answer, that at this node after the last of them. If there is
+// no answer, the request is a debt like every other; should it not be settled in time, the transaction goes on without
+// it: it is committed as long as this node lives.
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "txn/commit/commit_internal.h"
+#include "txn/owner/wire.h"
+#include "txn/record/record.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
+constexpr size_t kPartHeaderBytes = 32;
+constexpr absl::Duration kDecideTimeout = absl::Milliseconds(100);
+constexpr uint64_t kJoinAgainNanos = 200'000;
+
+}  // namespace
+
+rdma::NodeId TransactionImpl::OwnerOf(const WriteEntry& entry) const {
+  return entry.record.is_null() ? entry.table->OwnerOf(entry.key, session_->self) : entry.record.node();
+}
+
+// Before the first lock or placeholder is asked for at a node, it must know whose they are (peers.h).
+coro::Task<Status> TransactionImpl::JoinOwners() {
+  DatabaseState& db = *session_->db;
+  for (WriteEntry& entry : writes_.entries()) {
+    if (entry.is_direct() || entry.kind == WriteKind::kNone) continue;
+    const rdma::NodeId owner = OwnerOf(entry);
+    if (owner == session_->self) continue;
+    entry.connection = db.joined[owner].load(std::memory_order_relaxed);
+    if (entry.connection != 0 && entry.connection == db.node->ConnectionTo(owner)) continue;
+    StatusOr<uint64_t> joined = co_await Join(owner);
+    if (!joined.ok()) co_return joined.status();
+    entry.connection = *joined;
+  }
+  co_return absl::OkStatus();
+}
+
+uint64_t TransactionImpl::ConnectionOf(rdma::NodeId node) const {
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (!entry.is_direct() && entry.kind != WriteKind::kNone && OwnerOf(entry) == node) return entry.connection;
+  }
+  return 0;
+}
+
+coro::Task<StatusOr<uint64_t>> TransactionImpl::Join(rdma::NodeId owner) {
+  DatabaseState& db = *session_->db;
+  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
+  while (true) {
+    rdma::WireWriter writer(message_.room());
+    writer.PutU64(db.incarnation);
+    writer.PutU64(db.next_request.load() + 1);
+    request_ = writer.written();
+    const uint64_t connection = db.node->ConnectionTo(owner);
+    StatusOr<size_t> answer =
+        co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout, connection);
+    if (answer.ok() && connection != 0) {
+      db.joined[owner].store(connection, std::memory_order_relaxed);
+      co_return connection;
+    }
+    if (!answer.ok() && (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline)) {
+      Sometimes<"decision: an owner does not let this node join">();
+      co_return answer.status();
+    }
+    Sometimes<"decision: an owner is asked again to let this node join">();
+    co_await session_->worker.SleepUntil(NowNanos() + kJoinAgainNanos);
+  }
+}
+
+// The changes at other nodes take effect one after the other: would a part of them be something?
+bool TransactionImpl::NeedsDecider() const {
+  if (GANNET_MUTANT(kSkipDecision)) return false;
+  size_t elsewhere = 0;
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (entry.kind == WriteKind::kNone || entry.record.node() == session_->self) continue;
+    const bool written = entry.kind == WriteKind::kUpdate && entry.moved_to.is_null();
+    if (++elsewhere > 1 || (written && RecordLines(entry.key, entry.payload_bytes) > 1)) return true;
+  }
+  return false;
+}
+
+FinishItem TransactionImpl::DecidedItemOf(WriteEntry& entry) {
+  FinishItem item;
+  if (FinishItemOf(entry, /*committed=*/true, &item)) return item;
+  item = {.kind = FinishKind::kInstall,
+          .table = entry.table->id(),
+          .key = entry.key,
+          .record = entry.record,
+          .state = entry.seen};
+  if (entry.kind == WriteKind::kUpdate) {
+    BuildImage(entry);
+    item.image = {entry.image, RecordLines(entry.key, entry.payload_bytes) * kLineBytes};
+  }
+  return item;
+}
+
+// A request to `keeper` with as many of the entries `order` from `next` on as fit; returns where to go on. The records
+// among them that it finishes go to finished_.
+size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper,
+                                       bool only_note) {
+  const bool first = next == 0;
+  rdma::WireWriter writer(message_.room());
+  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);  // more than the header of a kTxnFinishFor
+  const std::span<std::byte> flags = writer.Reserve(1);
+  const std::span<std::byte> parts = writer.Reserve(sizeof(uint16_t));
+  const auto bytes_of = [this](const WriteEntry& entry) {
+    return FinishItemBytes(RecordLines(entry.key, entry.payload_bytes) * kLineBytes);
+  };
+  uint16_t count = 0;
+  while (next < order.size() && writer.room() >= kPartHeaderBytes + bytes_of(writes_[order[next]])) {
+    const rdma::NodeId node = writes_[order[next]].record.node();
+    writer.PutU16(node);
+    const std::span<std::byte> size = writer.Reserve(sizeof(uint32_t));
+    const size_t begin = writer.size();
+    writer.PutU64(session_->owner_bits);
+    const std::span<std::byte> items = writer.Reserve(sizeof(uint16_t));
+    uint16_t n = 0;
+    for (; next < order.size(); ++next, ++n) {
+      WriteEntry& entry = writes_[order[next]];
+      if (entry.record.node() != node || writer.room() < bytes_of(entry)) break;
+      txn::Put(writer, DecidedItemOf(entry));
+      if (node != keeper || only_note) continue;
+      finished_.push_back(entry.record);
+      if (!entry.moved_to.is_null()) finished_.push_back(entry.moved_to);
+    }
+    std::memcpy(items.data(), &n, sizeof n);
+    const auto bytes = static_cast<uint32_t>(writer.size() - begin);
+    std::memcpy(size.data(), &bytes, sizeof bytes);
+    ++count;
+  }
+  flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0) |
+                                    (only_note ? kDecisionIsNoted : 0));
+  std::memcpy(parts.data(), &count, sizeof count);
+  PutCaller(caller);
+  request_ = writer.written();
+  return next;
+}
+
+// The entries at other nodes, the decider's first.
+void TransactionImpl::OrderForDecision() {
+  pending_.clear();
+  for (uint32_t i = 0; i < writes_.size(); ++i) {
+    const WriteEntry& entry = writes_[i];
+    if (entry.kind != WriteKind::kNone && entry.record.node() != session_->self) pending_.push_back(i);
+  }
+  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+  const auto rank = [this, decider](uint32_t i) {
+    const rdma::NodeId node = writes_[i].record.node();
+    return node == decider ? -1 : int{node};
+  };
+  std::ranges::stable_sort(pending_, {}, rank);
+}
+
+// The entries of pending_. False if `keeper` cannot be told.
+coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_note) {
+  const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
+  const uint64_t connection = ConnectionOf(keeper);
+  finished_.clear();
+  for (size_t next = 0; next < pending_.size();) {
+    next = EncodeDecision(pending_, next, keeper, only_note);
+    StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
+    if (answer.ok()) continue;
+    // Refused. An owner does that only if what it is asked for is not of the protocol: no simulation comes here.
+    if (!IsUnknownOutcome(answer.status())) co_return false;
+    Sometimes<"decision: the decider may have been told or not">();
+    if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
+    OweCall(keeper, kTxnDecide, request_);
+    const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
+    if (!settled && ticket_->open > 0) LeaveSlot();
+    if (!settled && next < pending_.size()) co_return false;
+  }
+  co_return true;
+}
+
+coro::Task<void> TransactionImpl::Decide() {
+  OrderForDecision();
+  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+  const rdma::NodeId second = writes_[pending_.back()].record.node();
+  if (second != decider) {
+    Sometimes<"decision: a second owner notes it">();
+    // If it cannot be told, then without: as long as this node or the decider lives.
+    [[maybe_unused]] const bool noted = co_await TellDecision(second, /*only_note=*/true);
+  }
+  const bool told = co_await TellDecision(decider, /*only_note=*/false);
+  if (!told) {
+    Sometimes<"decision: the transaction goes on without its decider">();
+    co_return;
+  }
+  for (const uint32_t i : pending_) {
+    if (writes_[i].record.node() != decider) continue;
+    writes_[i].installed = true;
+    writes_[i].locked = false;
+  }
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,262 @@
+// The commit's part with the log (log/log.h has the argument, docs/log_format.md what is written).
+//
+//   own node only    one transaction into this worker's buffer
+//   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts; then
+//                    the own changes as the decision. Whatever fails before the decision is in the buffer aborts the
+//                    transaction, and the parts that were appended count for nothing.
+//
+// The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by
+// READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
+// there. So whoever reads what it wrote finds an epoch not less, at its own node or at the record's.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "log/kill_point.h"
+#include "log/largest_part.h"
+#include "log/transaction_format.h"
+#include "rdma/versioned.h"
+#include "txn/commit/redo_scope.h"
+#include "txn/durable/durability.h"
+#include "txn/durable/redo_key.h"
+#include "txn/record/record.h"
+#include "txn/session/transaction_impl.h"
+
+namespace gannet::txn {
+
+using index::PayloadDataOffset;
+
+namespace {
+
+constexpr uint64_t kLookForRoomEveryNanos = 20'000;
+// Below, it costs less to copy all of a record than to see which parts of it are overwritten.
+constexpr size_t kSmallPayload = 256;
+constexpr size_t kMaxPartBytes = rdma::kMaxMessageBytes - log::kTransactionOverheadBytes;
+static_assert(rdma::kMaxMessageBytes <= log::kLargestPartBytes);
+
+bool IsLogged(const WriteEntry& entry) {
+  return entry.kind != WriteKind::kNone && !(entry.kind == WriteKind::kInsert && entry.removed);
+}
+
+uint64_t NanosOf(absl::Duration duration) {
+  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
+}
+
+size_t RedoBytesOf(const WriteEntry& entry) {
+  return log::MaxChangeBytes(entry.key.size(), entry.kind == WriteKind::kRemove ? 0 : entry.payload_bytes);
+}
+
+uint64_t InstalledVersion(const WriteEntry& entry) {
+  return VersionOf(NextState(entry.moved_to.is_null() ? entry.seen : entry.moved_state, false));
+}
+
+}  // namespace
+
+// Nearly every change is of this kind: a small record of this node, as large as it was, with an integer key. False if
+// this one is not.
+[[gnu::always_inline]] inline bool TransactionImpl::AddSmallRedo(log::TransactionEncoder* encoder,
+                                                                 const WriteEntry& entry) {
+  const size_t payload_bytes = entry.payload_bytes;
+  if (entry.kind == WriteKind::kRemove || entry.key.kind() != index::KeyKind::kInteger || !entry.is_direct() ||
+      entry.image_payload_bytes != payload_bytes || payload_bytes > kSmallPayload)
+    return false;
+  std::byte* const payload = encoder->Add(log::ChangeKind::kPut, entry.table->id(), InstalledVersion(entry),
+                                          entry.key.integer(), payload_bytes);
+  static_assert(log::kPayloadSlackBytes >= rdma::kLineDataBytes);
+  rdma::CopyOutHeld<PayloadDataOffset(index::kIntegerKeyBytes)>(entry.direct, payload, payload_bytes);
+  for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next)
+    std::memcpy(payload + patch->offset, patch->data, patch->size);
+  return true;
+}
+
+void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
+  const bool removed = entry.kind == WriteKind::kRemove;
+  const log::ChangeKind kind = removed ? log::ChangeKind::kRemove : log::ChangeKind::kPut;
+  const size_t payload_bytes = removed ? 0 : entry.payload_bytes;
+  const uint64_t version = InstalledVersion(entry);
+  const bool integer = entry.key.kind() == index::KeyKind::kInteger;
+  std::byte* const payload =
+      integer ? encoder->Add(kind, entry.table->id(), version, entry.key.integer(), payload_bytes)
+              : encoder->Add(kind, entry.table->id(), version, RedoKey(entry.key).bytes(), payload_bytes);
+  if (!removed) CopyOwnPayload(entry, 0, std::span(payload, payload_bytes));
+}
+
+// This node's changes.
+void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
+  log::TransactionEncoder encoder(log_->Room(redo_bytes_));
+  uint32_t changes = 0;
+  size_t payload_bytes = 0;
+  for (WriteEntry& entry : writes_.entries()) {
+    if (!IsLogged(entry) || entry.record.node() != session_->self) continue;
+    if (!AddSmallRedo(&encoder, entry)) AddRedo(&encoder, entry);
+    ++changes;
+    if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
+  }
+  Charge(Cost::kLogByte, redo_bytes_);
+  log_->Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
+  log::MayDieHere(log::KillPoint::kCommitAppended);
+}
+
+coro::Task<Status> TransactionImpl::CommitWhenRoom() {
+  Sometimes<"log: a commit waits for room in its buffer">();
+  const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.durable_within);
+  for (bool wait = true; wait;) {
+    if (NowNanos() > deadline) {
+      redo_bytes_ = 0;
+      co_return absl::ResourceExhaustedError(absl::StrCat("the log's buffer stays full: the disk of ",
+                                                          session_->db->options.directory,
+                                                          " does not take what is written; see log_health()"));
+    }
+    co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
+    Status reserved = log_->Reserve(redo_bytes_, &wait);
+    if (reserved.ok()) break;
+    if (!wait) {
+      redo_bytes_ = 0;
+      co_return reserved;
+    }
+  }
+  coro::Async<Status> committed = CommitReserved();
+  co_return co_await committed;
+}
+
+// After the validation: nothing is installed unless all of the redo is in its logs' buffers.
+coro::Task<Status> TransactionImpl::LogMixed() {
+  if (session_->db->loads.any()) [[unlikely]]
+    co_return UnsavedLoads::Refusal(session_->self);
+  session_->db->durability->log().RaiseEpoch(epoch_);
+  uint64_t id = 0;
+  const int nodes = session_->db->fabric->num_nodes();
+  const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.call_timeout);
+  for (int i = 0; i < nodes; ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == session_->self) continue;
+    const uint64_t connection = ConnectionOf(node);
+    for (size_t next = 0; next < writes_.size();) {
+      const size_t bytes = EncodePart(node, &next, id);
+      if (bytes == 0) break;
+      if (id == 0) {
+        id = session_->db->durability->NextTransactionId();
+        next = 0;
+        continue;  // encoded again, with the id
+      }
+      const std::span<const std::byte> part = message_.room().first(bytes);
+      Status logged = co_await LogPart(node, part, connection, deadline);
+      if (!logged.ok()) co_return logged;
+    }
+  }
+  AppendRedo(id == 0 ? log::TransactionPart::kWhole : log::TransactionPart::kDecision, id);
+  co_return absl::OkStatus();
+}
+
+// A part that finds the other log's buffer full waits until its log thread has emptied it: a transaction whose parts
+// are more than that buffer takes would otherwise be run again without end. Aborted if that takes too long.
+coro::Task<Status> TransactionImpl::LogPart(rdma::NodeId node, std::span<const std::byte> part, uint64_t connection,
+                                            uint64_t deadline_nanos) {
+  while (true) {
+    StatusOr<size_t> answer =
+        co_await session_->channel->Call(node, kTxnLog, part, {}, session_->db->options.call_timeout, connection);
+    if (!absl::IsAborted(answer.status()) || NowNanos() > deadline_nanos) co_return answer.status();
+    co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
+  }
+}
+
+// A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns
+// its bytes, 0 if there are none.
+size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id) {
+  std::memcpy(message_.room().data(), &epoch_, sizeof epoch_);
+  log::TransactionEncoder encoder(message_.room().data() + sizeof epoch_);
+  size_t bytes = sizeof epoch_ + log::kTransactionHeaderBytes;
+  bool any = false;
+  for (; *next < writes_.size(); ++*next) {
+    WriteEntry& entry = writes_[*next];
+    if (!IsLogged(entry) || entry.record.node() != node) continue;
+    if (any && bytes + RedoBytesOf(entry) > kMaxPartBytes) break;
+    bytes += RedoBytesOf(entry);
+    AddRedo(&encoder, entry);
+    any = true;
+  }
+  return any ? sizeof epoch_ + encoder.Finish(epoch_, log::TransactionPart::kPart, id) : 0;
+}
+
+// The key is in the index now, so no removal of it comes before this insert any more that is not noted.
+void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
+  const uint64_t removed = session_->db->durability->removals().Of(entry.table->id(), entry.key);
+  if (removed == 0) return;
+  entry.seen = RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen, removed,
+                                  session_->owner_bits);
+}
+
+// Before the key leaves its index.
+void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
+  session_->db->durability->removals().Note(entry.table->id(), entry.key, InstalledVersion(entry));
+}
+
+// With changes: the current epochs of the nodes that it touched, for its own must not be less. Without: the newest in
+// which something was logged there, for what it read must be durable before it is acknowledged.
+//
+// Why that is enough. Let it have read, at node B, what U wrote. Before U installed that, U's redo of it was in B's log
+// (as U's own commit there, or as the part that U's coordinator had sent), and before that was known to U, B's word
+// was not less than U's epoch (log::PeerEpochs::AnnounceDirty). The READ of the word is posted after the reads of the
+// body have completed, so it finds that. It does not matter that the validation's READs, in the same batch, may come
+// before or after it: they only confirm what had been read. (B's current epoch would do, too, but a transaction would
+// then wait for a group commit though nothing is dirty.)
+std::span<const uint64_t> TransactionImpl::AskForEpochs() {
+  if (log_ == nullptr) return {};
+  if (!logged_ && session_->db->options.durability != DurabilityMode::kSync) return {};  // nothing is awaited
+  const auto nodes = static_cast<size_t>(session_->db->fabric->num_nodes());
+  const EpochWords& words = session_->db->durability->words();
+  const std::span<std::byte> touched(arena_.Allocate(nodes), nodes);
+  std::fill(touched.begin(), touched.end(), std::byte{0});
+  const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };
+  for (const ReadEntry& entry : reads_) touch(entry.word);
+  for (const ReadEntry& entry : witnesses_) touch(entry.word);
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (!entry.record.is_null()) touch(entry.record);
+  }
+  touched[session_->self] = std::byte{0};
+  const size_t words_each = logged_ ? EpochWords::kCommitWords : 1;
+  auto* read = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes * words_each * sizeof(uint64_t)));
+  size_t n = 0;
+  for (size_t node = 0; node < nodes; ++node) {
+    if (touched[node] == std::byte{0}) continue;
+    const auto id = static_cast<rdma::NodeId>(node);
+    operations_.push_back(rdma::Operation::Read(logged_ ? words.CurrentAt(id) : words.DirtyAt(id), &read[n],
+                                                static_cast<uint32_t>(words_each * sizeof(uint64_t))));
+    n += words_each;
+  }
+  return {read, n};
+}
+
+Status TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> words) {
+  const size_t words_each = logged_ ? EpochWords::kCommitWords : 1;
+  const size_t nodes = words.size() / words_each;
+  Status unsaved;
+  for (size_t i = 0; i < nodes; ++i) {
+    epoch_ = std::max(epoch_, words[i * words_each]);
+    if (logged_ && words[i * words_each + 1] != 0) [[unlikely]]
+      unsaved = UnsavedLoads::Refusal(operations_[operations_.size() - nodes + i].remote.node());
+  }
+  return unsaved;
+}
+
+// Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
+// one. What it read at other nodes is not later than the epoch it found there (AskForEpochs). A commit over several
+// nodes that failed because a key exists has epoch_, too: it was taken after that key was found.
+uint64_t TransactionImpl::EpochToAwait() const {
+  if (GANNET_MUTANT(kAcknowledgeEarly)) return 0;
+  if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
+  const log::Log& log = session_->db->durability->log();
+  // Then there is nothing to rely on. A record to update or remove was read, too, though a commit that failed because
+  // of another insert has not put it among the reads.
+  const bool read_nothing =
+      reads_.empty() && witnesses_.empty() &&
+      std::ranges::all_of(writes_.entries(), [](const WriteEntry& e) { return e.kind == WriteKind::kInsert; });
+  const uint64_t epoch = std::max(epoch_, logged_ || read_nothing ? 0 : log.last_dirty_epoch());
+  return epoch > log.durable_epoch() ? epoch : 0;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,83 @@
+#include "txn/durable/unsaved_loads.h"
+
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "txn/durable/epoch_words.h"
+
+namespace gannet::txn {
+
+Status UnsavedLoads::Refusal(rdma::NodeId node) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("a table of node ", node,
+                   " was filled by BulkLoader, which is not logged, and no checkpoint has it yet: call "
+                   "Database::Checkpoint there, then commit changes"));
+}
+
+void UnsavedLoads::AnnounceIn(EpochWords* words) {
+  const std::lock_guard lock(mutex_);
+  words_ = words;
+}
+
+void UnsavedLoads::Count(int64_t loads) {
+  const uint64_t unsaved = unsaved_.load(std::memory_order_relaxed) + static_cast<uint64_t>(loads);
+  unsaved_.store(unsaved, std::memory_order_seq_cst);
+  if (words_ != nullptr) words_->AnnounceLoads(unsaved);
+}
+
+void UnsavedLoads::Begin(TableId table) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return walked_ != table && !loading_.contains(table); });
+  loading_.insert(table);
+  Count(+1);
+}
+
+void UnsavedLoads::End(TableId table, bool seen) {
+  {
+    const std::lock_guard lock(mutex_);
+    loading_.erase(table);
+    if (seen) {
+      ++ended_[table];
+    } else {
+      Count(-1);
+    }
+  }
+  changed_.notify_all();
+}
+
+void UnsavedLoads::BeginWalk(TableId table) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !loading_.contains(table); });
+  walked_ = table;
+  const auto ended = ended_.find(table);
+  if (ended == ended_.end()) return;
+  met_[table] += ended->second;
+  ended_.erase(ended);
+}
+
+void UnsavedLoads::EndWalk() {
+  {
+    const std::lock_guard lock(mutex_);
+    walked_.reset();
+  }
+  changed_.notify_all();
+}
+
+bool UnsavedLoads::met() const {
+  const std::lock_guard lock(mutex_);
+  return !met_.empty();
+}
+
+void UnsavedLoads::EndCheckpoint(bool published) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [table, loads] : met_) {
+    if (published) {
+      Count(-loads);
+    } else {
+      ended_[table] += loads;
+    }
+  }
+  met_.clear();
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,72 @@
+// UnsavedLoads: the bulk loads of one node that no checkpoint has yet.
+//
+// A load is not logged, so a crash takes it away until a checkpoint has it. A change that rests on loaded rows must not
+// survive such a crash. Three rules see to that:
+//
+//   1. A load counts from before its first row can be seen until a checkpoint that has all of it is in the manifest.
+//      While one counts, no change of this node's rows is logged as committed: its own sessions ask any() between
+//      their validation and their log (commit.cc, redo.cc), the others are refused their part of the log (kTxnLog in
+//      owner_service.cc). A transaction that read rows of this node and changes rows elsewhere finds the count in the
+//      READ that brings this node's epoch (EpochWords).
+//   2. A load and the walk of a checkpoint over the same table exclude each other, so a checkpoint has all of a load or
+//      nothing of it.
+//   3. A checkpoint saves the loads that had ended when it walked their tables, and only if it is published.
+//
+// Why asking is not too early: a transaction asks when it has read and locked all that it ever will. If nothing counts
+// then, every load that is not durable begins to be seen later, and the transaction saw nothing of it.
+//
+// Thread-safe. Checkpoints are taken one at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/status.h"
+#include "base/thread.h"
+#include "rdma/fabric.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+class EpochWords;
+
+class UnsavedLoads {
+ public:
+  // Other nodes READ in `words`, which must outlive this, whether any() is true.
+  void AnnounceIn(EpochWords* words);
+
+  // Some load is not durable.
+  bool any() const { return unsaved_.load(std::memory_order_seq_cst) != 0; }
+  // What a commit is told that changes, or rests on, rows of `node`: FailedPrecondition.
+  static Status Refusal(rdma::NodeId node);
+
+  // Around the building of the index. Begin waits for a walk, or another load, of the same table.
+  void Begin(TableId table);
+  // `seen`: something of it can be seen now.
+  void End(TableId table, bool seen);
+
+  // Around a checkpoint's walk of one table. BeginWalk waits for a load of it.
+  void BeginWalk(TableId table);
+  void EndWalk();
+  // Whether the walks since the last EndCheckpoint met a load.
+  bool met() const;
+  // `published`: all that those walks met is durable.
+  void EndCheckpoint(bool published);
+
+ private:
+  void Count(int64_t loads);  // with the lock held
+
+  std::atomic<uint64_t> unsaved_{0};
+  mutable Mutex mutex_;  // of what follows
+  CondVar changed_;
+  std::set<TableId> loading_;
+  std::optional<TableId> walked_;
+  std::map<TableId, int64_t> ended_;  // loads that no walk has met
+  std::map<TableId, int64_t> met_;    // loads that are in the checkpoint that is being written
+  EpochWords* words_ = nullptr;
+};
+
+}  // namespace gannet::txn

@@ -1,0 +1,222 @@
+// The owner's part of repair.h: decisions that are noted here, and the end of what dead nodes left.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "rdma/versioned.h"
+#include "txn/owner/owner_service.h"
+#include "txn/record/record.h"
+#include "txn/record/state_word.h"
+
+namespace gannet::txn {
+namespace {
+
+uint64_t WordOf(std::span<const std::byte> image, size_t at) {
+  uint64_t word;
+  std::memcpy(&word, image.data() + at, sizeof word);
+  return word;
+}
+
+// All lines are from one write. (Not so: its writer died in between, and took along whoever could tell what it wrote.)
+bool IsWhole(const std::byte* record, size_t lines, uint64_t state) {
+  const uint64_t version = IsAbsent(state) ? NextState(state, false) : VersionOf(state);
+  for (size_t i = 1; i < lines; ++i) {
+    if (VersionOf(LoadWord(record + i * kLineBytes)) != VersionOf(version)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status OwnerService::CheckImage(const std::byte* record, std::span<const std::byte> image) const {
+  if (image.empty()) return absl::OkStatus();
+  const index::RecordMeta there = index::LoadMeta(record);
+  if (image.size() % kLineBytes == 0) {
+    const auto meta = index::RecordMeta::Unpack(WordOf(image, rdma::PlaceOf(index::kMetaDataOffset)));
+    const size_t bytes = index::RecordBytes(meta.key_bytes, meta.payload_bytes);
+    const size_t block = rdma::SlabAllocator::BlockBytes(index::RecordBytes(there.key_bytes, there.payload_bytes));
+    if (meta.key_bytes == there.key_bytes && meta.table == there.table && bytes == image.size() && bytes <= block) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("finish: an image of ", image.size(), " bytes is not of its record"));
+}
+
+void OwnerService::Install(const FinishItem& item) {
+  std::byte* record = db_->node->memory().data() + item.record.offset();
+  if (item.image.empty()) return StoreWord(record, NextState(item.state, false));
+  const size_t lines = item.image.size() / kLineBytes;
+  rdma::BeginWrite(record, lines);
+  for (size_t at = 0; at < item.image.size(); at += kWordBytes) {
+    if (at % kLineBytes != 0) StoreWord(record + at, WordOf(item.image, at));
+  }
+  Charge(Cost::kRecordLine, lines);
+  rdma::EndWrite(record, lines, NextState(item.state, false));
+}
+
+Status OwnerService::FinishWork(std::span<const std::byte> work) {
+  std::lock_guard lock(work_mutex_);
+  index::IndexService::Lease lease(db_->indexes.get());
+  for (const bool apply : {false, true}) {  // all of it is looked at before any of it is done
+    rdma::WireReader reader(work);
+    const uint64_t owner_bits = reader.GetU64();
+    const uint16_t n = reader.GetU16();
+    for (size_t i = 0; i < n; ++i) {
+      FinishItem item;
+      if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
+      if (LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) == nullptr) {
+        Sometimes<"owner: a decided change was made already">();
+        continue;
+      }
+      if (apply) {
+        FinishOne(lease.context(), item);
+      } else {
+        GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
+      }
+    }
+    GANNET_RETURN_IF_ERROR(reader.Finish());
+  }
+  return absl::OkStatus();
+}
+
+Status OwnerService::NoteDecision(rdma::WireReader& reader, uint8_t flags, RequestLedger::Entry* entry) const {
+  if ((flags & kFirstOfDecision) != 0) {
+    entry->decided.clear();
+    entry->all_decided = false;
+  }
+  const uint16_t n = reader.GetU16();
+  for (size_t i = 0; i < n; ++i) {
+    const rdma::NodeId node = reader.GetU16();
+    const std::span<const std::byte> work = reader.GetBytes();
+    if (!reader.ok()) return absl::InvalidArgumentError("decide: malformed request");
+    entry->decided.push_back({node, {work.begin(), work.end()}});
+  }
+  return reader.Finish();
+}
+
+// What is noted before the last part counts for nothing. With it the transaction is decided, and its records here are
+// finished, unless this node is only to know of it.
+StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const Caller caller = GetCaller(reader);
+  const uint8_t flags = reader.GetU8();
+  if (!reader.ok()) return absl::InvalidArgumentError("decide: malformed request");
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
+  RequestLedger::Claim claim(&ledger_, caller);
+  if (claim.turn() == RequestLedger::Turn::kBusy) {
+    Sometimes<"ledger: a decision comes again while it is noted">();
+    return UnderWay();
+  }
+  if (claim.turn() == RequestLedger::Turn::kLate) return TooLate("decide");
+  if (claim.turn() == RequestLedger::Turn::kDone) Sometimes<"ledger: a decision comes again">();
+  if (claim.turn() == RequestLedger::Turn::kRun) {
+    RequestLedger::Entry& entry = claim.entry();
+    claim.result() = NoteDecision(reader, flags, &entry);
+    if (claim.result().ok() && (flags & kLastOfDecision) != 0) {
+      entry.all_decided = true;
+      for (const DecidedWork& work : entry.decided) {
+        if ((flags & kDecisionIsNoted) != 0) break;
+        if (work.node == db_->node->id() && claim.result().ok()) claim.result() = FinishWork(work.message);
+      }
+    }
+  }
+  if (!claim.result().ok()) return claim.result();
+  return 0;
+}
+
+// A call that was under way for long comes when all has been done, and another incarnation may hold locks: not its.
+StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const rdma::NodeId node = reader.GetU16();
+  const uint64_t incarnation = reader.GetU64();
+  const std::span<const std::byte> work = reader.GetBytes();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Peers::Verdict verdict = db_->peers->Fence(node, incarnation);
+  if (verdict == Peers::Verdict::kUnknown) return 0;
+  if (db_->repairer != nullptr) db_->repairer->Wake();
+  if (verdict == Peers::Verdict::kNotYet) {
+    Sometimes<"owner: a dead node's decision comes while that node may still write">();
+    return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
+  }
+  db_->peers->AwaitQuiet(node);  // what it asked for itself may be the same
+  GANNET_RETURN_IF_ERROR(FinishWork(work));
+  return 0;
+}
+
+StatusOr<size_t> OwnerService::Join(rdma::NodeId caller, std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const uint64_t incarnation = reader.GetU64();
+  const uint64_t first_request = reader.GetU64();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Status joined = first_request == 0
+                            ? db_->peers->Announce(caller, incarnation)
+                            : db_->peers->Join(caller, incarnation, first_request, db_->node->ConnectionTo(caller));
+  if (absl::IsUnavailable(joined) && db_->repairer != nullptr) db_->repairer->Wake();
+  GANNET_RETURN_IF_ERROR(joined);
+  return 0;
+}
+
+StatusOr<size_t> OwnerService::Forwarded(std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const rdma::NodeId node = reader.GetU16();
+  const uint64_t incarnation = reader.GetU64();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  const bool forwarded = db_->peers->IsForwarded(node, incarnation);
+  if (!forwarded && db_->repairer != nullptr) db_->repairer->Wake();
+  rdma::WireWriter writer(response);
+  writer.PutU8(forwarded ? 1 : 0);
+  return writer.Finish();
+}
+
+void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address,
+                                 rdma::NodeId node) {
+  std::byte* record = db_->node->memory().data() + address.offset();
+  const uint64_t state = LoadWord(record);
+  if (!IsLocked(state) || rdma::IsLineBusy(state) || LockOwnerNode(state) != node) return;
+  const index::RecordMeta meta = index::LoadMeta(record);
+  const uint64_t before = state & (kVersionMask | kAbsentBit);
+  if (IsAbsent(state)) {
+    Sometimes<"repair: a placeholder of a dead node is taken out">();
+    const index::OwnedKey key = index::LoadKey(record, table.options().key_kind);
+    FinishOne(
+        context,
+        {.kind = FinishKind::kRemove, .table = table.id(), .key = key.view(), .record = address, .state = before});
+    return;
+  }
+  const size_t lines = rdma::LinesFor(index::PayloadDataOffset(meta.key_bytes) + meta.payload_bytes);
+  if (!IsWhole(record, lines, state)) {
+    SometimesInTests<"repair: a record that a dead node half wrote stays locked">();
+    return;
+  }
+  Sometimes<"repair: a record that a dead node locked is unlocked">();
+  StoreWord(record, before);
+}
+
+bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
+  std::vector<rdma::GlobalAddress> addresses;
+  for (const std::unique_ptr<Table>& table : db_->tables) {
+    if (table->options().placement.replicated) continue;
+    index::WalkPosition position;
+    for (bool more = true; more;) {
+      if (stop()) return false;
+      addresses.clear();
+      index::IndexService::Lease lease(db_->indexes.get());
+      more = table->local_index().Walk(&position, &addresses);
+      for (const rdma::GlobalAddress address : addresses) ReleaseRecord(lease.context(), *table, address, node);
+    }
+  }
+  index::IndexService::Lease lease(db_->indexes.get());
+  for (const Unmaking& one : moves_.Of(node)) {
+    Sometimes<"repair: a block that a dead node meant to move to is given back">();
+    FinishOne(lease.context(),
+              {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
+  }
+  ledger_.CloseAllOf(node);
+  return true;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,103 @@
+// OwnerService: ranges of rows, for transactions that let the owner look for them.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/cache_line.h"
+#include "base/sometimes.h"
+#include "rdma/versioned.h"
+#include "txn/access/access_internal.h"
+#include "txn/owner/owner_service.h"
+#include "txn/record/state_word.h"
+
+namespace gannet::txn {
+namespace {
+
+// Of one answer, however short they are.
+constexpr size_t kMostRows = 1024;
+// Most leaves that one answer passes, with rows or without. They leave room for the longest row.
+constexpr size_t kMostWitnesses = 2048;
+constexpr size_t kWitnessBytes = 16;
+static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(kMaxPayloadBytes) <= rdma::kMaxMessageBytes);
+// So many misses that were prefetched together take the time of one: 23 ns each where a dependent one takes 80 ns (the
+// xstore seed's testbed: 43 million random reads per second and core).
+constexpr size_t kOverlappedMisses = 4;
+
+// Whole and unlocked; false if that does not come about. `payload` receives what row->payload points to.
+bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std::vector<std::byte>* payload,
+             ScannedRow* row) {
+  for (int spins = 0; spins < kOwnersSpins; ++spins, CpuRelax()) {
+    row->state = LoadWord(record);
+    if (IsLocked(row->state)) continue;
+    if (IsAbsent(row->state)) return false;  // it has left the index since
+    row->meta = index::LoadMeta(record);
+    if (row->meta.payload_bytes > table.options().payload_bytes) continue;  // torn
+    payload->resize(row->meta.payload_bytes);
+    row->payload = *payload;
+    uint64_t state = 0;
+    if (rdma::TryReadLocal(record, index::PayloadDataOffset(key_bytes), *payload, &state) && state == row->state) {
+      Charge(Cost::kRecordLine, rdma::LinesFor(index::PayloadDataOffset(key_bytes) + payload->size()));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool IsKeyOf(const Table& table, const Key& key) {
+  return key.kind() == table.options().key_kind && key.size() <= table.options().max_key_bytes;
+}
+
+}  // namespace
+
+StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  ScanRequest asked;
+  const bool valid = Get(reader, &asked);
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Table* table = db_->TableById(asked.table);
+  if (!valid || table == nullptr || !IsKeyOf(*table, asked.range.from) || !IsKeyOf(*table, asked.range.to)) {
+    return absl::InvalidArgumentError("scan: no such table, or not keys of it");
+  }
+  index::ScanRange range = asked.range;
+  range.limit = std::min(range.limit, kMostRows);
+  index::IndexService::Lease lease(db_->indexes.get());
+  index::ScanResult found;
+  std::optional<index::ScanPosition> position = asked.position;
+  GANNET_RETURN_IF_ERROR(table->local_index().ScanStep(range, kMostWitnesses, &position, &found));
+  const std::span<const index::Entry> entries(found.entries);
+  const std::byte* const memory = db_->node->memory().data();
+  for (const index::Entry& entry : entries) Prefetch(memory + entry.record.offset());
+  Charge(Cost::kIndexStep, (entries.size() + kOverlappedMisses - 1) / kOverlappedMisses);
+
+  rdma::WireWriter writer(response);
+  const std::span<std::byte> more = writer.Reserve(1);
+  const std::span<std::byte> behind = writer.Reserve(sizeof(index::ScanPosition));
+  writer.PutU16(static_cast<uint16_t>(found.witnesses.size()));
+  for (const index::Witness& witness : found.witnesses) PutWitness(writer, witness);
+  const std::span<std::byte> count = writer.Reserve(sizeof(uint32_t));
+  uint32_t n = 0;
+  std::vector<std::byte> payload;
+  for (const index::Entry& entry : entries) {
+    ScannedRow row;
+    row.key = entry.key.view();
+    row.record = entry.record;
+    if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) {
+      Sometimes<"owner: a row to scan stays locked or is gone">();
+      return Conflict();
+    }
+    if (writer.room() < ScannedRowBytes(payload.size())) break;
+    Put(writer, row);
+    ++n;
+  }
+  if (!writer.ok() || (n == 0 && !entries.empty())) {
+    return absl::InvalidArgumentError("scan: the client has no room for a row");
+  }
+  if (n < entries.size()) position = table->local_index().PositionBehind(entries[n - 1].key.view(), range.reverse);
+  more[0] = static_cast<std::byte>(position.has_value() && n < asked.range.limit);
+  rdma::WireWriter position_writer(behind);
+  PutPosition(position_writer, position.value_or(index::ScanPosition{}));
+  std::memcpy(count.data(), &n, sizeof n);
+  return writer.Finish();
+}
+
+}  // namespace gannet::txn

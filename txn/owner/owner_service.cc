@@ -1,0 +1,353 @@
+#include "txn/owner/owner_service.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "log/format.h"
+#include "log/transaction_format.h"
+#include "txn/access/access_internal.h"
+#include "txn/durable/durability.h"
+#include "txn/record/record.h"
+#include "txn/record/state_word.h"
+
+namespace gannet::txn {
+
+// To the caller, of unknown outcome; if it lives it joins again.
+Status NotAdmitted() {
+  return absl::UnavailableError(
+      "the caller is not known here, or what it left is being repaired; join, then ask again");
+}
+// Nobody waits for this answer, or nobody should.
+Status TooLate(const char* what) {
+  return absl::FailedPreconditionError(absl::StrCat(what, ": newer requests of this caller have been served"));
+}
+// Of unknown outcome, to the caller: it asks again.
+Status UnderWay() {
+  return absl::UnavailableError("the request is being carried out; ask again");
+}
+
+OwnerService::OwnerService(DatabaseState* db) : db_(db) {
+  using Bytes = std::span<const std::byte>;
+  using Room = std::span<std::byte>;
+  db->node->Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
+  db->node->Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
+  db->node->Handle(kTxnCancel, [this](rdma::NodeId, Bytes in, Room) { return Cancel(in); });
+  db->node->Handle(kTxnDecide, [this](rdma::NodeId, Bytes in, Room) { return Decide(in); });
+  db->node->Handle(kTxnFinishFor, [this](rdma::NodeId, Bytes in, Room) { return FinishFor(in); });
+  db->node->Handle(kTxnJoin, [this](rdma::NodeId caller, Bytes in, Room) { return Join(caller, in); });
+  db->node->Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
+  db->node->Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
+  db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
+  db->node->Handle(kTxnScan, [this](rdma::NodeId, Bytes in, Room out) { return Scan(in, out); });
+}
+
+void OwnerService::CountBytes(TableId table, int64_t bytes) {
+  std::lock_guard lock(db_->sessions_mutex);
+  db_->settled_bytes[table] += bytes;
+}
+
+Status OwnerService::CheckItem(const PrepareItem& item) const {
+  const Table* table = db_->TableById(item.table);
+  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("prepare: no table ", item.table));
+  const TableOptions& options = table->options();
+  if (item.key.kind() != options.key_kind || item.key.size() > options.max_key_bytes ||
+      item.payload.size() > options.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("prepare: key or payload does not fit table ", options.name));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
+                                                  Prepared* prepared) {
+  StatusOr<NewRecord> made =
+      MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits, item.above_version);
+  if (!made.ok()) return made.status();
+  prepared->record = db_->node->AddressOf(made->block);
+  prepared->state = made->state;
+  if (item.move) {
+    CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
+    return PrepareOutcome::kPrepared;
+  }
+  rdma::GlobalAddress existing;
+  StatusOr<index::Change> change =
+      db_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
+  if (change.ok()) {
+    prepared->change = *change;
+    if (RemovalVersions* removals = db_->removals()) {
+      prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
+                                           removals->Of(item.table, item.key), owner_bits);
+    }
+    CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
+    return PrepareOutcome::kPrepared;
+  }
+  MarkAbsent(made->block, RecordLines(item.key, item.payload.size()), made->state);
+  context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
+  if (!absl::IsAlreadyExists(change.status())) return change.status();
+  const uint64_t state = LoadWord(db_->node->memory().data() + existing.offset());
+  // Locked by the worker that asks: it knows whether that is the same transaction.
+  if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
+    Sometimes<"owner: an insert meets a record that is locked or absent">();
+    return PrepareOutcome::kConflict;
+  }
+  *prepared = {.record = existing, .state = state};
+  return PrepareOutcome::kExists;
+}
+
+void OwnerService::Unmake(index::Context& context, std::vector<Unmaking>* made) {
+  for (const Unmaking& one : *made) {
+    FinishOne(context,
+              {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
+  }
+  made->clear();
+}
+
+StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const Caller caller = GetCaller(reader);
+  const uint16_t n = reader.GetU16();
+  std::vector<PrepareItem> items(n);
+  for (PrepareItem& item : items) {
+    if (!Get(reader, &item)) return absl::InvalidArgumentError("prepare: malformed request");
+    GANNET_RETURN_IF_ERROR(CheckItem(item));
+  }
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
+  RequestLedger::Claim claim(&ledger_, caller);
+  if (claim.turn() != RequestLedger::Turn::kRun) {
+    Sometimes<"ledger: a prepare comes when it was cancelled or done">();
+    return TooLate("prepare");
+  }
+  return PrepareAll(items, caller.owner_bits(), &claim.made(), response);
+}
+
+StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, uint64_t owner_bits,
+                                          std::vector<Unmaking>* made, std::span<std::byte> response) {
+  index::IndexService::Lease lease(db_->indexes.get());
+  std::vector<Prepared> prepared(items.size());
+  rdma::WireWriter writer(response);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const StatusOr<PrepareOutcome> outcome = PrepareOne(lease.context(), items[i], owner_bits, &prepared[i]);
+    if (outcome.ok() && *outcome == PrepareOutcome::kPrepared) {
+      made->push_back({.kind = items[i].move ? FinishKind::kUnmake : FinishKind::kRemove,
+                       .table = items[i].table,
+                       .key = index::OwnedKey(items[i].key),
+                       .record = prepared[i].record,
+                       .state = prepared[i].state});
+      if (items[i].move) moves_.Add(LockOwnerNode(owner_bits), made->back());
+      continue;
+    }
+    if (outcome.ok() && *outcome == PrepareOutcome::kExists) {
+      // What was made before stays until the caller has validated: made and unmade again it would change the witnesses
+      // of the very transaction that asks, which then could never tell the key's existence from a conflict.
+      writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kExists));
+      PutWitness(writer, {prepared[i].record, prepared[i].state});
+      writer.PutU16(static_cast<uint16_t>(i));
+      if (i > 0) Sometimes<"owner: an insert meets a committed record after others were made">();
+      for (size_t done = 0; done < i; ++done) Put(writer, prepared[done]);
+      return writer.Finish();
+    }
+    if (!made->empty()) Sometimes<"owner: a prepare is undone in the middle">();
+    Unmake(lease.context(), made);
+    if (!outcome.ok()) return outcome.status();
+    writer.PutU8(static_cast<uint8_t>(*outcome));
+    return writer.Finish();
+  }
+  writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kPrepared));
+  for (const Prepared& one : prepared) Put(writer, one);
+  return writer.Finish();
+}
+
+StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const Caller caller = GetCaller(reader);
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
+  RequestLedger::Claim claim(&ledger_, caller);
+  switch (claim.turn()) {
+    case RequestLedger::Turn::kBusy:
+      Sometimes<"ledger: a cancel comes while its prepare runs">();
+      return UnderWay();
+    case RequestLedger::Turn::kDone: {
+      Sometimes<"ledger: a cancel comes after its prepare">();
+      index::IndexService::Lease lease(db_->indexes.get());
+      Unmake(lease.context(), &claim.made());
+      return 0;
+    }
+    case RequestLedger::Turn::kRun:  // it never came, and is refused if it comes now
+      Sometimes<"ledger: a cancel comes before its prepare, or without">();
+      return 0;
+    case RequestLedger::Turn::kLate:
+      return 0;
+  }
+  return 0;
+}
+
+std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const {
+  const std::span<std::byte> memory = db_->node->memory();
+  if (address.node() != db_->node->id() || address.offset() < db_->node->writable_offset() ||
+      address.offset() + kLineBytes > memory.size() || address.offset() % kLineBytes != 0) {
+    return nullptr;
+  }
+  std::byte* record = memory.data() + address.offset();
+  if (LoadWord(record) != locked_state || index::LoadMeta(record).table != table) return nullptr;
+  return record;
+}
+
+Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) const {
+  const Table* table = db_->TableById(item.table);
+  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("finish: no table ", item.table));
+  const bool known = LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) != nullptr;
+  if (known && item.kind == FinishKind::kInstall) {
+    return CheckImage(db_->node->memory().data() + item.record.offset(), item.image);
+  }
+  const bool moved_known = item.kind != FinishKind::kReplace ||
+                           LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
+  if (!known || !moved_known || item.key.kind() != table->options().key_kind) {
+    return absl::InvalidArgumentError(absl::StrCat("finish: ", item.record.ToString(), " is not a record of ",
+                                                   table->name(), " that the caller locked"));
+  }
+  return absl::OkStatus();
+}
+
+void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
+  if (item.kind == FinishKind::kInstall) return Install(item);
+  index::LocalIndex& index = db_->TableById(item.table)->local_index();
+  std::byte* record = db_->node->memory().data() + item.record.offset();
+  const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
+  if (item.kind == FinishKind::kRemove) {
+    if (RemovalVersions* removals = db_->removals()) {
+      removals->Note(item.table, item.key, VersionOf(NextState(item.state, true)));
+    }
+    const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
+    GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),
+                 change.status().ToString());
+  } else if (item.kind == FinishKind::kReplace) {
+    const Status replaced = index.Replace(item.key, item.record, item.moved_to);
+    GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", item.record.ToString(), replaced.ToString());
+    StoreWord(db_->node->memory().data() + item.moved_to.offset(), NextState(item.moved_state, false));
+    moves_.Remove(item.moved_to);
+  } else {
+    moves_.Remove(item.record);
+  }
+  MarkAbsent(record, RecordLines(item.key, payload_bytes), item.state);
+  if (GANNET_MUTANT(kReuseWithoutGrace))
+    context.slab->Free(record, index::RecordBytes(item.key.size(), payload_bytes));
+  else
+    context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
+  CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
+}
+
+StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const Caller caller = GetCaller(reader);
+  if (!reader.ok()) return absl::InvalidArgumentError("finish: malformed request");
+  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  if (!stay.admitted()) return NotAdmitted();
+  RequestLedger::Claim claim(&ledger_, caller);
+  switch (claim.turn()) {
+    case RequestLedger::Turn::kBusy:
+      Sometimes<"ledger: a finish comes again while it runs">();
+      return UnderWay();
+    case RequestLedger::Turn::kLate:
+      return TooLate("finish");
+    case RequestLedger::Turn::kRun:
+      claim.result() = FinishAll(reader, caller.owner_bits());
+      break;
+    case RequestLedger::Turn::kDone:
+      Sometimes<"ledger: a finish comes again">();
+      break;
+  }
+  if (!claim.result().ok()) return claim.result();
+  return 0;
+}
+
+Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
+  const uint16_t n = reader.GetU16();
+  index::IndexService::Lease lease(db_->indexes.get());
+  for (size_t i = 0; i < n; ++i) {
+    FinishItem item;
+    if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
+    GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
+    FinishOne(lease.context(), item);
+  }
+  return reader.Finish();
+}
+
+// A part of a transaction that another node coordinates. What it changes here is locked by it, and stays so until this
+// was answered.
+StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const uint64_t epoch = reader.GetU64();
+  if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
+  const Peers::Stay stay(db_->peers.get(), caller, Peers::kUnnumbered);
+  if (!stay.admitted()) return NotAdmitted();
+  if (db_->durability == nullptr || !db_->durability->started()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
+  }
+  if (db_->loads.any()) return UnsavedLoads::Refusal(db_->node->id());
+  const std::span<const std::byte> part = request.subspan(sizeof epoch);
+  log::TransactionDecoder decoder(part, log::kFormatVersion);
+  const StatusOr<bool> whole = decoder.Next();
+  if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
+    return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");
+  }
+  log::Log& log = db_->durability->log();
+  const Status appended = log.AppendForPeer(epoch, part);
+  // Too much for now: the transaction is run again. (A full disk is no conflict: health() knows of it.)
+  if (absl::IsResourceExhausted(appended) && log.health().ok()) return Status(absl::StatusCode::kAborted, "");
+  GANNET_RETURN_IF_ERROR(appended);
+  return 0;
+}
+
+StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  const Table* table = db_->TableById(reader.GetU16());
+  bool valid;
+  const Key key = index::GetKey(reader, &valid);
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  if (table == nullptr || !valid || key.kind() != table->options().key_kind ||
+      key.size() > table->options().max_key_bytes) {
+    return absl::InvalidArgumentError("read: no such table, or not a key of it");
+  }
+  index::IndexService::Lease lease(db_->indexes.get());
+  for (int spins = 0; spins < kOwnersSpins; ++spins) {
+    const index::FindResult found = table->local_index().Find(key);
+    rdma::WireWriter writer(response);
+    writer.PutU8(found.record.is_null() ? 0 : 1);
+    if (found.record.is_null()) {
+      PutWitness(writer, found.witness);
+      return writer.Finish();
+    }
+    const std::byte* record = db_->node->memory().data() + found.record.offset();
+    Charge(Cost::kIndexStep);  // a dependent miss, as the node before it was
+    const uint64_t state = LoadWord(record);
+    if (IsLocked(state) || IsAbsent(state)) {
+      CpuRelax();
+      continue;
+    }
+    const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
+    const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
+    if (payload_bytes > table->options().payload_bytes) {  // torn: seen below otherwise
+      CpuRelax();
+      continue;
+    }
+    writer.PutAddress(found.record);
+    writer.PutU64(state);
+    writer.PutU64(meta);
+    writer.PutU32(payload_bytes);
+    rdma::CopyOut(record, index::PayloadDataOffset(key.size()), writer.Reserve(payload_bytes));
+    Charge(Cost::kRecordLine, 1 + payload_bytes / rdma::kLineDataBytes);
+    PreemptionPoint();
+    if (LoadWord(record) == state) return writer.Finish();
+  }
+  Sometimes<"owner: a record to read stays locked">();
+  return Status(absl::StatusCode::kAborted, "");  // locked for long: the caller retries its transaction
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,82 @@
+// What the owner of records does for transactions of other nodes: makes locked placeholders for their inserts, takes
+// records out of its indexes at their end, and answers reads that come as a call. One per node; handlers of
+// rdma/fabric.h.
+//
+// Requests come from peers and are checked: tables, keys, lengths, and that a record to finish lies in this node's
+// memory, is of that table and is locked by the worker that asks. What changes something is carried out once, however
+// often it is asked for (request_ledger.h), and only for nodes that have joined and are not known to be dead (peers.h).
+// kTxnLog is not repeated, and may come late: a part that nobody decides counts for nothing.
+//
+// owner_service.cc: of transactions whose coordinator lives. owner_scan.cc: ranges of rows for them.
+// owner_decisions.cc: what repair.h needs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "index/service.h"
+#include "rdma/fabric.h"
+#include "txn/owner/pending_moves.h"
+#include "txn/owner/request_ledger.h"
+#include "txn/owner/wire.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+
+class OwnerService {
+ public:
+  // Registers the handlers on db->node. `db` must outlive this.
+  explicit OwnerService(DatabaseState* db);
+
+  // For the Repairer, about a node none of whose requests is admitted any more.
+  std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
+  // Of one transaction: the items whose records it still has locked; the others have been done.
+  Status FinishWork(std::span<const std::byte> work);
+  // Undoes all that it holds here: locks, placeholders, blocks to move to. False if `stop` said so before the end.
+  bool ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop);
+
+ private:
+  StatusOr<size_t> Prepare(std::span<const std::byte> request, std::span<std::byte> response);
+  StatusOr<size_t> Finish(std::span<const std::byte> request);
+  StatusOr<size_t> Cancel(std::span<const std::byte> request);
+  StatusOr<size_t> Decide(std::span<const std::byte> request);
+  StatusOr<size_t> FinishFor(std::span<const std::byte> request);
+  StatusOr<size_t> Join(rdma::NodeId caller, std::span<const std::byte> request);
+  StatusOr<size_t> Forwarded(std::span<const std::byte> request, std::span<std::byte> response);
+  StatusOr<size_t> Log(rdma::NodeId caller, std::span<const std::byte> request);
+  StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
+  // In owner_scan.cc.
+  StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
+
+  Status CheckItem(const PrepareItem& item) const;
+  Status CheckItem(const FinishItem& item, uint64_t owner_bits) const;
+  // The record at `address` if that can be one, is of `table` and holds `locked_state`; else null.
+  std::byte* LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const;
+  StatusOr<PrepareOutcome> PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
+                                      Prepared* prepared);
+  StatusOr<size_t> PrepareAll(std::span<const PrepareItem> items, uint64_t owner_bits, std::vector<Unmaking>* made,
+                              std::span<std::byte> response);
+  Status FinishAll(rdma::WireReader& reader, uint64_t owner_bits);
+  Status CheckImage(const std::byte* record, std::span<const std::byte> image) const;
+  void Install(const FinishItem& item);
+  Status NoteDecision(rdma::WireReader& reader, uint8_t flags, RequestLedger::Entry* entry) const;
+  void ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address, rdma::NodeId node);
+  void Unmake(index::Context& context, std::vector<Unmaking>* made);
+  void FinishOne(index::Context& context, const FinishItem& item);
+  void CountBytes(TableId table, int64_t bytes);
+
+  DatabaseState* db_;
+  RequestLedger ledger_;
+  PendingMoves moves_;
+  Mutex work_mutex_;  // one FinishWork at a time: it looks, and then acts
+};
+
+// Answers of its handlers.
+Status NotAdmitted();
+Status TooLate(const char* what);
+Status UnderWay();
+
+}  // namespace gannet::txn

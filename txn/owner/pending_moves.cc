@@ -1,0 +1,28 @@
+#include "txn/owner/pending_moves.h"
+
+#include <mutex>
+#include <utility>
+
+namespace gannet::txn {
+
+void PendingMoves::Add(rdma::NodeId coordinator, Unmaking block) {
+  std::lock_guard lock(mutex_);
+  const uint64_t address = block.record.bits();
+  moves_.insert_or_assign(address, Move{coordinator, std::move(block)});
+}
+
+void PendingMoves::Remove(rdma::GlobalAddress block) {
+  std::lock_guard lock(mutex_);
+  moves_.erase(block.bits());
+}
+
+std::vector<Unmaking> PendingMoves::Of(rdma::NodeId coordinator) const {
+  std::lock_guard lock(mutex_);
+  std::vector<Unmaking> result;
+  for (const auto& [address, move] : moves_) {
+    if (move.coordinator == coordinator) result.push_back(move.block);
+  }
+  return result;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,35 @@
+// Blocks of an owner to which records of it are to move: made by a kTxnPrepare, and in no index until the transaction
+// that asked for them is installed. When its coordinator dies nothing else leads to them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/thread.h"
+#include "rdma/global_address.h"
+#include "txn/owner/request_ledger.h"
+
+namespace gannet::txn {
+
+// Thread-safe.
+class PendingMoves {
+ public:
+  // `block` has been made for a worker of `coordinator`.
+  void Add(rdma::NodeId coordinator, Unmaking block);
+  // It is a record now, or free. Nothing if it is not here.
+  void Remove(rdma::GlobalAddress block);
+  // All that are here for workers of `coordinator`, in the order of their addresses. They stay here.
+  std::vector<Unmaking> Of(rdma::NodeId coordinator) const;
+
+ private:
+  struct Move {
+    rdma::NodeId coordinator;
+    Unmaking block;
+  };
+
+  mutable Mutex mutex_;
+  std::map<uint64_t, Move> moves_;  // by address
+};
+
+}  // namespace gannet::txn

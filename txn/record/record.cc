@@ -1,0 +1,44 @@
+#include "txn/record/record.h"
+
+#include <algorithm>
+
+#include "base/mutant.h"
+
+namespace gannet::txn {
+
+StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
+                                     std::span<const std::byte> payload, uint64_t owner_bits, uint64_t above_version) {
+  StatusOr<std::byte*> block = slab.Allocate(index::RecordBytes(key.size(), payload.size()));
+  if (!block.ok()) return block.status();
+  // Nobody can reach the block by an index. Whoever still holds its old address finds it locked from here on.
+  const uint64_t before = GANNET_MUTANT(kReuseWithoutGrace) ? 0 : VersionOf(LoadWord(*block));
+  const uint64_t state = std::max(before, above_version) | kAbsentBit;
+  StoreWord(*block, Locked(state, owner_bits));
+  const size_t lines = RecordLines(key, payload.size());
+  rdma::BeginWrite(*block, lines);
+  const index::RecordMeta old = index::LoadMeta(*block);
+  index::StoreHeader(*block,
+                     {.key_bytes = static_cast<uint8_t>(key.size()),
+                      .payload_bytes = static_cast<uint32_t>(payload.size()),
+                      .table = table,
+                      .incarnation = static_cast<uint16_t>(old.incarnation + 1)},
+                     key);
+  rdma::CopyIn(*block, index::PayloadDataOffset(key.size()), payload);
+  rdma::StoreVersions(*block, lines, NextState(state, false));
+  return NewRecord{*block, state};
+}
+
+uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits) {
+  if (VersionOf(state) >= version) return state;
+  const uint64_t raised = version | kAbsentBit;
+  rdma::StoreVersions(record, lines, NextState(raised, false));
+  StoreWord(record, Locked(raised, owner_bits));
+  return raised;
+}
+
+void MarkAbsent(std::byte* record, size_t lines, uint64_t state) {
+  rdma::BeginWrite(record, lines);
+  rdma::EndWrite(record, lines, NextState(state, true));
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,48 @@
+// Making and unmaking records in this node's memory (index/record_header.h has the layout, state_word.h the first
+// word).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "index/record_header.h"
+#include "rdma/slab.h"
+#include "txn/record/state_word.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+using index::Key;
+
+struct NewRecord {
+  std::byte* block = nullptr;
+  uint64_t state = 0;  // absent, without lock and owner: what the installed record's version follows
+};
+
+// Lines of a record with this payload.
+inline size_t RecordLines(const Key& key, size_t payload_bytes) {
+  return rdma::LinesFor(index::PayloadDataOffset(key.size()) + payload_bytes);
+}
+
+// Bytes of memory that it takes. Records of equal BlockBytesOf may grow and shrink in place.
+inline int64_t BlockBytesOf(const Key& key, size_t payload_bytes) {
+  return static_cast<int64_t>(rdma::SlabAllocator::BlockBytes(index::RecordBytes(key.size(), payload_bytes)));
+}
+
+// A complete record that is locked by `owner_bits` and absent. Its lines already carry the version of the install, so
+// that storing NextState(state, false) in the state word, by a CPU or by one 8-byte WRITE, makes it whole and visible.
+// That version will be above `above_version` (a record that moves: of where it was).
+StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
+                                     std::span<const std::byte> payload, uint64_t owner_bits,
+                                     uint64_t above_version = 0);
+
+// Makes the version of a record that MakeLockedRecord made, and that is still locked and absent, at least `version`.
+// Returns its new state.
+uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits);
+
+// Marks a record that the caller has locked absent, for good, and unlocks it. `state`: before the lock.
+void MarkAbsent(std::byte* record, size_t lines, uint64_t state);
+
+}  // namespace gannet::txn

@@ -1,0 +1,187 @@
+#include "txn/repair/repair.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "rdma/rpc.h"
+#include "txn/owner/owner_service.h"
+#include "txn/repair/peers.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
+constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(1);
+// What is asked may be asked again, so it need not be waited for as long as others.
+constexpr absl::Duration kCallTimeout = absl::Milliseconds(100);
+constexpr size_t kHeaderBytes = 32;  // of a kTxnFinishFor
+
+}  // namespace
+
+void Repairer::Start() {
+  thread_ = Thread("repair", [this] { Loop(); });
+}
+
+void Repairer::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Repairer::Wake() {
+  {
+    std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+bool Repairer::Stopped() const {
+  std::lock_guard lock(mutex_);
+  return stop_ || !db_->fabric->Alive(db_->node->id());
+}
+
+void Repairer::Loop() {
+  bool more = true;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, more ? kTryAgainAfter : kLookEvery, [this] { return stop_ || woken_; });
+      woken_ = false;
+      if (stop_) break;
+    }
+    more = Round();
+  }
+  worker_.reset();
+  channel_.reset();
+}
+
+bool Repairer::Round() {
+  bool more = false;
+  const int nodes = db_->fabric->num_nodes();
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id() || GANNET_MUTANT(kSkipRepair)) continue;
+    if (!db_->fabric->Alive(node) || db_->peers->IsLost(node, db_->node->ConnectionTo(node))) {
+      db_->peers->NoteDeath(node);
+    }
+    if (db_->peers->phase(node) == Peers::Phase::kAccused)
+      SometimesInTests<"repair: a node is accused of being dead by another">();
+    if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node, db_->peers->connection(node))) {
+      db_->peers->NoteDeath(node);
+    }
+    if (db_->peers->phase(node) == Peers::Phase::kDying && Forward(node)) db_->peers->SetForwarded(node);
+    if (db_->peers->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
+        db_->owner_service->ReleaseAllOf(node, [this] { return Stopped(); })) {
+      Sometimes<"repair: what a dead node held is released">();
+      db_->peers->SetReleased(node);
+    }
+    const Peers::Phase phase = db_->peers->phase(node);
+    more = more || (phase != Peers::Phase::kStranger && phase != Peers::Phase::kJoined);
+  }
+  if (!AnnounceAll()) more = true;
+  if (!more) {
+    worker_.reset();
+    channel_.reset();
+  }
+  return more;
+}
+
+bool Repairer::AnnounceAll() {
+  bool all = true;
+  const int nodes = db_->fabric->num_nodes();
+  announced_.resize(static_cast<size_t>(nodes));
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id()) continue;
+    const uint64_t connection = db_->node->ConnectionTo(node);
+    if (connection == 0 || announced_[node] == connection) continue;
+    std::array<std::byte, 16> request;
+    rdma::WireWriter writer(request);
+    writer.PutU64(db_->incarnation);
+    writer.PutU64(0);  // it asks for no locks yet
+    const bool told = Call(node, kTxnJoin, writer.written(), {}, connection).ok();
+    if (told) announced_[node] = connection;
+    all = all && told;
+  }
+  return all;
+}
+
+bool Repairer::Forward(rdma::NodeId dead) {
+  db_->peers->AwaitQuiet(dead);
+  if (GANNET_MUTANT(kRepairUndecided)) return true;
+  for (const DecidedWork& work : db_->owner_service->DecidedBy(dead)) {
+    if (work.node == dead) continue;
+    if (work.node == db_->node->id()) {
+      Sometimes<"repair: a decided transaction of a dead node is carried out here">();
+      static_cast<void>(db_->owner_service->FinishWork(work.message));  // an error: no repetition will change it
+      continue;
+    }
+    std::vector<std::byte> request(work.message.size() + kHeaderBytes);
+    rdma::WireWriter writer(request);
+    writer.PutU16(dead);
+    writer.PutU64(db_->peers->incarnation(dead));
+    writer.PutBytes(work.message);
+    Sometimes<"repair: a decided transaction of a dead node is sent to an owner">();
+    if (Send(work.node, writer.written())) continue;
+    Sometimes<"repair: an owner cannot be told of what a dead node decided">();
+    return false;
+  }
+  return true;
+}
+
+bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> request) {
+  if (!db_->fabric->Alive(to)) return true;
+  const Status status = Call(to, kTxnFinishFor, request, {}).status();
+  return !IsUnknownOutcome(status) || !db_->fabric->Alive(to);
+}
+
+bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
+  if (GANNET_MUTANT(kRepairUndecided)) return true;
+  for (int i = 0; i < db_->data_nodes; ++i) {  // decisions are noted at owners of rows
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == db_->node->id() || node == dead || !db_->fabric->Alive(node)) continue;
+    std::array<std::byte, 16> request;
+    rdma::WireWriter writer(request);
+    writer.PutU16(dead);
+    writer.PutU64(db_->peers->incarnation(dead));
+    std::array<std::byte, 8> answer{};
+    const StatusOr<size_t> size = Call(node, kTxnForwarded, writer.written(), answer);
+    if (size.ok() ? answer[0] != std::byte{0} : !db_->fabric->Alive(node)) continue;
+    Sometimes<"repair: another owner has not forwarded all yet">();
+    return false;
+  }
+  return true;
+}
+
+StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
+                                std::span<std::byte> response, uint64_t connection) {
+  if (channel_ == nullptr) {
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = db_->node->OpenChannel();
+    if (!channel.ok()) return absl::UnavailableError(channel.status().message());
+    channel_ = *std::move(channel);
+    worker_ = std::make_unique<coro::Worker>();
+    worker_->AddPoller([c = channel_.get()] { return c->Poll(); });
+  }
+  const rdma::CallRequest call{.node = to,
+                               .method = method,
+                               .request = request,
+                               .response = response,
+                               .timeout = std::min(kCallTimeout, db_->options.call_timeout),
+                               .connection = connection};
+  const auto ask = [](rdma::Channel* channel, const rdma::CallRequest& what) -> coro::Task<StatusOr<size_t>> {
+    co_return co_await channel->Call(what.node, what.method, what.request, what.response, what.timeout,
+                                     what.connection);
+  };
+  return worker_->BlockOn(ask(channel_.get(), call));
+}
+
+}  // namespace gannet::txn
