@@ -109,7 +109,7 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("reproduce", "The experiments of a paper, on a simulated rack like its own.");
   command->require_subcommand(1);
   CLI::App* xstore =
-      command->add_subcommand("xstore", "XStore (OSDI 2020): YCSB, latency, inserts, caches, key forms, TPC-C.");
+      command->add_subcommand("xstore", "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, TPC-C.");
   xstore->footer(
       "Every point is a run of `gannet ycsb --fabric sim` in a process of its own. The report has our throughput "
       "beside\n"

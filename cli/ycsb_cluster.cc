@@ -27,7 +27,7 @@ StatusOr<std::unique_ptr<YcsbCluster>> YcsbCluster::Open(const YcsbOptions& o) {
 
 YcsbCluster::~YcsbCluster() = default;
 
-// A thread that answers calls, or a client, has a core to itself, as on the seed's testbed.
+// A thread that answers calls, or a client, has a core to itself, as in XStore's evaluation (OSDI'20, section 7).
 int YcsbCluster::cores_per_node() const {
   return std::max(options_.server_threads, options_.clients.threads);
 }

@@ -1,6 +1,6 @@
 // What a worker has committed and may not tell yet: results that are not durable, and when their terminals sent the
 // input. Such a result needs these few bytes and no coroutine, so a worker has one transaction at work while hundreds
-// of terminals wait for the disk (Silo, SOSP '13, section 4.10, does it so).
+// of terminals wait for the disk (as in Silo, SOSP'13, section 4.10).
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@
 //   }
 //   Status status = co_await session.Run([&](Transaction& t) { return Transfer(t, accounts, 1, 2, 100); });
 //
-// The protocol (DrTM+H / FaRM; docs/architecture.md has the picture):
+// The protocol (after FaRM, SOSP'15, and DrTM+H, OSDI'18; docs/architecture.md has the picture):
 //
 //   execute -> lock the write set -> validate read set and witnesses -> [log] -> install -> unlock
 //

@@ -8,7 +8,8 @@
 //
 // Records of a scan that lie side by side, as those that were loaded together do, come with one READ.
 //
-// The xstore seed (section 5): Read and Scan one-sided, the rest by call; its "server-centric" rivals: all by call.
+// XStore (OSDI'20, section 5) does Read and Scan one-sided and the rest by call. The "server-centric" designs that it
+// is compared with do everything by call.
 #pragma once
 
 #include <cstdint>

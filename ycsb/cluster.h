@@ -1,5 +1,6 @@
 // Cluster: all nodes of the bench within this process, on any fabric: servers that hold the keys (nodes 0, 1, ...) and
-// machines that the client threads run on (the nodes after them), as in the xstore seed's evaluation.
+// machines that the client threads run on (the nodes after them), as in XStore's
+// evaluation (OSDI'20, section 7).
 //
 //   auto cluster = Cluster::Create(fabric, options);
 //   (*cluster)->Load(progress);
@@ -32,7 +33,7 @@ struct ClusterOptions {
   uint64_t keys = 1'000'000;  // loaded, over all servers
   IndexKind index = IndexKind::kXStore;
   size_t value_bytes = kMinValueBytes;
-  double fill = 0.5;        // of loaded leaves; the seed's trees are half full
+  double fill = 0.5;        // of loaded leaves; XStore's trees are half full
   uint32_t sub_models = 0;  // of each server's XStore; 0: as many as its own rule gives
   // XStore's models are trained before the first run. Without, a server does not know of models until a client reads
   // one-sided: nothing takes its time from those who only call.

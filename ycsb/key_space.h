@@ -4,10 +4,10 @@
 // Every loaded key has a stretch of the key space to itself, [base, base + gap): the key lies in the first half,
 // inserted keys in the second, so no two are ever equal. The forms differ in the stretches and in where the key lies:
 //
-//   linear    equal stretches, the key at the beginning             the xstore seed's L (table 2)
-//   noised    equal stretches, the key at a random place            its NL
+//   linear    equal stretches, the key at the beginning             L of XStore (OSDI'20, table 2)
+//   noised    equal stretches, the key at a random place            NL there
 //   osm-like  stretches as unequal as the longitudes of a map: cities, villages, deserts, at all scales, by halving
-//             the ranks 16 times and the keys each time in a random ratio from 1:4 to 4:1     in place of its OSM
+//             the ranks 16 times and the keys each time in a random ratio from 1:4 to 4:1     in place of OSM there
 //
 // Servers hold consecutive ranges of keys with the same number of loaded ones each.
 #pragma once

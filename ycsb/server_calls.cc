@@ -14,8 +14,8 @@ namespace {
 
 // Looks at a record that another writer has locked.
 constexpr int kSpinsOnLock = 4096;
-// So many misses that were prefetched together take the time of one: 23 ns each where a dependent one takes 80 ns (the
-// xstore seed's testbed: 43 million random reads per second and core).
+// Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
+// (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
 constexpr size_t kOverlappedMisses = 4;
 
 Status NotThere(uint64_t key) {

@@ -1,4 +1,4 @@
-// TPC-C on a simulated rack of data servers and client machines, as in section 7.10 of the xstore seed: one run of
+// TPC-C on a simulated rack of data servers and client machines, as in XStore (OSDI'20, section 7.10): one run of its
 // Fig. 16b.
 #pragma once
 

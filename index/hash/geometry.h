@@ -9,8 +9,8 @@
 //   segment 0: path 0; segment s > 0: paths [2^(s-1), 2^s)      one array of memory each
 //
 // Every head knows its own depth. So whoever computes a bucket from an old count lands in the right bucket or in an
-// ancestor of it, sees by the depth that it is an ancestor, and goes on to the next one (as in LH*; Litwin et al.,
-// 1996). That is how clients find their way without being told that the table grew.
+// ancestor of it, sees by the depth that it is an ancestor, and goes on to the next one (as in LH*, TODS'96). That is
+// how clients find their way without being told that the table grew.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// XStore: an ordered index after "Fast RDMA-based Ordered Key-Value Store using Remote Learned Cache" (OSDI 2020).
+// XStore: an ordered index after XStore (OSDI'20; docs/references.md).
 //
 //   owner    XTree    a B+tree: inner nodes in private memory, leaves in registered memory (leaf.h)
 //            XModel   two levels of linear models, key -> logical leaf number, and the translation table (TT) from

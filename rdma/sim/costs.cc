@@ -1,7 +1,6 @@
 // What work costs, in picoseconds per unit. "Here" is the machine the project is developed on: a virtual machine whose
-// dependent cache miss takes 160-175 ns. "There" is the xstore seed's testbed (2 x 12-core Xeon E5-2650 v4).
-// What the xstore seed says is checked against its text. Figures of other papers are quoted from memory (but eRPC's):
-// take what rests on them for an estimate.
+// dependent cache miss takes 160-175 ns. "There" is the testbed of XStore (OSDI'20; 2 x 12-core Xeon E5-2650 v4). A
+// charge without a source is an estimate. docs/references.md lists the papers.
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {
@@ -19,21 +18,19 @@ CpuCosts CpuCosts::Default() {
   // An empty ibv_poll_cq reads one line of the completion queue that is in the cache, and a turn of our loop is about
   // 15 ns here.
   set(Cost::kWorkerRound, 30 * kNano);
-  // A work request of 64-128 bytes and a share of a doorbell: threads there post about 10 M verbs/s (Kalia et al.,
-  // "Design Guidelines for High Performance RDMA Systems", USENIX ATC 2016: 7-10 M/s with doorbell batching), of which
-  // the completion takes a part.
+  // Estimates: a work request of 64-128 bytes and a share of a doorbell; then its completion.
   set(Cost::kPostVerb, 50 * kNano);
   set(Cost::kCompletion, 30 * kNano);
-  // 24 threads there serve about 20-24 M GETs/s by RPC (xstore seed, sections 3 and 7.2), 1.0-1.2 us each; seven to
+  // 24 threads there serve about 20-24 M GETs/s by RPC (XStore, sections 3 and 7.2), 1.0-1.2 us each; seven to
   // eight index steps are the other part (below). A floor: eRPC handles up to 10 M small RPCs/s on a core (its
-  // abstract, NSDI 2019), both ends together.
+  // abstract, NSDI'19), both ends together.
   set(Cost::kHandleCall, 400 * kNano);
   // "One CPU core can perform 43 million 64-byte random reads per second ... 1.8M reqs/s for traversing an 8-level
-  // B+tree" (xstore seed, section 3): 70 ns a level, plus the search in the node.
+  // B+tree" (XStore, section 3): 70 ns a level, plus the search in the node.
   set(Cost::kIndexStep, 80 * kNano);
-  // Two multiply-adds and a bound on cached data. The seed's whole client part of a lookup is 350 ns (Fig. 12b).
+  // Two multiply-adds and a bound on cached data. XStore's whole client part of a lookup is 350 ns (Fig. 12b).
   set(Cost::kModelStep, 10 * kNano);
-  // 8 us for a model of 200 keys (xstore seed, section 7.5).
+  // 8 us for a model of 200 keys (XStore, section 7.5).
   set(Cost::kTrainKey, 40 * kNano);
   // 64 bytes at about 10 GB/s from memory that is read in sequence.
   set(Cost::kRecordLine, 6 * kNano);

@@ -66,7 +66,7 @@ class Nic {
   Engine atomics_;
   Engine out_;
   Engine in_;
-  // Same-word atomics wait for each other. NICs lock by some bits of the address (Kalia et al., USENIX ATC 2016), so
+  // Same-word atomics wait for each other. NICs lock by some bits of the address (Kalia et al., ATC'16), so
   // others may, too.
   std::vector<uint64_t> word_free_at_;
   NicStatistics statistics_;

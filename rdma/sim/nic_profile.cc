@@ -14,11 +14,9 @@ NicProfile ConnectX4() {
   return {
       .name = "cx4-100g",
       .source =
-          "latency: about 2 us for a small READ (perftest; seed xstore, Fig. 12b, two READs and 0.35 us of CPU). "
-          "served: seed xstore, section 7.2: 82 M GETs/s of two READs over two NICs, 82 M READs/s each. "
-          "sent: 'about eight client NICs saturate one server NIC' is the clients' CPUs; the NIC's own limit is an "
-          "estimate, half of the 150 M messages/s that its data sheet gives (quoted from memory). "
-          "atomics: an estimate, after Kalia et al., USENIX ATC 2016 (quoted from memory: 2-3 M/s of one word).",
+          "latency: about 2 us for a small READ (XStore, OSDI'20, Fig. 12b: two READs and 0.35 us of CPU). "
+          "served: XStore, OSDI'20, section 7.2: 82 M GETs/s of two READs over two NICs, 82 M READs/s each. "
+          "sent: an estimate, a little below what is served. atomics: an estimate, 2.5 M/s of one word.",
       .doorbell_nanos = 300,
       .completion_nanos = 400,
       .wire_nanos = 350,
@@ -37,7 +35,7 @@ NicProfile ConnectX4() {
 NicProfile TwoConnectX4() {
   NicProfile nic = ConnectX4();
   nic.name = "2x-cx4-100g";
-  nic.source = "two of cx4-100g: every machine of seed xstore's testbed (section 7.1) has two";
+  nic.source = "two of cx4-100g: every machine of XStore's testbed (OSDI'20, section 7.1) has two";
   nic.verbs_per_second *= 2;
   nic.inbound_per_second *= 2;
   nic.atomics_per_second *= 2;
@@ -48,9 +46,7 @@ NicProfile TwoConnectX4() {
 NicProfile ConnectX5() {
   NicProfile nic = ConnectX4();
   nic.name = "cx5-100g";
-  nic.source =
-      "estimated: rates of cx4-100g, scaled by the data sheets' message rates, 200 M/s to 150 M/s, and a small READ in "
-      "about 1.7 us; these figures are quoted from memory.";
+  nic.source = "estimated: rates of cx4-100g times about 4/3, and a small READ in about 1.7 us.";
   nic.doorbell_nanos = 250;
   nic.completion_nanos = 350;
   nic.wire_nanos = 300;
@@ -66,8 +62,8 @@ NicProfile ConnectX6() {
   NicProfile nic = ConnectX5();
   nic.name = "cx6-200g";
   nic.source =
-      "215 M messages/s and 200 Gb/s: NVIDIA's ConnectX-6 user manual, introduction. Rates of cx5-100g, scaled by the "
-      "message rates; a small READ in about 1.6 us is quoted from memory. So it is an estimate.";
+      "200 Gb/s, and at most 215 M messages/s: NVIDIA's ConnectX-6 user manual, introduction. The rest is estimated: "
+      "rates of cx5-100g times about 1.08, and a small READ in about 1.6 us.";
   nic.doorbell_nanos = 230;
   nic.completion_nanos = 330;
   nic.wire_nanos = 290;

@@ -39,8 +39,8 @@ struct NicProfile {
   uint64_t read_nanos() const;
 };
 
-// cx4-100g, 2x-cx4-100g (the xstore seed's machine, taken as one), cx5-100g, cx6-200g, and `ideal` (1 us, no limits)
-// for tests.
+// cx4-100g, 2x-cx4-100g (a machine of XStore's testbed, its NICs taken as one), cx5-100g, cx6-200g, and `ideal` (1 us,
+// no limits) for tests.
 const std::vector<NicProfile>& NicProfiles();
 std::optional<NicProfile> FindNicProfile(std::string_view name);
 

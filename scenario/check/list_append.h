@@ -1,6 +1,6 @@
 // AppendHistory: what the clients of a list-append workload did: transactions that append unique numbers to lists and
 // read whole lists. A list that was read tells the order in which everything in it was appended; that is why Elle
-// (Kingsbury and Alvaro, VLDB 2021) asks for this workload, and elle.h writes it for Elle.
+// (VLDB'21) asks for this workload, and elle.h writes it for Elle.
 //
 //   const OperationId op = history.Invoke(client, now, {MicroOp::Append(3, 17), MicroOp::Read(4)});
 //   history.Complete(op, now, Outcome::kOk, {{}, {1, 2}});     // for each micro-operation the list that it read

@@ -19,8 +19,8 @@ constexpr size_t kMostRows = 1024;
 constexpr size_t kMostWitnesses = 2048;
 constexpr size_t kWitnessBytes = 16;
 static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(kMaxPayloadBytes) <= rdma::kMaxMessageBytes);
-// So many misses that were prefetched together take the time of one: 23 ns each where a dependent one takes 80 ns (the
-// xstore seed's testbed: 43 million random reads per second and core).
+// Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
+// (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
 constexpr size_t kOverlappedMisses = 4;
 
 // Whole and unlocked; false if that does not come about. `payload` receives what row->payload points to.

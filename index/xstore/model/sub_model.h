@@ -86,9 +86,9 @@ SubModel TrainSubModel(std::span<const LeafSpan> leaves);
 struct Quality {
   float lookup_leaves = 0;  // leaves that a lookup READs, averaged over the leaf's span
   float error = 0;          // distance between the predicted and the real middle of the leaf, in leaves
-  // The error as the xstore seed counts it, once for the model: positions are leaf * slots + slot; the width of
-  // [min_err, max_err] over the keys, where a prediction within the right leaf has no error (xstore's published code,
-  // which averages this over its sub-models).
+  // The error as XStore counts it (OSDI'20; its published code, which averages this over its sub-models), once for the
+  // model: the width of [min_err, max_err] over the keys. Positions are leaf * slots + slot, and a prediction within
+  // the right leaf has no error.
   float range = 0;
 };
 Quality Judge(const SubModel& model, std::span<const LeafSpan> leaves);
