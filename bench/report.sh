@@ -88,9 +88,9 @@ machine() {
   memory=$(awk '$1 == "MemTotal:" { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)
   # shellcheck source=/dev/null
   system=$(. /etc/os-release && echo "$PRETTY_NAME")
-  echo "$(nproc) CPUs (${cpu:-unknown}), $memory, $system, $(date -u +%Y-%m-%d), load average" \
-    "$(cut -d ' ' -f 1 /proc/loadavg) before; median of $runs runs of $seconds s, lowest and highest run, and the time" \
-    "of a dependent 64-byte read (calibration)."
+  echo "$(nproc) CPUs (${cpu:-unknown}), $memory, $system, $(date -u +%Y-%m-%d); load average before the first run" \
+    "$(cut -d ' ' -f 1 /proc/loadavg). $runs run(s) of $seconds s for each line: the median, the lowest and the highest" \
+    "run, and the time of a dependent 64-byte read around the runs (calibration)."
 }
 
 tpcc=(tpcc run --duration "${seconds}s")
@@ -114,4 +114,4 @@ runs=1  # of the simulation: every run gives the same
 rate 'YCSB C on a simulated rack, XStore, one-sided' 'GETs/s' operations_per_second "${rack[@]}"
 rate 'the same by calls' 'GETs/s' operations_per_second "${rack[@]}" --path rpc
 count 'simulated clusters with faults, judged' 's/^\([0-9,]*\) seeds from .*: \([0-9]* failed\),.*/\1 seeds, \2/p' sim --seeds 200 --until 2ms
-count 'crash tests' 's/^operations: .* begun, \([0-9,]* acknowledged\).*/\1, none lost/p' crashtest --cycles 50
+count 'crash tests' 's/^operations: .* begun, \([0-9,]*\) acknowledged.*/\1 operations acknowledged, none lost/p' crashtest --cycles 50

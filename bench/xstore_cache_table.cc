@@ -1,4 +1,4 @@
-// What does XStore's learned cache cost and save? Prints the tables of the README.
+// What does XStore's learned cache cost and save? Prints the tables of docs/performance.md.
 //
 //   xstore_cache_table [--keys N] [--probes N] [--set linear|noised|uniform]
 //

@@ -1,4 +1,4 @@
-// The report for programs. Keys are stable; see the README.
+// The report for programs. Keys are stable; see docs/commands.md.
 #include <string>
 
 #include "cli/parse.h"
