@@ -1,4 +1,4 @@
-// What a channel did, per verb. These numbers are the same on every fabric and machine: the project's main currency.
+// Counts of the verbs of a channel. They are the same on every fabric and machine, so results are compared by them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct VerbCounters {
   uint64_t calls = 0;
   uint64_t bytes_out = 0;    // payload sent: WRITEs, CALL requests, operands of atomics (8 or 16 each)
   uint64_t bytes_in = 0;     // payload received: READs, CALL responses, results of atomics (8 each)
-  uint64_t round_trips = 0;  // a batch posted with one doorbell is one, whatever its length; a CALL is one
-  uint64_t retries = 0;      // operations repeated because what they returned was torn or locked
+  uint64_t round_trips = 0;  // a batch posted with one doorbell is one, of any length; a CALL is one
+  uint64_t retries = 0;      // operations repeated because they returned torn or locked data
 
   VerbCounters& operator+=(const VerbCounters& other) {
     reads += other.reads;

@@ -1,26 +1,28 @@
-// The grace period: memory that a reader might still look at is reused only when no such reader is left, on any node.
+// The grace period: memory is reused only when no reader on any node can still access it.
 //
-// Every worker has a slot in its node's registered memory (so that other nodes can READ it) that says in which epoch
-// its current transaction began, or that it is idle. Beside the slots lies the node's copy of the epoch; copies may
-// lag, the largest is the cluster's, and the lowest live node moves it on. What was retired before a node looked at all
-// copies is free once every slot of every live node, looked at after that, is idle or shows a later epoch than any of
-// those copies (epoch_internal.h argues why). A node that died does not count, and none is special.
+// Every worker has a slot in its node's registered memory, so that other nodes can READ it. The slot holds the epoch in
+// which the worker's current transaction began, or says that the worker is idle. The node's copy of the epoch lies next
+// to the slots. Copies may lag; the largest one is the cluster's epoch, and the live node with the lowest id advances
+// it. Let a node read all copies after a block was retired, and all slots of live nodes after that. The block is free
+// once each of these slots is idle or shows a later epoch than all of these copies (proof: epoch_internal.h). Dead
+// nodes do not count, and no node is special.
 //
 //   EpochManager manager(...);             // one per node, before anything else is allocated from its slab
 //   EpochManager::Participant p = ...;     // one per worker
 //   p.Enter(); ... transaction ... p.Leave();
-//   p.Retire(block, bytes, cache);         // given to SlabCache::Free after the grace period
+//   p.Retire(block, bytes, cache);         // SlabCache::Free gets it after the grace period
 //
-// The bound. A participant frees its own blocks when it leaves: at least twice as many, and twice as many bytes, as it
-// has retired since it left before. So its backlog grows only while none of it is free, and is never larger, in blocks
-// and in bytes, than what it retired within the longest grace period so far. Blocks that a participant leaves free for
-// 20 ms (it idles, stays inside, or works off a burst) are freed by the thread that advances. A round begins every few
-// milliseconds, and earlier for each MiB that a participant has retired: a fast load does not fill the memory with what
-// waits. A thread that finds the memory full frees all that is free on the node, whichever participant retired it. If
-// something still waits for its grace period, the thread waits for some rounds first, at most 20 ms.
+// The bound. A participant frees its own blocks when it leaves: at least twice as many blocks, and twice as many bytes,
+// as it has retired since it left before. So its backlog grows only while none of it is free. The backlog is never
+// larger, in blocks and in bytes, than what the participant retired within the longest grace period so far. The thread
+// that advances frees blocks that a participant has left free for 20 ms (because it idles, stays inside, or works off a
+// burst). A round begins every few milliseconds, and earlier for each MiB that a participant has retired, so that a
+// fast load does not fill the memory with retired blocks. A thread that finds the memory full frees all free blocks of
+// the node's participants. If blocks still wait for their grace period, the thread first waits for some rounds, at most
+// 20 ms.
 //
-// What is retired must be unreachable already for readers that start from shared memory. Addresses that a reader keeps
-// across transactions (location caches) are not covered: those it checks by key, version and incarnation.
+// A retired block must already be unreachable for readers that start from shared memory. Addresses that a reader keeps
+// across transactions (location caches) are not protected: the reader checks them by key, version and incarnation.
 #pragma once
 
 #include <cstdint>
@@ -36,40 +38,40 @@ namespace gannet::rdma {
 
 class EpochManager {
  public:
-  // Slots of one node: sessions, and the calls that it serves at a time, by server threads and by sessions that wait.
-  // So more than twice as many as a node has channels.
+  // Number of slots of one node. Each session needs one, and each call that the node serves at a time needs one (server
+  // threads and waiting sessions serve calls). So it is more than twice the number of channels of a node.
   static constexpr int kMaxParticipants = 320;
 
-  // Puts this node's slots at a place of its registered memory that every node knows: the first of the heap.
-  // FailedPrecondition if something else lies there. All three must outlive the manager, and it its participants.
+  // Puts this node's slots at the start of its heap, where every node finds them. FailedPrecondition: something else
+  // lies there. All three arguments must outlive the manager, and the manager must outlive its participants.
   static StatusOr<std::unique_ptr<EpochManager>> Create(Fabric* fabric, Node* node, SlabAllocator* slab);
   ~EpochManager();
   EpochManager(const EpochManager&) = delete;
   EpochManager& operator=(const EpochManager&) = delete;
 
-  // Moves the epoch on, and finds out what has become free from all nodes' slots, by one READ per node on `channel`.
-  // Called every few milliseconds by one thread per node: Start() does so in a thread of its own, and earlier if there
-  // is much to free. Unavailable if a node dies meanwhile (the next round leaves it out) or this one has. Not from a
-  // coroutine: it blocks.
+  // Advances the epoch and finds out from all nodes' slots which blocks have become free, by one READ per node on
+  // `channel`. One thread per node calls it every few milliseconds: Start() creates such a thread, which calls it
+  // earlier if there is much to free. Unavailable: a node died during the call (the next round leaves it out), or this
+  // node has died. Not for coroutines: it blocks.
   Status Advance(Channel* channel);
   Status Start();
   void Stop();
-  // How the last Advance went.
+  // Result of the last Advance.
   Status health() const;
 
-  // `chore` is run after every round, by the thread that advances, until RemoveChore, which waits for one that runs.
-  // Chores are short, and neither add nor remove chores. For work that no other thread may ever come by to do.
+  // Has the thread that advances run `chore` after every round, until RemoveChore, which waits for a running chore. A
+  // chore is short and neither adds nor removes chores. For work that no other thread may ever get to.
   uint64_t AddChore(std::function<void()> chore);
   void RemoveChore(uint64_t id);
 
-  // Announcements: one word per node, which every other node knows after its next round, because it lies beside what a
-  // round READs anyway. For agreements that may take some milliseconds (txn/commit/precedence.h).
+  // Announcements: one word per node. Every other node knows it after its own next round, because a round READs it
+  // together with the slots. For agreements that may take some milliseconds (txn/commit/precedence.h).
   //
-  // Announce replaces this node's word; 0 at first. Thread-safe.
+  // Announce replaces this node's word, which is initially 0. Thread-safe.
   void Announce(uint64_t word);
-  // `look` is called after each round, also a failed one, on the thread that advances. It gets the words by node: 0 for
-  // a dead node and for this one; for a node that the round could not READ, the word that it had before. Once, before
-  // the first round.
+  // Has the thread that advances call `look` after each round, also after a failed one. `look` gets the words by node:
+  // 0 for a dead node and for this node; the previous word for a node that the round could not READ. Call OnRound once,
+  // before the first round.
   void OnRound(std::function<void(std::span<const uint64_t> words)> look);
 
   // This node's copy of the cluster's epoch: transactions begin in it. Monotonic.
@@ -80,25 +82,26 @@ class EpochManager {
    public:
     // ResourceExhausted if kMaxParticipants are taken.
     static StatusOr<std::unique_ptr<Participant>> Join(EpochManager* manager);
-    // What is still waiting passes to the manager.
+    // Blocks that still wait pass to the manager.
     ~Participant();
     Participant(const Participant&) = delete;
     Participant& operator=(const Participant&) = delete;
 
-    // Enter and Leave may nest and overlap (several coroutines of one worker): the slot shows the oldest that is in.
-    // Enter returns the epoch; a Leave that is given it back lets the slot move on although others are still in, a
-    // Leave without is taken for the youngest's.
+    // Enter and Leave may nest and overlap (several coroutines of one worker): the slot shows the oldest epoch that is
+    // inside. Enter returns its epoch. A Leave with that epoch lets the slot advance while others are still inside; a
+    // Leave without an argument ends the youngest Enter.
     uint64_t Enter();
     void Leave(uint64_t entered);
     void Leave();
 
-    // `free` runs after the grace period: on this participant's thread, from a later Leave() or Collect(); or, if the
-    // participant leaves nothing for long or is gone by then, on the thread that advances, or one that finds the memory
-    // full (which may hold locks of an index, and is in the middle of allocating; RetireWith: also when the manager is
-    // destroyed). `cache` tells the allocator; the block may go to another thread's cache.
+    // Retire frees a block, and RetireWith runs `free`, after the grace period. Normally this participant's thread does
+    // so, in a later Leave() or Collect(). If the participant does not leave for long, or has been destroyed, the
+    // thread that advances does so, or a thread that finds the memory full (which may hold locks of an index, and is in
+    // the middle of allocating). RetireWith: `free` also runs when the manager is destroyed. `cache` names the
+    // allocator; the block may go to another thread's cache.
     void Retire(std::byte* block, size_t bytes, SlabCache* cache);
     void RetireWith(std::function<void()> free);
-    // Runs what has become safe; returns how much is still waiting.
+    // Frees and runs what has become safe; returns the number of items that still wait.
     size_t Collect();
 
    private:

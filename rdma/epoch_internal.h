@@ -1,22 +1,21 @@
-// What epoch.cc (the manager) and epoch_participant.cc share.
+// Internals shared by epoch.cc (the manager) and epoch_participant.cc.
 //
 // Why the rule is safe.
 //
 // Each node publishes its copy of the epoch, its head, before its transactions begin in it. Each Advance is a round: it
-// (1) increments `round`, (2) looks at the heads and the slots of all live nodes. g[round] is the largest head it
-// found, m the smallest epoch in a slot. What is retired carries the round of that moment, r. It is freed after a round
-// k > r in which m > g[r + 1].
+// (1) increments `round`, (2) reads the heads and the slots of all live nodes. g[round] is the largest head that it
+// found, m the smallest epoch in a slot. A retired block carries the round r in which it was retired. It is freed after
+// a round k > r in which m > g[r + 1].
 //
 // Let a reader hold a block that was retired in round r. When it entered, it stored its node's epoch s in its slot, by
-// an instruction that all its later loads and READs wait for; only then did it look for the block.
-//  - If s > g[r + 1], its node's head became s after round r + 1 looked at it, and the reader entered later still:
-//  after
-//    `round` became r + 1, and so after the block was unlinked (Retire puts a full barrier between the unlinking, which
-//    its caller did, and its load of `round`, which still gave r). Then the reader could not find the block. The same
-//    holds if its node was not there yet when round r + 1 looked.
-//  - So s <= g[r + 1] < m, and round k's look at the slot did not see s. Either the slot was stored after that look,
-//    which is again after the unlinking; or it was cleared before that look, and the reader has left.
-// That a node's head lags behind others makes s smaller, which only frees later.
+// an instruction that all its later loads and READs wait for. Only then did it look for the block.
+//  - If s > g[r + 1], its node's head became s after round r + 1 read it, and the reader entered still later. So the
+//    reader entered after `round` became r + 1, and therefore after the block was unlinked: Retire puts a full barrier
+//    between its caller's unlinking and its own load of `round`, which still returned r. Such a reader cannot find the
+//    block. The same holds if its node had not joined yet when round r + 1 read the heads.
+//  - Otherwise s <= g[r + 1] < m, so round k did not see s in the slot. Either the slot was stored after round k read
+//    it, which is again after the unlinking, or it was cleared before, and the reader has left.
+// If a node's head lags behind others, s is smaller, so blocks are only freed later.
 #pragma once
 
 #include <array>
@@ -46,9 +45,9 @@ namespace internal {
 inline constexpr uint64_t kIdle = 0;
 inline constexpr uint64_t kFirstEpoch = 1;
 
-// The area that every node has at the start of its heap: a line with the node's head and the word it announces, then
-// one line per slot, of which the first word is used. A READ may see any of these words change at any time; each is
-// whole by itself.
+// Layout of the area at the start of every node's heap: a line with the node's head and the word that it announces,
+// then one line per slot, of which only the first word is used. Each of these words may change at any time during a
+// READ; each is read atomically.
 inline constexpr size_t kEpochAreaBytes = (1 + EpochManager::kMaxParticipants) * kLineBytes;
 inline constexpr size_t kAnnouncedOffset = kWordBytes;
 constexpr size_t SlotOffset(int slot) {
@@ -67,31 +66,31 @@ struct RetiredFunction {
   std::function<void()> free;
 };
 
-// What one participant has retired and nobody has freed yet, in the order of the rounds. Its thread adds and takes; the
-// manager takes what that leaves.
+// The blocks and functions that one participant has retired and that are not freed yet, in the order of the rounds. The
+// participant's thread adds and takes; the manager takes what that thread leaves.
 class Backlog {
  public:
   // Called by the participant's thread.
   void Add(Retired block);
   void Add(RetiredFunction function);
-  // Takes blocks, at most `out.size()`, that are free when rounds up to `freed` are; returns how many.
+  // Takes at most `out.size()` blocks that were retired in rounds up to `freed`; returns their number.
   size_t TakeBlocks(uint64_t freed, std::span<Retired> out);
   bool TakeFunction(uint64_t freed, RetiredFunction* out);
   size_t size();
 
-  // Any thread: whether there is something that has been free since `freed` was.
+  // True if something was retired in a round up to `freed`. Any thread.
   bool IsDue(uint64_t freed) const { return oldest_.load(std::memory_order_relaxed) <= freed; }
   bool empty() const { return oldest_.load(std::memory_order_relaxed) == kNothing; }
 
   // Called by the manager: moves up to `most` of each to the ends of *blocks and *functions. False if there is more, or
-  // the participant's thread is inside right now.
+  // if the participant's thread holds the lock.
   bool TakeOver(uint64_t freed, size_t most, std::vector<Retired>* blocks, std::vector<RetiredFunction>* functions);
 
  private:
   static constexpr uint64_t kNothing = ~uint64_t{0};
   void NoteOldest();
 
-  OwnerLock lock_;  // guards what follows; of the participant's thread
+  OwnerLock lock_;  // guards the members below; owned by the participant's thread
   RingQueue<Retired> blocks_;
   RingQueue<RetiredFunction> functions_;
   std::atomic<uint64_t> oldest_ = kNothing;  // the smallest round in them
@@ -109,7 +108,7 @@ struct EpochManager::State {
   // Read by every Enter and Leave, written once per Advance.
   alignas(kLineBytes) std::atomic<uint64_t> epoch = internal::kFirstEpoch;
   std::atomic<uint64_t> round = 1;
-  std::atomic<uint64_t> freed_round = 0;  // what was retired in a round <= this is free
+  std::atomic<uint64_t> freed_round = 0;  // blocks retired in a round <= this are free
 
   alignas(kLineBytes) Mutex advance_mutex;                    // guards what follows
   RingQueue<std::pair<uint64_t, uint64_t>> epochs_of_rounds;  // (round, g[round]), not yet freed up to that round
@@ -137,28 +136,28 @@ struct EpochManager::State {
   bool stop = false;
   // Also read without the mutex.
   std::atomic<bool> hurry = false;
-  std::atomic<bool> advances = false;  // there is a thread that does
+  std::atomic<bool> advances = false;  // a thread advances
   std::unique_ptr<Channel> channel;
   Thread thread;
 
   Status Advance(Channel* with);
   Status AdvanceLocked(Channel* with);
-  // The images of the areas of all other live nodes, one after the other in `images`; returns how many.
+  // READs the areas of all other live nodes into `images`, one after the other; returns their number.
   StatusOr<size_t> ReadAreas(Channel* with);
-  // `images_of`: how many of `reads` brought an image.
+  // `images_of`: number of `reads` that brought an image.
   void LookAtAnnouncements(size_t images_of);
   bool IsLowestAlive() const;
   void Publish(uint64_t new_epoch);
   void FreeUpTo(uint64_t oldest);
-  // What has been free since freed_round was this, and was left to lie.
+  // Returns a round: blocks retired up to it have been free for long and were not taken.
   uint64_t LeftSince();
-  // Frees all that is free of those that are gone, and of participants that left some of it since `left_since`.
+  // Frees the free blocks of destroyed participants, and of participants that have left some free since `left_since`.
   void FreeForOthers(uint64_t left_since);
   void FreeBlocks(std::vector<internal::Retired>* blocks);
-  // Called by a thread that finds the memory full: frees all that is free, or becomes so within a few rounds.
+  // Called by a thread that finds the memory full: frees all blocks that are free or become free within a few rounds.
   void CollectAll();
   bool SomethingWaits();
-  // Has the next round begin soon, if there is a thread that advances.
+  // Makes the next round begin soon, if there is a thread that advances.
   void Hurry();
   void Loop();
 };
@@ -192,7 +191,7 @@ struct EpochManager::Participant::State {
     return manager->round.load();
   }
   void LeaveCohort(std::vector<Cohort>::iterator cohort);
-  // At least so much of what is free, and not much more; or all of it.
+  // Frees at least the given numbers of free items and not many more; fewer only if fewer are free.
   void CollectSome(size_t least_blocks, size_t least_bytes, size_t least_functions);
   void CollectShare();
 };

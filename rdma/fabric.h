@@ -7,42 +7,42 @@
 //   co_await channel.Post(operations);                     // many verbs, one doorbell, one round trip
 //   co_await channel.Call(node, kMethod, request, response, timeout);
 //
-// What code above may rely on, on every backend, and nothing else:
+// Every backend promises the following. Code above may rely on nothing else.
 //
-//  1. Words. An aligned 8-byte word is read and written whole.
+//  1. Words. Each aligned 8-byte word is read and written atomically.
 //  2. Lines. The 64-byte lines of one READ or one WRITE are accessed in any order. If capabilities().line_consistent, a
-//     READ returns a line as it was between two WRITEs, never a mixture, provided that each WRITE gives the line's
-//     first word a value that it never had before (a version does); or it returns kLineBusy as the first word, and then
-//     the rest means nothing. A READ or WRITE of a part of a line without its first word is consistent by words only.
-//     (NICs access whole lines; shm makes it so. SoftRoCE does not.) Where it is false, this much holds: a READ that
-//     starts with a line's first word returns as that word what stood there both before and after all the rest was
-//     read, or kLineBusy; a WRITE that starts with one changes it last. That is enough to read an object untorn if all
-//     who write it lock its first word before, as versioned.h has it. A CPU that modifies a line with several stores
-//     while others may READ it must first store kLineBusy, or another word that tells readers to retry, in the line's
-//     first word, and the final first word last: see versioned.h, the one place that does it. No object may keep
-//     a word that IsLineBusy as the first of a line for longer than that. WRITEs of one line by two channels at once
-//     may mix.
-//  3. Order. WRITEs and atomics of one channel to one node take effect in the order posted; a READ posted after them
-//     sees them. An operation posted after a READ may take effect before it, unless it waits for the READ's completion.
-//     Operations to different nodes are unordered.
-//  4. Atomics (on aligned 8-byte words) are atomic with each other. With CPU instructions of the owner they are atomic
-//     only if capabilities().cpu_coherent_atomics. An atomic on a word that somebody WRITEs finds it as it was before,
-//     as it is after, or kLineBusy. If it modifies the word then, either change may be lost: so WRITE only words whose
-//     value makes every other CAS fail, such as a lock that is held.
+//     READ returns a line as it was between two WRITEs, never a mixture. This needs each WRITE to give the line's first
+//     word a value that it never had before (a version is one). Alternatively the READ returns kLineBusy as the first
+//     word; the rest of the line is then undefined. A READ or WRITE of a part of a line without its first word is
+//     atomic by words only. (NICs access whole lines, and the shm backend does the same. SoftRoCE does not.) If the
+//     capability is false, weaker rules hold. A READ that starts with a line's first word returns kLineBusy or the
+//     value that the word had both before and after the rest was read. A WRITE that starts with a line's first word
+//     changes that word last. These rules suffice to read an object untorn if every writer locks its first word first,
+//     as in versioned.h. A CPU that modifies a line with several stores while others may READ it first stores
+//     kLineBusy, or another word that tells readers to retry, in the line's first word. It stores the final first word
+//     last. Only versioned.h does this. No object may keep a word for which IsLineBusy is true as the first word of a
+//     line for longer than that. Concurrent WRITEs of one line by two channels may mix.
+//  3. Order. WRITEs and atomics of one channel to one node take effect in the order posted. A READ posted after them
+//     sees them. An operation posted after a READ may take effect before the READ, unless it is posted after the READ
+//     has completed. Operations to different nodes are unordered.
+//  4. Atomics (on aligned 8-byte words) are atomic with each other. They are atomic with CPU instructions of the owner
+//     only if capabilities().cpu_coherent_atomics. An atomic that races with a WRITE of the same word finds the value
+//     before the WRITE, the value after it, or kLineBusy. If the atomic then modifies the word, either change may be
+//     lost. So WRITE only words whose value makes every other CAS fail, such as a lock that is held.
 //  5. Death. A node can die at any instruction. Verbs and calls to it then complete with Unavailable in bounded time;
-//     what they were to do may have been done or not. A call's deadline gives DeadlineExceeded, with the same doubt.
-//     Once it is not Alive, or another has its place, no verb of it takes effect, no line is busy with one, and its
-//     channels are Unavailable. Two nodes that live may lose each other, too (a cut cable, a process that stands
-//     still): each finds the other not Alive then, and Alive again later. Whoever must not go on as if nothing had
-//     happened says over which connection a verb or call is to go (Node::ConnectionTo); it is Unavailable, and not
-//     done, if that is no more.
-//  6. Rights. The first part of a node's heap, up to Node::writable_offset(), is for READs: a WRITE or an atomic there,
-//     whoever posts it, is PermissionDenied and changes nothing. Only the owner's CPU writes it. A card refuses such a
-//     verb itself, also if its issuer is not this program.
+//     they may or may not have taken effect. A call that passes its deadline completes with DeadlineExceeded; it, too,
+//     may or may not have taken effect. Once the node is not Alive, or another process has taken its place, none of its
+//     verbs takes effect, none of them keeps a line busy, and its channels are Unavailable. Two live nodes can lose
+//     their connection (a cut cable, a stopped process): each then finds the other not Alive, and Alive again later. A
+//     caller that must notice this names the connection of a verb or call (Node::ConnectionTo). If that connection has
+//     ended, the verb or call is Unavailable and has no effect.
+//  6. Rights. The first part of a node's heap, up to Node::writable_offset(), is for READs. A WRITE or an atomic there
+//     is PermissionDenied for every node and changes nothing. Only the owner's CPU writes it. A NIC refuses such a verb
+//     in hardware, also if another program issued it.
 //
-// Sizes are in bytes. READ and WRITE need 8-byte aligned remote addresses and sizes that are multiples of 8; anything
-// else, or a range outside the node's heap or across its two parts, is InvalidArgument. Local buffers need no alignment
-// and must live until the operation completed.
+// Sizes are in bytes. READ and WRITE need 8-byte aligned remote addresses and sizes that are multiples of 8. Anything
+// else is InvalidArgument, and so is a range outside the node's heap or across its two parts. Local buffers need no
+// alignment and must live until the operation has completed.
 #pragma once
 
 #include <coroutine>
@@ -62,7 +62,8 @@ namespace gannet::rdma {
 // First word of a line that a CPU (or a backend that emulates a NIC by CPU) is modifying right now. Its top bit is the
 // lock bit of every versioned object, so a reader that knows only that bit retries too.
 inline constexpr uint64_t kLineBusy = ~uint64_t{0};
-// In memory, as the owner's CPU sees it, the last bits may tell which channel is at it; a READ gives kLineBusy.
+// Smallest value of a busy line's first word in memory. The owner's CPU may see the number of the channel that modifies
+// the line in the low bits; a READ returns kLineBusy.
 inline constexpr uint64_t kFirstLineBusy = ~uint64_t{0xffff};
 constexpr bool IsLineBusy(uint64_t first_word) {
   return first_word >= kFirstLineBusy;
@@ -86,7 +87,7 @@ struct Operation {
   uint64_t expected = 0;    // CAS: value to compare with
   uint64_t operand = 0;     // CAS: new value; FAA: addend
   uint64_t result = 0;      // CAS, FAA: the value found (the CAS happened if result == expected)
-  uint64_t connection = 0;  // Node::ConnectionTo of earlier; 0: whichever there is
+  uint64_t connection = 0;  // from an earlier Node::ConnectionTo; 0: the current one
 
   static Operation Read(GlobalAddress from, void* to, uint32_t size) {
     return {.verb = Verb::kRead, .size = size, .remote = from, .local = to};
@@ -108,15 +109,15 @@ using MethodId = uint16_t;
 
 inline constexpr size_t kMaxMessageBytes = 128 * 1024;  // of a request or a response, each
 
-// Runs on a server thread, or on a worker that serves between its coroutines, and maybe on several at once: must be
-// thread-safe, and must not wait for other nodes. Reads
-// `request` (valid during the call, untrusted: check lengths), writes at most response.size() bytes and returns how
-// many. An error status travels to the caller as it is.
+// A method's code. It runs on a server thread, or on a worker that serves between its coroutines, and possibly on
+// several threads at once: it must be thread-safe and must not wait for other nodes. It reads `request` (valid during
+// the call, untrusted: check lengths), writes at most response.size() bytes and returns their number. The caller
+// receives an error status unchanged.
 using Handler =
     std::function<StatusOr<size_t>(NodeId caller, std::span<const std::byte> request, std::span<std::byte> response)>;
 
-// What an awaiter and a backend share about an operation in flight. The backend sets `status` and resumes `waiter` from
-// Channel::Poll, on the channel's thread.
+// State of an operation in flight, shared by its awaiter and the backend. The backend sets `status` and resumes
+// `waiter` from Channel::Poll, on the channel's thread.
 struct Completion {
   Status status;
   size_t response_bytes = 0;
@@ -129,12 +130,13 @@ struct CallRequest {
   std::span<const std::byte> request;
   std::span<std::byte> response;
   absl::Duration timeout;
-  uint64_t connection = 0;  // as Operation::connection
+  uint64_t connection = 0;  // see Operation::connection
 };
 
 class Channel;
 
-// Awaiting gives the first error of the batch, or Ok. After an error the other operations may have happened or not.
+// Awaiting a batch returns its first error, or Ok. After an error each of the other operations may or may not have
+// taken effect.
 class [[nodiscard]] BatchAwaiter {
  public:
   BatchAwaiter(Channel* channel, std::span<Operation> operations) : channel_(channel), operations_(operations) {}
@@ -148,7 +150,7 @@ class [[nodiscard]] BatchAwaiter {
   Completion completion_;
 };
 
-// READ or WRITE: awaiting gives Status.
+// READ or WRITE: awaiting returns a Status.
 class [[nodiscard]] OperationAwaiter {
  public:
   OperationAwaiter(Channel* channel, const Operation& operation) : channel_(channel), operation_(operation) {}
@@ -162,7 +164,7 @@ class [[nodiscard]] OperationAwaiter {
   Completion completion_;
 };
 
-// CAS or FAA: awaiting gives the value found.
+// CAS or FAA: awaiting returns the value found.
 class [[nodiscard]] AtomicAwaiter : public OperationAwaiter {
  public:
   using OperationAwaiter::OperationAwaiter;
@@ -172,7 +174,7 @@ class [[nodiscard]] AtomicAwaiter : public OperationAwaiter {
   }
 };
 
-// CALL: awaiting gives the number of bytes of the response, or the handler's or the fabric's error.
+// CALL: awaiting returns the number of bytes of the response, or the error of the handler or of the fabric.
 class [[nodiscard]] CallAwaiter {
  public:
   CallAwaiter(Channel* channel, const CallRequest& call) : channel_(channel), call_(call) {}
@@ -189,8 +191,8 @@ class [[nodiscard]] CallAwaiter {
   Completion completion_;
 };
 
-// One worker thread's way to every node's memory. Not thread-safe. A coroutine that waits for a call is never resumed
-// if its channel is destroyed first.
+// Access of one worker thread to every node's memory. Not thread-safe. If a channel is destroyed, coroutines that wait
+// for its calls are never resumed.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -205,7 +207,7 @@ class Channel {
   AtomicAwaiter FetchAndAdd(GlobalAddress word, uint64_t addend) {
     return {this, Operation::FetchAndAdd(word, addend)};
   }
-  // All operations with one doorbell per node. `operations` must live until the await returns.
+  // Posts all operations, with one doorbell per node. `operations` must live until the await returns.
   BatchAwaiter Post(std::span<Operation> operations) { return {this, operations}; }
 
   // Runs `method` at `node` (which may be this channel's own) and waits for its response.
@@ -215,7 +217,7 @@ class Channel {
   }
   static constexpr absl::Duration kDefaultCallTimeout = absl::Seconds(5);
 
-  // Delivers completions, resuming their waiters, and returns how many. The worker calls it between coroutines.
+  // Delivers completions by resuming their waiters, and returns their number. The worker calls it between coroutines.
   virtual size_t Poll() = 0;
 
   NodeId node() const { return node_; }
@@ -223,13 +225,13 @@ class Channel {
   uint16_t index() const { return index_; }
   const Capabilities& capabilities() const { return capabilities_; }
 
-  // Where `address` lies for direct access, if it is in this channel's own node; else null. This is the local path.
+  // Pointer to `address` if it lies in this channel's own node, for direct access (the local path); null otherwise.
   std::byte* Local(GlobalAddress address) const {
     return address.node() == node_ ? memory_ + address.offset() : nullptr;
   }
 
   const VerbCounters& counters() const { return counters_; }
-  // For the readers of versioned objects: one more READ was thrown away because it was torn or locked.
+  // Called by readers of versioned objects: they discarded one more READ because it was torn or locked.
   void CountRetry() { ++counters_.retries; }
 
  protected:
@@ -240,8 +242,8 @@ class Channel {
   Channel(NodeId node, uint16_t index, std::byte* memory, const Capabilities& capabilities)
       : node_(node), index_(index), memory_(memory), capabilities_(capabilities) {}
 
-  // Starts the batch. True: it is finished and completion->status is set. False: Poll() will set it and resume
-  // completion->waiter (set by then).
+  // Starts the batch. True: it has finished, and completion->status is set. False: Poll() will set the status and
+  // resume completion->waiter, which the awaiter sets before that.
   virtual bool Submit(std::span<Operation> operations, Completion* completion) = 0;
   virtual bool SubmitCall(const CallRequest& call, Completion* completion) = 0;
 
@@ -254,35 +256,36 @@ class Channel {
   Capabilities capabilities_;
 };
 
-// What this process lends to the others. Thread-safe, except that handlers are registered before Serve.
+// This process's member of the fabric: its memory and its handlers. Thread-safe, but register handlers before Serve.
 class Node {
  public:
   virtual ~Node() = default;
 
   virtual NodeId id() const = 0;
-  // Registered memory of this node. Offsets below heap_offset() belong to the fabric; the heap is zero at first.
+  // Registered memory of this node. Offsets below heap_offset() belong to the fabric. The heap is initially zero.
   virtual std::span<std::byte> memory() = 0;
   virtual uint64_t heap_offset() const = 0;
-  // Where the part of the heap begins that others may WRITE (heap_parts.h).
+  // Begin of the part of the heap that other nodes may WRITE (heap_parts.h).
   virtual uint64_t writable_offset() const = 0;
 
-  // A channel for one worker thread. Fails with ResourceExhausted when the node has given out all of them.
+  // Opens a channel for one worker thread. ResourceExhausted: all channels of the node are open.
   virtual StatusOr<std::unique_ptr<Channel>> OpenChannel() = 0;
 
   virtual void Handle(MethodId method, Handler handler) = 0;
-  // Starts `threads` server threads. They poll for a while after work, then sleep until a doorbell rings.
+  // Starts `threads` server threads. After a request they poll for a while, then sleep until a doorbell rings.
   virtual Status Serve(int threads) = 0;
-  // Runs at most `limit` waiting requests on the calling thread and returns how many. For workers that serve too.
+  // Runs at most `limit` waiting requests on the calling thread and returns their number. For workers that also serve.
   virtual size_t ServePending(size_t limit) = 0;
-  // Names this node's connection to `peer`: another number whenever they may have lost each other since, or the other
-  // is another process. 0: there is none.
+  // Number of this node's connection to `peer`. It changes whenever the two may have lost each other, or another
+  // process has taken the peer's place. 0: there is no connection.
   virtual uint64_t ConnectionTo(NodeId peer) const = 0;
-  // Somebody has found dead the `peer` that `connection` leads to (not 0). True: it has ended, and no verb that was
-  // posted over it takes effect in this node's memory any more. A fabric whose nodes agree about who lives ends it with
-  // the peer. One where they may not cuts it; if `peer` lives, it may come back by another. False: ask again.
+  // Ends `connection` (not 0), because a node has found dead the `peer` that it leads to. True: the connection has
+  // ended, and no verb that was posted over it takes effect in this node's memory any more. On a fabric whose nodes
+  // agree on which nodes are alive, the connection ends with the peer. On any other fabric this call cuts it; a live
+  // `peer` may then come back over a new connection. False: call again.
   virtual bool CutOff(NodeId peer, uint64_t connection) = 0;
 
-  // Leaves the fabric in order: stops the server threads, answers what waits with Unavailable.
+  // Leaves the fabric cleanly: stops the server threads and answers waiting requests with Unavailable.
   virtual void Shutdown() = 0;
 
   GlobalAddress AddressOf(const void* pointer) {
@@ -296,9 +299,9 @@ class Fabric {
 
   virtual const Capabilities& capabilities() const = 0;
   virtual int num_nodes() const = 0;
-  // Takes the place of node `id`. FailedPrecondition if it is taken by someone alive.
+  // Takes the place of node `id`. FailedPrecondition: a live process has it.
   virtual StatusOr<std::unique_ptr<Node>> Attach(NodeId id) = 0;
-  // False once `id` has left or is known to have died (its process is gone).
+  // False once `id` has left or is known to have died (its process has ended).
   virtual bool Alive(NodeId id) const = 0;
   // Waits until all nodes are attached.
   virtual Status WaitForAll(absl::Duration timeout) = 0;

@@ -5,8 +5,9 @@
 //  |mark| node (15)    | offset in the node's memory (48)   |
 //  +----+--------------+------------------------------------+
 //
-// `mark` is free for the index that caches (DEX section 5.2: "swizzled"). The value 0 is null: offset 0 of every node's
-// memory is its header, never an object. Trivially copyable, so it can be stored in remote memory and swapped by CAS.
+// `mark` is free for use by an index that caches (DEX section 5.2: "swizzled"). The value 0 is null: offset 0 of every
+// node's memory is its header, never an object. Trivially copyable, so it can be stored in remote memory and swapped by
+// CAS.
 #pragma once
 
 #include <cstdint>

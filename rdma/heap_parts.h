@@ -1,5 +1,6 @@
-// The two parts of a node's heap. What only its own CPU writes lies in the first: indexes, epoch words. Others may READ
-// that, and no more. Records with their locks lie in the second, where others may do everything.
+// The two parts of a node's heap. The first part holds what only the node's own CPU writes: indexes and epoch words.
+// Other nodes may only READ it. The second part holds records with their locks; other nodes may READ, WRITE and use
+// atomics there.
 //
 //   0          heap_offset                writable_offset                      bytes
 //   | fabric's | READ only                | READ, WRITE, atomics               |
@@ -13,12 +14,12 @@
 
 namespace gannet::rdma {
 
-// How much of the heap is the first part. TPC-C takes a seventh for its indexes at first and a fifth as it grows; a
-// B+tree over the smallest records there are, a third.
+// Size of the first part, in percent of the heap. The indexes of TPC-C need a seventh of it at first and a fifth as
+// they grow; a B+tree over the smallest records needs a third.
 inline constexpr uint32_t kDefaultReadOnlyPercent = 25;
 inline constexpr uint32_t kMostReadOnlyPercent = 90;
 
-// Rights go by pages.
+// Rights are granted by page.
 inline constexpr uint64_t kRightsPageBytes = 4096;
 
 constexpr uint64_t WritableOffset(uint64_t heap_offset, uint64_t bytes, uint32_t read_only_percent) {

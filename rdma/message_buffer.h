@@ -1,5 +1,5 @@
-// Room for the largest message, made when it is first asked for and never cleared: of most messages' room one page is
-// touched.
+// A buffer for the largest message. It is allocated at its first use and never cleared, so most messages touch only one
+// page of it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace gannet::rdma {
 
 class MessageBuffer {
  public:
-  // kMaxMessageBytes; what they hold is whatever was written last, or nothing in particular.
+  // Returns kMaxMessageBytes bytes. Their content is undefined, or what was written last.
   std::span<std::byte> room() {
     if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<std::byte[]>(kMaxMessageBytes);
     return {bytes_.get(), kMaxMessageBytes};

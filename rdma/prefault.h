@@ -1,9 +1,10 @@
-// Prefaulter: has the kernel back memory with pages before it is first touched, in a thread of its own.
+// Prefaulter: makes the kernel back memory with pages before it is first touched, from a thread of its own.
 //
-// The first touch of a page stops the thread that does it until the kernel has found and cleared one: 0.1 ms for a huge
-// page, and some ms in a virtual machine whose host has to find it too. An allocator that hands memory out in the order
-// of its addresses knows what is touched next. So the pages for an eighth more than what is in use, 16 MiB at most, are
-// got ahead; that much more is resident, and no more. Memory in use below 16 MiB is left alone.
+// The first touch of a page blocks the touching thread until the kernel has found and cleared a page: 0.1 ms for a huge
+// page, and some ms in a virtual machine whose host must find a page, too. An allocator that hands out memory in
+// address order knows which memory is touched next. So the prefaulter gets the pages for an eighth of the memory in use
+// ahead of it, 16 MiB at most; no more than that becomes resident early. It does nothing while less than 16 MiB are in
+// use.
 #pragma once
 
 #include <condition_variable>
@@ -15,22 +16,24 @@ namespace gannet::rdma {
 
 class Prefaulter {
  public:
-  // Memory from `begin` on, mapped and writable until this is destroyed.
+  // The memory at `begin` stays mapped and writable until this is destroyed.
   Prefaulter(std::byte* begin, size_t bytes);
   ~Prefaulter();
   Prefaulter(const Prefaulter&) = delete;
   Prefaulter& operator=(const Prefaulter&) = delete;
 
-  // The first `used` bytes are in use now. Never less than before; from one thread at a time. Does not wait for pages.
+  // Tells that the first `used` bytes are in use now. `used` never shrinks. One thread at a time. Does not wait for
+  // pages.
   void Advance(size_t used) {
     if (used >= wake_at_) [[unlikely]]
       Wake(used);
   }
 
-  // As if in use up to `end`, but for what is got ahead of it: for whoever knows what will be needed. As Advance.
+  // Gets the pages up to `end`, and none beyond: for callers that know how much they will need. Threads as in Advance.
   void Reserve(size_t end);
 
-  // Waits until what was asked for is there, or the kernel refused; returns how far from `begin` pages were got.
+  // Waits until the requested pages are there or the kernel has refused. Returns the number of bytes from `begin` that
+  // have pages.
   size_t Drain();
 
  private:
@@ -46,7 +49,7 @@ class Prefaulter {
   // Guarded by mutex_.
   size_t wanted_ = 0;
   size_t got_ = 0;
-  bool stop_ = false;   // the object is going, or the kernel cannot do it
+  bool stop_ = false;   // the object is being destroyed, or the kernel has refused
   std::thread thread_;  // started at the first need
 };
 

@@ -1,5 +1,5 @@
-// How requests and responses are laid out: fixed-width little-endian integers and length-prefixed byte strings, written
-// and read in the same order. Both ends check bounds, because what a peer sends is not to be trusted.
+// Encoding of requests and responses: fixed-width little-endian integers and length-prefixed byte strings, written and
+// read in the same order. Both ends check bounds, because a peer's messages are untrusted.
 //
 //   std::array<std::byte, 64> buffer;                       // the caller
 //   WireWriter writer(buffer);
@@ -10,13 +10,12 @@
 //   WireReader reader(request);                             // the handler
 //   const uint32_t table = reader.GetU32();
 //   const std::span<const std::byte> key = reader.GetBytes();
-//   GANNET_RETURN_IF_ERROR(reader.Finish());                // everything was there, and nothing more
-//   WireWriter writer(response);
-//   writer.PutU64(address.bits());
+//   GANNET_RETURN_IF_ERROR(reader.Finish());                // the message ends here, not earlier or later WireWriter
+//   writer(response); writer.PutU64(address.bits());
 //   return writer.Finish();                                 // how many bytes, or ResourceExhausted
 //
-// Errors stick: after a Get past the end every Get returns zero or an empty span and ok() is false, so a decoder may
-// read everything first and ask once. It must ask before it uses a value as an index or a length.
+// Errors are sticky: after a Get past the end every Get returns zero or an empty span, and ok() is false. So a decoder
+// may read everything first and check once. It must check before it uses a value as an index or a length.
 #pragma once
 
 #include <bit>
@@ -43,25 +42,25 @@ class WireWriter {
   void PutU32(uint32_t value) { PutRaw(&value, sizeof value); }
   void PutU64(uint64_t value) { PutRaw(&value, sizeof value); }
   void PutAddress(GlobalAddress address) { PutU64(address.bits()); }
-  // A length of four bytes, then the bytes.
+  // Writes a length of four bytes, then the bytes.
   void PutBytes(std::span<const std::byte> bytes) {
     PutU32(static_cast<uint32_t>(bytes.size()));
     PutRaw(bytes.data(), bytes.size());
   }
   void PutString(std::string_view text) { PutBytes(std::as_bytes(std::span(text))); }
 
-  // `bytes` bytes for the caller to fill in place (an empty span if they do not fit, and ok() is then false).
+  // Returns `bytes` bytes that the caller fills in place. If they do not fit, the span is empty and ok() is false.
   std::span<std::byte> Reserve(size_t bytes) {
     if (!Take(bytes)) return {};
     return buffer_.subspan(size_ - bytes, bytes);
   }
 
-  // False once something did not fit; nothing is written from then on.
+  // False once a value did not fit; nothing is written after that.
   bool ok() const { return ok_; }
   size_t size() const { return size_; }
   size_t room() const { return buffer_.size() - size_; }
   std::span<const std::byte> written() const { return buffer_.first(size_); }
-  // What a handler returns.
+  // The return value of a handler: the size written, or ResourceExhausted.
   StatusOr<size_t> Finish() const;
 
  private:
@@ -96,7 +95,7 @@ class WireReader {
     const std::span<const std::byte> bytes = GetBytes();
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  // `bytes` bytes without a length before them: the reverse of Reserve.
+  // Returns `bytes` bytes that have no length prefix: the reverse of Reserve.
   std::span<const std::byte> GetRaw(size_t bytes) {
     if (!ok_ || bytes > remaining()) [[unlikely]] {
       ok_ = false;
@@ -108,7 +107,7 @@ class WireReader {
 
   bool ok() const { return ok_; }
   size_t remaining() const { return message_.size() - at_; }
-  // InvalidArgument if something was missing or something is left.
+  // InvalidArgument if the message was too short or has bytes left.
   Status Finish() const;
 
  private:

@@ -1,39 +1,41 @@
 // Allocation of remote-readable objects from a node's registered memory.
 //
-// Objects come in size classes (multiples of 64 bytes, 64-byte aligned). Fresh memory is zero. A block that was freed
-// is handed out again, to its class first: then the allocator has not touched it. Blocks must be given back only after
-// the grace period (epoch.h).
+// Objects come in size classes (multiples of 64 bytes, 64-byte aligned). Fresh memory is zero. A freed block is
+// normally handed out again in its class, and then the allocator has not touched its content. Blocks may be freed only
+// after the grace period (epoch.h).
 //
-// What a racing or stale one-sided reader may see. Readers keep addresses for longer than a grace period (location
-// caches), so a stale address must always lead to something that is not taken for what was there.
-//   - The read-only part is *type-stable*: what was carved as a block of a class remains one. Leaves and
-//   translation
-//     tables need that: any image of a leaf's lines is believed, however its address was found (index/xstore/leaf.h).
-//   - In the writable part free neighbours are joined when memory gets short, whatever their classes, and are cut into
-//     blocks of another class. All blocks there are versioned objects (versioned.h), so each line of a block begins
-//     with a version, and the allocator keeps two promises about these words: (a) All of them that a free block has are
-//     marked: by kNotAState, which a state word has while its record is absent,
-//         and the words of an object's other lines always. Whatever is cut out of free memory, a stale address leads to
-//         a state word or to a marked one. A stale READ that finds a mark has found no record, and a stale CAS, which
-//         expects a state word without it, fails.
+// Racing and stale one-sided readers. Readers keep addresses for longer than a grace period (location caches). So a
+// reader must be able to tell that a stale address leads to something else now.
+//   - The read-only part is *type-stable*: a block carved for a class stays in that class. Leaves and translation
+//     tables need this: a reader believes any image of a leaf's lines, however it found the leaf's address
+//     (index/xstore/leaf.h).
+//   - In the writable part, free neighbours of any class are joined when memory gets short, and are cut into blocks of
+//     another class. All blocks there are versioned objects (versioned.h), so each line of a block begins with a
+//     version. The allocator keeps two promises about these words:
+//     (a) All these words of a free block are marked with kNotAState. A state word has this mark while its record is
+//         absent; the words of an object's other lines always have it. So wherever free memory is cut, a stale address
+//         leads to a state word or to a marked word. A stale READ that finds a mark has found no record. A stale CAS
+//         fails, because it expects a state word without the mark.
 //     (b) A block that is cut out of joined memory gets the largest version of its lines as its first word, marked, and
-//         its user goes on from there (record.cc). So the words of one line only grow, whichever objects the line
+//         its user continues from that version (record.cc). So the word of a line only grows, whichever object the line
 //         belongs to, and (address, state word) names one state of one record only.
-//   The thread that frees a block has given its first word the mark, and none of its lines is busy.
+//   The thread that frees a block has marked its first word before, and none of the block's lines is busy.
 //
-// The bound. Fresh memory is taken only when less than an eighth of what was taken (or 1 MiB, if that is more) has been
-// given back since free neighbours were joined last, and no run of free memory is large enough. So the memory that a
-// load of constant size needs is bounded, whatever sizes it shifts through, but for two things: what each cache keeps,
-// 64 KiB of each size at most; and what lies between live records in pieces that are shorter than 4 KiB, or than what
-// is wanted. When no fresh memory is left, all caches are emptied and all that was retired and is free is collected,
-// before an allocation fails.
+// The bound. Fresh memory is taken only if no run of free memory is large enough, and if less than an eighth of the
+// memory taken so far (or 1 MiB, if that is more) has been freed since free neighbours were joined last. So a load of
+// constant size needs bounded memory, also if the sizes of its objects change. Two kinds of memory are not covered by
+// this bound: what each cache keeps, at most 64 KiB of each size; and pieces between live records that are shorter than
+// 4 KiB, or than the requested size. Before an allocation fails for lack of fresh memory, all caches are emptied, and
+// all retired blocks that are free are collected.
 //
-// Blocks come from two parts of the heap (heap_parts.h): Allocate gives what other nodes may WRITE and lock (records),
-// AllocateReadOnly and AllocatePermanent what only this node's CPU writes (indexes). A block never changes its part.
+// Blocks come from two parts of the heap (heap_parts.h): Allocate returns memory that other nodes may WRITE and lock
+// (records). AllocateReadOnly and AllocatePermanent return memory that only this node's CPU writes (indexes). A block
+// never changes its part.
 //
-// SlabAllocator is the node's one, thread-safe. SlabCache is one thread's front: it takes and gives whole batches, so
-// the common case takes no lock but its own (owner_lock.h) and touches no shared line. A thread gets the pages of the
-// heap's next part ahead (prefault.h), so that they are resident a little before they are carved.
+// Each node has one SlabAllocator, which is thread-safe. Each thread has a SlabCache in front of it. The cache takes
+// and returns whole batches, so the common case takes only the cache's own lock (owner_lock.h) and touches no shared
+// line. A background thread gets the next pages of the heap ahead (prefault.h), so that they are resident shortly
+// before they are carved.
 #pragma once
 
 #include <array>
@@ -52,15 +54,16 @@ namespace gannet::rdma {
 
 inline constexpr size_t kMaxObjectBytes = 128 * 1024;
 
-// The last bytes of each part are never handed out. So a READ that begins at a block may bring this many bytes behind
-// the block's end, whatever they are: a client READs a record before it knows how long it is.
+// Number of bytes at the end of each part that are never handed out. So a READ of a block may go this many bytes beyond
+// the block's end, and the content of these bytes is undefined. Clients need this, because they READ a record before
+// they know its length.
 inline constexpr size_t kReadBeyondBytes = 512;
 
 struct SlabStatistics {
   uint64_t capacity_bytes = 0;  // of the heap
   uint64_t carved_bytes = 0;    // ever taken from the heap
   uint64_t free_bytes = 0;      // carved and now free, in the allocator, joined or not, and in all caches
-  // Of the first two, in the part that others may only READ.
+  // The first two, for the part that other nodes may only READ.
   uint64_t read_only_capacity_bytes = 0;
   uint64_t read_only_carved_bytes = 0;
 };
@@ -73,20 +76,20 @@ class SlabAllocator {
   SlabAllocator(const SlabAllocator&) = delete;
   SlabAllocator& operator=(const SlabAllocator&) = delete;
 
-  // The block size that an object of `bytes` gets; InvalidArgument-sized requests (0, > kMaxObjectBytes) are a check.
+  // Size of the block that an object of `bytes` gets. The check fails for 0 and for more than kMaxObjectBytes.
   static size_t BlockBytes(size_t bytes);
 
-  // A block of zeroed memory of any size, 64-byte aligned, never freed (bucket arrays, tables of leaves). Others may
-  // only READ it.
+  // Returns a block of zeroed memory of any size, 64-byte aligned, which is never freed (bucket arrays, tables of
+  // leaves). Other nodes may only READ it.
   StatusOr<std::byte*> AllocatePermanent(size_t bytes);
 
-  // Has the kernel back the next `bytes` that will be taken with pages now, shared out between the parts as they are
-  // large, and waits for that. Without it pages come a little ahead of their use, which on a machine that must find
-  // them first (a virtual one) holds up whoever works.
+  // Makes the kernel back the next `bytes` with pages now, divided between the parts by their sizes, and waits until it
+  // has. Without this call pages arrive shortly ahead of their use, which delays the working threads on a machine that
+  // must first find pages (a virtual machine).
   void Prefault(uint64_t bytes);
 
-  // `collect` is called when an allocation is about to fail, by its thread: it may give blocks back (the epochs do).
-  // There is one; null for none. It must not allocate from the slab.
+  // Sets the function that a thread calls when its allocation is about to fail. `collect` may free blocks (the epoch
+  // manager's does) and must not allocate from the slab. There is only one; null: none.
   void WhenFull(std::function<void()> collect);
 
   Node& node() { return *node_; }
@@ -108,8 +111,8 @@ class SlabCache {
   SlabCache(const SlabCache&) = delete;
   SlabCache& operator=(const SlabCache&) = delete;
 
-  // ResourceExhausted, naming the part's capacity, when that is full. The block's contents are whatever former users
-  // left (zero at first); its first word has the largest version of its lines, from which versions must go on.
+  // ResourceExhausted, naming the part's capacity: the part is full. The block has the content that former users left
+  // (zero at first). Its first word has the largest version of its lines; later versions must be larger.
   StatusOr<std::byte*> Allocate(size_t bytes);
   StatusOr<std::byte*> AllocateReadOnly(size_t bytes);
   // `bytes` as given to Allocate or AllocateReadOnly (or any size of the same class). A block of the writable part is a

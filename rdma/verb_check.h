@@ -1,4 +1,5 @@
-// What every backend asks of a verb before it performs it, and what it counts: so that they agree.
+// The checks that every backend makes before it performs a verb, and the counts of verbs. Shared, so that the backends
+// agree.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace gannet::rdma {
 // "READ", "CAS", ...
 const char* NameOf(Verb verb);
 
-// Where verbs may go (heap_parts.h).
+// The memory that verbs may access (heap_parts.h).
 struct VerbRange {
   int num_nodes = 0;
   uint64_t heap_offset = 0;
@@ -21,7 +22,7 @@ struct VerbRange {
   uint64_t bytes_per_node = 0;
 };
 
-// Is `operation` aligned, within one part of the heap of a node that can exist, and allowed there?
+// True if `operation` is aligned, lies within one part of the heap of a node that can exist, and is allowed there.
 inline bool IsAllowed(const Operation& operation, const VerbRange& range) {
   const GlobalAddress at = operation.remote;
   const uint64_t end = at.offset() + operation.size;
@@ -31,10 +32,10 @@ inline bool IsAllowed(const Operation& operation, const VerbRange& range) {
           (operation.verb == Verb::kRead && at.offset() >= range.heap_offset && end <= range.writable_offset));
 }
 
-// Of a verb or call that was to go over a connection that is no more.
+// Status of a verb or call whose connection has ended.
 Status ConnectionChanged(NodeId node);
 
-// Why a verb was refused: it is not allowed, or, if it is, its issuer or its target is not there.
+// Reason for a refused verb: it is not allowed, or its issuer or its target is not attached.
 Status ExplainRefusal(const Operation& operation, const VerbRange& range, NodeId issuer, bool issuer_is_there);
 
 inline void CountVerb(const Operation& operation, VerbCounters* counters) {
