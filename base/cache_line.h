@@ -1,4 +1,4 @@
-// The 64-byte line: the unit in which NICs and CPUs move memory, and what that means for words in it.
+// The 64-byte line, the unit in which NICs and CPUs move memory, and access to the words in it.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ constexpr size_t RoundUp(size_t n, size_t multiple) {
 // between a one-sided reader and a writer is never undefined behaviour. A load is an acquire and a store a release:
 // loads stay in program order with later loads, stores with earlier stores. On x86-64 both are plain moves.
 //
-// A simulation may let others come in before any atomic, and, in a build with GANNET_PREEMPT_WORDS, before any load or
-// store, too: a test of a register per load would be too dear for a product.
+// A simulation may preempt the thread before any atomic and, in a build with GANNET_PREEMPT_WORDS, before any load or
+// store. Other builds leave this out, because a test per load is too expensive.
 inline void PreemptionPointOfWord() {
 #ifdef GANNET_PREEMPT_WORDS
   PreemptionPoint();
@@ -50,7 +50,7 @@ inline void Prefetch(const void* address) {
   __builtin_prefetch(address, 0, 3);
 }
 
-// In every turn of a loop that waits for another thread.
+// Called in every iteration of a loop that waits for another thread.
 inline void CpuRelax() {
   if (Runtime* runtime = Runtime::Current()) [[unlikely]]
     return runtime->Relax();

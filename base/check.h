@@ -1,4 +1,5 @@
-// Broken invariants stop the program with their state; they are not errors a caller could handle.
+// Checks of invariants. A broken invariant stops the program and prints its state; it is no error that a caller could
+// handle.
 #pragma once
 
 #include <string>

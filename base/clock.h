@@ -17,7 +17,7 @@ inline uint64_t NowNanos() {
           .count());
 }
 
-// Nanoseconds since 1970, for people and for what is kept.
+// Nanoseconds since 1970, for people and for stored data.
 inline uint64_t WallNanos() {
   if (Runtime* runtime = Runtime::Current()) [[unlikely]]
     return runtime->WallNanos();

@@ -1,15 +1,16 @@
-// Bits that nobody can guess or draw twice: for identities, and for keys against chosen input.
+// Random bits that nobody can guess and that do not repeat: for identities, and for hash keys that protect against
+// chosen input.
 #pragma once
 
 #include <cstdint>
 
 namespace gannet {
 
-// From the kernel; within a simulation, from its seed, so that equal seeds give equal runs.
+// Returns bits from the kernel, or, within a simulation, from its seed, so that equal seeds give equal runs.
 uint64_t EntropyBits();
 
-// Takes the kernel's place for its thread, for as long as it lives. Of several in one thread the latest counts; it ends
-// first.
+// Replaces the kernel as the source for its thread, as long as it lives. If a thread has several, the latest counts,
+// and it must be destroyed first.
 class SimulatedEntropy {
  public:
   SimulatedEntropy(const SimulatedEntropy&) = delete;

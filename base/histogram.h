@@ -1,8 +1,8 @@
 // Histogram: latencies in nanoseconds, each known within 1%, in fixed memory.
 //
-// As HdrHistogram: values below 128 have a bucket each; above, every power of two is cut into 64 buckets, so a bucket
-// is at most 1/64 of its value wide and its middle is at most 0.8% off. Not thread-safe: one per worker, merged at the
-// end.
+// The layout is that of HdrHistogram. Each value below 128 has its own bucket. Above that, every power of two is
+// divided into 64 buckets, so a bucket is at most 1/64 of its value wide and its middle is at most 0.8% off. Not
+// thread-safe: each worker has one, and they are merged at the end.
 #pragma once
 
 #include <algorithm>

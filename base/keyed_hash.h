@@ -1,7 +1,7 @@
-// KeyedHash: hashes of keys that a user, perhaps a hostile one, chooses. Hash tables of such keys use nothing else.
+// KeyedHash: hashes of keys that a possibly hostile user chooses. Hash tables of such keys use only this.
 //
 // A user who knows a table's hash function can choose keys that all fall into one bucket. So a table draws a secret
-// seed when it is made, and the hash depends on all 256 bits of it.
+// seed when it is created, and the hash depends on all 256 bits of the seed.
 //
 // Why keys that collide cannot be chosen without knowing the seed. A number is hashed by two multiplications of 64 by
 // 64 to 128 bits, whose factors are both masked with parts of the seed:
@@ -9,16 +9,16 @@
 //   (low, high) = (number ^ s0) * (rotated number ^ s1)      hash = fold((low ^ s2) * (high ^ s3))      fold: xor of
 //   halves
 //
-// Take two numbers whose (low, high) differ, and s2, s3 uniform and independent of these: one factor of the second
-// product differs by something chosen, times the other factor, which is uniform. So the difference of the products, and
-// of whichever bits a table looks at, is close to uniform; no choice of numbers makes a collision more probable than
-// for numbers at random. The first product hides which differences enter the second. (A single multiplication by a
-// secret odd number would not do: it keeps a difference in the highest bit, whatever the number.) Bytes are hashed by
-// XXH3, with a secret derived from the seed in place of its constants, and then masked and folded once more, because
+// Take two numbers whose (low, high) differ, and let s2 and s3 be uniform and independent of them. Then one factor of
+// the second product differs by a chosen value, and the other factor is uniform. So the difference of the products, and
+// of any bits that a table uses, is close to uniform, and no choice of numbers makes a collision more probable than
+// random numbers do. The first product hides which differences enter the second. (A single multiplication by a secret
+// odd number is not enough: it keeps a difference in the highest bit for every such number.) Bytes are hashed by XXH3
+// with a secret derived from the seed in place of its constants. The result is masked and folded once more, because
 // XXH3 alone mixes the seed into keys of up to 8 bytes by one xor.
 //
-// This is no cryptographic hash: a user who sees hashes, or can tell single lookups apart by their time, may in the end
-// learn about the seed.
+// This is no cryptographic hash. A user who sees hashes, or who can measure the time of single lookups, may learn about
+// the seed in the long run.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class KeyedHash {
  public:
   using Seed = std::array<uint64_t, 4>;
 
-  // By base/entropy.h.
+  // Draws a seed from base/entropy.h.
   static Seed DrawSeed();
 
   explicit KeyedHash(const Seed& seed);

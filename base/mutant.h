@@ -1,5 +1,5 @@
-// Mutants: deliberate mistakes in the protocols, to prove that the oracles of scenario/ find them. They exist only
-// where a file is compiled with GANNET_MUTANTS, which one test program does (tests/scenario/CMakeLists.txt); everywhere
+// Mutants: deliberate mistakes in the protocols, to prove that the oracles of scenario/ find them. They exist only in
+// files that are compiled with GANNET_MUTANTS, which one test program does (tests/scenario/CMakeLists.txt). Everywhere
 // else GANNET_MUTANT(...) is the constant false.
 #pragma once
 
@@ -11,19 +11,19 @@ namespace gannet {
 
 enum class Mutant : uint8_t {
   kNone,
-  kSkipValidation,       // a transaction commits whatever has become of what it read
+  kSkipValidation,       // a transaction commits without validating its reads
   kSkipWitness,          // absences and scanned ranges are not validated: phantoms
-  kUnlockBeforeInstall,  // the lock goes before the new payload is there
+  kUnlockBeforeInstall,  // a record is unlocked before its new payload is written
   kLoseSecondLine,       // a payload's second line is not written
-  kReuseWithoutGrace,    // a removed record's memory is reused at once, and its versions begin anew
+  kReuseWithoutGrace,    // a removed record's memory is reused at once, and its versions restart
   kAcknowledgeEarly,     // a commit is acknowledged before it is durable
-  kTellErrorsEarly,      // AlreadyExists, and a body's error, are told before what they rest on is durable
-  kBelieveErrors,        // a body's error is believed though its read set may not validate
-  kForgetFailure,        // a transaction goes on, and commits, after one of its operations failed
-  kKeepStalePatches,     // what a record was written before a new size stays, and is written over it
-  kSkipDecision,         // a transaction is installed at several nodes though none of them could end it
-  kSkipRepair,           // what a dead node left stays
-  kRepairUndecided,      // what a dead node left is undone, though it may have been decided
+  kTellErrorsEarly,      // AlreadyExists, or a body's error, is returned before the reads behind it are durable
+  kBelieveErrors,        // a body's error is returned without validating its read set
+  kForgetFailure,        // a transaction continues and commits after one of its operations failed
+  kKeepStalePatches,     // writes of a record from before its size changed are kept and applied to the new size
+  kSkipDecision,         // a transaction is installed at several nodes without a decision that ends it
+  kSkipRepair,           // the locks and debts of a dead node are not repaired
+  kRepairUndecided,      // a dead node's transaction is undone although it may have been decided
   kNoMarks,              // a line in the middle of a record looks like the beginning of one
 };
 inline Mutant active_mutant = Mutant::kNone;

@@ -1,15 +1,15 @@
-// OwnerLock: a lock of data that belongs to one thread, which takes it all the time, and from which others want
-// something now and then. The owner pays for it with a store, a load and a store of its own cache line, and no atomic
-// operation that locks the bus; the others pay microseconds.
+// OwnerLock: a lock for data of one thread, the owner, which takes it very often, while other threads need it rarely.
+// The owner pays a store, a load and a store of its own cache line, and no atomic operation that locks the bus. Other
+// threads pay microseconds.
 //
 //   std::lock_guard lock(owner_lock);                          // the owner
 //   if (OwnerLock::Visit visit(owner_lock); visit.entered())   // anybody else
 //
-// How. The owner says that it is inside, then looks whether somebody wants in; a visitor says that it wants in, then
-// looks whether the owner is inside. Each must see what the other said before, so a full barrier stands between the two
-// steps of both. The visitor's barrier is the kernel's (membarrier), which makes all running threads of the process
-// pass one: then the compiler alone must keep the owner's two steps in order. Where the kernel does not offer it, the
-// owner has a barrier of its own.
+// How. The owner stores that it is inside, then checks whether a visitor wants to enter. A visitor stores that it wants
+// to enter, then checks whether the owner is inside. Each must see the other's earlier store, so both need a full
+// barrier between their two steps. The visitor uses the kernel's barrier (membarrier), which makes all running threads
+// of the process execute one; then only the compiler must keep the owner's two steps in order. If the kernel does not
+// offer membarrier, the owner executes a barrier itself.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ class OwnerLock {
   }
   void unlock() { inside_.store(0, std::memory_order_release); }
 
-  // For all other threads: one at a time, and only if the owner leaves soon. The operating system may interrupt the
-  // owner inside, and a visitor does not wait for that: it comes again later.
+  // The lock for all other threads, one at a time. A visitor enters only if the owner leaves soon. The operating system
+  // may preempt the owner inside; a visitor does not wait for that but tries again later.
   class Visit {
    public:
     explicit Visit(OwnerLock& lock) : lock_(lock), entered_(lock.Enter()) {}

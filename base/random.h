@@ -1,4 +1,4 @@
-// A small, fast, seedable generator. Randomness is always an argument, so that a test or a simulation can own it.
+// A small, fast, seedable generator. Callers always pass it as an argument, so that a test or a simulation can own it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// RingQueue<T>: first in, first out, in one array that only grows: in steady state it allocates nothing (std::deque
-// does, every 512 bytes).
+// RingQueue<T>: a FIFO queue in one array that only grows. In steady state it allocates nothing (std::deque allocates
+// every 512 bytes).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class RingQueue {
   size_t size() const { return tail_ - head_; }
 
   T& front() { return at(0); }
-  // The i-th from the front, i < size().
+  // The i-th element from the front, i < size().
   T& at(size_t i) { return slots_[(head_ + i) & (slots_.size() - 1)]; }
 
   void push_back(T value) {
@@ -36,8 +36,8 @@ class RingQueue {
     tail_ = count;
   }
 
-  std::vector<T> slots_;  // a power of two of them
-  size_t head_ = 0;       // both count up for ever
+  std::vector<T> slots_;  // their number is a power of two
+  size_t head_ = 0;       // both only count up
   size_t tail_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// RunControl: what a benchmark's driver and its workers share: the phase of the run, and the first error.
+// RunControl: state shared by a benchmark's driver and its workers: the phase of the run and the first error.
 //
 //   control.Advance(Phase::kMeasure);                             // the driver
 //   while (control.phase() != Phase::kStop) ...                   // a worker
@@ -45,7 +45,7 @@ class RunControl {
   Status error_;
 };
 
-// Blocks the thread until `until_nanos` (of NowNanos) or until `ended()`, which is asked often.
+// Blocks the thread until `until_nanos` (of NowNanos) or until `ended()` is true. It calls `ended` often.
 template <class Ended>
 void WaitWhileRunning(uint64_t until_nanos, const Ended& ended) {
   constexpr uint64_t kSliceNanos = 10'000'000;

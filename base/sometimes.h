@@ -5,15 +5,16 @@
 //     OweCall(...);
 //   }
 //
-// A run that never gets there proves nothing about what stands there. So the simulation counts: `gannet sim` tells how
-// many seeds reached each mark, and with --require-marks a sweep fails that left one out (docs/simulation.md).
+// A run that never reaches a place proves nothing about the code there. So the simulation counts: `gannet sim` prints
+// how many seeds reached each mark, and with --require-marks a sweep that missed a mark fails (docs/simulation.md).
 //
-// A place that no scenario can lead to, but another simulation does, has a SometimesInTests. Sweeps leave it out; the
-// test that reaches it asserts so, and docs/simulation.md names both.
+// A place that no scenario can reach, but another simulation does, has a SometimesInTests. Sweeps ignore it; the test
+// that reaches it asserts this, and docs/simulation.md names both.
 //
-// A mark is known by its name from the start of the program, also if no thread ever comes by. Two places with one name
-// are one mark. Outside a simulation a mark is one predicted branch; it stands where things go wrong, not on a path
-// that every transaction takes. Within, everything is of one thread of the operating system.
+// A mark is registered under its name from the start of the program, also if no thread ever reaches it. Two places with
+// one name are one mark. Outside a simulation a mark costs one predicted branch; it belongs where something goes wrong,
+// not on a path that every transaction takes. Within a simulation all marks are used by one thread of the operating
+// system.
 #pragma once
 
 #include <algorithm>
@@ -40,9 +41,9 @@ class Mark {
 
   // All marks of the program, by name. Not before main.
   static const std::vector<Mark*>& All();
-  // How often the run so far has reached the mark `name`; 0 also if there is none.
+  // Number of times that the current run has reached the mark `name`; 0 if there is no such mark.
   static uint64_t Reached(std::string_view name);
-  // A run begins.
+  // Called when a run begins.
   static void Reset();
 
  private:
@@ -53,7 +54,7 @@ class Mark {
 
 namespace internal {
 
-// A text as an argument of a template.
+// A string literal as a template argument.
 template <size_t N>
 struct MarkName {
   consteval MarkName(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT: implicit

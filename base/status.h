@@ -1,4 +1,4 @@
-// Recoverable failures: absl::Status with a message that says what to do.
+// Recoverable errors: absl::Status with a message that says what to do.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// A request to stop early. A long function gets the address of a flag, looks at it again and again, and returns
-// Cancelled soon after another thread, or a signal handler, has set it.
+// A request to stop early. A long function gets the address of a flag and checks it regularly. It returns Cancelled
+// soon after another thread, or a signal handler, has set the flag.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace gannet {
 
-// `stop` may be null: nobody asks.
+// `stop` may be null: then there is never a request.
 inline bool IsStopRequested(const std::atomic<bool>* stop) {
   return stop != nullptr && stop->load(std::memory_order_relaxed);
 }

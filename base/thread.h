@@ -1,5 +1,6 @@
-// Threads and what they wait on, in place of <thread>, <mutex>, <condition_variable> and futexes: the operating
-// system's, or, within a simulation (runtime.h), its own. The names and the meaning are those of the standard library.
+// Threads and synchronization, in place of <thread>, <mutex>, <condition_variable> and futexes. They are those of the
+// operating system or, within a simulation (runtime.h), those of the simulation. Names and semantics are those of the
+// standard library.
 //
 //   const std::lock_guard lock(mutex_);          // Mutex
 //   std::unique_lock lock(mutex_);               // for CondVar
@@ -93,7 +94,7 @@ class CondVar {
   void wait(std::unique_lock<Mutex>& lock, Predicate predicate) {
     while (!predicate()) WaitOnce(lock, UINT64_MAX);
   }
-  // Returns what `predicate` says in the end.
+  // Returns the last result of `predicate`.
   template <class Predicate>
   bool wait_for(std::unique_lock<Mutex>& lock, absl::Duration time, Predicate predicate) {
     const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(time));
@@ -111,7 +112,7 @@ class CondVar {
   std::condition_variable real_;
 };
 
-// Everybody waits for the last of `count` to come.
+// Blocks threads until `count` of them have arrived.
 class Latch {
  public:
   explicit Latch(size_t count) : missing_(count) {}
@@ -131,17 +132,17 @@ inline void SleepForNanos(uint64_t nanos) {
   SleepUntilNanos(NowNanos() + nanos);
 }
 
-// Sleeps while *word == expected, at most `nanos`. May return early for no reason. Across threads of one process.
+// Sleeps while word == expected, at most `nanos`. May wake spuriously. Works across threads of one process.
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanos);
 void FutexWakeAll(const std::atomic<uint32_t>& word);
 
-// Binds the calling thread to a CPU, if the process (its main thread) may use it; false if not. Not within a
+// Binds the calling thread to a CPU. False: the process (its main thread) may not use that CPU. Not within a
 // simulation.
 bool BindThisThread(int cpu);
-// To all that the process may use: a thread that a bound one has started is bound, too.
+// Lets the calling thread run on all CPUs of the process. A thread inherits the binding of the thread that started it.
 void UnbindThisThread();
 
-// Threads that can run at once here.
+// Number of threads that can run at once.
 int HardwareThreads();
 
 // Slots of Runtime::Local.

@@ -1,7 +1,7 @@
-// Async<T>: a value that is there already, or a Task<T> that will bring it.
+// Async<T>: a value that is available already, or a Task<T> that will produce it.
 //
-// An operation that is local returns its value and costs neither a coroutine frame nor a suspension; the same function
-// returns a Task when it must go to another node. Await it once, in the expression that made it or by name:
+// A local operation returns its value and costs neither a coroutine frame nor a suspension. The same function returns a
+// Task if it must access another node. Await it once, in the expression that made it or by name:
 //
 //   Status status = co_await transaction.Get(table, key, out);
 #pragma once

@@ -1,13 +1,13 @@
-// Task<T>: a lazy coroutine. It starts when it is awaited. If it ends without ever having been suspended, its awaiter
-// goes on as from a function call; otherwise it resumes its awaiter, by symmetric transfer, where it ends.
+// Task<T>: a lazy coroutine. It starts when it is awaited. If it ends without being suspended, its awaiter continues as
+// after a function call. Otherwise it resumes its awaiter by symmetric transfer when it ends.
 //
-// So a loop that awaits a million tasks that need not wait does not grow the stack, even where the compiler makes no
-// tail calls (g++ below -O2 and with sanitizers): the stack is as deep as tasks are nested.
+// So a loop over a million tasks that never suspend does not grow the stack, even if the compiler makes no tail calls
+// (g++ below -O2 and with sanitizers): the stack is as deep as tasks are nested.
 //
-// Ownership: the Task owns its frame; an awaited Task lives until its awaiter took the value. Destroying a Task that is
-// suspended destroys its frame and what that frame owns. A task and its awaiters belong to one thread. An exception
-// that leaves a task's body is thrown again where the task is awaited. (Gannet throws none itself; its users' code
-// may.)
+// Ownership: the Task owns its frame; an awaited Task must live until its awaiter has taken the value. Destroying a
+// suspended Task destroys its frame and what that frame owns. A task and its awaiters belong to one thread. An
+// exception that leaves a task's body is thrown again where the task is awaited. (Gannet itself throws none; its users'
+// code may.)
 #pragma once
 
 #include <coroutine>
@@ -26,7 +26,7 @@ namespace internal {
 
 struct PromiseBase {
   std::coroutine_handle<> awaiter = std::noop_coroutine();
-  std::exception_ptr thrown;  // null: none left the body
+  std::exception_ptr thrown;  // null: no exception left the body
 
   struct FinalAwaiter {
     bool await_ready() const noexcept { return false; }
@@ -95,14 +95,14 @@ class [[nodiscard]] Task {
   bool done() const { return handle_.done(); }
   Handle handle() const { return handle_; }
 
-  // Runs the task up to where it waits for something, or to its end.
+  // Runs the task until it suspends or ends.
   bool await_ready() const {
     handle_.resume();
     return handle_.done();
   }
   void await_suspend(std::coroutine_handle<> awaiter) noexcept { handle_.promise().awaiter = awaiter; }
   T await_resume() { return handle_.promise().Take(); }
-  // What it returned, or threw; only if done().
+  // Returns its value or throws its exception; only if done().
   T Take() { return handle_.promise().Take(); }
 
  private:

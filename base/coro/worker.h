@@ -1,4 +1,4 @@
-// Worker: a thread's coroutine scheduler. It resumes what is ready and, between two rounds, polls (the channel's
+// Worker: a thread's coroutine scheduler. It resumes ready coroutines and, between two rounds, polls (the channel's
 // completions, the node's RPC rings).
 //
 // A Worker belongs to the thread that calls Run or BlockOn; nothing here is thread-safe.
@@ -19,7 +19,7 @@ namespace gannet::coro {
 
 class Worker {
  public:
-  // Delivers what has completed since the last call and returns how much that was. Must not block.
+  // Delivers what has completed since the last call and returns the number of completions. Must not block.
   using Poller = std::function<size_t()>;
 
   Worker() = default;
@@ -32,8 +32,8 @@ class Worker {
   int AddPoller(Poller poller);
   void RemovePoller(int id);
 
-  // Called instead of sched_yield when nothing has happened for a while: may sleep, but no longer than what a poller or
-  // a sleeping coroutine may wait.
+  // Sets a function that is called instead of sched_yield when nothing has happened for a while. It may sleep, but no
+  // longer than any poller or sleeping coroutine may wait.
   void SetIdle(std::function<void()> idle) { idle_ = std::move(idle); }
 
   // Takes ownership of `task`; it runs within Run() or BlockOn(). Nobody awaits it: an exception that leaves it ends
@@ -43,7 +43,8 @@ class Worker {
   // Runs until every spawned task has finished.
   void Run();
 
-  // Runs `task`, and every spawned task beside it, until `task` has finished. Throws what left it.
+  // Runs `task`, and concurrently every spawned task, until `task` has finished. Throws the exception that left `task`,
+  // if any.
   template <class T>
   T BlockOn(Task<T> task) {
     std::optional<T> result;
@@ -55,7 +56,7 @@ class Worker {
   // Makes `handle` ready; it is resumed in a later step of Run(). For awaiters and pollers.
   void Resume(std::coroutine_handle<> handle) { ready_.push_back(handle); }
 
-  // co_await worker.Yield(): lets everything else that is ready go first.
+  // co_await worker.Yield(): lets all other ready coroutines run first.
   struct YieldAwaiter {
     Worker* worker;
     bool await_ready() const noexcept { return false; }
@@ -77,7 +78,7 @@ class Worker {
   // The same as a task, for BlockOn.
   Task<void> Sleep(uint64_t deadline_ns) { co_await SleepUntil(deadline_ns); }
 
-  // Spawned tasks that have not finished.
+  // Number of spawned tasks that have not finished.
   size_t unfinished() const { return tasks_.size(); }
 
  private:
@@ -93,8 +94,8 @@ class Worker {
   }
 
   void RunUntilDone(Task<void> task);
-  // One step: resume what is ready, wake sleepers, poll. Relaxes the CPU when there was nothing to do. False if nothing
-  // was resumed: then no task has finished either.
+  // One step: resumes ready coroutines, wakes sleepers, polls. Relaxes the CPU if there was nothing to do. False if
+  // nothing was resumed: then no task has finished either.
   bool Round();
   void ReapFinished();
 
