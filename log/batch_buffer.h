@@ -1,5 +1,6 @@
-// BatchBuffer: one batch as it goes to the disk: room for the header, the body, zeros up to a whole number of blocks.
-// It is kept until it is durable, so that it can be written once more, to another segment.
+// BatchBuffer: one batch in the form in which it is written to the disk: room for the header, the body, zeros up to a
+// whole number of blocks. It is kept until the batch is durable, so that the batch can be written again, to another
+// segment.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +19,10 @@ class BatchBuffer {
   uint64_t bytes_on_disk() const { return BatchBytesOnDisk(body_bytes_); }
 
   void Clear();
-  // Makes room for so many bytes of body.
+  // Makes room for `body_bytes` of body.
   void Grow(size_t body_bytes);
-  // Whole transactions, for which there is room. The copy goes past the caches: a batch is as large as a good part of
-  // a core's L2, the core is needed by a worker, and the next who reads it is the disk.
+  // Appends whole transactions, for which there is room. The copy bypasses the caches: a batch takes a large part of a
+  // core's L2, a worker needs that core, and the next reader of the batch is the disk.
   void Append(std::span<const std::byte> transactions);
 
   struct Content {
@@ -30,7 +31,7 @@ class BatchBuffer {
   };
   const Content& content() const { return content_; }
 
-  // The whole, with this header (whose body_bytes are filled in). Valid until the next change.
+  // Returns the whole batch with this header (its body_bytes are filled in). Valid until the next change.
   std::span<const std::byte> Seal(BatchHeader header);
 
  private:

@@ -5,10 +5,11 @@
 //   DIR/log-...             segments (format.h)
 //   DIR/checkpoint-<id>/    one or more files per table: blocks of records, each with a CRC32C
 //
-// A checkpoint is fuzzy: it is written beside a running workload and holds, of every record, some version that was
-// committed between its begin epoch and its end epoch. With the log from its first segment on it gives every epoch from
-// its end epoch on. It enters the manifest when it is complete, synced and read back (verified), and the log is durable
-// up to its end epoch; only then the one before the previous is removed, and the log segments that neither needs.
+// A checkpoint is fuzzy: it is written while a workload runs and holds, for every record, some version that was
+// committed between its begin epoch and its end epoch. With the log from its first segment on, it can restore every
+// epoch from its end epoch on. It enters the manifest when it is complete, synced and read back (verified), and when
+// the log is durable up to its end epoch. Only then the checkpoint before the previous one is removed, with the log
+// segments that neither of the remaining two needs.
 //
 // The files: checkpoint_format.h, docs/log_format.md.
 #pragma once
@@ -25,7 +26,7 @@
 
 namespace gannet::log {
 
-// What the log layer remembers of a table, so that a directory can be read without the program that made it.
+// Description of a table in the log layer, so that a directory can be read without the program that made it.
 struct TableDescription {
   uint16_t id = 0;
   std::string name;
@@ -52,10 +53,11 @@ struct CheckpointDescription {
   uint64_t id = 0;
   uint64_t begin_epoch = 0;    // everything of earlier epochs is in it
   uint64_t end_epoch = 0;      // nothing of later epochs is in it
-  uint64_t first_segment = 0;  // of the log that is needed beside it
+  uint64_t first_segment = 0;  // of the log that is needed with it
   uint64_t wall_nanos = 0;
-  // The log has everything that changed since the checkpoint before: so with the log from its first segment on, that
-  // one gives the same as this one. False if something was loaded in bulk or nothing was logged, and if nobody knows.
+  // True if the log has everything that changed since the previous checkpoint. Then the previous one, with the log from
+  // its first segment on, restores the same state as this one. False if data was loaded in bulk, if nothing was logged,
+  // or if this is unknown.
   bool all_logged = false;
   std::vector<CheckpointFile> files{};
   uint64_t bytes() const;
@@ -68,49 +70,50 @@ inline constexpr uint32_t kManifestVersion = 2;
 
 struct Manifest {
   uint32_t version = kManifestVersion;
-  // Which database: drawn when it was created, the same on all of its nodes. Empty: created by version 1.
+  // Identity of the database: drawn at random when it was created, the same on all of its nodes. Empty: created by
+  // version 1.
   std::string database{};
-  // False: as the creation of the database left it. The node has not had a log with its name on disk yet, so nothing
-  // was ever durable here, and nothing was ever durable at any other node either. True in every manifest of version 1.
+  // False: unchanged since the creation of the database. The node has not had a log with its name on disk yet, so
+  // nothing was ever durable here or at any other node. True in every manifest of version 1.
   bool started = false;
   uint16_t node = 0;
   uint16_t num_nodes = 1;
-  std::string application{};  // what the user of the directory notes here ("tpcc warehouses=2"), free text
+  std::string application{};  // note of the directory's user ("tpcc warehouses=2"), free text
   std::vector<TableDescription> tables{};
   std::vector<CheckpointDescription> checkpoints{};  // newest first
-  bool log_end = false;                              // LOG-END has been made (end_note.h): it must be there
+  bool log_end = false;                              // LOG-END has been created (end_note.h), so it must exist
   bool operator==(const Manifest&) const = default;
 };
 
-// NotFound: no manifest, so no database there. DataLoss: damaged. InvalidArgument: of a newer version.
+// NotFound: no manifest, so no database. DataLoss: damaged. InvalidArgument: a newer version.
 StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory);
-// InvalidArgument: a text is not UTF-8.
+// InvalidArgument: a string is not UTF-8.
 Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest);
 
 struct CheckpointRecord {
   uint16_t table = 0;
-  uint64_t epoch = 0;  // of the change that made it what it is; 0 if that is not known
+  uint64_t epoch = 0;  // of its last change; 0 if unknown
   uint64_t version = 0;
   std::span<const std::byte> key;  // as in the log
   std::span<const std::byte> payload;
 };
 
-// Writes one checkpoint's files. One thread. After an error it is of no use any more.
+// Writes one checkpoint's files. One thread. Unusable after an error.
 class CheckpointWriter {
  public:
   static constexpr size_t kBlockBytes = size_t{1} << 20;  // a larger record gets a larger block of its own
   // A table is split into files of about this size, so that recovery can read them in parallel.
   static constexpr uint64_t kFileBytes = uint64_t{64} << 20;
 
-  // Makes the checkpoint's directory; one that an interrupted checkpoint left behind is removed first.
+  // Creates the checkpoint's directory. If an interrupted checkpoint left one, that is removed first.
   // `bytes_per_second` 0: as fast as the disk takes it. `files` must outlive it.
   static StatusOr<std::unique_ptr<CheckpointWriter>> Create(FileSystem* files, const std::string& directory,
                                                             uint64_t id, uint64_t bytes_per_second);
   ~CheckpointWriter();
-  // Records of one table come one after the other, between BeginTable and the next. Ordered tables: in key order.
+  // Add each record of a table between its BeginTable and the next one. Records of ordered tables come in key order.
   Status BeginTable(uint16_t table);
   Status Add(const CheckpointRecord& record);
-  // Syncs, then reads everything back and checks it. `id` and `files` of the description are filled in.
+  // Syncs, then reads everything back and checks it. Fills in `id` and `files` of the description.
   Status Finish(CheckpointDescription* description);
 
  private:
@@ -134,16 +137,16 @@ class CheckpointWriter {
   std::vector<CheckpointFile> done_;
 };
 
-// Records of one file in the order written; their views are valid during the call. Several files may be read at once by
-// several threads. DataLoss names file and offset, and what `visit` was given until then must be thrown away. If
-// `damaged` is given, damaged blocks are left out, and told to it at the end. `visit` may be null.
+// Calls `visit`, which may be null, with the records of one file in the order written; the views are valid during the
+// call. Several threads may read several files at once. DataLoss names file and offset; discard the records visited
+// until then. If `damaged` is not null, damaged blocks are left out, and it is called with them at the end.
 Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint64_t id, const CheckpointFile& file,
                           const std::function<Status(const CheckpointRecord&)>& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged);
 
 // Removes checkpoint directories that the manifest does not name, and a manifest that was never finished.
 Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, const Manifest& manifest);
-// Ok if it is not there.
+// Ok if it does not exist.
 Status RemoveCheckpoint(FileSystem& files, const std::string& directory, uint64_t id);
 std::string CheckpointDirectory(const std::string& directory, uint64_t id);
 

@@ -1,11 +1,11 @@
-// The files of a checkpoint, version 1. docs/log_format.md describes the same for people.
+// The files of a checkpoint, version 1. docs/log_format.md is the description for people.
 //
 //   file    | header 4096 | block | block | ... | last block |
 //   block   | crc32c 4 | magic 4 | bytes 4 | records 4 | record | record | ... | zeros to a multiple of 4096 |
 //   record  | key bytes 1 | 0 | table 2 | payload bytes 4 | epoch 8 | version 8 | key, to 8 | payload, to 8 |
 //
-// The last block has no records; its 16 bytes say how many blocks are before it and how many records they have. A
-// block's CRC32C covers what follows it up to the end of its records; `bytes` are those of the records.
+// The last block has no records; its 16 bytes give the numbers of blocks and of records before it. A block's CRC32C
+// covers the bytes after itself, up to the end of the records; `bytes` is the size of the records.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct CheckpointHeader {
   uint16_t table = 0;
 
   void Encode(std::span<std::byte, kCheckpointHeaderBytes> to) const;
-  // As of SegmentHeader::Decode.
+  // Errors as in SegmentHeader::Decode.
   static StatusOr<CheckpointHeader> Decode(std::span<const std::byte, kCheckpointHeaderBytes> from);
 };
 
@@ -42,7 +42,7 @@ constexpr uint64_t BlockBytesOnDisk(uint64_t body_bytes) {
   return (kBlockHeaderBytes + body_bytes + 4095) / 4096 * 4096;
 }
 
-// `to` has room for RecordBytes and is zeros. Returns RecordBytes.
+// `to` has room for RecordBytes and is zeroed. Returns RecordBytes.
 size_t EncodeRecord(const CheckpointRecord& record, std::byte* to);
 
 struct BlockHeader {
@@ -50,19 +50,19 @@ struct BlockHeader {
   uint32_t body_bytes = 0;
   uint32_t records = 0;
 
-  // Fills in the header of `block`, which begins with kBlockHeaderBytes for it and then has the body; returns the crc.
+  // Fills in the header of `block`, which has kBlockHeaderBytes for the header and then the body. Returns the CRC.
   static uint32_t Seal(std::span<std::byte> block, uint32_t records);
   // Not yet checked against the body.
   static StatusOr<BlockHeader> Decode(std::span<const std::byte, kBlockHeaderBytes> from);
 };
 
-// Records of a block. `block`: BlockBytesOnDisk of its header, the header included.
+// Decodes the records of a block. `block`: BlockBytesOnDisk of its header, including the header.
 class BlockDecoder {
  public:
   // DataLoss unless the whole block is valid.
   static StatusOr<BlockDecoder> Check(const BlockHeader& header, std::span<const std::byte> block);
   bool Next(CheckpointRecord* record);
-  // The records' bytes.
+  // Bytes of the records.
   std::span<const std::byte> body() const { return body_; }
 
  private:

@@ -1,4 +1,4 @@
-// What is found damaged ends the reading, or, when somebody wants what is left, goes onto a list.
+// Damage ends the reading of a log or, in salvage, goes onto a list.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace gannet::log {
 
-// How the message of each damage that ends the reading ends.
+// Last sentence of the message of damage that ends the reading.
 inline constexpr char kDamageAdvice[] =
     ". Restore a backup, or use salvage (gannet recover --salvage) to get what can be had";
 
@@ -26,7 +26,7 @@ class DamageList {
 
   bool salvage() const { return salvage_; }
 
-  // Ok if the reading goes on without the damaged part.
+  // Ok if the reading continues without the damaged part.
   Status Found(const std::string& file, uint64_t offset, const std::string& what) {
     if (!salvage_) {
       return absl::DataLossError(absl::StrCat(file, " is damaged at offset ", offset, ": ", what, kDamageAdvice));

@@ -1,6 +1,6 @@
-// The coroutines of one worker that wait for an epoch to be durable, ordered by epoch; of one epoch, first come first
-// served. Epochs come nearly in order (a commit that met a later epoch at another node is the exception), so adding is
-// nearly always at the end. In steady state nothing is allocated.
+// The coroutines of one worker that wait for an epoch to be durable, ordered by epoch, and within an epoch first come,
+// first served. Epochs arrive nearly in order, so a waiter is nearly always added at the end. (The exception is a
+// commit that met a later epoch at another node.) In steady state nothing is allocated.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ class DurableWaiters {
     earliest_deadline_nanos_ = std::min(earliest_deadline_nanos_, waiter.deadline_nanos);
   }
 
-  // Hands out whom `durable` satisfies. `resume` must not add waiters before it returns (it makes the handle ready).
+  // Removes the waiters whose epoch is at most `durable` and calls `resume` with their handles. `resume` makes the
+  // handle ready; it must not add waiters before it returns.
   template <class Resume>
   size_t TakeDurable(uint64_t durable, const Resume& resume) {
     size_t taken = 0;
@@ -40,7 +41,7 @@ class DurableWaiters {
     return taken;
   }
 
-  // Hands out whose deadline has passed.
+  // The same for the waiters whose deadline has passed.
   template <class Resume>
   size_t TakeLate(uint64_t now_nanos, const Resume& resume) {
     if (now_nanos < earliest_deadline_nanos_) return 0;

@@ -1,15 +1,15 @@
-// DIR/LOG-END: how far the log is known to reach. Without it nobody could tell a log from one whose last segments are
-// missing, or whose last segment was cut: what is there is valid in both cases.
+// DIR/LOG-END: a note of how far the log reaches. Without it a complete log looks like one whose last segments are
+// missing or whose last segment was cut: the remaining part is valid in both cases.
 //
-// The note is a lower bound. It is written, durably, before anything relies on what it says, and only when that is
-// durable: when a segment was begun, before the first batch in it is acknowledged; and when the log was stopped, with
-// the end of its last batch. Since a log only grows, a note stays true until the next one is written, so a crash
-// between any two operations leaves a directory whose log reaches at least as far as its note says. After an unclean
-// stop the note names the last segment and not an end within it: there a tail may be missing unnoticed, as far as it is
-// of the last run.
+// The note is a lower bound. It is written durably, after the log has become durable as far as the note says, and
+// before anything relies on the note. It is written when a segment has been begun, before the first batch in the
+// segment is acknowledged; and when the log is stopped, with the end of its last batch. A log only grows, so a note
+// stays true until the next one is written. So after a crash between any two operations the log reaches at least as far
+// as its note says. After an unclean stop the note names the last segment but no end within it. A missing tail of that
+// segment is then not noticed, if it is from the last run.
 //
-// It is small, and written in place: so it costs one durable write per segment and no space. Two blocks take turns, so
-// that one which was torn by a crash leaves the note before it (docs/log_format.md).
+// The note is small and written in place, so it costs one durable write per segment and no space. Two blocks are
+// written in turn, so a block that a crash has torn leaves the previous note intact (docs/log_format.md).
 #pragma once
 
 #include <cstddef>
@@ -28,33 +28,33 @@ inline constexpr char kEndNoteName[] = "LOG-END";
 inline constexpr size_t kEndNoteBytes = kDiskBlockBytes;  // of one of the two
 
 struct EndNote {
-  uint64_t segment = 0;       // this one has been begun: it has its header and its whole length. 0: none has
-  uint64_t offset = 0;        // in it, up to which there are valid batches
-  uint64_t next_batch = 1;    // the number after the last of them
+  uint64_t segment = 0;       // has been begun: it has its header and its full length. 0: no segment
+  uint64_t offset = 0;        // in that segment; valid batches reach up to it
+  uint64_t next_batch = 1;    // number after the last of these batches
   uint64_t run = 0;           // of that segment
-  uint64_t closed_epoch = 0;  // in that run the log closed this epoch
+  uint64_t closed_epoch = 0;  // the log closed this epoch in that run
   uint16_t node = 0;
   uint16_t num_nodes = 1;
   bool operator==(const EndNote&) const = default;
 
-  // `sequence`: ascending from note to note; the greater one counts.
+  // `sequence`: ascends from note to note; the note with the greater one counts.
   void Encode(uint64_t sequence, std::span<std::byte, kEndNoteBytes> to) const;
-  // InvalidArgument: of a version that this program does not know. DataLoss: damaged, torn, or never written.
+  // InvalidArgument: a version that this program does not know. DataLoss: damaged, torn, or never written.
   static StatusOr<EndNote> Decode(std::span<const std::byte, kEndNoteBytes> from, uint64_t* sequence);
 };
 
-// NotFound: there is none. DataLoss: damaged. InvalidArgument: of a newer version. May be called while a log is
+// NotFound: there is no note. DataLoss: damaged. InvalidArgument: a newer version. May be called while a log is
 // running.
 StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory);
 
-// The note of a log that is written. One thread.
+// Writes the note of a running log. One thread.
 class EndNoteFile {
  public:
   // Both must outlive it.
   EndNoteFile(FileSystem* files, const std::string& directory) : files_(files), directory_(directory) {}
 
-  // Durable when it returns. Does nothing if this object wrote the same note last. Makes the file if there is none, or
-  // if it is damaged. After an error the same or another note may be written.
+  // The note is durable when Write returns. Does nothing if this object's last note was the same. Creates the file if
+  // it is missing or damaged. After an error the caller may write the same or another note.
   Status Write(const EndNote& note);
 
  private:

@@ -1,21 +1,22 @@
 // EpochSlot: shows the log thread the epoch of the oldest commit that one worker has in flight.
 //
-// What must hold: once the log thread has made the current epoch e + 1 and then found the slot idle or above e, nothing
-// of an epoch up to e is appended by this worker any more, and what was appended is visible.
+// The invariant: once the log thread has set the current epoch to e + 1 and then found the slot idle or above e, this
+// worker appends nothing more of an epoch up to e, and all that it has appended is visible.
 //
 //   worker, Enter                     log thread
 //     slot.store(e)      (1)            current = e + 1    (3)
 //     current.load()     (2)            slot.load()        (4)
 //     if it is not e: again with that
 //
-// All four are seq_cst, so there is one order of them. If (4) does not see (1), then (4) is before (1) in that order,
-// so (3) is before (2), and (2) reads e + 1 at least: the commit enters with that instead of e. (The retry makes the
-// slot show what the commit uses; a smaller value would be right, too, but hold up the log thread.) Leave stores with
-// release, after the transaction was published in the ring, and (4) acquires: whoever sees a commit gone sees its
-// bytes.
+// All four are seq_cst, so they have a total order. If (4) does not see (1), then (4) is before (1) in that order. So
+// (3) is before (2), and (2) reads at least e + 1: the commit enters with that epoch instead of e. (The retry makes the
+// slot show the epoch that the commit uses. A smaller value would also be correct, but would delay the log thread.)
+// Leave stores with release, after the transaction was published in the ring, and (4) acquires: if the log thread sees
+// that a commit has left, it sees the commit's bytes.
 //
-// While commits of this worker are in flight the slot shows the oldest's epoch; a new one only reads the current epoch,
-// which is not less, and so is covered by what the slot shows, and is what the slot shows later.
+// While commits of this worker are in flight, the slot shows the epoch of the oldest. A new commit then only reads the
+// current epoch. That is at least the epoch in the slot, so the slot covers the new commit, too; the slot shows the new
+// commit's epoch later, when the older ones have left.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// GroupCommit: what the log thread does. One round:
+// GroupCommit: the work of the log thread. One round:
 //
 //   advance    if something is dirty in the current epoch, or somebody waits for it: current epoch + 1
 //   drain      until no worker of this node commits in an older epoch; not for ever, another round goes on with it
@@ -6,13 +6,14 @@
 //   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
 //   room       make the next segment ahead of time, and notice a full disk
 //
-// On a disk that was full from the start there may be no segment yet: then a round only tries to begin one.
+// If the disk was full from the start, there may be no segment yet. Then a round only tries to begin one.
 //
-// From one flush to the next it takes `group_commit`, or six times as long as the flush took, if that is longer (but
-// at most kLongestGroupNanos): each flush costs the workers' processors its submissions, interrupts and wake-ups, so on
-// a slow disk fewer and larger ones are faster, and a commit waits hardly longer, since it waits for the disk anyway.
+// The time from one flush to the next is `group_commit`, or six times the duration of the flush if that is longer (but
+// at most kLongestGroupNanos). Each flush costs the workers' processors submissions, interrupts and wake-ups. So on a
+// slow disk fewer and larger flushes are faster, and a commit waits hardly longer, because it waits for the disk
+// anyway.
 //
-// Nothing to do: the thread sleeps (with peers it looks at them once per `group_commit`).
+// If there is nothing to do, the thread sleeps (with peers, it checks them once per `group_commit`).
 #pragma once
 
 #include <atomic>
@@ -34,22 +35,22 @@ class GroupCommit {
   GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* segments, const LogEnd& end,
               const LogOptions& options);
 
-  // Before the thread is started. `peers` may be null.
+  // Called before the thread is started. `peers` may be null.
   void Prepare(PeerEpochs* peers);
-  // The thread's body; returns after StopSoon, with the reason why something is not durable, if so.
+  // The thread's body. Returns after StopSoon: Ok, or the reason why not everything is durable.
   Status Run();
   void StopSoon();
 
   // From any thread.
   void RaiseCurrent(uint64_t epoch);
   StatusOr<uint64_t> BeginSegment(bool give_back);
-  // What BeginSegment gave back may be taken again.
+  // Lets the log take again the room that BeginSegment gave back.
   void TakeRoomAgain() { hold_until_nanos_.store(0, std::memory_order_relaxed); }
   LogStatistics DiskStatistics() const;
 
  private:
   uint64_t Wanted() const;
-  // True if the run has a segment, perhaps since now.
+  // Begins the run's first segment if there is none. True if the run has one.
   bool BeginRun();
   void Round();
   void Drain();
@@ -77,37 +78,37 @@ class GroupCommit {
   const uint64_t retry_nanos_;
   std::atomic<PeerEpochs*> peers_{nullptr};
 
-  // Of the log thread.
+  // Used by the log thread only.
   BatchBuffer batch_;
   bool run_begun_ = false;       // the run has a segment, and the peers know it
   bool pending_ = false;         // batch_ was collected and is not durable
-  uint64_t batch_large_ = 0;     // what its large transactions have taken
-  uint64_t batch_closes_ = 0;    // the epoch that it closes
+  uint64_t batch_large_ = 0;     // bytes that its large transactions have taken
+  uint64_t batch_closes_ = 0;    // epoch that it closes
   uint64_t drained_;             // of this node
   uint64_t closable_;            // least drained of all nodes
   uint64_t flushed_;             // closed by a durable batch
   uint64_t peers_current_ = 0;   // greatest current epoch of all nodes
-  uint64_t greatest_epoch_ = 0;  // of the transactions taken from the buffers
+  uint64_t greatest_epoch_ = 0;  // of all transactions taken from the buffers
   Status peer_status_;           // of the last exchange
   Status write_status_;          // of the last write
   Status spare_status_;          // of the last attempt to make a segment ahead of time
-  Status room_status_;           // is there room for what is in the buffers
+  Status room_status_;           // not ok: no room for what is in the buffers
   Status reported_;
-  uint64_t flush_nanos_ = 0;         // what the last write took
-  uint64_t flush_transactions_ = 0;  // that it wrote
-  bool gets_any_core_ = false;       // at once, in the real-time class
+  uint64_t flush_nanos_ = 0;         // duration of the last write
+  uint64_t flush_transactions_ = 0;  // transactions of the last write
+  bool gets_any_core_ = false;       // the thread gets a core at once, in the real-time class
   uint64_t retry_at_nanos_ = 0;      // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began
-  int rounds_behind_ = 0;      // in a row that did not make that durable
+  int rounds_behind_ = 0;      // number of rounds in a row that did not make it durable
   bool stopping_ = false;      // the round began with a request to stop
-  std::optional<int> cpu_;     // to which the thread is bound
+  std::optional<int> cpu_;     // CPU to which the thread is bound
 
-  // The room that was given back is for a checkpoint, and not for the next segment.
+  // Until then the room that was given back is for a checkpoint, and not for the next segment.
   std::atomic<uint64_t> hold_until_nanos_{0};
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
 
-  mutable Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards the members below
   CondVar segment_begun_;
   uint64_t segments_requested_ = 0;
   uint64_t segments_begun_ = 0;

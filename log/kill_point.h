@@ -1,5 +1,5 @@
-// Named places at which a crash test may kill the process. In a program that is not being tested a place costs one load
-// of a word that never changes.
+// Named places at which a crash test may kill the process. Outside such a test a place costs one load of a word that
+// never changes.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace gannet::log {
 
-// Every place there is; kill_point.cc has their names in the same order.
+// All places; kill_point.cc has their names in the same order.
 enum class KillPoint : uint8_t {
   kCommitLocked,     // before the redo is appended
   kCommitAppended,   // after, before the install
@@ -22,7 +22,7 @@ enum class KillPoint : uint8_t {
   kSegmentCreated,   // preallocated, or taken for reuse; no header
   kSegmentBegun,     // header durable
   kSegmentRemoved,   // one of several
-  kLogEndNoted,      // LOG-END says so, nothing relies on it yet
+  kLogEndNoted,      // LOG-END is written, nothing relies on it yet
   kManifestWritten,  // the temporary file, not renamed
   kManifestRenamed,  // before the directory is synced
   kCheckpointBegun,
@@ -37,7 +37,8 @@ enum class KillPoint : uint8_t {
 std::string_view KillPointName(KillPoint point);
 std::vector<std::string_view> KillPointNames();
 
-// The process kills itself (SIGKILL) at the `count`-th passage of `name`, from 1. InvalidArgument lists the names.
+// Makes the process kill itself (SIGKILL) at the `count`-th passage of `name`, counted from 1. InvalidArgument: no such
+// name; the message lists the names.
 Status ArmKillPoint(std::string_view name, uint64_t count);
 
 namespace internal {

@@ -1,6 +1,6 @@
-// LargeRedo: how much memory the transactions may take that are larger than a writer's ring takes. Each gets a block of
-// its own from its reservation until it is written, and all of one node together get at most `limit` bytes. The log
-// thread grants them, because only it knows whether the disk has room for as much.
+// LargeRedo: the memory of transactions that are too large for a writer's ring. Each has a block of its own from its
+// reservation until it is written, and all of a node together get at most `limit` bytes. The log thread grants them,
+// because only it knows whether the disk has enough room.
 //
 //   worker                                   log thread, in every round
 //   Take(bytes)   not granted yet: wait        Wanted() -> makes room on disk -> Grant, or Refuse
@@ -8,7 +8,7 @@
 //   append                                     writes it, then Written(bytes)
 //   or, after an abort, GiveBack(bytes)
 //
-// So `taken` is never more than `granted`, and the disk has room for all that is granted and not written.
+// So `taken` never exceeds `granted`, and the disk has room for all that is granted and not written.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +24,10 @@
 
 namespace gannet::log {
 
-// One transaction's.
+// The block of one transaction.
 struct LargeBlock {
   std::unique_ptr<std::byte[]> memory;
-  size_t taken = 0;  // from LargeRedo, all of which is the block's memory
+  size_t taken = 0;  // bytes taken from LargeRedo: the size of `memory`
   size_t used = 0;   // bytes of the encoded transaction, once it is there
 };
 
@@ -38,8 +38,8 @@ class LargeRedo {
   void SetLimit(uint64_t limit) { limit_ = limit; }
   uint64_t limit() const { return limit_; }
 
-  // `bytes` are at most the limit. Ok and *granted: they are the caller's. Ok and not *granted: to be called again
-  // later. Otherwise the disk's error.
+  // Takes `bytes`, at most the limit. Ok and *granted: the caller has them. Ok and not *granted: call again later.
+  // Otherwise the disk's error.
   Status Take(uint64_t bytes, bool* granted) {
     std::lock_guard lock(mutex_);
     *granted = taken_ + bytes <= granted_;
@@ -59,7 +59,7 @@ class LargeRedo {
     std::lock_guard lock(mutex_);
     Subtract(bytes);
   }
-  // The disk's room for it is used up, too.
+  // Returns the bytes of a written transaction. Its room on the disk is used up, too.
   void Written(uint64_t bytes) {
     std::lock_guard lock(mutex_);
     Subtract(bytes);
@@ -70,20 +70,20 @@ class LargeRedo {
     std::lock_guard lock(mutex_);
     return taken_;
   }
-  // What is taken, or would be after the largest Take that waits. No more is granted from here on.
+  // Returns the bytes that are taken, or that would be after the largest waiting Take. Lowers the grant to this value.
   uint64_t Wanted() {
     std::lock_guard lock(mutex_);
     const uint64_t wanted = std::max(taken_, asked_);
     granted_ = std::min(granted_, wanted);
     return wanted;
   }
-  // The disk has room for so many bytes in all.
+  // Tells that the disk has room for `bytes` in all.
   void Grant(uint64_t bytes) {
     std::lock_guard lock(mutex_);
     granted_ = bytes;
     if (bytes >= asked_) refusal_ = absl::OkStatus();
   }
-  // It has not. Returns what is taken, beyond which nothing is granted now.
+  // Tells that it has no room. Returns the bytes that are taken, beyond which nothing is granted now.
   uint64_t Refuse(const Status& why) {
     std::lock_guard lock(mutex_);
     granted_ = taken_;
@@ -98,7 +98,7 @@ class LargeRedo {
   }
 
   uint64_t limit_ = 0;
-  mutable Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards the members below
   uint64_t taken_ = 0;
   uint64_t granted_ = 0;
   uint64_t asked_ = 0;

@@ -1,13 +1,14 @@
-// Reads a log: for recovery, for `gannet verify`, for `gannet log dump`. Never writes.
+// Reads a log: for recovery, `gannet verify` and `gannet log dump`. Writes only with ReadOptions::make_durable.
 //
-// Recovery relies on what it read: once a new run says where the old one ended, that must not change any more. So the
-// last segment is synced when its end has been found (a program that died may have left it in the page cache only).
+// Recovery relies on what it read: once a new run records where the old run ended, that end must not change any more.
+// So recovery sets make_durable: the reader then makes the last segment durable when it has found the segment's end,
+// because a program that died may have left bytes in the page cache only.
 //
-// What is found is one of:
-//   - a valid log, perhaps with a torn tail: the last batch is incomplete, which is what a crash leaves (`torn_tail`);
-//   - damage: something invalid that a crash cannot explain: data follows behind it, a segment is missing, a header is
-//     not what its place demands. DataLoss with file, offset and advice.
-// The rules in full: docs/log_format.md.
+// The result is one of:
+//   - a valid log, possibly with a torn tail: the last batch is incomplete, as a crash may leave it (`torn_tail`);
+//   - damage, which a crash cannot explain: data follows an invalid batch, a segment is missing, or a header does not
+//     fit its place. The error is DataLoss with file, offset and advice.
+// docs/log_format.md has all rules.
 #pragma once
 
 #include <algorithm>
@@ -32,28 +33,29 @@ struct BatchPlace {
 struct Damage {
   std::string file;
   uint64_t offset = 0;
-  std::string what;  // and what can be done
+  std::string what;  // what is wrong
 };
 
-// The oldest segment that a log still has.
+// Begin of the oldest segment that a log still has.
 struct LogBegin {
   uint64_t segment = 0;
   uint64_t closed_epoch = 0;  // everything before it is of epochs up to this
 };
 // NotFound if the directory has no log.
 StatusOr<LogBegin> FindLogBegin(FileSystem& files, const std::string& directory);
-// Whether a node whose newest checkpoint begins with `begin_epoch` (0: it has none) finds all decisions that it needs
-// in another node's log that begins so.
+// True if another node's log with this `begin` has all decisions that a node needs whose newest checkpoint begins with
+// `begin_epoch` (0: it has no checkpoint).
 inline bool ReachesBack(const LogBegin& begin, uint64_t begin_epoch) {
   return begin.closed_epoch < std::max<uint64_t>(begin_epoch, 1);
 }
-// "<path> is missing", for messages: the newest of the segments that a log lacks which begins so, but should not.
+// "<path> is missing", for messages: names the newest missing segment of a log that begins too late, at `begin`.
 std::string SegmentMissingBefore(const std::string& directory, const LogBegin& begin);
 
-// What one look over the headers of all batches found (it reads everything, and checks every checksum).
+// Summary of a log. The reader reads all of the log and checks every checksum.
 struct LogSummary {
-  // recovered_epoch is of this node's log alone: the caller takes the least of all nodes'. Removed segments are counted
-  // in (the headers of those that followed say what they closed), but for void epochs in last_epoch.
+  // recovered_epoch is that of this node's log alone; the caller takes the minimum over all nodes. It includes removed
+  // segments (the header of the next segment says what they closed). last_epoch does not include void epochs of removed
+  // segments.
   LogEnd end;
   uint64_t first_segment = 0;
   uint64_t segments = 0;
@@ -62,19 +64,20 @@ struct LogSummary {
   uint64_t changes = 0;
   uint64_t bytes_read = 0;
   uint64_t last_batch_wall_nanos = 0;
-  // What the last run began with: an epoch that the logs of all nodes had closed then.
+  // Recovered epoch with which the last run began. The logs of all nodes had closed it by then.
   uint64_t run_recovered_epoch = 0;
   bool torn_tail = false;
   std::string torn_tail_place;
-  std::vector<Damage> damages;  // empty unless salvage, which goes on after them
+  std::vector<Damage> damages;  // empty without salvage; salvage continues after damage
 };
 
 struct ReadOptions {
   int threads = 1;
-  bool salvage = false;  // go on after damage, leaving out what is damaged, and list it
-  // Leave out the segments below: a checkpoint holds what they say. 0: there is none, the log is all there is.
+  bool salvage = false;  // continue after damage, leave out damaged parts, and list them
+  // Leave out the segments below this one, because a checkpoint holds their content. 0: there is no checkpoint.
   uint64_t from_segment = 0;
-  // For who goes on from what was read: it is durable then. Writes into the last segment.
+  // For a caller that continues the log. Syncs the last segment and writes its last batch again, so that all that was
+  // read is durable when ReadLog returns.
   bool make_durable = false;
 };
 
@@ -83,15 +86,14 @@ struct TransactionView {
   BatchPlace batch;
   uint64_t closed_epoch = 0;
   uint64_t epoch = 0;
-  TransactionPart part = TransactionPart::kWhole;  // the visitor matches parts and decisions: they lie in several logs
+  TransactionPart part = TransactionPart::kWhole;  // the visitor matches parts with decisions of other logs
   uint64_t id = 0;
   std::span<const ChangeView> changes;
 };
 
-// Called from `threads` threads at once (`thread` counts from 0), segments in any order. Void transactions
-// (SegmentHeader) are left out; transactions of epochs that this log did not close are not: the visitor knows the
-// cluster's epoch only after all logs were looked at, and so it gets them with their epoch. Returning an error ends the
-// reading with it.
+// Called from `threads` threads at once (`thread` counts from 0), with segments in any order. The visitor gets no void
+// transactions (SegmentHeader). It does get transactions of epochs that this log did not close, because the cluster's
+// epoch is known only after all logs have been read. If it returns an error, the reading ends with that error.
 using TransactionVisitor = std::function<Status(int thread, const TransactionView&)>;
 
 // `visit` may be null. NotFound if the directory has no log.

@@ -1,5 +1,5 @@
-// What the workers and the log thread of one node share: the epochs, how the log thread is woken, and why nothing can
-// be written, if so. Written once per epoch, not per commit.
+// State shared by the workers and the log thread of one node: the epochs, the signal that wakes the log thread, and the
+// reason why nothing can be written, if there is one. Written once per epoch, not per commit.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace gannet::log {
 
-// Raises *word to `value`; false if it was there already.
+// Raises *word to `value`; false if it was at least `value` already.
 inline bool RaiseTo(std::atomic<uint64_t>* word, uint64_t value) {
   uint64_t seen = word->load(std::memory_order_relaxed);
   while (seen < value) {
@@ -24,8 +24,8 @@ inline bool RaiseTo(std::atomic<uint64_t>* word, uint64_t value) {
   return false;
 }
 
-// A status that shares nothing with `status`: one for each thread. Copies share a counted text, and the counting is in
-// a library that ThreadSanitizer does not see.
+// Copies `status` so that the copy shares nothing with it; each thread needs its own. Ordinary copies share a
+// reference-counted text, and the counting is in a library that ThreadSanitizer does not instrument.
 inline Status OwnCopy(const Status& status) {
   return {status.code(), status.message()};
 }
@@ -36,7 +36,7 @@ struct LogShared {
   std::atomic<uint64_t> last_dirty{0};                   // newest epoch in which something was appended
   std::atomic<uint64_t> wanted{0};                       // newest epoch that somebody waits for
   std::atomic<bool> accepting{true};                     // health is ok
-  std::atomic<PeerEpochs*> peers{nullptr};               // who is told of last_dirty; null: one node
+  std::atomic<PeerEpochs*> peers{nullptr};               // get last_dirty announced; null: one node
 
   alignas(kLineBytes) std::atomic<uint64_t> durable{0};
   std::atomic<uint32_t> durable_changes{0};  // +1 with each change of `durable`, to sleep on
@@ -49,19 +49,19 @@ struct LogShared {
   alignas(kLineBytes) mutable Mutex health_mutex;  // guards `health`
   Status health;
 
-  // Something of `epoch` is in a buffer. The peers are told first: who finds the epoch here already knows that they
-  // have been told of it, or of a later one (acquire), and may install.
+  // Notes that a buffer has a change of `epoch`. The peers are told first. So a thread that finds the epoch here
+  // already (acquire) knows that they have been told of this or a later epoch, and may install.
   void NoteDirty(uint64_t epoch) {
     if (last_dirty.load(std::memory_order_acquire) >= epoch) return;
     if (PeerEpochs* told = peers.load(std::memory_order_acquire); told != nullptr) told->AnnounceDirty(epoch);
     if (RaiseTo(&last_dirty, epoch)) signal.Dirty();
   }
-  // Somebody waits for `epoch`.
+  // Notes that a thread waits for `epoch`.
   void NoteWanted(uint64_t epoch) {
-    if (last_dirty.load(std::memory_order_relaxed) >= epoch) return;  // the log thread is at it
+    if (last_dirty.load(std::memory_order_relaxed) >= epoch) return;  // the log thread is working on it
     if (wanted.load(std::memory_order_relaxed) < epoch && RaiseTo(&wanted, epoch)) signal.Dirty();
   }
-  // Of the log thread.
+  // Called by the log thread.
   void PublishDurable(uint64_t epoch) {
     if (epoch <= durable.load(std::memory_order_relaxed)) return;
     durable.store(epoch, std::memory_order_release);

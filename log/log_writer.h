@@ -1,12 +1,12 @@
-// LogWriter: one worker's way into the log. The order of calls for one commit is
+// LogWriter: one worker's access to the log. The order of calls for one commit is
 //
 //   Reserve -> (locks) -> Enter -> (validates) -> Room, Append -> (installs, unlocks) -> Leave -> Release
 //
-// where Room and Append have no co_await between them, an abort leaves out what it does not reach, and every Reserve
-// that succeeded has its Release. Several commits (coroutines of the worker) may be on their way at once.
+// There is no co_await between Room and Append. An abort skips the calls that it does not reach, but every successful
+// Reserve needs its Release. Several commits (coroutines of the worker) may be in progress at once.
 //
-// No lock, no line that other workers write: a commit touches the ring, the slot's line and the line of the current
-// epoch. No call into the kernel but the one, once per group, that wakes the log thread (thread_signal.h).
+// A commit takes no lock and touches no line that other workers write: only the ring, the slot's line and the line of
+// the current epoch. The only system call is the one, once per group, that wakes the log thread (thread_signal.h).
 #pragma once
 
 #include <algorithm>
@@ -28,16 +28,16 @@
 
 namespace gannet::log {
 
-// What the log thread sees of a writer. It outlives the writer until it has been emptied.
+// The part of a writer that the log thread reads. It outlives the writer until it is empty.
 struct WriterChannel {
   explicit WriterChannel(size_t buffer_bytes) : ring(buffer_bytes) {}
 
   RedoRing ring;
-  // Appended transactions that are larger than ring.largest(). (It does not matter in which order the log has
-  // transactions of one epoch; see log_format.md.)
+  // Appended transactions that are larger than ring.largest(). (The order of the transactions of one epoch in the log
+  // does not matter; see log_format.md.)
   Mutex large_mutex;
   std::vector<LargeBlock> large;
-  std::atomic<bool> has_large{false};  // `large` is not empty; visible like what is in the ring, by `slot`
+  std::atomic<bool> has_large{false};  // `large` is not empty; `slot` makes it visible, as for the ring
   SlotWord slot;
   std::atomic<bool> closed{false};
   // Written by the writer only.
@@ -47,19 +47,19 @@ struct WriterChannel {
   std::atomic<uint64_t> record_bytes{0};
 };
 
-// One worker's. Not thread-safe. The log must outlive it.
+// Belongs to one worker. Not thread-safe. The log must outlive it.
 class LogWriter {
  public:
   LogWriter(LogShared* shared, std::shared_ptr<WriterChannel> channel)
       : shared_(shared), channel_(std::move(channel)), slot_(&channel_->slot, &shared->current) {}
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
-  // What was appended is still written.
+  // Appended transactions are still written.
   ~LogWriter();
 
   // Promises room for one transaction of at most `bytes`, before anything is locked. ResourceExhausted: the buffer is
-  // full for the moment (`wait` is set: try again after other coroutines and the log thread had their turn), or the
-  // disk is; InvalidArgument: larger than LogOptions::large_buffer_bytes; otherwise the disk's error, or a peer's.
+  // full for the moment (*wait is set: try again after other coroutines and the log thread have run), or the disk is
+  // full. InvalidArgument: larger than LogOptions::large_buffer_bytes. Other errors: those of the disk or of a peer.
   Status Reserve(size_t bytes, bool* wait) {
     RedoRing& ring = channel_->ring;
     const size_t promised = promised_ + bytes;
@@ -74,9 +74,9 @@ class LogWriter {
     }
     return ReserveLargeOrRefuse(bytes, wait);
   }
-  // Most redo bytes of one transaction.
+  // Largest number of redo bytes of one transaction.
   size_t most_bytes() const { return std::max<size_t>(shared_->large.limit(), channel_->ring.largest()); }
-  // The commit has appended, or will not, and has left. `bytes` as in Reserve.
+  // Called after Leave, whether or not the commit has appended. `bytes` as in Reserve.
   void Release(size_t bytes) {
     if (IsLarge(bytes)) [[unlikely]] {
       ReleaseLarge(bytes);
@@ -86,18 +86,18 @@ class LogWriter {
     if (++released_ % kLookIfDueEvery == 0) shared_->signal.WakeIfDue();
   }
 
-  // The commit's epoch, at least. A commit that finds a later one at another node uses that (and RaiseEpoch); its slot
-  // still shows what Enter returned, which is to be given to Leave.
+  // Returns a lower bound of the commit's epoch. A commit that finds a later epoch at another node uses that one (and
+  // RaiseEpoch). Its slot still shows the epoch that Enter returned; Leave needs that epoch.
   uint64_t Enter() { return slot_.Enter(); }
   void Leave(uint64_t entered) { slot_.Leave(entered); }
 
-  // Where to encode a transaction of at most `bytes`, as they were reserved.
+  // Returns the place to encode a transaction of at most `bytes`, as reserved.
   std::byte* Room(size_t bytes) {
     if (IsLarge(bytes)) [[unlikely]]
       return LargeRoom(bytes);
     return channel_->ring.Room(bytes);
   }
-  // It has been encoded there, with this epoch and so many bytes. Between Enter and Leave.
+  // Appends the transaction encoded there, of this epoch and size. Called between Enter and Leave.
   void Append(uint64_t epoch, size_t bytes, uint32_t changes, size_t payload_bytes) {
     if (writing_large_ != nullptr) [[unlikely]] {
       PublishLarge(bytes);
@@ -112,16 +112,17 @@ class LogWriter {
     shared_->NoteDirty(epoch);
   }
 
-  // Resumes `handle` (by the next Poll) when `epoch` is durable, or when `deadline_nanos` (NowNanos) has passed; which
-  // of the two, Log::durable_epoch tells.
+  // Has Poll resume `handle` when `epoch` is durable or `deadline_nanos` (NowNanos) has passed. Log::durable_epoch
+  // tells which of the two happened.
   void Await(uint64_t epoch, uint64_t deadline_nanos, std::coroutine_handle<> handle) {
     waiters_.Add({epoch, deadline_nanos, handle});
     Want(epoch);
   }
-  // `epoch` is to become durable even if nothing is written in it: somebody will ask.
+  // Makes `epoch` become durable even if nothing is written in it, because a caller will wait for it.
   void Want(uint64_t epoch) { shared_->NoteWanted(epoch); }
-  // Hands what has become durable, or late, to `resume(handle)`, which makes it ready and does not run it; returns how
-  // many. The worker's poller: cheap when nobody waits.
+  // Calls `resume(handle)` for each waiter whose epoch is durable or whose deadline has passed, and returns their
+  // number. `resume` makes the handle ready and does not run it. The worker polls this; it is cheap when there is no
+  // waiter.
   template <class Resume>
   size_t Poll(const Resume& resume) {
     if (waiters_.empty()) return 0;
@@ -129,8 +130,8 @@ class LogWriter {
     return waiters_.TakeDurable(shared_->durable.load(std::memory_order_acquire), resume) +
            (waiters_.empty() ? 0 : waiters_.TakeLate(NowNanos(), resume));
   }
-  // How many wait. A worker in which everything waits may sleep in here instead of spinning, at most `nanos`; it wakes
-  // when the first of them may go on.
+  // Number of waiters. A worker whose coroutines all wait may call SleepUntilDurable instead of spinning: it sleeps at
+  // most `nanos` and wakes when the first waiter can continue.
   size_t waiting() const { return waiters_.size(); }
   void SleepUntilDurable(uint64_t nanos);
 
@@ -140,7 +141,7 @@ class LogWriter {
   static void Count(std::atomic<uint64_t>* counter, uint64_t more) {
     counter->store(counter->load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
-  // The buffer gets full: the log thread shall not wait for its next turn.
+  // Called when the buffer is getting full: tells the log thread not to wait for its next round.
   void AskForRoom();
   bool IsLarge(size_t bytes) const { return bytes > channel_->ring.largest(); }
   Status ReserveLargeOrRefuse(size_t bytes, bool* wait);
@@ -153,9 +154,10 @@ class LogWriter {
   const std::shared_ptr<WriterChannel> channel_;
   EpochSlot slot_;
   size_t promised_ = 0;  // reserved and not released
-  // One for each large transaction that is reserved and not released; without memory once that was appended.
+  // One for each large transaction that is reserved and not released; its memory is gone once it is appended.
   std::vector<LargeBlock> large_;
-  LargeBlock* writing_large_ = nullptr;  // of the last Room, until it is appended; null: that is in the ring
+  LargeBlock* writing_large_ =
+      nullptr;  // block of the last Room, until it is appended; null: the last Room is in the ring
   uint32_t released_ = 0;
   DurableWaiters waiters_;
 };

@@ -10,7 +10,7 @@
 namespace gannet::log {
 
 std::string ManifestToJson(const Manifest& manifest);
-// Of any text. DataLoss: not a manifest. InvalidArgument: of a newer version. Names that it does not know are ignored.
+// Accepts any text. DataLoss: not a manifest. InvalidArgument: a newer version. Unknown names are ignored.
 StatusOr<Manifest> ManifestFromJson(std::string_view text);
 
 }  // namespace gannet::log

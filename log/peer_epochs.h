@@ -1,4 +1,4 @@
-// What the logs of several nodes tell each other (log.h says why).
+// Epochs that the logs of several nodes exchange (log.h says why).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace gannet::log {
 
 struct NodeEpochs {
   uint64_t current = 0;  // commits that begin now are of this epoch or a later one
-  uint64_t drained = 0;  // no worker of the node commits in this epoch or an earlier one any more
+  uint64_t drained = 0;  // no worker of the node still commits in this or an earlier epoch
   uint64_t flushed = 0;  // the node's log is durable up to and with it
 };
 
@@ -17,18 +17,19 @@ struct NodeEpochs {
 class PeerEpochs {
  public:
   virtual ~PeerEpochs() = default;
-  // This node's log has begun its run: until then it is as if it were not there, and no node closes an epoch. (Nothing
-  // may rely on the recovered epoch before all logs say which one it was.) Once, before the first Exchange.
+  // Called once, before the first Exchange, when this node's log has begun its run. Until all nodes have done this, no
+  // node closes an epoch: nothing may rely on the recovered epoch before all logs record it.
   virtual void Ready() {}
-  // The log calls this before its current epoch becomes `current`: whoever reads something that a commit of this epoch
-  // wrote must find an epoch not less, wherever it looks. From any thread.
+  // The log calls this before its current epoch becomes `current`. After that, a transaction on any node that reads a
+  // write of a commit of this epoch must find an epoch of at least `current` at every node that it asks. Called from
+  // any thread.
   virtual void Announce(uint64_t current) = 0;
-  // The log calls this before anybody can install a change that was appended to it in `epoch`, or learns that it need
-  // not call because this has been done: whoever, on another node, reads what such a change wrote, and asks this node
-  // after that, must find an epoch not less. From any thread, once per epoch or a little more often.
+  // The log calls this before a change that was appended to it in `epoch` can be installed, unless an earlier call has
+  // covered the epoch. A transaction on another node that reads such a change and then asks for this node's epoch must
+  // find at least `epoch`. Called from any thread, once per epoch or slightly more often.
   virtual void AnnounceDirty(uint64_t epoch) = 0;
-  // Publishes this node's and returns, over all nodes: the greatest current, the least drained, the least flushed.
-  // Unavailable if a node has died: nothing becomes durable any more. From the log thread only.
+  // Publishes this node's epochs and returns, over all nodes: the greatest current, the least drained, the least
+  // flushed. Unavailable: a node has died, and nothing becomes durable any more. Called from the log thread only.
   virtual StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) = 0;
 };
 

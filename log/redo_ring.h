@@ -1,11 +1,12 @@
-// RedoRing: the bytes of one writer's transactions on their way to the log thread. One producer, one consumer, no lock.
+// RedoRing: passes the bytes of one writer's transactions to the log thread. One producer, one consumer, no lock.
 //
 //   |   free   | transaction | transaction | ... |  free  | pad |
 //              ^ tail (consumer)                 ^ head (producer)
 //
-// Positions count up for ever; a position's place is its remainder by the capacity. A transaction is contiguous: one
-// that does not fit before the end of the ring begins at its start, and the pad between is told by `pad_begin`. There
-// is never more than one pad between tail and head: the next needs a head more than a capacity beyond this one's begin.
+// Positions only count up; a position's place is its remainder modulo the capacity. A transaction is contiguous: if it
+// does not fit before the end of the ring, it begins at the ring's start, and `pad_begin` is the position of the unused
+// pad before it. There is never more than one pad between tail and head, because the next pad begins more than a
+// capacity after this one.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +32,12 @@ class RedoRing {
   }
 
   size_t capacity() const { return capacity_; }
-  // Whatever is no larger fits into an empty ring, wherever its head is.
+  // Anything up to this size fits into an empty ring at any position of its head.
   size_t largest() const { return capacity_ / 2; }
 
   // --- Producer ---
 
-  // Whether transactions of `bytes` together would fit, in any order and with any pad.
+  // True if transactions of `bytes` together fit, in any order and with any pad.
   bool HasRoom(size_t bytes) {
     const size_t to_end = capacity_ - (head_ & (capacity_ - 1));
     const size_t need = bytes <= to_end ? bytes : bytes + std::min(to_end, bytes);
@@ -45,17 +46,18 @@ class RedoRing {
     LookAtTail();
     return need <= capacity_ - (head_ - seen_tail_);
   }
-  // As far as the producer has looked: the consumer may have taken more meanwhile.
+  // True if the ring is getting full, by the tail that the producer saw last; the consumer may have taken more since.
   bool GetsFull() const { return head_ - seen_tail_ > capacity_ / 4 * 3; }
   void LookAtTail() { seen_tail_ = tail_.load(std::memory_order_acquire); }
 
-  // Some time before Room: the lines that will be written were last read by the consumer, on another core perhaps.
+  // Called some time before Room, because the consumer, possibly on another core, was the last to read the lines that
+  // will be written.
   void PrefetchRoom(size_t bytes) const {
     const size_t begin = head_ & (capacity_ - 1);
     const size_t end = std::min(begin + std::min(bytes, kMostPrefetched), capacity_);
     for (size_t at = begin; at < end; at += kLineBytes) __builtin_prefetch(memory_.get() + at, 1);
   }
-  // Where to write at most `bytes`, for which there is room.
+  // Returns the place to write at most `bytes`, for which there is room.
   std::byte* Room(size_t bytes) {
     const size_t to_end = capacity_ - (head_ & (capacity_ - 1));
     if (bytes > to_end) [[unlikely]] {
@@ -64,7 +66,7 @@ class RedoRing {
     }
     return memory_.get() + (head_ & (capacity_ - 1));
   }
-  // `bytes` were written at the last Room. What was written before is visible to whoever sees the new head.
+  // Publishes `bytes` written at the last Room. A consumer that sees the new head sees all bytes written before.
   void Publish(size_t bytes) {
     head_ += bytes;
     PreemptionPoint();

@@ -1,4 +1,4 @@
-// Which segments a log has, and, from their headers alone, what each of them must hold.
+// The segments of a log and, from their headers alone, what each of them must hold.
 #pragma once
 
 #include <cstdint>
@@ -22,37 +22,37 @@ struct SegmentPlan {
   uint64_t segment = 0;
   std::string path;
   uint64_t size = 0;
-  // Its own header; in salvage of a segment whose header is damaged: as much of it as the neighbours tell.
+  // Its own header. In salvage, if that is damaged: the fields that the neighbours' headers give.
   SegmentHeader header;
   bool header_valid = true;
-  // The first batch number that is not this segment's, and the offset at which it would be: a later header takes over
-  // there. kUnknown: none does (the last segment), or (offset only) it does not say.
+  // Number of the first batch after this segment, and its offset in this segment: a later header takes over there.
+  // kUnknown: no header does (the last segment), or (offset only) the header does not say.
   uint64_t end_batch = kUnknown;
   uint64_t end_offset = kUnknown;
-  // Transactions of later epochs are void: a later run recovered only so far.
+  // Transactions of later epochs are void: a later run recovered only up to this epoch.
   uint64_t last_valid_epoch = kUnknown;
-  bool last = false;          // with a header, of the log: its tail may be torn
-  bool next_missing = false;  // in salvage: nothing is known of its end
+  bool last = false;          // the log's last segment with a header: its tail may be torn
+  bool next_missing = false;  // in salvage: its end is unknown
 };
 
 struct SegmentChain {
   std::vector<SegmentPlan> plans;  // ascending, without those that a crash left without header
   uint64_t first_segment = 0;
-  uint64_t last_segment = 0;  // has perhaps no header
+  uint64_t last_segment = 0;  // may have no header
   uint64_t segments = 0;      // all of them
 };
 
-// What the files beside the log say of it.
+// Facts about the log from the other files of its directory.
 struct LogFacts {
   struct Owner {
     uint16_t node;
     uint16_t num_nodes;
   };
-  std::optional<EndNote> note;  // how far the log reaches; nothing: no file says it
-  std::optional<Owner> owner;   // nothing: there is no manifest
+  std::optional<EndNote> note;  // how far the log reaches; empty: no file says it
+  std::optional<Owner> owner;   // empty: there is no manifest
 };
 
-// Reads all headers and checks that they fit together, and what `facts` says. NotFound if there is no segment.
+// Reads all headers and checks that they fit together and agree with `facts`. NotFound: there is no segment.
 StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& directory, const ReadOptions& options,
                                         const LogFacts& facts, DamageList* damages);
 

@@ -1,4 +1,4 @@
-// A segment's bytes for a reader that goes from front to back: few, large, aligned reads.
+// Reads a segment from front to back, with few, large, aligned reads.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class SegmentInput {
   // Both must outlive it. `size` is the file's.
   SegmentInput(File* file, uint64_t size, DamageList* damages) : file_(file), size_(size), damages_(damages) {}
 
-  // The bytes from `offset` (a multiple of kDiskBlockBytes) on: `bytes` of them, or as many as there are. Valid until
-  // the next call.
+  // Returns `bytes` bytes from `offset` (a multiple of kDiskBlockBytes) on, or fewer if the file ends there. Valid
+  // until the next call.
   StatusOr<std::span<const std::byte>> At(uint64_t offset, size_t bytes);
 
   uint64_t size() const { return size_; }
@@ -49,7 +49,7 @@ class SegmentInput {
   uint64_t bytes_read_ = 0;
 };
 
-// Where from `offset` on the first block that is not all zeros begins; the input's size if there is none.
+// Offset of the first block from `offset` on that is not all zeros; the input's size if there is none.
 StatusOr<uint64_t> FindNonZero(SegmentInput* input, uint64_t offset);
 
 }  // namespace gannet::log

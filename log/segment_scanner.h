@@ -1,4 +1,4 @@
-// Reads one segment from its first batch to its end, checks everything, and hands over what counts.
+// Reads one segment from its first batch to its end, checks everything, and passes the valid transactions to a visitor.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,14 @@ class SegmentScanner {
 
  private:
   enum class Step { kGoOn, kEnd };
-  enum class Begin { kInvalid, kStray, kBatch };  // what is at offset_: a valid header of another place is kStray
+  enum class Begin {
+    kInvalid,
+    kStray,
+    kBatch
+  };  // kind of the bytes at offset_; kStray: a valid header that belongs to another place
 
   bool AtEnd() const;
-  // Whether the bytes at offset_ are the batch that belongs there: then batch_ has it. Otherwise batch_.status says
-  // why.
+  // Reads the batch that belongs at offset_ into batch_. If it is not there, batch_.status says why.
   Status ReadBatch();
   std::string WrongPlace(const BatchHeader& header) const;
   StatusOr<Step> TakeBatch();
@@ -62,7 +65,7 @@ class SegmentScanner {
 
   uint64_t offset_ = kSegmentHeaderBytes;
   uint64_t expected_ = 0;   // number of the batch at offset_
-  bool gap_known_ = false;  // in salvage: that batches from expected_ on may be missing has been said
+  bool gap_known_ = false;  // in salvage: the possible loss of batches from expected_ on has been reported
   Begin begin_ = Begin::kInvalid;
   Batch batch_;
   std::vector<ChangeView> changes_;

@@ -1,13 +1,14 @@
-// SegmentWriter: the current segment, its successor made ahead of time, and the change from one to the other.
+// SegmentWriter: writes the current segment, prepares its successor ahead of time, and switches from one to the other.
 //
-// A new segment is made under another name, allocated, and gets its header, durably; only then it is renamed to its
-// name, and the directory synced. So a segment's name never stands for a file without a valid header, and a number is
-// used by the first segment that got that far: a failed attempt leaves at most a file that is replaced by the next.
+// A new segment is created under another name, allocated, and gets its header durably. Only then it is renamed to its
+// final name, and the directory is synced. So a file with a segment's name always has a valid header. A number belongs
+// to the first segment that got this far: a failed attempt leaves at most a file that the next attempt replaces.
 //
-// A segment that is not needed any more becomes the file of a later one (format.h, SegmentHeader::reused): space that
-// has been written before takes a durable write without a change of metadata, and need not be filled with zeros first.
+// The file of a segment that is not needed any more is reused for a later one (format.h, SegmentHeader::reused). A
+// durable write to space that has been written before changes no metadata, and the space need not be filled with zeros
+// first.
 //
-// After an error of a write or sync nobody knows what is on disk, so the segment is never written again: the next one
+// After an error of a write or sync the content on disk is unknown, so the segment is never written again. The next one
 // takes over at the end of the last batch that is known to be durable.
 //
 // Before the first batch of a segment is written, LOG-END says that the segment was begun (end_note.h).
@@ -31,11 +32,11 @@
 
 namespace gannet::log {
 
-// What is made if the disk has no room for a segment as the options say.
+// The segment to create if the disk has no room for one of the configured size.
 enum class SegmentSize : uint8_t {
   kWhole,  // none
-  kFits,   // one that has just the room that is asked for
-  kSmall,  // if there is no room for that either, one of a few blocks, or of two
+  kFits,   // one with just the requested room
+  kSmall,  // as kFits; if the disk has no room for that either, one of a few blocks, or of two
   kLeast,  // as kSmall, but nothing larger is tried
 };
 
@@ -45,37 +46,36 @@ class SegmentWriter {
   SegmentWriter(FileSystem* files, std::string directory, const LogEnd& end, const LogOptions& options);
   ~SegmentWriter();
 
-  // Before the first segment: makes LogOptions::preallocate_bytes ready for use, of what an earlier run, or an
-  // interrupted attempt to make a segment, left behind, and of new files, as long as the disk has room. Removes what is
-  // too much.
+  // Called before the first segment. Makes LogOptions::preallocate_bytes ready for use, as long as the disk has room:
+  // from files that an earlier run or an interrupted creation of a segment left, and from new files. Removes surplus
+  // files.
   Status PrepareFirst();
-  // Notes in LOG-END that the log reaches the end of what was written. For the end of the run; nothing if none began.
+  // Notes in LOG-END that the log reaches the end of what was written. Called at the end of the run; does nothing if
+  // the run has no segment.
   Status NoteEnd();
-  // From any thread: `path`, the only name of which is durable, was a segment and may be used again. False: it is not
-  // wanted.
+  // Offers the file `path` of a former segment for reuse. `path` must be its only durable name. False: the file is not
+  // needed. From any thread.
   bool OfferUsed(const std::string& path);
-  // A name for a file that is offered.
+  // Returns a name for a file to be offered.
   std::string NewSparePath();
 
-  // Begins a segment, with room for `room` bytes of batches at least (but see SegmentSize), whose first batch is the
-  // next to be written.
+  // Begins a segment with room for at least `room` bytes of batches (but see SegmentSize). The next batch is its first.
   Status Begin(uint64_t room, SegmentSize size);
-  // Removes what is ready for later segments.
+  // Removes the files that are ready for later segments.
   void GiveBack();
-  // Writes the batch durably, in a new segment if there is none or no room in it; if the disk is full, in one that has
-  // room for just this batch. After an error the segment is given
-  // up; to be called again with the same batch.
+  // Writes the batch durably. Begins a new segment if there is none or it has no room; if the disk is full, one with
+  // room for just this batch. After an error the segment is given up; call again with the same batch.
   Status Write(BatchBuffer* batch, const BatchHeader& header, uint64_t room);
   // Prepares the next segment, with room for `room` bytes of batches, when half of this one is used, so that a full
-  // disk is known early. ResourceExhausted if it is, with advice.
+  // disk is noticed early. ResourceExhausted, with advice: the disk is full.
   Status PrepareAhead(uint64_t room);
-  // Whether batches of `room` bytes can be written without another file.
+  // True if batches of `room` bytes can be written without creating another file.
   bool HasRoom(uint64_t room) const { return RoomLeft() >= room || HasSpare(room); }
 
-  // Whether the run has a segment.
+  // True if the run has a segment.
   bool begun() const { return statistics_.segments != 0; }
 
-  // Of the disk that it writes to (FileSystem::CompletionCpu).
+  // FileSystem::CompletionCpu of the log's directory.
   std::optional<int> CompletionCpu() const { return files_->CompletionCpu(directory_); }
 
   uint64_t segment() const { return segment_; }  // the last that was begun
@@ -84,7 +84,7 @@ class SegmentWriter {
   const LogStatistics& statistics() const { return statistics_; }
 
  private:
-  // A file that will be a segment.
+  // A file that will become a segment.
   struct Spare {
     std::unique_ptr<File> file;
     uint64_t bytes = 0;
@@ -92,7 +92,7 @@ class SegmentWriter {
     bool reused = false;
   };
 
-  static constexpr size_t kLeastKept = 4;  // files for later use, even if none was asked for
+  static constexpr size_t kLeastKept = 4;  // files for later use, even if no preallocation is configured
 
   uint64_t RoomLeft() const { return current_ == nullptr ? 0 : current_bytes_ - end_; }
   size_t MostKept() const { return std::max<size_t>(kLeastKept, preallocate_bytes_ / segment_bytes_); }
@@ -100,16 +100,16 @@ class SegmentWriter {
   Status PrepareSpare(uint64_t room, SegmentSize size);
   // ResourceExhausted, or another error, as the disk says it.
   Status MakeSpare(uint64_t bytes);
-  // What LOG-END must say before the first segment of the run takes over from what was there.
+  // Writes to LOG-END what it must say before the run's first segment takes over from the old log.
   Status NoteBegin();
   void TakeUsed();
   void NoteSpares();
   Status AddUsed(const std::string& path);
-  // The one that would be used next. Also if that fails: it is not needed, and removed by the next run at the latest.
+  // Removes the spare that would be used next. If removing fails, the next run removes the file at the latest.
   void DropSpare();
   Status WriteHeaderToSpare();
   Status NameSpare(const std::string& name);
-  // An error, with what it means for the log.
+  // Adds to an error what it means for the log.
   Status Explained(const Status& status, const std::string& doing) const;
 
   FileSystem* const files_;
@@ -123,7 +123,7 @@ class SegmentWriter {
   std::unique_ptr<File> current_;  // null: given up, or none yet
   uint64_t current_bytes_ = 0;
   uint64_t segment_;
-  uint64_t noted_segment_ = 0;  // LOG-END says that this one was begun
+  uint64_t noted_segment_ = 0;  // LOG-END says that it was begun
   uint64_t end_;                // offset after the last durable batch of segment_
   uint64_t next_batch_;
   uint64_t closed_epoch_;  // by the durable batches

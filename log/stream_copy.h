@@ -1,4 +1,4 @@
-// A copy that leaves the processor's caches to others: for bytes that go to the disk and that nobody reads again.
+// A copy that bypasses the processor's caches: for bytes that go to the disk and are not read again.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace gannet::log {
 
-// `to` and `bytes` are multiples of 8. What was copied is visible to devices and other processors after
+// `to` and `bytes` are multiples of 8. The copied bytes are visible to devices and other processors after
 // FinishStreams().
 inline void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
 #if defined(__SSE2__)

@@ -1,4 +1,4 @@
-// ThreadSignal: how the log thread sleeps, and how workers wake it.
+// ThreadSignal: lets the log thread sleep and workers wake it.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,21 @@
 
 namespace gannet::log {
 
-// No wake-up is lost: the waker changes something, then looks whether the thread sleeps; the thread says that it
-// sleeps, then looks whether something has changed. All of that is seq_cst, so one of them sees the other.
+// No wake-up is lost. The waker makes its change, then checks whether the thread sleeps. The thread stores that it
+// sleeps, then checks for changes. All of these are seq_cst, so at least one of the two sees the other's store.
 class ThreadSignal {
  public:
-  // There is something to make durable. Wakes only a thread that has nothing to do.
+  // Called when there is something to make durable. Wakes the thread only if it has nothing to do.
   void Dirty() {
     if (state_.load(std::memory_order_seq_cst) == kUntilDirty) Wake();
   }
-  // A buffer gets full, or somebody wants the thread to stop: it shall not wait for its next turn.
+  // Called when a buffer gets full, or to stop the thread. The thread does not wait for its next round then.
   void Urgent() {
     urgent_.store(true, std::memory_order_seq_cst);
     if (state_.load(std::memory_order_seq_cst) != kAwake) Wake();
   }
 
-  // Of the log thread. `is_idle`: whether there is still nothing to do; it has to read with seq_cst.
+  // Called by the log thread. `is_idle` returns true if there is still nothing to do; it must read with seq_cst.
   template <class IsIdle>
   void SleepUntilDirty(uint64_t nanos, IsIdle is_idle) {
     Sleep(kUntilDirty, nanos, is_idle);
@@ -33,11 +33,11 @@ class ThreadSignal {
   void SleepUntilUrgent(uint64_t nanos, IsIdle is_idle) {
     Sleep(kUntilUrgent, nanos, is_idle);
   }
-  // Until it is urgent, or `due` (NowNanos), which a thread that calls WakeIfDue notices: at best one on `cpu`, where
-  // the log thread runs (-1: anywhere). For a log thread beside workers that are busy. Its own clock is the last
-  // resort, `late_nanos` after that: a timer that fires is an interrupt, on a virtual machine some exits, and when it
-  // fires amid a commit, the end of that has to be awaited, with another timer. (docs/performance.md has what it
-  // saves.)
+  // Sleeps until Urgent, or until `due` (NowNanos). A thread that calls WakeIfDue notices that `due` has passed,
+  // preferably one on `cpu`, where the log thread runs (-1: anywhere). For a log thread that shares the processors with
+  // busy workers. Its own timer, `late_nanos` after `due`, is the last resort: a timer is an interrupt, on a virtual
+  // machine some exits, and if it fires during a commit, the thread must wait for the end of the commit with another
+  // timer. (docs/performance.md says how much this saves.)
   template <class IsIdle>
   void SleepUntilDue(uint64_t due, int cpu, uint64_t late_nanos, IsIdle is_idle) {
     const uint64_t now = NowNanos();
@@ -47,12 +47,12 @@ class ThreadSignal {
           [&] { return is_idle() && due_.load(std::memory_order_seq_cst) == due; });
     due_.store(kNeverDue, std::memory_order_relaxed);
   }
-  // Of threads that commit, now and then, but not within a commit. If none looks, or two do, or one is so late that it
-  // ends the sleep after the one it meant, that does no harm: a turn comes late, or early.
+  // Called now and then by threads that commit, but not within a commit. It does no harm if no thread calls it, if two
+  // do, or if one is so late that it ends the next sleep: a round then only begins late or early.
   void WakeIfDue() {
     if (due_.load(std::memory_order_relaxed) != kNeverDue) WakeIfDueNow();
   }
-  // Of a thread that is about to sleep until something is durable: when it should look again.
+  // For a thread that is about to sleep until an epoch is durable: the time until it should call WakeIfDue.
   uint64_t NanosUntilDue() const {
     const uint64_t due = due_.load(std::memory_order_relaxed);
     if (due == kNeverDue) return UINT64_MAX;
@@ -67,7 +67,8 @@ class ThreadSignal {
   static constexpr uint32_t kUntilUrgent = 2;
 
   static constexpr uint64_t kNeverDue = UINT64_MAX;
-  // From another CPU it costs an interrupt, too: whoever is on the thread's own has so long to do it.
+  // Waking from another CPU costs an interrupt, too. So a thread on the log thread's own CPU gets this much time to do
+  // it first.
   static constexpr uint64_t kFromElsewhereNanos = 50'000;
 
   void WakeIfDueNow();

@@ -1,11 +1,12 @@
-// Transactions and changes in a batch's body: writing them, reading them.
+// Encoding and decoding of the transactions and changes in a batch's body.
 //
 //   transaction  | crc32c 4 | bytes 4 | epoch 8 | id 8 | changes 4 | part 4 | change | change | ... | zeros to 8 |
 //
 //   change, version 3     | control 2 | table 1-2 | payload bytes 0-4 | version 0-8 | key | payload |
 //   change, versions 1-2  | kind 1 | key bytes 1 | table 2 | payload bytes 4 | version 8 | key, to 8 | payload, to 8 |
 //
-// All numbers little-endian. In version 3 they take as many bytes as they need, and the control word says how many:
+// All numbers little-endian. In version 3 each takes only as many bytes as it needs, and the control word says how
+// many:
 //
 //   bits 0-3    bytes of the version, at most 8
 //   bits 4-7    the key: 0-8: it has 8 bytes; the number that they make, big-endian, lies here in so many bytes
@@ -39,12 +40,12 @@ enum class ChangeKind : uint8_t {
 };
 
 enum class TransactionPart : uint32_t {
-  kWhole = 0,     // all there is of it; id is 0
+  kWhole = 0,     // the whole transaction; id is 0
   kPart = 1,      // counts only together with the decision of the same epoch and id, in the log of node IdNode(id)
-  kDecision = 2,  // the coordinator's: its own changes (perhaps none), and the transaction has committed
+  kDecision = 2,  // the coordinator's changes (possibly none); says that the transaction has committed
 };
 
-// The id of a transaction of several nodes: unique within its epoch.
+// Id of a transaction of several nodes, unique within its epoch.
 constexpr uint64_t TransactionIdOf(uint16_t coordinator, uint64_t counter) {
   return uint64_t{coordinator} << 48 | (counter & ((uint64_t{1} << 48) - 1));
 }
@@ -56,7 +57,7 @@ constexpr size_t Padded8(size_t bytes) {
   return (bytes + 7) & ~size_t{7};
 }
 
-// A change whose payload, and a long key, lie in somebody else's buffer.
+// A change. Its payload and a long key lie in another buffer.
 struct ChangeView {
   ChangeKind kind = ChangeKind::kPut;
   uint16_t table = 0;
@@ -66,7 +67,7 @@ struct ChangeView {
   std::array<std::byte, kIntegerKeyBytes> short_key;  // the key, if `key_is_short`
   bool key_is_short = false;
 
-  // An integer key is its big-endian 8 bytes. Valid as long as this object and what it looks at are.
+  // An integer key is its big-endian 8 bytes. Valid as long as this object and the buffer.
   std::span<const std::byte> key() const { return key_is_short ? std::span<const std::byte>(short_key) : long_key; }
 };
 
@@ -89,8 +90,8 @@ constexpr uint16_t ControlWord(size_t version_bytes, size_t key_code, size_t len
 
 }  // namespace internal
 
-// What a change takes at most, and what a transaction takes beside its changes at most: its header, and the bytes
-// behind its end that an encoder, and who fills in payloads, may overwrite with anything.
+// Largest size of a change, and of a transaction without its changes: its header, and the bytes after its end that the
+// encoder and the caller who fills in payloads may overwrite.
 constexpr size_t MaxChangeBytes(size_t key_bytes, size_t payload_bytes) {
   return 2 + 2 + 4 + 8 + 1 + key_bytes + payload_bytes;
 }
@@ -103,8 +104,8 @@ class TransactionEncoder {
  public:
   explicit TransactionEncoder(std::byte* at) : begin_(at), at_(at + kTransactionHeaderBytes) {}
 
-  // Room for the payload, for the caller to fill before the next call; kPayloadSlackBytes behind it may be overwritten,
-  // too. A key of at most kMaxKeyBytes; a removal has no payload.
+  // Adds a change and returns the room for its payload, which the caller fills before the next call. The caller may
+  // also overwrite kPayloadSlackBytes after it. The key has at most kMaxKeyBytes; a removal has no payload.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
                  size_t payload_bytes);
   // The same with an integer key.
@@ -120,12 +121,12 @@ class TransactionEncoder {
     return PassPayload(at + key_bytes, payload_bytes);
   }
 
-  // Returns the bytes of the whole, a multiple of 8.
+  // Returns the size of the transaction in bytes, a multiple of 8.
   size_t Finish(uint64_t epoch, TransactionPart part = TransactionPart::kWhole, uint64_t id = 0);
 
  private:
-  // Each is stored with all its bytes; what comes next overwrites those that it does not need. Returns where that is.
-  // (`at` and not at_, which the compiler would load again after each store.)
+  // Stores each number with all its bytes; the next one overwrites the unneeded bytes. Returns the end. (Uses `at` and
+  // not at_, which the compiler would reload after each store.)
   static std::byte* PutNumbers(std::byte* at, ChangeKind kind, uint16_t table, uint64_t version, size_t key_code,
                                size_t payload_bytes) {
     const size_t version_bytes = internal::SignificantBytes(version);
@@ -161,16 +162,16 @@ class TransactionEncoder {
   uint32_t changes_ = 0;
 };
 
-// Reads transactions from a batch's body; never reads beyond it, whatever the bytes are. The body must outlive it. A
-// copy goes on by itself from where the original is.
+// Reads transactions from a batch's body. It never reads beyond the body, even if the bytes are invalid. The body must
+// outlive it. A copy continues independently from the original's position.
 class TransactionDecoder {
  public:
-  // `version`: of the segment in which the body lies.
+  // `version`: version of the segment that holds the body.
   TransactionDecoder(std::span<const std::byte> body, uint32_t version) : rest_(body), compact_(version >= 3) {}
-  // The next transaction. False at the end. DataLoss if it is damaged; `consumed()` is then its offset, else that of
-  // what follows it.
+  // Moves to the next transaction. False at the end. DataLoss: it is damaged; consumed() is then its offset. Otherwise
+  // consumed() is the offset after it.
   StatusOr<bool> Next();
-  // After DataLoss: on to where the damaged transaction says that it ends. False if that cannot be.
+  // After DataLoss: skips to the end that the damaged transaction's header gives. False if that end is impossible.
   bool SkipDamaged();
   uint64_t epoch() const { return epoch_; }
   TransactionPart part() const { return part_; }
@@ -181,7 +182,7 @@ class TransactionDecoder {
   bool NextChange(ChangeView* change);
 
  private:
-  // Takes one change off the front of `from`; false if none that is valid lies there.
+  // Takes one change off the front of `from`; false if there is no valid change.
   bool Take(std::span<const std::byte>* from, ChangeView* change) const;
 
   std::span<const std::byte> rest_;     // after this transaction

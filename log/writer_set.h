@@ -18,22 +18,22 @@ namespace gannet::log {
 // Thread-safe.
 class WriterSet {
  public:
-  // `large_limit`: how much large transactions may take at once (LargeRedo); `inbox_bytes`: what may lie in the inbox.
+  // `large_limit`: limit of all large transactions together (LargeRedo). `inbox_bytes`: capacity of the inbox.
   WriterSet(size_t buffer_bytes, size_t large_limit, size_t inbox_bytes)
       : buffer_bytes_(buffer_bytes), large_limit_(large_limit), inbox_limit_(inbox_bytes) {}
 
-  // ResourceExhausted: the buffers together would be larger than a batch can be.
+  // ResourceExhausted: all buffers together would exceed the largest batch.
   StatusOr<std::shared_ptr<WriterChannel>> Open();
-  // A whole encoded transaction. ResourceExhausted: full until the next batch.
+  // Appends a whole encoded transaction. ResourceExhausted: the inbox is full until the next batch.
   Status AppendToInbox(std::span<const std::byte> transaction);
 
-  // The least epoch that a slot shows, SlotWord::kIdle if none does. To be called after the current epoch was read or
-  // raised (epoch_slot.h).
+  // Least epoch that a slot shows; SlotWord::kIdle if all are idle. Call it after the current epoch was read or raised
+  // (epoch_slot.h).
   uint64_t OldestSlot() const;
-  // Moves everything into `batch`, which is empty. Forgets writers that are closed and empty. Returns how much of
-  // LargeRedo the large transactions had taken, for the caller to give back when the batch is durable.
+  // Moves everything into `batch`, which is empty. Forgets writers that are closed and empty. Returns the number of
+  // bytes that the large transactions have taken from LargeRedo; the caller gives them back when the batch is durable.
   uint64_t MoveAllInto(BatchBuffer* batch);
-  // How much can be in the buffers at once, large transactions apart.
+  // Largest number of bytes in all buffers at once, without large transactions.
   uint64_t Capacity() const;
   // transactions, changes, payload_bytes, record_bytes.
   LogStatistics Counters() const;
@@ -46,10 +46,10 @@ class WriterSet {
   std::vector<std::shared_ptr<WriterChannel>> channels_;
   LogStatistics forgotten_;  // of closed writers
 
-  mutable Mutex inbox_mutex_;  // guards what follows
+  mutable Mutex inbox_mutex_;  // guards the members below
   std::vector<std::byte> inbox_;
   uint64_t inbox_transactions_ = 0;
-  uint64_t inbox_bytes_ = 0;  // ever
+  uint64_t inbox_bytes_ = 0;  // total so far
 };
 
 }  // namespace gannet::log
