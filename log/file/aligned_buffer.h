@@ -1,4 +1,4 @@
-// Memory for File::Write: aligned to disk blocks, zeros at first.
+// Memory for File::Write: aligned to disk blocks, initially zero.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace gannet::log {
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // At least `bytes`, rounded up to blocks.
+  // Allocates `bytes`, rounded up to blocks.
   explicit AlignedBuffer(size_t bytes) : size_(RoundUp(bytes, kDiskBlockBytes)) {
     if (size_ != 0) memory_ = BulkMemory(size_, kDiskBlockBytes);
   }

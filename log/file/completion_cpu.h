@@ -1,9 +1,9 @@
-// On which CPU a disk reports what it has done.
+// The CPU on which a disk reports completions.
 //
-// A disk with one queue interrupts one CPU, whoever asked it. A thread that waits elsewhere is woken from there, by an
-// interrupt from CPU to CPU, and so is the part of the kernel that issues the flush after the write; on a virtual
-// machine each of these is an exit. A disk with a queue for each CPU reports where it was asked, and it does not
-// matter.
+// A disk with one queue interrupts one CPU, whichever CPU submitted the request. A thread that waits on another CPU is
+// woken from there by an interrupt between CPUs, and so is the part of the kernel that issues the flush after the
+// write. On a virtual machine each of these interrupts is an exit. A disk with a queue per CPU reports on the
+// submitting CPU, and the choice does not matter.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,12 @@
 
 namespace gannet::log {
 
-// Of the disk that holds the file or directory `path`. Nothing if there is no such one CPU, or the system does not
-// tell. It may change while the program runs (an administrator, irqbalance). Some file reads: not for every write.
+// CPU of the disk that holds the file or directory `path`. Empty: there is no single CPU, or the system does not tell.
+// It may change while the program runs (an administrator, irqbalance). Costs some file reads, so do not call it for
+// every write.
 std::optional<int> CompletionCpuOf(const std::string& path);
 
-// As CompletionCpuOf, for a device number. `root`: where the system's sys/ and proc/ are, with a slash at the end.
+// Like CompletionCpuOf, for a device number. `root`: directory of the system's sys/ and proc/, with a slash at the end.
 std::optional<int> CompletionCpuOfDevice(unsigned major, unsigned minor, const std::string& root);
 
 }  // namespace gannet::log

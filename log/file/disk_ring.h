@@ -1,7 +1,7 @@
-// Writes through io_uring, the parts of a large write in parallel.
+// Writes through io_uring, with the pieces of a large write in parallel.
 //
-// The sync behind them is the caller's fdatasync. Linked to the write, in the same submission, it would be done by a
-// worker thread of the kernel: 70 us more for 4 KiB, and another thread to compete for a busy processor.
+// The caller syncs with fdatasync after the write. If the sync were linked to the write in the same submission, a
+// worker thread of the kernel would do it: 70 us more for 4 KiB, and another thread that competes for a busy processor.
 #pragma once
 
 #include <liburing.h>
@@ -20,15 +20,15 @@ class DiskRing {
   static constexpr size_t kPieceBytes = size_t{1} << 20;
   static constexpr size_t kPieces = 16;  // in flight at once
 
-  // Null if the kernel refuses; errno in `error`.
+  // Null: the kernel refused, with errno in `error`.
   static std::unique_ptr<DiskRing> Create(int* error);
   ~DiskRing();
   DiskRing(const DiskRing&) = delete;
   DiskRing& operator=(const DiskRing&) = delete;
 
-  // Writes all of it; errno, 0 if all is well. Nothing is in flight when it returns.
+  // Writes all of the data. Returns errno, or 0 on success. Nothing is in flight when it returns.
   int Write(int fd, uint64_t offset, std::span<const std::byte> data);
-  // False once a submission failed. The ring is of no use then, and the write is to be done in another way.
+  // False once a submission has failed. The ring is then unusable, and the caller must write in another way.
   bool works() const { return works_; }
 
  private:
@@ -41,7 +41,7 @@ class DiskRing {
   DiskRing() = default;
   int WriteWindow(int fd, uint64_t offset, std::span<const std::byte> data);
   void SubmitPieces(int fd);  // and waits for them
-  // Takes off what was written; the errno of a piece that failed.
+  // Removes the written part of each piece. Returns the errno of a failed piece.
   int DropWritten();
 
   io_uring ring_{};

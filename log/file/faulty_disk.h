@@ -1,5 +1,5 @@
-// What FaultyFileSystem knows of a disk: of every file the content that is safe and what was written since, of every
-// directory the names that are safe and what was changed since. No locks, no errors: faulty_file_system.cc has those.
+// The disk of a FaultyFileSystem: for every file the safe content and the writes since; for every directory the safe
+// names and the changes since. It has no locks and no errors: faulty_file_system.cc has them.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 namespace gannet::log::internal {
 
-// Which of the unsynced things a crash lets survive: one chance for all of them, drawn once per crash and often 0 or 1,
-// so that "nothing of it", "all of it" and every mixture occur.
+// Decides which unsynced changes survive a crash. All have the same chance, drawn once per crash and often 0 or 1, so
+// that no change, all changes and every mixture occur.
 class Survival {
  public:
   explicit Survival(Random* random);
@@ -46,11 +46,12 @@ class FaultyContent {
   void WritePart(uint64_t offset, std::span<const std::byte> data, size_t bytes);
   size_t Read(uint64_t offset, std::span<std::byte> out) const;
   void Sync();
-  // A failed sync. Of every unsynced block, one of these: it is on disk after all; it is lost, and reads give what the
-  // disk has; it is lost, but reads give the new content until the crash. In the last two the disk has a mixture of old
-  // and new sectors. Nothing is unsynced any more, so that the next Sync succeeds without bringing anything back.
+  // A failed sync. Each unsynced block has one of three fates: it is on disk after all; it is lost, and reads return
+  // what the disk has; or it is lost, but reads return the new content until the crash. In the last two cases the disk
+  // has a mixture of old and new sectors. No block counts as unsynced any more, so the next Sync succeeds without
+  // recovering any.
   void FailSync(Random& random);
-  // On the medium, so that it is there before and after a crash.
+  // Flips a bit on the medium, so that the change is visible before and after a crash.
   void FlipBit(uint64_t offset, int bit);
   FaultyContent AfterCrash(Survival& survival) const;
 
@@ -78,18 +79,18 @@ class FaultyContent {
 // A file or a directory.
 struct FaultyNode {
   using Names = std::map<std::string, std::shared_ptr<FaultyNode>>;
-  // All of it happens or nothing. A null node: the name is gone.
+  // Changes that happen all or not at all. A null node: the name is removed.
   using NameChange = std::vector<std::pair<std::string, std::shared_ptr<FaultyNode>>>;
 
   explicit FaultyNode(bool is_directory) : directory(is_directory) {}
 
-  // Of a directory:
+  // For a directory:
   void Change(NameChange change);
   void SyncNames();
-  // A failed sync: some of the changes are on disk, the others are lost at the next crash even if a sync succeeds.
+  // A failed sync: some changes are on disk; the others are lost at the next crash, even if a later sync succeeds.
   void FailSyncNames(Random& random);
 
-  // What a crash leaves of this and everything below.
+  // Returns what a crash leaves of this node and all nodes below it.
   std::shared_ptr<FaultyNode> AfterCrash(Survival& survival) const;
 
   const bool directory;
@@ -98,8 +99,8 @@ struct FaultyNode {
   Names names;
 
  private:
-  // Applies a random part of the unsynced changes. A change of a name whose earlier change did not survive does not
-  // survive either: file systems may reorder what is independent, but not that.
+  // Applies a random part of the unsynced changes. If a change of a name does not survive, later changes of that name
+  // do not survive either: file systems may reorder independent changes only.
   void ApplySome(Survival& survival, Names* to) const;
 
   Names durable_names_;

@@ -1,13 +1,13 @@
 // Files of persistent memory, through libpmem: a file that is written is mapped, a write is a copy, and a sync is
 //
-//   on DAX (the mapping is persistent memory)   the cache lines were written back by the copy, one fence; no system
-//   call elsewhere                                   msync of what was written since the last sync
+//   on DAX (the mapping is persistent memory): one fence, as the copy wrote the cache lines back; no system call
+//   elsewhere: msync of what was written since the last sync
 //
-// Which it is, libpmem finds out per file; Description() tells. PMEM_IS_PMEM_FORCE=1 in the environment claims the
-// first for any file, to measure on ordinary memory: no power cut survives that.
+// libpmem finds out which of the two applies to a file; Description() tells. PMEM_IS_PMEM_FORCE=1 in the environment
+// claims DAX for any file, for measurements on ordinary memory: data then does not survive a power cut.
 //
-// A file that is written beyond its end is mapped anew each time; Allocate first. When the memory itself fails under a
-// mapping, the kernel ends the process (SIGBUS): what was acknowledged was persistent, and the next run reads it.
+// A write beyond the end of a file maps it again each time, so call Allocate first. If the memory itself fails under a
+// mapping, the kernel ends the process (SIGBUS). Acknowledged data was persistent, and the next run reads it.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class PmemFileSystem final : public internal::PosixDirectories {
   friend class PmemFile;
   enum Found : unsigned { kNothingYet = 0, kPersistentMemory = 1, kOrdinaryFile = 2 };
 
-  // What the files that were written turned out to be; they may live longer than this.
+  // The kinds of memory found for written files, which may outlive this.
   const std::shared_ptr<std::atomic<unsigned>> found_ = std::make_shared<std::atomic<unsigned>>(kNothingYet);
 };
 

@@ -1,5 +1,5 @@
-// The part of a file system that is about names, on the operating system's files: PosixFileSystem and PmemFileSystem
-// differ only in how they write a file.
+// Operations on names, for file systems on the operating system's files. PosixFileSystem and PmemFileSystem share it
+// and differ only in how they write a file.
 #pragma once
 
 #include <cstddef>
@@ -21,24 +21,25 @@ class PosixDirectories : public FileSystem {
   Status Rename(const std::string& from, const std::string& to) override;
   Status SyncDirectory(const std::string& path) override;
   StatusOr<uint64_t> FreeBytes(const std::string& directory) override;
-  // flock on DIR/LOCK, whose text is the holder's process id. A forked child holds it, too, until it execs or ends.
+  // Takes a flock on DIR/LOCK, whose text is the holder's process id. A forked child holds it, too, until it execs or
+  // ends.
   StatusOr<std::shared_ptr<void>> Lock(const std::string& directory) override;
 
  protected:
-  // For reading: the page cache, with the kernel told that it is read from front to back.
+  // Opens a file for reading through the page cache, and tells the kernel that it is read from front to back.
   static StatusOr<std::unique_ptr<File>> OpenForReading(const std::string& path);
 };
 
-// Ok if `fd`, opened with O_NONBLOCK, is a file with content of its own. A directory, a FIFO, a socket or a device is
-// not: opening a FIFO would wait for its other end. From then on the descriptor blocks as usual.
+// Ok if `fd`, opened with O_NONBLOCK, is a regular file, and not a directory, a FIFO, a socket or a device. (Without
+// O_NONBLOCK, opening a FIFO would wait for its other end.) The descriptor is blocking afterwards.
 Status MustBeFile(int fd, const std::string& path);
 // Reads until `out` is full or the file ends.
 StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset, std::span<std::byte> out);
-// Takes the space on disk and makes the file `bytes` long; if that fails, it is `old_bytes` long as before.
+// Allocates the space on disk and makes the file `bytes` long. If that fails, the file stays `old_bytes` long.
 Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64_t bytes);
 void CheckAligned(const std::string& path, uint64_t offset, std::span<const std::byte> data);
 
-// Closes what it holds.
+// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   Descriptor() = default;

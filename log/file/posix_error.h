@@ -1,4 +1,4 @@
-// What the operating system's errors mean to log/, and what the user can do.
+// Status for an error of the operating system, with advice for the user.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace gannet::log::internal {
 
 // `what` says what was tried, with the path: "writing /data/log-1 at 4096".
 Status PosixError(int error, std::string_view what);
-// Of fsync and the like: DataLoss, whatever the error, for nobody knows what is on disk.
+// Errors of fsync and similar calls are always DataLoss, because the content on disk is unknown.
 Status SyncError(int error, std::string_view what);
 
 }  // namespace gannet::log::internal

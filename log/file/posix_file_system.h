@@ -1,10 +1,9 @@
-// The operating system's files. A file that is written has an io_uring of its own and is open with O_DIRECT: writes go
-// past the page cache, the parts of a large one in parallel, and fdatasync makes them durable. Reads go through the
+// The operating system's files. A file that is written has its own io_uring and is open with O_DIRECT: writes bypass
+// the page cache, the pieces of a large write go in parallel, and fdatasync makes them durable. Reads go through the
 // page cache, which reads ahead.
 //
-// Where the kernel or a container forbids io_uring, pwrite takes its place; where a file system refuses
-// O_DIRECT (old tmpfs, some network file systems), writes go through the page cache. Description() says so. What the
-// contract promises holds in every case.
+// If the kernel or a container forbids io_uring, pwrite replaces it. If a file system refuses O_DIRECT (old tmpfs, some
+// network file systems), writes go through the page cache. Description() says so. The contract holds in every case.
 #pragma once
 
 #include <memory>
@@ -33,10 +32,10 @@ class PosixFileSystem final : public internal::PosixDirectories {
 
  private:
   friend class PosixFile;
-  struct Fallbacks;  // what had to be left out, and why
+  struct Fallbacks;  // the mechanisms that could not be used, and why
 
   const PosixOptions options_;
-  const std::shared_ptr<Fallbacks> fallbacks_;  // files know it, too, and may live longer
+  const std::shared_ptr<Fallbacks> fallbacks_;  // shared with files, which may outlive this
 };
 
 }  // namespace gannet::log

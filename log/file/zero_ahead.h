@@ -1,11 +1,11 @@
-// Fills allocated space with zeros, in a thread of its own, ahead of the writes.
+// Fills allocated space with zeros ahead of the writes, in a thread of its own.
 //
-// Space that was only allocated is marked as never written; a durable write into it makes the file system take that
-// mark away in its journal, and wait for the journal's thread. On a machine whose processors are all busy that is what
-// a durable write then costs: milliseconds instead of a tenth of one (bench/log_disk_bench). A write over zeros changes
-// no metadata. The price is that every byte of the space is written twice.
+// Space that was only allocated is marked as never written. A durable write into it makes the file system remove that
+// mark in its journal and wait for the journal's thread. If all processors are busy, such a write takes milliseconds
+// instead of a tenth of one (bench/log_disk_bench). A write over zeros changes no metadata. The price is that every
+// byte of the space is written twice.
 //
-// That it fails harms nobody: the space is allocated, reads as zeros, and a write that follows finds its own errors.
+// A failure does no harm: the space is allocated and reads as zeros, and later writes report their own errors.
 #pragma once
 
 #include <condition_variable>
@@ -24,13 +24,13 @@ class ZeroAhead {
 
   // Fills [begin, end), multiples of kDiskBlockBytes, through `fd`, which is open with O_DIRECT.
   ZeroAhead(Descriptor fd, uint64_t begin, uint64_t end);
-  // Stops; waits for one piece at most, or for a sync.
+  // Stops the thread. Waits at most for one piece or one sync.
   ~ZeroAhead();
 
-  // Before somebody else writes [begin, end): from now on nothing of it, or before it, is filled. Waits for the piece
-  // that is just being written if that overlaps.
+  // Called before a write to [begin, end): from now on neither this range nor the space before it is filled. If the
+  // piece that is being written overlaps, waits for it.
   void Leave(uint64_t begin, uint64_t end);
-  // Everything is filled and synced, or it failed.
+  // True once everything is filled and synced, or filling has failed.
   bool done() const;
   void Wait();
 
@@ -43,7 +43,7 @@ class ZeroAhead {
   mutable std::mutex mutex_;
   std::condition_variable piece_written_;
   uint64_t next_;               // not begun
-  uint64_t writing_begin_ = 0;  // just being written; empty: nothing is
+  uint64_t writing_begin_ = 0;  // piece being written; empty: none
   uint64_t writing_end_ = 0;
   bool stop_ = false;
   bool done_ = false;
