@@ -1,21 +1,20 @@
-// A node's part in the control network: it knows which nodes are alive, and lets nobody in who does not know the
-// secret.
+// A node's part in the control network: it knows which nodes are alive, and admits only peers that know the secret.
 //
-// Between any two nodes' agents is one TCP session, which the one with the higher number starts, with heartbeats both
-// ways. A process that dies closes its sockets, which its peers see at once; a machine that falls silent is given up
-// after `silence_limit`. Who is not there is tried again for ever, so the order of starting does not matter, and a node
-// that comes back is found.
+// Any two agents have one TCP session with heartbeats in both directions; the agent with the higher number starts it. A
+// process that dies closes its sockets, which its peers see at once. A silent machine is given up after
+// `silence_limit`. An agent keeps trying to reach absent nodes, so nodes may start in any order, and a node that comes
+// back is found.
 //
 //   session up:    generation(peer) != 0; details(peer) has what it told us about itself; its tickets are honoured
-//   it ends:       its tickets are worth nothing; Observer::SessionEnded cuts off what they admitted; and only then
-//                  generation(peer) is 0: whoever sees a node dead need fear nothing of it any more
+//   it ends:       its tickets are void; Observer::SessionEnded cuts off what they admitted; only then generation(peer)
+//                  is 0: once a node is seen dead, nothing that it began can take effect any more
 //
-// Guests are nodes without an address of their own: processes that come and go, anywhere. Their numbers are the
-// highest. A guest asks node 0 for its place; if another process is in that, it is refused (WaitForPlace). Guests learn
-// from the others where their fellow guests are.
+// Guests are nodes without a fixed address: processes on any machine that come and go. Their numbers are the highest. A
+// guest asks node 0 for its place; if another process has the place, the guest is refused (WaitForPlace). Guests learn
+// the addresses of other guests from the nodes.
 //
-// A peer that is no Gannet node, or an evil one, costs at most one of `max_half_open` places for `handshake_limit`, and
-// the oldest of them makes room for a new one.
+// A peer that is no Gannet node, or a hostile one, occupies at most one of `max_half_open` places for
+// `handshake_limit`, and a new connection replaces the oldest of them.
 //
 // Thread-safe. One thread of its own; observers are called on it.
 #pragma once
@@ -38,7 +37,7 @@
 
 namespace gannet::rdma::control {
 
-// Where a node is; a guest's place has no address.
+// Address of a node; a guest's place has none.
 using Place = std::optional<Endpoint>;
 
 struct AgentOptions {
@@ -49,8 +48,8 @@ struct AgentOptions {
   std::vector<Place> nodes;        // by id; the guests last
   std::optional<Endpoint> listen;  // if this node is a guest: where, with port 0 for any
   std::vector<std::byte> payload;  // what peers are told about this node; small
-  // Whether another process may take the place of a node with an address, once that has been seen. If not, those who
-  // have seen the first one refuse the second.
+  // True if another process may take the place of a node with an address after the first has been seen. If false, nodes
+  // that have seen the first process refuse the second.
   bool may_return = true;
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration silence_limit = absl::Seconds(5);
@@ -61,7 +60,8 @@ struct AgentOptions {
 class Observer {
  public:
   virtual ~Observer() = default;
-  // A session, whose number Admit returned, is over. When this returns, nothing that it admitted goes on.
+  // Called when a session, whose number Admit returned, has ended. When this returns, nothing that the session admitted
+  // is active.
   virtual void SessionEnded(uint64_t session) = 0;
 };
 
@@ -72,7 +72,7 @@ class Agent {
     std::vector<std::byte> payload;
   };
 
-  // Listens at nodes[self]. FailedPrecondition if somebody else does.
+  // Listens at nodes[self]. FailedPrecondition: another process does.
   static StatusOr<std::unique_ptr<Agent>> Start(AgentOptions options, Observer* observer);
   ~Agent();
   Agent(const Agent&) = delete;
@@ -83,34 +83,36 @@ class Agent {
   // The same without waiting for the thread.
   void RequestStop();
 
-  // Not zero while a session with `peer` is up, and another one for each session. For `self`: 1 until stopped.
+  // Number of the current session with `peer`, different for each session; 0: there is none. For `self`: 1 until
+  // stopped.
   uint64_t generation(NodeId peer) const { return generations_[peer].load(std::memory_order_acquire); }
   // Unavailable, with the reason, if there is no session.
   StatusOr<Details> details(NodeId peer) const;
   // Makes a ticket for a queue pair to `peer`; Unavailable if there is no session.
   StatusOr<Ticket> MakeTicketFor(NodeId peer, uint16_t channel);
-  // The session that a ticket belongs to. PermissionDenied if it is not good.
+  // Returns the session of a ticket. PermissionDenied: the ticket is not valid.
   StatusOr<uint64_t> Admit(const Ticket& ticket);
 
-  // A guest: until node 0 lets it in, and has told who else is there. FailedPrecondition: somebody else has the place.
-  // PermissionDenied: this process does not fit to the cluster. Unavailable: node 0 did not answer within `limit`.
+  // For a guest: waits until node 0 has admitted it and has named the other guests. FailedPrecondition: another process
+  // has the place. PermissionDenied: this process does not fit the cluster. Unavailable: node 0 did not answer within
+  // `limit`.
   Status WaitForPlace(absl::Duration limit) const;
-  // PermissionDenied, with the reason, if others refused this node: one with an address did, and there is no session
-  // with another of those; or one that knows the secret has seen another process in this place before.
+  // PermissionDenied, with the reason: others refused this node. Either a node with an address did, and there is no
+  // session with any other such node; or a node that knows the secret has seen another process in this place before.
   Status standing() const;
 
-  // Ends this session with `peer`: somebody has found it dead. True, from the first call or a later one: it has ended.
+  // Ends this session with `peer`, because a node has found it dead. True: the session has ended. False: call again.
   bool CutOff(NodeId peer, uint64_t generation);
 
-  // There is a session with `guest`, or, for a guest to ask, node 0 had one when it last told.
+  // True if there is a session with `guest` or, if this node is a guest, if node 0 had one at its last message.
   bool KnowsOfGuest(NodeId guest) const;
 
-  // Why there is no session to `peer`, for messages.
+  // Reason why there is no session with `peer`, for messages.
   std::string WhyDown(NodeId peer) const;
-  // Who was refused by this node, and why: the latest, and how many.
+  // Peers that this node refused: the latest with the reason, and their number.
   std::string last_refusal() const;
   uint64_t refusals() const { return refusals_.load(); }
-  // Connections that have not proved who they are.
+  // Number of connections that have not yet authenticated.
   size_t half_open() const { return half_open_.load(); }
 
  private:
@@ -146,7 +148,7 @@ class Agent {
     NodeId from = 0;
     uint64_t last_heard_ns = 0;  // or when it came
   };
-  // What others ask about: guarded by mutex_.
+  // State for callers' threads: guarded by mutex_.
   struct PeerView {
     std::string why_down = "never seen";
     Refusal refused_us;  // at the last try
@@ -207,7 +209,7 @@ class Agent {
   std::atomic<uint64_t> refusals_ = 0;
   std::atomic<size_t> half_open_ = 0;
 
-  // The thread's own.
+  // Used by the agent's thread only.
   std::vector<Outgoing> outgoing_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
   bool has_place_ = true;
@@ -216,7 +218,7 @@ class Agent {
   std::vector<PeerView> views_;  // by node
   std::string last_refusal_;
   std::optional<std::vector<NodeId>> fellows_;  // what node 0 told last: the guests that it has sessions with
-  std::string declined_;                        // what a node that knows the secret has against this one
+  std::string declined_;                        // why a node that knows the secret refuses this one
 
   Thread thread_;
 };

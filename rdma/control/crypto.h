@@ -1,5 +1,5 @@
-// The four things the control channel needs of cryptography, by OpenSSL: random bytes, HMAC-SHA256, a comparison that
-// does not tell by its time where two strings differ, and authenticated encryption (AES-256-GCM).
+// The cryptography of the control channel, by OpenSSL: random bytes, HMAC-SHA256, a constant-time comparison, and
+// authenticated encryption (AES-256-GCM).
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ namespace gannet::rdma::control {
 inline constexpr size_t kKeyBytes = 32;
 using Key = std::array<std::byte, kKeyBytes>;  // of HMAC and of AES; also a nonce of the handshake
 
-// Unpredictable. Stops the program if the system has none: there is no safe way to go on.
+// Returns unpredictable bytes. Stops the program if the system has none, because there is no safe way to continue.
 void FillRandom(std::span<std::byte> bytes);
 
-// HMAC-SHA256 of the parts, each preceded by its length, so that no two lists of parts have the same text.
+// HMAC-SHA256 of the parts, each preceded by its length, so that different lists of parts have different texts.
 Key Authenticate(std::span<const std::byte> key, std::initializer_list<std::span<const std::byte>> parts);
 
 bool SameBytes(std::span<const std::byte> a, std::span<const std::byte> b);

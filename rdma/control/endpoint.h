@@ -1,4 +1,4 @@
-// Where a node's control port is.
+// Address of a node's control port.
 #pragma once
 
 #include <netinet/in.h>
@@ -27,15 +27,15 @@ struct Endpoint {
 // "host:port", "[IPv6 address]:port", or ":port" for the loopback interface. Asks the resolver if the host is a name:
 // may block. A name that has addresses of both families means the IPv4 one.
 StatusOr<Endpoint> ParseEndpoint(const std::string& text);
-// Likewise, without asking anybody: for what a peer says.
+// The same without the resolver: for strings from a peer.
 StatusOr<Endpoint> ParseNumericEndpoint(const std::string& text);
 // A host alone; the port is 0.
 StatusOr<Endpoint> ParseHost(const std::string& host);
 
-// The address of this machine that others see when it talks to `to`; the port is 0. Sends nothing.
+// Address of this machine on its route to `to`; the port is 0. Sends nothing.
 StatusOr<Endpoint> LocalEndpointTowards(const Endpoint& to);
 
-// A listening socket that does not block. Port 0: any; *at gets the one it is. FailedPrecondition if the port is taken.
+// Returns a non-blocking listening socket. Port 0: any; *at gets the actual one. FailedPrecondition: the port is taken.
 StatusOr<int> Listen(Endpoint* at);
 // A socket that is connecting and does not block; when it is writable, ConnectResult tells.
 StatusOr<int> StartConnect(const Endpoint& to);

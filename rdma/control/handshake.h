@@ -7,11 +7,11 @@
 //       or DECLINE {HMAC, reason}
 //                                         <- WELCOME {HMAC(secret, "server", the same), sealed payload}, or REFUSE
 //
-// Both nonces are fresh, so nothing of it can be replayed; the labels keep a proof from being reflected. The session
-// key is another HMAC of the same text. The payloads are what the nodes tell about themselves, their region tables
-// among it: they are encrypted, since those contain the keys of their memory.
+// Both nonces are fresh, so no message can be replayed. The labels prevent the reflection of a proof. The session key
+// is another HMAC of the same text. The payloads describe the nodes and include their region tables. They are
+// encrypted, because these tables contain the keys of the nodes' memory.
 //
-// These are state machines without I/O: a message in, a message out. What comes in is not trusted.
+// These are state machines without I/O: a message in, a message out. Incoming messages are untrusted.
 #pragma once
 
 #include <cstdint>
@@ -33,24 +33,24 @@ inline constexpr uint16_t kProtocolVersion = 4;
 
 enum FrameType : uint8_t { kHello = 1, kChallenge, kProof, kWelcome, kRefuse, kPing, kPong, kDecline };
 
-// What both sides must agree on.
+// Values on which both sides must agree.
 struct ClusterShape {
   uint16_t version = kProtocolVersion;
   uint16_t num_nodes = 0;
   uint64_t bytes_per_node = 0;
-  uint64_t configuration = 0;  // a hash of whatever else
+  uint64_t configuration = 0;  // a hash of all other common settings
 };
 
-// Who asks whom. `incarnation` tells a process that took the client's place anew from its predecessor.
+// The client and the server. `incarnation` distinguishes a new process in the client's place from its predecessor.
 struct Introduction {
   NodeId from = 0;
   NodeId to = 0;
   uint64_t incarnation = 0;
 };
 
-// Why one side does not talk to the other.
+// Reason why one side refuses the other.
 struct Refusal {
-  enum Kind : uint8_t { kDoesNotFit = 0, kPlaceIsTaken = 1 };  // the second may be otherwise a little later
+  enum Kind : uint8_t { kDoesNotFit = 0, kPlaceIsTaken = 1 };  // kPlaceIsTaken may be temporary
   Kind kind = kDoesNotFit;
   std::string reason;  // empty: there is none
 };
@@ -60,7 +60,7 @@ class ClientHandshake {
   // A reason why this client does not want to talk to a server of this incarnation; empty: it does.
   using Judge = std::function<std::string(uint64_t incarnation)>;
 
-  // `payload` goes to the server with the proof; only who knows the secret can open it.
+  // `payload` goes to the server with the proof; only a peer that knows the secret can decrypt it.
   ClientHandshake(std::string secret, const ClusterShape& shape, const Introduction& introduction,
                   std::vector<std::byte> payload, Judge judge = nullptr);
 
@@ -72,7 +72,7 @@ class ClientHandshake {
   bool done() const { return done_; }
   const Key& session_key() const { return session_key_; }
   const std::vector<std::byte>& payload() const { return peers_payload_; }
-  // After CHALLENGE; to be believed after done().
+  // After CHALLENGE; authenticated after done().
   uint64_t incarnation() const { return incarnation_; }
   // If one side refused: what the server said, or why this client declined.
   const Refusal& refusal() const { return refusal_; }
@@ -95,13 +95,13 @@ class ClientHandshake {
 
 class ServerHandshake {
  public:
-  // Why a client, which has proved to know the secret, is not admitted now.
+  // Reason for not admitting, at this time, a client that has proved to know the secret.
   using Judge = std::function<Refusal(const Introduction&)>;
 
   struct Self {
     NodeId id = 0;
     uint64_t incarnation = 0;
-    std::vector<std::byte> payload;  // given to whoever proves to know the secret
+    std::vector<std::byte> payload;  // sent to clients that have proved to know the secret
   };
 
   ServerHandshake(std::string secret, const ClusterShape& shape, Self self, Judge judge = nullptr);
@@ -112,10 +112,10 @@ class ServerHandshake {
   bool done() const { return done_; }
   bool refused() const { return !refusal_.reason.empty(); }
   const std::string& refusal() const { return refusal_.reason; }
-  // The client knows the secret, and does not want to talk to this server.
+  // True if the client knows the secret and refuses this server.
   bool declined() const { return !declined_.empty(); }
   const std::string& why_declined() const { return declined_; }
-  // After HELLO; to be believed after done() or declined().
+  // After HELLO; authenticated after done() or declined().
   const Introduction& introduction() const { return introduction_; }
   const Key& session_key() const { return session_key_; }
   const std::vector<std::byte>& payload() const { return peers_payload_; }

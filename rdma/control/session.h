@@ -1,5 +1,5 @@
-// What two nodes say to each other once they know who they are: heartbeats, and tickets for queue pairs. Everything
-// carries an authenticator by the session's key.
+// Messages between two authenticated nodes: heartbeats, and tickets for queue pairs. All carry a message authentication
+// code by the session's key.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class Heartbeats {
 
   // `news`: at most kMaxNewsBytes.
   Frame Next(std::span<const std::byte> news = {});
-  // The news. InvalidArgument if it is none of the peer's, or an old one.
+  // Returns the news. InvalidArgument: the heartbeat is not the peer's, or is an old one.
   StatusOr<std::vector<std::byte>> Check(const Frame& frame);
 
  private:
@@ -38,7 +38,7 @@ class Heartbeats {
   uint64_t received_ = 0;
 };
 
-// Admits one queue pair. It travels in the clear (in rdma_cm's private data), and is good once.
+// A ticket admits one queue pair. It is sent unencrypted (in rdma_cm's private data) and is valid once.
 struct Ticket {
   NodeId from = 0;
   uint16_t channel = 0;
@@ -48,10 +48,10 @@ struct Ticket {
 
 Ticket MakeTicket(const Key& key, NodeId from, uint16_t channel, uint64_t number);
 
-// The tickets of one session that were used.
+// The used tickets of one session.
 class TicketBook {
  public:
-  // PermissionDenied if the ticket was not made with `key` or has been used.
+  // PermissionDenied: the ticket was not made with `key`, or has been used.
   Status Use(const Key& key, const Ticket& ticket);
 
  private:

@@ -2,8 +2,8 @@
 //
 //   | length of what follows 4 | type 1 | body 0..kMaxFrameBytes-1 |
 //
-// What a peer sends is not trusted: a frame of another length is an error, what it has not sent whole is kept (at most
-// one frame), and no more than a few frames wait to be sent.
+// A peer's data is untrusted: a frame of another length is an error, at most one incomplete frame is kept, and only a
+// few frames wait to be sent.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Frame {
 class Stream {
  public:
   Stream() = default;
-  // Takes a socket that does not block.
+  // Takes a non-blocking socket.
   explicit Stream(int fd) : fd_(fd) {}
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
@@ -42,8 +42,8 @@ class Stream {
   bool wants_to_write() const { return !out_.empty(); }
   Status Flush();
 
-  // Reads what is there and gives every whole frame to `take`, until that returns an error, which is then returned.
-  // Unavailable if the peer closed, InvalidArgument if it sends no frames.
+  // Reads the available data and passes every complete frame to `take`. Stops at the first error of `take` and returns
+  // it. Unavailable: the peer has closed. InvalidArgument: it does not send frames.
   Status Receive(const std::function<Status(Frame)>& take);
 
  private:

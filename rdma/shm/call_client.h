@@ -17,7 +17,7 @@ namespace gannet::rdma::shm {
 class CallClient {
  public:
   CallClient(std::shared_ptr<Region> region, NodeId node, uint16_t index, VerbCounters* counters);
-  // Gives up what is still in flight; its waiters are not resumed.
+  // Gives up the calls that are still in flight; their waiters are not resumed.
   ~CallClient();
   CallClient(const CallClient&) = delete;
   CallClient& operator=(const CallClient&) = delete;
@@ -33,7 +33,7 @@ class CallClient {
     uint64_t deadline_ns = 0;
     uint64_t node_word = 0;  // of the server when the call was made
   };
-  // What this side knows of a slot.
+  // The client's state of a slot.
   enum class Use : uint8_t { kFree, kInFlight, kAbandoned };
   struct Slot {
     Use use = Use::kFree;
@@ -46,19 +46,19 @@ class CallClient {
   bool idle() const { return used_slots_ == 0 && waiting_.empty(); }
   size_t PollBusy();
 
-  // A slot for a call to `server`, or -1.
+  // Returns a slot for a call to `server`, or -1.
   int FindSlot(NodeId server) const;
   void Start(int slot, const Pending& pending);
   void StartWaiting();
   void Ring(NodeId server, int slot);
 
   bool ServerStillThere(const Pending& pending) const;
-  // Checks one call in flight; true if it is finished (its completion is set, its slot free or abandoned).
+  // Checks one call in flight. True if it has finished (its completion is set, and its slot is free or abandoned).
   bool Advance(int slot, uint64_t now_ns);
   void TakeResponse(int slot);
   void GiveUp(int slot, Status status);
   void Release(int slot);
-  // Frees abandoned slots whose server has let go of them.
+  // Frees abandoned slots that their server does not use any more.
   void ReclaimAbandoned();
   void FailWaiting(uint64_t now_ns);
 

@@ -15,21 +15,21 @@ namespace gannet::rdma::shm {
 
 class CallServer {
  public:
-  // `node_word`: of this attachment. When the node's word becomes another, the server stops.
+  // `node_word`: state word of this attachment. The server stops when the node's word changes.
   CallServer(std::shared_ptr<Region> region, NodeId node, uint64_t node_word);
   ~CallServer();
   CallServer(const CallServer&) = delete;
   CallServer& operator=(const CallServer&) = delete;
 
-  // Before the first request is served.
+  // Called before the first request is served.
   void Handle(MethodId method, Handler handler);
 
   void Start(int threads);
   bool started() const { return !threads_.empty(); }
-  // The node's word must have changed before. Waits for handlers that are running.
+  // Call it after the node's word has changed. Waits for running handlers.
   void Join();
 
-  // Thread-safe. At most `limit` requests; returns how many.
+  // Thread-safe. Serves at most `limit` requests and returns their number.
   size_t ServePending(size_t limit);
 
  private:
@@ -37,7 +37,7 @@ class CallServer {
   void Sleep();
   bool NodeIsOurs() const;
   bool AnythingReady() const;
-  // One request of this channel, if there is one.
+  // Serves one request of this channel, if there is one.
   bool ServeChannel(int channel);
   bool Run(int channel, int slot);
   StatusOr<size_t> RunHandler(NodeId caller, const CallSlot& slot, std::span<const std::byte> request,

@@ -1,4 +1,4 @@
-// Which of a node's channel numbers are in use. Shared by the node and its channels.
+// The channel numbers of a node that are in use. Shared by the node and its channels.
 #pragma once
 
 #include <bitset>

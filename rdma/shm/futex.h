@@ -1,4 +1,4 @@
-// Sleeping on a word that other processes may change, and waking who sleeps on it.
+// Sleeping on a word that other processes may change, and waking the sleepers.
 #pragma once
 
 #include <linux/futex.h>
@@ -12,7 +12,7 @@
 
 namespace gannet::rdma::shm {
 
-// Returns when the word is not `seen`, someone woke it, `timeout_ns` passed, or for no reason.
+// Returns when the word is not `seen`, after a wake-up, after `timeout_ns`, or spuriously.
 inline void FutexWait(std::atomic<uint32_t>* word, uint32_t seen, uint64_t timeout_ns) {
   const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000),
                          .tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000)};

@@ -1,20 +1,20 @@
-// What lies where in the memory that the nodes of a shm cluster share. Everything is found by offsets, never pointers,
-// for each process maps it somewhere else.
+// Layout of the memory that the nodes of a shm cluster share. It uses offsets and no pointers, because each process
+// maps it at another address.
 //
 //   ClusterHeader                    what was created; constant afterwards
 //   NodeControl   [num_nodes]        who holds the node, its doorbell, which channels have called it
 //   ChannelArea   [num_nodes][128]   the call slots and messages of a channel; the channel's node owns it
 //   memory        [num_nodes]        each starts on a huge page: one header page, then the heap's parts (heap_parts.h)
 //
-// A call's life is the phase of its slot; only the named party leaves a phase:
+// The phase of a slot is the state of its call. Only the named party ends a phase:
 //
 //            client                 server               server
 //   kFree ----------> kRequested ----------> kRunning ----------> kDone --> kFree (client)
 //     ^                   | client gave up (timeout, death): by CAS, so the server runs it or never sees it
 //     +-------------------+
 //
-// A client that gives up while the phase is kRunning leaves the slot alone until it is kDone or the server's process is
-// gone, since the handler may still write the response.
+// A client that gives up while the phase is kRunning does not use the slot until it is kDone or the server's process
+// has ended, because the handler may still write the response.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ inline constexpr uint64_t kMagic = 0x31306d6873746e67;  // "gntshm01"
 inline constexpr uint64_t kFormatVersion = 4;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kHugePageBytes = 2 << 20;
-// The first page of a node's memory holds nothing: offset 0 must never be an object, and an access to it is a bug that
-// the range check finds.
+// The first page of a node's memory is unused: offset 0 must never be an object, so the range check finds accesses to
+// it.
 inline constexpr uint64_t kHeapOffset = kPageBytes;
 
 struct ClusterHeader {
@@ -47,8 +47,8 @@ struct ClusterHeader {
   uint64_t configuration;
 };
 
-// A node's state word: the number of times it was attached, and what it is now. A channel or server that remembers the
-// word of its own attachment can tell by one comparison that it is still valid.
+// A node's state word: how many times it was attached, and its phase. A channel or server remembers the word of its own
+// attachment; one comparison tells whether that is still valid.
 enum class NodePhase : uint8_t { kEmpty = 0, kAttached = 1, kLeft = 2, kDead = 3 };
 constexpr uint64_t NodeWord(uint64_t incarnation, NodePhase phase) {
   return incarnation << 8 | static_cast<uint64_t>(phase);
@@ -64,20 +64,21 @@ inline constexpr int kMaxChannels = kMaxShmNodes * kMaxShmChannelsPerNode;  // o
 inline constexpr int kCallSlots = 32;                                       // calls of one channel in flight
 inline constexpr int kCallsPerNode = 8;                                     // of them, to one node
 
-// What a channel stores into a line, written here before: should its process end in the middle, the others bring it to
-// its end (torn_lines.h). Only the channel touches it, or, when its process is gone, whoever holds the AttachLock.
+// The values that a channel is going to store into a line. The channel writes them here before, so that other processes
+// can complete the store if the channel's process dies during it (torn_lines.h). Only the channel uses the note or,
+// when its process has ended, the holder of the AttachLock.
 struct alignas(2 * kLineBytes) StoreNote {
   std::byte image[kLineBytes];
   uint64_t place;  // of the line, from the memory of node 0 on; the last bits are how many words of it are stored
 };
-// The first word of the line meanwhile: names the channel.
+// First word of the line during the store: names the channel.
 constexpr uint64_t BusyMarker(NodeId node, uint16_t channel) {
   return kFirstLineBusy + uint64_t{node} * kMaxShmChannelsPerNode + channel;
 }
 static_assert(BusyMarker(kMaxShmNodes - 1, kMaxShmChannelsPerNode - 1) < kLineBusy);
 
 struct NodeControl {
-  // Read by every verb, written when the node comes or goes.
+  // Read by every verb, written when the node attaches or leaves.
   alignas(kLineBytes) std::atomic<uint64_t> word;
   std::atomic<uint64_t> pid;
   std::atomic<uint64_t> start_time;
@@ -113,7 +114,7 @@ constexpr uint64_t WithPhase(uint64_t call_word, CallPhase phase) {
   return (call_word & ~uint64_t{0xff}) | static_cast<uint64_t>(phase);
 }
 
-// The fields after `word` belong to whoever the phase says moves next.
+// The fields after `word` belong to the party that ends the current phase.
 struct alignas(kLineBytes) CallSlot {
   std::atomic<uint64_t> word;
   uint32_t method;

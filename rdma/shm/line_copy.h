@@ -1,13 +1,13 @@
 // READ and WRITE of one line, or of the part of one that an operation covers, by the caller's CPU.
 //
-// What makes a line consistent though a CPU moves it word by word: a WRITE that covers the first word and more first
-// stores a busy marker there, then the other words, then the first word's value. A READ that covers the first word
-// loads it, then the others, then it again, and repeats while it was busy or changed. So a READ returns a mixture of
-// two WRITEs only if both leave the same first word. A part of a line without its first word is consistent only by
-// word.
+// Why a line is consistent although a CPU copies it word by word: a WRITE that covers the first word and more words
+// first stores a busy marker there, then the other words, then the first word's value. A READ that covers the first
+// word loads it, then the other words, then the first word again. It repeats this while the first word is busy or has
+// changed. So a READ returns a mixture of two WRITEs only if both leave the same first word. A part of a line without
+// its first word is consistent only by word.
 //
-// The process may end in the middle of it. So the marker names the channel, and the channel notes beforehand, in shared
-// memory, what it is going to store: then others can bring it to its end (torn_lines.h).
+// The process may die during a WRITE. So the marker names the channel, and the channel first notes in shared memory
+// what it is going to store. Other processes can then complete the store (torn_lines.h).
 #pragma once
 
 #include <sched.h>
@@ -51,7 +51,7 @@ struct NoPause {
   void operator()() const {}
 };
 
-// The first `words` words of the line at `line`. `pause` is called in the middle of it: the adversary's.
+// Reads the first `words` words of the line at `line`. The adversary's `pause` is called in between.
 template <class Pause = NoPause>
 [[gnu::always_inline]] inline void ReadLineStart(const std::byte* line, std::byte* to, size_t words, Pause pause = {}) {
   for (int attempt = 0; attempt < kSpinsPerLine + kYieldsPerLine; ++attempt) {
@@ -94,8 +94,8 @@ inline void ReadLines(const std::byte* at, std::byte* to, size_t bytes) {
   }
 }
 
-// One channel's WRITEs. `memory` is where node 0's begins. `note` is null where all that could finish a line dies with
-// the writer, because the memory is this process's own.
+// Performs one channel's WRITEs. `memory` is the begin of node 0's memory. `note` is null if the memory is private to
+// this process: then no other process could complete a line.
 class LineWriter {
  public:
   LineWriter(uint64_t marker, StoreNote* note, const std::byte* memory)
@@ -121,7 +121,7 @@ class LineWriter {
   template <class Pause>
   [[gnu::always_inline]] void WriteLineStart(std::byte* line, const std::byte* from, size_t words, Pause pause) const {
     if (words > 1) {
-      // All stores stay in this order. So whoever finds the marker finds the note complete, and of this line.
+      // All stores stay in this order. So a process that finds the marker finds a complete note of this line.
       if (note_ != nullptr) {
         std::atomic_signal_fence(std::memory_order_seq_cst);  // after the end of the line before
         std::memcpy(note_->image, from, words * kWordBytes);

@@ -1,5 +1,5 @@
-// Notices that the process of a node has gone, and marks the node dead for everyone. One per process of a cluster over
-// a memory file; any of them may be first.
+// Notices that the process of a node has ended, and marks the node dead for all. Each process of a cluster over a
+// memory file has one; any of them may be the first to notice.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace gannet::rdma::shm {
 
-// Is the process that holds `node` running?
+// True if the process that holds `node` is running.
 bool HolderIsRunning(const NodeControl& control);
 
 class LivenessMonitor {

@@ -1,4 +1,5 @@
-// Which process, for certain: a process id is used again after its process has gone, its start time is not.
+// Unique identity of a process: a process id may be reused after its process has ended, but not together with the start
+// time.
 #pragma once
 
 #include <cstdint>

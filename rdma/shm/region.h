@@ -18,7 +18,8 @@ class Region {
   // A new file, which is removed with the returned object; AlreadyExists if the path does.
   static StatusOr<std::shared_ptr<Region>> CreateFile(const std::string& path, const ShmOptions& options);
   static StatusOr<std::shared_ptr<Region>> OpenFile(const std::string& path);
-  // As ShmFabric::Share. Whether a file is used is told by a lock that the kernel takes back from processes that end.
+  // Like ShmFabric::Share. A file is in use if a process holds its lock; the kernel releases the lock of a process that
+  // ends.
   static StatusOr<std::shared_ptr<Region>> ShareFile(const std::string& path, const ShmOptions& options);
 
   ~Region();
@@ -43,15 +44,15 @@ class Region {
 
   bool in_file() const { return fd_ >= 0; }
 
-  // Makes a node's memory all zero and gives its pages back.
+  // Zeroes a node's memory and returns its pages to the kernel.
   Status Clear(NodeId node);
 
   // Held while a node is attached, or its torn lines are finished, by one thread of one process at a time.
   class AttachLock {
    public:
-    // Unavailable if somebody has held it for many seconds: a process that was stopped in Attach.
+    // Unavailable: another process (one that was stopped in Attach) has held it for many seconds.
     static StatusOr<std::unique_ptr<AttachLock>> Take(Region* region);
-    // Null if somebody holds it.
+    // Null if it is held.
     static std::unique_ptr<AttachLock> TryTake(Region* region);
     ~AttachLock();
     AttachLock(const AttachLock&) = delete;
@@ -68,7 +69,7 @@ class Region {
   static StatusOr<std::shared_ptr<Region>> Make(const std::string& path, const ShmOptions& options, bool used_together);
   // Takes over `fd`, which is open on `path`.
   static StatusOr<std::shared_ptr<Region>> Adopt(int fd, const std::string& path);
-  // One attempt of ShareFile. Aborted: somebody else is at it, too.
+  // One attempt of ShareFile. Aborted: another process tries at the same time.
   static StatusOr<std::shared_ptr<Region>> TryToShare(const std::string& path, const ShmOptions& options);
   Status MustAgree(const std::string& path, const ShmOptions& options) const;
   bool TryLock();

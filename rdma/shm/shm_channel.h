@@ -29,9 +29,9 @@ class ShmChannel final : public Channel {
 
  private:
   bool OwnNodeIsThere() const { return own_word_->load(std::memory_order_acquire) == node_word_; }
-  // Is `operation` allowed, and its node there?
+  // True if `operation` is allowed and its node is attached.
   bool Admits(const Operation& operation) const;
-  // Is the connection still the one named, or none named?
+  // True if the connection is still the named one, or if none is named.
   bool IsConnected(NodeId node, uint64_t connection) const {
     return connection == 0 || region_->control(node).word.load(std::memory_order_acquire) == connection;
   }

@@ -1,8 +1,8 @@
 // The shm fabric: nodes are threads of one process, or processes of one machine that map the same file.
 //
 // One-sided verbs are copies and CPU atomics done by the caller, so they finish at once. A CALL goes through a ring of
-// message slots per (channel, node) pair; the server polls for a while, then sleeps on a futex. The contract of
-// fabric.h holds and no more: see Options::adversarial.
+// message slots per (channel, node) pair; the server polls for a while, then sleeps on a futex. It promises the
+// contract of fabric.h and nothing more: see Options::adversarial.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct ShmOptions {
   int num_nodes = 1;                            // at most kMaxShmNodes
   uint64_t bytes_per_node = uint64_t{1} << 30;  // address space of a node's memory; touched pages count, not this
   uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
-  // READs and WRITEs access their lines in random order and now and then yield the CPU between two lines, so that what
-  // the contract does not promise does not happen to hold either.
+  // READs and WRITEs access their lines in random order and sometimes yield the CPU between two lines. So properties
+  // that the contract does not promise do not hold by chance.
   bool adversarial = false;
   uint64_t seed = 1;  // of the adversary
-  // For Share: what the processes have to agree on, besides the above. Which version of their protocol they speak, and
-  // a hash of their common configuration.
+  // For Share: what the processes must agree on in addition to the above. The version of their protocol, and a hash of
+  // their common configuration.
   uint64_t protocol = 0;
   uint64_t configuration = 0;
 };
@@ -41,15 +41,15 @@ class ShmFabric : public Fabric {
   static StatusOr<std::unique_ptr<ShmFabric>> Create(const std::string& path, const ShmOptions& options);
   static StatusOr<std::unique_ptr<ShmFabric>> Join(const std::string& path);
 
-  // For processes that start in any order: joins the memory file if other processes use it, else makes it, also in the
-  // place of one whose processes are all gone. The last one to leave removes it. FailedPrecondition if those that use
-  // it have other options.
+  // For processes that start in any order: joins the memory file if other processes use it, and creates it otherwise,
+  // replacing a file whose processes have all ended. The last process to leave removes it. FailedPrecondition: the
+  // processes that use it have other options.
   static StatusOr<std::unique_ptr<ShmFabric>> Share(const std::string& path, const ShmOptions& options);
 
-  // How many times node `id` was attached up to now.
+  // Number of times that node `id` has been attached.
   virtual uint64_t Attachments(NodeId id) const = 0;
 
-  // For tests: node `id` dies on the spot. Its memory stops answering and its handlers stop; nothing is cleaned up.
+  // For tests: kills node `id` at once. Its memory stops answering and its handlers stop; nothing is cleaned up.
   virtual void Kill(NodeId id) = 0;
 };
 

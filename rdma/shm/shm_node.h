@@ -11,8 +11,8 @@
 
 namespace gannet::rdma::shm {
 
-// Marks the node as being in `phase`, if it is still attached as `node_word` says, and wakes its server threads so that
-// they see it. False if it was not.
+// Sets the node's phase to `phase` if its state word is still `node_word`, and wakes its server threads. False if the
+// word has changed.
 bool EndAttachment(Region* region, NodeId node, uint64_t node_word, NodePhase phase);
 
 class ShmNode final : public Node {

@@ -1,12 +1,12 @@
-// The end of what a process was storing when it died.
+// Completes the stores of a process that died during them.
 //
-// A line's first word is its channel's busy marker from when the channel's note is complete until all of the line but
-// that word is stored (line_copy.h). So a dead process's channel was within a store if and only if the line that its
-// note names has its marker: no other channel ever stores that. Then the note has what the line becomes. The WRITE is
-// brought to its end: what its node died before would have been the same. (Other lines of the same WRITE may not have
-// been begun; that is what the versions of their objects are for.)
+// While a channel stores a line, the line's first word is the channel's busy marker: from the moment at which the
+// channel's note is complete until the rest of the line is stored (line_copy.h). No other channel ever stores that
+// marker. So a dead process's channel was within a store if and only if the line that its note names has its marker.
+// Then the note has the line's new content, and the store is completed, as if the node had died after it. (Other lines
+// of the same WRITE may not have been begun; the versions of their objects show this.)
 //
-// Both functions are about a node whose process is gone.
+// Both functions take a node whose process has ended.
 #pragma once
 
 #include "rdma/shm/region.h"
@@ -15,8 +15,8 @@ namespace gannet::rdma::shm {
 
 bool HasTornLines(const Region& region, NodeId node);
 
-// Under the AttachLock: whoever came second would store into a line that is somebody else's again. May be begun anew if
-// this process dies in it, too.
+// Call it under the AttachLock: a second caller could store into a line that another channel uses again. If this
+// process dies during it, another may repeat it.
 void FinishTornLines(Region* region, NodeId node);
 
 }  // namespace gannet::rdma::shm
