@@ -42,7 +42,7 @@ class Mapping {
   uint64_t bytes_;
 };
 
-// A node from Attach until it leaves or dies. Kept for ever: what is under way may come from it or go to it.
+// A node from Attach until it leaves or dies. Never freed, because operations under way may come from it or go to it.
 struct Attachment {
   enum class Phase : uint8_t { kAttached, kLeft, kDead };
 

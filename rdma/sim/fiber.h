@@ -24,7 +24,7 @@ class Fiber {
   static void Switch(Fiber* from, Fiber* to);
   // The fiber will not run again: its next switch away is its last.
   void Finish() { finished_ = true; }
-  // What is on its stack is left alone for ever: somebody may still point there, or a leak checker look there.
+  // Never frees its stack: other objects may still point into it, or a leak checker may read it.
   void Abandon();
 
  private:

@@ -1,4 +1,4 @@
-// The caller's side of CALL, of one channel: which calls are in flight, which wait for the window of message.h.
+// The caller's side of CALL for one channel: the calls in flight, and the calls that wait for the window of message.h.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gannet::rdma::verbs {
 
-// The thread of the channel only.
+// Used by the channel's thread only.
 class CallClient {
  public:
   CallClient(int num_nodes, VerbCounters* counters, std::vector<Completion*>* finished)
@@ -21,15 +21,15 @@ class CallClient {
   bool idle() const { return calls_.size() == free_.size(); }
   // A call that Start will send to its node.
   void Submit(const CallRequest& call, Completion* completion);
-  // Hands to the lane what the window allows.
+  // Passes to the lane the calls that the window allows.
   void Start(Lane* lane);
   bool waits_for(NodeId node) const { return nodes_[node].used > 0; }
 
   // A fragment of a response. An error means that the server broke the rules.
   Status TakeFragment(NodeId from, std::span<const std::byte> fragment);
-  // Ends all calls to `node`; those that were given up are forgotten. Nothing of them may be in its lane any more.
+  // Ends all calls to `node` and forgets abandoned ones. None of them may be in the node's lane any more.
   void FailAll(NodeId node, const Status& status);
-  // Gives up those whose time is over.
+  // Gives up the calls whose deadline has passed.
   void CheckDeadlines(uint64_t now_ns);
 
  private:

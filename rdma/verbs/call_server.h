@@ -1,7 +1,8 @@
-// The owner's side of CALL: takes requests from all its queue pairs' one completion queue, runs handlers, answers.
+// The owner's side of CALL: takes requests from the completion queue that all its queue pairs share, runs handlers,
+// answers.
 //
-// Threads take turns: whoever has the lock polls, puts fragments together, and leaves with one whole request to run its
-// handler without the lock.
+// Threads take turns: the thread that holds the lock polls and joins fragments until it has a complete request. Then it
+// releases the lock and runs the request's handler.
 #pragma once
 
 #include <atomic>
@@ -22,17 +23,17 @@ class CallServer final : public Acceptor {
   static StatusOr<std::unique_ptr<CallServer>> Make(std::shared_ptr<NodeCore> core);
   ~CallServer() override;
 
-  // Before the first request is served.
+  // Called before the first request is served.
   void Handle(MethodId method, Handler handler);
   void Start(int threads);
   bool started() const { return !threads_.empty(); }
-  // How many queue pairs did nothing more because their peers broke the rules, or they themselves broke.
+  // Number of queue pairs that were cut because their peers broke the rules, or because they failed.
   uint64_t cut_off() const { return cut_off_.load(); }
   void RequestStop();
   // After RequestStop. Waits for handlers that are running.
   void Join();
 
-  // Thread-safe. At most `limit` requests; returns how many.
+  // Thread-safe. Serves at most `limit` requests and returns their number.
   size_t ServePending(size_t limit);
 
   // Acceptor.
@@ -52,7 +53,7 @@ class CallServer final : public Acceptor {
     FragmentHeader assembling;
     std::vector<std::byte> assembled;
     uint32_t unanswered = 0;  // fragments of requests that were received and not answered
-    // Responses go out by way of these buffers, in a circle.
+    // Responses are sent from these buffers, in circular order.
     std::vector<std::byte> send_buffers;
     MemoryRegion send_region;
     uint32_t sent = 0;                          // fragments, ever
@@ -87,7 +88,7 @@ class CallServer final : public Acceptor {
   void Respond(Client* client, const FragmentHeader& request, const Response& response);
   void SendFragment(Client* client, std::span<const std::byte> fragment);
   void SendWaiting(Client* client);
-  // Its queue pair does nothing more, and is destroyed soon, which the client sees.
+  // Stops using its queue pair, which is destroyed soon. The client notices that.
   void CutOff(Client* client);
   void WakeAnother();
 

@@ -1,4 +1,4 @@
-// Makes and ends a node's queue pairs, by rdma_cm: those its channels ask for, and those that peers ask for.
+// Creates and ends a node's queue pairs by rdma_cm: those that its channels request, and those that peers request.
 //
 //   client                                    server
 //     resolve address, resolve route
@@ -24,16 +24,16 @@
 
 namespace gannet::rdma::verbs {
 
-// What becomes of the queue pairs that peers ask for. Called on the connector's thread.
+// Takes the queue pairs that peers request. Called on the connector's thread.
 class Acceptor {
  public:
   virtual ~Acceptor() = default;
-  // Null, with no reason, never: ResourceExhausted when the completion queue has no room for another.
+  // Never returns null. ResourceExhausted: the completion queue has no room for another queue pair.
   virtual StatusOr<std::shared_ptr<Link>> MakeLink(NodeId peer, uint16_t channel) = 0;
   virtual ibv_cq* cq() = 0;
   // From here on requests may come.
   virtual void Add(const std::shared_ptr<Link>& link) = 0;
-  // The queue pair is about to be destroyed: nobody may post to it after this returns.
+  // Called before the queue pair is destroyed: no thread may post to it after this returns.
   virtual void Remove(const std::shared_ptr<Link>& link) = 0;
 };
 
@@ -45,21 +45,22 @@ class Connector final : public control::Observer {
   Connector(const Connector&) = delete;
   Connector& operator=(const Connector&) = delete;
 
-  // Where it listens.
+  // Address at which it listens.
   control::Endpoint listens_at() const { return core_->address().WithPort(ntohs(rdma_get_src_port(listener_.get()))); }
   // Starts the thread.
   void Run();
-  // Ends what peers asked for, and refuses more: no verb of theirs takes effect any more when it returns.
+  // Ends the queue pairs that peers requested, and refuses new ones. When it returns, no verb of a peer takes effect
+  // any more.
   void CutServing();
-  // Ends everything. The channels must have released their links, or never use them again.
+  // Ends all queue pairs. The channels must have released their links, or must never use them again.
   void Stop();
 
   // Begins to connect `link` to the peer that listens at `to`. It ends kUp or, within connect_limit, kDown.
   void Connect(std::shared_ptr<Link> link, ibv_cq* cq, const control::Endpoint& to);
-  // Waits until the queue pair is no more: the card touches none of its buffers after that.
+  // Waits until the queue pair is destroyed: the NIC accesses none of its buffers after that.
   void Release(const std::shared_ptr<Link>& link);
 
-  // Returns when the queue pairs that the session admitted are no more.
+  // Returns when the queue pairs that the session admitted are destroyed.
   void SessionEnded(uint64_t session) override;
   // Of those that peers opened.
   size_t serving() const { return num_served_.load(); }
@@ -83,7 +84,7 @@ class Connector final : public control::Observer {
   // One step of a connection this node asked for.
   Status Advance(const Active& active, const rdma_cm_event& event);
   Status Ask(const Active& active);
-  // A peer asks. Whatever it returns is the peer's reason for REJECT.
+  // Handles a peer's request. The peer gets the returned error as the reason of its REJECT.
   Status Admit(rdma_cm_id* id, const rdma_cm_event& event);
   void EndServing(const std::function<bool(const Link&)>& which);
   void Destroy(Link* link);

@@ -1,4 +1,4 @@
-// Which RDMA devices this machine has, and what they can do.
+// The RDMA devices of this machine and their capabilities.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gannet::rdma::verbs {
 
-// What a device allows, of what Gannet makes use.
+// Limits of a device that matter to Gannet.
 struct DeviceLimits {
   int max_completions = 0;         // per completion queue
   int max_work_requests = 0;       // per queue pair

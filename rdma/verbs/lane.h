@@ -1,14 +1,15 @@
-// A channel's way to one node: what waits to be posted, what is in flight, and the queue pair.
+// A channel's path to one node: the operations that wait to be posted, those in flight, and the queue pair.
 //
 //   Add... --> queue --Flush--> in flight --Complete--> the batch or call it belongs to
 //
 // The queue waits while the link is being connected, while the queue pair has no room, and while no staging buffer is
-// free. Order is kept throughout. The thread of the channel only.
+// free. Order is always kept. Used by the channel's thread only.
 //
-// A device that is made of software copies lines word by word, in any order. For such, a READ of an object (that is,
-// one that starts with a line's first word) is three: of that word, of all, and of that word again; if the word has
-// changed meanwhile, all is repeated. A WRITE is two: all but that word, then that word. That is fabric.h's promise (2)
-// where lines are not consistent, and costs no round trip, as the work requests of one list are executed in order.
+// A software device copies lines word by word, in any order. On such a device, a READ of an object (a READ that starts
+// with a line's first word) becomes three READs: of that word, of everything, and of that word again. If the word has
+// changed in between, all three are repeated. A WRITE becomes two: everything but that word, then that word. This gives
+// fabric.h's promise (2) for lines that are not consistent. It costs no round trip, because the work requests of one
+// list are executed in order.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +59,9 @@ class Lane {
   void Expect(uint64_t generation) {
     if (generation != 0) expected_ = generation;
   }
-  // Would a link of this generation do for all of the queue?
+  // True if a link of this generation suits the whole queue.
   bool Accepts(uint64_t generation) const { return expected_ == 0 || expected_ == generation; }
-  // Something was posted on this link.
+  // True if a work request was posted on this link.
   bool has_posted() const { return posted_ > 0; }
 
   // The link, and where the node's memory is.
@@ -69,19 +70,19 @@ class Lane {
   void Open(std::shared_ptr<Link> link, uint64_t generation, const RegionInfo& region);
   // Forgets the link, which the caller releases.
   std::shared_ptr<Link> Close();
-  // A work request failed: the queue pair does nothing more. The first reason counts, the others follow from it.
+  // Called when a work request failed: the queue pair is unusable. The first reason is kept; later ones follow from it.
   void MarkBroken(const std::string& why) {
     if (broken_.empty()) broken_ = why;
   }
   const std::string& broken() const { return broken_; }
-  // Everything that waits or is in flight ends with `status`. The queue pair must be no more.
+  // Ends everything that waits or is in flight with `status`. The queue pair must be destroyed.
   void FailAll(const Status& status);
 
   // In parts, if it must go through staging and is large.
   void Add(Operation* operation, Batch* batch, uint32_t local_key);
   void Add(Outgoing* message);
 
-  // Posts what can be posted, as one list. An error means that the queue pair broke.
+  // Posts what can be posted, as one list. Error: the queue pair failed.
   Status Flush();
   // The work request `sequence`, and all before it, have completed.
   void Complete(uint32_t sequence);

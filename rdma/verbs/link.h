@@ -3,8 +3,8 @@
 //   kConnecting --> kUp --> kDown
 //        '------------------^
 //
-// The connector's thread makes it, moves its state and destroys its queue pair (Connector::Release); in between its
-// owner, and only while it is kUp, posts to it.
+// The connector's thread creates it, changes its state and destroys its queue pair (Connector::Release). Its owner
+// posts to it, and only while it is kUp.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace gannet::rdma::verbs {
 
-// What a work request's id says: whose it is, and which.
+// Content of a work request's id: its link and its number.
 struct WorkId {
   bool is_receive = false;
   uint32_t link = 0;  // Link::number, 31 bits
@@ -59,7 +59,7 @@ class Link {
   void Cut() { cut_.store(true, std::memory_order_release); }
   bool cut() const { return cut_.load(std::memory_order_acquire); }
 
-  // Keeps what the card may still use until the queue pair is no more.
+  // Keeps memory that the NIC may still use until the queue pair is destroyed.
   void KeepToTheEnd(std::shared_ptr<void> what) { kept_ = std::move(what); }
 
  private:

@@ -1,12 +1,12 @@
-// How a CALL travels: its request and its response each as one or more fragments, SENT in order on one queue pair.
+// Format of a CALL: its request and its response are each one or more fragments, SENT in order on one queue pair.
 //
 //   | header 24 | payload 0..4072 |
 //
-// Flow control. Each end of a queue pair has kWindow receive buffers posted, always. A caller starts a call only if the
-// fragments of its request, beside those of its other unanswered calls on this queue pair, are at most kWindow, and so
-// are those of the responses that it makes room for. A receiver takes a fragment out of its buffer and posts the buffer
-// again as soon as it sees it, before anything runs: so an answer also gives back the buffers of its request. Who sends
-// more than that is cut off.
+// Flow control. Each end of a queue pair always has kWindow receive buffers posted. A caller starts a call only if the
+// request fragments of all its unanswered calls on this queue pair, this one included, are at most kWindow, and the
+// fragments of the responses that it makes room for are, too. A receiver copies a fragment out of its buffer and posts
+// the buffer again as soon as it sees the fragment, before any handler runs. So an answer also returns the buffers of
+// its request. A peer that sends more is cut off.
 #pragma once
 
 #include <algorithm>

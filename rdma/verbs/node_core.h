@@ -1,4 +1,5 @@
-// What the parts of an attached node share: its card, its memory, its place in the cluster. Its channels keep it alive.
+// State shared by the parts of an attached node: its NIC, its memory, its place in the cluster. The node's channels
+// keep it alive.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@
 
 namespace gannet::rdma::verbs {
 
-// The first page of a node's memory is nobody's, so that offset 0 names no object. It is not registered.
+// The first page of a node's memory is unused, so that offset 0 names no object. It is not registered.
 inline constexpr uint64_t kHeapOffset = 4096;
 
-// Where the nodes are.
+// Addresses of the nodes.
 struct ClusterMap {
   std::vector<control::Place> nodes;  // by id
   control::Place guest;               // where a guest of this process is, with port 0
@@ -26,12 +27,12 @@ struct ClusterMap {
   control::Endpoint Of(NodeId id) const { return nodes[id].has_value() ? *nodes[id] : *guest; }
 };
 
-// What a peer must know to reach a node; it travels, encrypted, in the control handshake.
+// Data that a peer needs to reach a node. The control handshake carries it encrypted.
 struct RegionInfo {
   uint64_t base = 0;  // virtual address, at the owner, of offset 0
   uint64_t bytes = 0;
   uint64_t writable_offset = 0;
-  // Of the heap's two parts; never printed. The card takes the first for READs only.
+  // Keys of the heap's two parts; never printed. The NIC accepts only READs with the first.
   uint32_t read_only_key = 0;
   uint32_t writable_key = 0;
   control::Endpoint listens_at;  // where rdma_cm does

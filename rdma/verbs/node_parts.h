@@ -1,5 +1,5 @@
-// An attached node's parts, in the order in which they end. Its channels keep them alive: the connector must run until
-// the last queue pair is released.
+// An attached node's parts, in the order in which they end. The node's channels keep them alive, because the connector
+// must run until the last queue pair is released.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace gannet::rdma::verbs {
 
-// Which channel numbers are given out. Thread-safe.
+// The channel numbers in use. Thread-safe.
 class ChannelNumbers {
  public:
   // The lowest that is free, or -1.

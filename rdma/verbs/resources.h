@@ -1,4 +1,4 @@
-// Owners of what libibverbs and librdmacm hand out, and the limits of a device.
+// Owners of the objects of libibverbs and librdmacm, and the limits of a device.
 #pragma once
 
 #include <infiniband/verbs.h>

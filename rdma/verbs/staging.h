@@ -1,4 +1,4 @@
-// Registered buffers of a channel, through which what lies elsewhere in memory goes to the card and comes from it.
+// Registered buffers of a channel. Data in unregistered memory is copied through them.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace gannet::rdma::verbs {
 // Not thread-safe.
 class Staging {
  public:
-  // The largest that Take gives; what is larger goes in parts.
+  // Size of the largest buffer of Take; larger data is split.
   static constexpr uint32_t kMaxBytes = 64 * 1024;
 
   struct Buffer {
@@ -23,7 +23,7 @@ class Staging {
 
   Status Open(ibv_pd* pd);
 
-  // At least `bytes` (up to kMaxBytes); none if all of that size and larger are in use.
+  // Returns a buffer of at least `bytes` (up to kMaxBytes); none if all buffers of that size and larger are in use.
   Buffer Take(uint32_t bytes);
   void Give(Buffer buffer);
   uint32_t key() const { return region_->lkey; }

@@ -27,7 +27,7 @@ class VerbsChannel final : public Channel, private Lane::Listener {
 
  private:
   VerbsChannel(std::shared_ptr<NodeParts> parts, uint16_t index);
-  // Since when a node's link was seen down; 0: it is not.
+  // Time at which a node's link was first seen down; 0: it is not down.
   struct Trouble {
     uint64_t since_ns = 0;
     uint64_t next_try_ns = 0;
@@ -41,20 +41,20 @@ class VerbsChannel final : public Channel, private Lane::Listener {
   Lane& lane(NodeId node) { return lanes_[node]; }
   bool busy() const { return unfinished_batches_ > 0 || !calls_.idle(); }
 
-  // Before new work is added: what belongs to an earlier session with that node ends.
+  // Called before new work is added: ends the work of an earlier session with that node.
   void Refresh(Lane* lane);
-  // Sees to it that the lane has a link, up or on its way.
+  // Makes sure that the lane has a link that is up or connecting.
   void Connect(Lane* lane);
-  // Moves on whatever waits in this lane.
+  // Continues the work that waits in this lane.
   void Tend(Lane* lane, uint64_t now);
   // The same, if its link is down or its queue pair broke.
   void TendBroken(Lane* lane, uint64_t now);
   size_t TakeCompletions();
-  // Nothing has completed: maybe for so long that this thread sleeps until something does.
+  // Called when nothing has completed. If this has lasted long enough, the thread sleeps until something completes.
   void Rest(uint64_t now);
   void Take(const ibv_wc& completion);
   Status TakeReceived(Lane* lane, const ibv_wc& completion, uint32_t buffer);
-  // The link is of no use any more: ends it, and all that waits for the node.
+  // Ends a link that is unusable, and all work that waits for the node.
   void Break(Lane* lane, const std::string& why);
   Batch* NewBatch(Completion* completion);
   void FinishBatch(Batch* batch) override;

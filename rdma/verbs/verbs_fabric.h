@@ -16,15 +16,17 @@
 //    specification, C9-28), and a READ sent after them sees them. So nothing needs a fence, and a batch is posted as
 //    one list.
 //  - A batch costs one doorbell and one completion per node: only the last work request of each list is signalled.
-//  - Local buffers may lie anywhere: what is not in the node's own heap is copied through a registered buffer, or sent
-//    inline where the card has room for that.
+//  - Local buffers may lie anywhere. Data outside the node's own heap is copied through a registered buffer, or sent
+//    inline if the NIC has room for that.
 //  - CALL is SEND both ways, in fragments of 4 KiB, with receive buffers per queue pair and a window that both ends
-//    know: no message is ever sent that the other has no buffer for, so a server whose threads are all busy holds up
-//    neither the one-sided verbs on that queue pair nor other clients (with a shared receive queue it would do the
-//    second; rings written by WRITE_WITH_IMM would need 128 KiB per call in flight, of every channel at every node).
-//  - Death (5): rdma/control keeps a TCP session with heartbeats with every node. Whose process ends is known at once;
-//    who falls silent after `silence_limit`. Then first the queue pairs that it opened here are destroyed, so that a
-//    node given up for dead cannot write any more; only after that Alive is false, and what waits for it Unavailable.
+//    know. No message is ever sent for which the receiver has no buffer. So a server whose threads are all busy delays
+//    neither the one-sided verbs on that queue pair nor other clients. (With a shared receive queue it would delay
+//    other clients. Rings written by WRITE_WITH_IMM would need 128 KiB per call in flight, for every channel at every
+//    node.)
+//  - Death (5): rdma/control keeps a TCP session with heartbeats with every node. The end of a process is noticed at
+//    once, a silent node after `silence_limit`. The queue pairs that the dead node opened here are destroyed first, so
+//    that it cannot write any more. Only then is Alive false, and operations that wait for the node complete with
+//    Unavailable.
 //
 // All memory of a node is registered, and so pinned, from Attach on (see docs/running-on-rdma.md on limits).
 // Thread-safe. A fabric may attach several nodes, if their addresses are this machine's (tests do).
@@ -55,21 +57,21 @@ struct VerbsOptions {
   uint64_t configuration = 0;  // processes with different ones refuse each other: a hash of what they share
   // Whether a node with an address may come back as another process. If not, those who knew the first refuse it.
   bool may_return = true;
-  // What the card must be, if they are given; they do not choose it.
+  // Properties that the NIC must have, if given; they do not choose the NIC.
   std::string device;  // "mlx5_0"
   int port = 0;        // of the device, from 1 on
   int gid = -1;        // index in the port's table
   // How long a server thread polls after its last work before it sleeps until the card wakes it. Zero: never polls
   // (saves CPU); infinite: never sleeps.
   absl::Duration server_poll = absl::Microseconds(50);
-  // How long a channel polls in vain, while something of it is under way, before it sleeps until the card wakes it, at
-  // most for a millisecond at a time. Infinite: never sleeps.
+  // How long a channel with operations in flight polls without success before it sleeps until the NIC wakes it, at most
+  // for a millisecond at a time. Infinite: never sleeps.
   absl::Duration worker_poll = absl::InfiniteDuration();
-  absl::Duration silence_limit = absl::Seconds(5);  // a node that was not heard of for so long is dead
+  absl::Duration silence_limit = absl::Seconds(5);  // a node that is silent for this long is dead
   absl::Duration connect_limit = absl::Seconds(5);  // for making a queue pair
 };
 
-// Of the nodes that a fabric attached.
+// Statistics of the nodes that a fabric attached.
 struct VerbsStatistics {
   uint64_t queue_pairs_served = 0;  // that peers have here now
   uint64_t queue_pairs_cut = 0;     // since the start, because a peer broke the rules or its connection broke
@@ -89,13 +91,13 @@ class VerbsFabric : public Fabric {
 
   // Of the nodes that this fabric attached. PermissionDenied, with the reason, if the others refused them.
   virtual Status standing() const = 0;
-  // Alive, or, if this process is a guest, node 0 had it for alive when it last told.
+  // True if the node is alive or, if this process is a guest, if node 0 reported it alive in its last message.
   virtual bool KnowsOfGuest(NodeId id) const = 0;
-  // Why node `id` is not alive, for messages.
+  // Reason why node `id` is not alive, for messages.
   virtual std::string WhyDown(NodeId id) const = 0;
   virtual VerbsStatistics statistics() const = 0;
 
-  // For tests: node `id`, which this fabric attached, dies on the spot.
+  // For tests: kills node `id`, which this fabric attached, at once.
   virtual void Kill(NodeId id) = 0;
 };
 
