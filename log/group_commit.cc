@@ -24,7 +24,7 @@ namespace {
 constexpr int kSpins = 50;
 constexpr int kYields = 10;
 constexpr uint64_t kWaitForOthersNanos = 30'000;  // for a worker in its slot, or for peers
-constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; whoever has something wakes the thread
+constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; new work wakes the thread
 constexpr uint64_t kLeastRetryNanos = 100'000;
 constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers

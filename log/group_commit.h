@@ -1,7 +1,7 @@
 // GroupCommit: the work of the log thread. One round:
 //
 //   advance    if something is dirty in the current epoch, or somebody waits for it: current epoch + 1
-//   drain      until no worker of this node commits in an older epoch; not for ever, another round goes on with it
+//   drain      until no worker of this node commits in an older epoch; for a limited time, the next round continues
 //   exchange   with the other nodes: up to which epoch has everybody drained
 //   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
 //   room       make the next segment ahead of time, and notice a full disk

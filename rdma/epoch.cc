@@ -20,7 +20,7 @@ using internal::kIdle;
 constexpr absl::Duration kAdvanceInterval = absl::Milliseconds(5);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
 constexpr int kPausePerRound = 20;             // times as long as the round took, within these two
-constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not cost memory for ever
+constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not use unbounded memory
 // A participant that has left something free for so many rounds does nothing, or too little: 20 ms.
 constexpr size_t kPatienceRounds = 4;
 constexpr size_t kTakenAtOnce = 256;  // so long its thread may have to wait

@@ -128,7 +128,7 @@ struct Part {
     return full ? returned >= listed / kShareWorthJoiningWhenFull
                 : returned >= std::max<size_t>(kWorthJoining, carved / kShareWorthJoining);
   }
-  // Turns free neighbours, whatever their classes, into runs.
+  // Turns free neighbours of any class into runs.
   void Join();
 };
 

@@ -71,7 +71,7 @@ void DiskRing::SubmitPieces(int fd) {
     if (result > 0) submitted += static_cast<unsigned>(result);
     if (result == 0 || (result < 0 && !Transient(result)) || attempt > kMaxRounds) works_ = false;
   }
-  // Whatever was submitted reads the caller's buffer: wait for it in any case.
+  // Submitted writes read the caller's buffer, so always wait for them.
   for (unsigned completed = 0; completed < submitted;) {
     io_uring_cqe* cqe = nullptr;
     const int result = io_uring_wait_cqe(&ring_, &cqe);

@@ -15,7 +15,7 @@
 //   read error        DataLoss.
 //   sync error        DataLoss; every unsynced block is lost or not, reads may show the new content or the old, and the
 //                     next Sync succeeds all the same (as Linux has it: a failed fsync leaves the pages clean).
-//                     For directories likewise.
+//                     The same holds for directories.
 //   full disk         ResourceExhausted, when files would take more than `capacity_bytes`.
 //   read bit flip     one bit of what was read is wrong; the medium is sound.
 //   bit rot           FlipBit: one bit on the medium is wrong from now on.

@@ -75,7 +75,7 @@ void CallFlight::WakeServer() {
   if (to_->parked_servers > 0) return simulation.Unpark(&to_->requests, 1);
   std::vector<uint64_t>& workers = to_->serving_workers;
   if (workers.empty()) return;
-  // All are busy: whoever is about to go idle must look once more.
+  // All are busy: a worker that is about to become idle must check again.
   if (!to_->observer_serves && !simulation.AnyIdle(to_->id)) return simulation.WakeIdleOf(to_->id);
   for (size_t i = 0; i < workers.size(); ++i) {
     const uint64_t worker = workers[to_->next_worker++ % workers.size()];

@@ -1,7 +1,7 @@
 // Who runs when: threads, cores, waits, and the loop that takes the next event. Simulation is its public face.
 //
-// There is no scheduler's stack: whoever has to wait takes the next events itself, on its own stack, until one of them
-// resumes a thread. So an event costs no switch, and a switch goes straight from one thread to the next.
+// The scheduler has no stack of its own: a thread that must wait processes the next events on its own stack until one
+// of them resumes a thread. So an event costs no switch, and a switch goes straight from one thread to the next.
 #pragma once
 
 #include <array>
@@ -116,7 +116,7 @@ class Scheduler {
   SimThread* finished_ = nullptr;  // it is still on its stack
   EventQueue queue_;
   std::array<Cpu, kMaxSimNodes + 1> cpus_;           // the last: of threads that are of no node
-  std::vector<std::unique_ptr<SimThread>> threads_;  // by id, for ever
+  std::vector<std::unique_ptr<SimThread>> threads_;  // by id, never freed
   absl::flat_hash_map<const void*, ThreadList> parked_;
   uint64_t digest_ = 0x243f6a8885a308d3ull;
   SimulationStatistics statistics_;

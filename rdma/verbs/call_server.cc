@@ -142,7 +142,7 @@ bool CallServer::ServeOne(std::vector<std::byte>* buffer) {
   return true;
 }
 
-// This thread is about to be busy: whatever else there is, or comes, is for those who sleep.
+// This thread is about to be busy: it leaves all other and later requests to the sleeping threads.
 void CallServer::WakeAnother() {
   if (sleepers_.load() == 0) return;
   if (ready_.empty() && ibv_req_notify_cq(cq_.get(), 0) == 0) PollLocked();
@@ -223,7 +223,7 @@ size_t CallServer::PollLocked() {
 void CallServer::Take(const ibv_wc& completion) {
   const WorkId id = WorkId::Decode(completion.wr_id);
   const auto found = clients_.find(id.link);
-  if (found == clients_.end()) return;  // of a queue pair that is no more
+  if (found == clients_.end()) return;  // of a destroyed queue pair
   Client* client = found->second.get();
   Status status = absl::OkStatus();
   if (completion.status != IBV_WC_SUCCESS) {

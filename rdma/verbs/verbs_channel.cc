@@ -287,7 +287,7 @@ void VerbsChannel::Rest(uint64_t now) {
 void VerbsChannel::Take(const ibv_wc& completion) {
   const WorkId id = WorkId::Decode(completion.wr_id);
   Lane& of = lane(NodeOf(id.link));
-  if (of.link() == nullptr || of.link()->number() != id.link) return;  // of a queue pair that is no more
+  if (of.link() == nullptr || of.link()->number() != id.link) return;  // of a destroyed queue pair
   if (completion.status != IBV_WC_SUCCESS) {
     of.MarkBroken(ibv_wc_status_str(completion.status));
   } else if (!id.is_receive) {

@@ -53,7 +53,7 @@ struct VerbsOptions {
   uint64_t bytes_per_node = uint64_t{1} << 30;
   std::vector<uint64_t> bytes_of_node;                   // of each, where they differ; none is more than bytes_per_node
   uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
-  std::string secret;          // whoever knows it may read and write all memory of the cluster
+  std::string secret;          // a process that knows it may read and write all memory of the cluster
   uint64_t configuration = 0;  // processes with different ones refuse each other: a hash of what they share
   // Whether a node with an address may come back as another process. If not, those who knew the first refuse it.
   bool may_return = true;
