@@ -1,7 +1,6 @@
 // XCache: a client whose cache is behind. What it answers must be right anyway; how it got there shows in its counters.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <set>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "index/xstore/rpc/messages.h"
 #include "index/xstore/xstore.h"
 #include "tests/index/record_helper.h"
+#include "tests/index/training.h"
 
 namespace gannet::index {
 namespace {
@@ -66,10 +66,7 @@ class XStoreClientTest : public testing::Test {
     ExpectFind(remote, 0);
     ExpectFind(remote, 0);
   }
-  // Bounded by the test's own time limit.
-  void WaitForTraining() {
-    while (!index_->model_statistics().caught_up) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  void WaitForTraining() { index::WaitForTraining(index_.get()); }
   void PassGracePeriod() {
     cluster_->PassGracePeriod();
     owner_->epoch()->Collect();

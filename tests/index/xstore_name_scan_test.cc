@@ -2,17 +2,16 @@
 // clumps and gaps, and clients that never look up a single key.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/xstore/xstore.h"
 #include "tests/index/record_helper.h"
+#include "tests/index/training.h"
 
 namespace gannet::index {
 namespace {
@@ -100,10 +99,7 @@ class XStoreNameScanTest : public testing::Test {
     EXPECT_TRUE(remote.ok()) << remote.status();
     return std::move(*remote);
   }
-  // Bounded by the test's own time limit.
-  void WaitForTraining() {
-    while (!index_->model_statistics().caught_up) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  void WaitForTraining() { index::WaitForTraining(index_.get()); }
 
   IndexCluster cluster_{{}};
   std::unique_ptr<XStore> index_;
