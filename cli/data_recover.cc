@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "cli/data_directory.h"
+#include "index/registry.h"
 #include "log/log.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/recovery.h"
@@ -11,15 +13,21 @@ namespace gannet::cli {
 namespace {
 
 // A table as the manifest describes it. Who owns which key does not matter: each node recovers what it has.
-txn::TableOptions TableOf(const log::TableDescription& description) {
-  return {.name = description.name,
-          .key_kind = description.integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
-          .max_key_bytes = description.max_key_bytes,
-          .index = description.index == "hash" ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
-          .payload_bytes = description.payload_bytes,
-          .variable_length = description.variable_length,
-          .expected_rows = description.expected_rows,
-          .placement = description.replicated ? txn::Placement::Replicated() : txn::Placement::ByHash()};
+StatusOr<txn::TableOptions> TableOf(const log::TableDescription& description) {
+  const StatusOr<index::IndexKind> kind = index::IndexKindOf(description.index);
+  if (!kind.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", description.name, "' of the manifest: ", kind.status().message()));
+  }
+  return txn::TableOptions{
+      .name = description.name,
+      .key_kind = description.integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
+      .max_key_bytes = description.max_key_bytes,
+      .index = *kind,
+      .payload_bytes = description.payload_bytes,
+      .variable_length = description.variable_length,
+      .expected_rows = description.expected_rows,
+      .placement = description.replicated ? txn::Placement::Replicated() : txn::Placement::ByHash()};
 }
 
 }  // namespace
@@ -42,7 +50,9 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
     auto database = txn::Database::Open(fabric->get(), node.manifest.node, in_memory);
     if (!database.ok()) return database.status();
     for (const log::TableDescription& table : node.manifest.tables) {
-      GANNET_RETURN_IF_ERROR((*database)->CreateTable(TableOf(table)).status());
+      const StatusOr<txn::TableOptions> table_options = TableOf(table);
+      GANNET_RETURN_IF_ERROR(table_options.status());
+      GANNET_RETURN_IF_ERROR((*database)->CreateTable(*table_options).status());
     }
     log::LogEnd end;
     NodeRecovery recovery{.path = node.path, .report = {}};

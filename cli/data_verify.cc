@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/stop.h"
 #include "cli/data_directory.h"
+#include "index/registry.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
@@ -128,7 +129,8 @@ class NodeVerifier {
   Status VerifyFile(const log::CheckpointDescription& checkpoint, const log::CheckpointFile& file,
                     const std::string& path) {
     const log::TableDescription* const table = TableOf(file.table);
-    const bool ordered = table != nullptr && table->index == "xstore";
+    const index::IndexKindEntry* const kind = table == nullptr ? nullptr : index::FindIndexKind(table->index);
+    const bool ordered = kind != nullptr && kind->traits.ordered;
     std::optional<std::string> last;
     uint64_t record_number = 0;
     const auto visit = [&](const log::CheckpointRecord& record) -> Status {

@@ -34,6 +34,12 @@ auto Choice(const std::string_view (&names)[N]) {
   };
 }
 
+StatusOr<index::IndexKind> ParseIndex(const std::string& text) {
+  const auto at = ParseChoice(text, index::IndexKindNames());
+  if (!at.ok()) return at.status();
+  return static_cast<index::IndexKind>(*at);
+}
+
 void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
   const std::string group = "What is run";
   Add(command, "--workload", &o->workload, ParseWorkload, "LETTER",
@@ -76,9 +82,7 @@ void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
 
 void AddDataFlags(CLI::App& command, YcsbOptions* o) {
   const std::string group = "On what";
-  Add(command, "--index", &o->index, Choice<ycsb::IndexKind>(ycsb::kIndexNames), "NAME",
-      "hash (no scans) or xstore. Default: xstore")
-      ->group(group);
+  Add(command, "--index", &o->index, ParseIndex, "NAME", "hash (no scans) or xstore. Default: xstore")->group(group);
   Add(
       command, "--keys", &o->keys, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); }, "N",
       "Keys that are loaded, such as 500K or 10M, dealt to the servers by ranges. Default: 1M")

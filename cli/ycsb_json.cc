@@ -54,7 +54,7 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"insert_rate", o.insert_rate},
           {"path", NameOf(o.paths.reads, ycsb::kPathNames)},
           {"updates", NameOf(o.paths.updates, ycsb::kPathNames)},
-          {"index", NameOf(o.index, ycsb::kIndexNames)},
+          {"index", index::EntryOf(o.index).name},
           {"keys", o.keys},
           {"keyspace", NameOf(o.key_form, ycsb::kKeyFormNames)},
           {"value_bytes", o.value_bytes},

@@ -85,13 +85,13 @@ Status Complete(YcsbOptions* o) {
   if (o->keys < static_cast<uint64_t>(o->servers)) {
     return Wrong("--keys %d: at least one for each of the %d servers", o->keys, o->servers);
   }
-  if (o->index == ycsb::IndexKind::kHash && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
+  const index::IndexKindEntry& kind = index::EntryOf(o->index);
+  if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
     const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %c", o->workload.letter);
-    return Wrong("--index hash: has no order, and %s scans; give --index xstore", scans);
+    return Wrong("--index %s: has no order, and %s scans; give --index xstore", kind.name, scans);
   }
-  if (o->index == ycsb::IndexKind::kHash && (o->locations || o->cache != index::XCacheMode::kWhole)) {
-    return Wrong(
-        "--cache: says what a client of xstore keeps; one of hash remembers where records are (--cache-bytes)");
+  if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
+    return Wrong("--cache: says what a client of xstore keeps; one of %s has no models (but --cache-bytes)", kind.name);
   }
   return CheckMemory(o);
 }

@@ -29,8 +29,7 @@ std::string Heading(const YcsbResult& result) {
   std::string text = absl::StrFormat(
       "workload %c (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
       o.workload.letter, absl::StrJoin(o.operations(), ","), NameOf(o.keys_drawn(), ycsb::kDistributionNames),
-      NameOf(o.index, ycsb::kIndexNames), NameOf(o.paths.reads, ycsb::kPathNames),
-      NameOf(o.paths.updates, ycsb::kPathNames));
+      index::EntryOf(o.index).name, NameOf(o.paths.reads, ycsb::kPathNames), NameOf(o.paths.updates, ycsb::kPathNames));
   text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s (%s%s), seed %d; loaded in %.1f s\n",
                           WithCommas(o.keys), NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
                           Count(static_cast<uint64_t>(o.servers), "server"), NameOf(o.fabric, kFabricNames),

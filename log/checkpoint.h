@@ -32,7 +32,7 @@ struct TableDescription {
   std::string name;
   bool integer_keys = true;
   uint32_t max_key_bytes = 8;
-  std::string index;  // "hash", "xstore"
+  std::string index;  // name of its kind, e.g. "hash"
   uint32_t payload_bytes = 0;
   bool variable_length = false;
   bool replicated = false;

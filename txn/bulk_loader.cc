@@ -92,7 +92,7 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
     return absl::InvalidArgumentError(
         absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " belongs to another node"));
   }
-  if (options.index != IndexKind::kHash && !state_->entries.empty() && !(state_->entries.back().key < key)) {
+  if (state_->table->index_traits().ordered && !state_->entries.empty() && !(state_->entries.back().key < key)) {
     return absl::InvalidArgumentError(
         absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " is not above the one before it"));
   }

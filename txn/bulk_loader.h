@@ -28,7 +28,7 @@ class BulkLoader {
   BulkLoader(Session* session, const Table* table);
   // Gives back what was added and not finished.
   ~BulkLoader();
-  // Keys of an ordered table come in strictly ascending order, those of a hash table in any. The key must belong to
+  // Keys of an ordered table come in strictly ascending order, those of other tables in any. The key must belong to
   // this node. Cancelled, as Finish, by DatabaseOptions::stop: nothing of this load is visible.
   Status Add(const Key& key, std::span<const std::byte> payload);
   template <PayloadType Row>

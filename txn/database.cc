@@ -9,9 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "index/hash/hash_index.h"
-#include "index/hash/hash_rpc.h"
-#include "index/xstore/xstore.h"
+#include "index/registry.h"
 #include "log/utf8.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/durability.h"
@@ -153,7 +151,7 @@ Status CheckOptions(const TableOptions& options) {
     return wrong("max_key_bytes is for byte keys; leave it at 8 for integer keys");
   }
   // A number that was cast to an enum, perhaps of a newer version: the log would have changes that no recovery takes.
-  if (options.index != IndexKind::kHash && options.index != IndexKind::kXStore) {
+  if (index::FindIndexKind(options.index) == nullptr) {
     return wrong(absl::StrCat("index is ", static_cast<int>(options.index), ", which is no IndexKind"));
   }
   if (options.key_kind != index::KeyKind::kInteger && options.key_kind != index::KeyKind::kBytes) {
@@ -218,8 +216,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   state->precedence = std::make_unique<Precedence>(state->epochs.get(), node, fabric->num_nodes(),
                                                    options.precedence_after, options.precedence_limit);
   state->indexes = std::make_unique<index::IndexService>(state->node.get(), state->slab.get(), state->epochs.get());
-  index::RegisterHashMethods(state->indexes.get());
-  index::RegisterXStoreMethods(state->indexes.get());
+  index::RegisterAllIndexMethods(state->indexes.get());
   state->owner_service = std::make_unique<OwnerService>(state.get());
   if (fabric->num_nodes() > 1) state->repairer = std::make_unique<Repairer>(state.get());
   // Also where nothing is logged: every node's memory has the same layout.
@@ -252,18 +249,13 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   }
   const auto id = static_cast<TableId>(state_->tables.size());
   std::unique_ptr<Table> table(new Table(id, options, state_->data_nodes, state_->node->id()));
-  if (options.index == IndexKind::kHash) {
-    auto index = index::HashIndex::Create(
-        state_->indexes.get(), id,
-        {.key_kind = options.key_kind, .max_key_bytes = options.max_key_bytes, .expected_keys = options.expected_rows});
-    if (!index.ok()) return index.status();
-    table->local_index_ = std::move(*index);
-  } else {
-    auto index = index::XStore::Create(state_->indexes.get(), id,
-                                       {.key_kind = options.key_kind, .max_key_bytes = options.max_key_bytes});
-    if (!index.ok()) return index.status();
-    table->local_index_ = std::move(*index);
-  }
+  StatusOr<std::unique_ptr<index::LocalIndex>> index = index::EntryOf(options.index)
+                                                           .create(state_->indexes.get(), id,
+                                                                   {.key_kind = options.key_kind,
+                                                                    .max_key_bytes = options.max_key_bytes,
+                                                                    .expected_keys = options.expected_rows});
+  if (!index.ok()) return index.status();
+  table->local_index_ = std::move(*index);
   state_->tables.push_back(std::move(table));
   state_->settled_bytes.push_back(0);
   return state_->tables.back().get();
@@ -473,8 +465,7 @@ PrecedenceStatistics Database::precedence_statistics() const {
 std::vector<TableStatistics> Database::table_statistics() {
   std::vector<TableStatistics> result;
   for (const std::unique_ptr<Table>& table : state_->tables) {
-    TableStatistics statistics{.table = table->name(),
-                               .index_kind = table->options().index == IndexKind::kHash ? "hash" : "xstore"};
+    TableStatistics statistics{.table = table->name(), .index_kind = index::EntryOf(table->options().index).name};
     {
       std::lock_guard lock(state_->sessions_mutex);
       int64_t bytes = state_->settled_bytes[table->id()];

@@ -7,8 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mutant.h"
-#include "index/hash/hash_client.h"
-#include "index/xstore/xstore.h"
+#include "index/registry.h"
 #include "txn/database.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
@@ -20,13 +19,11 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
   std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
   if (slot == nullptr) {
     StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
-        table.options().index == IndexKind::kHash
-            ? index::ConnectHash(
-                  channel.get(), node, table.id(),
-                  {.location_cache_bytes = db->options.location_cache_bytes, .call_timeout = db->options.call_timeout})
-            : index::ConnectXStore(channel.get(), node, table.id(),
-                                   {.by_call = db->options.read_path == ReadPathPolicy::kCall,
-                                    .call_timeout = db->options.call_timeout});
+        index::EntryOf(table.options().index)
+            .connect(channel.get(), node, table.id(),
+                     {.location_cache_bytes = db->options.location_cache_bytes,
+                      .by_call = db->options.read_path == ReadPathPolicy::kCall,
+                      .call_timeout = db->options.call_timeout});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
   }

@@ -11,6 +11,7 @@
 
 #include "index/index.h"
 #include "index/key.h"
+#include "index/registry.h"
 #include "rdma/global_address.h"
 
 namespace gannet::txn {
@@ -22,10 +23,7 @@ inline constexpr size_t kMaxPayloadBytes = 64 * 1024;
 template <class T>
 concept PayloadType = std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::span<const std::byte>>;
 
-enum class IndexKind : uint8_t {
-  kHash,    // point access
-  kXStore,  // point access and ordered scans
-};
+using index::IndexKind;
 
 // Which node owns a key. Plain functions of the key and the number of nodes that own rows
 // (DatabaseOptions::data_nodes), the same on every node.
@@ -66,6 +64,8 @@ class Table {
   TableId id() const { return id_; }
   const std::string& name() const { return options_.name; }
   const TableOptions& options() const { return options_; }
+  // What the kind of index can do: paths through a transaction are chosen by this.
+  const index::IndexTraits& index_traits() const { return index_traits_; }
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
@@ -82,15 +82,17 @@ class Table {
 
  private:
   friend class Database;
-  // `self` is of the node that has this object.
+  // `self` is of the node that has this object. options.index is a kind of the registry.
   Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
       : id_(id),
         options_(std::move(options)),
+        index_traits_(index::EntryOf(options_.index).traits),
         data_nodes_(data_nodes),
         all_here_(options_.placement.replicated || (data_nodes == 1 && self == 0)) {}
 
   TableId id_;
   TableOptions options_;
+  index::IndexTraits index_traits_;
   int data_nodes_;
   bool all_here_;  // this node owns, or has a copy of, every row
   std::unique_ptr<index::LocalIndex> local_index_;

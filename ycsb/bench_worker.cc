@@ -221,7 +221,7 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
 Status BenchWorker::FillCaches() {
   if (!options_.fill_caches) return absl::OkStatus();
   FillLocations();
-  if (cluster_->options().index != IndexKind::kXStore || options_.paths.reads != Path::kOneSided) {
+  if (!index::EntryOf(cluster_->options().index).traits.learned || options_.paths.reads != Path::kOneSided) {
     return absl::OkStatus();
   }
   for (int i = 0; i < cluster_->options().servers; ++i) GANNET_RETURN_IF_ERROR(FillModels(i));

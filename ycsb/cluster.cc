@@ -28,6 +28,9 @@ Status CheckOptions(const rdma::Fabric& fabric, const ClusterOptions& o) {
   if (o.value_bytes < kMinValueBytes || o.value_bytes > kMaxValueBytes) {
     return wrong(absl::StrFormat("values of %d bytes: from %d to %d", o.value_bytes, kMinValueBytes, kMaxValueBytes));
   }
+  if (index::FindIndexKind(o.index) == nullptr) {
+    return wrong(absl::StrFormat("index is %d, which is no IndexKind", static_cast<int>(o.index)));
+  }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
   if (!fabric.capabilities().line_consistent) {
     return absl::FailedPreconditionError(
@@ -94,7 +97,7 @@ Status Cluster::Load(const std::function<void(uint64_t)>& progress, const std::a
 Status Cluster::Start(const std::atomic<bool>* stop) {
   for (const auto& server : servers_) GANNET_RETURN_IF_ERROR(server->Start(options_.server_threads));
   for (const auto& machine : machines_) GANNET_RETURN_IF_ERROR(machine->epochs->Start());
-  if (options_.index != IndexKind::kXStore || !options_.train_models) return absl::OkStatus();
+  if (!index::EntryOf(options_.index).traits.learned || !options_.train_models) return absl::OkStatus();
   // On a thread of its own: a simulated thread belongs to the node whose channel it polls, for good.
   Status trained;
   Thread client("ycsb-train", [this, &trained, stop] { trained = TrainModels(stop); });

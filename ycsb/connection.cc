@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/stop.h"
-#include "index/hash/hash_client.h"
+#include "index/registry.h"
 #include "index/xstore/xstore.h"
 #include "ycsb/record.h"
 
@@ -53,17 +53,17 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   auto epoch = rdma::EpochManager::Participant::Join(home.epochs.get());
   if (!epoch.ok()) return epoch.status();
   connection->epoch_ = *std::move(epoch);
+  const index::IndexKindEntry& kind = index::EntryOf(cluster->options().index);
   for (int i = 0; i < cluster->options().servers; ++i) {
     const auto server = static_cast<rdma::NodeId>(i);
     rdma::Channel* const through = connection->channel_.get();
     const index::XCacheOptions xcache = XCacheFor(&home, static_cast<size_t>(i), options);
-    auto index = cluster->options().index == IndexKind::kHash
-                     ? index::ConnectHash(through, server, kIndex, {.location_cache_bytes = options.location_bytes})
-                     : index::ConnectXStore(through, server, kIndex, xcache);
+    auto index =
+        kind.connect(through, server, kIndex, {.location_cache_bytes = options.location_bytes, .learned = &xcache});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
   }
-  if (cluster->options().index == IndexKind::kXStore) connection->locations_ = LocationsFor(&home, options);
+  if (kind.traits.learned) connection->locations_ = LocationsFor(&home, options);
   connection->worker_.AddPoller([through = connection->channel_.get()] { return through->Poll(); });
   return connection;
 }

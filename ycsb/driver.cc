@@ -26,8 +26,9 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
       std::accumulate(o.mix.begin(), o.mix.end(), 0) != 100) {
     return absl::InvalidArgumentError("the shares of the operations must be percentages that sum to 100");
   }
-  if (o.mix[static_cast<size_t>(Kind::kScan)] > 0 && cluster.options().index == IndexKind::kHash) {
-    return absl::InvalidArgumentError("scans need an ordered index; hash is not");
+  const index::IndexKindEntry& kind = index::EntryOf(cluster.options().index);
+  if (o.mix[static_cast<size_t>(Kind::kScan)] > 0 && !kind.traits.ordered) {
+    return absl::InvalidArgumentError(absl::StrFormat("scans need an ordered index; %s is not", kind.name));
   }
   if (o.insert_rate > 0 && cluster.options().machines < 2) {
     return absl::InvalidArgumentError("the machine that inserts needs another one beside it");

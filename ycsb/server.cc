@@ -5,8 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
-#include "index/hash/hash_index.h"
-#include "index/hash/hash_rpc.h"
 #include "rdma/versioned.h"
 #include "ycsb/record.h"
 #include "ycsb/value.h"
@@ -15,18 +13,13 @@ namespace gannet::ycsb {
 namespace {
 
 constexpr uint64_t kProgressInterval = 1 << 17;
-// A leaf of 16 keys, with its place in the tree and in the model; a bucket's share.
-constexpr double kBytesPerLeaf = 400;
-constexpr double kSlotsPerLeaf = 16;
-constexpr double kBucketBytesPerKey = 24;
 constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
 constexpr const char* kLoading = "keys were loaded";
 
 }  // namespace
 
 uint64_t BytesNeeded(const ServerOptions& options) {
-  const double index =
-      options.index == IndexKind::kHash ? kBucketBytesPerKey : kBytesPerLeaf / (kSlotsPerLeaf * options.fill);
+  const double index = index::EntryOf(options.index).bytes_per_key(options.fill);
   const auto record = static_cast<double>(rdma::SlabAllocator::BlockBytes(RecordBytes(options.value_bytes)));
   return kFixedBytes + static_cast<uint64_t>(static_cast<double>(options.expected_keys) * (record + index));
 }
@@ -47,18 +40,13 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
   if (!epochs.ok()) return epochs.status();
   epochs_ = *std::move(epochs);
   service_ = std::make_unique<index::IndexService>(node_.get(), slab_.get(), epochs_.get());
-  if (options_.index == IndexKind::kHash) {
-    auto hash = index::HashIndex::Create(service_.get(), kIndex, {.expected_keys = options_.expected_keys});
-    if (!hash.ok()) return hash.status();
-    index_ = *std::move(hash);
-    index::RegisterHashMethods(service_.get());
-  } else {
-    auto xstore = index::XStore::Create(service_.get(), kIndex, {.fixed_sub_models = options_.sub_models});
-    if (!xstore.ok()) return xstore.status();
-    xstore_ = xstore->get();
-    index_ = *std::move(xstore);
-    index::RegisterXStoreMethods(service_.get());
-  }
+  const index::IndexKindEntry& kind = index::EntryOf(options_.index);
+  auto created = kind.create(service_.get(), kIndex,
+                             {.expected_keys = options_.expected_keys, .fixed_sub_models = options_.sub_models});
+  if (!created.ok()) return created.status();
+  index_ = *std::move(created);
+  if (kind.traits.learned) xstore_ = static_cast<index::XStore*>(index_.get());
+  kind.register_methods(service_.get());
   RegisterCalls();
   return absl::OkStatus();
 }

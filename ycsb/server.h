@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "index/index.h"
+#include "index/registry.h"
 #include "index/service.h"
 #include "index/xstore/xstore.h"
 #include "rdma/epoch.h"
@@ -21,15 +22,14 @@
 
 namespace gannet::ycsb {
 
-enum class IndexKind : uint8_t { kHash, kXStore };
-inline constexpr std::string_view kIndexNames[] = {"hash", "xstore"};
+using index::IndexKind;
 
 struct ServerOptions {
   IndexKind index = IndexKind::kXStore;
   uint64_t expected_keys = 0;
   size_t value_bytes = 8;
   double fill = 0.5;        // of the leaves that are loaded
-  uint32_t sub_models = 0;  // of XStore; 0: as many as its own rule gives
+  uint32_t sub_models = 0;  // of learned kinds; 0: as many as its own rule gives
 };
 
 // Registered and private memory that a server with these keys takes, about, without what is inserted.
@@ -56,7 +56,7 @@ class Server {
 
   rdma::Node& node() { return *node_; }
   index::LocalIndex& index() { return *index_; }
-  // Null for another index.
+  // Null if the index is not a learned one.
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
 

@@ -123,15 +123,16 @@ void PrefetchLines(const std::byte* record, const GetRequest& request) {
 
 }  // namespace
 
-// Where the records of all requests are, or probably are, into found_; their lines are on the way. Hash tables take two
-// steps, the buckets and then the records, each for all requests at once: a cache miss is waited for once per step.
+// Where the records of all requests are, or probably are, into found_; their lines are on the way. Indexes that guess
+// records take two steps, e.g. the buckets and then the records, each for all requests at once: a cache miss is waited
+// for once per step.
 Status TransactionImpl::LocateDirect(std::span<GetRequest> requests) {
   found_.resize(std::max(found_.size(), requests.size()));
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
     const GetRequest& request = requests[i];
     GANNET_RETURN_IF_ERROR(CheckKey(*request.table, request.key));
-    if (request.table->options().index == IndexKind::kHash) {
+    if (request.table->index_traits().guesses_records) {
       request.table->local_index().PrefetchFor(request.key);
     } else {
       pending_.push_back(i);
@@ -140,7 +141,7 @@ Status TransactionImpl::LocateDirect(std::span<GetRequest> requests) {
   FindOrdered(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
     const GetRequest& request = requests[i];
-    if (request.table->options().index == IndexKind::kHash) {
+    if (request.table->index_traits().guesses_records) {
       found_[i] = {.record = request.table->local_index().GuessRecord(request.key)};
     }
     if (found_[i].record.is_null()) continue;
@@ -184,7 +185,7 @@ Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
   for (size_t i = 0; i < requests.size(); ++i) {
     GetRequest& request = requests[i];
     FindResult found = found_[i];
-    if (request.table->options().index == IndexKind::kHash &&
+    if (request.table->index_traits().guesses_records &&
         (found.record.is_null() || !HoldsKey(Direct(found.record), request.key))) [[unlikely]] {
       found = request.table->local_index().Find(request.key);
     }
@@ -304,9 +305,10 @@ coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanR
   rows->bytes_.Clear();
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
   if (Status s = CheckKey(table, range.to); !s.ok()) return s;
-  if (table.options().index == IndexKind::kHash) {
-    return Status(absl::FailedPreconditionError(
-        absl::StrCat("table ", table.name(), " has a hash index: create it with an ordered one to scan it")));
+  if (!table.index_traits().ordered) {
+    return Status(absl::FailedPreconditionError(absl::StrCat("table ", table.name(), " has no ordered index (",
+                                                             index::EntryOf(table.options().index).name,
+                                                             "): create it with one to scan it")));
   }
   if (range.to < range.from || range.limit == 0) return absl::OkStatus();
   if (table.OwnerOfRange(range.from, range.to, session_->self) != session_->self || !session_->direct) {

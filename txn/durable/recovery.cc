@@ -25,10 +25,6 @@ double SecondsSince(uint64_t start) {
   return static_cast<double>(NowNanos() - start) * 1e-9;
 }
 
-std::string Kind(absl::string_view index) {
-  return absl::StrCat(index == "hash" ? "a hash" : "an XStore", " table");
-}
-
 std::string Keys(const log::TableDescription& table) {
   return table.integer_keys ? "integer keys" : absl::StrCat("keys of at most ", table.max_key_bytes, " bytes");
 }
@@ -49,7 +45,9 @@ Status CheckTable(const log::TableDescription& had, const log::TableDescription&
         absl::StrCat("table '", had.name, "' in ", directory, " is ", was, ", and the program creates it as ", is,
                      "; create it as it is (to change it, copy its rows to a new table)"));
   };
-  if (has.index != had.index) return differs(Kind(had.index), Kind(has.index));
+  if (has.index != had.index) {
+    return differs(absl::StrCat("one with index ", had.index), absl::StrCat("one with index ", has.index));
+  }
   if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes) {
     return differs(absl::StrCat("one with ", Keys(had)), absl::StrCat("one with ", Keys(has)));
   }
@@ -213,7 +211,7 @@ log::TableDescription DescribeTable(const Table& table) {
           .name = options.name,
           .integer_keys = options.key_kind == index::KeyKind::kInteger,
           .max_key_bytes = static_cast<uint32_t>(options.max_key_bytes),
-          .index = options.index == IndexKind::kHash ? "hash" : "xstore",
+          .index = index::EntryOf(options.index).name,
           .payload_bytes = static_cast<uint32_t>(options.payload_bytes),
           .variable_length = options.variable_length,
           .replicated = options.placement.replicated,

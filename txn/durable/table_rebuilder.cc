@@ -208,11 +208,11 @@ Status TableRebuilder::RebuildOrdered(const Table& table) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Hash tables: any order, from several threads. A checkpoint may have a record twice (its bucket split meanwhile); then
-// both are of the same version or the log has a newer one.
+// Tables without order: any order, from several threads. A checkpoint may have a record twice (its bucket split
+// meanwhile); then both are of the same version or the log has a newer one.
 
-Status TableRebuilder::AddToHash(index::Context& context, const Table& table, std::string_view key,
-                                 std::string_view payload) {
+Status TableRebuilder::AddToUnordered(index::Context& context, const Table& table, std::string_view key,
+                                      std::string_view payload) {
   const Key view = KeyFromRedo(table.options().key_kind, std::as_bytes(std::span(key)));
   if (!table.local_index().Find(view).record.is_null()) return absl::OkStatus();
   const StatusOr<rdma::GlobalAddress> record = MakeRecord(context, table, key, payload);
@@ -223,14 +223,14 @@ Status TableRebuilder::AddToHash(index::Context& context, const Table& table, st
   return absl::OkStatus();
 }
 
-Status TableRebuilder::LoadHashFile(const Table& table, const log::CheckpointFile& file) {
+Status TableRebuilder::LoadUnorderedFile(const Table& table, const log::CheckpointFile& file) {
   if (IsGivenUp(table)) return absl::OkStatus();
   Leases leases(state_->indexes.get());
   const Status read = log::ReadCheckpointFile(
       *files_, directory_, checkpoint_.id, file,
       [&](const log::CheckpointRecord& record) -> Status {
         if (IsSuperseded(record)) return absl::OkStatus();
-        return AddToHash(leases.context(), table, AsText(record.key), AsText(record.payload));
+        return AddToUnordered(leases.context(), table, AsText(record.key), AsText(record.payload));
       },
       DamageNoter(file));
   return GiveUpIfDamaged(table, read);
@@ -261,11 +261,11 @@ Status TableRebuilder::Empty(const Table& table) {
 }
 
 // After the checkpoint's files: what they have is at least as new as the change if it was not superseded.
-Status TableRebuilder::AddHashChanges(const Table& table, size_t part) {
+Status TableRebuilder::AddUnorderedChanges(const Table& table, size_t part) {
   Leases leases(state_->indexes.get());
   // In the order of the keys: the map's own depends on which thread was faster, and with it the layout of the table.
   for (const auto& [key, change] : changes_->Sorted(table.id(), part, part + 1)) {
-    if (!change->removed) GANNET_RETURN_IF_ERROR(AddToHash(leases.context(), table, key.bytes(), change->bytes()));
+    if (!change->removed) GANNET_RETURN_IF_ERROR(AddToUnordered(leases.context(), table, key.bytes(), change->bytes()));
   }
   return absl::OkStatus();
 }
@@ -273,8 +273,7 @@ Status TableRebuilder::AddHashChanges(const Table& table, size_t part) {
 Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int threads) {
   std::vector<std::function<Status()>> work;
   for (const Table* table : tables) {
-    if (table->options().index == IndexKind::kXStore)
-      work.emplace_back([this, table] { return RebuildOrdered(*table); });
+    if (table->index_traits().ordered) work.emplace_back([this, table] { return RebuildOrdered(*table); });
   }
   for (const log::CheckpointFile& file : checkpoint_.files) {
     const Table* table = state_->TableById(file.table);
@@ -282,8 +281,8 @@ Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int th
       return absl::DataLossError(
           absl::StrCat(directory_, ": the checkpoint has a table ", file.table, " that the manifest does not name"));
     }
-    if (table->options().index == IndexKind::kHash && std::ranges::find(tables, table) != tables.end()) {
-      work.emplace_back([this, table, &file] { return LoadHashFile(*table, file); });
+    if (!table->index_traits().ordered && std::ranges::find(tables, table) != tables.end()) {
+      work.emplace_back([this, table, &file] { return LoadUnorderedFile(*table, file); });
     }
   }
   return RunAll(work, threads);
@@ -292,9 +291,9 @@ Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int th
 Status TableRebuilder::AddChanges(const std::vector<const Table*>& tables, int threads) {
   std::vector<std::function<Status()>> work;
   for (const Table* table : tables) {
-    if (table->options().index != IndexKind::kHash || IsGivenUp(*table)) continue;
+    if (table->index_traits().ordered || IsGivenUp(*table)) continue;
     for (size_t part = 0; part < LatestChanges::kParts; ++part) {
-      work.emplace_back([this, table, part] { return AddHashChanges(*table, part); });
+      work.emplace_back([this, table, part] { return AddUnorderedChanges(*table, part); });
     }
   }
   return RunAll(work, threads);
@@ -306,7 +305,7 @@ Status TableRebuilder::Rebuild(const std::vector<const Table*>& tables, int thre
   GANNET_RETURN_IF_ERROR(AddChanges(tables, threads));
   for (const Table* table : tables) {
     if (!IsGivenUp(*table)) continue;
-    if (table->options().index == IndexKind::kHash) GANNET_RETURN_IF_ERROR(Empty(*table));
+    if (!table->index_traits().ordered) GANNET_RETURN_IF_ERROR(Empty(*table));
     damaged->push_back({table, std::exchange(damages_[table->id()], absl::OkStatus())});
   }
   return absl::OkStatus();

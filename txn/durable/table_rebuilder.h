@@ -64,12 +64,12 @@ class TableRebuilder {
   OnDamage DamageNoter(const log::CheckpointFile& file);
 
   Status RebuildOrdered(const Table& table);
-  Status LoadHashFile(const Table& table, const log::CheckpointFile& file);
-  Status AddHashChanges(const Table& table, size_t part);
+  Status LoadUnorderedFile(const Table& table, const log::CheckpointFile& file);
+  Status AddUnorderedChanges(const Table& table, size_t part);
   // Makes a committed record in this node's memory; InvalidArgument if it does not fit the table.
   StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, const Table& table, std::string_view key,
                                            std::string_view payload);
-  Status AddToHash(index::Context& context, const Table& table, std::string_view key, std::string_view payload);
+  Status AddToUnordered(index::Context& context, const Table& table, std::string_view key, std::string_view payload);
   // True if the log has something newer of the key than the checkpoint.
   bool IsSuperseded(const log::CheckpointRecord& record);
 

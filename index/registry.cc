@@ -1,0 +1,77 @@
+#include "index/registry.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace gannet::index {
+
+#define GANNET_INDEX_ENTRY(enumerator, entry) IndexKindEntry entry();
+GANNET_INDEX_KINDS(GANNET_INDEX_ENTRY)
+#undef GANNET_INDEX_ENTRY
+
+namespace {
+
+// By number. A deque, so that entries keep their places.
+std::deque<IndexKindEntry>& Entries() {
+#define GANNET_INDEX_ENTRY(enumerator, entry) entry(),
+  static std::deque<IndexKindEntry> entries = {GANNET_INDEX_KINDS(GANNET_INDEX_ENTRY)};
+#undef GANNET_INDEX_ENTRY
+  return entries;
+}
+
+}  // namespace
+
+StatusOr<IndexKind> RegisterIndexKind(IndexKindEntry entry) {
+  if (entry.name.empty() || entry.create == nullptr || entry.connect == nullptr || entry.register_methods == nullptr ||
+      entry.bytes_per_key == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the entry of index kind '", entry.name, "' is not complete"));
+  }
+  if (FindIndexKind(entry.name) != nullptr) {
+    return absl::AlreadyExistsError(absl::StrCat("there is an index kind '", entry.name, "' already"));
+  }
+  Entries().push_back(std::move(entry));
+  return static_cast<IndexKind>(Entries().size() - 1);
+}
+
+const IndexKindEntry* FindIndexKind(IndexKind kind) {
+  const auto number = static_cast<size_t>(kind);
+  return number < Entries().size() ? &Entries()[number] : nullptr;
+}
+
+const IndexKindEntry* FindIndexKind(std::string_view name) {
+  for (const IndexKindEntry& entry : Entries()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+const IndexKindEntry& EntryOf(IndexKind kind) {
+  const IndexKindEntry* const entry = FindIndexKind(kind);
+  GANNET_CHECK(entry != nullptr, "%d is no IndexKind", static_cast<int>(kind));
+  return *entry;
+}
+
+StatusOr<IndexKind> IndexKindOf(std::string_view name) {
+  for (size_t number = 0; number < Entries().size(); ++number) {
+    if (Entries()[number].name == name) return static_cast<IndexKind>(number);
+  }
+  std::string known;
+  for (const IndexKindEntry& entry : Entries()) absl::StrAppend(&known, known.empty() ? "" : ", ", entry.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no index kind '", std::string(name), "'; there are ", known));
+}
+
+std::vector<std::string_view> IndexKindNames() {
+  std::vector<std::string_view> names;
+  for (const IndexKindEntry& entry : Entries()) names.push_back(entry.name);
+  return names;
+}
+
+void RegisterAllIndexMethods(IndexService* service) {
+  for (const IndexKindEntry& entry : Entries()) entry.register_methods(service);
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,97 @@
+// The registry of index kinds: the one place that knows which kinds there are. Everything above index/ asks it by
+// number or by name, and decides by a kind's traits, never by the kind itself.
+//
+// A new kind has a folder index/<kind>/ that defines its IndexKindEntry, and one line in GANNET_INDEX_KINDS.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index {
+
+class IndexService;
+
+// X(enumerator, function that returns the kind's entry). Manifests store the names of kinds,
+// so a name stays as it is.
+#define GANNET_INDEX_KINDS(X)               \
+  X(kHash, HashKind)     /* point access */ \
+  X(kXStore, XStoreKind) /* point access, ordered scans */
+
+#define GANNET_INDEX_ENUMERATOR(enumerator, entry) enumerator,
+enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
+#undef GANNET_INDEX_ENUMERATOR
+
+// What a caller must know about a kind to use it well. Small: copied by value to where it is asked often.
+struct IndexTraits {
+  // Offers Scan, ScanStep and PositionBehind, and Walk meets keys in ascending order. Recovery fills such an index by
+  // one BulkLoad, others by inserts from several threads.
+  bool ordered = false;
+  // PrefetchFor and GuessRecord pay: the owner looks several keys up by them, not by FindMany.
+  bool guesses_records = false;
+  // LocalIndex is an XStore: the owner trains a model, and clients keep parts of it (XCacheOptions).
+  bool learned = false;
+};
+
+// What the index of a table holds, on one node.
+struct IndexOptions {
+  KeyKind key_kind = KeyKind::kInteger;
+  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes
+  uint64_t expected_keys = 1024;            // more keys are allowed
+  uint32_t fixed_sub_models = 0;            // of learned kinds (XStoreOptions); others ignore it
+};
+
+struct XCacheOptions;
+
+// How a client uses an index. A kind ignores what it has no use for.
+struct IndexClientOptions {
+  size_t location_cache_bytes = 1 << 20;  // of kinds that remember where records are; 0: none
+  bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
+  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
+  // Of learned kinds: used in the place of `by_call` and `call_timeout` if not null. Read by connect only.
+  const XCacheOptions* learned = nullptr;
+};
+
+// All functions are set. They may be called from several threads at once.
+struct IndexKindEntry {
+  std::string name;  // in manifests, flags and reports
+  IndexTraits traits;
+  // The owner's side of index `id`, added to `service`, which must outlive it. InvalidArgument names a wrong option.
+  StatusOr<std::unique_ptr<LocalIndex>> (*create)(IndexService* service, IndexId id, const IndexOptions& options);
+  // A client's side of index `id` at `owner`. `channel` must outlive it. Does no I/O.
+  StatusOr<std::unique_ptr<RemoteIndex>> (*connect)(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                    const IndexClientOptions& options);
+  // Registers the handlers of the kind's calls on service->node(): once per node, before it serves. They answer for all
+  // indexes of the kind that are or will be added to `service`, which must outlive the node's server threads.
+  void (*register_methods)(IndexService* service);
+  // Memory of the index per key, about, after a bulk load with this `fill` (LocalIndex::BulkLoad).
+  double (*bytes_per_key)(double fill);
+};
+
+// Adds a kind that is not in GANNET_INDEX_KINDS, e.g. one of a test. Returns its number. InvalidArgument if the entry
+// is not complete, AlreadyExists if its name is taken. Not thread-safe: before any other use of the registry.
+StatusOr<IndexKind> RegisterIndexKind(IndexKindEntry entry);
+
+// Null if there is no such kind. An entry lives as long as the program. Thread-safe, as is everything below.
+const IndexKindEntry* FindIndexKind(IndexKind kind);
+const IndexKindEntry* FindIndexKind(std::string_view name);
+
+// The entry of a kind that exists. A number that was cast to a kind goes to FindIndexKind first.
+const IndexKindEntry& EntryOf(IndexKind kind);
+// The number of the kind with this name. InvalidArgument lists the names that there are.
+StatusOr<IndexKind> IndexKindOf(std::string_view name);
+
+// In the order of their numbers, from 0.
+std::vector<std::string_view> IndexKindNames();
+
+// Calls register_methods of every kind.
+void RegisterAllIndexMethods(IndexService* service);
+
+}  // namespace gannet::index
