@@ -26,6 +26,7 @@ void ExpectRemoteScan(ClientThread* client, RemoteIndex* remote, const ScanRange
 }
 
 TEST_P(IndexSuite, RemoteLookupsAgreeWithTheModel) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   for (const bool adversarial : {false, true}) {
     TearDown();
     model_.clear();
@@ -59,6 +60,7 @@ TEST_P(IndexSuite, RemoteLookupsAgreeWithTheModel) {
 }
 
 TEST_P(IndexSuite, RemoteFindManyAgreesWithTheModel) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   for (const bool adversarial : {false, true}) {
     TearDown();
     model_.clear();
@@ -88,6 +90,7 @@ TEST_P(IndexSuite, RemoteFindManyAgreesWithTheModel) {
 }
 
 TEST_P(IndexSuite, RemoteChangesAreTheOwners) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   Start(kKeys);
   ClientThread client(cluster_.get());
   const auto remote = Connect(&client);
@@ -120,6 +123,7 @@ TEST_P(IndexSuite, RemoteChangesAreTheOwners) {
 }
 
 TEST_P(IndexSuite, RemoteScansAgreeWithTheModel) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   for (const bool adversarial : {false, true}) {
     TearDown();
     model_.clear();
@@ -154,6 +158,7 @@ TEST_P(IndexSuite, RemoteScansAgreeWithTheModel) {
 }
 
 TEST_P(IndexSuite, WitnessesOfRemoteScansCatchPhantoms) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   if (!ordered()) GTEST_SKIP() << "not an ordered kind";
   Start(kKeys);
   ClientThread client(cluster_.get());
@@ -183,6 +188,7 @@ TEST_P(IndexSuite, WitnessesOfRemoteScansCatchPhantoms) {
 // The writer does not run away from the reader: what it removes is not free again before a reader that holds an epoch,
 // and that may have no CPU for seconds, lets go of it.
 TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   constexpr int kMostAhead = 5000;  // changes
   constexpr int kPerRound = 200;
   for (const bool adversarial : {false, true}) {
@@ -258,6 +264,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
 
 // Two clients insert and remove through the owner while both look up.
 TEST_P(IndexSuite, RemoteWritersAgree) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   Start(kKeys / 10);
   cluster_->StartEpochs();
   const KeyKind kind = GetParam().key_kind;
@@ -295,6 +302,7 @@ TEST_P(IndexSuite, RemoteWritersAgree) {
 }
 
 TEST_P(IndexSuite, AnUnknownIndexIsAnError) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   Start(100);
   ClientThread client(cluster_.get());
   auto remote = client.Connect(kId + 1);
@@ -306,6 +314,7 @@ TEST_P(IndexSuite, AnUnknownIndexIsAnError) {
 }
 
 TEST_P(IndexSuite, ADeadOwnerIsUnavailable) {
+  if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   Start(100);
   InsertBoth(KeyOf(1));
   ClientThread client(cluster_.get());

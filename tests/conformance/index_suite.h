@@ -35,6 +35,7 @@ struct IndexFactory {
   std::function<StatusOr<std::unique_ptr<LocalIndex>>(IndexService*, const Shape&)> create;
   // Registers the kind's RPC handlers; called once per node, before it serves.
   std::function<void(IndexService*)> register_methods;
+  // Empty for a kind that only its owner uses: tests of clients are skipped.
   std::function<StatusOr<std::unique_ptr<RemoteIndex>>(rdma::Channel*, rdma::NodeId owner, const Shape&)> connect;
 };
 
@@ -77,6 +78,7 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
   void TearDown() override;
 
   bool ordered() const { return GetParam().factory.ordered; }
+  bool has_clients() const { return GetParam().factory.connect != nullptr; }
   OwnedKey KeyOf(uint64_t n) const { return TestKey(GetParam().key_kind, n); }
   std::unique_ptr<RemoteIndex> Connect(ClientThread* client);
 

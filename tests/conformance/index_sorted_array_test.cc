@@ -1,0 +1,29 @@
+// A kind of index that only tests know passes what the suite asks of an owner.
+#include "index/registry.h"
+#include "tests/conformance/index_suite.h"
+#include "tests/index/sorted_array.h"
+
+namespace gannet::index {
+namespace {
+
+IndexFactory SortedArrayFactory() {
+  const IndexKindEntry& entry = EntryOf(SortedArrayKind());
+  return {
+      .name = entry.name,
+      .ordered = entry.traits.ordered,
+      .create =
+          [create = entry.create](IndexService* service, const IndexFactory::Shape& shape) {
+            return create(service, shape.id,
+                          {.key_kind = shape.key_kind,
+                           .max_key_bytes = shape.max_key_bytes,
+                           .expected_keys = shape.expected_keys});
+          },
+      .register_methods = entry.register_methods,
+      .connect = {},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(SortedArray, IndexSuite, testing::ValuesIn(AllCases(SortedArrayFactory())), CaseName);
+
+}  // namespace
+}  // namespace gannet::index
