@@ -1,6 +1,7 @@
 #include "index/hash/hash_rpc.h"
 
 #include "absl/strings/str_cat.h"
+#include "index/change_wire.h"
 #include "index/hash/hash_index.h"
 #include "index/key_wire.h"
 
@@ -10,18 +11,6 @@ namespace {
 
 Status Malformed(const char* what) {
   return absl::DataLossError(absl::StrCat("the owner of a hash index sent a malformed ", what));
-}
-
-void PutWitness(rdma::WireWriter* writer, const Witness& witness) {
-  writer->PutAddress(witness.word);
-  writer->PutU64(witness.seen);
-}
-
-Witness GetWitness(rdma::WireReader* reader) {
-  Witness witness;
-  witness.word = reader->GetAddress();
-  witness.seen = reader->GetU64();
-  return witness;
 }
 
 bool IsNullOrOf(rdma::GlobalAddress address, rdma::NodeId owner) {
@@ -73,14 +62,14 @@ StatusOr<Description> GetDescription(std::span<const std::byte> response) {
 
 void PutFindResult(rdma::WireWriter* writer, const FindResult& result) {
   writer->PutAddress(result.record);
-  PutWitness(writer, result.witness);
+  PutWitness(*writer, result.witness);
 }
 
 StatusOr<FindResult> GetFindResult(std::span<const std::byte> response, rdma::NodeId owner) {
   rdma::WireReader reader(response);
   FindResult result;
   result.record = reader.GetAddress();
-  result.witness = GetWitness(&reader);
+  result.witness = GetWitness(reader);
   if (!reader.Finish().ok() || !IsNullOrOf(result.record, owner) || !IsNullOrOf(result.witness.word, owner) ||
       result.record.is_null() == result.witness.word.is_null()) {
     return Malformed("result of a find");
@@ -88,18 +77,9 @@ StatusOr<FindResult> GetFindResult(std::span<const std::byte> response, rdma::No
   return result;
 }
 
-void PutChange(rdma::WireWriter* writer, const Change& change) {
-  PutWitness(writer, change.before);
-  writer->PutU64(change.after);
-  PutWitness(writer, change.split_to);
-}
-
 StatusOr<Change> GetChange(std::span<const std::byte> response, rdma::NodeId owner) {
   rdma::WireReader reader(response);
-  Change change;
-  change.before = GetWitness(&reader);
-  change.after = reader.GetU64();
-  change.split_to = GetWitness(&reader);
+  const Change change = index::GetChange(reader);
   if (!reader.Finish().ok() || !IsNullOrOf(change.before.word, owner) || !IsNullOrOf(change.split_to.word, owner)) {
     return Malformed("change");
   }
@@ -187,7 +167,7 @@ StatusOr<size_t> HandleChange(IndexService* service, bool insert, std::span<cons
                                          : target->index->Remove(lease.context(), target->key, *record);
   if (!change.ok()) return change.status();
   rdma::WireWriter writer(response);
-  hash::PutChange(&writer, *change);
+  PutChange(writer, *change);
   return writer.Finish();
 }
 

@@ -37,7 +37,6 @@ struct Description {
 
 void PutDescription(rdma::WireWriter* writer, const Description& description);
 void PutFindResult(rdma::WireWriter* writer, const FindResult& result);
-void PutChange(rdma::WireWriter* writer, const Change& change);
 
 // DataLoss if the response is not what `owner` should have sent.
 StatusOr<Description> GetDescription(std::span<const std::byte> response);

@@ -9,20 +9,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "index/change_wire.h"
 #include "index/key_wire.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
 namespace {
-
-void PutWitness(rdma::WireWriter& writer, const Witness& witness) {
-  writer.PutAddress(witness.word);
-  writer.PutU64(witness.seen);
-}
-Witness GetWitness(rdma::WireReader& reader) {
-  const rdma::GlobalAddress word = reader.GetAddress();
-  return {word, reader.GetU64()};
-}
 
 Key MustGetKey(rdma::WireReader& reader) {
   bool valid = false;
@@ -101,9 +93,7 @@ class Answerer {
   static void PutResult(rdma::WireWriter& answer, const StatusOr<Change>& change) {
     PutStatus(answer, change.status());
     if (!change.ok()) return;
-    PutWitness(answer, change->before);
-    answer.PutU64(change->after);
-    PutWitness(answer, change->split_to);
+    PutChange(answer, *change);
   }
   static void PutStatistics(rdma::WireWriter& answer, const ClientStatistics& statistics) {
     for (const uint64_t each : {statistics.cache_bytes, statistics.lookups, statistics.one_sided, statistics.fallbacks,
@@ -213,11 +203,7 @@ class Proxy final : public RemoteIndex {
     };
     rdma::WireReader answer = wire_->AskFor(what, put);
     GANNET_RETURN_IF_ERROR(GetStatus(answer));
-    Change change;
-    change.before = GetWitness(answer);
-    change.after = answer.GetU64();
-    change.split_to = GetWitness(answer);
-    return change;
+    return GetChange(answer);
   }
 
   Wire* wire_;

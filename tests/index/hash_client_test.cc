@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "index/change_wire.h"
 #include "index/hash/location_cache.h"
 #include "index/key_wire.h"
 #include "rdma/rpc.h"
@@ -260,7 +261,7 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
   const Change change{
       .before = {rdma::GlobalAddress(3, 640), 7}, .after = 8, .split_to = {rdma::GlobalAddress(3, 1280), 9}};
   rdma::WireWriter writer(buffer);
-  hash::PutChange(&writer, change);
+  PutChange(writer, change);
   const auto read = hash::GetChange(writer.written(), 3);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->before.word, change.before.word);

@@ -172,7 +172,7 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
 
   rdma::WireReader reader(response_.room().first(*size));
   const bool present = reader.GetU8() != 0;
-  const index::Witness where = GetWitness(reader);  // the witness, or the record and its state
+  const index::Witness where = index::GetWitness(reader);  // the witness, or the record and its state
   if (!reader.ok()) co_return MalformedReply(owner, "a read");
   if (!present) {
     ReadMissing(request, where);

@@ -110,7 +110,7 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
   const index::ScanPosition next = GetPosition(reader);
   const uint16_t witnesses = reader.GetU16();
   for (uint16_t i = 0; i < witnesses && reader.ok(); ++i) {
-    const index::Witness witness = GetWitness(reader);
+    const index::Witness witness = index::GetWitness(reader);
     witnesses_.push_back({witness.word, witness.seen});
   }
   const uint32_t n = reader.GetU32();

@@ -211,7 +211,7 @@ Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::b
   const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
   if (outcome == PrepareOutcome::kExists) {
     Sometimes<"commit: a prepare meets a committed record">();
-    const index::Witness existing = GetWitness(reader);
+    const index::Witness existing = index::GetWitness(reader);
     const uint16_t made = reader.GetU16();
     if (made >= prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
     const WriteEntry& insert = writes_[prepared_[made]];

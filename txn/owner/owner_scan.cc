@@ -73,7 +73,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   const std::span<std::byte> more = writer.Reserve(1);
   const std::span<std::byte> behind = writer.Reserve(sizeof(index::ScanPosition));
   writer.PutU16(static_cast<uint16_t>(found.witnesses.size()));
-  for (const index::Witness& witness : found.witnesses) PutWitness(writer, witness);
+  for (const index::Witness& witness : found.witnesses) index::PutWitness(writer, witness);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint32_t));
   uint32_t n = 0;
   std::vector<std::byte> payload;

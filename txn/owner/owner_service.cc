@@ -144,7 +144,7 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
       // What was made before stays until the caller has validated: made and unmade again it would change the witnesses
       // of the very transaction that asks, which then could never tell the key's existence from a conflict.
       writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kExists));
-      PutWitness(writer, {prepared[i].record, prepared[i].state});
+      index::PutWitness(writer, {prepared[i].record, prepared[i].state});
       writer.PutU16(static_cast<uint16_t>(i));
       if (i > 0) Sometimes<"owner: an insert meets a committed record after others were made">();
       for (size_t done = 0; done < i; ++done) Put(writer, prepared[done]);
@@ -321,7 +321,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
     rdma::WireWriter writer(response);
     writer.PutU8(found.record.is_null() ? 0 : 1);
     if (found.record.is_null()) {
-      PutWitness(writer, found.witness);
+      index::PutWitness(writer, found.witness);
       return writer.Finish();
     }
     const std::byte* record = db_->node->memory().data() + found.record.offset();

@@ -27,6 +27,7 @@
 #include <optional>
 #include <span>
 
+#include "index/change_wire.h"
 #include "index/index.h"
 #include "index/key_wire.h"
 #include "index/record_header.h"
@@ -89,15 +90,6 @@ inline constexpr uint8_t kFirstOfDecision = 1;
 inline constexpr uint8_t kLastOfDecision = 2;
 inline constexpr uint8_t kDecisionIsNoted = 4;  // and nothing else is done with it
 
-inline void PutWitness(rdma::WireWriter& writer, const index::Witness& witness) {
-  writer.PutAddress(witness.word);
-  writer.PutU64(witness.seen);
-}
-inline index::Witness GetWitness(rdma::WireReader& reader) {
-  const rdma::GlobalAddress word = reader.GetAddress();
-  return {word, reader.GetU64()};
-}
-
 inline void Put(rdma::WireWriter& writer, const Caller& caller) {
   writer.PutU64(caller.name);
   writer.PutU64(caller.number);
@@ -127,16 +119,12 @@ inline bool Get(rdma::WireReader& reader, PrepareItem* item) {
 inline void Put(rdma::WireWriter& writer, const Prepared& prepared) {
   writer.PutAddress(prepared.record);
   writer.PutU64(prepared.state);
-  PutWitness(writer, prepared.change.before);
-  writer.PutU64(prepared.change.after);
-  PutWitness(writer, prepared.change.split_to);
+  index::PutChange(writer, prepared.change);
 }
 inline bool Get(rdma::WireReader& reader, Prepared* prepared) {
   prepared->record = reader.GetAddress();
   prepared->state = reader.GetU64();
-  prepared->change.before = GetWitness(reader);
-  prepared->change.after = reader.GetU64();
-  prepared->change.split_to = GetWitness(reader);
+  prepared->change = index::GetChange(reader);
   return reader.ok();
 }
 

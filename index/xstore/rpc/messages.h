@@ -19,6 +19,7 @@
 
 #include <cstdint>
 
+#include "index/change_wire.h"
 #include "index/index.h"
 #include "index/xstore/key_codec.h"
 #include "rdma/rpc.h"
@@ -65,30 +66,6 @@ KeyWords<W> GetKey(rdma::WireReader& reader) {
   KeyWords<W> key;
   for (uint64_t& word : key.words) word = reader.GetU64();
   return key;
-}
-
-inline void PutWitness(rdma::WireWriter& writer, const Witness& witness) {
-  writer.PutAddress(witness.word);
-  writer.PutU64(witness.seen);
-}
-inline Witness GetWitness(rdma::WireReader& reader) {
-  Witness witness;
-  witness.word = reader.GetAddress();
-  witness.seen = reader.GetU64();
-  return witness;
-}
-
-inline void PutChange(rdma::WireWriter& writer, const Change& change) {
-  PutWitness(writer, change.before);
-  writer.PutU64(change.after);
-  PutWitness(writer, change.split_to);
-}
-inline Change GetChange(rdma::WireReader& reader) {
-  Change change;
-  change.before = GetWitness(reader);
-  change.after = reader.GetU64();
-  change.split_to = GetWitness(reader);
-  return change;
 }
 
 }  // namespace gannet::index::xstore
