@@ -16,7 +16,7 @@
 #include "log/utf8.h"
 #include "nlohmann/json.hpp"
 #include "rdma/versioned.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::cli {

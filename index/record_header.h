@@ -7,7 +7,8 @@
 //   then           the payload
 //
 // The meta word and the key are written before the record becomes reachable and never change until the memory is reused
-// after the grace period; the payload size may change under the record's lock. The state word is the business of txn.
+// after the grace period; the payload size may change under the record's lock. The state word
+// (lock_word.h) is the business of txn.
 #pragma once
 
 #include <cstddef>

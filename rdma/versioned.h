@@ -3,7 +3,7 @@
 // An object is a whole number of 64-byte lines. The first 8-byte word of every line is a version; the other 56 bytes of
 // all lines, in order, are the object's data ("data offset" below counts only those):
 //
-//   line 0   | state word | data   0 ..  55 |     state = lock bit, kNotAState, owner, version (state_word.h)
+//   line 0   | state word | data   0 ..  55 |     state = lock bit, kNotAState, owner, version (index/lock_word.h)
 //   line 1   | version    | data  56 .. 111 |     version = the state word, with kNotAState
 //   line 2   | version    | data 112 .. 167 |
 //

@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "scenario/memory_check.h"
 #include "scenario/run.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::scenario {

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "index/record_header.h"
 #include "tests/txn/cluster.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 
 namespace gannet::txn {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 #include "txn/repair/peers.h"
 #include "txn/session/session_internal.h"
 

@@ -1,7 +1,7 @@
 #include "txn/owner/request_ledger.h"
 
 #include "gtest/gtest.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 
 namespace gannet::txn {
 namespace {

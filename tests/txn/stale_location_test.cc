@@ -12,7 +12,7 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {

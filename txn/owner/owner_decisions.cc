@@ -9,7 +9,6 @@
 #include "rdma/versioned.h"
 #include "txn/owner/owner_service.h"
 #include "txn/record/record.h"
-#include "txn/record/state_word.h"
 
 namespace gannet::txn {
 namespace {

@@ -8,7 +8,7 @@
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
 #include "txn/owner/owner_service.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 
 namespace gannet::txn {
 namespace {

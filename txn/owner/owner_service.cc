@@ -11,7 +11,6 @@
 #include "txn/access/access_internal.h"
 #include "txn/durable/durability.h"
 #include "txn/record/record.h"
-#include "txn/record/state_word.h"
 
 namespace gannet::txn {
 

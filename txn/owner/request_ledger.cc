@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 
 namespace gannet::txn {
 

@@ -39,7 +39,8 @@ namespace gannet::txn {
 
 using index::Key;
 
-// Who asks: u64 name (owner bits of its worker, state_word.h, and a slot in the low bits), u64 number of the request.
+// Who asks: u64 name (owner bits of its worker, index/lock_word.h, and a slot in the low bits), u64 number of the
+// request.
 struct Caller {
   uint64_t name = 0;
   uint64_t number = 0;

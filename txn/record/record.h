@@ -1,5 +1,5 @@
-// Making and unmaking records in this node's memory (index/record_header.h has the layout, state_word.h the first
-// word).
+// Making and unmaking records in this node's memory (index/record_header.h has the layout, lock_word.h the first word,
+// a record's state word).
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,26 @@
 #include <span>
 
 #include "base/status.h"
+#include "index/lock_word.h"
 #include "index/record_header.h"
 #include "rdma/slab.h"
-#include "txn/record/state_word.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
 
 using index::Key;
+
+// Of state words.
+using index::IsAbsent;
+using index::IsLocked;
+using index::kAbsentBit;
+using index::Locked;
+using index::LockOwnerChannel;
+using index::LockOwnerNode;
+using index::NextState;
+using index::OwnerBits;
+using index::VersionOf;
+using rdma::kVersionMask;
 
 struct NewRecord {
   std::byte* block = nullptr;

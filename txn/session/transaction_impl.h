@@ -30,7 +30,7 @@
 #include "txn/access/neighbour_reads.h"
 #include "txn/commit/precedence.h"
 #include "txn/owner/wire.h"
-#include "txn/record/state_word.h"
+#include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 #include "txn/transaction.h"
 

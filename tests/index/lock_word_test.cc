@@ -1,11 +1,11 @@
-#include "txn/record/state_word.h"
+#include "index/lock_word.h"
 
 #include "gtest/gtest.h"
 
-namespace gannet::txn {
+namespace gannet::index {
 namespace {
 
-TEST(StateWordTest, LockingNamesTheOwnerAndKeepsVersionAndAbsence) {
+TEST(LockWordTest, LockingNamesTheOwnerAndKeepsVersionAndAbsence) {
   const uint64_t free = 12345 | kAbsentBit;
   const uint64_t locked = Locked(free, OwnerBits(0x7abc, 0x55));
   EXPECT_TRUE(IsLocked(locked));
@@ -16,16 +16,16 @@ TEST(StateWordTest, LockingNamesTheOwnerAndKeepsVersionAndAbsence) {
   EXPECT_EQ(LockOwnerChannel(locked), 0x55);
 }
 
-TEST(StateWordTest, NextStateIsUnlockedAndOneNewer) {
+TEST(LockWordTest, NextStateIsUnlockedAndOneNewer) {
   const uint64_t locked = Locked(41, OwnerBits(3, 9));
   EXPECT_EQ(NextState(locked, false), 42u);
   EXPECT_EQ(NextState(locked, true), 42u | kAbsentBit);
   EXPECT_EQ(NextState(kVersionMask, false), 0u);  // wraps within its bits
 }
 
-TEST(StateWordTest, ABusyLineCountsAsLocked) {
+TEST(LockWordTest, ABusyLineCountsAsLocked) {
   EXPECT_TRUE(IsLocked(rdma::kLineBusy));
 }
 
 }  // namespace
-}  // namespace gannet::txn
+}  // namespace gannet::index

@@ -1,4 +1,5 @@
-// The state word: first word of a record; lock, owner and version in one, so that one CAS locks and one load validates.
+// The lock word: lock, owner and version in one, so that one CAS locks and one load validates. It is the first word of
+// a record, where it is called the state word. Nodes of an index that clients lock may begin with it, too.
 //
 //    63     62     61        47  46       40  39                    0
 //  +------+--------+-----------+------------+------------------------+
@@ -10,10 +11,9 @@
 // absent   the record is removed, or inserted by a transaction that has not committed (then it is locked too). The
 //          words of a record's other lines have it always (versioned.h), so a stale address in the middle of a record
 //          leads to one that is absent.
-// version  +1 with every install; goes on when the memory is reused, whichever record gets it (slab.h), so (address,
-// state word) names one state
-//          of one record for ever. It wraps after 2^40 installs of one record: 12 days at a million per second; a
-//          reader would have to sleep for exactly that long to be fooled.
+// version  +1 with every install. It goes on when the memory is reused, whichever record gets it (slab.h), so (address,
+//          state word) names one state of one record only. It wraps after 2^40 installs of one record: 12 days at a
+//          million per second; a reader would have to sleep for exactly that long to be fooled.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 #include "rdma/global_address.h"
 #include "rdma/versioned.h"
 
-namespace gannet::txn {
+namespace gannet::index {
 
 inline constexpr uint64_t kAbsentBit = rdma::kNotAState;
 using rdma::kVersionMask;
@@ -56,4 +56,4 @@ constexpr uint64_t NextState(uint64_t state, bool absent) {
   return ((VersionOf(state) + 1) & kVersionMask) | (absent ? kAbsentBit : 0);
 }
 
-}  // namespace gannet::txn
+}  // namespace gannet::index
