@@ -1,5 +1,6 @@
 // The commit protocol (commit.cc) where records of several nodes take part: by verbs, and by calls to the owners of
-// records that are inserted, removed or moved. Each step shares one posting over all nodes.
+// records that are inserted, removed or moved. Each step shares one posting over all nodes: its verbs are one batch,
+// its calls are issued together (owner_calls.h).
 //
 // A verb or call may fail while its node lives, done or not; what then becomes of the transaction:
 //
@@ -25,6 +26,7 @@
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/commit/commit_internal.h"
+#include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
@@ -80,25 +82,23 @@ coro::Task<Status> TransactionImpl::LockRemote() {
   co_return conflict;
 }
 
-void TransactionImpl::PutCaller(std::span<std::byte> place) {
-  if (!has_slot_) slot_ = session_->debts.TakeSlot();
-  has_slot_ = true;
+void TransactionImpl::PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot) {
+  if (!slot->has_value()) *slot = session_->debts.TakeSlot();
   rdma::WireWriter writer(place);
-  txn::Put(writer, Caller{.name = Caller::NameOf(session_->owner_bits, slot_), .number = ++session_->db->next_request});
+  txn::Put(writer,
+           Caller{.name = Caller::NameOf(session_->owner_bits, **slot), .number = ++session_->db->next_request});
 }
 
-void TransactionImpl::OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message) {
+void TransactionImpl::OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message) {
   Debt debt{.kind = Debt::Kind::kCall,
-            .node = node,
-            .connection = ConnectionOf(node),
+            .node = call->node,
+            .connection = ConnectionOf(call->node),
             .ticket = ticket_,
             .method = method,
-            .slot = slot_};
+            .slot = *call->slot};
+  call->slot.reset();
   debt.message.assign(message.begin(), message.end());
-  if (method != kTxnCancel) debt.records = finished_;
-  // A decision of several messages is noted under one name, and stays noted until the transaction's end.
-  debt.returns_slot = method != kTxnDecide;
-  has_slot_ = method == kTxnDecide;
+  if (method == kTxnFinish) debt.records = call->finished;
   session_->debts.Add(std::move(debt));
 }
 
@@ -130,10 +130,10 @@ uint64_t TransactionImpl::DebtDeadline() const {
   return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
 }
 
-// The transaction goes on, or ends, while debts of its ticket are open that may be of this name.
+// The transaction goes on, or ends, while debts of its ticket are open: its decision stays noted until they are closed.
 void TransactionImpl::LeaveSlot() {
-  if (has_slot_) ticket_->slots.push_back(slot_);
-  has_slot_ = false;
+  if (decision_slot_.has_value()) ticket_->slots.push_back(*decision_slot_);
+  decision_slot_.reset();
 }
 
 coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
@@ -151,88 +151,102 @@ coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
                    absl::string_view(first_error.message())));
 }
 
-// Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit.
-coro::Task<Status> TransactionImpl::PrepareRemote() {
-  const int nodes = session_->db->data_nodes;
-  for (rdma::NodeId node = 0; node < nodes; ++node) {
-    const uint64_t connection = ConnectionOf(node);
-    for (size_t next = 0; next < writes_.size();) {
-      prepared_.clear();
-      next = EncodePrepare(node, next);
-      if (prepared_.empty()) break;
-      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnPrepare, request_, response_.room(),
-                                                               session_->db->options.call_timeout, connection);
-      if (!size.ok()) {
-        if (IsUnknownOutcome(size.status())) {
-          Sometimes<"commit: a prepare may have been done or not">();
-          OweCall(node, kTxnCancel, request_.first(kCallerBytes));
-        }
-        co_return size.status();
-      }
-      Status status = DecodePrepared(node, response_.room().first(*size));
-      if (!status.ok()) co_return status;
+std::span<OwnerCall> TransactionImpl::OwnerCalls() {
+  if (owner_calls_.empty()) {
+    owner_calls_ = std::vector<OwnerCall>(static_cast<size_t>(session_->db->data_nodes));
+    for (size_t node = 0; node < owner_calls_.size(); ++node) {
+      owner_calls_[node].node = static_cast<rdma::NodeId>(node);
     }
   }
-  co_return absl::OkStatus();
+  return owner_calls_;
 }
 
-// Writes the request for entries [from, ...) of `node` that fit one message and notes them in prepared_; returns where
-// to go on.
-size_t TransactionImpl::EncodePrepare(rdma::NodeId node, size_t from) {
-  rdma::WireWriter writer(message_.room());
+coro::Task<StatusOr<size_t>> TransactionImpl::SendTo(OwnerCall* call, rdma::MethodId method,
+                                                     std::span<std::byte> response, absl::Duration timeout) {
+  co_return co_await session_->channel->Call(call->node, method, call->request, response, timeout,
+                                             ConnectionOf(call->node));
+}
+
+// Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit, and
+// those to different owners together. Two transactions that insert the same keys at two owners may so each get one of
+// them, and both fail; they are run again after a random pause, as with locks, which are asked for together, too.
+coro::Task<Status> TransactionImpl::PrepareRemote() {
+  const auto start = [this](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
+    if (!EncodePrepare(&call)) return {};
+    return SendTo(&call, kTxnPrepare, call.response.room(), session_->db->options.call_timeout);
+  };
+  const auto take = [this](OwnerCall& call, const StatusOr<size_t>& size) -> Status {
+    if (size.ok()) return DecodePrepared(&call, call.response.room().first(*size));
+    if (IsUnknownOutcome(size.status())) {
+      Sometimes<"commit: a prepare may have been done or not">();
+      OweCall(&call, kTxnCancel, call.request.first(kCallerBytes));
+    }
+    return size.status();
+  };
+  co_return co_await CallOwners(OwnerCalls(), start, take);
+}
+
+// Writes the request for the owner's entries from call->next on that fit one message, and notes them in call->prepared.
+// False if there are none.
+bool TransactionImpl::EncodePrepare(OwnerCall* call) {
+  std::vector<uint32_t>& prepared = call->prepared;
+  prepared.clear();
+  rdma::WireWriter writer(call->message.room());
   const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
-  size_t i = from;
-  for (; i < writes_.size(); ++i) {
-    WriteEntry& entry = writes_[i];
+  for (; call->next < writes_.size(); ++call->next) {
+    WriteEntry& entry = writes_[call->next];
     const bool move = NeedsMove(entry);
     if (entry.is_direct() || (entry.kind != WriteKind::kInsert && !move)) continue;
-    if (entry.table->OwnerOf(entry.key, session_->self) != node) continue;
+    if (entry.table->OwnerOf(entry.key, session_->self) != call->node) continue;
     const std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
     CopyOwnPayload(entry, 0, payload);
     constexpr size_t kItemOverhead = 16 + index::kMaxKeyBytes;
     constexpr size_t kPreparedBytes = 64;  // of the response, per item
     if (writer.room() < payload.size() + kItemOverhead ||
-        (prepared_.size() + 1) * kPreparedBytes > rdma::kMaxMessageBytes) {
+        (prepared.size() + 1) * kPreparedBytes > rdma::kMaxMessageBytes) {
       break;
     }
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
-    prepared_.push_back(static_cast<uint32_t>(i));
+    prepared.push_back(static_cast<uint32_t>(call->next));
   }
-  if (!prepared_.empty()) PutCaller(caller);
-  const auto n = static_cast<uint16_t>(prepared_.size());
+  if (prepared.empty()) return false;
+  PutCaller(caller, &call->slot);
+  const auto n = static_cast<uint16_t>(prepared.size());
   std::memcpy(count.data(), &n, sizeof n);
-  request_ = writer.written();
-  return i;
+  call->request = writer.written();
+  return true;
 }
 
-Status TransactionImpl::DecodePrepared(rdma::NodeId node, std::span<const std::byte> response) {
+Status TransactionImpl::DecodePrepared(OwnerCall* call, std::span<const std::byte> response) {
   rdma::WireReader reader(response);
   const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
   if (outcome == PrepareOutcome::kExists) {
     Sometimes<"commit: a prepare meets a committed record">();
     const index::Witness existing = index::GetWitness(reader);
     const uint16_t made = reader.GetU16();
-    if (made >= prepared_.size()) return absl::InternalError(absl::StrCat("node ", node, " prepared more than asked"));
-    const WriteEntry& insert = writes_[prepared_[made]];
-    prepared_.resize(made);
-    GANNET_RETURN_IF_ERROR(DecodeMade(node, reader));
+    if (made >= call->prepared.size()) {
+      return absl::InternalError(absl::StrCat("node ", call->node, " prepared more than asked"));
+    }
+    const WriteEntry& insert = writes_[call->prepared[made]];
+    call->prepared.resize(made);
+    GANNET_RETURN_IF_ERROR(DecodeMade(*call, reader));
     return NoteExisting(insert, {existing.word, existing.seen});
   }
   if (outcome != PrepareOutcome::kPrepared) {
     Sometimes<"commit: a prepare meets a record that is locked or absent">();
     return Conflict();
   }
-  return DecodeMade(node, reader);
+  return DecodeMade(*call, reader);
 }
 
-// Of each entry of prepared_: the placeholder, or the block to move to.
-Status TransactionImpl::DecodeMade(rdma::NodeId node, rdma::WireReader& reader) {
-  for (uint32_t i : prepared_) {
+// Reads the placeholder, or the block to move to, of each entry that the owner prepared.
+Status TransactionImpl::DecodeMade(const OwnerCall& call, rdma::WireReader& reader) {
+  for (uint32_t i : call.prepared) {
     WriteEntry& entry = writes_[i];
     Prepared prepared;
-    if (!txn::Get(reader, &prepared) || prepared.record.node() != node) {
-      return MalformedReply(node, "a prepare");
+    if (!txn::Get(reader, &prepared) || prepared.record.node() != call.node) {
+      return MalformedReply(call.node, "a prepare");
     }
     if (entry.kind == WriteKind::kInsert) {
       writes_.SetRecord(i, prepared.record);
@@ -360,45 +374,53 @@ bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, Fini
   return entry.kind == WriteKind::kRemove && committed;
 }
 
-coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) {
-  Status first_error;
-  const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
-  const int nodes = session_->db->data_nodes;
-  for (rdma::NodeId node = 0; node < nodes; ++node) {
-    if (!Is(where, node)) continue;
-    const uint64_t connection = ConnectionOf(node);
-    for (size_t next = 0; next < writes_.size();) {
-      rdma::WireWriter writer(message_.room());
-      const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
-      finished_.clear();
-      const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
-      uint16_t n = 0;
-      constexpr size_t kItemBytes = 64 + index::kMaxKeyBytes;
-      for (; next < writes_.size() && writer.room() >= kItemBytes; ++next) {
-        FinishItem item;
-        if (!FinishItemOf(writes_[next], committed, &item) || item.record.node() != node) continue;
-        txn::Put(writer, item);
-        finished_.push_back(item.record);
-        if (!item.moved_to.is_null()) finished_.push_back(item.moved_to);
-        if (committed || writes_[next].kind == WriteKind::kInsert) writes_[next].locked = false;
-        ++n;
-      }
-      if (n == 0) break;
-      PutCaller(caller);
-      std::memcpy(count.data(), &n, sizeof n);
-      request_ = writer.written();
-      StatusOr<size_t> size = co_await session_->channel->Call(node, kTxnFinish, request_, {}, timeout, connection);
-      if (size.ok()) continue;
-      if (IsUnknownOutcome(size.status())) {
-        Sometimes<"commit: a finish may have been done or not">();
-        if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
-        OweCall(node, kTxnFinish, request_);
-      } else if (first_error.ok()) {
-        first_error = size.status();
-      }
-    }
+// Writes the request for the owner's entries from call->next on that fit one message, and notes their records in
+// call->finished. False if there are none.
+bool TransactionImpl::EncodeFinish(OwnerCall* call, bool committed) {
+  rdma::WireWriter writer(call->message.room());
+  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+  const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
+  call->finished.clear();
+  uint16_t n = 0;
+  constexpr size_t kItemBytes = 64 + index::kMaxKeyBytes;
+  for (; call->next < writes_.size() && writer.room() >= kItemBytes; ++call->next) {
+    WriteEntry& entry = writes_[call->next];
+    FinishItem item;
+    if (!FinishItemOf(entry, committed, &item) || item.record.node() != call->node) continue;
+    txn::Put(writer, item);
+    call->finished.push_back(item.record);
+    if (!item.moved_to.is_null()) call->finished.push_back(item.moved_to);
+    if (committed || entry.kind == WriteKind::kInsert) entry.locked = false;
+    ++n;
   }
-  co_return first_error;
+  if (n == 0) return false;
+  PutCaller(caller, &call->slot);
+  std::memcpy(count.data(), &n, sizeof n);
+  call->request = writer.written();
+  return true;
+}
+
+// Every owner is asked for all of its part, also after another one has failed.
+coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) {
+  const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
+  Status first_error;
+  const auto start = [this, committed, where, timeout](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
+    if (!Is(where, call.node) || !EncodeFinish(&call, committed)) return {};
+    return SendTo(&call, kTxnFinish, {}, timeout);
+  };
+  const auto take = [this, committed, &first_error](OwnerCall& call, const StatusOr<size_t>& answer) -> Status {
+    if (answer.ok()) return absl::OkStatus();
+    if (IsUnknownOutcome(answer.status())) {
+      Sometimes<"commit: a finish may have been done or not">();
+      if (committed && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
+      OweCall(&call, kTxnFinish, call.request);
+    } else if (first_error.ok()) {
+      first_error = answer.status();
+    }
+    return absl::OkStatus();
+  };
+  const Status called = co_await CallOwners(OwnerCalls(), start, take);
+  co_return first_error.ok() ? called : first_error;
 }
 
 coro::Task<void> TransactionImpl::ReleaseRemote() {

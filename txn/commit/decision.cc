@@ -143,7 +143,7 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
   flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0) |
                                     (only_note ? kDecisionIsNoted : 0));
   std::memcpy(parts.data(), &count, sizeof count);
-  PutCaller(caller);
+  PutCaller(caller, &decision_slot_);
   request_ = writer.written();
   return next;
 }
@@ -163,6 +163,21 @@ void TransactionImpl::OrderForDecision() {
   std::ranges::stable_sort(pending_, {}, rank);
 }
 
+// A decision of several messages is noted under one name, and stays noted until the transaction's end: the slot stays
+// the transaction's, or its ticket's.
+void TransactionImpl::OweDecision(rdma::NodeId keeper) {
+  Debt debt{.kind = Debt::Kind::kCall,
+            .node = keeper,
+            .connection = ConnectionOf(keeper),
+            .ticket = ticket_,
+            .method = kTxnDecide,
+            .slot = *decision_slot_,
+            .returns_slot = false};
+  debt.message.assign(request_.begin(), request_.end());
+  debt.records = finished_;
+  session_->debts.Add(std::move(debt));
+}
+
 // The entries of pending_. False if `keeper` cannot be told.
 coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_note) {
   const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
@@ -176,7 +191,7 @@ coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_no
     if (!IsUnknownOutcome(answer.status())) co_return false;
     Sometimes<"decision: the decider may have been told or not">();
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
-    OweCall(keeper, kTxnDecide, request_);
+    OweDecision(keeper);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (!settled && ticket_->open > 0) LeaveSlot();
     if (!settled && next < pending_.size()) co_return false;

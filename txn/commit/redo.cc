@@ -1,9 +1,10 @@
 // The commit's part with the log (log/log.h has the argument, docs/log_format.md what is written).
 //
 //   own node only    one transaction into this worker's buffer
-//   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts; then
-//                    the own changes as the decision. Whatever fails before the decision is in the buffer aborts the
-//                    transaction, and the parts that were appended count for nothing.
+//   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts, those
+//                    of all nodes together (owner_calls.h); after the last answer the own changes as the decision.
+//                    Whatever fails before the decision is in the buffer aborts the transaction, and the parts that
+//                    were appended count for nothing.
 //
 // The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by
 // READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
@@ -20,6 +21,7 @@
 #include "log/largest_part.h"
 #include "log/transaction_format.h"
 #include "rdma/versioned.h"
+#include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
 #include "txn/durable/durability.h"
 #include "txn/durable/redo_key.h"
@@ -128,58 +130,56 @@ coro::Task<Status> TransactionImpl::LogMixed() {
   if (session_->db->loads.any()) [[unlikely]]
     co_return UnsavedLoads::Refusal(session_->self);
   session_->db->durability->log().RaiseEpoch(epoch_);
+  const bool elsewhere = std::ranges::any_of(writes_.entries(), [this](const WriteEntry& entry) {
+    return IsLogged(entry) && entry.record.node() != session_->self;
+  });
   uint64_t id = 0;
-  const int nodes = session_->db->fabric->num_nodes();
-  const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.call_timeout);
-  for (int i = 0; i < nodes; ++i) {
-    const auto node = static_cast<rdma::NodeId>(i);
-    if (node == session_->self) continue;
-    const uint64_t connection = ConnectionOf(node);
-    for (size_t next = 0; next < writes_.size();) {
-      const size_t bytes = EncodePart(node, &next, id);
-      if (bytes == 0) break;
-      if (id == 0) {
-        id = session_->db->durability->NextTransactionId();
-        next = 0;
-        continue;  // encoded again, with the id
-      }
-      const std::span<const std::byte> part = message_.room().first(bytes);
-      Status logged = co_await LogPart(node, part, connection, deadline);
-      if (!logged.ok()) co_return logged;
-    }
+  if (elsewhere) {
+    id = session_->db->durability->NextTransactionId();
+    const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.call_timeout);
+    const auto start = [this, id, deadline](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
+      if (call.node == session_->self || !EncodePart(&call, id)) return {};
+      return LogPart(&call, deadline);
+    };
+    const auto take = [](OwnerCall&, const StatusOr<size_t>& answer) { return answer.status(); };
+    Status logged = co_await CallOwners(OwnerCalls(), start, take);
+    if (!logged.ok()) co_return logged;
   }
-  AppendRedo(id == 0 ? log::TransactionPart::kWhole : log::TransactionPart::kDecision, id);
+  // Every part is in its log's buffer: the decision must not be durable before one of them could be (log/log.h).
+  AppendRedo(elsewhere ? log::TransactionPart::kDecision : log::TransactionPart::kWhole, id);
   co_return absl::OkStatus();
 }
 
 // A part that finds the other log's buffer full waits until its log thread has emptied it: a transaction whose parts
 // are more than that buffer takes would otherwise be run again without end. Aborted if that takes too long.
-coro::Task<Status> TransactionImpl::LogPart(rdma::NodeId node, std::span<const std::byte> part, uint64_t connection,
-                                            uint64_t deadline_nanos) {
+coro::Task<StatusOr<size_t>> TransactionImpl::LogPart(OwnerCall* call, uint64_t deadline_nanos) {
   while (true) {
-    StatusOr<size_t> answer =
-        co_await session_->channel->Call(node, kTxnLog, part, {}, session_->db->options.call_timeout, connection);
-    if (!absl::IsAborted(answer.status()) || NowNanos() > deadline_nanos) co_return answer.status();
+    StatusOr<size_t> answer = co_await session_->channel->Call(
+        call->node, kTxnLog, call->request, {}, session_->db->options.call_timeout, ConnectionOf(call->node));
+    if (!absl::IsAborted(answer.status()) || NowNanos() > deadline_nanos) co_return answer;
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
   }
 }
 
-// A request for kTxnLog with the changes of `node`'s records from entry *next on, as many as fit one message. Returns
-// its bytes, 0 if there are none.
-size_t TransactionImpl::EncodePart(rdma::NodeId node, size_t* next, uint64_t id) {
-  std::memcpy(message_.room().data(), &epoch_, sizeof epoch_);
-  log::TransactionEncoder encoder(message_.room().data() + sizeof epoch_);
+// Writes a request for kTxnLog with the changes of the owner's records from entry call->next on, as many as fit one
+// message. False if there are none.
+bool TransactionImpl::EncodePart(OwnerCall* call, uint64_t id) {
+  const std::span<std::byte> room = call->message.room();
+  std::memcpy(room.data(), &epoch_, sizeof epoch_);
+  log::TransactionEncoder encoder(room.data() + sizeof epoch_);
   size_t bytes = sizeof epoch_ + log::kTransactionHeaderBytes;
   bool any = false;
-  for (; *next < writes_.size(); ++*next) {
-    WriteEntry& entry = writes_[*next];
-    if (!IsLogged(entry) || entry.record.node() != node) continue;
+  for (; call->next < writes_.size(); ++call->next) {
+    WriteEntry& entry = writes_[call->next];
+    if (!IsLogged(entry) || entry.record.node() != call->node) continue;
     if (any && bytes + RedoBytesOf(entry) > kMaxPartBytes) break;
     bytes += RedoBytesOf(entry);
     AddRedo(&encoder, entry);
     any = true;
   }
-  return any ? sizeof epoch_ + encoder.Finish(epoch_, log::TransactionPart::kPart, id) : 0;
+  if (!any) return false;
+  call->request = room.first(sizeof epoch_ + encoder.Finish(epoch_, log::TransactionPart::kPart, id));
+  return true;
 }
 
 // The key is in the index now, so no removal of it comes before this insert any more that is not noted.

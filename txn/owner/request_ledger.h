@@ -9,7 +9,7 @@
 //   the last                a repetition; or it is still being carried out, and must be asked for again
 //   less                    it was under way for long, and nobody waits for its answer: it is refused
 //
-// Callers are few (as many as transactions at a time), so nothing is ever forgotten.
+// Callers are few (two for each transaction at a time: its steps and its decision), so nothing is ever forgotten.
 #pragma once
 
 #include <cstdint>

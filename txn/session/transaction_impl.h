@@ -28,6 +28,7 @@
 #include "txn/access/arena.h"
 #include "txn/access/key_status.h"
 #include "txn/access/neighbour_reads.h"
+#include "txn/commit/owner_calls.h"
 #include "txn/commit/precedence.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
@@ -216,18 +217,24 @@ class TransactionImpl {
   bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }
   coro::Task<void> InstallRemote(Where where);
   coro::Task<void> ReleaseRemote();
-  // The head of a request: this transaction's name, and a new number.
-  void PutCaller(std::span<std::byte> place);
+  // Writes the head of a request: the name of `slot`, which is taken if there is none, and a new number.
+  void PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot);
   // For what failed though it must be done (debts.h). After the commit point the transaction waits for it.
-  void OweCall(rdma::NodeId node, rdma::MethodId method, std::span<const std::byte> message);
+  void OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message);
   void OweUnlock(const WriteEntry& entry);
   void OweInstall(const WriteEntry& entry);
   coro::Task<Status> AwaitDebts(Status first_error);
   void LeaveSlot();
-  size_t EncodePrepare(rdma::NodeId node, size_t from);
-  Status DecodePrepared(rdma::NodeId node, std::span<const std::byte> response);
-  Status DecodeMade(rdma::NodeId node, rdma::WireReader& reader);
+  // One for each data node.
+  std::span<OwnerCall> OwnerCalls();
+  // Sends call->request.
+  coro::Task<StatusOr<size_t>> SendTo(OwnerCall* call, rdma::MethodId method, std::span<std::byte> response,
+                                      absl::Duration timeout);
+  bool EncodePrepare(OwnerCall* call);
+  Status DecodePrepared(OwnerCall* call, std::span<const std::byte> response);
+  Status DecodeMade(const OwnerCall& call, rdma::WireReader& reader);
   bool FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const;
+  bool EncodeFinish(OwnerCall* call, bool committed);
   coro::Task<Status> FinishAtOwners(bool committed, Where where);
   void BuildImage(WriteEntry& entry);
   uint64_t DebtDeadline() const;
@@ -244,6 +251,7 @@ class TransactionImpl {
   void OrderForDecision();
   FinishItem DecidedItemOf(WriteEntry& entry);
   size_t EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note);
+  void OweDecision(rdma::NodeId keeper);
   coro::Task<bool> TellDecision(rdma::NodeId keeper, bool only_note);
   coro::Task<void> Decide();
 
@@ -255,9 +263,8 @@ class TransactionImpl {
   void AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry);
   bool AddSmallRedo(log::TransactionEncoder* encoder, const WriteEntry& entry);
   coro::Task<Status> LogMixed();
-  coro::Task<Status> LogPart(rdma::NodeId node, std::span<const std::byte> part, uint64_t connection,
-                             uint64_t deadline_nanos);
-  size_t EncodePart(rdma::NodeId node, size_t* next, uint64_t id);
+  coro::Task<StatusOr<size_t>> LogPart(OwnerCall* call, uint64_t deadline_nanos);
+  bool EncodePart(OwnerCall* call, uint64_t id);
   void RaiseInsertVersion(WriteEntry& entry);
   void NoteRemovedVersion(const WriteEntry& entry);
   // READs of the other nodes' epochs, for the validation's batch; then what they brought. FailedPrecondition if there
@@ -292,9 +299,8 @@ class TransactionImpl {
 
   // Of commits with other nodes.
   bool asks_for_locks_ = false;
-  bool has_slot_ = false;
-  uint16_t slot_ = 0;                   // of its name as a caller, if has_slot_
-  std::shared_ptr<DebtTicket> ticket_;  // null: nothing is owed after the commit point
+  std::optional<uint16_t> decision_slot_;  // of the name under which its decision is noted
+  std::shared_ptr<DebtTicket> ticket_;     // null: nothing is owed after the commit point
 
   // Scratch, kept for its capacity.
   std::vector<Key> keys_;
@@ -305,11 +311,11 @@ class TransactionImpl {
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
   NeighbourReads words_;                       // of a validation
-  std::vector<uint32_t> prepared_;             // entries of the prepare call under way
-  std::vector<rdma::GlobalAddress> finished_;  // records of the finish call under way
+  std::vector<rdma::GlobalAddress> finished_;  // records of the decision call under way
   rdma::MessageBuffer message_;                // for a request
   std::span<const std::byte> request_;         // the one in message_
   rdma::MessageBuffer response_;
+  std::vector<OwnerCall> owner_calls_;  // by node; empty until a commit calls owners
 };
 
 }  // namespace gannet::txn

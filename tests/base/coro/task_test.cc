@@ -6,6 +6,7 @@
 
 #include "base/coro/async.h"
 #include "base/coro/frame_pool.h"
+#include "base/coro/started.h"
 #include "base/coro/worker.h"
 #include "gtest/gtest.h"
 
@@ -204,6 +205,34 @@ TEST(FramePool, FramesOfEverySizeAreUsable) {
     auto* frame = static_cast<std::byte*>(AllocateFrame(bytes));
     std::fill(frame, frame + bytes, std::byte{1});
     FreeFrame(frame, bytes);
+  }
+}
+
+Task<int> YieldThenGive(Worker* worker, int yields, int value, std::string* order) {
+  order->push_back('b');
+  for (int i = 0; i < yields; ++i) co_await worker->Yield();
+  order->push_back('e');
+  co_return value;
+}
+
+Task<int> SumOfStarted(Worker* worker, int first_yields, int second_yields, std::string* order) {
+  Started<int> first(YieldThenGive(worker, first_yields, 1, order));
+  Started<int> second(YieldThenGive(worker, second_yields, 2, order));
+  const int one = co_await first;
+  const int two = co_await second;
+  co_return 10 * one + two;
+}
+
+TEST(Started, RunsBesideItsOwnerAndTheOthers) {
+  for (const int first_yields : {0, 1, 3}) {
+    for (const int second_yields : {0, 1, 3}) {
+      std::string order;
+      Worker worker;
+      EXPECT_EQ(worker.BlockOn(SumOfStarted(&worker, first_yields, second_yields, &order)), 12);
+      // The second begins before the first has ended, unless that need not wait at all.
+      EXPECT_EQ(order.substr(0, 2), first_yields == 0 ? "be" : "bb");
+      EXPECT_EQ(order.size(), 4u);
+    }
   }
 }
 
