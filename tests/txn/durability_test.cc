@@ -280,7 +280,7 @@ TEST(DurabilityTest, AnotherSchemaIsRefused) {
     tables[other].index = other == hash ? IndexKind::kXStore : IndexKind::kHash;
     const Status kind = DurableCluster::Open(disk, tables).status();
     EXPECT_TRUE(absl::IsInvalidArgument(kind)) << kind;
-    for (const std::string& says : {"'" + tables[other].name + "'", std::string("hash"), std::string("XStore")}) {
+    for (const std::string& says : {"'" + tables[other].name + "'", std::string("hash"), std::string("xstore")}) {
       EXPECT_THAT(std::string(kind.message()), ::testing::HasSubstr(says));
     }
   }
