@@ -25,7 +25,7 @@ uint64_t ResidentBytes() {
   return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// As rdma/slab.cc and rdma/shm/region.cc end what they say.
+// The slab (rdma/slab.cc) and the region (rdma/shm/region.cc) end their messages about memory with these words.
 Status NameMemoryFlag(const Status& status) {
   const absl::string_view message = status.message();
   if (!absl::IsResourceExhausted(status) ||

@@ -32,7 +32,7 @@ class TpccCluster {
   int slot() const { return slot_; }
   const rdma::Fabric& fabric() const { return *fabric_; }
 
-  // Of each node, if it was loaded from a directory.
+  // What each node recovered from its directory; empty without directories.
   std::span<const txn::RecoveryReport> recoveries() const { return recoveries_; }
 
   // Makes what was loaded durable, on all nodes.

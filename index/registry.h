@@ -19,8 +19,7 @@ namespace gannet::index {
 
 class IndexService;
 
-// X(enumerator, function that returns the kind's entry). Manifests store the names of kinds,
-// so a name stays as it is.
+// X(enumerator, function that returns the kind's entry). Manifests store the names of kinds: never change a name.
 #define GANNET_INDEX_KINDS(X)               \
   X(kHash, HashKind)     /* point access */ \
   X(kXStore, XStoreKind) /* point access, ordered scans */
@@ -55,7 +54,7 @@ struct IndexClientOptions {
   size_t location_cache_bytes = 1 << 20;  // of kinds that remember where records are; 0: none
   bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  // Of learned kinds: used in the place of `by_call` and `call_timeout` if not null. Read by connect only.
+  // If not null, a learned kind uses this and ignores `by_call` and `call_timeout`. Only connect reads it.
   const XCacheOptions* learned = nullptr;
 };
 

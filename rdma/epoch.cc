@@ -272,7 +272,7 @@ void EpochManager::State::Loop() {
   absl::Duration pause = kAdvanceInterval;
   absl::Duration least_pause = absl::ZeroDuration();
   while (true) {
-    // Where a round takes long (a network of software, many nodes), it shall still not be what the machine does.
+    // A round may take long (a network of software, many nodes). The pauses keep the machine free for other work.
     wake.wait_for(lock, least_pause, [this] { return stop; });
     wake.wait_for(lock, pause - least_pause, [this] { return stop || hurry.load(); });
     if (stop) return;

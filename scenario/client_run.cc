@@ -22,7 +22,7 @@ constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults,
                                                    // as long as the faults
 constexpr uint64_t kTreesShrinkNanos =
     12'000'000;                                 // virtual: grace periods, after which empty leaves leave their trees
-constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual: whoever has not stopped by then hangs
+constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual; a client that still runs then hangs
 
 // One run. Its methods are called by the observer.
 class Run {

@@ -38,7 +38,7 @@ struct BulkLoader::State {
   }
 };
 
-// As the index wants them, each key once.
+// Sorts the entries by key, as BulkLoad of an index wants them. InvalidArgument if a key was added twice.
 Status BulkLoader::State::PutInOrder() {
   const auto before = [](const index::LoadEntry& a, const index::LoadEntry& b) { return a.key < b.key; };
   if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);

@@ -45,7 +45,7 @@ class File {
   // the file).
   virtual StatusOr<size_t> Read(uint64_t offset, std::span<std::byte> out) = 0;
   // Makes the file `bytes` long, with zeros where nothing was written, and allocates its space on disk, so that later
-  // writes within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and not less than Size().
+  // writes within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and at least Size().
   virtual Status Allocate(uint64_t bytes) = 0;
   // Waits until writes into the allocated space have reached their final cost. May do nothing.
   virtual void FinishAllocation() {}

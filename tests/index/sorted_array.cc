@@ -33,8 +33,8 @@ Order OrderOf(const Key& key) {
 }
 
 // The block, in memory that clients may READ: the version word, which covers all keys, then the records' addresses in
-// the order of their keys. The keys are in the records. One mutex guards it; the version word alone is also read
-// without the mutex, by whoever validates a witness.
+// the order of their keys. The keys are in the records. One mutex guards it; a transaction that validates a
+// witness reads the version word without the mutex.
 class SortedArray final : public LocalIndex {
  public:
   static StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, const IndexOptions& options) {

@@ -14,7 +14,7 @@ using absl::StatusCode;
 using txn::GetRequest;
 using txn::RecordHandle;
 
-// Of all payloads that one transaction writes.
+// One transaction writes at most this many bytes of payload.
 constexpr size_t kMostWritten = size_t{1} << 20;
 constexpr char kGuard = '\x5a';
 constexpr size_t kGuardBytes = 64;
@@ -158,7 +158,7 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
   co_return status;
 }
 
-// Of a body of Run: from now on every call says that it must not do that, and so does Run.
+// A body of Run must not end its transaction. Once it has tried, every later call refuses, and so does Run.
 coro::Task<Status> Driver::EndInBody(Caller& caller, const Op& op) {
   ended_ = true;
   if (op.kind == OpKind::kRollback) {

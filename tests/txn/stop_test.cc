@@ -117,7 +117,7 @@ TEST_P(StopTest, ACheckpointIsCancelledAndTheOneBeforeStays) {
   EXPECT_EQ(Rows(**survivor), 2 * kRows);
 }
 
-// Close keeps what was committed, whatever was stopped.
+// Close keeps what was committed, also after a stop.
 TEST_P(StopTest, CloseTakesItsCheckpoint) {
   auto cluster = MustOpen();
   ASSERT_NE(cluster, nullptr);

@@ -12,8 +12,8 @@ namespace {
 // A disk whose writes can be held up.
 class UntilVisibleTest : public ::testing::Test {
  protected:
-  void Open(const DatabaseOptions& options = {}) {
-    auto cluster = DurableCluster::Open(disk_, {HashTable("rows")}, {.database = options});
+  void Open(const DatabaseOptions& options = {}, int nodes = 1) {
+    auto cluster = DurableCluster::Open(disk_, {HashTable("rows")}, {.nodes = nodes, .database = options});
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
     session_ = database().OpenSession().value();
@@ -102,10 +102,7 @@ Status Complain(Session& session, const Table& rows, uint64_t key, absl::StatusC
 }
 
 TEST_F(UntilVisibleTest, AnErrorSaysWhatItWaitsFor) {
-  auto cluster = DurableCluster::Open(disk_, {HashTable("rows")}, {.nodes = 2});
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  cluster_ = *std::move(cluster);
-  session_ = database().OpenSession().value();
+  Open({}, 2);
   HoldUp();
   RunOutcome written;
   ASSERT_TRUE(Put(1, 10, &written).ok());
@@ -160,10 +157,7 @@ Status InsertWhatIsHeld(Session& session, const Table& rows, uint64_t key, bool 
 }
 
 TEST_F(UntilVisibleTest, AlreadyExistsOfARowThatIsHeldForUpdateSaysWhatItWaitsFor) {
-  auto cluster = DurableCluster::Open(disk_, {HashTable("rows")}, {.nodes = 2});
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  cluster_ = *std::move(cluster);
-  session_ = database().OpenSession().value();
+  Open({}, 2);
   HoldUp();
   RunOutcome written;
   ASSERT_TRUE(Put(1, 10, &written).ok());

@@ -3,8 +3,8 @@
 //   own node only    one transaction into this worker's buffer
 //   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts, those
 //                    of all nodes together (owner_calls.h); after the last answer the own changes as the decision.
-//                    Whatever fails before the decision is in the buffer aborts the transaction, and the parts that
-//                    were appended count for nothing.
+//                    A failure before the decision is in the buffer aborts the transaction, and the parts that were
+//                    appended count for nothing.
 //
 // The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by
 // READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
