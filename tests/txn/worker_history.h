@@ -88,7 +88,7 @@ inline WorkerState ReadState(Database& database, uint64_t worker) {
   WorkerState state;
   const Status status = database.Run([&](BlockingTransaction& t) -> Status {
     state = {};
-    const Status found = t.Get(*database.FindTable("counters"), worker, &state.counter);
+    Status found = t.Get(*database.FindTable("counters"), worker, &state.counter);
     if (!found.ok() && !absl::IsNotFound(found)) return found;
     ScanRows rows;
     GANNET_RETURN_IF_ERROR(
