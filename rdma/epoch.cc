@@ -144,7 +144,8 @@ void EpochManager::State::LookAtAnnouncements(size_t images_of) {
   for (size_t i = 0; i < images_of; ++i) {
     announced[reads[i].remote.node()] = LoadWord(images.data() + i * kEpochAreaBytes + internal::kAnnouncedOffset);
   }
-  for (NodeId id = 0; id < announced.size(); ++id) {
+  const auto nodes = static_cast<NodeId>(announced.size());
+  for (NodeId id = 0; id < nodes; ++id) {
     if (!fabric->Alive(id)) announced[id] = 0;
   }
   look(announced);

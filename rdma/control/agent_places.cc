@@ -88,7 +88,8 @@ std::vector<std::byte> Agent::NewsFor(NodeId peer) const {
   std::vector<std::byte> news(kMaxNewsBytes);
   WireWriter writer(news);
   const std::lock_guard lock(mutex_);
-  for (NodeId guest = 0; guest < views_.size(); ++guest) {
+  const auto nodes = static_cast<NodeId>(views_.size());
+  for (NodeId guest = 0; guest < nodes; ++guest) {
     if (!IsGuest(guest) || guest == options_.self || guest == peer || views_[guest].session == 0) continue;
     const std::string& at = views_[guest].about.listens_at;
     if (writer.room() < sizeof(NodeId) + sizeof(uint32_t) + at.size()) break;

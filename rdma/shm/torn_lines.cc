@@ -5,31 +5,32 @@
 namespace gannet::rdma::shm {
 namespace {
 
-// Null if that channel was not within a store.
-std::byte* TornLine(const Region& region, NodeId node, uint16_t channel) {
+std::byte* NotedLine(const Region& region, uint64_t place) {
+  return region.memory(0) + (place - place % kLineBytes);
+}
+
+// Whether the channel was within a store.
+bool IsTorn(const Region& region, NodeId node, uint16_t channel) {
   const uint64_t place = region.control(node).stores[channel].place;
   const uint64_t offset = place - place % kLineBytes;
-  if (place == 0 || offset > region.memory_stride() * static_cast<uint64_t>(region.num_nodes()) - kLineBytes) {
-    return nullptr;
-  }
-  std::byte* line = region.memory(0) + offset;
-  return LoadWord(line) == BusyMarker(node, channel) ? line : nullptr;
+  return place != 0 && offset <= region.memory_stride() * static_cast<uint64_t>(region.num_nodes()) - kLineBytes &&
+         LoadWord(NotedLine(region, place)) == BusyMarker(node, channel);
 }
 
 }  // namespace
 
 bool HasTornLines(const Region& region, NodeId node) {
   for (uint16_t i = 0; i < kMaxShmChannelsPerNode; ++i) {
-    if (TornLine(region, node, i) != nullptr) return true;
+    if (IsTorn(region, node, i)) return true;
   }
   return false;
 }
 
 void FinishTornLines(Region* region, NodeId node) {
   for (uint16_t i = 0; i < kMaxShmChannelsPerNode; ++i) {
-    std::byte* line = TornLine(*region, node, i);
-    if (line == nullptr) continue;
+    if (!IsTorn(*region, node, i)) continue;
     const StoreNote& note = region->control(node).stores[i];
+    std::byte* line = NotedLine(*region, note.place);
     const size_t words = note.place % kLineBytes;
     WriteWords(line + kWordBytes, note.image + kWordBytes, words - 1);
     WriteWords(line, note.image, 1);
