@@ -1,6 +1,7 @@
-// A call under way: its request goes to the server's queue, a thread there runs the handler, the response comes back.
+// A call in flight: its request goes to the server's queue, a thread there runs the handler, and the response returns.
 //
-// The caller may give up before (its time is up, the server is gone): then the rest runs, and nobody hears of it.
+// The caller may give up earlier, because its deadline has passed or the server is gone. The rest still runs then, and
+// its result is dropped.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@ class CallFlight final : public Happening {
   explicit CallFlight(FabricCore* core) : core_(core) {}
 
   void Depart(SimChannel* channel, const CallRequest& call, Completion* completion, Attachment* from, Attachment* to);
-  // The caller waits no more. The record may be another call's from then on.
+  // The caller has given up. The record may serve another call from then on.
   void Forget();
   void Happen() override;
 
-  // On a thread of the server.
+  // Runs the handler, on a thread of the server.
   void Run();
 
   Completion* completion() const { return completion_; }
@@ -45,9 +46,9 @@ class CallFlight final : public Happening {
   StatusOr<size_t> RunHandler(std::span<std::byte> response);
   void Respond();
   void Return();
-  // What the caller is to have, in its buffers.
+  // Puts the result into the caller's completion and response buffer.
   void HandOver();
-  // It goes no further. A caller that still waits will hear of its deadline, or that the server is gone.
+  // Ends the call on the fabric's side. A caller that still waits learns from its deadline or from the server's death.
   void Vanish();
 
   FabricCore* core_;
@@ -62,7 +63,7 @@ class CallFlight final : public Happening {
   bool vanished_ = false;
   absl::StatusCode code_ = absl::StatusCode::kOk;
   std::vector<std::byte> request_;
-  std::vector<std::byte> response_;  // or the message of an error
+  std::vector<std::byte> response_;  // the response, or the message of an error
 };
 
 }  // namespace gannet::rdma::sim

@@ -1,6 +1,6 @@
-// What work costs, in picoseconds per unit. "Here" is the machine the project is developed on: a virtual machine whose
+// CPU costs in picoseconds per unit. "Here" is the machine on which the project is developed: a virtual machine whose
 // dependent cache miss takes 160-175 ns. "There" is the testbed of XStore (OSDI'20; 2 x 12-core Xeon E5-2650 v4). A
-// charge without a source is an estimate. docs/references.md lists the papers.
+// cost without a source is an estimate. docs/references.md lists the papers.
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {
@@ -15,15 +15,15 @@ CpuCosts CpuCosts::Default() {
   const auto set = [&costs](Cost kind, uint32_t picoseconds) {
     costs.picoseconds_per_unit[static_cast<size_t>(kind)] = picoseconds;
   };
-  // An empty ibv_poll_cq reads one line of the completion queue that is in the cache, and a turn of our loop is about
-  // 15 ns here.
+  // An empty ibv_poll_cq reads one line of the completion queue that is in the cache. A round of the worker's loop
+  // takes about 15 ns here.
   set(Cost::kWorkerRound, 30 * kNano);
-  // Estimates: a work request of 64-128 bytes and a share of a doorbell; then its completion.
+  // Estimates: a work request of 64-128 bytes with its share of a doorbell, and its completion.
   set(Cost::kPostVerb, 50 * kNano);
   set(Cost::kCompletion, 30 * kNano);
-  // 24 threads there serve about 20-24 M GETs/s by RPC (XStore, sections 3 and 7.2), 1.0-1.2 us each; seven to
-  // eight index steps are the other part (below). A floor: eRPC handles up to 10 M small RPCs/s on a core (its
-  // abstract, NSDI'19), both ends together.
+  // 24 threads there serve about 20-24 M GETs/s by RPC (XStore, sections 3 and 7.2), so 1.0-1.2 us each; the rest of
+  // that time is seven to eight index steps (below). A lower bound: eRPC handles up to 10 M small RPCs/s on a core,
+  // both ends together (its abstract, NSDI'19).
   set(Cost::kHandleCall, 400 * kNano);
   // "One CPU core can perform 43 million 64-byte random reads per second ... 1.8M reqs/s for traversing an 8-level
   // B+tree" (XStore, section 3): 70 ns a level, plus the search in the node.

@@ -1,4 +1,4 @@
-// What happens next: a heap of small entries, ordered by time, equal times in the order they were pushed.
+// The queue of future events: a heap of small entries, ordered by time, then by the order in which they were pushed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace gannet::rdma::sim {
 struct Event {
   uint64_t time = UINT64_MAX;
   uint64_t sequence = 0;
-  uintptr_t target = 0;  // the queue does not look at it
+  uintptr_t target = 0;  // opaque to the queue
 
   bool Before(const Event& other) const { return time != other.time ? time < other.time : sequence < other.sequence; }
 };
@@ -20,7 +20,7 @@ class EventQueue {
  public:
   bool empty() const { return heap_.empty(); }
   size_t size() const { return heap_.size(); }
-  // Of the first; UINT64_MAX if there is none.
+  // Time of the first event; UINT64_MAX if the queue is empty.
   uint64_t next_time() const { return next_time_; }
 
   void Push(uint64_t time, uintptr_t target) {

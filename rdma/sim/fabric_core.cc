@@ -61,7 +61,7 @@ void FabricCore::Kill(NodeId node) {
   victim->known_at = now() + options_.detection_nanos;
   if (simulation_->tracing()) simulation_->Trace(absl::StrCat("node ", node, " dies"));
   simulation_->At(victim->known_at, [this, victim] { FailCallsTo(victim); });
-  simulation_->KillFibersOf(node);  // if this is one of them, it does not return
+  simulation_->KillFibersOf(node);  // does not return if the caller is one of them
 }
 
 void FabricCore::CountDeparture(Attachment* from, uint64_t departed) {

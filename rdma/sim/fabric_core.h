@@ -1,5 +1,5 @@
-// What the nodes and channels of a sim fabric, and all that is under way between them, share. It lives as long as the
-// simulation, because events point to it.
+// State shared by the nodes and channels of a sim fabric and by the operations in flight between them. It lives as long
+// as the simulation, because events point to it.
 #pragma once
 
 #include <array>
@@ -28,10 +28,10 @@ class FabricCore;
 inline constexpr int kMaxSimChannelsPerNode = 128;
 inline constexpr uint64_t kSimHeapOffset = 4096;
 
-// Pages of its own, zero at first.
+// Anonymous memory pages, initially zero.
 class Mapping {
  public:
-  explicit Mapping(uint64_t bytes);  // data() is null if the process may not have so much address space
+  explicit Mapping(uint64_t bytes);  // data() is null if the address space of the process is exhausted
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -42,14 +42,14 @@ class Mapping {
   uint64_t bytes_;
 };
 
-// A node from Attach until it leaves or dies. Never freed, because operations under way may come from it or go to it.
+// A node from Attach until it leaves or dies. Never freed, because operations in flight may point to it.
 struct Attachment {
   enum class Phase : uint8_t { kAttached, kLeft, kDead };
 
   Attachment(NodeId the_id, uint64_t the_number, uint64_t bytes) : id(the_id), number(the_number), memory(bytes) {}
 
   bool there() const { return phase == Phase::kAttached; }
-  // Do the others know that it is gone?
+  // True if the other nodes know that it is gone.
   bool known_gone(uint64_t now) const { return !there() && now >= known_at; }
 
   const NodeId id;
@@ -58,20 +58,20 @@ struct Attachment {
   Phase phase = Phase::kAttached;
   uint64_t gone_at = UINT64_MAX;
   uint64_t known_at = UINT64_MAX;
-  uint64_t verbs_to_live = 0;  // it dies with the last; 0: it does not
+  uint64_t verbs_to_live = 0;  // it dies with the last of them; 0: unlimited
   std::bitset<kMaxSimChannelsPerNode> used_channels;
   std::array<SimChannel*, kMaxSimChannelsPerNode> channels{};
-  // The calls that wait to be served here.
+  // Calls that wait to be served here.
   const std::unordered_map<MethodId, Handler>* handlers = nullptr;  // the node's
   RingQueue<CallFlight*> requests;
   std::vector<Runtime::Thread*> servers;
   size_t parked_servers = 0;
   std::vector<uint64_t> serving_workers;  // fibers that call ServePending
   size_t next_worker = 0;
-  bool observer_serves = false;  // it is one of them
+  bool observer_serves = false;  // the observer is one of serving_workers
 };
 
-// Records that are used again and again; freed at the end, all of them.
+// Reusable records of one type. All are freed with the pool.
 template <class T>
 class Pool {
  public:
@@ -92,13 +92,13 @@ class Pool {
   std::vector<T*> free_;
 };
 
-// Wakes a channel when the earliest deadline of its calls has come.
+// Wakes a channel at the earliest deadline of its calls.
 struct DeadlineTimer final : Happening {
   explicit DeadlineTimer(FabricCore* the_core) : Happening(4), core(the_core) {}
   void Happen() override;
 
   FabricCore* core;
-  SimChannel* channel = nullptr;  // null: it needs it no more
+  SimChannel* channel = nullptr;  // null: the channel does not need it any more
   uint64_t at = 0;
 };
 
@@ -120,7 +120,7 @@ class FabricCore final : public Happening {
   bool Alive(NodeId node) const {
     return node < options_.num_nodes && current_[node] != nullptr && !current_[node]->known_gone(now());
   }
-  // Which attachment of it is there, or is held to be; 0: none.
+  // Number of the attachment that the others hold to be alive; 0: none.
   uint64_t ConnectionTo(NodeId node) const { return Alive(node) ? current_[node]->number : 0; }
   bool IsConnected(NodeId node, uint64_t connection) const {
     return connection == 0 || ConnectionTo(node) == connection;
@@ -129,7 +129,7 @@ class FabricCore final : public Happening {
   void Kill(NodeId node);
   // A verb or call of `from` leaves its NIC at `departed`.
   void CountDeparture(Attachment* from, uint64_t departed);
-  // It leaves in order: everybody knows at once.
+  // An orderly leave: every node knows at once.
   void Leave(Attachment* attachment);
 
   bool cut(NodeId from, NodeId to) const { return cuts_[from][to]; }
@@ -137,10 +137,10 @@ class FabricCore final : public Happening {
   void MendAll() { cuts_ = {}; }
   void FaultsChanged();
   uint64_t WireNanos(NodeId from, NodeId to) const { return from == to ? 0 : options_.nic.wire_nanos; }
-  // How much later something is than it should be.
+  // Draws how late a completion or message is, in nanoseconds.
   uint64_t DrawDelay();
 
-  // It is time to cut some link.
+  // Cuts a random link, and schedules the next cut.
   void Happen() override;
 
   Pool<Flight> flights;
@@ -150,7 +150,7 @@ class FabricCore final : public Happening {
   Pool<MessageBuffer> scratch;  // handlers write their responses there
 
  private:
-  // All calls to it fail now.
+  // Fails all calls to `gone` that wait for a response.
   void FailCallsTo(Attachment* gone);
   void ScheduleCut();
 
@@ -160,7 +160,7 @@ class FabricCore final : public Happening {
   const Capabilities capabilities_;
   std::vector<Nic> nics_;
   std::vector<Attachment*> current_;
-  std::vector<std::unique_ptr<Attachment>> attachments_;  // all there ever were
+  std::vector<std::unique_ptr<Attachment>> attachments_;  // every attachment ever made
   std::array<std::array<bool, kMaxSimNodes>, kMaxSimNodes> cuts_{};
   bool cut_is_scheduled_ = false;
 };

@@ -6,7 +6,8 @@
 namespace gannet::rdma::sim {
 namespace {
 
-// Each fault, its name, and the strongest that Draw makes it. One table, so that none is forgotten in one place.
+// The faults with a probability or fraction: name, field, and the strongest value that Draw gives. One table, so that
+// all users see every fault.
 template <class Visit>
 void ForEach(Faults* faults, Visit visit) {
   visit("scatter_lines", &faults->scatter_lines, 0.5);
@@ -19,7 +20,7 @@ void ForEach(Faults* faults, Visit visit) {
   visit("clock_drift", &faults->clock_drift, 0.001);
 }
 
-// Likewise.
+// The same for the faults of disks.
 template <class Visit>
 void ForEachOfDisks(Faults* faults, Visit visit) {
   visit("disk_write_error", &faults->disk_write_error, 0.05);
@@ -27,7 +28,7 @@ void ForEachOfDisks(Faults* faults, Visit visit) {
   visit("disk_sync_error", &faults->disk_sync_error, 0.05);
 }
 
-// Drawn whether it is on or not, so that one fault's luck does not shift the others'.
+// Draws both numbers whether the fault is on or not, so that one fault does not shift the random numbers of the others.
 void DrawProbability(Random* random, double* probability, double strongest) {
   const bool on = random->OneIn(2);
   const double strength = random->Unit() * random->Unit() * strongest;

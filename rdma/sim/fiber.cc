@@ -21,8 +21,8 @@
 #error "the simulation's fibers are written for x86-64"
 #endif
 
-// void gannet_fiber_switch(void** save, void* load): callee-saved registers go to the old stack. The jump, rather than
-// a return, keeps the processor's return predictor out of it.
+// void gannet_fiber_switch(void** save, void* load): pushes the callee-saved registers to the old stack and pops them
+// from the new one. A jump instead of a return does not disturb the processor's return predictor.
 asm(R"(
 .text
 .globl gannet_fiber_switch
@@ -52,14 +52,14 @@ namespace gannet::rdma::sim {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr size_t kStackBytes = 2 << 20;  // their frames are several times as large
+constexpr size_t kStackBytes = 2 << 20;  // sanitizers make frames several times as large
 #else
 constexpr size_t kStackBytes = 512 << 10;
 #endif
 constexpr size_t kGuardBytes = 4096;
 constexpr int kSavedRegisters = 6;
 
-// Stacks of this thread that nobody uses.
+// Free stacks of this thread.
 std::vector<std::byte*>& FreeStacks() {
   thread_local std::vector<std::byte*> stacks;
   return stacks;
@@ -74,7 +74,7 @@ std::byte* TakeStack() {
   }
   void* map = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  // The program's own way to say that there is no memory; it does not return.
+  // The program's handler for lack of memory, if it has one; it does not return.
   if (const std::new_handler handler = std::get_new_handler(); map == MAP_FAILED && handler != nullptr) handler();
   GANNET_CHECK(map != MAP_FAILED, "no address space for a stack of %d bytes", kStackBytes);
   GANNET_CHECK(mprotect(map, kGuardBytes, PROT_NONE) == 0, "cannot protect a stack's end");
@@ -106,7 +106,7 @@ void Fiber::Prepare(Entry entry, void* argument) {
 #ifdef __SANITIZE_THREAD__
   tsan_fiber_ = __tsan_create_fiber(0);
 #endif
-  // As if Begin had been called, from nowhere, and had then called the switch.
+  // The stack looks as if Begin had been called, without a caller, and had then called the switch.
   auto* top = reinterpret_cast<uintptr_t*>(stack_ + kStackBytes);
   *--top = 0;
   *--top = reinterpret_cast<uintptr_t>(&Fiber::Begin);

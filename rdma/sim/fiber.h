@@ -1,4 +1,4 @@
-// A stack of its own, and the switch from one to another: 20 instructions, no system call. x86-64 only.
+// A fiber: a stack, and the switch from one stack to another (20 instructions, no system call). x86-64 only.
 #pragma once
 
 #include <cstddef>
@@ -8,23 +8,23 @@ namespace gannet::rdma::sim {
 // Belongs to one thread of the operating system. Exceptions must not leave a fiber's entry.
 class Fiber {
  public:
-  // Must not return; argument as given.
+  // Must not return. `argument` is the one given to Prepare.
   using Entry = void (*)(void* argument);
 
-  // The stack that the thread is on already.
+  // A fiber for the stack that the thread already runs on.
   Fiber() = default;
-  // Gives its stack back to the pool, if it has one still.
+  // Returns its stack to the pool, unless it was abandoned.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Takes a stack (from a pool, untouched pages cost nothing); the first switch to this fiber calls `entry`.
+  // Takes a stack from a pool (untouched pages cost nothing). The first switch to this fiber calls `entry`.
   void Prepare(Entry entry, void* argument);
-  // Goes on in `to`; returns when somebody switches to `from` again. `from` is the fiber that runs.
+  // Continues in `to`; returns at the next switch to `from`. `from` must be the running fiber.
   static void Switch(Fiber* from, Fiber* to);
   // The fiber will not run again: its next switch away is its last.
   void Finish() { finished_ = true; }
-  // Never frees its stack: other objects may still point into it, or a leak checker may read it.
+  // Gives up the stack without freeing it: other objects may still point into it, and leak checkers may read it.
   void Abandon();
 
  private:

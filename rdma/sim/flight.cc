@@ -11,7 +11,7 @@
 namespace gannet::rdma::sim {
 namespace {
 
-// Not LoadWord and its kin: a NIC is not preempted.
+// Unlike LoadWord and StoreWord these have no preemption point: a NIC is not preempted.
 uint64_t Load(std::byte* word) {
   return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(word)).load(std::memory_order_acquire);
 }
@@ -92,7 +92,7 @@ bool Flight::Connected() const {
   return channel_ == nullptr || channel_->route(to_->id).connection == connection_;
 }
 
-// The others know that the issuer is dead, or another has its place (fabric.h, 5).
+// True if the issuer is dead and the others know it, or another attachment has taken its place (fabric.h, 5).
 bool Flight::IsFenced() const {
   return IssuerIsDead() && (from_->known_gone(core_->now()) || core_->current(from_->id) != from_);
 }
@@ -106,7 +106,7 @@ bool Flight::BreaksHere() {
 }
 
 void Flight::Arrive() {
-  // Its issuer died before the NIC had sent it; or it was forgotten, and its buffers with it.
+  // The issuer died before its NIC had sent the verb, or the channel and its buffers are gone.
   if (channel_ == nullptr || (IssuerIsDead() && departed_ > from_->gone_at)) return Return();
   const uint64_t now = core_->now();
   if (IsFenced()) return Return();
@@ -115,7 +115,7 @@ void Flight::Arrive() {
   Nic& nic = core_->nic(to_->id);
   const bool to_self = from_->id == to_->id;
   const uint64_t here = to_self ? ToPicos(now) : nic.Receive(ToPicos(now), BytesThere(verb_, size_));
-  // What the channel posted before must have taken effect.
+  // Verbs that the channel posted before must have taken effect.
   SimChannel::Route& route = channel_->route(to_->id);
   if (verb_ == Verb::kCompareAndSwap || verb_ == Verb::kFetchAndAdd) {
     const uint64_t at = ToNanos(nic.ServeAtomic(here, offset_, ToPicos(route.atomics_after)));
@@ -126,7 +126,8 @@ void Flight::Arrive() {
   const uint64_t at = std::max(ToNanos(nic.Serve(here)), route.others_after);
   const bool many_lines = (offset_ % kLineBytes) + size_ > kLineBytes;
   if (many_lines && core_->simulation().Chance(core_->faults().scatter_lines)) Scatter(at);
-  // Of events at one instant, the one that was posted first happens first: so what follows a later line is later.
+  // Events with equal times run in the order in which they were posted. So verbs that follow a WRITE start after its
+  // last line.
   if (verb_ == Verb::kWrite) route.others_after = route.atomics_after = lines_.empty() ? at : lines_.back().at + 1;
   Post(lines_.empty() ? at : lines_.front().at, Stage::kAccess);
 }
@@ -139,7 +140,7 @@ void Flight::Scatter(uint64_t start) {
     lines_.push_back({begin, end, start + random.Below(core_->faults().scatter_nanos + 1)});
     begin = end;
   }
-  // Stable: lines of one instant in ascending order, on every machine.
+  // A stable sort, so that lines with equal times are in ascending order on every machine.
   std::stable_sort(lines_.begin(), lines_.end(), [](const LineAccess& a, const LineAccess& b) { return a.at < b.at; });
 }
 
@@ -147,7 +148,7 @@ void Flight::Access() {
   if (channel_ == nullptr) return Return();
   if (!to_->there()) return Fail(Failure::kGone, std::max(core_->now(), to_->known_at));
   if (next_line_ == 0 && IsFenced()) return Return();
-  // A WRITE that has begun ends: its packet is there.
+  // A WRITE that has begun ends: its packet has arrived.
   if (next_line_ == 0 && BreaksHere()) return Fail(Failure::kDisconnected, core_->now());
   if (verb_ == Verb::kCompareAndSwap || verb_ == Verb::kFetchAndAdd) return AccessAtomically();
   if (lines_.empty()) {
@@ -188,8 +189,8 @@ void Flight::AccessAtomically() {
   if (core_->simulation().tracing()) TraceAccess();
   if (!changes) return SendAnswer();
   if (!core_->capabilities().cpu_coherent_atomics && WriteBackNanos() > 0) {
-    // The NIC has read the word over PCIe and writes it back: what a CPU stores in between is lost. (Other atomics of
-    // the word are not served meanwhile; a NIC that needs no time for them has no such window.)
+    // The NIC has read the word over PCIe and writes it back later: a CPU's store in between is lost. Other atomics on
+    // the word are not served in between. A NIC with same_word_nanos = 0 has no such window.
     return Post(core_->now() + WriteBackNanos(), Stage::kWriteBack);
   }
   Store(At(), new_value_);

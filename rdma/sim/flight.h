@@ -1,5 +1,5 @@
-// A one-sided verb under way: it arrives at its target's NIC, accesses memory, and its answer comes back. Each is an
-// event, so what happens between them happens between them.
+// A one-sided verb in flight: it arrives at its target's NIC, accesses memory, and its answer returns. Each step is an
+// event, so other events take place between the steps.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class Flight final : public Happening {
  public:
   explicit Flight(FabricCore* core) : core_(core) {}
 
-  // Leaves its NIC. `channel` is told when it is back, unless it forgets about it before.
+  // Leaves the issuer's NIC. `channel` is told when the verb has returned, unless the channel calls Forget before.
   void Depart(SimChannel* channel, Operation* operation, Attachment* from, Attachment* to, Batch* batch);
-  // The channel is gone: nothing of the issuer's may be touched any more.
+  // The channel is gone: no memory of the issuer may be touched from now on.
   void Forget() { channel_ = nullptr; }
 
   void Happen() override;
@@ -45,7 +45,7 @@ class Flight final : public Happening {
 
  private:
   enum class Stage : uint8_t { kArrive, kAccess, kWriteBack, kReturn };
-  // A line of the operation, and when it is accessed.
+  // One line of the operation, and the time of its access.
   struct LineAccess {
     uint32_t begin;  // in bytes of the operation
     uint32_t end;
@@ -59,16 +59,16 @@ class Flight final : public Happening {
   void AccessAtomically();
   void AccessBytes(uint32_t begin, uint32_t end);
   void SendAnswer();
-  // The issuer is told, but not before `at`.
+  // Tells the issuer at `at`, or later if the answer needs longer.
   void Fail(Failure failure, uint64_t at);
   void Return();
 
   bool IssuerIsDead() const { return from_->phase == Attachment::Phase::kDead; }
   bool IsFenced() const;
-  // Is the connection still the one it was sent over?
+  // True if the connection is still the one over which the verb was sent.
   bool Connected() const;
   bool BreaksHere();
-  // Of an atomic that is not coherent with the CPU: from its load to its store.
+  // For an atomic that is not coherent with the CPU: the time from its load to its store.
   uint64_t WriteBackNanos() const { return core_->options().nic.same_word_nanos / 2; }
   std::byte* At() const { return to_->memory.data() + offset_; }
   void TraceAccess();

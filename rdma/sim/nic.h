@@ -1,5 +1,5 @@
-// The queues of one node's NIC. Each is a server that takes one thing after the other, so all there is to know is when
-// it is free next. Times in picoseconds: what a NIC does in one nanosecond matters.
+// The queues of one node's NIC. Each is a server that handles one item after the other, so its state is the time at
+// which it is free next. Times are in picoseconds, because NIC rates have costs of a few nanoseconds.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr uint64_t ToNanos(uint64_t picos) {
 
 class Engine {
  public:
-  // Something that takes `cost` comes at `ready`: when is it finished?
+  // Serves an item that arrives at `ready` and takes `cost`; returns when it is finished.
   uint64_t Take(uint64_t ready, uint64_t cost) {
     free_at_ = std::max(free_at_, ready) + cost;
     busy_ += cost;
@@ -38,17 +38,17 @@ class Nic {
  public:
   explicit Nic(const NicProfile& profile);
 
-  // A verb or message that its thread rings for at `now`: when has it left the NIC? `bytes`: payload that it carries.
+  // Sends a verb or message whose doorbell rings at `now`, with `bytes` of payload; returns when it has left the NIC.
   uint64_t Send(uint64_t now, uint64_t bytes);
-  // The same, to this very node: no link is used.
+  // The same to this node itself: no link is used.
   uint64_t SendToSelf(uint64_t now);
-  // A packet whose last bit is here at `now`: when may it be looked at?
+  // Receives a packet whose last bit arrives at `now`; returns when it can be processed.
   uint64_t Receive(uint64_t now, uint64_t bytes);
-  // When it accesses memory, if it came in at `now`.
+  // Serves a verb that was received at `now`; returns when it accesses memory.
   uint64_t Serve(uint64_t now);
-  // The same for an atomic of the word at `offset`, `not_before` other accesses.
+  // The same for an atomic on the word at `offset`, at `not_before` or later.
   uint64_t ServeAtomic(uint64_t now, uint64_t offset, uint64_t not_before);
-  // The answer leaves.
+  // Sends an answer; returns when it has left the NIC.
   uint64_t Answer(uint64_t now, uint64_t bytes);
 
   const NicStatistics& statistics();
@@ -66,8 +66,8 @@ class Nic {
   Engine atomics_;
   Engine out_;
   Engine in_;
-  // Same-word atomics wait for each other. NICs lock by some bits of the address (Kalia et al., ATC'16), so
-  // others may, too.
+  // Atomics on one word wait for each other. NICs lock by some bits of the address (Kalia et al., ATC'16), so atomics
+  // on other words may wait, too.
   std::vector<uint64_t> word_free_at_;
   NicStatistics statistics_;
 };

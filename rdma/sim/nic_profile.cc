@@ -4,10 +4,11 @@ namespace gannet::rdma::sim {
 namespace {
 
 constexpr double kMillion = 1e6;
-// Bytes per second; EDR's 4 lanes of 25.78125 Gb/s are this after 64/66 coding (ConnectX-4 VPI user manual, table 4).
+// Bytes per second: the data rate of EDR, 4 lanes of 25.78125 Gb/s, after 64/66 coding (ConnectX-4 VPI user manual,
+// table 4).
 constexpr double k100Gigabit = 12.5e9;
-// Local route, base transport, RDMA extended and acknowledge headers, and checksums: 42 bytes of a READ's request, 30
-// of its response.
+// Local route, base transport, RDMA extended and acknowledge headers, and checksums: 42 bytes for a READ's request, 30
+// for its response. This is the mean.
 constexpr uint32_t kInfiniBandHeaderBytes = 36;
 
 NicProfile ConnectX4() {
@@ -31,7 +32,7 @@ NicProfile ConnectX4() {
   };
 }
 
-// Both NICs of a machine, each with its own half of the threads, as one that is twice as fast.
+// A machine with two NICs, each serving half of the threads, modelled as one NIC that is twice as fast.
 NicProfile TwoConnectX4() {
   NicProfile nic = ConnectX4();
   nic.name = "2x-cx4-100g";
@@ -76,7 +77,7 @@ NicProfile ConnectX6() {
   return nic;
 }
 
-// Rates of 0 are no limits.
+// All rates are 0: no limits.
 NicProfile Ideal() {
   return {
       .name = "ideal",

@@ -1,4 +1,4 @@
-// A node's clock: virtual time, off by a skew, and a little faster or slower.
+// A node's clock: virtual time with a constant skew and a small drift.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class NodeClock {
     if (most > 0) drift_ = random.Between(-most, most);
   }
 
-  // May be below zero.
+  // The result may be negative.
   int64_t FromVirtual(uint64_t time) const {
     return static_cast<int64_t>(time) + skew_ + static_cast<int64_t>(static_cast<__int128>(time) * drift_ / kOne);
   }

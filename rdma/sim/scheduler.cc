@@ -12,7 +12,8 @@ using State = SimThread::State;
 
 namespace {
 
-// Threads that will never end. What they own stays as it is: still on their stacks, and no leak.
+// Threads that will never end. Their objects are still on their stacks; this list keeps them reachable for leak
+// checkers.
 std::vector<std::unique_ptr<SimThread>>& Abandoned() {
   static auto* threads = new std::vector<std::unique_ptr<SimThread>>;
   return *threads;
@@ -136,7 +137,7 @@ SimThread* Scheduler::Resume(SimThread* thread, uint64_t time) {
 }
 
 void Scheduler::TimerFired(SimThread* thread, uint64_t time) {
-  if (thread->timer_at != time) return;  // another, earlier one took its place
+  if (thread->timer_at != time) return;  // an earlier timer has replaced it
   thread->timer_at = UINT64_MAX;
   const bool waits =
       thread->state == State::kParked || thread->state == State::kAsleep || thread->state == State::kIdle;
@@ -180,14 +181,14 @@ bool Scheduler::YieldCore() {
   if (node.ready.empty()) return false;
   self->state = State::kReady;
   self->was_at = clock_;
-  ReleaseCore(self);  // to the first in line
+  ReleaseCore(self);  // the first in the ready queue gets it
   node.ready.PushBack(self);
   RunOthers(self);
   return true;
 }
 
 void Scheduler::MakeRunnable(SimThread* thread, uint64_t at) {
-  if (at < thread->was_at) at = thread->was_at;  // it had worked ahead
+  if (at < thread->was_at) at = thread->was_at;  // it had run ahead
   Cpu& node = cpu(thread->node);
   if (node.free_cores == 0) {
     thread->state = State::kReady;
@@ -222,7 +223,7 @@ bool Scheduler::Wait(State state, const void* key, uint64_t deadline) {
 }
 
 void Scheduler::ArmTimer(SimThread* thread, uint64_t deadline) {
-  if (thread->timer_at <= deadline) return;  // that one will look again
+  if (thread->timer_at <= deadline) return;  // that timer will arm the next one
   thread->timer_at = deadline < clock_ ? clock_ : deadline;
   queue_.Push(thread->timer_at, Tagged(thread, kTimer));
 }
@@ -278,7 +279,7 @@ void Scheduler::Kill(NodeId node) {
     if (thread->node != node || thread->over()) continue;
     Detach(thread.get());
     thread->state = State::kDead;
-    Unpark(thread.get(), SIZE_MAX);  // who wants to join it
+    Unpark(thread.get(), SIZE_MAX);  // wakes the threads that join it
   }
   Cpu& dead = cpu(node);
   dead.free_cores = cores_per_node_;
@@ -310,7 +311,7 @@ void Scheduler::NothingWillHappen() {
   for (const std::unique_ptr<SimThread>& thread : threads_) {
     if (!thread->over()) absl::StrAppend(&waiting, " ", thread->name, "(", thread->id, ")");
   }
-  GANNET_CHECK(false, "every thread waits for another, for ever:%s", waiting);
+  GANNET_CHECK(false, "deadlock: every thread waits for another:%s", waiting);
   __builtin_unreachable();
 }
 

@@ -1,4 +1,4 @@
-// Who runs when: threads, cores, waits, and the loop that takes the next event. Simulation is its public face.
+// Decides which thread runs when: cores, waits, and the event loop. Simulation is its public interface.
 //
 // The scheduler has no stack of its own: a thread that must wait processes the next events on its own stack until one
 // of them resumes a thread. So an event costs no switch, and a switch goes straight from one thread to the next.
@@ -31,22 +31,23 @@ class Scheduler {
   void Post(uint64_t at, Happening* what) { queue_.Push(at < clock_ ? clock_ : at, Tagged(what, kHappening)); }
 
   SimThread* Start(NodeId node, std::string name, std::function<void()> body);
-  // The running thread works for `nanos`; others run if they are due.
+  // The running thread works for `nanos`. Then events and other threads that are due run.
   void Advance(uint64_t nanos) {
     clock_ += nanos;
     cpu(running_->node).busy_nanos += nanos;
     if (clock_ - lead_nanos_ >= queue_.next_time() || clock_ >= slice_ends_) [[unlikely]]
       EndTurn();
   }
-  // The running thread goes to the end of its node's line; false if nobody waits there.
+  // The running thread goes to the end of its node's ready queue. Returns false if no thread waits there.
   bool YieldCore();
-  // It does without its core until `at`.
+  // The running thread gives up its core until `at`.
   void LoseCore(uint64_t at);
-  // The running thread waits in `state` until woken (true) or `deadline`, in virtual time, has come (false).
+  // The running thread waits in `state` until it is woken (returns true) or `deadline`, in virtual time, has come
+  // (false).
   bool Wait(SimThread::State state, const void* key, uint64_t deadline);
   void Unpark(const void* key, size_t most);
   void Idle(uint64_t deadline);
-  // The pollers of the running thread look now: what they were to be woken for is no longer news.
+  // The pollers of the running thread poll now, so earlier wake-ups are consumed.
   void PollersLook() {
     if (running_->wake_at <= clock_) running_->wake_at = UINT64_MAX;
     running_->seen_wakes = cpu(running_->node).wakes;
@@ -75,7 +76,7 @@ class Scheduler {
     int free_cores = 0;
     uint64_t busy_nanos = 0;
     uint64_t paused_until = 0;
-    uint64_t wakes = 0;  // of all idle threads
+    uint64_t wakes = 0;  // number of WakeIdle calls
     ThreadList ready;
     ThreadList idle;
   };
@@ -88,20 +89,20 @@ class Scheduler {
   // Takes events until one resumes `self`.
   void RunOthers(SimThread* self);
   void SwitchTo(SimThread* next, SimThread* self);
-  // The thread to switch to, or null.
+  // Handles an event. Returns the thread to switch to, or null.
   SimThread* Happen(const Event& event);
   SimThread* Resume(SimThread* thread, uint64_t time);
   void TimerFired(SimThread* thread, uint64_t time);
   void EndTurn();
-  // True if others had the core meanwhile.
+  // Returns true if other threads had the core in between.
   bool EndSlice();
   void ReapFinished();
 
-  // `thread` may run from `at` on, once it has a core.
+  // `thread` may run from `at` on, as soon as it has a core.
   void MakeRunnable(SimThread* thread, uint64_t at);
   void ReleaseCore(SimThread* thread);
   void ArmTimer(SimThread* thread, uint64_t deadline);
-  // Takes it from the list it waits in.
+  // Removes it from the list in which it waits.
   void Detach(SimThread* thread);
   void Wake(SimThread* thread, uint64_t at, bool timed_out);
   [[noreturn]] void NothingWillHappen();
@@ -110,12 +111,12 @@ class Scheduler {
   const uint64_t quantum_nanos_;
   const uint64_t lead_nanos_;
   uint64_t clock_ = 0;
-  uint64_t slice_ends_ = UINT64_MAX;  // the running thread's: others may have its core then
+  uint64_t slice_ends_ = UINT64_MAX;  // when other threads may take the running thread's core
   SimThread* running_ = nullptr;
   bool in_event_ = false;
-  SimThread* finished_ = nullptr;  // it is still on its stack
+  SimThread* finished_ = nullptr;  // its stack is still in use
   EventQueue queue_;
-  std::array<Cpu, kMaxSimNodes + 1> cpus_;           // the last: of threads that are of no node
+  std::array<Cpu, kMaxSimNodes + 1> cpus_;           // the last entry is for threads without a node
   std::vector<std::unique_ptr<SimThread>> threads_;  // by id, never freed
   absl::flat_hash_map<const void*, ThreadList> parked_;
   uint64_t digest_ = 0x243f6a8885a308d3ull;

@@ -8,7 +8,7 @@
 namespace gannet::rdma::sim {
 namespace {
 
-// Flights and calls under way are in lists of their channel.
+// Flights and calls in flight are in doubly linked lists of their channel.
 template <class Record>
 void PushFront(Record** head, Record* record) {
   record->previous = nullptr;
@@ -122,7 +122,7 @@ size_t SimChannel::Poll() {
   if (!done_.empty()) simulation.WakeIdleFiber(poller_, done_.front().visible_at);
   if (delivering_.empty()) return 0;
   Charge(Cost::kCompletion, delivering_.size());
-  // Whoever is resumed may submit, and even poll.
+  // A resumed coroutine may submit, and even poll.
   std::vector<Completion*> finished = std::exchange(delivering_, {});
   for (Completion* completion : finished) completion->waiter.resume();
   const size_t count = finished.size();
@@ -137,7 +137,7 @@ void SimChannel::AdoptPoller(uint64_t fiber) {
 }
 
 void SimChannel::Complete(Completion* completion, uint64_t visible_at) {
-  // In order: what comes in later is not seen earlier.
+  // Completions are seen in order: a later one is not visible earlier.
   if (!done_.empty()) visible_at = std::max(visible_at, done_.at(done_.size() - 1).visible_at);
   done_.push_back({completion, visible_at});
   if (poller_ != kNobody) core_->simulation().WakeIdleFiber(poller_, visible_at);

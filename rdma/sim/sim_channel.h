@@ -16,28 +16,28 @@ namespace gannet::rdma::sim {
 class SimChannel final : public Channel {
  public:
   SimChannel(FabricCore* core, Attachment* own, uint16_t index);
-  // Forgets what is under way.
+  // Operations in flight are forgotten: their completions are never resumed.
   ~SimChannel() override;
 
   size_t Poll() override;
 
-  // What this channel knows of its connection to a node.
+  // State of this channel's connection to a node.
   struct Route {
-    // When what was posted before will have taken effect: atomics that come now act after the one, other verbs after
-    // the other.
+    // When the operations posted so far will have taken effect: later atomics act after the first time, later verbs of
+    // other kinds after the second.
     uint64_t atomics_after = 0;
     uint64_t others_after = 0;
-    uint32_t connection = 0;  // counts up when it breaks
+    uint32_t connection = 0;  // incremented when the connection breaks
   };
   Route& route(NodeId node) { return routes_[node]; }
 
-  // A verb is back; the CPU sees it at `visible_at`.
+  // A verb has returned; the CPU sees its completion at `visible_at`.
   void Returned(Flight* flight, uint64_t visible_at);
-  // A response is; its completion is set.
+  // A response has returned; its completion is already filled in.
   void Returned(CallFlight* call, uint64_t visible_at);
   void CountResponse(size_t bytes) { counters_.bytes_in += bytes; }
   void FailCallsTo(const Attachment* gone);
-  // Calls whose time is up fail.
+  // Fails the calls whose deadline has passed.
   void DeadlineCame(const DeadlineTimer* timer);
 
  protected:
@@ -50,11 +50,11 @@ class SimChannel final : public Channel {
     uint64_t visible_at = 0;
   };
   bool Admits(const Operation& operation) const;
-  // The first poll by this thread: completions wake it from now on.
+  // Called at the first poll by a thread: from now on completions wake it.
   void AdoptPoller(uint64_t fiber);
   void Complete(Completion* completion, uint64_t visible_at);
   void ArmTimer(uint64_t deadline);
-  // The caller gets `status`; the call goes on without it.
+  // The caller gets `status`; the call itself goes on.
   void GiveUp(CallFlight* call, Status status);
 
   static constexpr uint64_t kNobody = UINT64_MAX;
@@ -63,7 +63,7 @@ class SimChannel final : public Channel {
   Attachment* own_;
   uint64_t poller_ = kNobody;
   std::vector<Route> routes_;  // by node
-  Flight* flights_ = nullptr;  // under way, linked
+  Flight* flights_ = nullptr;  // in flight, linked
   CallFlight* calls_ = nullptr;
   DeadlineTimer* timer_ = nullptr;
   RingQueue<Done> done_;  // by visible_at

@@ -29,10 +29,10 @@ class SimNode final : public Node {
   void Shutdown() override;
 
  private:
-  // Of a server thread.
+  // The loop of a server thread.
   void Loop();
   void ServeOne();
-  // The running thread is one of those that serve between their coroutines.
+  // Registers the running thread as one that serves calls between its coroutines.
   void RememberWorker();
 
   FabricCore* core_;

@@ -1,4 +1,4 @@
-// A simulated thread: a fiber, and what the scheduler knows about it.
+// A simulated thread: a fiber, and its state in the scheduler.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class Runtime::Thread {
     kReady,     // waits for a core
     kParked,    // waits for its key
     kAsleep,    // waits for its deadline
-    kIdle,      // waits for anything that its pollers look for
+    kIdle,      // waits for any event that its pollers would see
     kDone,
     kDead,  // its node was killed
   };
@@ -30,16 +30,16 @@ class Runtime::Thread {
   uint32_t id = 0;
   rdma::NodeId node = 0;
   State state = State::kRunnable;
-  bool timed_out = false;          // how the last wait ended
-  uint64_t slice_start = 0;        // it has had its core since
-  uint64_t was_at = 0;             // its own time when it last gave its core away
+  bool timed_out = false;          // whether the last wait ended by its deadline
+  uint64_t slice_start = 0;        // since when it has had its core
+  uint64_t was_at = 0;             // its own time when it last gave up its core
   uint64_t deadline = UINT64_MAX;  // of its wait, in virtual time
-  uint64_t timer_at = UINT64_MAX;  // the next event that looks at the deadline
-  uint64_t wake_at = UINT64_MAX;   // if it goes idle, it must not be so beyond this
-  uint64_t seen_wakes = 0;         // of its node's
-  uint64_t picoseconds = 0;        // charged, and less than a nanosecond
+  uint64_t timer_at = UINT64_MAX;  // the next timer event that checks the deadline
+  uint64_t wake_at = UINT64_MAX;   // an idle wait must end by then
+  uint64_t seen_wakes = 0;         // WakeIdle calls of its node that it has seen
+  uint64_t picoseconds = 0;        // charged work below one nanosecond, carried over
   const void* key = nullptr;       // while parked
-  Thread* next = nullptr;          // in the list that its state says
+  Thread* next = nullptr;          // in the list for its state
   Thread* previous = nullptr;
   std::string name;
   std::function<void()> body;
@@ -53,7 +53,7 @@ namespace rdma::sim {
 
 using SimThread = Runtime::Thread;
 
-// First in, first out; a thread is in one list at a time.
+// A FIFO list. A thread is in one list at a time.
 class ThreadList {
  public:
   bool empty() const { return head_ == nullptr; }

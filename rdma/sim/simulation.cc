@@ -14,13 +14,13 @@
 namespace gannet::rdma::sim {
 namespace {
 
-// What clocks show at virtual time 0: more than any skew, and 0 stays free to mean "never".
+// What clocks show at virtual time 0: more than any skew, so that no clock shows 0, which means "never".
 constexpr int64_t kBootNanos = 1'000'000'000'000;
 constexpr uint64_t kRelaxNanos = 40;   // PAUSE takes 140 cycles since Skylake
-constexpr uint64_t kYieldNanos = 300;  // a sched_yield that finds nobody, here
+constexpr uint64_t kYieldNanos = 300;  // a sched_yield with no other runnable thread, measured here
 constexpr uint64_t kPicosPerNano = 1000;
 
-// What Simulation::At was given.
+// The event of Simulation::At.
 struct Action final : Happening {
   explicit Action(std::vector<Action*>* used_up) : Happening(1), used(used_up) {}
   void Happen() override {
@@ -33,7 +33,7 @@ struct Action final : Happening {
   std::vector<Action*>* used;
 };
 
-// Apart from Simulation::random(), so that drawing a secret moves nothing else.
+// Separate from Simulation::random(), so that drawing a secret does not shift other random numbers.
 class Entropy final : public SimulatedEntropy {
  public:
   explicit Entropy(uint64_t seed) : random_(Mix64(seed) ^ 0x5ec7e75eed) {}
@@ -54,13 +54,13 @@ struct Simulation::State final : Happening {
   }
 
   const NodeClock& clock() { return clocks[std::min<size_t>(scheduler.running()->node, kMaxSimNodes)]; }
-  // What the running thread's clock shows, in virtual time.
+  // Converts a time that the running thread's clock shows to virtual time.
   uint64_t ToVirtual(uint64_t shown) {
     if (shown > uint64_t{INT64_MAX}) return UINT64_MAX;
     return clock().ToVirtual(static_cast<int64_t>(shown) - kBootNanos);
   }
 
-  // It is time for a pause of some node.
+  // Pauses a random node, and schedules the next pause.
   void Happen() override;
   void SchedulePause();
 
@@ -68,8 +68,8 @@ struct Simulation::State final : Happening {
   Faults faults;
   Random random;
   Scheduler scheduler;
-  std::array<NodeClock, kMaxSimNodes + 1> clocks;  // the last: of threads that are of no node
-  NodeId nodes = 0;                                // that have had threads: the highest, and one
+  std::array<NodeClock, kMaxSimNodes + 1> clocks;  // the last: for threads without a node
+  NodeId nodes = 0;                                // highest node that has had threads, plus one
   bool pause_is_scheduled = false;
   uint64_t last_number = 0;
   Entropy entropy;

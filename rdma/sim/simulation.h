@@ -5,13 +5,14 @@
 //   Thread worker("worker", [&] { ... });     // any code that takes its threads from base/thread.h
 //   worker.join();                            // virtual time passes while the observer waits
 //
-// Every thread is a fiber with a stack of its own. A fiber runs until it waits, or until its own clock (the sum of what
-// it was charged) would pass the next event: then events and other fibers have their turn, in the order of virtual
-// time, equal times in the order they were made. So nothing depends on the machine: the same seed gives the same run.
+// Every thread is a fiber with a stack of its own. A fiber runs until it waits, or until its own clock (the sum of its
+// charges) would pass the next event. Then events and other fibers run in the order of virtual time; those with equal
+// times run in the order in which they were made. So nothing depends on the machine: the same seed gives the same run.
 //
-// A node has cores. A runnable fiber of a node waits for a free core; one that has run for a quantum while others wait
-// goes to the end of the line. The observer belongs to no node and needs no core. Nor do threads that it starts, until
-// they poll a channel of a node or serve its requests: from then on they are of that node, and die with it.
+// A node has cores. A runnable fiber of a node waits for a free core. A fiber that has run for a quantum while others
+// wait goes to the end of the ready queue. The observer belongs to no node and needs no core. Threads that it starts do
+// not either, until they poll a channel of a node or serve its requests: from then on they belong to that node, and die
+// with it.
 //
 // What a simulation cannot find: memory-order bugs (all accesses are sequentially consistent).
 #pragma once
@@ -30,7 +31,7 @@
 
 namespace gannet::rdma::sim {
 
-// Nanoseconds per unit of each Cost. costs.cc says where the defaults are from.
+// Nanoseconds per unit of each Cost. costs.cc names the sources of the defaults.
 struct CpuCosts {
   std::array<uint32_t, kNumCosts> picoseconds_per_unit{};
   static CpuCosts Default();
@@ -40,26 +41,26 @@ struct SimulationOptions {
   uint64_t seed = 1;
   int cores_per_node = 4;
   uint64_t quantum_nanos = 1'000'000;
-  // A thread may work so far ahead of what happens elsewhere before that has its turn: fewer switches, coarser order.
+  // A thread may run this far ahead of pending events before they are handled: fewer switches, coarser order.
   uint64_t lead_nanos = 0;
   CpuCosts costs = CpuCosts::Default();
   Faults faults = {};
   uint64_t wall_epoch_nanos = 1'600'000'000'000'000'000;  // WallNanos at virtual time 0
-  // Everything that happens, one line each, if set: virtual time, node, what. Lines name fibers, nodes and global
-  // addresses, never pointers.
+  // If set, gets one line for each event: virtual time, node, what. Lines name fibers, nodes and global addresses,
+  // never pointers.
   std::function<void(std::string_view line)> trace = {};
 };
 
 inline constexpr NodeId kNoNode = UINT16_MAX;
 inline constexpr int kMaxSimNodes = 64;
-inline constexpr uint64_t kObserver = 0;  // its fiber
+inline constexpr uint64_t kObserver = 0;  // the observer's fiber
 
-// What happens at a time, in the simulation's own account: a packet arrives, a fault begins.
+// An event of the simulation itself: a packet arrives, a fault begins.
 class Happening {
  public:
-  // Names its kind in the digest.
+  // `label` names the kind of event in the digest.
   explicit Happening(uint32_t label = 0) : label_(label) {}
-  // On no fiber: must not wait.
+  // Runs on no fiber, so it must not wait.
   virtual void Happen() = 0;
   uint32_t label() const { return label_; }
   void set_label(uint32_t label) { label_ = label; }
@@ -82,43 +83,43 @@ struct SimulationStatistics {
 class Simulation : public Runtime {
  public:
   explicit Simulation(const SimulationOptions& options);
-  // Fibers that still run are abandoned: nothing of theirs is destroyed.
+  // Fibers that still run are abandoned: their objects are not destroyed.
   ~Simulation() override;
 
-  // Virtual time, without skew, of the running fiber.
+  // Virtual time of the running fiber, without skew.
   uint64_t now() const;
   Random& random();
   const SimulationOptions& options() const;
-  // Faults from now on. {} ends them: what they cut is whole again. Clocks keep the skew and drift of options().faults.
+  // Sets the faults from now on. {} ends them and mends all links. Clocks keep the skew and drift of options().faults.
   void SetFaults(const Faults& faults);
   const Faults& faults() const;
 
-  // A thread of `node`. Join it with Join, or by Thread of base/thread.h.
+  // Starts a thread of `node`. Join it with Join, or through Thread of base/thread.h.
   Runtime::Thread* StartOn(NodeId node, std::string name, std::function<void()> body);
-  // `action` runs at virtual time `at` (or now, if that is past) on no fiber: it must not wait.
+  // Runs `action` at virtual time `at` (or now, if that is past) on no fiber, so it must not wait.
   void At(uint64_t at, std::function<void()> action);
 
-  // All fibers of `node` stop where they are, for ever: as by kill -9. If the caller is one of them, this does not
-  // return. Its objects are leaked, not destroyed.
+  // All fibers of `node` stop where they are and never run again, as after kill -9. If the caller is one of them, this
+  // does not return. Their objects are leaked, not destroyed.
   void KillFibersOf(NodeId node);
-  // They stand still until virtual time `until`.
+  // All fibers of `node` stand still until virtual time `until`.
   void PauseFibersOf(NodeId node, uint64_t until);
   // The running fiber's node.
   NodeId current_node() const;
-  // The running fiber is of `node` from now on, if it was of none.
+  // The running fiber belongs to `node` from now on, if it belonged to none.
   void BindCurrentTo(NodeId node);
 
-  // Called by Passed, on the fiber that passed the point. Not by default.
+  // `action` is called by Passed, on the fiber that passed the kill point. None by default.
   void OnKillPoint(std::function<void(NodeId node, int kill_point)> action);
 
-  // One more line of the trace; free if there is none. Format with absl::StrFormat only if tracing().
+  // Adds a line to the trace. Costs nothing if there is no trace; format with absl::StrFormat only if tracing().
   bool tracing() const;
   void Trace(std::string_view what);
 
-  // A digest of everything that happened: order and time of every event. Equal for equal runs.
+  // A digest of the order and time of all events. Equal runs have equal digests.
   uint64_t digest() const;
   SimulationStatistics statistics() const;
-  // Virtual nanoseconds that the cores of `node` worked.
+  // Virtual nanoseconds of work on the cores of `node`.
   uint64_t busy_nanos(NodeId node) const;
 
   // --- Runtime ---
@@ -141,16 +142,16 @@ class Simulation : public Runtime {
   void Passed(int kill_point) override;
 
   // --- For the fabric ---
-  // The running fiber, by a number that is the same in equal runs.
+  // The running fiber's number, which is the same in equal runs.
   uint64_t current_fiber() const;
-  // Fiber `fiber` goes on at virtual time `at` (or now, if that is past), if it is idle then.
+  // Fiber `fiber` continues at virtual time `at` (or now, if that is past), if it is idle then.
   void WakeIdleFiber(uint64_t fiber, uint64_t at = 0);
-  // Those of a node that are idle, all of them; who is not looks once more before it goes idle.
+  // Wakes all idle fibers of `node`. A fiber that is not idle polls once more before it becomes idle.
   void WakeIdleOf(NodeId node);
   bool IsIdle(uint64_t fiber) const;
   bool AnyIdle(NodeId node) const;
   void Post(uint64_t at, Happening* what);
-  // Lives as long as the simulation: what events may still point to.
+  // Keeps `what` alive as long as the simulation, because events may point to it.
   void Keep(std::shared_ptr<void> what);
   // `action` is called whenever faults are set, and now.
   void OnFaults(std::function<void()> action);
