@@ -19,18 +19,18 @@ using internal::kIdle;
 
 constexpr absl::Duration kAdvanceInterval = absl::Milliseconds(5);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
-constexpr int kPausePerRound = 20;             // times as long as the round took, within these two
+constexpr int kPausePerRound = 20;             // multiple of the round's duration, clamped to these two
 constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not use unbounded memory
-// A participant that has left something free for so many rounds does nothing, or too little: 20 ms.
+// A participant that leaves free items for this many rounds (20 ms) is idle or too slow; the manager frees them.
 constexpr size_t kPatienceRounds = 4;
-constexpr size_t kTakenAtOnce = 256;  // so long its thread may have to wait
-// What was retired before a thread found the memory full is free after the third round from then, unless a transaction
-// goes on that is older. The thread may hold locks, so it does not wait for that one.
+constexpr size_t kTakenAtOnce = 256;  // bounds how long the participant's thread may have to wait
+// Blocks that were retired before a thread found the memory full are free after the third round from then, unless an
+// older transaction is still active. The thread may hold locks, so it does not wait for such a transaction.
 constexpr uint64_t kRoundsWhenFull = 3;
 constexpr uint64_t kWaitWhenFullNanos = 20'000'000;
 constexpr uint64_t kLookWhenFullNanos = 50'000;
 
-// The smallest epoch that the slots of an area (live, or an image of one) show.
+// The smallest epoch in the slots of an area (live, or an image of one).
 uint64_t OldestIn(const std::byte* area) {
   uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (int i = 0; i < EpochManager::kMaxParticipants; ++i) {
@@ -71,8 +71,8 @@ EpochManager::~EpochManager() {
   Stop();
   state_->slab->WhenFull(nullptr);
   GANNET_CHECK(state_->taken.none(), "%d participants outlive their epoch manager", state_->taken.count());
-  // No reader of this process is left, so what the functions free (process memory) is free. Blocks of registered memory
-  // may still be read from elsewhere: they stay taken.
+  // No reader of this process is left, so the functions may run: they free process memory. Blocks of registered memory
+  // may still be read from other nodes, so they stay allocated.
   while (!state_->orphan_functions.empty()) state_->orphan_functions.pop_front().free();
 }
 
@@ -102,7 +102,7 @@ Status EpochManager::State::AdvanceLocked(Channel* with) {
   const uint64_t new_round = round.fetch_add(1) + 1;
   StatusOr<size_t> others = ReadAreas(with);
   LookAtAnnouncements(others.ok() ? *others : 0);
-  if (!others.ok()) {  // a node died just now; the next round leaves it out
+  if (!others.ok()) {  // a node died during the round; the next one leaves it out
     Sometimes<"epoch: a node cannot be asked for its slots">();
     return others.status();
   }
@@ -114,9 +114,10 @@ Status EpochManager::State::AdvanceLocked(Channel* with) {
     newest = std::max(newest, LoadWord(image));
     oldest = std::min(oldest, OldestIn(image));
   }
-  // A round that is not remembered is as if it had not been: a later one stands in for it.
+  // A round may be left out of the list: a later one frees its blocks.
   if (epochs_of_rounds.size() < kMaxRoundsRemembered) epochs_of_rounds.push_back({new_round, newest});
-  // Any live node may move the epoch on; that the lowest does is enough. Two that both think so do no harm.
+  // Any live node may advance the epoch; the live node with the lowest number is enough. If two nodes both do it, no
+  // harm is done.
   Publish(IsLowestAlive() ? newest + 1 : newest);
   FreeUpTo(oldest);
   return absl::OkStatus();
@@ -205,7 +206,7 @@ void EpochManager::State::CollectAll() {
   FreeForOthers(freed_round.load());
   if (!advances.load() || !SomethingWaits()) return;
   SometimesInTests<"epoch: a thread that finds the memory full waits for a grace period">();
-  // `round` grows when a round begins, so the last of them has ended when one more has begun.
+  // `round` grows when a round begins, so the last round needed has ended when the next one has begun.
   while (round.load() <= until_round && NowNanos() < deadline) {
     Hurry();
     SleepForNanos(kLookWhenFullNanos);
@@ -220,7 +221,7 @@ bool EpochManager::State::SomethingWaits() {
   });
 }
 
-// To the allocator, not to the cache of this thread, which allocates nothing.
+// Frees to the allocator, not to the cache of this thread, which allocates nothing.
 void EpochManager::State::FreeBlocks(std::vector<internal::Retired>* blocks) {
   if (blocks->empty()) return;
   if (orphan_cache == nullptr) orphan_cache = std::make_unique<SlabCache>(slab);
@@ -273,14 +274,14 @@ void EpochManager::State::Loop() {
   absl::Duration pause = kAdvanceInterval;
   absl::Duration least_pause = absl::ZeroDuration();
   while (true) {
-    // A round may take long (a network of software, many nodes). The pauses keep the machine free for other work.
+    // A round may take long (SoftRoCE, many nodes). The pauses leave the CPU to other work.
     wake.wait_for(lock, least_pause, [this] { return stop; });
     wake.wait_for(lock, pause - least_pause, [this] { return stop || hurry.load(); });
     if (stop) return;
     hurry.store(false);
     lock.unlock();
     const uint64_t start = NowNanos();
-    (void)Advance(channel.get());  // health() tells; the next round tries again
+    (void)Advance(channel.get());  // reported by health(); the next round tries again
     const absl::Duration took = absl::Nanoseconds(NowNanos() - start);
     pause = std::clamp(kPausePerRound * took, kAdvanceInterval, kLongestPause);
     least_pause = std::min(took, kAdvanceInterval);

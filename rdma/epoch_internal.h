@@ -110,7 +110,7 @@ struct EpochManager::State {
   std::atomic<uint64_t> round = 1;
   std::atomic<uint64_t> freed_round = 0;  // blocks retired in a round <= this are free
 
-  alignas(kLineBytes) Mutex advance_mutex;                    // guards what follows
+  alignas(kLineBytes) Mutex advance_mutex;                    // guards the members below
   RingQueue<std::pair<uint64_t, uint64_t>> epochs_of_rounds;  // (round, g[round]), not yet freed up to that round
   std::vector<std::byte> images;
   std::vector<Operation> reads;
@@ -119,19 +119,19 @@ struct EpochManager::State {
   coro::Worker worker;
   RingQueue<uint64_t> freed_rounds;  // freed_round after each of the last rounds
 
-  mutable Mutex mutex;  // guards what follows
+  mutable Mutex mutex;  // guards the members below
   std::bitset<kMaxParticipants> taken;
-  std::array<internal::Backlog*, kMaxParticipants> backlogs{};  // of those that are taken
+  std::array<internal::Backlog*, kMaxParticipants> backlogs{};  // of the taken slots
   RingQueue<internal::Retired> orphans;
   RingQueue<internal::RetiredFunction> orphan_functions;
   std::unique_ptr<SlabCache> orphan_cache;
   Status health;
 
-  Mutex chores_mutex;  // guards what follows, and is held while they run
+  Mutex chores_mutex;  // guards the members below, and is held while the chores run
   uint64_t next_chore = 1;
   std::vector<std::pair<uint64_t, std::function<void()>>> chores;
 
-  Mutex thread_mutex;  // guards what follows
+  Mutex thread_mutex;  // guards the members below
   CondVar wake;
   bool stop = false;
   // Also read without the mutex.
@@ -178,7 +178,7 @@ struct EpochManager::Participant::State {
   size_t blocks = 0;
   size_t block_bytes = 0;
   size_t functions = 0;
-  // Retired since it asked for a round.
+  // Retired since this participant last asked for a round.
   size_t bytes_since_round = 0;
 
   State(EpochManager::State* m, int s)

@@ -11,12 +11,12 @@
 namespace gannet::rdma {
 namespace {
 
-// A Leave frees twice what was retired since the one before, so that what waits does not grow while some of it is free,
-// and no transaction pays for all of a long grace period. It frees so much at least.
+// Each Leave frees twice what was retired since the previous one. So the backlog does not grow while part of it is
+// free, and no transaction pays for all of a long grace period. A Leave frees at least this many items.
 constexpr size_t kLeastPerLeave = 64;
 constexpr size_t kAtOnce = 32;
 
-// A round costs microseconds, and a woken thread. So many bytes take longer to write.
+// A round costs microseconds and a wake-up. Writing this many bytes takes longer than that.
 constexpr size_t kBytesPerRound = size_t{1} << 20;
 
 }  // namespace
@@ -116,7 +116,7 @@ uint64_t EpochManager::Participant::Enter() {
   }
   inside.push_back({epoch, 1});
   PreemptionPoint();
-  // A full barrier: what this transaction reads, it reads after the slot shows it.
+  // A full barrier: the transaction's reads come after the slot shows the epoch.
   if (inside.size() == 1) state_->word.exchange(epoch);
   return epoch;
 }
@@ -137,7 +137,7 @@ void EpochManager::Participant::State::LeaveCohort(std::vector<Cohort>::iterator
   if (--cohort->count == 0) {
     const bool oldest = cohort == inside.begin();
     inside.erase(cohort);
-    // A release: what was read inside was read before the slot says so.
+    // A release: the reads inside come before the slot is cleared.
     if (oldest) word.store(inside.empty() ? internal::kIdle : inside.front().epoch, std::memory_order_release);
   }
   CollectShare();
@@ -172,7 +172,7 @@ void EpochManager::Participant::State::CollectShare() {
   CollectSome(least_blocks, least_bytes, least_functions);
 }
 
-// What is freed is not freed under the backlog's lock: nobody waits for that.
+// Frees outside of the backlog's lock, so that the manager never waits for it.
 void EpochManager::Participant::State::CollectSome(size_t least_blocks, size_t least_bytes, size_t least_functions) {
   const uint64_t freed = manager->freed_round.load(std::memory_order_acquire);
   if (!backlog.IsDue(freed)) [[likely]]

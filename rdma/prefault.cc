@@ -36,13 +36,13 @@ void Prefaulter::Wake(size_t used) {
   wake_at_ = used + ahead / 2;
   {
     std::lock_guard lock(mutex_);
-    got_ = std::max(got_, std::min(used, bytes_));  // what is in use is touched, or soon will be
+    got_ = std::max(got_, std::min(used, bytes_));  // memory in use is mapped already, or soon will be
   }
   Reserve(used + ahead);
 }
 
 void Prefaulter::Reserve(size_t end) {
-  if (Runtime::Current() != nullptr) return;  // simulated: a page fault takes no time there, and this thread none
+  if (Runtime::Current() != nullptr) return;  // simulated: page faults take no virtual time
   {
     std::lock_guard lock(mutex_);
     if (stop_) return;
@@ -58,7 +58,7 @@ size_t Prefaulter::Drain() {
   return got_;
 }
 
-// Whole huge pages of the address space at a time, without the mutex. The last one may lie beyond what was wanted.
+// Populates one huge page of address space at a time, without the mutex. The last one may lie beyond `wanted_`.
 void Prefaulter::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -79,7 +79,7 @@ void Prefaulter::Run() {
 #endif
     lock.lock();
     got_ = std::max(got_, to - base);
-    if (!ok) stop_ = true;  // an old kernel, or no memory: pages come at their first touch, as ever
+    if (!ok) stop_ = true;  // an old kernel, or no memory: pages are mapped at their first touch
     changed_.notify_all();
   }
 }

@@ -16,7 +16,7 @@
 namespace gannet::rdma {
 namespace {
 
-// Every multiple of 64 up to 1 KiB, then steps of an eighth: at most 12.5% of a large block is wasted.
+// Multiples of 64 up to 1 KiB, then steps of an eighth: at most 12.5% of a large block is wasted.
 constexpr size_t kFineLimit = 1024;
 
 constexpr size_t NextBlockBytes(size_t bytes) {
@@ -33,7 +33,7 @@ static_assert(kClasses < 256);
 
 struct ClassTable {
   std::array<uint32_t, kClasses> block_bytes{};
-  std::array<uint8_t, kMaxObjectBytes / kLineBytes + 1> of_lines{};  // class of an object of so many lines
+  std::array<uint8_t, kMaxObjectBytes / kLineBytes + 1> of_lines{};  // size class by an object's number of lines
 
   constexpr ClassTable() {
     size_t bytes = kLineBytes;
@@ -52,34 +52,35 @@ size_t ClassOf(size_t bytes) {
   return kTable.of_lines[(bytes + kLineBytes - 1) / kLineBytes];
 }
 
-// Blocks that a cache takes or gives at once: about 32 KiB of them.
+// Blocks that move between a cache and the allocator at once: about 32 KiB.
 constexpr size_t kBatchBytes = 32 * 1024;
 size_t BatchOf(size_t size_class) {
   return std::max<size_t>(1, kBatchBytes / kTable.block_bytes[size_class]);
 }
 
-// How many allocations ahead a block's first line is fetched.
+// A block's first line is prefetched this many allocations ahead.
 constexpr size_t kPrefetchAhead = 4;
 
 using Blocks = std::vector<std::byte*>;
 
-// Of the heap.
+// The parts of the heap.
 constexpr int kReadOnly = 0;
 constexpr int kWritable = 1;
 constexpr int kParts = 2;
 
 using FreeBlocks = std::array<Blocks, kClasses>;
 
-// Free memory that is joined is at least so long: 1,024 small blocks in a run of their own would not be.
+// Shortest run of joined free memory, in bytes. Blocks of shorter runs stay in the lists.
 constexpr size_t kSmallestRun = 4096;
-// Before fresh memory is taken, blocks are joined if that many bytes of them, and that share of all that was taken,
-// have been given back since the last time. Joining looks at every free block: 150 ms per GiB of the smallest ones.
+// Blocks are joined, before fresh memory is taken, if at least this many bytes and this share (one part in ...) of all
+// carved memory were returned since the last time. Joining looks at every free block: 150 ms per GiB of the smallest
+// ones.
 constexpr size_t kWorthJoining = 1 << 20;
 constexpr size_t kShareWorthJoining = 8;
-// When there is no fresh memory any more, a smaller share is enough: of what is free.
+// When no fresh memory is left, this share of the free memory is enough.
 constexpr size_t kShareWorthJoiningWhenFull = 16;
 
-// One part of the heap: where it lies, what was taken of it, and what of that is free.
+// One part of the heap: its place, how much of it is carved into blocks, and which of those are free.
 struct Part {
   const char* name = nullptr;
   std::byte* begin = nullptr;
@@ -87,11 +88,11 @@ struct Part {
   size_t carved = 0;
   std::optional<Prefaulter> prefaulter;
   bool may_join = false;
-  // Blocks, by class; `listed` is their bytes, `returned` those that came since they were joined.
+  // Free blocks by class. `listed`: their bytes. `returned`: the bytes that were added since the last Join.
   FreeBlocks free;
   size_t listed = 0;
   size_t returned = 0;
-  // Memory of no class, by its bytes.
+  // Joined free memory without a class, by its bytes.
   std::multimap<size_t, std::byte*> runs;
 
   void Open(const char* its_name, std::byte* its_begin, size_t its_bytes, bool joins) {
@@ -114,7 +115,7 @@ struct Part {
     listed += their_bytes;
     returned += their_bytes;
   }
-  // Each moves at most `count` blocks to *out, from where its name says, and returns how many.
+  // Each of these moves at most `count` blocks from the source in its name to *out, and returns their number.
   size_t TakeListed(size_t size_class, size_t count, Blocks* out);
   size_t TakeFromRun(size_t size_class, size_t count, Blocks* out);
   size_t TakeFresh(size_t size_class, size_t count, Blocks* out);
@@ -142,7 +143,7 @@ size_t Part::TakeListed(size_t size_class, size_t count, Blocks* out) {
   return count;
 }
 
-// The smallest run that is large enough.
+// Takes from the smallest run that is large enough.
 size_t Part::TakeFromRun(size_t size_class, size_t count, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
   const auto found = runs.lower_bound(block_bytes);
@@ -163,14 +164,14 @@ size_t Part::TakeFromRun(size_t size_class, size_t count, Blocks* out) {
 size_t Part::TakeFresh(size_t size_class, size_t count, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
   count = std::min(count, (bytes - carved) / block_bytes);
-  // The last one in is the first one out: neighbours are handed out in the order of their addresses.
+  // Caches allocate from the end of a list: neighbours are handed out in the order of their addresses.
   for (size_t i = count; i > 0; --i) out->push_back(begin + carved + (i - 1) * block_bytes);
   carved += count * block_bytes;
   if (count > 0) prefaulter->Advance(carved);
   return count;
 }
 
-// Which lines are free.
+// A bitmap of the free lines of a part.
 class FreeLines {
  public:
   explicit FreeLines(size_t lines) : lines_(lines), words_(lines / kBits + 1) {}
@@ -181,7 +182,7 @@ class FreeLines {
     for (size_t i = first; i < first + count; ++i) words_[i / kBits] &= ~(uint64_t{1} << i % kBits);
   }
   bool Has(size_t line) const { return (words_[line / kBits] >> line % kBits & 1) != 0; }
-  // The first free line (or, the first that is not) at `from` or after; the end if there is none.
+  // The first free (or taken) line at or after `from`; end() if there is none.
   size_t NextFree(size_t from) const { return Next(from, 0); }
   size_t NextTaken(size_t from) const { return Next(from, ~uint64_t{0}); }
   size_t end() const { return lines_; }
@@ -209,7 +210,7 @@ void Part::Join() {
   for (size_t i = 0; i < kClasses; ++i) {
     for (const std::byte* block : free[i]) lines.Add(line_of(block), kTable.block_bytes[i] / kLineBytes);
   }
-  // What is too short stays as it is: blocks in their lists, the rests of runs.
+  // Runs that are too short are not joined: their blocks stay in the lists, their rests stay runs.
   std::multimap<size_t, std::byte*> joined;
   for (size_t first = lines.NextFree(0); first < lines.end();) {
     const size_t end = lines.NextTaken(first);
@@ -233,11 +234,11 @@ void Part::Join() {
 
 }  // namespace
 
-// Owned by a SlabCache; others take what is free in it when memory is full.
+// Owned by a SlabCache. Other threads take its free blocks when memory is full.
 struct SlabCache::Classes {
-  OwnerLock lock;  // guards `free`; of the cache's thread
+  OwnerLock lock;  // guards `free`; owned by the cache's thread
   std::array<FreeBlocks, kParts> free;
-  // What lies in `free`. Only the lock's holder writes it; statistics() may read it at any time.
+  // Bytes in `free`. Only the lock's holder writes it; statistics() may read it at any time.
   std::atomic<uint64_t> free_bytes = 0;
 
   void AddFreeBytes(uint64_t bytes) {
@@ -245,24 +246,24 @@ struct SlabCache::Classes {
   }
 };
 
-// The free blocks are listed outside of the blocks, so that nobody but their users ever writes into them.
+// Free blocks are listed outside of the blocks, so that only the users of a block write into it.
 struct SlabAllocator::Shared {
   // Taken in this order: caches_mutex, a cache's lock, mutex.
   Mutex caches_mutex;
-  std::vector<SlabCache::Classes*> caches;  // also under `mutex`: either is enough to read it
-  Mutex mutex;                              // guards what follows
+  std::vector<SlabCache::Classes*> caches;  // also guarded by `mutex`: a reader needs only one of them
+  Mutex mutex;                              // guards the members below
   std::array<Part, kParts> parts;
   uint64_t free_bytes = 0;
   std::function<void()> when_full;
 
   int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
-  // Moves up to a batch of blocks to `out`, from the first of these that has any: what is free; what is free once
-  // neighbours are joined, if that is worth it; fresh memory. `full`: there is no fresh memory, and CollectAll has been
-  // called, so joining is worth more. An error if there are none.
+  // Moves up to a batch of blocks to `out`. Tries free blocks first, then joins free neighbours if that is worth it,
+  // then takes fresh memory. `full`: no fresh memory is left and CollectAll has been called, so joining is worth more.
+  // An error if no block is left.
   Status Refill(int part, size_t size_class, bool full, Blocks* out);
-  // Has all that is free given back: what was retired, and what the caches keep.
+  // Collects all free memory: retired blocks that are free, and the caches' free blocks.
   void CollectAll();
-  // What is free in the cache goes to the lists. By the holder of its lock.
+  // Moves the cache's free blocks to the lists. Called by the holder of the cache's lock.
   void Empty(SlabCache::Classes& cache);
 };
 
@@ -402,14 +403,14 @@ StatusOr<std::byte*> SlabCache::AllocateFrom(size_t bytes) {
       return TakeLast(blocks, size_class);
     if (Refill(kPart, size_class, false).ok()) return TakeLast(blocks, size_class);
   }
-  // Outside of the lock: this cache is emptied like all others.
+  // Outside of the lock, because this cache is emptied like all others.
   allocator_->shared_->CollectAll();
   std::lock_guard lock(classes_->lock);
   GANNET_RETURN_IF_ERROR(Refill(kPart, size_class, true));
   return TakeLast(classes_->free[kPart][size_class], size_class);
 }
 
-// By the holder of the lock.
+// Called by the holder of the lock.
 Status SlabCache::Refill(int part, size_t size_class, bool full) {
   Blocks& blocks = classes_->free[part][size_class];
   blocks.reserve(2 * BatchOf(size_class) + 1);
@@ -422,7 +423,8 @@ Status SlabCache::Refill(int part, size_t size_class, bool full) {
 std::byte* SlabCache::TakeLast(std::vector<std::byte*>& blocks, size_t size_class) {
   std::byte* block = blocks.back();
   blocks.pop_back();
-  // Fresh or freed long ago, a block is not in the cache: the first line of one that is taken soon is on its way.
+  // A fresh block, or one that was freed long ago, is not in the CPU's cache: prefetch the first line of one that will
+  // be taken soon.
   if (blocks.size() > kPrefetchAhead) __builtin_prefetch(blocks[blocks.size() - 1 - kPrefetchAhead], 1);
   classes_->AddFreeBytes(-static_cast<uint64_t>(kTable.block_bytes[size_class]));
   return block;

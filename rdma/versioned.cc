@@ -28,7 +28,7 @@ void LoadBytes(const std::byte* from, std::byte* to, size_t size) {
   }
 }
 
-// The reverse; a partial word keeps its other bytes (only the lock's holder writes, so nothing is lost).
+// The reverse. The other bytes of a partial word are kept; nothing is lost, because only the holder of the lock writes.
 void StoreBytes(std::byte* to, const std::byte* from, size_t size) {
   const size_t skip = reinterpret_cast<uintptr_t>(to) % kWordBytes;
   if (skip != 0) [[unlikely]] {
@@ -50,7 +50,7 @@ void StoreBytes(std::byte* to, const std::byte* from, size_t size) {
   }
 }
 
-// What a line after the first gets.
+// The first word of a line other than the first.
 uint64_t Stamp(uint64_t state) {
   return GANNET_MUTANT(kNoMarks) ? state : VersionWord(state);
 }

@@ -69,7 +69,7 @@ Agent::Agent(AgentOptions options, Observer* observer, int listener)
     outgoing_.back().peer = peer;
     outgoing_.back().at = options_.nodes[peer];
   }
-  // A node is its own peer, too: its queue pairs to itself need tickets.
+  // A node is also its own peer: its queue pairs to itself need tickets.
   PeerView& self = views_[options_.self];
   FillRandom(self.key);
   self.about = {.listens_at = options_.listen->ToString(), .payload = options_.payload};
@@ -85,7 +85,7 @@ void Agent::RequestStop() {
 
 void Agent::Wake() {
   const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof one);  // fails only if it is awake already
+  (void)!write(wake_, &one, sizeof one);  // fails only if the thread is awake already
 }
 
 void Agent::Stop() {

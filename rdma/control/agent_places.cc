@@ -1,4 +1,4 @@
-// Who may be whom: places that processes come back to or take from each other, guests, and who was refused.
+// Which process may have which place: processes that return or take over a place, guests, and refusals.
 #include <algorithm>
 #include <utility>
 
@@ -57,7 +57,7 @@ std::string Agent::last_refusal() const {
   return last_refusal_;
 }
 
-// Guests go to node 0 first: it alone decides who has which place.
+// Guests go to node 0 first: it alone assigns the places of guests.
 bool Agent::MayTry(const Outgoing& to) const {
   return to.at.has_value() && (has_place_ || to.peer == 0);
 }
@@ -82,7 +82,7 @@ Refusal Agent::JudgeClient(const Introduction& client) const {
                                  "went with that")};
 }
 
-// For guests, where the other guests are: | number 2 | address, as a string |...
+// News for a guest: the addresses of the other guests. | number 2 | address, as a string |...
 std::vector<std::byte> Agent::NewsFor(NodeId peer) const {
   if (!IsGuest(peer)) return {};
   std::vector<std::byte> news(kMaxNewsBytes);

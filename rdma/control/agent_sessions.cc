@@ -62,8 +62,7 @@ void Agent::Turn() {
                       .events = static_cast<short>(POLLIN | (from->stream.wants_to_write() ? POLLOUT : 0)),
                       .revents = 0});
   }
-  // Before the look at the sockets: however long this thread is kept from running, nobody who spoke in time is given
-  // up.
+  // Taken before the poll: if this thread is kept from running, a peer that spoke in time is still not dropped.
   const uint64_t now = NowNanos();
   poll(polled.data(), polled.size(), kLongestPollMs);
   uint64_t woken = 0;
@@ -83,10 +82,10 @@ void Agent::Turn() {
 }
 
 void Agent::AcceptAll(uint64_t now) {
-  // A bounded number, so that a flood of connections does not keep the heartbeats waiting.
+  // A bounded number, so that a flood of connections does not delay the heartbeats.
   for (int i = 0; i < options_.max_half_open; ++i) {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;  // none is left, or this process has too many files: the next turn tries again
+    if (fd < 0) return;  // none is left, or this process has too many open files: the next turn tries again
     MakeRoom();
     auto from = std::make_unique<Incoming>();
     from->stream = Stream(fd);
@@ -152,7 +151,7 @@ Status Agent::TakeAnswer(Outgoing* to, const Frame& frame) {
   if (!answer.ok()) return answer.status();
   if (answer->has_value()) {
     GANNET_RETURN_IF_ERROR(to->stream.Send((*answer)->type, (*answer)->body));
-    // What it declined it does not wait for.
+    // After it has declined it does not wait for an answer.
     return handshake.refusal().reason.empty() ? absl::OkStatus()
                                               : absl::PermissionDeniedError(handshake.refusal().reason);
   }
@@ -163,12 +162,12 @@ Status Agent::TakeAnswer(Outgoing* to, const Frame& frame) {
   to->handshake.reset();
   to->state = Outgoing::State::kUp;
   to->backoff_ns = 0;
-  to->last_sent_ns = 0;  // the first one goes out now: its answer has the news
+  to->last_sent_ns = 0;  // the first heartbeat goes out now: its answer carries the news
   has_place_ = true;
   return absl::OkStatus();
 }
 
-// What the time of day asks for.
+// Handles timeouts: connects, heartbeats, limits.
 void Agent::Watch(Outgoing* to, uint64_t now) {
   switch (to->state) {
     case Outgoing::State::kWaiting:
@@ -240,7 +239,7 @@ Status Agent::TakeGreeting(Incoming* from, const Frame& frame) {
     if (!IsGuest(peer)) declined_ = absl::StrCat("node ", peer, ": ", absl::CHexEscape(why));
     ends = absl::PermissionDeniedError(why);
   } else if (from->handshake->done()) {
-    // Before the answer: with that in hand the peer comes with tickets at once.
+    // Before the answer is sent: after it the peer may present tickets at once.
     GANNET_RETURN_IF_ERROR(Establish(from));
   }
   if (answer.has_value()) GANNET_RETURN_IF_ERROR(from->stream.Send(answer->type, answer->body));
@@ -252,7 +251,7 @@ Status Agent::Establish(Incoming* from) {
   StatusOr<About> about = About::Decode(handshake.payload());
   if (!about.ok()) return about.status();
   from->from = handshake.introduction().from;
-  // An older session of that node is of a process that died, or of a connection that broke.
+  // An older session of that node belongs to a process that died or to a connection that broke.
   for (const auto& other : incoming_) {
     if (other.get() != from && other->session != 0 && other->from == from->from) {
       Drop(other.get(), absl::UnavailableError("a newer session took its place"));

@@ -129,7 +129,7 @@ StatusOr<int> Listen(Endpoint* at) {
     const int error = errno;
     const std::string what = absl::StrCat("cannot listen at ", at->ToString());
     if (error == EADDRINUSE) {
-      return CloseAnd(*fd, absl::FailedPreconditionError(absl::StrCat(what, ": the port is taken by someone alive")));
+      return CloseAnd(*fd, absl::FailedPreconditionError(absl::StrCat(what, ": another process has the port")));
     }
     return CloseAnd(*fd, absl::ErrnoToStatus(error, what));
   }

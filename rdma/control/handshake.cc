@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxReasonBytes = 512;
 
-// The session's key and those of the two payloads, too.
+// Also makes the session's key and the keys of the two payloads.
 Key Prove(const std::string& secret, std::string_view label, const Frame& hello, const Frame& challenge) {
   return Authenticate(BytesOf(secret), {BytesOf(label), hello.body, challenge.body});
 }
@@ -32,7 +32,7 @@ struct HelloBody {
 Frame EncodeHello(const HelloBody& hello) {
   std::array<std::byte, 128> buffer;
   WireWriter writer(buffer);
-  writer.PutU64(hello.magic);  // these two come first in every version
+  writer.PutU64(hello.magic);  // magic and version come first in every version
   writer.PutU16(hello.shape.version);
   writer.PutU16(hello.shape.num_nodes);
   writer.PutU64(hello.shape.bytes_per_node);
@@ -44,7 +44,7 @@ Frame EncodeHello(const HelloBody& hello) {
   return {kHello, {writer.written().begin(), writer.written().end()}};
 }
 
-// What a stranger says goes to a terminal.
+// A stranger's text may go to a terminal.
 std::string Printable(std::string_view text) {
   std::string printable(text);
   std::replace_if(
@@ -52,7 +52,7 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
-// False if it is of another length than this version's.
+// Returns false if its length is not that of this version.
 bool DecodeHello(const Frame& frame, HelloBody* hello) {
   WireReader reader(frame.body);
   hello->magic = reader.GetU64();
@@ -67,7 +67,7 @@ bool DecodeHello(const Frame& frame, HelloBody* hello) {
   return reader.Finish().ok();
 }
 
-// Why a server does not talk to this client; empty: it does.
+// Why a server refuses this client; empty: it does not.
 std::string ReasonToRefuse(const HelloBody& hello, bool whole, const ClusterShape& shape, NodeId self) {
   if (hello.magic != kMagic) return "this is the control port of a Gannet node";
   if (hello.shape.version != shape.version) {
@@ -204,7 +204,7 @@ Frame ServerHandshake::Welcome(const Frame& proof) {
   }
   StatusOr<std::vector<std::byte>> payload =
       control::Open(Prove(secret_, kOfClientsPayload, *hello_, challenge_), sealed);
-  if (!payload.ok()) return Refuse("what the peer tells about itself was changed on the way");
+  if (!payload.ok()) return Refuse("the peer's description of itself was changed on the way");
   if (judge_ != nullptr) {
     if (Refusal refusal = judge_(introduction_); !refusal.reason.empty()) return Refuse(std::move(refusal));
   }

@@ -58,7 +58,7 @@ Status Stream::Flush() {
   return absl::OkStatus();
 }
 
-// True if there may be more.
+// Returns true if there may be more.
 StatusOr<bool> Stream::ReadSome() {
   std::array<std::byte, kMaxFrameBytes> chunk;
   const ssize_t got = recv(fd_, chunk.data(), chunk.size(), MSG_DONTWAIT);
@@ -73,7 +73,7 @@ StatusOr<bool> Stream::ReadSome() {
 Status Stream::Receive(const std::function<Status(Frame)>& take) {
   for (bool more = true; more;) {
     StatusOr<bool> read = ReadSome();
-    // What came before the end still counts: a refusal, for example.
+    // Frames that arrived before the end still count: a refusal, for example.
     more = read.ok() && *read;
     size_t at = 0;
     while (in_.size() - at >= kLengthBytes) {

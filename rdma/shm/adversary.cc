@@ -10,12 +10,12 @@
 namespace gannet::rdma::shm {
 namespace {
 
-// Of the lines and half lines, at random. A yield costs a slice of the CPU, milliseconds, where other processes are
-// busy, so of a long operation they are only as many as of one with kLinesToYieldAt lines.
+// Yields after one in kYieldOneIn lines and half lines, at random. On a busy machine a yield costs a time slice of some
+// milliseconds. So an operation of more than kLinesToYieldAt lines yields no more often than one of that many.
 constexpr size_t kYieldOneIn = 8;
 constexpr size_t kLinesToYieldAt = 32;
 
-// Where in [0, bytes) the `line`-th line that [at, at + bytes) touches begins and ends.
+// Begin and end in [0, bytes) of the `line`-th line that [at, at + bytes) touches.
 struct Part {
   size_t begin;
   size_t end;
@@ -26,7 +26,7 @@ Part PartInLine(const std::byte* at, size_t bytes, uint32_t line) {
   return {line_begin <= skip ? 0 : line_begin - skip, std::min(line_begin + kLineBytes - skip, bytes)};
 }
 
-// May operation `later` take effect before `earlier`, which was posted first? (fabric.h, 3)
+// True if operation `later` may take effect before `earlier`, which was posted first (fabric.h, 3).
 bool MayOvertake(const Operation& later, const Operation& earlier) {
   return earlier.verb == Verb::kRead || later.remote.node() != earlier.remote.node();
 }
@@ -55,7 +55,7 @@ std::span<const uint32_t> Adversary::Order(std::span<const Operation> operations
   std::iota(remaining_.begin(), remaining_.end(), 0);
   while (!remaining_.empty()) {
     size_t pick = random_.Below(remaining_.size());
-    // What must not be overtaken goes first.
+    // Operations that must not be overtaken go first.
     for (size_t i = 0; i < pick; ++i) {
       if (!MayOvertake(operations[remaining_[pick]], operations[remaining_[i]])) pick = i;
     }

@@ -38,7 +38,7 @@ CallClient::CallClient(std::shared_ptr<Region> region, NodeId node, uint16_t ind
       ready_bit_(node * kMaxShmChannelsPerNode + index),
       counters_(counters) {
   finished_.reserve(kCallSlots);
-  // An earlier user of this channel may have left calls behind: a handler may still be at work on them.
+  // An earlier user of this channel may have left calls behind; handlers may still run for them.
   for (int i = 0; i < kCallSlots; ++i) {
     uint64_t word = area_->slots[i].word.load();
     sequence_ = std::max(sequence_, word >> 24);
@@ -99,7 +99,7 @@ bool CallClient::Submit(const CallRequest& call, Completion* completion) {
 
 int CallClient::FindSlot(NodeId server) const {
   if (~used_slots_ == 0 || slots_at_[server] >= kCallsPerNode) return -1;
-  return std::countr_zero(~used_slots_);  // the lowest: its memory is warm
+  return std::countr_zero(~used_slots_);  // the lowest one: its memory is in the cache
 }
 
 void CallClient::Start(int slot, const Pending& pending) {
@@ -126,7 +126,8 @@ void CallClient::Ring(NodeId server, int slot) {
   NodeControl& control = region_->control(server);
   control.ready_slots[ready_bit_].bits.fetch_or(uint64_t{1} << slot);
   control.ready_channels[ready_bit_ / 64].fetch_or(uint64_t{1} << ready_bit_ % 64);
-  // A server counts itself among the sleepers before it looks for requests the last time: one of us sees the other.
+  // A server counts itself as a sleeper before its last check for requests. So either it sees the request, or we see
+  // the sleeper.
   if (control.sleepers.load() == 0) return;
   control.doorbell.fetch_add(1);
   FutexWakeOne(&control.doorbell);
@@ -144,7 +145,7 @@ size_t CallClient::PollBusy() {
     FailWaiting(now);
   }
   if (finished_.empty()) return 0;
-  // Whoever is resumed may submit new calls, and does: nothing of this object is being iterated over any more.
+  // A resumed coroutine may submit new calls. No iteration over this object is in progress here.
   std::vector<Completion*> finished = std::move(finished_);
   for (Completion* completion : finished) completion->waiter.resume();
   const size_t count = finished.size();

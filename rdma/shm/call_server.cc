@@ -15,8 +15,8 @@
 namespace gannet::rdma::shm {
 namespace {
 
-constexpr uint64_t kPollNs = 50'000;              // before a server thread sleeps
-constexpr uint64_t kLongestSleepNs = 50'000'000;  // a doorbell cannot get lost, but a client can die before it rings
+constexpr uint64_t kPollNs = 50'000;              // how long a server thread polls before it sleeps
+constexpr uint64_t kLongestSleepNs = 50'000'000;  // no wake-up gets lost, but a client can die before it sends one
 constexpr int kRelaxesPerYield = 16;
 constexpr size_t kBatch = 64;
 constexpr size_t kMaxStatusMessageBytes = 1024;
@@ -100,7 +100,7 @@ bool CallServer::AnythingReady() const {
 size_t CallServer::ServePending(size_t limit) {
   size_t served = 0;
   for (int i = 0; i < ready_words_; ++i) {
-    // Each channel of this snapshot in turn, one request each: none starves another.
+    // Serves one request of each channel in this snapshot, so that no channel starves another.
     for (uint64_t bits = control_->ready_channels[i].load(std::memory_order_acquire); bits != 0; bits &= bits - 1) {
       if (served == limit || !NodeIsOurs()) return served;
       const int bit = std::countr_zero(bits);
@@ -117,7 +117,7 @@ bool CallServer::ServeChannel(int channel) {
   if (bits == 0) return false;
   const int slot = std::countr_zero(bits);
   const uint64_t before = ready.fetch_and(~(uint64_t{1} << slot));
-  // The channel's bit was cleared: set it again for the requests that are left, so that others may help.
+  // The channel's bit was cleared: set it again if requests are left, so that other threads may serve them.
   if ((before & ~(uint64_t{1} << slot)) != 0) {
     control_->ready_channels[channel / 64].fetch_or(uint64_t{1} << channel % 64);
   }

@@ -1,4 +1,4 @@
-// The channel numbers of a node that are in use. Shared by the node and its channels.
+// The channel numbers in use at a node. Shared by the node and its channels.
 #pragma once
 
 #include <bitset>

@@ -1,4 +1,4 @@
-// Sleeping on a word that other processes may change, and waking the sleepers.
+// Sleeping until another process changes a word, and waking the sleepers.
 #pragma once
 
 #include <linux/futex.h>

@@ -37,7 +37,7 @@ void LivenessMonitor::Loop() {
     for (int i = 0; i < region_->num_nodes(); ++i) {
       const auto node = static_cast<NodeId>(i);
       const NodeControl& control = region_->control(node);
-      // The word first: if the node changes hands meanwhile, the CAS in EndAttachment fails.
+      // Load the word first: if the node's holder changes after that, the CAS in EndAttachment fails.
       const uint64_t word = control.word.load();
       if (PhaseOf(word) != NodePhase::kAttached || control.pid.load() == self.pid) continue;
       if (!HolderIsRunning(control)) Bury(node, word);
@@ -45,7 +45,7 @@ void LivenessMonitor::Loop() {
   }
 }
 
-// Whoever learns that the node is dead finds its lines whole. What cannot be done now is done in the next round.
+// Repairs the torn lines before the node is declared dead. If the lock is taken now, the next round tries again.
 void LivenessMonitor::Bury(NodeId node, uint64_t word) {
   if (HasTornLines(*region_, node)) {
     const auto lock = Region::AttachLock::TryTake(region_.get());

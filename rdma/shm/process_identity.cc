@@ -14,12 +14,12 @@ namespace gannet::rdma::shm {
 namespace {
 
 struct ProcessStat {
-  char state = 'X';  // of the first thread; none
+  char state = 'X';  // of the first thread; 'X': no such process
   uint64_t threads = 0;
   uint64_t start_time = 0;
 };
 
-// The number at `at`, which is moved behind it.
+// Parses the number at *at and moves *at behind it.
 uint64_t TakeNumber(std::string_view line, size_t* at) {
   uint64_t number = 0;
   for (; *at < line.size() && line[*at] >= '0' && line[*at] <= '9'; ++*at) {
@@ -28,7 +28,8 @@ uint64_t TakeNumber(std::string_view line, size_t* at) {
   return number;
 }
 
-// Fields 3, 20 and 22 of /proc/<pid>/stat. Field 2, the name, may hold anything, but it is the only one in brackets.
+// Fields 3, 20 and 22 of /proc/<pid>/stat. Field 2, the name, may hold any characters, but it is the only one in
+// brackets.
 ProcessStat Parse(std::string_view line) {
   ProcessStat stat;
   const size_t bracket = line.rfind(')');
@@ -66,7 +67,7 @@ ProcessIdentity ThisProcess() {
   return {pid, stat.start_time};
 }
 
-// The first thread of a process may end before the others do.
+// The first thread of a process may end before the other threads do.
 bool IsRunning(const ProcessIdentity& process) {
   const ProcessStat stat = Stat(process.pid);
   const bool ended = stat.state == 'X' || (stat.state == 'Z' && stat.threads <= 1);

@@ -33,9 +33,9 @@ Status SystemError(const std::string& what) {
   return absl::ErrnoToStatus(errno, what);
 }
 
-// Every process that maps a memory file holds a read lock on its first byte, and whoever holds the write lock knows
-// that nobody does. Of the open file, not of the process: the kernel drops it when the last copy of `fd` is closed,
-// which is at the latest when the process ends.
+// Each process that maps a memory file holds a read lock on its first byte, so the holder of the write lock knows that
+// no other process maps it. The lock belongs to the open file, not to the process: the kernel drops it when the last
+// copy of `fd` is closed, at the latest when the process ends.
 struct flock UseLock(int type) {
   struct flock lock {};
   lock.l_type = static_cast<short>(type);
@@ -44,7 +44,7 @@ struct flock UseLock(int type) {
   return lock;
 }
 
-// Does not wait. A read lock that is held becomes a write lock, or stays.
+// Does not wait. If it fails, a held read lock stays as it was.
 bool LockUse(int fd, int type) {
   struct flock lock = UseLock(type);
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
@@ -55,7 +55,7 @@ bool OthersUse(int fd) {
   return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-// Is the open file still what `path` names?
+// True if `path` still names the open file.
 bool IsAt(int fd, const std::string& path) {
   struct stat open_file {};
   struct stat named {};
@@ -88,8 +88,8 @@ StatusOr<std::shared_ptr<Region>> Region::Make(const std::string& path, const Sh
   GANNET_RETURN_IF_ERROR(CheckOptions(options));
   std::shared_ptr<Region> region(new Region);
   region->geometry_ = GeometryOf(options);
-  // The file gets its name only when its header is there, so whoever opens it finds it whole.
-  static std::atomic<uint64_t> made{0};  // by this process
+  // The file gets its name after its header is written, so a process that opens it finds it complete.
+  static std::atomic<uint64_t> made{0};  // number of files made by this process
   const std::string unfinished = absl::StrCat(path, ".", getpid(), ".", ++made, ".unfinished");
   region->fd_ = open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (region->fd_ < 0) return SystemError(absl::StrCat("cannot create the memory file ", unfinished));
@@ -139,11 +139,11 @@ StatusOr<std::shared_ptr<Region>> Region::TryToShare(const std::string& path, co
   if (fd < 0) return SystemError(absl::StrCat("cannot open the memory file ", path));
   StatusOr<std::shared_ptr<Region>> region = Adopt(fd, path);
   if (!region.ok()) return region.status();
-  if (LockUse(fd, F_WRLCK)) {  // nobody uses it, and nobody begins to
+  if (LockUse(fd, F_WRLCK)) {  // no process maps it, and none can begin to
     if (IsAt(fd, path) && unlink(path.c_str()) != 0) return SystemError(absl::StrCat("cannot remove ", path));
     return absl::AbortedError("it was left over");
   }
-  // It may have been removed before we had the lock, or have lost its last user.
+  // It may have been removed, or have lost its last user, before we had the lock.
   if (!LockUse(fd, F_RDLCK) || !IsAt(fd, path) || !OthersUse(fd)) return absl::AbortedError("it is being removed");
   GANNET_RETURN_IF_ERROR((*region)->MustAgree(path, options));
   (*region)->shared_path_ = path;
@@ -197,8 +197,8 @@ StatusOr<std::shared_ptr<Region>> Region::Adopt(int fd, const std::string& path)
 Region::~Region() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
   if (!unlink_path_.empty()) unlink(unlink_path_.c_str());
-  // The read lock goes first: of two that leave at once, each would find the other's, and neither would remove the
-  // file.
+  // Drop the read lock first: if two processes leave at once, each would find the other's lock, and neither would
+  // remove the file.
   if (!shared_path_.empty() && LockUse(fd_, F_UNLCK) && LockUse(fd_, F_WRLCK) && IsAt(fd_, shared_path_)) {
     unlink(shared_path_.c_str());
   }
@@ -206,7 +206,7 @@ Region::~Region() {
 }
 
 Status Region::Map(int flags) {
-  // Huge pages need an aligned address; mmap gives one only by luck, so ask for more and use the aligned part.
+  // Huge pages need an aligned address, which mmap does not guarantee. Reserve more, and use the aligned part.
   mapping_bytes_ = geometry_.total_bytes() + kHugePageBytes;
   void* mapping = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
@@ -221,7 +221,7 @@ Status Region::Map(int flags) {
     return SystemError(absl::StrCat("cannot map ", geometry_.total_bytes(), " bytes of shared memory"));
   }
   base_ = aligned;
-  // Only a wish: a kernel without huge pages, or a file system that has none, works with small ones.
+  // Only advice: without huge pages in the kernel or the file system, small pages work, too.
   (void)madvise(memory(0), geometry_.num_nodes * geometry_.memory_stride(), MADV_HUGEPAGE);
   return absl::OkStatus();
 }
@@ -239,7 +239,7 @@ void Region::WriteHeader(const ShmOptions& options) {
 }
 
 Status Region::Clear(NodeId node) {
-  // DONTNEED of private pages and REMOVE of a file's pages both leave zeros.
+  // Both DONTNEED for private pages and REMOVE for a file's pages leave zeros.
   if (madvise(memory(node), geometry_.memory_stride(), in_file() ? MADV_REMOVE : MADV_DONTNEED) != 0) {
     return SystemError(absl::StrCat("cannot clear the memory of node ", node));
   }
@@ -257,7 +257,7 @@ StatusOr<std::unique_ptr<Region::AttachLock>> Region::AttachLock::Take(Region* r
   const auto deadline = std::chrono::steady_clock::now() + kLongestAttach;
   while (!region->TryLock()) {
     if (std::chrono::steady_clock::now() >= deadline) {
-      return absl::UnavailableError("somebody else has been attaching a node for too long: is a process stopped?");
+      return absl::UnavailableError("another process has been attaching a node for too long: is one of them stopped?");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -62,7 +62,7 @@ StatusOr<std::unique_ptr<Node>> MappedFabric::Attach(NodeId id) {
     EndAttachment(region_.get(), id, word, NodePhase::kDead);
     word = control.word.load();
   }
-  // Threads of a process that is gone sleep no more; those of a living one count themselves out.
+  // Threads of a dead process do not sleep any more; those of a living one decrement the count themselves.
   if (!holder_runs) control.sleepers.store(0);
   if (IncarnationOf(word) > 0) GANNET_RETURN_IF_ERROR(region_->Clear(id));
   const ProcessIdentity self = ThisProcess();

@@ -58,8 +58,8 @@ Status ShmNode::Serve(int threads) {
 }
 
 void ShmNode::Shutdown() {
-  // From here on the callers see that the node has left and answer themselves with Unavailable. False: it was killed,
-  // or this is the second call.
+  // From here on callers see that the node has left, and fail with Unavailable. False: it was killed, or this is the
+  // second call.
   (void)EndAttachment(region_.get(), id_, node_word_, NodePhase::kLeft);
   server_.Join();
 }

@@ -257,7 +257,7 @@ Status CallServer::TakeFragment(Client* client, const ibv_wc& completion, uint32
     if (client->assembled.size() < header.total_bytes) client->assembled.resize(header.total_bytes);
     whole.offset = 0;
   } else if (header.call != whole.call || header.offset != whole.offset || header.total_bytes != whole.total_bytes) {
-    return Broken("a fragment out of turn");
+    return Broken("a fragment out of order");
   }
   if (bytes > whole.total_bytes - whole.offset) return Broken("more than the whole");
   if (bytes == 0 && whole.total_bytes != 0) return Broken("an empty fragment");

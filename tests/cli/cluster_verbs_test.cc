@@ -81,7 +81,7 @@ TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
   ExpectRefused(Tpcc("run", {}, "stranger.toml"), "node 0: refused: the peer does not know the cluster's secret");
   WriteCluster("other.toml", address, "secret_file = \"secret\"", /*seed=*/2);
   ExpectRefused(Tpcc("run", {}, "other.toml"), "another configuration");
-  ExpectRefused(Serve(1), "the port is taken by someone alive");
+  ExpectRefused(Serve(1), "another process has the port");
   EXPECT_TRUE(servers_[0]->WaitForStderr("refused ")) << servers_[0]->Wait().err;
 
   auto victim = StartClient();
