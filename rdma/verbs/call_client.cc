@@ -117,7 +117,7 @@ void CallClient::TakeResponse(Call* call, const FragmentHeader& header, std::spa
     if (call->state == State::kInFlight) call->completion->response_bytes = header.total_bytes;
     return End(call, absl::OkStatus());
   }
-  // An error's message fits a fragment, so this is all of it.
+  // An error's message fits in one fragment.
   const absl::string_view message(reinterpret_cast<const char*>(payload.data()), payload.size());
   End(call, Status(static_cast<absl::StatusCode>(header.room_or_code), message));
 }
@@ -157,7 +157,8 @@ void CallClient::CheckDeadlines(uint64_t now_ns) {
       End(call.get(), status);
       continue;
     }
-    // The caller's buffers end with its wait; the answer, when it comes, gives back the window.
+    // The caller's buffers are valid only until its wait ends. The call itself is kept until its answer comes, which
+    // returns the window.
     if (call->message.unposted > 0) {
       call->kept_request.assign(call->request.request.begin(), call->request.request.end());
       call->message.body = call->kept_request.data();

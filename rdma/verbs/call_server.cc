@@ -18,7 +18,7 @@
 namespace gannet::rdma::verbs {
 namespace {
 
-constexpr int kMostCompletions = 1 << 17;  // asked of one queue: 8 MiB of it
+constexpr int kMostCompletions = 1 << 17;  // largest size of one queue: 8 MiB
 constexpr int kPollBatch = 16;
 constexpr int kLongestSleepMs = 50;
 constexpr int kRelaxesPerYield = 16;
@@ -70,7 +70,7 @@ void CallServer::Start(int threads) {
 void CallServer::RequestStop() {
   stop_.store(true);
   const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof one);  // fails only if they are awake
+  (void)!write(wake_, &one, sizeof one);  // fails only if the threads are awake already
 }
 
 void CallServer::Join() {
@@ -101,7 +101,7 @@ void CallServer::Sleep() {
   ++sleepers_;
   bool work = ibv_req_notify_cq(cq_.get(), 0) != 0;
   {
-    // What came before the queue was told to wake us is found here.
+    // Finds requests that arrived before the notification was requested.
     const std::lock_guard lock(mutex_);
     PollLocked();
     work = work || !ready_.empty();
@@ -156,7 +156,7 @@ void CallServer::Run(const Request& request, std::vector<std::byte>* buffer) {
   const Response response = RunHandler(request, *buffer, &message);
   const std::lock_guard lock(mutex_);
   const auto client = clients_.find(request.client);
-  if (client == clients_.end() || stop_) return;  // it has gone: nobody waits for the answer
+  if (client == clients_.end() || stop_) return;  // the client is gone, so no one waits for the answer
   Client* to = client->second.get();
   to->unanswered -= FragmentsOf(request.header.total_bytes);
   Respond(to, request.header, response);
@@ -196,7 +196,7 @@ void CallServer::Add(const std::shared_ptr<Link>& link) {
   client->link = link;
   client->send_buffers.resize(size_t{kSendBuffers} * kFragmentBytes);
   StatusOr<MemoryRegion> region = Register(core_->pd(), client->send_buffers.data(), client->send_buffers.size(), 0);
-  // Without it only what fits inline can be answered; so the link is of no use.
+  // Without the region only answers that fit inline could be sent, so the link is useless.
   if (region.ok()) client->send_region = *std::move(region);
   const std::lock_guard lock(mutex_);
   clients_[link->number()] = std::move(client);
@@ -206,7 +206,7 @@ void CallServer::Remove(const std::shared_ptr<Link>& link) {
   const std::lock_guard lock(mutex_);
   const auto client = clients_.find(link->number());
   if (client == clients_.end()) return;
-  // The card may be sending from the client's buffers until the queue pair is destroyed, after this.
+  // The card may send from the client's buffers until the queue pair is destroyed, so they live until then.
   client->second->link.reset();
   link->KeepToTheEnd(std::shared_ptr<Client>(std::move(client->second)));
   clients_.erase(client);
@@ -332,7 +332,7 @@ void CallServer::CutOff(Client* client) {
   ++cut_off_;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  (void)ibv_modify_qp(client->link->qp(), &attributes, IBV_QP_STATE);  // it may be there already
+  (void)ibv_modify_qp(client->link->qp(), &attributes, IBV_QP_STATE);  // it may be in that state already
 }
 
 }  // namespace gannet::rdma::verbs

@@ -20,11 +20,11 @@ namespace {
 
 constexpr int kLongestPollMs = 50;
 constexpr int kListenBacklog = 256;
-constexpr int kMaxReads = 16;            // in flight per queue pair, each way
-constexpr uint8_t kRetries = 7;          // of a packet that is not acknowledged
-constexpr uint8_t kReceiverRetries = 6;  // of a message that finds no buffer: the window makes that impossible
-constexpr size_t kPrivateBytes = 56;     // that a CONNECT can carry
-constexpr size_t kMaxRejectBytes = 128;  // that a REJECT can carry, and a bit less
+constexpr int kMaxReads = 16;            // in flight per queue pair, in each direction
+constexpr uint8_t kRetries = 7;          // for a packet that is not acknowledged
+constexpr uint8_t kReceiverRetries = 6;  // for a message that finds no receive buffer: the window makes that impossible
+constexpr size_t kPrivateBytes = 56;     // private data of a CONNECT
+constexpr size_t kMaxRejectBytes = 128;  // private data of a REJECT, with some reserve
 
 uint64_t Nanos(absl::Duration duration) {
   return static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
@@ -44,7 +44,7 @@ size_t EncodeRequest(NodeId to, const control::Ticket& ticket, PrivateBuffer* bu
   return writer.size();
 }
 
-// What came may be longer than what was sent: the transport pads it.
+// The received bytes may be longer than what was sent: the transport pads them.
 StatusOr<control::Ticket> DecodeRequest(NodeId self, std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   const uint64_t magic = reader.GetU64();
@@ -94,7 +94,7 @@ StatusOr<std::unique_ptr<Connector>> Connector::Make(NodeCore* core, Acceptor* a
     return SystemError("cannot make an RDMA listener");
   }
   connector->listener_.reset(id);
-  control::Endpoint at = core->address().WithPort(0);  // any: peers learn it in the control handshake
+  control::Endpoint at = core->address().WithPort(0);  // any port: peers learn it in the control handshake
   if (rdma_bind_addr(id, at.get()) != 0 || rdma_listen(id, kListenBacklog) != 0) {
     return SystemError("cannot listen for queue pairs");
   }
@@ -121,7 +121,7 @@ void Connector::Enqueue(std::function<void()> job) {
   const std::lock_guard lock(mutex_);
   jobs_.push_back(std::move(job));
   const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof one);  // fails only if it is awake already
+  (void)!write(wake_, &one, sizeof one);  // fails only if the thread is awake already
 }
 
 void Connector::RunAndWait(std::function<void()> job) {
@@ -213,7 +213,7 @@ void Connector::CheckDeadlines() {
   }
 }
 
-// False: there is none.
+// Returns false if there is none.
 bool Connector::TakeEvent() {
   rdma_cm_event* raw = nullptr;
   if (rdma_get_cm_event(events_.get(), &raw) != 0) return false;
@@ -231,13 +231,14 @@ bool Connector::TakeEvent() {
     std::array<std::byte, kMaxRejectBytes> reason;
     WireWriter writer(reason);
     writer.PutString(std::string_view(status.message().data(), std::min(status.message().size(), kMaxRejectBytes - 4)));
-    rdma_reject(id, reason.data(), static_cast<uint8_t>(writer.size()));  // if it fails, the peer's deadline ends it
+    rdma_reject(id, reason.data(),
+                static_cast<uint8_t>(writer.size()));  // fails: the peer waits until its deadline
   }
-  rdma_ack_cm_event(raw);  // before the id is destroyed, which waits for this
+  rdma_ack_cm_event(raw);  // before the id is destroyed, because destroying waits for the acknowledgement
   if (status.ok()) return true;
   if (const auto active = active_.find(id); active != active_.end()) {
     const std::shared_ptr<Link> link = active->second.link;
-    // Once it was up, its channel uses the queue pair until it sees that the link is down; then it releases it.
+    // If it was up, its channel uses the queue pair until it sees that the link is down, and then releases it.
     if (link->state() == LinkState::kConnecting) {
       active_.erase(active);
       Destroy(link.get());
@@ -253,7 +254,7 @@ bool Connector::TakeEvent() {
 
 void Connector::Begin(const Active& active, control::Endpoint to) {
   Link* link = active.link.get();
-  if (link->state() == LinkState::kDown) return;  // released meanwhile
+  if (link->state() == LinkState::kDown) return;  // released before this job ran
   if (rdma_create_id(events_.get(), &link->id_, nullptr, RDMA_PS_TCP) != 0) {
     return link->GoDown(std::string(SystemError("cannot make a connection id").message()));
   }
@@ -273,7 +274,7 @@ Status Connector::Advance(const Active& active, const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED: {
       if (link->id_->verbs != core_->context()) {
-        return absl::UnavailableError("the way to it leads through another RDMA device than this node's");
+        return absl::UnavailableError("the route to it uses another RDMA device than this node's");
       }
       const int limit_ms = static_cast<int>(absl::ToInt64Milliseconds(core_->options().connect_limit));
       return rdma_resolve_route(link->id_, limit_ms) == 0 ? absl::OkStatus() : SystemError("cannot resolve the route");

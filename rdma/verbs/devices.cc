@@ -16,7 +16,7 @@
 namespace gannet::rdma::verbs {
 namespace {
 
-// What the kernel's software devices give as their vendor: rxe (RXE_VENDOR_ID) and siw (SIW_VENDOR_ID).
+// The vendor ids of the kernel's software devices: rxe (RXE_VENDOR_ID) and siw (SIW_VENDOR_ID).
 constexpr uint32_t kVendorOfRxe = 0xffffff;
 constexpr uint32_t kVendorOfSiw = 0x626d74;
 
@@ -44,7 +44,8 @@ std::string DescribePort(ibv_context* context, int number) {
                       128 << port.active_mtu, ", ", port.gid_tbl_len, " GIDs");
 }
 
-// Addresses of interfaces that are up; not those that need an interface's name to mean anything (IPv6, link-local).
+// Addresses of interfaces that are up, except those that are valid only together with an interface's name (IPv6
+// link-local).
 std::vector<control::Endpoint> LocalAddresses() {
   std::vector<control::Endpoint> addresses;
   ifaddrs* first = nullptr;
@@ -64,7 +65,7 @@ std::vector<control::Endpoint> LocalAddresses() {
   return addresses;
 }
 
-// The name of the device behind an address, by rdma_cm; empty if there is none.
+// The name of the device that rdma_cm finds for an address; empty if there is none.
 std::string DeviceBehind(control::Endpoint at) {
   rdma_cm_id* raw = nullptr;
   if (rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP) != 0) return "";

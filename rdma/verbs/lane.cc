@@ -11,9 +11,9 @@
 namespace gannet::rdma::verbs {
 namespace {
 
-// Of a part that needs no staging: cards take 2 GiB at most.
+// Longest part of an operation that needs no staging. Cards take at most 2 GiB.
 constexpr uint32_t kMaxDirectBytes = 1u << 30;
-// Of a READ whose first word keeps changing; then the caller gets kLineBusy there.
+// Tries of a READ whose first word keeps changing. After that the caller gets kLineBusy there.
 constexpr int kMostTries = 16;
 
 bool IsAtomic(Verb verb) {
@@ -38,7 +38,7 @@ std::shared_ptr<Link> Lane::Close() {
 
 void Lane::FailAll(const Status& status) {
   expected_ = 0;
-  // What is resumed by this submits nothing before it is back in Poll, so these queues only shrink.
+  // A coroutine resumed by this submits nothing before it is back in Poll, so these queues only shrink.
   for (RingQueue<Work>* works : {&in_flight_, &queue_}) {
     while (!works->empty()) {
       Work work = works->pop_front();
@@ -152,7 +152,7 @@ bool Lane::Prepare(Work* work, ibv_send_wr* request, ibv_sge* local) {
   auto* at = static_cast<std::byte*>(operation.local) + work->offset;
   const bool is_inline = operation.verb == Verb::kWrite && work->size <= link_->max_inline();
   local->length = work->size;
-  if (work->size == 0) request->num_sge = 0;  // a length of 0 means 2 GiB to some cards
+  if (work->size == 0) request->num_sge = 0;  // some cards take a length of 0 as 2 GiB
   const bool is_direct = work->local_key != 0 && work->part == Part::kBody && !IsAtomic(operation.verb);
   if (is_inline || is_direct) {
     local->addr = reinterpret_cast<uint64_t>(at);

@@ -10,7 +10,7 @@
 namespace gannet::rdma::verbs {
 namespace {
 
-// Cards have room for so many bytes in a work request; what they refuse is tried smaller.
+// Sizes of inline data in a work request that are tried, until the card accepts one.
 constexpr std::array<uint32_t, 4> kInlineSizes{192, 96, 32, 0};
 
 }  // namespace

@@ -87,7 +87,7 @@ Status NodeCore::OpenDevice() {
   return pd_ != nullptr ? absl::OkStatus() : SystemError("cannot make a protection domain");
 }
 
-// The GID of an address: for RoCE it contains it.
+// True if `gid` is that of the address: for RoCE a GID contains the address.
 bool IsGidOf(const control::Endpoint& at, const ibv_gid& gid) {
   if (at.address.ss_family == AF_INET6) {
     return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(at.get())->sin6_addr, gid.raw, sizeof gid.raw) == 0;
@@ -121,7 +121,7 @@ Status NodeCore::MapMemory() {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return SystemError(absl::StrCat("cannot map ", bytes, " bytes"));
   memory_ = static_cast<std::byte*>(memory);
-  // A wish: where the kernel has no huge pages it takes small ones.
+  // Only advice: a kernel without huge pages uses small ones.
   (void)madvise(memory, bytes, MADV_HUGEPAGE);
   const uint64_t writable = range(id_).writable_offset;
   if (writable > kHeapOffset) {
@@ -130,7 +130,7 @@ Status NodeCore::MapMemory() {
     if (!region.ok()) return region.status();
     read_only_ = *std::move(region);
   }
-  // All rights on the rest: a transaction at another node locks and installs any record.
+  // All rights on the rest: transactions at other nodes lock and install records there.
   StatusOr<MemoryRegion> region =
       Register(pd_.get(), memory_ + writable, bytes - writable,
                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);

@@ -1,5 +1,5 @@
-// An attached node's parts, in the order in which they end. The node's channels keep them alive, because the connector
-// must run until the last queue pair is released.
+// The parts of an attached node, destroyed in the order of the destructor below. The node's channels keep them alive,
+// because the connector must run until the last queue pair is released.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace gannet::rdma::verbs {
 
-// The channel numbers in use. Thread-safe.
+// The channel numbers in use at a node. Thread-safe.
 class ChannelNumbers {
  public:
-  // The lowest that is free, or -1.
+  // The lowest free number, or -1.
   int Take() {
     const std::lock_guard lock(mutex_);
     for (int i = 0; i < kMaxVerbsChannelsPerNode; ++i) {
@@ -40,8 +40,8 @@ struct NodeParts {
   ChannelNumbers numbers;
 
   ~NodeParts() {
-    if (core != nullptr && core->agent != nullptr) core->agent->Stop();  // it calls the connector
-    connector.reset();                                                   // it calls the server
+    if (core != nullptr && core->agent != nullptr) core->agent->Stop();  // the agent calls the connector
+    connector.reset();                                                   // the connector calls the server
     server.reset();
   }
 };

@@ -18,7 +18,7 @@ template <auto kDestroy>
 struct Destroyer {
   template <class T>
   void operator()(T* object) const {
-    (void)kDestroy(object);  // fails only if something of it is still in use, which the owners' order excludes
+    (void)kDestroy(object);  // fails only if a part of it is still in use, which the order of the owners excludes
   }
 };
 

@@ -19,7 +19,7 @@ constexpr uint64_t kDeadlineCheckNs = 100'000;
 constexpr uint64_t kConnectAgainNs = 5'000'000;
 constexpr int kLongestRestMs = 1;
 
-// A link's number says which lane it is of.
+// A link's number contains the node of its lane.
 constexpr uint32_t kNodeBits = 10;
 static_assert(kMaxVerbsNodes <= 1 << kNodeBits);
 
@@ -32,7 +32,7 @@ NodeId NodeOf(uint32_t number) {
 
 Status Unavailable(NodeId node, absl::string_view why) {
   return absl::UnavailableError(
-      absl::StrCat("node ", node, ": ", why, "; what was under way may have been done or not"));
+      absl::StrCat("node ", node, ": ", why, "; operations in flight may have been done or not"));
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ bool VerbsChannel::Admits(const Operation& operation) const {
          agent().generation(operation.remote.node()) != 0;
 }
 
-// Of a lane that has just been refreshed.
+// Called for a lane that has just been refreshed.
 bool VerbsChannel::IsConnected(NodeId node, uint64_t connection) {
   const Lane& to = lane(node);
   return connection == 0 || connection == (to.link() != nullptr ? to.generation() : agent().generation(node));
@@ -109,7 +109,7 @@ bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completio
     return true;
   }
   Batch* batch = NewBatch(completion);
-  // Held until all are added: a lane that breaks on the way must not end the batch before.
+  // Held until all operations are added: a lane that breaks in between must not end the batch.
   batch->unfinished = 1;
   for (Operation& operation : operations) {
     const uint32_t key = operation.local == nullptr ? 0 : parts_->core->LocalKey(operation.local, operation.size);
@@ -201,8 +201,8 @@ void VerbsChannel::Tend(Lane* to, uint64_t now) {
   if (!parts_->core->attached()) return Break(to, absl::StrCat("node ", node(), " has left the fabric"));
   const uint64_t generation = agent().generation(to->node());
   if (to->link() != nullptr && to->generation() != generation) {
-    // Nothing that was posted before can be told from having been lost with the node, or the session.
-    return Break(to, generation == 0 ? "it died or left" : "it came back as another");
+    // An operation posted before may have been done or may be lost with the node or the session.
+    return Break(to, generation == 0 ? "it died or left" : "it has a new session");
   }
   if (to->link() == nullptr) Connect(to);
   if (to->link() == nullptr) return;
@@ -219,12 +219,12 @@ void VerbsChannel::Tend(Lane* to, uint64_t now) {
 void VerbsChannel::TendBroken(Lane* to, uint64_t now) {
   Trouble& trouble = troubles_[to->node()];
   if (trouble.since_ns == 0) trouble = {.since_ns = now, .next_try_ns = now + kConnectAgainNs};
-  // Its node has probably died, and then the control session ends, too: whoever is told "unavailable" then finds the
-  // node not alive.
+  // Its node has probably died, and then the control session ends, too. After that a caller that gets Unavailable also
+  // finds the node not alive.
   if (absl::Nanoseconds(now - trouble.since_ns) > parts_->core->options().silence_limit) {
     return Break(to, to->link()->state() == LinkState::kDown ? to->link()->why() : to->broken());
   }
-  // A link that never came up has lost nothing: the peer may just not have known yet that the session is up.
+  // A link that never came up has lost nothing: the peer may not have known yet that the session is up.
   if (to->has_posted() || now < trouble.next_try_ns) return;
   trouble.next_try_ns = now + kConnectAgainNs;
   parts_->connector->Release(to->Close());
@@ -254,7 +254,7 @@ size_t VerbsChannel::Poll() {
   }
   for (Lane& each : lanes_) Tend(&each, now);
   if (finished_.empty()) return 0;
-  // Whoever is resumed may submit again, and does: nothing of this object is being iterated over any more.
+  // A resumed coroutine may submit again. No iteration over this object is in progress here.
   std::vector<Completion*> finished = std::move(finished_);
   for (Completion* completion : finished) completion->waiter.resume();
   const size_t resumed = finished.size();
@@ -275,7 +275,7 @@ void VerbsChannel::Rest(uint64_t now) {
   if (idle_since_ns_ == 0) idle_since_ns_ = now;
   if (absl::Nanoseconds(now - idle_since_ns_) < parts_->core->options().worker_poll) return;
   if (ibv_req_notify_cq(cq_.get(), 0) != 0) return;
-  // What came before the queue was told to wake us is found here.
+  // Finds completions that arrived before the notification was requested.
   if (TakeCompletions() > 0) return;
   pollfd polled{.fd = events_->fd, .events = POLLIN, .revents = 0};
   poll(&polled, 1, kLongestRestMs);

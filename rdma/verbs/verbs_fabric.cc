@@ -32,7 +32,7 @@ class CardFabric final : public VerbsFabric {
   void Kill(NodeId id) override;
 
  private:
-  // Of the nodes that are attached here, and did not leave.
+  // The nodes that are attached in this process and have not left.
   std::vector<std::shared_ptr<NodeParts>> Attached() const;
   std::string MissingNodes() const;
   StatusOr<std::shared_ptr<NodeParts>> Start(NodeId id);
@@ -162,7 +162,7 @@ void CardFabric::Kill(NodeId id) {
   parts->connector->CutServing();
 }
 
-// Of the first address that is an RDMA device's here: a cluster is made of cards of one kind.
+// The capabilities of the first address that belongs to a local RDMA device: all cards of a cluster are of one kind.
 StatusOr<Capabilities> FindCapabilities(const ClusterMap& map) {
   std::vector<control::Place> places = map.nodes;
   places.push_back(map.guest);

@@ -40,7 +40,7 @@ StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options, cons
   StatusOr<std::unique_ptr<Connector>> connector = Connector::Make(parts->core.get(), parts->server.get());
   if (!connector.ok()) return connector.status();
   parts->connector = *std::move(connector);
-  // Last, the agent: it tells others where to connect, and refuses if the node's place is taken.
+  // The agent starts last: it tells others where to connect, and fails if the node's place is taken.
   StatusOr<std::unique_ptr<control::Agent>> agent =
       control::Agent::Start(AgentOptionsOf(*parts->core, parts->connector->listens_at()), parts->connector.get());
   if (!agent.ok()) return agent.status();
@@ -55,7 +55,7 @@ StatusOr<std::unique_ptr<Channel>> VerbsNode::OpenChannel() {
     return absl::ResourceExhaustedError(
         absl::StrCat("node ", id(), " has given out all of its ", kMaxVerbsChannelsPerNode, " channels"));
   }
-  // From here on the number is the channel's, even if it cannot be opened.
+  // From here on the number belongs to the channel, even if it cannot be opened.
   return VerbsChannel::Open(parts_, static_cast<uint16_t>(number));
 }
 
