@@ -28,7 +28,7 @@ BulkMemory::BulkMemory(size_t bytes, size_t alignment) {
   }
   const bool huge = bytes >= kHugePageBytes;
   bytes_ = RoundUp(bytes, huge ? kHugePageBytes : kPageBytes);
-  // mmap aligns to small pages only: ask for more, and give back what lies outside of the aligned part.
+  // mmap aligns to small pages only: map more, and unmap what lies outside of the aligned part.
   const size_t asked = bytes_ + (huge ? kHugePageBytes : 0);
   void* mapping = mmap(nullptr, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   GANNET_CHECK(mapping != MAP_FAILED, "no memory for %d bytes", bytes);
@@ -39,14 +39,14 @@ BulkMemory::BulkMemory(size_t bytes, size_t alignment) {
   if (before != 0) munmap(data_, before);
   data_ += before;
   if (before != kHugePageBytes) munmap(data_ + bytes_, kHugePageBytes - before);
-  (void)madvise(data_, bytes_, MADV_HUGEPAGE);  // only a wish
+  (void)madvise(data_, bytes_, MADV_HUGEPAGE);  // only advice
 }
 
 void BulkMemory::Grow(size_t bytes) {
   GANNET_CHECK(bytes > bytes_, "%d bytes are to grow to %d", bytes_, bytes);
   BulkMemory larger(bytes);
   if (bytes_ >= kMappedFrom) {
-    // To where the new memory lies, for that is aligned.
+    // Moved to the new memory's address, because that is aligned.
     void* moved = mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, larger.data_);
     GANNET_CHECK(moved == larger.data_, "no memory for %d bytes", bytes);
     (void)madvise(larger.data_ + bytes_, larger.bytes_ - bytes_, MADV_POPULATE_WRITE);

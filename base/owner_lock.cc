@@ -10,14 +10,14 @@
 namespace gannet {
 namespace {
 
-// Turns that a visitor waits for the owner: much longer than it stays, much shorter than an interruption.
+// Turns that a visitor waits for the owner: much longer than the owner stays inside, much shorter than a preemption.
 constexpr int kVisitorsTurns = 2000;
 // Turns after which an owner offers the core to the visitor it waits for.
 constexpr int kOwnersTurns = 100;
 
 }  // namespace
 
-// Until it is set, which is before main, owners have barriers of their own: that is always right.
+// Until it is set, which is before main, owners use barriers of their own, which is always correct.
 const bool OwnerLock::kernel_has_barrier_ = OwnerLock::Register();
 
 bool OwnerLock::Register() {

@@ -103,7 +103,7 @@ bool CondVar::WaitOnce(std::unique_lock<Mutex>& lock, uint64_t deadline_nanos) {
     lock.lock();
     return in_time;
   }
-  // The lock of the Mutex's own std::mutex changes hands for the while.
+  // The wait needs a lock of the Mutex's own std::mutex, so `lock` lends it for the duration of the wait.
   std::unique_lock<std::mutex> inner(lock.mutex()->real_, std::adopt_lock);
   bool in_time = true;
   if (deadline_nanos == kForEver) {

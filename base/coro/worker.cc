@@ -11,11 +11,11 @@
 namespace gannet::coro {
 namespace {
 
-// After this many rounds in which nothing happened, the thread offers its core to others between rounds: with more
-// threads than cores, the one we wait for may need it.
+// After this many rounds without progress the thread yields its core between rounds: with more threads than cores, the
+// thread it waits for may need that core.
 constexpr uint32_t kIdleRoundsBeforeYield = 64;
 
-// A simulated worker that waits for nothing it could name looks again after this time.
+// A simulated worker that waits for an event without a wake-up polls again after this time.
 constexpr uint64_t kLongestIdleNanos = 100'000;
 
 }  // namespace
@@ -53,7 +53,7 @@ void Worker::RunUntilDone(Task<void> task) {
 bool Worker::Round() {
   Charge(Cost::kWorkerRound);
   size_t progress = 0;
-  // Only what is ready now: a coroutine that yields must not keep the pollers from their turn.
+  // Only the coroutines that are ready now: a coroutine that yields must not delay the pollers.
   for (size_t n = ready_.size(); n > 0; --n, ++progress) {
     ready_.pop_front().resume();
   }
