@@ -40,9 +40,9 @@ void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, uin
     if (!salvage || !decoder.SkipDamaged()) return;
   }
   if (batch->transactions.size() != header.transactions)
-    SetDamage(batch, 0, absl::DataLossError("the batch has not as many transactions as it says"));
+    SetDamage(batch, 0, absl::DataLossError("the batch does not hold as many transactions as its header says"));
   if (end < bytes.size() && !AllZero(bytes.subspan(end)))
-    SetDamage(batch, end, absl::DataLossError("what fills up the batch is not all zeros"));
+    SetDamage(batch, end, absl::DataLossError("the padding of the batch is not all zeros"));
 }
 
 }  // namespace gannet::log

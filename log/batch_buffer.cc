@@ -15,9 +15,9 @@ namespace gannet::log {
 namespace {
 
 constexpr size_t kPieceBytes = 2048;  // a multiple of a line
-// Batches of this size come from a busy log: then a whole huge page is worth it.
+// Batches of this size come from a busy log, so a whole huge page pays off.
 constexpr size_t kHugeFrom = size_t{64} << 10;
-// What a large transaction took is not kept for the next batch.
+// A larger buffer, which a large transaction needed, is not kept for the next batch.
 constexpr size_t kMostKept = size_t{32} << 20;
 
 void Prefetch(std::span<const std::byte> bytes) {
@@ -46,8 +46,8 @@ void BatchBuffer::Append(std::span<const std::byte> transactions) {
   constexpr size_t kEpochAt = 8;
   GANNET_CHECK(BatchBytesOnDisk(body_bytes_ + transactions.size()) <= memory_.size(), "%d + %d bytes in a buffer of %d",
                body_bytes_, transactions.size(), memory_.size());
-  // In pieces, each fetched while the one before is copied: the headers, of which one tells where the next is, would be
-  // misses one after the other.
+  // Copies in pieces, and prefetches each one while the previous one is copied. Otherwise each transaction header,
+  // which tells where the next one is, would be a cache miss.
   std::byte* const to = memory_.data() + kBatchHeaderBytes + body_bytes_;
   Prefetch(transactions.first(std::min(kPieceBytes, transactions.size())));
   size_t at = 0;

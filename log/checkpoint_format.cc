@@ -37,7 +37,7 @@ constexpr size_t kEpoch = 8;
 constexpr size_t kVersion = 16;
 }  // namespace record_at
 
-// Bytes of the record at the begin of `from`, or 0 if no valid one lies there.
+// Bytes of the record at the beginning of `from`, or 0 if there is no valid one.
 size_t ValidRecordBytes(std::span<const std::byte> from) {
   namespace at = record_at;
   if (from.size() < kRecordHeaderBytes) return 0;
@@ -68,7 +68,7 @@ void CheckpointHeader::Encode(std::span<std::byte, kCheckpointHeaderBytes> to) c
 StatusOr<CheckpointHeader> CheckpointHeader::Decode(std::span<const std::byte, kCheckpointHeaderBytes> from) {
   namespace at = header_at;
   if (LoadLittle<uint64_t>(&from[at::kMagic]) != kCheckpointMagic)
-    return absl::DataLossError("it does not begin as a checkpoint file of Gannet does");
+    return absl::DataLossError("it does not begin like a checkpoint file of Gannet");
   if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kVersion>()))
     return absl::DataLossError("the checksum of the file header does not match");
   const auto version = LoadLittle<uint32_t>(&from[at::kVersion]);
@@ -126,10 +126,10 @@ StatusOr<BlockDecoder> BlockDecoder::Check(const BlockHeader& header, std::span<
   if (block.size() < BlockBytesOnDisk(header.body_bytes)) return absl::DataLossError("the block is cut off");
   if (header.crc != Crc32c(block.subspan(block_at::kMagic, end - block_at::kMagic)))
     return absl::DataLossError("the checksum of the block does not match");
-  if (!AllZero(block.subspan(end))) return absl::DataLossError("what fills up the block is not all zeros");
+  if (!AllZero(block.subspan(end))) return absl::DataLossError("the padding of the block is not all zeros");
   const auto body = block.subspan(kBlockHeaderBytes, header.body_bytes);
   if (header.records == 0) {
-    if (body.size() != kLastBlockBytes) return absl::DataLossError("the last block has not the size that it must have");
+    if (body.size() != kLastBlockBytes) return absl::DataLossError("the last block has a wrong size");
     return BlockDecoder(body);
   }
   uint32_t found = 0;
@@ -138,7 +138,7 @@ StatusOr<BlockDecoder> BlockDecoder::Check(const BlockHeader& header, std::span<
     if (bytes == 0) return absl::DataLossError("a record within the block is not valid");
     left = left.subspan(bytes);
   }
-  if (found != header.records) return absl::DataLossError("the block has not as many records as it says");
+  if (found != header.records) return absl::DataLossError("the block does not hold as many records as its header says");
   return BlockDecoder(body);
 }
 

@@ -13,7 +13,7 @@
 
 namespace gannet::log {
 
-// One file, and the block that is being filled.
+// The current file, and the block that is being filled.
 class CheckpointWriter::Output {
  public:
   Output(std::unique_ptr<File> file, CheckpointFile description)
@@ -35,7 +35,7 @@ class CheckpointWriter::Output {
     return Write(kCheckpointHeaderBytes);
   }
 
-  // Writes the block out; returns how many bytes.
+  // Writes the block to the file; returns its number of bytes.
   StatusOr<uint64_t> WriteBlock() {
     const uint32_t crc = BlockHeader::Seal(buffer_.span().first(used_), records_);
     AddCrc(crc);
@@ -46,7 +46,7 @@ class CheckpointWriter::Output {
     return bytes;
   }
 
-  // The last block; then everything is durable.
+  // Writes the last block and makes everything durable.
   Status Finish() {
     StoreLittle(buffer_.data() + used_, blocks_);
     StoreLittle(buffer_.data() + used_ + 8, description_.records);
@@ -142,7 +142,7 @@ Status CheckpointWriter::EndFile() {
   return absl::OkStatus();
 }
 
-// Sleeps until so much may have been written since the begin.
+// Sleeps until the limit on bytes per second allows what has been written since the beginning.
 void CheckpointWriter::Throttle(uint64_t bytes) {
   written_bytes_ += bytes;
   if (bytes_per_second_ == 0) return;

@@ -8,7 +8,7 @@
 namespace gannet::log {
 
 uint32_t Crc32c(std::span<const std::byte> data, uint32_t before) {
-  // isa-l neither inverts what it begins with nor what it returns, takes the length as an int, and forgot a const.
+  // isa-l inverts neither its initial value nor its result, takes the length as an int, and lacks a const.
   uint32_t crc = ~before;
   while (!data.empty()) {
     const size_t part = std::min<size_t>(data.size(), INT_MAX);

@@ -58,7 +58,7 @@ StatusOr<Newest> FindNewest(const std::string& path, std::span<const std::byte> 
   }
   if (newest.has_value()) return *newest;
   return absl::DataLossError(absl::StrCat(path, " is damaged: ", why.message(),
-                                          "; nobody can tell whether the end of the log is there", kDamageAdvice));
+                                          "; it is unknown whether the end of the log is there", kDamageAdvice));
 }
 
 StatusOr<Newest> ReadNewest(FileSystem& files, const std::string& directory) {
@@ -67,7 +67,7 @@ StatusOr<Newest> ReadNewest(FileSystem& files, const std::string& directory) {
   if (!file.ok()) return file.status();
   AlignedBuffer slots(kSlots * kEndNoteBytes);
   StatusOr<Newest> newest = absl::InternalError("not tried");
-  // A running log may be writing one note, and then the other one, while we read.
+  // A running log may write one note, and then the other one, during the read.
   for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     const StatusOr<size_t> got = (*file)->Read(0, slots.span());
     if (!got.ok()) return got.status();
@@ -128,8 +128,8 @@ Status EndNoteFile::Write(const EndNote& note) {
   if (file_ == nullptr) return Make(note);
   AlignedBuffer block(kEndNoteBytes);
   note.Encode(sequence_ + 1, block.span().first<kEndNoteBytes>());
-  // After an error nobody knows what is in this block; so the next attempt goes to the same one, and the other one
-  // still has what counted before.
+  // After an error the content of this block is unknown. So the next attempt writes the same block, and the other block
+  // keeps the note that was valid before.
   GANNET_RETURN_IF_ERROR(file_->WriteDurably((sequence_ + 1) % kSlots * kEndNoteBytes, block.span()));
   ++sequence_;
   written_ = note;
@@ -137,7 +137,7 @@ Status EndNoteFile::Write(const EndNote& note) {
   return absl::OkStatus();
 }
 
-// A file that is damaged is left to Make, which replaces it.
+// A damaged file is left to Make, which replaces it.
 Status EndNoteFile::Open() {
   const StatusOr<Newest> newest = ReadNewest(*files_, directory_);
   if (absl::IsNotFound(newest.status()) || absl::IsDataLoss(newest.status())) return absl::OkStatus();
@@ -146,12 +146,12 @@ Status EndNoteFile::Open() {
   if (!file.ok()) return file.status();
   file_ = *std::move(file);
   sequence_ = newest->sequence;
-  // What a program that died left of the name and of the note may be in the page cache only: the name is synced here,
-  // and the first note is written in any case.
+  // A killed process may have left the name and the note in the page cache only. So the name is synced here, and the
+  // first note of this run is always written.
   return files_->SyncDirectory(directory_);
 }
 
-// Under another name first: the file never lacks a note.
+// Written under another name first, so that the file always has a note.
 Status EndNoteFile::Make(const EndNote& note) {
   const std::string path = PathOf(directory_);
   const std::string temporary = path + ".tmp";

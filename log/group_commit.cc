@@ -20,40 +20,40 @@
 namespace gannet::log {
 namespace {
 
-// A worker in its slot is there for microseconds, unless it has lost its core, perhaps to this thread.
+// A worker stays in its slot for microseconds, unless it has lost its core, possibly to this thread.
 constexpr int kSpins = 50;
 constexpr int kYields = 10;
-constexpr uint64_t kWaitForOthersNanos = 30'000;  // for a worker in its slot, or for peers
+constexpr uint64_t kWaitForOthersNanos = 30'000;  // for workers in their slots, or for peers
 constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; new work wakes the thread
 constexpr uint64_t kLeastRetryNanos = 100'000;
-constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two looks at peers while the disk fails
-constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers in their slots and for peers
+constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two exchanges with peers while the disk fails
+constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and peers
 constexpr uint64_t kLookForCpuEveryNanos = 1'000'000'000;
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
-// From so many transactions per group on the workers are busy, and wake this thread when its turn has come (see
-// ThreadSignal). If they stop just then, it is late by this once; more than the clock's tick, so that there is no timer
-// to set.
+// With at least this many transactions per group the workers are busy, and wake this thread when it is due (see
+// ThreadSignal). If they stop just then, it is late once, by at most kLateNanos. That is more than the clock's tick, so
+// no timer needs to be set.
 constexpr uint64_t kBusyTransactions = 64;
 constexpr uint64_t kLateNanos = 5'000'000;
-constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if nobody says that a checkpoint has ended
+constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if the end of a checkpoint is never reported
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
 uint64_t Nanos(absl::Duration duration) {
   return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Nanoseconds(duration), 0));
 }
 
-// Everybody waits for this thread, which runs for some microseconds at a time: it must not stand in line behind the
-// workers for a core. Among threads of the ordinary class a higher priority is not enough: the kernel may let the one
-// that runs go on until the next tick of its clock, 4 ms with two busy workers on two cores (measured: a durable write
-// of 512 KiB then takes 4,000 us instead of 230). So it asks for the real-time class, in which it gets the core at
-// once; it never spins long, so nobody starves. What the system does not permit is left out. True if it got that.
+// All workers wait for this thread, which runs for some microseconds at a time, so it must not queue behind them for a
+// core. A higher priority in the ordinary class is not enough: the kernel may let the running thread continue until the
+// next clock tick, 4 ms with two busy workers on two cores (measured: a durable write of 512 KiB then takes 4,000 us
+// instead of 230). The real-time class gives it a core at once; it never spins for long, so no other thread starves.
+// Settings that the system does not permit are skipped. Returns true if it got the real-time class.
 bool PreferThisThread() {
   if (Runtime::Current() != nullptr) return false;
-  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; or short sleeps take 50 us longer
+  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; with the default, short sleeps take 50 us longer
   sched_param first{};
   first.sched_priority = 1;
-  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return true;  // not for threads of a file
+  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return true;  // not inherited
   const sched_param none{};
   sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -10);
@@ -82,7 +82,7 @@ void GroupCommit::Prepare(PeerEpochs* peers) {
     disk_statistics_ = segments_->statistics();
     running_ = true;
   }
-  // No commit may begin before it is known whether there is room for it.
+  // No commit may begin before it is known that there is room for it.
   if (BeginRun()) EnsureRoom();
   ReportHealth();
 }
@@ -122,11 +122,13 @@ Status GroupCommit::Run() {
   ServeBeginSegment();
   if (CaughtUp() && !pending_) return absl::OkStatus();
   if (!reported_.ok()) return OwnCopy(reported_);
-  return absl::DeadlineExceededError("the log was stopped while commits, or other nodes, were on their way");
+  return absl::DeadlineExceededError(
+      "the log was stopped while commits were still running or other nodes had not finished");
 }
 
-// Measured with two busy workers on two cores, one of which gets the disk's interrupts: bound to that one, the workers
-// keep 86% of their throughput; to the other one, 74%; to none, 82%. Only for a thread that gets the core at once.
+// Measured with two busy workers on two cores, one of which gets the disk's interrupts: bound to that core, the workers
+// keep 86% of their throughput; bound to the other one, 74%; unbound, 82%. This holds only for a thread of the
+// real-time class.
 void GroupCommit::StayWhereTheDiskReports() {
   const std::optional<int> cpu = segments_->CompletionCpu();
   if (cpu.has_value() && cpu != cpu_ && BindThisThread(*cpu)) cpu_ = cpu;
@@ -137,14 +139,14 @@ void GroupCommit::StopSoon() {
   shared_->signal.Urgent();
 }
 
-// Peers are told first (PeerEpochs::Announce).
+// Raises the current epoch. Peers are told first (PeerEpochs::Announce).
 void GroupCommit::RaiseCurrent(uint64_t epoch) {
   if (shared_->current.load(std::memory_order_seq_cst) >= epoch) return;
   if (PeerEpochs* peers = peers_.load(std::memory_order_acquire); peers != nullptr) peers->Announce(epoch);
   RaiseTo(&shared_->current, epoch);
 }
 
-// The epoch up to which something is to be made durable.
+// The epoch up to which changes must become durable.
 uint64_t GroupCommit::Wanted() const {
   const uint64_t own =
       std::max(shared_->last_dirty.load(std::memory_order_seq_cst), shared_->wanted.load(std::memory_order_seq_cst));
@@ -164,7 +166,7 @@ void GroupCommit::Round() {
   Drain();
   peer_status_ = Exchange();
   if (peer_status_.ok() && Wanted() > round_wanted_ && peers_current_ > round_wanted_ + 1) {
-    // A peer has begun a later epoch and waits for us to drain the one before.
+    // A peer has begun a later epoch and waits until we have drained the one before.
     Sometimes<"log: a peer has begun a later epoch">();
     round_wanted_ = peers_current_ - 1;
     Drain();
@@ -178,7 +180,7 @@ void GroupCommit::Round() {
   ServeBeginSegment();
 }
 
-// drained_ = what is drained now; the commits that hold it up get some time.
+// Updates drained_. Commits that delay it get some time.
 void GroupCommit::Drain() {
   for (int turn = 0;; ++turn) {
     const uint64_t current = shared_->current.load(std::memory_order_seq_cst);
@@ -217,7 +219,7 @@ void GroupCommit::Flush(bool urgent) {
     Collect();
     if (!pending_) return;
   }
-  // The second attempt goes to a new segment, at once. If that fails, too, the disk gets some rest.
+  // The second attempt writes to a new segment at once. If that fails, too, the next one comes after a pause.
   write_status_ = WriteBatch();
   if (!write_status_.ok()) {
     Sometimes<"log: a batch cannot be written">();
@@ -237,8 +239,8 @@ void GroupCommit::Flush(bool urgent) {
   peer_status_ = Exchange();
 }
 
-// What was appended in the epochs up to closable_ is visible here: whoever appended it has left its slot, and we, or
-// its node, have seen that, and our peers' word came through Exchange.
+// Everything appended in the epochs up to closable_ is visible here: each thread that appended it has left its slot,
+// and this node, or that thread's node, has seen that. Peers report it through Exchange.
 void GroupCommit::Collect() {
   shared_->signal.TakeUrgent();
   batch_closes_ = std::max(flushed_, closable_);
@@ -261,13 +263,14 @@ Status GroupCommit::WriteBatch() {
   return status;
 }
 
-// What is in the buffers when a full disk is noticed, and what the workers may put there until they notice.
-// Large transactions put there only what they were granted.
+// The buffers when a full disk is noticed, plus what workers may append until they notice it. Large transactions append
+// only what was granted to them.
 uint64_t GroupCommit::RoomNeeded() const {
   return 2 * writers_->Capacity() + shared_->large.taken() + kRoomForHeaders;
 }
 
-// First for the large transactions that wait, too. If the disk has no room for those, they are refused, and no others.
+// First tries to get room for the waiting large transactions, too. If the disk has no room for those, only they are
+// refused.
 void GroupCommit::EnsureRoom() {
   const uint64_t now = NowNanos();
   const uint64_t room = 2 * writers_->Capacity() + kRoomForHeaders;
@@ -324,7 +327,7 @@ void GroupCommit::ServeBeginSegment() {
     if (requested == segments_begun_) return;
     give_back = std::exchange(give_back_requested_, false);
   }
-  // A full disk, of which room_status_ tells, is no reason: the checkpoint that asks may make room.
+  // A full disk (room_status_) is no reason to refuse: the requesting checkpoint may free space.
   const Status& blocked = peer_status_.ok() ? write_status_ : peer_status_;
   StatusOr<uint64_t> result = !blocked.ok() ? StatusOr<uint64_t>(blocked)
                               : !running    ? absl::CancelledError("the log was stopped")
@@ -337,8 +340,8 @@ void GroupCommit::ServeBeginSegment() {
   segment_begun_.notify_all();
 }
 
-// Everything that has been appended before is to be in older segments, and of older epochs than commits from now on.
-// While commits are accepted, the segment has room for what is in the buffers.
+// Everything appended before goes to older segments, with older epochs than commits from now on. While commits are
+// accepted, the new segment has room for the content of the buffers.
 StatusOr<uint64_t> GroupCommit::BeginSegmentNow(bool give_back) {
   Flush(true);
   GANNET_RETURN_IF_ERROR(write_status_);

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, static_cast<size_t>(KillPoint::kCount)> k
 };
 static_assert(!kNames.back().empty(), "a kill point has no name");
 
-// Passages that are still survived. Only the armed point touches it.
+// Passages that the process still survives. Only the armed point uses it.
 std::atomic<uint64_t> passages_left{0};
 
 }  // namespace
@@ -54,10 +54,10 @@ namespace internal {
 std::atomic<int> armed_point{-1};
 
 void Passed(KillPoint point) {
-  // Re-arming at the same time as a passage may count it for either; crash tests arm once, before the workload.
+  // Arming concurrently with a passage may count that passage or not; crash tests arm once, before the workload.
   if (armed_point.load(std::memory_order_acquire) != static_cast<int>(point)) return;
   if (passages_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  // No handler, no destructor, no flush of a stream: what a power cut leaves of a process.
+  // SIGKILL runs no handler and no destructor, and flushes no stream, like a power cut.
   std::raise(SIGKILL);
 }
 

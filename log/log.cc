@@ -17,7 +17,7 @@
 namespace gannet::log {
 namespace {
 
-constexpr size_t kInboxBuffers = 4;  // the inbox takes as much as this many writers, and at least one part
+constexpr size_t kInboxBuffers = 4;  // the inbox is as large as this many writers' buffers, and at least one part
 
 class ThreadedLog final : public Log {
  public:
@@ -34,7 +34,7 @@ class ThreadedLog final : public Log {
   }
   ~ThreadedLog() override { Stop().IgnoreError(); }
 
-  // On a full disk the log thread goes on with it.
+  // Succeeds on a full disk: the log thread then continues with the attempts.
   Status Begin() {
     GANNET_RETURN_IF_ERROR(segments_.PrepareFirst());
     const Status begun = segments_.Begin(0, SegmentSize::kSmall);
@@ -72,7 +72,7 @@ class ThreadedLog final : public Log {
     GANNET_RETURN_IF_ERROR(shared_.Health());
     group_commit_.RaiseCurrent(epoch);
     if (Status appended = writers_.AppendToInbox(transaction); !appended.ok()) {
-      shared_.signal.Urgent();  // the caller asks again, and keeps its epoch open meanwhile
+      shared_.signal.Urgent();  // the caller tries again, and keeps its epoch open until then
       return appended;
     }
     shared_.NoteDirty(epoch);
@@ -120,15 +120,15 @@ class ThreadedLog final : public Log {
   SegmentWriter segments_;
   GroupCommit group_commit_;
 
-  Mutex thread_mutex_;  // guards what follows
+  Mutex thread_mutex_;  // guards the members below
   Thread thread_;
   bool stopped_ = false;
-  Status result_;  // the thread's; read after it was joined
+  Status result_;  // of the thread; read after it was joined
 };
 
-// One after the other, in ascending order, so that what a crash leaves is without gaps: of several names that were
-// changed since the directory was synced, a power cut may keep the last and lose the first. A file is handed on for
-// reuse when its name as a segment is gone for good: written anew, it must not come back under that.
+// Renames one by one, in ascending order, so that a crash leaves no gaps: of several names changed since the last sync
+// of the directory, a power cut may keep the last and lose the first. A file is handed on for reuse only when its name
+// as a segment is durably gone; otherwise rewritten content could appear under that name.
 Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
   group_commit_.TakeRoomAgain();
   StatusOr<std::vector<std::string>> names = files_->List(directory_);

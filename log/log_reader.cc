@@ -19,11 +19,12 @@ namespace gannet::log {
 
 namespace {
 
-// What was read of the last segment may be in the page cache, or the disk's, only. To sync it is not enough: perhaps
-// its writer did that, it failed, and the writer died before it could go to another segment. After a failed sync the
-// bytes may be there to read and count as written, and be gone with the power. So they are written again. One batch is
-// durable before the next is begun: it is the last one only. Whoever else does the same writes the same bytes. (Nobody
-// gives the segment another use meanwhile: before a checkpoint is complete, all nodes must have recovered.)
+// The content of the last segment may be in the page cache, or in the disk's cache, only. A sync is not enough: a sync
+// of its writer may have failed, and the writer may have died before it could write to another segment. After a failed
+// sync the bytes may be readable and count as written, and yet be lost at a power cut. So this writes them again. Only
+// the last batch needs it, because each batch is durable before the next one is begun. Another reader that does the
+// same writes the same bytes. (The segment is not reused during this: all nodes must have recovered before a checkpoint
+// is complete.)
 Status WriteLastBatchAgain(FileSystem* files, const SegmentPlan& plan, const SegmentResult& result) {
   if (result.last_batch_offset == 0) return absl::OkStatus();
   StatusOr<std::unique_ptr<File>> file = files->Open(plan.path, OpenMode::kReuse);
@@ -35,7 +36,7 @@ Status WriteLastBatchAgain(FileSystem* files, const SegmentPlan& plan, const Seg
   return (*file)->WriteDurably(result.last_batch_offset, batch.span());
 }
 
-// To be called before the segments are listed: a log that runs meanwhile only gets longer.
+// Called before the segments are listed: a log that runs at the same time only gets longer.
 StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, DamageList* damages) {
   LogFacts facts;
   const StatusOr<Manifest> manifest = ReadManifest(files, directory);
@@ -66,7 +67,7 @@ StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, Da
   return facts;
 }
 
-// The log's last segment has all that the note says.
+// Checks that the log's last segment reaches as far as the note says.
 Status CheckEnd(const EndNote& note, const SegmentPlan& plan, const SegmentResult& result, DamageList* damages) {
   if (!plan.last || plan.segment != note.segment || result.end_offset >= note.offset) return absl::OkStatus();
   return damages->Found(plan.path, result.end_offset,
@@ -74,17 +75,17 @@ Status CheckEnd(const EndNote& note, const SegmentPlan& plan, const SegmentResul
                                      note.offset, " and batch ", note.next_batch - 1));
 }
 
-// And it closed as much. Of a run that began later nothing is known: what it recovered may be less. (That a segment is
-// missing has been told.)
+// Checks that the log closed the epoch that the note says. A later run is not checked: what it recovered may be less.
+// (A missing segment has been reported already.)
 Status CheckClosed(const std::string& directory, const EndNote& note, const LogEnd& end, DamageList* damages) {
   if (end.segment < note.segment || end.run != note.run || end.recovered_epoch >= note.closed_epoch)
     return absl::OkStatus();
   return damages->Found(directory + "/" + SegmentName(end.segment), end.offset,
-                        absl::StrCat("the log closed epoch ", end.recovered_epoch, " only, but ", kEndNoteName,
+                        absl::StrCat("the log closed only epoch ", end.recovered_epoch, ", but ", kEndNoteName,
                                      " says that it closed ", note.closed_epoch));
 }
 
-// Scans the segments of a chain with several threads; the first error ends them all.
+// Scans the segments of a chain with several threads; the first error ends all of them.
 class ParallelScan {
  public:
   ParallelScan(FileSystem* files, const SegmentChain* chain, const ReadOptions& options, DamageList* damages,
@@ -156,7 +157,7 @@ LogEnd FindEnd(const SegmentChain& chain, const std::vector<SegmentResult>& resu
   end.offset = kSegmentHeaderBytes;
   for (size_t i = 0; i < results.size(); ++i) {
     const SegmentHeader& header = chain.plans[i].header;
-    // A new run begins with what was recovered, however much more an older one closed.
+    // A new run begins with the epoch that was recovered, even if an older run closed more.
     if (header.run != end.run) end.recovered_epoch = header.recovered_epoch;
     end.run = header.run;
     end.recovered_epoch = std::max({end.recovered_epoch, header.closed_epoch, results[i].closed_epoch});

@@ -44,7 +44,7 @@ Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {
 Status LogWriter::ReserveLarge(size_t bytes, bool* granted) {
   GANNET_RETURN_IF_ERROR(shared_->large.Take(bytes, granted));
   if (!*granted) return absl::OkStatus();
-  // A commit that is under way must not fail for want of memory.
+  // A commit in progress must not fail for lack of memory.
   LargeBlock block{.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[bytes]), .taken = bytes};
   if (block.memory == nullptr) {
     shared_->large.GiveBack(bytes);
@@ -55,7 +55,7 @@ Status LogWriter::ReserveLarge(size_t bytes, bool* granted) {
   return absl::OkStatus();
 }
 
-// Reservations of the same size may serve each other's transactions.
+// Reservations of the same size are interchangeable.
 std::byte* LogWriter::LargeRoom(size_t bytes) {
   const auto block = std::find_if(large_.begin(), large_.end(), [bytes](const LargeBlock& each) {
     return each.taken == bytes && each.memory != nullptr;
@@ -73,7 +73,7 @@ void LogWriter::PublishLarge(size_t bytes) {
   channel_->has_large.store(true, std::memory_order_relaxed);
 }
 
-// What was appended is given back by the log thread.
+// Appended blocks are given back by the log thread.
 void LogWriter::ReleaseLarge(size_t bytes) {
   const auto of_size = [bytes](const LargeBlock& block) { return block.taken == bytes; };
   auto block = std::find_if(large_.begin(), large_.end(),

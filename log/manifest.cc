@@ -51,7 +51,7 @@ StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory)
   return Status(manifest.status().code(), absl::StrCat(path, ": ", manifest.status().message()));
 }
 
-// What is not UTF-8 would be read back as something else.
+// Text that is not UTF-8 would not be read back unchanged.
 Status CheckTexts(const Manifest& manifest) {
   bool good = IsUtf8(manifest.application);
   for (const TableDescription& table : manifest.tables) good = good && IsUtf8(table.name);

@@ -42,11 +42,11 @@ Json CheckpointToJson(const CheckpointDescription& checkpoint) {
               {"files", std::move(files)}};
 }
 
-// Takes members out of an object and remembers the first thing that is wrong.
+// Takes members out of an object and remembers the first error.
 class Fields {
  public:
   Fields(const Json& object, const char* what) : object_(object), what_(what) {
-    if (!object.is_object()) Fail("is no object");
+    if (!object.is_object()) Fail("is not an object");
   }
 
   template <std::unsigned_integral Number>
@@ -104,7 +104,7 @@ class Fields {
   Status status_;
 };
 
-// A name of something in a directory, not a way out of it.
+// True if it names an entry of a directory and cannot lead out of it.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
@@ -143,7 +143,7 @@ Status ReadCheckpoint(const Json& json, CheckpointDescription* checkpoint) {
   fields.Take("end_epoch", &checkpoint->end_epoch);
   fields.Take("first_segment", &checkpoint->first_segment);
   fields.Take("wall_nanos", &checkpoint->wall_nanos);
-  if (fields.Has("all_logged")) fields.Take("all_logged", &checkpoint->all_logged);  // the first manifests had none
+  if (fields.Has("all_logged")) fields.Take("all_logged", &checkpoint->all_logged);  // the first manifests lack it
   fields.TakeList("files", ReadFile, &checkpoint->files);
   return fields.status();
 }
@@ -161,13 +161,13 @@ std::string ManifestToJson(const Manifest& manifest) {
                   {"num_nodes", manifest.num_nodes},      {"application", manifest.application},
                   {"log_end", manifest.log_end},          {"tables", std::move(tables)},
                   {"checkpoints", std::move(checkpoints)}};
-  // Databases refuse such texts (WriteManifest); they must not throw either.
+  // Such texts are refused by WriteManifest; they must not throw here either.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return absl::DataLossError("the manifest is no JSON");
+  if (json.is_discarded()) return absl::DataLossError("the manifest is not JSON");
   Manifest manifest;
   Fields version(json, "the manifest");
   version.Take("gannet_manifest", &manifest.version);
@@ -187,7 +187,7 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   fields.Take("node", &manifest.node);
   fields.Take("num_nodes", &manifest.num_nodes);
   fields.Take("application", &manifest.application);
-  if (fields.Has("log_end")) fields.Take("log_end", &manifest.log_end);  // the first manifests had none
+  if (fields.Has("log_end")) fields.Take("log_end", &manifest.log_end);  // the first manifests lack it
   fields.TakeList("tables", ReadTable, &manifest.tables);
   fields.TakeList("checkpoints", ReadCheckpoint, &manifest.checkpoints);
   GANNET_RETURN_IF_ERROR(fields.status());

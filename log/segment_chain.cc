@@ -15,7 +15,7 @@ namespace {
 
 struct Entry {
   SegmentPlan plan;
-  bool torn = false;  // a crash interrupted its making: no whole header, or not its whole length
+  bool torn = false;  // a crash interrupted its creation: it lacks a whole header or its whole length
 };
 
 StatusOr<std::vector<uint64_t>> ListSegments(FileSystem& files, const std::string& directory) {
@@ -30,21 +30,21 @@ StatusOr<std::vector<uint64_t>> ListSegments(FileSystem& files, const std::strin
   return segments;
 }
 
-// What makes a decoded header not that of this file.
+// Why a decoded header is not that of this file; empty: it is.
 std::string Misplaced(const SegmentHeader& header, const SegmentPlan& plan) {
   if (header.segment != plan.segment) return absl::StrCat("the file is segment ", header.segment, " by its header");
   if (header.bytes < plan.size)
-    return absl::StrCat("the file has ", plan.size, " bytes, by its header it should have ", header.bytes);
+    return absl::StrCat("the file has ", plan.size, " bytes; its header says ", header.bytes);
   if (header.run == 0 || header.first_batch == 0 || header.node >= header.num_nodes ||
       header.closed_epoch < header.recovered_epoch)
-    return "the segment header has numbers that cannot be";
+    return "the segment header has impossible numbers";
   return "";
 }
 
-// Why `block` is not the header of this segment, in `what`; or it is, and the plan has it.
+// Puts the header into the plan, or the reason why `block` is not the header of this segment into *what.
 Status TakeHeader(std::span<const std::byte, kSegmentHeaderBytes> block, SegmentPlan* plan, std::string* what) {
   const StatusOr<SegmentHeader> header = SegmentHeader::Decode(block);
-  // A whole and undamaged header of a newer version is nothing that salvage could read.
+  // Salvage cannot read a valid header of a newer version.
   if (absl::IsInvalidArgument(header.status()) && SegmentHeader::HasMagic(block))
     return absl::InvalidArgumentError(absl::StrCat(plan->path, ": ", header.status().message()));
   *what = header.ok() ? Misplaced(*header, *plan) : std::string(header.status().message());
@@ -64,7 +64,7 @@ StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint6
   const StatusOr<uint64_t> size = (*file)->Size();
   if (!size.ok()) return size.status();
   plan.size = *size;
-  std::array<std::byte, kSegmentHeaderBytes> block{};  // what a short file lacks counts as zeros
+  std::array<std::byte, kSegmentHeaderBytes> block{};  // the missing bytes of a short file count as zeros
   const StatusOr<size_t> got = (*file)->Read(0, block);
   std::string what;
   if (!got.ok()) {
@@ -80,7 +80,7 @@ StatusOr<Entry> ReadEntry(FileSystem& files, const std::string& directory, uint6
   return entry;
 }
 
-// What a damaged header would have said, as far as one can tell.
+// Reconstructs the fields of a damaged header as far as the neighbours' headers tell them.
 void GuessHeader(SegmentPlan* plan, const SegmentPlan* previous, const SegmentPlan* next) {
   if (next != nullptr) {
     plan->header = next->header;
@@ -92,7 +92,7 @@ void GuessHeader(SegmentPlan* plan, const SegmentPlan* previous, const SegmentPl
   plan->header.first_batch = previous != nullptr ? previous->header.first_batch : 0;
 }
 
-// Why `next` cannot follow `previous`, both with valid headers.
+// Why `next` cannot follow `previous`, if both have valid headers; empty: it can.
 std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& next) {
   if (next.node != previous.node || next.num_nodes != previous.num_nodes)
     return absl::StrCat("it is of node ", next.node, " of ", next.num_nodes, ", the segment before of node ",
@@ -101,7 +101,7 @@ std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& ne
   if (next.first_batch < previous.first_batch) return "its batches are numbered lower than those of the segment before";
   if (next.run == previous.run ? next.recovered_epoch != previous.recovered_epoch
                                : next.recovered_epoch < previous.recovered_epoch)
-    return "the epoch that it says was recovered contradicts the segment before";
+    return "its recovered epoch contradicts the segment before";
   if (next.run == previous.run && next.closed_epoch < previous.closed_epoch)
     return "the epoch that it says was closed is lower than in the segment before";
   return "";
@@ -125,7 +125,7 @@ Status CheckMissing(const std::string& directory, uint64_t from, uint64_t to, Da
   return damages->Found(directory + "/" + SegmentName(from), 0, which);
 }
 
-// Fills in where each segment ends, by the header of the next.
+// Fills in the end of each segment, from the header of the next one.
 Status Link(const std::string& directory, std::vector<Entry>* entries, DamageList* damages) {
   SegmentPlan* previous = nullptr;  // the last one with a header
   for (size_t i = 0; i < entries->size(); ++i) {
@@ -165,7 +165,8 @@ void LimitEpochs(std::vector<SegmentPlan>* plans) {
   }
 }
 
-// Segments that never got a header hold nothing. (Those before another one are known to hold nothing that counts.)
+// Segments that never got a header are empty. (Those before a segment with a header are known to hold nothing that
+// counts.)
 Status CheckEmptyTail(FileSystem& files, const std::vector<Entry>& entries, DamageList* damages) {
   for (size_t i = entries.size(); i-- > 0 && entries[i].torn;) {
     const SegmentPlan& plan = entries[i].plan;
@@ -181,7 +182,7 @@ Status CheckEmptyTail(FileSystem& files, const std::vector<Entry>& entries, Dama
   return absl::OkStatus();
 }
 
-// The segment that was begun last, by the note, is there, with its header and its whole length.
+// Checks that the segment that was begun last, according to the note, exists with its header and its whole length.
 Status CheckLastBegun(const std::string& directory, const EndNote& note, const SegmentChain& chain,
                       DamageList* damages) {
   const std::string path = directory + "/" + SegmentName(note.segment);
@@ -201,7 +202,7 @@ Status CheckLastBegun(const std::string& directory, const EndNote& note, const S
                                      header.node, " of ", header.num_nodes));
 }
 
-// The first that is of another node: copied, or put into the wrong directory.
+// Reports the first segment of another node: it was copied, or put into the wrong directory.
 Status CheckOwner(const LogFacts::Owner& owner, const std::vector<Entry>& entries, DamageList* damages) {
   for (const Entry& entry : entries) {
     const SegmentHeader& header = entry.plan.header;

@@ -25,7 +25,7 @@ Status SegmentInput::MoveWindow(uint64_t offset, size_t bytes) {
   return read;
 }
 
-// Moves what is there of the new window to its front; makes the buffer large enough for all of it.
+// Moves the part of the new window that is in the buffer to its front; makes the buffer large enough for the window.
 void SegmentInput::KeepOverlap(uint64_t offset, size_t capacity) {
   const bool overlaps = offset >= begin_ && offset < begin_ + length_;
   const size_t skipped = overlaps ? offset - begin_ : length_;
@@ -55,7 +55,7 @@ Status SegmentInput::Fill(uint64_t offset, std::span<std::byte> to) {
   return shorter;
 }
 
-// What the disk does not give up is zeros, which no checksum takes for data.
+// Unreadable blocks become zeros, which no checksum takes for data.
 Status SegmentInput::FillBlockwise(uint64_t offset, std::span<std::byte> to, const Status& why) {
   for (size_t at = 0; at < to.size(); at += kDiskBlockBytes) {
     const std::span<std::byte> block = to.subspan(at, std::min(kDiskBlockBytes, to.size() - at));

@@ -21,7 +21,7 @@ StatusOr<SegmentResult> SegmentScanner::Scan() {
   return result_;
 }
 
-// What follows is void, or nothing.
+// True if nothing valid follows: the rest is void or empty.
 bool SegmentScanner::AtEnd() const {
   return expected_ >= plan_->end_batch || offset_ >= std::min(plan_->end_offset, plan_->size);
 }
@@ -42,8 +42,8 @@ Status SegmentScanner::ReadBatch() {
     return absl::OkStatus();
   }
   if (plan_->header.reused && header->segment < plan_->segment) {
-    batch_.status =
-        absl::DataLossError(absl::StrCat("a batch of segment ", header->segment, ", which the file was before"));
+    batch_.status = absl::DataLossError(
+        absl::StrCat("a batch of segment ", header->segment, ", for which the file was used before"));
     return absl::OkStatus();
   }
   const std::string wrong = WrongPlace(*header);
@@ -65,7 +65,7 @@ Status SegmentScanner::ReadBatch() {
 
 std::string SegmentScanner::WrongPlace(const BatchHeader& header) const {
   if (header.segment != plan_->segment) return absl::StrCat("a batch of segment ", header.segment, " lies here");
-  // In salvage batches may be missing before.
+  // In salvage batches may be missing before this one.
   if (header.batch == expected_) return "";
   if (damages_->salvage() && header.batch > expected_ && header.batch < plan_->end_batch) return "";
   return absl::StrCat("batch ", header.batch, " lies where batch ", expected_, " should");
@@ -88,7 +88,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetInvalid() {
   return Salvage(std::string(batch_.status.message()));
 }
 
-// The last segment: here it ends, or a crash tore what was being written, or it is damaged.
+// In the last segment, an invalid batch is the end of the log, a write torn by a crash, or damage.
 StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
   const std::string why(batch_.status.message());
   const bool reused = plan_->header.reused;
@@ -99,7 +99,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
   if (begin_ == Begin::kBatch) {
     const uint64_t end = offset_ + BatchBytesOnDisk(batch_.header.body_bytes);
     if (end > plan_->size) return Salvage(why);
-    // Nothing is written behind a batch before it is durable.
+    // Nothing is written after a batch before the batch is durable.
     const StatusOr<uint64_t> behind = reused ? FindBatch(end, expected_) : FindNonZero(&input_, end);
     if (!behind.ok()) return behind.status();
     if (*behind != plan_->size) return Salvage(absl::StrCat(why, ", and data follows at offset ", *behind));
@@ -108,17 +108,17 @@ StatusOr<SegmentScanner::Step> SegmentScanner::MeetTail() {
     if (!later.ok()) return later.status();
     if (*later != plan_->size) return Salvage(absl::StrCat(why, ", and another batch follows at offset ", *later));
   }
-  // In a file that is used again, what is no batch may as well be old.
+  // In a reused file, bytes that are not a batch may be old content.
   result_.torn = !reused || begin_ == Begin::kBatch;
   return Step::kEnd;
 }
 
-// Reports the damage; in salvage, hands over what is left of the batch and goes on with the next one.
+// Reports the damage; in salvage, delivers what is left of the batch and continues with the next one.
 StatusOr<SegmentScanner::Step> SegmentScanner::Salvage(const std::string& what) {
   GANNET_RETURN_IF_ERROR(damages_->Found(plan_->path, offset_ + batch_.damaged_at, what));
   gap_known_ = true;
   if (begin_ == Begin::kBatch) {
-    // Again, because MeetTail has looked elsewhere since: what batch_ points at is gone.
+    // Read again, because MeetTail has moved the window: batch_ points to bytes that are gone.
     GANNET_RETURN_IF_ERROR(ReadBatch());
     GANNET_RETURN_IF_ERROR(Deliver());
   }
@@ -128,7 +128,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::Salvage(const std::string& what) 
   return Step::kGoOn;
 }
 
-// The first offset from `offset` on at which a batch of this segment begins whose number is at least `least`.
+// The first offset at or after `offset` at which a batch of this segment with a number of at least `least` begins.
 StatusOr<uint64_t> SegmentScanner::FindBatch(uint64_t offset, uint64_t least) {
   const uint64_t end = std::min(plan_->end_offset, plan_->size);
   for (; offset < end; offset += kDiskBlockBytes) {
@@ -150,8 +150,9 @@ Status SegmentScanner::CheckEnd() {
                                         expected_, " is missing"));
   }
   if (plan_->end_offset == kUnknown || offset_ == plan_->end_offset) return absl::OkStatus();
-  return damages_->Found(plan_->path, offset_,
-                         absl::StrCat("its batches end here, by the next segment they end at ", plan_->end_offset));
+  return damages_->Found(
+      plan_->path, offset_,
+      absl::StrCat("its batches end here, but the next segment says that they end at ", plan_->end_offset));
 }
 
 Status SegmentScanner::Deliver() {

@@ -12,7 +12,7 @@
 namespace gannet::log {
 namespace {
 
-// Bytes of batches in a small segment: those of a checkpoint, and some epochs.
+// Room for batches in a small segment, in bytes: those of a checkpoint and of some epochs.
 constexpr uint64_t kSmallRoom = 15 * kDiskBlockBytes;
 
 struct alignas(kDiskBlockBytes) HeaderBlock {
@@ -38,7 +38,7 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
   header_.recovered_epoch = end.recovered_epoch;
 }
 
-// Files that were asked for stay for the next run.
+// Preallocated files stay for the next run.
 SegmentWriter::~SegmentWriter() {
   TakeUsed();
   while (preallocate_bytes_ < spares_.size() * segment_bytes_) DropSpare();
@@ -52,7 +52,7 @@ std::string SegmentWriter::NewSparePath() {
 Status SegmentWriter::PrepareFirst() {
   const StatusOr<std::vector<std::string>> names = files_->List(directory_);
   if (!names.ok()) return names.status();
-  // Names that a dying program gave may not be durable; see OfferUsed.
+  // Names that a killed process gave may not be durable; see OfferUsed.
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
   uint64_t ready = 0;
   for (const std::string& name : *names) {
@@ -86,7 +86,7 @@ bool SegmentWriter::OfferUsed(const std::string& path) {
   return true;
 }
 
-// What cannot be used is removed; if that fails, too, the next run does it.
+// Files that cannot be used are removed; if that fails, the next run removes them.
 void SegmentWriter::TakeUsed() {
   std::vector<std::string> used;
   {
@@ -105,7 +105,7 @@ void SegmentWriter::NoteSpares() {
   spares_seen_ = spares_.size();
 }
 
-// A file that is too short (options differ from run to run, or its making was interrupted) is removed.
+// A file that is too short (options differ between runs, or its creation was interrupted) is removed.
 Status SegmentWriter::AddUsed(const std::string& path) {
   Spare spare{.file = nullptr, .bytes = 0, .path = path, .reused = true};
   {
@@ -146,8 +146,8 @@ Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   return NoteEnd();
 }
 
-// Salvage may have found less than LOG-END says, and the nodes together an older epoch than this one closed: from here
-// on that is what there is. A segment that never got a header was never begun.
+// Salvage may have found less than LOG-END says, and the nodes together an older epoch than this node closed. From here
+// on, what was found is the log. A segment that never got a header counts as not begun.
 Status SegmentWriter::NoteBegin() {
   EndNote note{.segment = begin_.segment,
                .offset = begin_.offset,
@@ -195,7 +195,7 @@ Status SegmentWriter::NameSpare(const std::string& name) {
   Spare& spare = spares_.back();
   GANNET_RETURN_IF_ERROR(files_->Rename(spare.path, path));
   spare.file->Renamed(path);
-  spare.path = path;  // what DropSpare is to remove if the directory cannot be synced
+  spare.path = path;  // so that DropSpare removes the right file if the directory cannot be synced
   return files_->SyncDirectory(directory_);
 }
 

@@ -130,7 +130,7 @@ class SegmentWriter {
 
   std::vector<Spare> spares_;  // the last is used next
   std::atomic<uint64_t> spares_made_{0};
-  Mutex used_mutex_;               // of what follows
+  Mutex used_mutex_;               // guards used_
   std::vector<std::string> used_;  // offered, not yet taken
   size_t spares_seen_ = 0;         // spares_.size(), for other threads
 

@@ -18,7 +18,7 @@ constexpr size_t kChanges = 24;
 constexpr size_t kPart = 28;
 }  // namespace transaction_at
 
-// Of versions 1 and 2.
+// Layout of a change in versions 1 and 2.
 namespace padded_change_at {
 constexpr size_t kKind = 0;
 constexpr size_t kKeyBytes = 1;
@@ -39,7 +39,7 @@ bool TakeBytes(Bytes* from, size_t bytes, Bytes* taken) {
   return true;
 }
 
-// A number of at most 8 bytes, of which the last is not 0: there is one way to write each.
+// A number of at most 8 bytes, the last of which is not 0: so each number has only one encoding.
 bool TakeNumber(Bytes* from, size_t bytes, uint64_t* number) {
   Bytes taken;
   if (bytes > sizeof *number || !TakeBytes(from, bytes, &taken)) return false;
@@ -48,7 +48,7 @@ bool TakeNumber(Bytes* from, size_t bytes, uint64_t* number) {
   return internal::SignificantBytes(*number) == bytes;
 }
 
-// What fills up to a multiple of 8, from versions 1 and 2.
+// The padding to a multiple of 8 in versions 1 and 2.
 bool TakeZeros(Bytes* from, size_t behind) {
   Bytes zeros;
   return TakeBytes(from, Padded8(behind) - behind, &zeros) && AllZero(zeros);
@@ -138,7 +138,7 @@ StatusOr<bool> TransactionDecoder::Next() {
   if (rest_.size() < kTransactionHeaderBytes) return absl::DataLossError("a transaction is cut off");
   const size_t bytes = LoadLittle<uint32_t>(&rest_[at::kBytes]);
   if (bytes < kTransactionHeaderBytes || bytes % 8 != 0 || bytes > rest_.size())
-    return absl::DataLossError(absl::StrCat("a transaction says that it has ", bytes, " bytes, which cannot be"));
+    return absl::DataLossError(absl::StrCat("a transaction says that it has ", bytes, " bytes, which is impossible"));
   if (LoadLittle<uint32_t>(&rest_[at::kCrc]) != Crc32c(rest_.subspan(at::kBytes, bytes - at::kBytes)))
     return absl::DataLossError("the checksum of a transaction does not match");
   const auto part = LoadLittle<uint32_t>(&rest_[at::kPart]);
@@ -154,7 +154,7 @@ StatusOr<bool> TransactionDecoder::Next() {
     if (!Take(&left, &change)) return absl::DataLossError("a change within a transaction is not valid");
   }
   if (left.size() >= 8 || !AllZero(left))
-    return absl::DataLossError("a transaction has more in it than the changes that it says");
+    return absl::DataLossError("a transaction holds more than the changes that it announces");
   epoch_ = LoadLittle<uint64_t>(&rest_[at::kEpoch]);
   id_ = id;
   part_ = static_cast<TransactionPart>(part);

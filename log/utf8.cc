@@ -6,7 +6,7 @@
 namespace gannet::log {
 namespace {
 
-// Bytes of the character that `text` begins with; 0 if it begins with none.
+// Length in bytes of the character at the beginning of `text`; 0 if it is not valid.
 size_t CharacterBytes(std::string_view text) {
   const auto at = [text](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const uint8_t lead = at(0);

@@ -9,7 +9,7 @@
 namespace gannet::log {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{2} << 30;  // of a batch's body, whose size has 32 bits
+constexpr uint64_t kMostBytes = uint64_t{2} << 30;  // limit of a batch's body, whose size field has 32 bits
 
 void AddCounters(const WriterChannel& channel, LogStatistics* to) {
   to->transactions += channel.transactions.load(std::memory_order_relaxed);
@@ -80,7 +80,7 @@ uint64_t WriterSet::MoveAllInto(BatchBuffer* batch) {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < channels_.size();) {
     WriterChannel& channel = *channels_[i];
-    const bool closed = channel.closed.load(std::memory_order_acquire);  // before its last head is read
+    const bool closed = channel.closed.load(std::memory_order_acquire);  // loaded before its last head is read
     MoveInto(&channel.ring, batch);
     large += MoveLargeInto(&channel, batch);
     if (closed) {

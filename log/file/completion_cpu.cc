@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLayers = 8;  // of devices upon devices, and of busses above a device
+constexpr int kMostLayers = 8;  // of stacked devices, and of buses above a device
 
 std::string FirstLine(const fs::path& file) {
   std::string line;
@@ -45,7 +45,7 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// The disk under partitions and mapped devices; empty if there are several, or none.
+// The disk below partitions and mapped devices; empty if there are several, or none.
 fs::path DiskOf(fs::path block) {
   for (int layer = 0; layer < kMostLayers && !block.empty(); ++layer) {
     if (Exists(block / "partition")) {
@@ -59,7 +59,7 @@ fs::path DiskOf(fs::path block) {
   return {};
 }
 
-// Where the interrupts of the disk, or of the controller it hangs from, are listed.
+// The directory that lists the interrupts of the disk, or of its controller.
 fs::path InterruptsOf(const fs::path& disk) {
   fs::path device = Canonical(disk / "device");
   for (int layer = 0; layer < kMostLayers && !device.empty(); ++layer, device = device.parent_path()) {
@@ -83,7 +83,7 @@ uint64_t CountOf(const fs::path& per_cpu_count) {
 std::optional<int> CompletionCpuOfDevice(unsigned major, unsigned minor, const std::string& root) {
   const fs::path disk = DiskOf(Canonical(absl::StrCat(root, "sys/dev/block/", major, ":", minor)));
   if (disk.empty() || EntriesOf(disk / "mq").size() > 1) return std::nullopt;
-  // A device has interrupts for other things, too, which hardly ever come.
+  // A device also has interrupts for other purposes, which are rare.
   std::string most;
   uint64_t most_count = 0;
   for (const fs::path& interrupt : EntriesOf(InterruptsOf(disk))) {

@@ -8,7 +8,7 @@
 namespace gannet::log::internal {
 namespace {
 
-// So often a short write is continued before it counts as a failure.
+// A short write is continued at most this often before it counts as a failure.
 constexpr int kMaxRounds = 1000;
 
 bool Transient(int result) {
@@ -91,7 +91,7 @@ int DiskRing::DropWritten() {
   for (Piece& piece : pieces_) {
     if (piece.result == 0) error = EIO;
     if (piece.result < 0 && !Transient(piece.result)) error = -piece.result;
-    // What is not a whole block is written again, to stay aligned.
+    // A partly written block is written again, to stay aligned.
     const size_t written = piece.result > 0 ? static_cast<size_t>(piece.result) / kDiskBlockBytes * kDiskBlockBytes : 0;
     piece.offset += written;
     piece.data = piece.data.subspan(written);

@@ -8,7 +8,7 @@
 namespace gannet::log::internal {
 namespace {
 
-// Of one block's unsynced versions that many are remembered, the newest.
+// Number of unsynced versions of a block that are remembered: the newest ones.
 constexpr size_t kMaxVersions = 4;
 
 void Apply(const FaultyNode::NameChange& change, FaultyNode::Names* names) {
@@ -106,7 +106,7 @@ void FaultyContent::FailSync(Random& random) {
   unsynced_sizes_.clear();
 }
 
-// Of every sector the old content or one of the newer ones.
+// Each sector gets its old content or one of the newer ones.
 FaultyContent::BlockPointer FaultyContent::Mixture(const Page& page, Survival& survival) {
   auto mixture = std::make_shared<Block>();
   for (size_t sector = 0; sector < kDiskBlockBytes; sector += kSectorBytes) {

@@ -240,7 +240,7 @@ StatusOr<std::shared_ptr<void>> FaultyFileSystem::Lock(const std::string& direct
         directory,
         ": is in use by this process; close the other database (Database::Close), or use another directory"));
   }
-  // The set dies with the power: a lock of before then releases nothing of after.
+  // The set is replaced when the power goes: a lock taken before then releases nothing that was locked later.
   struct Held {
     Held(FaultyFileSystem* owner, std::shared_ptr<std::set<std::string>> held, std::string name)
         : files(owner), set(std::move(held)), key(std::move(name)) {}

@@ -69,7 +69,7 @@ class PmemFile final : public File {
   Status Allocate(uint64_t bytes) override {
     GANNET_RETURN_IF_ERROR(internal::AllocateSpace(fd_.get(), path_, mapped_bytes_, bytes));
     if (bytes == mapped_bytes_) return absl::OkStatus();
-    // What was copied into the old mapping is not lost with it, but must be synced through it.
+    // Data that was copied into the old mapping survives the unmapping, but must be synced through the old mapping.
     GANNET_RETURN_IF_ERROR(Sync());
     size_unsynced_ = true;
     return Map();
@@ -103,7 +103,7 @@ class PmemFile final : public File {
   }
 
   void Unmap() {
-    // munmap of a mapping that exists does not fail; were it to, the memory stays mapped and nothing else is wrong.
+    // munmap of an existing mapping does not fail. If it did, the memory would stay mapped, which is harmless.
     if (memory_ != nullptr) pmem_unmap(memory_, mapped_bytes_);
     memory_ = nullptr;
     mapped_bytes_ = 0;
@@ -116,7 +116,7 @@ class PmemFile final : public File {
   uint64_t mapped_bytes_ = 0;
   bool persistent_ = false;
   bool size_unsynced_ = false;
-  uint64_t unsynced_begin_ = kNone;  // of what was written since the last sync
+  uint64_t unsynced_begin_ = kNone;  // range written since the last sync
   uint64_t unsynced_end_ = 0;
 };
 

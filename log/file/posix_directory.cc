@@ -42,7 +42,7 @@ const char* KindOf(mode_t mode) {
   return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-// Who holds the lock, as its file says, and what to do about that.
+// The holder of the lock, as its file names it, and advice.
 std::string HolderAndAdvice(int fd) {
   char text[32] = {};
   const ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
@@ -90,7 +90,7 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 }
 
 Descriptor::~Descriptor() {
-  // Content was synced or is not promised: an error of close has nothing to tell.
+  // The content has been synced or is not promised, so an error of close is ignored.
   if (fd_ >= 0) close(fd_);
 }
 
@@ -106,7 +106,7 @@ Status MustBeFile(int fd, const std::string& path) {
   if (!S_ISREG(state.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is ", KindOf(state.st_mode), ", not a file"));
   }
-  // io_uring takes the flag as a wish to fail rather than to wait.
+  // With this flag io_uring fails an operation that would have to wait.
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {
     return PosixError(errno, absl::StrCat("preparing ", path));
@@ -144,7 +144,7 @@ StatusOr<std::unique_ptr<File>> PosixDirectories::OpenForReading(const std::stri
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return PosixError(errno, absl::StrCat("opening ", path));
   GANNET_RETURN_IF_ERROR(MustBeFile(fd.get(), path));
-  // Advice; what it returns changes nothing.
+  // Advice only, so its result is ignored.
   posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   return std::make_unique<ReadOnlyFile>(path, std::move(fd));
 }
@@ -210,7 +210,8 @@ StatusOr<std::shared_ptr<void>> PosixDirectories::Lock(const std::string& direct
     if (errno != EWOULDBLOCK) return PosixError(errno, absl::StrCat("locking ", path));
     return absl::FailedPreconditionError(absl::StrCat(directory, ": is in use by ", HolderAndAdvice(fd.get())));
   }
-  // Over what is there, so that it needs no space if there is something. It is for people: a full disk is no error.
+  // Overwrites the old text, so that no space is needed if there is one. The text is for people: a full disk is no
+  // error.
   const std::string text = absl::StrCat(getpid(), "\n");
   const bool written = pwrite(fd.get(), text.data(), text.size(), 0) >= 0 || errno == ENOSPC || errno == EDQUOT;
   if (!written || ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) {

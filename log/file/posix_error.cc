@@ -60,8 +60,9 @@ Status PosixError(int error, std::string_view what) {
 }
 
 Status SyncError(int error, std::string_view what) {
-  return absl::DataLossError(absl::StrCat(absl::string_view(what.data(), what.size()), ": ", std::strerror(error),
-                                          "; nobody knows what of the file is on disk: write it anew, elsewhere"));
+  return absl::DataLossError(
+      absl::StrCat(absl::string_view(what.data(), what.size()), ": ", std::strerror(error),
+                   "; it is unknown which part of the file is on disk: write the data to another file"));
 }
 
 }  // namespace gannet::log::internal

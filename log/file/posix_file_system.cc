@@ -25,8 +25,8 @@ using internal::SyncError;
 
 struct PosixFileSystem::Fallbacks {
   std::mutex mutex;
-  std::string ring;    // why io_uring is not used; empty: it is
-  std::string direct;  // why O_DIRECT is not used
+  std::string ring;    // why io_uring is not used; empty: it is used
+  std::string direct;  // why O_DIRECT is not used; empty: it is used
 
   void Note(std::string* place, std::string why) {
     const std::lock_guard lock(mutex);
@@ -83,7 +83,7 @@ class PosixFile final : public File {
  private:
   struct Outcome {
     int error = 0;             // errno, 0 if all is well
-    bool sync_failed = false;  // the error is the sync's
+    bool sync_failed = false;  // the error is from the sync
   };
 
   void FillWithZeros(uint64_t begin, uint64_t end);
@@ -94,17 +94,17 @@ class PosixFile final : public File {
   std::string path_;
   uint64_t size_;
   Descriptor cached_;  // for everything but direct writes
-  Descriptor direct_;  // invalid: through the page cache
+  Descriptor direct_;  // invalid: writes go through the page cache
   std::unique_ptr<DiskRing> ring_;
   const std::shared_ptr<Fallbacks> fallbacks_;
   const bool zero_ahead_;
-  std::unique_ptr<internal::ZeroAhead> zeros_;  // at work on what was allocated last, or null
+  std::unique_ptr<internal::ZeroAhead> zeros_;  // fills the space that was allocated last, or null
 };
 
 void PosixFile::FillWithZeros(uint64_t begin, uint64_t end) {
   zeros_.reset();
-  // Opened anew, for what a descriptor was told of failed syncs its duplicate is not told again; by way of /proc, for
-  // the file may have been renamed. Without it writes are slower, nothing else.
+  // A separate open, because an error of a failed sync is reported only once per open file. Through /proc, because the
+  // file may have been renamed. Without the descriptor writes are slower, but correct.
   Descriptor fd(open(absl::StrCat("/proc/self/fd/", direct_.get()).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
   if (fd.valid()) zeros_ = std::make_unique<internal::ZeroAhead>(std::move(fd), begin, end);
 }
@@ -117,7 +117,7 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
   }
   Outcome outcome = TryWrite(offset, data, sync);
   if (outcome.error == EINVAL && !outcome.sync_failed && direct_.valid()) {
-    // Aligned as it is, only a file system that took the flag and did not mean it says so.
+    // The write is aligned, so the file system accepted the flag but does not support it.
     fallbacks_->NoteDirect(path_);
     direct_ = Descriptor();
     outcome = TryWrite(offset, data, sync);
@@ -176,7 +176,7 @@ PosixFileSystem::~PosixFileSystem() = default;
 
 StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, OpenMode mode) {
   if (mode == OpenMode::kRead) return OpenForReading(path);
-  // Created without O_DIRECT: where that is refused, open would leave the file behind and fail.
+  // Created without O_DIRECT: where the flag is refused, open would fail and leave the file behind.
   const int create = mode == OpenMode::kCreate ? O_CREAT | O_EXCL : 0;
   Descriptor cached(open(path.c_str(), O_RDWR | create | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!cached.valid()) return PosixError(errno, absl::StrCat(create != 0 ? "creating " : "opening ", path));

@@ -2,7 +2,7 @@
 //
 //   content | "\ngannet-crc32c <8 hex digits> <bytes of the content>\n" | zeros to a multiple of kDiskBlockBytes
 //
-// The content may be anything. The line is for people, too: text stays readable.
+// The content may be any bytes. The line is readable text, so a text file stays readable.
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -48,10 +48,10 @@ std::string DirectoryOf(const std::string& path) {
 
 Status ReplaceWholeFile(FileSystem& files, const std::string& path, std::span<const std::byte> content) {
   const std::string temporary = path + ".tmp";
-  // One may be left of a crash.
+  // A crash may have left one.
   if (Status removed = files.Remove(temporary); !removed.ok() && !absl::IsNotFound(removed)) return removed;
   if (Status written = WriteNew(files, temporary, content); !written.ok()) {
-    // Room is what the caller may need most now. If this fails, too, the next replacement removes it.
+    // The caller may need the space most. If this fails, the next replacement removes the file.
     files.Remove(temporary).IgnoreError();
     return written;
   }
@@ -70,7 +70,7 @@ StatusOr<std::string> ReadWholeFile(FileSystem& files, const std::string& path) 
   const StatusOr<size_t> read = (*file)->Read(0, std::as_writable_bytes(std::span(text)));
   if (!read.ok()) return read.status();
   text.resize(*read);
-  text.resize(text.find_last_not_of('\0') + 1);  // npos + 1 is 0: nothing but zeros
+  text.resize(text.find_last_not_of('\0') + 1);  // npos + 1 is 0: all zeros
 
   const size_t mark = text.rfind(kMark);
   if (mark == std::string::npos) return Damaged(path, "the line with the checksum is missing at the end");

@@ -39,7 +39,7 @@ void ZeroAhead::Wait() {
 }
 
 void ZeroAhead::Run() {
-  UnbindThisThread();  // the log thread has started this one
+  UnbindThisThread();  // the log thread, which may be bound, has started this one
   std::unique_lock lock(mutex_);
   bool sound = true;
   while (sound && !stop_ && next_ < end_) {
@@ -53,8 +53,8 @@ void ZeroAhead::Run() {
   }
   const bool sync = sound && !stop_;
   lock.unlock();
-  // So that the journal is written here and not in somebody's commit. An error is one of this descriptor only: the
-  // file's own sees it, too.
+  // Makes the journal write happen here and not in a commit. An error is reported to this descriptor, and to the file's
+  // own descriptor, too.
   if (sync) fdatasync(fd_.get());
   lock.lock();
   done_ = true;
