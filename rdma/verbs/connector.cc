@@ -231,8 +231,8 @@ bool Connector::TakeEvent() {
     std::array<std::byte, kMaxRejectBytes> reason;
     WireWriter writer(reason);
     writer.PutString(std::string_view(status.message().data(), std::min(status.message().size(), kMaxRejectBytes - 4)));
-    rdma_reject(id, reason.data(),
-                static_cast<uint8_t>(writer.size()));  // fails: the peer waits until its deadline
+    // If this fails, the peer's deadline ends its attempt.
+    rdma_reject(id, reason.data(), static_cast<uint8_t>(writer.size()));
   }
   rdma_ack_cm_event(raw);  // before the id is destroyed, because destroying waits for the acknowledgement
   if (status.ok()) return true;
