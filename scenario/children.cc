@@ -22,12 +22,13 @@ namespace gannet::scenario {
 namespace {
 
 constexpr int kPollMillis = 200;
-// A child that may work for so long must be over in that many times as long, however busy the machine is.
+// The limit of a child's elapsed time, as a multiple of the limit of its CPU time: generous, because the machine may be
+// busy.
 constexpr uint64_t kMostWaiting = 20;
-// Behind it comes what the work returned; before it, what it said on stderr.
+// Separates the child's text on stderr from the result of the work.
 constexpr char kMark[] = "\nRESULT\n";
 
-// One that is destroyed before its end is killed.
+// A child process. It is killed if this object is destroyed before the process has ended.
 class Child {
  public:
   static StatusOr<Child> Start(size_t number, uint64_t limit_seconds,
@@ -51,11 +52,11 @@ class Child {
 
   size_t number() const { return number_; }
   int output() const { return output_; }
-  // Then its end is near, and its result an error.
+  // Kills a child that exceeds its elapsed time. Its end follows soon, and its result is an error.
   void KillIfLate();
-  // False: that was all.
+  // Returns false at the end of the output.
   bool ReadMore();
-  // After its end.
+  // Called after the child's end.
   StatusOr<std::string> Result();
 
  private:
@@ -71,8 +72,8 @@ class Child {
   std::string text_;
 };
 
-// A child lives for some tens of milliseconds, a good part of which would be page faults of memory that it gave back
-// and took again: it keeps what it has.
+// Makes malloc keep freed memory. A child lives for some tens of milliseconds, and would spend a good part of them on
+// page faults of memory that it released and took again.
 void KeepMemory() {
   constexpr int kLeastOwnMapping = 32 << 20;
   constexpr int kMostKept = 1 << 30;
@@ -80,7 +81,7 @@ void KeepMemory() {
   mallopt(M_TRIM_THRESHOLD, kMostKept);
 }
 
-// Then SIGXCPU ends it.
+// SIGXCPU ends this process after `seconds` of CPU time.
 void LimitWork(uint64_t seconds) {
   const rlimit limit{.rlim_cur = seconds, .rlim_max = RLIM_INFINITY};
   setrlimit(RLIMIT_CPU, &limit);
@@ -162,7 +163,7 @@ StatusOr<std::string> Child::Result() {
   return absl::InternalError(text_);
 }
 
-// Waits until some child has said something. Those that have ended.
+// Waits until some child has written something. Returns the children that have ended.
 std::vector<size_t> Ended(std::vector<Child>* children) {
   std::vector<pollfd> polled;
   for (const Child& child : *children) polled.push_back({.fd = child.output(), .events = POLLIN, .revents = 0});

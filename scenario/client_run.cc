@@ -1,4 +1,4 @@
-// The runs of clients whose history is judged.
+// Runs clients whose history is judged.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -18,13 +18,13 @@
 namespace gannet::scenario {
 namespace {
 
-constexpr uint64_t kLeastSoundNanos = 10'000'000;  // virtual: after the faults, even if all get on at once; at most
-                                                   // as long as the faults
-constexpr uint64_t kTreesShrinkNanos =
-    12'000'000;                                 // virtual: grace periods, after which empty leaves leave their trees
-constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual; a client that still runs then hangs
+// Virtual time after the faults, even if all clients make progress at once; at most as long as the faults.
+constexpr uint64_t kLeastSoundNanos = 10'000'000;
+// Virtual time of some grace periods, in which empty leaves are removed from their trees.
+constexpr uint64_t kTreesShrinkNanos = 12'000'000;
+constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual; a client that still runs after this hangs
 
-// One run. Its methods are called by the observer.
+// One run. Its methods are called on the observer.
 class Run {
  public:
   Run(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn)
@@ -51,7 +51,7 @@ class Run {
   void StartCrew();
   void StartWorkers(int node);
   void WorkerThread(int node, Crew* crew);
-  // Opens a session, runs its clients until they end, and closes it.
+  // Opens a session, runs its clients until they end, and closes the session.
   void RunSession(int node, Crew* crew);
   // Sleeps for `nanos`, or until Broken().
   void Watch(uint64_t nanos);
@@ -63,11 +63,11 @@ class Run {
   Status Check();
   Status RunSoundPhase();
   std::vector<uint64_t> CommittedByNode() const;
-  // A living node that has committed nothing since; or -1.
+  // A living node that has committed nothing since `before`; or -1.
   int NodeWithoutProgress(const std::vector<uint64_t>& before) const;
-  // Until every living node has committed something, or for drawn_.settle_nanos.
+  // Waits until every living node has committed something, at most for drawn_.settle_nanos.
   Status AwaitProgress(const std::vector<uint64_t>& before);
-  // Somebody saw what must not be, or the run is to be stopped.
+  // A client saw something impossible, or the run must stop.
   bool IsBroken() const { return !control_.broken.empty() || IsStopRequested(drawn_.stop); }
   Status Broken() const {
     if (!control_.broken.empty()) return absl::InternalError(control_.broken);
@@ -79,7 +79,7 @@ class Run {
   Control control_;
   std::unique_ptr<Workload> workload_;
   std::unique_ptr<Cluster> cluster_;
-  Crew* crew_ = nullptr;  // leaked at a power cut, with what its threads hold
+  Crew* crew_ = nullptr;  // leaked at a power cut, with the objects of its threads
   uint32_t next_client_ = 1;
 };
 
@@ -182,7 +182,7 @@ Status Run::RunFaultyPhase(ScenarioReport* report) {
   return watch();
 }
 
-// The sessions are closed for it: what they had retired would not be free otherwise.
+// Closes the sessions first: what they have retired would not become free otherwise.
 Status Run::Check() {
   cluster_->StopFaults();
   GANNET_RETURN_IF_ERROR(StopCrew());
@@ -207,7 +207,7 @@ Status Run::StartAgain() {
   return absl::OkStatus();
 }
 
-// One node after the other: two that die together may take along what the survivors need (txn/repair/repair.h).
+// Kills one node at a time: if two die together, the survivors may lack what they need (txn/repair/repair.h).
 Status Run::KillOne() {
   GANNET_RETURN_IF_ERROR(cluster_->AwaitRepair());
   int victim = drawn_.nodes - 1;
@@ -217,7 +217,7 @@ Status Run::KillOne() {
   }
   Random& random = simulation_->random();
   cluster_->Kill(victim, random.OneIn(4) ? 0 : 1 + random.Below(200));
-  if (drawn_.durability != "none") {  // what the others committed since may be of what it had not made durable
+  if (drawn_.durability != "none") {  // commits of the others since then may depend on what it had not made durable
     Watch(random.Below(5'000'000));
     GANNET_RETURN_IF_ERROR(Broken());
     cluster_->KillAll();
@@ -230,10 +230,11 @@ Status Run::KillOne() {
   return absl::OkStatus();
 }
 
-// Nothing is wrong any more. Every node must get on; and when no new transactions begin, every client must come to the
-// end of its own. While all compete for few keys, an optimistic client may lose for a long time: one that scans
-// everything, whenever any other commits. So if one has not got on, those that have begin nothing more: whoever only
-// lost gets on now, and whoever waits for what nobody will release does not.
+// There are no faults any more. Every node must make progress; and when no new transactions begin, every client must
+// finish its own. While all compete for few keys, an optimistic client may lose for a long time: a client that scans
+// all keys loses to every other commit. So if a node has made no progress, the clients of the other nodes begin nothing
+// more. A client that only lost conflicts then makes progress; a client that waits for something that is never released
+// does not.
 Status Run::RunSoundPhase() {
   cluster_->StopFaults();
   const std::vector<uint64_t> before = CommittedByNode();
@@ -315,7 +316,7 @@ Status RunClients(rdma::sim::Simulation* simulation, const ScenarioOptions& draw
   report->failed = control.failed;
   report->unknown = control.unknown;
   report->aborts = control.aborts;
-  // Threads of the simulation may still refer to it.
+  // Threads of the simulation may still refer to `run`.
   if (!status.ok()) static_cast<void>(run.release());
   return status;
 }

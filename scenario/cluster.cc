@@ -22,10 +22,10 @@ constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
 constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
-constexpr uint64_t kRepairTakesNanos = 500'000'000;  // at most: of 10 ms or so
-constexpr size_t kLocationBytes = size_t{32} << 10;  // more is memory to clear, in each session
+constexpr uint64_t kRepairTakesNanos = 500'000'000;  // limit; repair takes about 10 ms
+constexpr size_t kLocationBytes = size_t{32} << 10;  // a larger cache is more memory to clear in each session
 
-// A disk that takes 20 to 120 us for what goes to the medium, and now and then much longer.
+// Simulates a disk that takes 20 to 120 us for writes and syncs, and now and then much longer.
 void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operation) {
   using log::DiskOperation;
   if (operation != DiskOperation::kWrite && operation != DiskOperation::kSync &&
@@ -61,7 +61,7 @@ void Cluster::ApplyDiskFaults() {
   ScheduleFullDisk();
 }
 
-// Full: there is room for a little more, which the log must have reserved for what is under way.
+// A full disk still has a little space, which the log must have reserved for commits in progress.
 void Cluster::ScheduleFullDisk() {
   if (full_is_scheduled_ || simulation_->faults().disk_full_every == 0) return;
   full_is_scheduled_ = true;
@@ -89,7 +89,7 @@ Status Cluster::OnEachNode(const std::string& name, const std::function<Status(i
                              [&work, node, status = &statuses[static_cast<size_t>(node)]] { *status = work(node); }));
   }
   for (Runtime::Thread* thread : threads) simulation_->Join(thread);
-  // A node without memory does not come, and the others then tell how long they waited for it.
+  // A node without memory does not start, and the other nodes then report how long they waited for it.
   const auto no_memory = std::ranges::find_if(statuses, absl::IsResourceExhausted);
   if (no_memory != statuses.end()) return *no_memory;
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
@@ -133,7 +133,7 @@ Status Cluster::StartNode(int node) {
   options.precedence_after = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_after_nanos));
   options.precedence_limit = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_limit_nanos));
   options.location_cache_bytes = kLocationBytes;
-  // (The other workloads tell by their placement.)
+  // (The placement of the other workloads keeps rows off the client.)
   if (drawn_->workload == kTpccWorkload && *drawn_->client) options.data_nodes = nodes() - 1;
   if (disk_ != nullptr) {
     options.directory = kDirectory;
@@ -154,7 +154,7 @@ Status Cluster::StartNode(int node) {
   GANNET_RETURN_IF_ERROR(database->Start());
   unaccounted_.resize(static_cast<size_t>(nodes()), kNotKnown);
   int64_t& unaccounted = unaccounted_[static_cast<size_t>(node)];
-  if (unaccounted != kNotKnown) return absl::OkStatus();  // later, something may wait for its grace period
+  if (unaccounted != kNotKnown) return absl::OkStatus();  // later, some memory may wait for its grace period
   const StatusOr<int64_t> bytes = UnaccountedBytes(*database);
   if (bytes.ok()) unaccounted = *bytes;
   return bytes.status();
@@ -172,7 +172,7 @@ void Cluster::KillAll() {
 
 void Cluster::KillProcesses() {
   for (int node = 0; node < nodes(); ++node) fabric_->Kill(static_cast<rdma::NodeId>(node));
-  // What the dead own is not torn down: nobody did that when the power went.
+  // The objects of dead nodes are not destroyed: a power cut runs no destructors.
   for (std::unique_ptr<txn::Database>& database : databases_) static_cast<void>(database.release());
   databases_.clear();
   static_cast<void>(fabric_.release());
@@ -203,7 +203,7 @@ bool Cluster::IsRepaired() const {
     for (int node = 0; node < nodes(); ++node) {
       const auto id = static_cast<rdma::NodeId>(node);
       const txn::Peers::Phase phase = peers.phase(id);
-      // Perhaps it died and came back before anybody looked: who joined is the one before then.
+      // It may have died and returned before the others noticed: then the incarnation that joined is the earlier one.
       const bool there = lives(node) && peers.incarnation(id) == databases_[id]->state().incarnation;
       const bool unnoticed = phase == txn::Peers::Phase::kJoined && !there;
       if (unnoticed || (phase != txn::Peers::Phase::kStranger && phase != txn::Peers::Phase::kJoined)) return false;

@@ -1,5 +1,5 @@
-// The simulated cluster of a scenario: nodes with databases, over a disk that breaks; it can lose its power and start
-// again with what the disk kept.
+// The simulated cluster of a scenario: nodes with databases on a faulty disk. It can lose its power and restart with
+// what the disk kept.
 #pragma once
 
 #include <algorithm>
@@ -21,30 +21,30 @@ namespace gannet::scenario {
 
 class Cluster {
  public:
-  // Makes a database's tables, before it starts.
+  // Creates a database's tables before the database starts.
   using CreateTables = std::function<Status(txn::Database& database)>;
 
-  // `drawn`: every field set. All must outlive it.
+  // All fields of `drawn` are set. All arguments must outlive the cluster.
   Cluster(rdma::sim::Simulation* simulation, const ScenarioOptions* drawn, CreateTables create_tables);
   ~Cluster();
 
-  // Opens and starts the databases of all nodes at once. After a power cut: recovers.
+  // Opens and starts the databases of all nodes at once. After a power cut they recover.
   Status Start();
-  // From the observer: all nodes die at this moment; the disk loses what was not synced, as the seed has it.
+  // Called by the observer: all nodes die at this moment, and the disk loses unsynced data as the seed decides.
   void CutPower();
-  // The processes of those nodes that live are killed, too, and the disk keeps all: what becomes of a cluster with a
-  // log when one node has died (docs/repair.md).
+  // Kills the processes of all living nodes; the disk loses nothing. This is what follows the death of one node in a
+  // cluster with a log (docs/repair.md).
   void KillAll();
-  // From the observer: one node dies, with its memory, at this moment or after so many verbs, in between two; should it
-  // not come that far within a while, then. The others go on.
+  // Called by the observer: one node dies, with its memory, at once or after `after_verbs` verbs; if it does not post
+  // that many within 1 ms, then. The others continue.
   void Kill(int node, uint64_t after_verbs);
-  // A new node takes the place of a dead one. It has none of what that had in memory.
+  // Starts a new node in the place of a dead one. It has none of the dead node's memory.
   Status Restart(int node);
-  // Until what dead nodes left has been repaired by all that live. DeadlineExceeded if that does not happen.
+  // Waits until all living nodes have repaired what dead nodes left. DeadlineExceeded if that takes too long.
   Status AwaitRepair();
-  // None from now on, and what was cut is whole again.
+  // Ends all faults and mends all links.
   void StopFaults();
-  // In order. No session may be open. The dead are left out.
+  // Closes the databases of the living nodes in order. No session may be open.
   Status Close();
 
   bool lives(int node) const { return databases_[static_cast<size_t>(node)] != nullptr; }
@@ -56,12 +56,12 @@ class Cluster {
   rdma::sim::Simulation& simulation() { return *simulation_; }
   rdma::sim::SimFabric& fabric() { return *fabric_; }
 
-  // Runs work(node) on a thread of each living node at once, and waits for all; the first error.
+  // Runs work(node) on a thread of each living node at once, waits for all, and returns the first error.
   Status OnEachNode(const std::string& name, const std::function<Status(int node)>& work);
-  // Runs work(a session of `node`) on a thread of it, and waits.
+  // Runs work(session) in a session of `node`, on a thread of that node, and waits.
   Status InSession(int node, const std::string& name, const std::function<Status(txn::Session& session)>& work);
-  // Each key once, in order, reachable, and not locked; no memory lost or used twice; on every living node, while
-  // nothing changes.
+  // Checks every living node, while nothing changes: each key is there once, in order, reachable, and not locked; no
+  // memory is lost or used twice.
   Status CheckStructures();
 
  private:
@@ -76,7 +76,7 @@ class Cluster {
   const ScenarioOptions* drawn_;
   CreateTables create_tables_;
   std::shared_ptr<log::FaultyFileSystem> disk_;
-  bool has_data_ = false;  // all nodes have started: from now on no database may be created
+  bool has_data_ = false;  // all nodes have started once: from now on no database may be created
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;

@@ -1,4 +1,4 @@
-// What a scenario leaves open, drawn from its seed.
+// Draws the options that a scenario leaves open from its seed.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace gannet::scenario {
 namespace {
 
 constexpr uint64_t kLeastSettleNanos = 30'000'000;
-constexpr uint64_t kDisksSettleNanos = 300'000'000;  // a log that met an error tries again after 100 ms
+constexpr uint64_t kDisksSettleNanos = 300'000'000;  // after an error the log tries again within 100 ms
 
 constexpr uint64_t kMillisecond = 1'000'000;
-// Longer than a pause or a stuck message (faults.h), shorter than what is allowed for settling after the faults.
+// Longer than a pause or a stuck message (faults.h), shorter than the time to settle after the faults.
 constexpr uint64_t kLongCallTimeoutNanos = 10 * kMillisecond;
 constexpr uint64_t kLongDurableWithinNanos = 10'000 * kMillisecond;
 constexpr uint64_t kLargeSegmentBytes = uint64_t{256} << 10;
@@ -38,7 +38,7 @@ const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
   return names[random->Below(kSize)];
 }
 
-// The same faults, so often that they meet: a call is lost, and so is its repetition, while a node pauses.
+// Makes faults so frequent that they coincide: a call is lost, and its repetition too, while a node pauses.
 void MakeHarsh(rdma::sim::Faults* faults) {
   constexpr double kTimes = 20;
   for (double* const each : {&faults->slow_completion, &faults->stuck_completion, &faults->lost_request,
@@ -56,7 +56,8 @@ void MakeHarsh(rdma::sim::Faults* faults) {
   faults->cut_every /= static_cast<uint64_t>(kTimes);
 }
 
-// Draws what the databases are opened with, and some more of the workload. Most values have nothing to wait for.
+// Draws the options of the databases, and some of the workload. Most values are too large to have an effect in a short
+// run.
 void DrawOptions(Random* random, bool harsh, ScenarioOptions* o) {
   const auto draw = [](auto* field, auto value) {
     if (*field == 0) *field = value;
@@ -102,7 +103,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(one_of("nic", options.nic, nics));
   GANNET_RETURN_IF_ERROR(one_of("durability", options.durability, {"none", "sync"}));
   GANNET_RETURN_IF_ERROR(one_of("read_path", options.read_path, {"adaptive", "one_sided", "calls"}));
-  // 0, or -1 for what may be 0: drawn.
+  // 0, or -1 where 0 is a valid value, means that the value is drawn.
   GANNET_RETURN_IF_ERROR(in_range("nodes", options.nodes, 0, rdma::sim::kMaxSimNodes));
   GANNET_RETURN_IF_ERROR(in_range("workers_per_node", options.workers_per_node, 0, 16));
   GANNET_RETURN_IF_ERROR(in_range("coroutines", options.coroutines, 0, 6));
@@ -130,7 +131,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   return in_range("settle_nanos", static_cast<int64_t>(std::min<uint64_t>(options.settle_nanos, INT64_MAX)), 0, kHour);
 }
 
-// Every draw is made whether its result is used or not: naming one field changes no other.
+// Every draw is made whether its result is used or not, so that setting one field changes no other.
 ScenarioOptions Drawn(const ScenarioOptions& options) {
   Random random(Mix64(options.seed) ^ 0x5ce0a210);
   ScenarioOptions drawn = options;
@@ -145,7 +146,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const int power_cuts = static_cast<int>(random.Below(3));
   const rdma::sim::Faults faults = rdma::sim::Faults::Draw(&random);
 
-  const int deaths = static_cast<int>(random.Below(4));  // after all that was drawn before there were any
+  const int deaths = static_cast<int>(random.Below(4));  // drawn last: keeps older draws
   const bool client = random.OneIn(2);
   const int checks = random.OneIn(2) ? 1 + static_cast<int>(random.Below(2)) : 0;
   const bool many_keys = random.OneIn(40);
@@ -165,21 +166,21 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   if (drawn.durability == "none") drawn.power_cuts = 0;
   const bool tpcc = drawn.workload == kTpccWorkload;
   if (!drawn.client.has_value()) drawn.client = client;
-  // Databases with a log have no clients.
+  // A database with a log has no client nodes.
   if (drawn.nodes == 1 || (tpcc && drawn.durability != "none")) drawn.client = false;
   if (drawn.deaths < 0) drawn.deaths = deaths;
-  // Of one node nobody survives. A terminal of TPC-C needs all warehouses.
+  // A single node has no survivors. A terminal of TPC-C needs all warehouses.
   if (drawn.nodes == 1 || (tpcc && drawn.durability == "none" && !*drawn.client)) drawn.deaths = 0;
   if (drawn.durability == "none" && !*drawn.client) drawn.deaths = std::min(drawn.deaths, drawn.nodes - 1);
   if (drawn.checks < 0) drawn.checks = checks;
   if (!drawn.faults.has_value()) {
     drawn.faults = faults;
     if (harsh) MakeHarsh(&*drawn.faults);
-    if (long_preemptions) {  // as by a scheduler that runs something else
+    if (long_preemptions) {  // as by a scheduler that runs another process
       drawn.faults->preempt /= 20;
       drawn.faults->preempt_nanos = 500'000;
     }
-    // A terminal of TPC-C takes no for an answer that a node cannot be reached, and the run ends.
+    // A terminal of TPC-C does not accept that a node is unreachable; the run would end.
     if (tpcc) {
       drawn.faults->disconnect = drawn.faults->lost_request = drawn.faults->lost_response = 0;
       drawn.faults->cut_every = 0;
@@ -189,7 +190,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
       drawn.faults->disk_full_every = 0;
     }
   }
-  // A terminal of TPC-C takes no error for an answer; without faults there is none.
+  // A terminal of TPC-C accepts no error, and without faults there must be none.
   if (options.call_timeout_nanos == 0 && (tpcc || !drawn.faults->Any())) {
     drawn.call_timeout_nanos = kLongCallTimeoutNanos;
   }

@@ -1,4 +1,4 @@
-// MarkTally: how many seeds of a sweep reached each of the program's Sometimes marks (base/sometimes.h).
+// MarkTally: number of seeds of a sweep that reached each Sometimes mark of the program (base/sometimes.h).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace gannet::scenario {
 
 class MarkTally {
  public:
-  // All marks of the program, with no seed.
+  // Starts with all marks of the program at 0 seeds.
   MarkTally();
 
   void Add(const ScenarioReport& report);
 
-  // Seeds by mark, also those that none reached.
+  // Number of seeds by mark, including marks that no seed reached.
   const std::map<std::string, uint64_t>& seeds() const { return seeds_; }
   std::vector<std::string> NeverReached() const;
 

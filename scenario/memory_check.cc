@@ -14,10 +14,10 @@ namespace gannet::scenario {
 namespace {
 
 constexpr int kRounds = 40;
-constexpr uint64_t kRoundNanos = 5'000'000;  // a grace period takes some of them
+constexpr uint64_t kRoundNanos = 5'000'000;  // a grace period takes several rounds
 
-// What handlers retired is freed by those that come later, through the same context. Here they come: each context has
-// its turn (index/service.cc).
+// Memory that handlers retired is freed by later handlers in the same context. This takes the place of those later
+// handlers for each context (index/service.cc).
 void CollectRetired(index::IndexService* service) {
   constexpr size_t kAtOnce = 8;
   constexpr int kTurns = 40;
@@ -28,7 +28,7 @@ void CollectRetired(index::IndexService* service) {
   }
 }
 
-// (offset, bytes) of every record that an index leads to.
+// (offset, bytes) of every record in an index.
 std::vector<std::pair<uint64_t, uint64_t>> RecordsOf(txn::DatabaseState& state) {
   std::vector<std::pair<uint64_t, uint64_t>> records;
   std::vector<rdma::GlobalAddress> addresses;

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Each field of a scenario, by its name. The seed and where the trace goes are not of it.
+// Calls visit(name, field) for each field of a scenario, except for the seed and the trace.
 template <class Options, class Visit>
 void ForEachField(Options* options, Visit visit) {
   visit("workload", &options->workload);
@@ -64,7 +64,7 @@ void ForEachResult(Report* report, Visit visit) {
   visit("marks", &report->marks);
 }
 
-// Takes a field from `json` if it is of the right type and in range.
+// Sets *field from `json`; false if the type is wrong or the value out of range.
 template <class T>
 bool Take(const Json& json, T* field) {
   if constexpr (std::is_same_v<T, std::optional<bool>>) {

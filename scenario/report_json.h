@@ -11,7 +11,7 @@ namespace gannet::scenario {
 
 nlohmann::ordered_json ToJson(const ScenarioReport& report);
 StatusOr<ScenarioReport> ReportFromJson(const std::string& text);
-// Every field, as ReadScenario reads it.
+// Writes every field in the format of ReadScenario.
 nlohmann::ordered_json ToJson(const ScenarioOptions& drawn);
 
 }  // namespace gannet::scenario

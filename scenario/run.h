@@ -11,21 +11,21 @@ namespace gannet::scenario {
 
 inline constexpr char kTpccWorkload[] = "tpcc";
 
-// What comes between the pieces of the first phase.
+// An interruption between two parts of the first phase.
 enum class Interruption : uint8_t {
   kPowerCut,
   kDeath,
-  kCheck,  // the clients come to the end of their transactions, all that is there is checked, and new ones begin
+  kCheck,  // the clients finish their transactions, everything is checked, and new clients begin
 };
-// In the order in which they come: the seed's.
+// The interruptions in their order, drawn from the seed.
 std::vector<Interruption> InterruptionsOf(const ScenarioOptions& drawn);
 
-// Both fill *report with the verdict and what was done; an error is what went wrong instead. After an error objects of
-// theirs are leaked, for threads of the simulation may still use them.
+// Both fill *report with the verdict and the counters; an error is a failure instead. After an error some of their
+// objects are leaked, because threads of the simulation may still use them.
 
-// The workloads of workload/workload.h: clients whose history goes to a checker.
+// Runs the workloads of workload/workload.h: clients whose history goes to a checker.
 Status RunClients(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn, ScenarioReport* report);
-// TPC-C: its twelve conditions must hold in the end, and after every power cut.
+// Runs TPC-C: its twelve conditions must hold at the end, and after every power cut.
 Status RunTpcc(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn, ScenarioReport* report);
 
 }  // namespace gannet::scenario

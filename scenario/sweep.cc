@@ -10,7 +10,7 @@
 namespace gannet::scenario {
 namespace {
 
-// Of a seed whose process did not come to its report.
+// The report of a seed whose process died before it wrote one.
 ScenarioReport ReportOfDeath(uint64_t seed, const Status& status) {
   ScenarioReport report;
   report.seed = seed;

@@ -21,14 +21,14 @@ namespace {
 
 constexpr tpcc::Scale kScale = {.items = 100, .customers_per_district = 30};
 constexpr uint64_t kUntilKilled = UINT32_MAX;
-constexpr uint64_t kSoundNanos = 2'000'000;  // after the faults; again until something has been committed
-// Numbers of workers (driver.h) that one set of terminals takes. The owners' are the first; a client that takes the
-// place of a dead one has others.
+constexpr uint64_t kSoundNanos = 2'000'000;  // after the faults; repeated until something has been committed
+// Worker numbers (driver.h) used by one set of terminals. The owners use the first set; a client that takes the place
+// of a dead one uses another set.
 constexpr uint32_t kWorkerNumbers = 16;
 constexpr uint32_t kSetsOfNumbers = tpcc::kLastWorker / kWorkerNumbers;
 
-// The terminals of a node, for a while. Their driver is a thread of that node: should it die, nothing of them is torn
-// down.
+// The terminals of a node, for some time. Their driver is a thread of that node: if the node dies, they are not
+// destroyed.
 struct Terminals {
   txn::Database* node = nullptr;
   tpcc::Tables tables;
@@ -132,7 +132,7 @@ class TpccRun {
     return tables.status();
   }
 
-  // Those of `node` run for `nanos`. Who does not come back is leaked.
+  // Runs the terminals of `node` for `nanos`. They are leaked if the node dies.
   Terminals* StartTerminals(int node, uint64_t nanos) {
     auto* terminals = new Terminals;
     terminals->node = nodes_[static_cast<size_t>(node)];
@@ -153,14 +153,14 @@ class TpccRun {
     return terminals;
   }
 
-  // Those of nodes [0, end).
+  // Starts the terminals of nodes [0, end).
   std::vector<Terminals*> StartFirst(int end, uint64_t nanos) {
     std::vector<Terminals*> result;
     for (int node = 0; node < end; ++node) result.push_back(StartTerminals(node, nanos));
     return result;
   }
 
-  // Waits for their end; how many transactions committed.
+  // Waits for their end; returns the number of committed transactions.
   StatusOr<uint64_t> Join(Terminals* terminals) {
     simulation_->Join(terminals->thread);
     const std::unique_ptr<Terminals> done(terminals);
@@ -194,7 +194,7 @@ class TpccRun {
     return StartAgain();
   }
 
-  // Of any node of a cluster with a log: all are started again.
+  // Kills a node of a cluster with a log; then all nodes are started again.
   Status RunUntilDeath(uint64_t nanos) {
     StartFirst(owners_, kUntilKilled);
     SleepForNanos(MomentIn(nanos));
@@ -211,7 +211,8 @@ class TpccRun {
     return CheckConditions();
   }
 
-  // It dies amid its transactions, and another takes its place; the owners of the rows go on.
+  // The client node dies in the middle of its transactions, and another takes its place; the owners of the rows
+  // continue.
   Status RunWithDeathOfClient(uint64_t nanos) {
     GANNET_RETURN_IF_ERROR(cluster_.AwaitRepair());
     std::vector<Terminals*> all = StartFirst(owners_, 2 * nanos);
@@ -229,7 +230,7 @@ class TpccRun {
     cluster_.Kill(node, random.OneIn(4) ? 0 : 1 + random.Below(200));
   }
 
-  // Each node has the items.
+  // Loads ITEM again, because each node has its own copy.
   Status RestartClient() {
     GANNET_RETURN_IF_ERROR(cluster_.Restart(owners_));
     GANNET_RETURN_IF_ERROR(Find(owners_));
@@ -241,7 +242,7 @@ class TpccRun {
     return status;
   }
 
-  // No faults, and nobody runs transactions.
+  // Called without faults, and while no transactions run.
   Status Check() {
     GANNET_RETURN_IF_ERROR(cluster_.AwaitRepair());
     GANNET_RETURN_IF_ERROR(CheckConditions());
@@ -265,7 +266,7 @@ class TpccRun {
   rdma::sim::Simulation* simulation_;
   const ScenarioOptions& drawn_;
   ScenarioReport* report_;
-  const int owners_;  // nodes with rows; of a scenario with a client, the one after them has none
+  const int owners_;  // nodes with rows; in a scenario with a client, the node after them has none
   tpcc::SchemaOptions schema_;
   Cluster cluster_;
   std::vector<txn::Database*> nodes_;

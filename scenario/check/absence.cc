@@ -10,12 +10,12 @@ namespace {
 struct Timeline {
   struct Presence {
     OperationId insert;
-    OperationId remove;  // kNone: it is present for ever
+    OperationId remove;  // kNone: the key stays present
     uint32_t first;      // position of the insert
   };
   std::vector<Presence> presences;
-  // Bounds that grow, for binary search: no later insert was complete before this; no earlier removal was invoked
-  // later.
+  // Monotonic bounds for binary search. inserted_by: no later insert was complete before this time. remove_invoked: no
+  // earlier removal was invoked after this time.
   std::vector<uint64_t> inserted_by;
   std::vector<uint64_t> remove_invoked;
   bool guessed = false;
@@ -54,7 +54,7 @@ class AbsencePlacer {
     for (uint32_t i = 0; i < versions.size(); ++i) {
       const IndexedWrite& write = index_.write(versions[i].write);
       timeline.guessed |= versions[i].guessed || !commits_.Certain(write.op);
-      // One that is both an insert and its removal is a presence of its own, too.
+      // An operation that both inserts and removes the key is a presence of its own, too.
       if (!present) timeline.presences.push_back({write.op, kNone, i});
       present = !write.remove;
       if (!present) timeline.presences.back().remove = write.op;
@@ -81,7 +81,7 @@ class AbsencePlacer {
     const Operation& reader = history_.operation(read.op);
     const auto& inserted_by = timeline_.inserted_by;
     const auto& remove_invoked = timeline_.remove_invoked;
-    // Gap g is after g presences.
+    // Gap g comes after g presences.
     const auto low = static_cast<size_t>(std::ranges::lower_bound(inserted_by, reader.invoked) - inserted_by.begin());
     const auto high =
         static_cast<size_t>(std::ranges::upper_bound(remove_invoked, CompletionOf(reader)) - remove_invoked.begin());
@@ -101,7 +101,7 @@ class AbsencePlacer {
     }
   }
 
-  // It must have been absent just before.
+  // The key must have been absent just before the transaction's own write.
   void PlaceBeforeOwnWrite(const ExternalRead& read) {
     const uint32_t position = order_.position(read.own_write);
     if (position == 0) return;

@@ -1,6 +1,6 @@
-// Choices: goes through the ways in which the open questions of a history can be answered. Whoever tries an answer asks
-// Pick at each question; Next moves on to answers that were not tried yet. The same answers must lead to the same next
-// question, with the same options in the same order: only then "all have been tried" is a proof.
+// Choices: enumerates the possible answers to the open questions of a history. A try asks Pick at each question; Next
+// moves on to answers that were not tried yet. Equal answers must lead to the same next question, with the same options
+// in the same order. Only then trying all of them is a proof.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Choices {
  public:
   explicit Choices(uint64_t seed) : random_(seed) {}
 
-  // One of `options` (> 0); the first time 0, which is the likeliest.
+  // Picks one of `options` (> 0). The first pick is 0, which is the most likely answer.
   size_t Pick(size_t options) {
     if (options < 2) return 0;
     if (drawing_) return random_.Below(options);
@@ -23,14 +23,14 @@ class Choices {
     return path_[next_++].chosen;
   }
 
-  // The next path, depth first. False if all have been tried.
+  // Moves to the next path, depth first. Returns false if all have been tried.
   bool Next() {
     drawing_ = false;
     next_ = 0;
     while (!path_.empty() && ++path_.back().chosen == path_.back().options) path_.pop_back();
     return !path_.empty();
   }
-  // Draws all answers from now on: there are too many paths.
+  // Draws all answers at random from now on. For histories with too many paths.
   void Draw() { drawing_ = true; }
 
  private:

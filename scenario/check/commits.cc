@@ -10,19 +10,19 @@
 namespace gannet::scenario {
 namespace {
 
-// A removal whose client does not know whether it happened.
+// A removal with an unknown outcome.
 struct Removal {
   OperationId op;
   KeyIndex key;
-  uint32_t victim;  // the write that it would have removed
+  uint32_t victim;  // the write that it may have removed
 };
 
-// What committed transactions say about a key that such removals are about.
+// Facts about a key of such removals, from committed transactions.
 struct KeyFacts {
-  uint64_t last_absence = 0;      // when the last transaction that found it absent was invoked
+  uint64_t last_absence = 0;      // invocation of the last transaction that found it absent
   std::vector<uint32_t> present;  // writes that are not removals
-  bool blind = false;             // somebody wrote it without reading it before
-  bool guessed = false;           // some of this is said by transactions that are committed by a guess
+  bool blind = false;             // a transaction wrote it without reading it first
+  bool guessed = false;           // some of these facts come from transactions that are committed by a guess
 };
 
 class CommitFinder {
@@ -97,7 +97,8 @@ class CommitFinder {
     }
   }
 
-  // Not of a transaction or attempt that failed, and the last one of its transaction to the key.
+  // True if other transactions may see the write: neither its transaction nor its attempt failed, and it is its
+  // transaction's last write of the key.
   bool Visible(uint32_t write) const {
     const IndexedWrite& made = index_.write(write);
     if (made.abandoned || history_.operation(made.op).outcome == Outcome::kFail) return false;
@@ -107,9 +108,9 @@ class CommitFinder {
     return true;
   }
 
-  // The last committed write under a chain of writes that may or may not be. kNone if the key was absent under it.
+  // The last committed write below a chain of writes with unknown outcomes. kNone: the key was absent below them.
   uint32_t RootOf(uint32_t write) const {
-    for (size_t steps = 0; steps <= unknown_updates_.size(); ++steps) {  // a wrong history may go in a circle
+    for (size_t steps = 0; steps <= unknown_updates_.size(); ++steps) {  // a wrong history may contain a circle
       if (result_.committed[index_.write(write).op]) return write;
       const auto under = unknown_updates_.find(write);
       if (under == unknown_updates_.end()) return kNone;
@@ -118,7 +119,7 @@ class CommitFinder {
     return kNone;
   }
 
-  // By victim, those that may still be adopted.
+  // Removals that may still be adopted, by victim.
   std::map<uint32_t, std::vector<OperationId>> Candidates() const {
     std::map<uint32_t, std::vector<OperationId>> candidates;
     for (const Removal& removal : removals_) {
@@ -155,9 +156,9 @@ class CommitFinder {
     return facts;
   }
 
-  // Whether the key was there, from the insert under the chain of updates that ends with `write`, before `time`.
+  // True if the key was present before `time`, by the chain of updates that ends with `write`.
   bool PresentBefore(uint32_t write, uint64_t time) const {
-    for (size_t steps = 0; steps <= under_.size(); ++steps) {  // a wrong history may go in a circle
+    for (size_t steps = 0; steps <= under_.size(); ++steps) {  // a wrong history may contain a circle
       if (result_.applied_by[index_.write(write).op] < time) return true;
       const auto under = under_.find(write);
       if (under == under_.end()) return false;
@@ -166,7 +167,7 @@ class CommitFinder {
     return false;
   }
 
-  // One round: at most one removal for every write that must have been removed. False if there is none.
+  // One round: adopts at most one removal for each write that must have been removed. Returns false if there is none.
   bool AdoptRemovals() {
     const auto candidates = Candidates();
     absl::flat_hash_map<KeyIndex, KeyFacts> facts = CollectFacts();
@@ -176,10 +177,10 @@ class CommitFinder {
       KeyFacts& fact = facts[index_.write(victim).key];
       std::erase_if(fact.present, [&](uint32_t write) { return overwritten_[write] != 0; });
       const bool forced = !fact.blind && PresentBefore(victim, fact.last_absence);
-      // Of several that are present at the end, all but one were removed.
+      // If several writes are present at the end, all but one were removed.
       if (!forced && (fact.present.size() < 2 || Latest(fact.present) == victim)) continue;
       overwritten_[victim] = 1;
-      // What is concluded from a guess is one.
+      // A conclusion from a guess is a guess.
       adopted |= Adopt(removers, /*guess=*/!forced || fact.guessed || removers.size() > 1);
     }
     return adopted;
@@ -245,7 +246,7 @@ class CommitFinder {
   std::vector<Removal> removals_;
   absl::flat_hash_map<uint32_t, uint32_t> unknown_updates_;  // write -> the write that it overwrote
   absl::flat_hash_map<uint32_t, uint32_t> under_;            // the same for committed writes of keys with removals
-  std::vector<uint8_t> overwritten_;                         // by write: by a committed one
+  std::vector<uint8_t> overwritten_;                         // by write: overwritten by a committed one
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace gannet::scenario {
 namespace {
 
-// Tarjan's algorithm, without recursion.
+// Tarjan's algorithm for strongly connected components, without recursion.
 class Components {
  public:
   Components(const DependencyGraph& graph, const Adjacency& adjacency)
@@ -16,7 +16,7 @@ class Components {
       if (marks_[node].number == 0) Visit(node);
     }
   }
-  // Those of more than one node.
+  // Components of more than one node.
   const std::vector<std::vector<uint32_t>>& cyclic() const { return cyclic_; }
   uint32_t of(uint32_t node) const { return component_[node]; }
 
@@ -78,8 +78,8 @@ class Components {
   uint32_t num_components_ = 0;
 };
 
-// Breadth-first from one operation after another within a component; stepping onto a barrier is free, onto an operation
-// costs one.
+// Breadth-first search from one operation after another within a component. A step to a barrier costs 0, a step to an
+// operation 1.
 class ShortestCycle {
  public:
   ShortestCycle(const DependencyGraph& graph, const Adjacency& adjacency, const Components& components)
@@ -99,12 +99,13 @@ class ShortestCycle {
  private:
   static constexpr size_t kMaxSteps = 20'000'000;
   struct Reached {
-    uint32_t search = 0;  // which search reached it
+    uint32_t search = 0;  // number of the search that reached it
     uint32_t distance = 0;
     uint32_t by = kNone;  // edge
   };
 
-  // Looks for a cycle through `start` of fewer than `bound` operations. Returns how many edges it looked at.
+  // Searches for a cycle through `start` with fewer than `bound` operations. Returns the number of edges that it
+  // visited.
   size_t Search(uint32_t start, size_t bound, Cycle* best) {
     ++search_;
     size_t steps = 0;

@@ -76,7 +76,7 @@ void AddRealTime(const History& history, const Commits& commits, DependencyGraph
   }
 }
 
-// A client does one thing after the other, also within one instant of a coarse clock.
+// A client runs one operation after the other, also within one tick of a coarse clock.
 void AddClientOrder(const History& history, const Commits& commits, DependencyGraph* graph) {
   absl::flat_hash_map<uint32_t, OperationId> last;
   for (OperationId op = 0; op < history.size(); ++op) {

@@ -1,4 +1,4 @@
-// DependencyGraph: which transaction must come before which, and why.
+// DependencyGraph: which transaction must come before which, and for what reason.
 //
 //   ww  b overwrote what a wrote            wr  b read what a wrote
 //   rw  b overwrote what a read             rt  a was complete before b was invoked; or a client's a came before its b
@@ -25,7 +25,7 @@ enum class EdgeKind : uint8_t { kWriteWrite, kWriteRead, kReadWrite, kRealTime }
 struct Edge {
   uint32_t from;
   uint32_t to;
-  KeyIndex key = kNone;  // of a data edge
+  KeyIndex key = kNone;  // of an edge between accesses of a key
   EdgeKind kind = EdgeKind::kRealTime;
   bool guessed = false;
   bool absence = false;  // the read found the key absent
@@ -36,7 +36,7 @@ class DependencyGraph {
  public:
   explicit DependencyGraph(uint32_t num_operations) : num_operations_(num_operations), num_nodes_(num_operations) {}
 
-  // An edge to itself says nothing and is left out.
+  // Ignores an edge from a node to itself.
   void Add(const Edge& edge) {
     if (edge.from != edge.to) edges_.push_back(edge);
   }
@@ -52,7 +52,7 @@ class DependencyGraph {
   std::vector<Edge> edges_;
 };
 
-// The edges of a graph by the node that they leave (or, reversed, enter). `certain`: without those that are guessed.
+// The edges of a graph by the node that they leave (or enter, if `reversed`). `certain`: without guessed edges.
 class Adjacency {
  public:
   struct Options {
@@ -60,7 +60,7 @@ class Adjacency {
     bool reversed = false;
   };
   Adjacency(const DependencyGraph& graph, Options options);
-  // Places in graph.edges().
+  // Indexes into graph.edges().
   std::span<const uint32_t> of(uint32_t node) const {
     return std::span(edges_).subspan(first_[node], first_[node + 1] - first_[node]);
   }
@@ -70,7 +70,7 @@ class Adjacency {
   std::vector<uint32_t> edges_;
 };
 
-// All edges but those of reads that found a key absent (absence.h).
+// Makes all edges except those of reads that found a key absent (absence.h).
 DependencyGraph BuildGraph(const History& history, const WriteIndex& index, const Commits& commits,
                            const VersionOrder& order);
 

@@ -10,7 +10,7 @@
 namespace gannet::scenario {
 namespace {
 
-// The edges of a cycle with a path over barriers as one.
+// The edges of a cycle; a path over barriers becomes one edge.
 std::vector<Edge> Steps(const DependencyGraph& graph, const Cycle& cycle) {
   std::vector<Edge> edges;
   for (const uint32_t e : cycle.edges) edges.push_back(graph.edges()[e]);

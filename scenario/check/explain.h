@@ -1,4 +1,4 @@
-// A cycle in words: what it is called, and why each transaction comes before the next.
+// Describes a cycle: its name, and why each transaction comes before the next one.
 #pragma once
 
 #include "scenario/check/anomaly.h"

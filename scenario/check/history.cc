@@ -82,7 +82,7 @@ void Draft::KeepReads() {
   for (size_t i = 0; i < accesses_.size(); ++i) {
     Access access = accesses_[i];
     if (access.kind == AccessKind::kWrite || access.kind == AccessKind::kRemove) {
-      // An Insert begins with a read that says that it found nothing. Perhaps that is just what was not so.
+      // An Insert begins with a read that found nothing. That may be the very thing that was wrong.
       const bool inserts = !wrote && kept > 0 && accesses_[kept - 1].kind == AccessKind::kRead &&
                            accesses_[kept - 1].row() == access.row() && accesses_[kept - 1].id == kAbsent;
       if (inserts) --kept;

@@ -1,4 +1,4 @@
-// History: what the clients of a run did and saw, as they know it; what the checkers of this folder judge.
+// History: what the clients of a run did and saw, as far as they know. The checkers of this folder judge it.
 //
 //   const OperationId op = history.Invoke(client, NowNanos());
 //   Status status = co_await session.Run([&](Transaction& t) -> Task<Status> {
@@ -9,14 +9,14 @@
 //   });
 //   history.Complete(op, NowNanos(), outcome of status);
 //
-// What a workload must do so that the checker can know the order of the versions of a key:
+// A workload must keep these rules so that the checker can find the order of the versions of a key:
 //   - every value carries the unique id of its write; a key that was never written is absent;
 //   - every write of a key is preceded, in the same transaction, by a read of that key (an insert by a missed Get: see
 //     Draft::Insert); or every write of that key records a version number that grows with each write of the key;
 //   - rows that were there from the beginning are writes of a transaction that completed before all others;
 //   - a write is recorded before the engine is asked for it, so that it is known if the client dies.
 //
-// Keys are numbers; a workload with byte keys numbers them in their order. Times are of one clock. Not thread-safe.
+// Keys are numbers; a workload with byte keys numbers them in key order. All times are from one clock. Not thread-safe.
 #pragma once
 
 #include <compare>
@@ -35,7 +35,7 @@ using OperationId = uint32_t;  // the number of a transaction: 0, 1, 2, ... as t
 using WriteId = uint64_t;      // unique in a history
 inline constexpr WriteId kAbsent = 0;
 inline constexpr uint64_t kNever = UINT64_MAX;
-// As a version: after all versions with a number; the order among several of these is not known.
+// Version of a write that comes after all versions with a number. The order of several such writes is unknown.
 inline constexpr uint64_t kLastUnordered = UINT64_MAX;
 
 struct RowKey {
@@ -46,15 +46,15 @@ struct RowKey {
 };
 
 enum class Outcome : uint8_t {
-  kOk,    // committed, and what it read is true
-  kFail,  // certainly not applied; what it read means nothing
-  kInfo,  // perhaps applied, now or later: Unknown, a time-out, a client that died
+  kOk,    // committed, and its reads are valid
+  kFail,  // certainly not applied; its reads are meaningless
+  kInfo,  // may have been applied, now or later: Unknown, a time-out, a client that died
 };
 
 enum class AccessKind : uint8_t {
   kRead,
   kWrite,
-  kRemove,  // a write of a tombstone
+  kRemove,  // a write that deletes the row
   kScan,    // followed by its rows
   kScanRow,
   kAbandoned,  // a write of an attempt that was rolled back
@@ -63,9 +63,9 @@ enum class AccessKind : uint8_t {
 struct Access {
   AccessKind kind;
   uint32_t table;
-  uint64_t key;      // of a scan: the first key of the range that it covered
-  uint64_t id;       // the write that was made or seen; of a scan: the last key of the range that it covered
-  uint64_t version;  // of a write: as the engine numbers it, 0 if not known; of a scan: how many rows follow
+  uint64_t key;      // of a scan: the first key of the range covered
+  uint64_t id;       // the write that was made or seen; of a scan: the last key of the range covered
+  uint64_t version;  // of a write: the engine's version number, 0 if not known; of a scan: number of rows that follow
 
   RowKey row() const { return {table, key}; }
 };
@@ -73,13 +73,13 @@ struct Access {
 struct Operation {
   uint32_t client;
   Outcome outcome;
-  uint64_t invoked;    // its last attempt
-  uint64_t completed;  // kNever: the client never learned how it ended
+  uint64_t invoked;    // by its last attempt
+  uint64_t completed;  // kNever: the client never learned the outcome
   uint64_t first_access;
   uint32_t num_accesses;
 };
 
-// Of a scan: both ends are included; it stops after `limit` rows.
+// A scan's query: both ends are included; the scan stops after `limit` rows.
 struct ScanQuery {
   uint32_t table = 0;
   uint64_t from = 0;
@@ -88,17 +88,17 @@ struct ScanQuery {
   size_t limit = SIZE_MAX;
 };
 
-// One transaction's accesses, in the order in which it made them.
+// The accesses of one transaction, in their order.
 class Draft {
  public:
   void Read(RowKey row, WriteId seen);
   void Write(RowKey row, WriteId id, uint64_t version = 0);
   void Remove(RowKey row, WriteId id, uint64_t version = 0);
-  // Found it absent, and writes it.
+  // Records that the transaction found the row absent and writes it.
   void Insert(RowKey row, WriteId id, uint64_t version = 0);
 
-  // A scan and the rows that it returned, in its order. A scan says that every other key of the range that it covered
-  // is absent; EndScan knows whether the limit cut it short. Without EndScan the scan did not end, and says nothing.
+  // A scan and the rows that it returned, in its order. A scan implies that every other key in the range it covered is
+  // absent; EndScan knows whether the limit cut it short. A scan without EndScan did not end, and implies nothing.
   void BeginScan(const ScanQuery& query);
   void Row(uint64_t key, WriteId seen);
   void EndScan();
@@ -111,7 +111,7 @@ class Draft {
 
   std::vector<Access> accesses_;
   ScanQuery query_;
-  size_t scan_ = SIZE_MAX;  // place of the scan that has begun and not ended
+  size_t scan_ = SIZE_MAX;  // index of the open scan
 };
 
 class History {
@@ -123,20 +123,20 @@ class History {
   History& operator=(History&&) = default;
 
   OperationId Invoke(uint32_t client, uint64_t now);
-  // The accesses of an operation that is not complete. The reference is good until then.
+  // The accesses of an operation in progress. The reference is valid until it completes.
   Draft& draft(OperationId op);
-  // The same; what an earlier attempt of the operation did is rolled back: its writes must never be seen. With `now`,
-  // what the operation does it does from then on: the narrower that time is, the less is left to guess.
+  // The same for a new attempt. Earlier attempts are rolled back: their writes must never be seen. If `now` is given,
+  // the operation counts as invoked then: a shorter operation leaves less to guess.
   Draft& BeginAttempt(OperationId op, uint64_t now = 0);
   void Complete(OperationId op, uint64_t now, Outcome outcome);
-  // It was rolled back for a reason that it found in the data, and that was told: what it read up to its first write is
-  // as true as if it had committed. (Later reads saw its own writes, too.)
+  // The operation was rolled back because of the data that it read, and its client was told so. So its reads up to its
+  // first write are as valid as if it had committed. (Later reads also saw its own writes.)
   void CompleteRefused(OperationId op, uint64_t now);
 
   WriteId NextWriteId() { return ++last_write_id_; }
 
   size_t size() const { return operations_.size(); }
-  // One that was not completed is kInfo, with the accesses of its last attempt.
+  // An operation that was not completed is kInfo, with the accesses of its last attempt.
   const Operation& operation(OperationId op) const { return operations_[op]; }
   std::span<const Access> accesses(OperationId op) const;
 

@@ -12,7 +12,7 @@
 namespace gannet::scenario {
 namespace {
 
-// Of one list.
+// Facts about one list.
 struct ListFacts {
   struct Element {
     OperationId appended_by;
@@ -20,15 +20,15 @@ struct ListFacts {
   };
   std::map<uint64_t, Element> elements;
   const List* longest = nullptr;
-  OperationId read_by = 0;             // the longest
-  std::map<uint64_t, uint64_t> place;  // in the longest, from 1
+  OperationId read_by = 0;             // reader of the longest list
+  std::map<uint64_t, uint64_t> place;  // by value, in the longest list, from 1
 };
 
 std::string ToString(const List& list) {
   return absl::StrFormat("[%s]", absl::StrJoin(list, " "));
 }
 
-// Turns lists into reads and writes of versions: an element is a write, its place in the longest list its version.
+// Turns lists into reads and writes of versions: each element is a write, its place in the longest list its version.
 class ListChecker {
  public:
   explicit ListChecker(const AppendHistory& history) : history_(history) {}
@@ -81,7 +81,8 @@ class ListChecker {
     });
   }
 
-  // Each once, appended by one that did not fail, and the appends of one transaction side by side.
+  // Checks that each element appears once, that its append did not fail, and that appends of one transaction are
+  // adjacent.
   void CheckElements(uint64_t key, ListFacts* facts) {
     if (facts->longest == nullptr) return;
     seen_.resize(history_.size());
@@ -152,7 +153,7 @@ class ListChecker {
       } else if (operation.outcome == Outcome::kOk) {
         const List& list = operation.reads[i];
         const auto last = list.empty() ? facts.elements.end() : facts.elements.find(list.back());
-        if (!list.empty() && last == facts.elements.end()) continue;  // was told
+        if (!list.empty() && last == facts.elements.end()) continue;  // has been reported
         draft->Read(row, list.empty() ? kAbsent : last->second.id);
       }
     }
@@ -164,7 +165,7 @@ class ListChecker {
 
   const AppendHistory& history_;
   std::map<uint64_t, ListFacts> lists_;
-  std::vector<uint8_t> seen_;  // by operation: something that it appended was read
+  std::vector<uint8_t> seen_;  // by operation: a read saw one of its appends
   std::vector<Anomaly> anomalies_;
 };
 

@@ -1,12 +1,12 @@
-// AppendHistory: what the clients of a list-append workload did: transactions that append unique numbers to lists and
-// read whole lists. A list that was read tells the order in which everything in it was appended; that is why Elle
-// (VLDB'21) asks for this workload, and elle.h writes it for Elle.
+// AppendHistory: the history of a list-append workload, whose transactions append unique numbers to lists and read
+// whole lists. A list that was read shows the order of all appends to it. That is why Elle (VLDB'21) uses this
+// workload; elle.h exports the history for Elle.
 //
 //   const OperationId op = history.Invoke(client, now, {MicroOp::Append(3, 17), MicroOp::Read(4)});
 //   history.Complete(op, now, Outcome::kOk, {{}, {1, 2}});     // for each micro-operation the list that it read
 //
-// A client runs one transaction at a time: one that it left behind when it invokes the next is kInfo. The numbers
-// appended to one list are unique. Not thread-safe.
+// A client runs one transaction at a time. If it invokes the next one without completing the previous one, that one is
+// kInfo. The numbers appended to a list are unique. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace gannet::scenario {
 struct MicroOp {
   bool append = false;
   uint64_t key = 0;
-  uint64_t value = 0;  // that is appended
+  uint64_t value = 0;  // of an append
 
   static MicroOp Append(uint64_t key, uint64_t value) { return {true, key, value}; }
   static MicroOp Read(uint64_t key) { return {false, key, 0}; }
@@ -42,14 +42,14 @@ struct AppendOperation {
 
 class AppendHistory {
  public:
-  // Invocations and completions in the order in which they happened; a transaction without completion has no second.
+  // Invocations and completions in the order in which they happened. A transaction without completion has one event.
   struct Event {
     OperationId op;
     bool completion;
   };
 
   OperationId Invoke(uint32_t client, uint64_t now, std::vector<MicroOp> micro_ops);
-  // With kOk, `reads` has an element for each micro-operation; those of appends are not looked at.
+  // With kOk, `reads` has an element for each micro-operation; the elements of appends are ignored.
   void Complete(OperationId op, uint64_t now, Outcome outcome, std::vector<List> reads = {});
 
   size_t size() const { return operations_.size(); }
@@ -64,8 +64,8 @@ class AppendHistory {
   std::vector<OperationId> running_;  // by client
 };
 
-// Our own judgement of such a history: all lists that were read of a key are prefixes of the longest, nothing in them
-// failed, and the graph of serializability.h has no cycle. Operations keep their numbers.
+// Judges such a history: all lists read for a key are prefixes of the longest one, no element's append failed, and the
+// graph of serializability.h has no cycle. Operations keep their numbers.
 Report CheckListAppend(const AppendHistory& history, const CheckOptions& options = {});
 
 }  // namespace gannet::scenario

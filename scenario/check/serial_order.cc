@@ -57,7 +57,7 @@ bool SerialOrder::AddEdge(uint32_t from, uint32_t to) {
   return true;
 }
 
-// What `from` leads to, up to the position of `until`. False if that is reached.
+// Collects the nodes reachable from `from`, up to the position of `until`. Returns false if `until` is reached.
 bool SerialOrder::CollectForward(uint32_t from, uint32_t until) {
   forward_.assign(1, from);
   visited_[from] = 1;
@@ -90,7 +90,7 @@ void SerialOrder::CollectBackward(uint32_t to, uint32_t since) {
   }
 }
 
-// Both sets share the positions that they have now: those that lead to the new edge come first.
+// Redistributes the positions of both sets: the nodes that lead to the new edge come first.
 void SerialOrder::Reorder() {
   const auto position_of = [&](uint32_t node) { return position_[node]; };
   std::ranges::sort(backward_, {}, position_of);

@@ -1,5 +1,5 @@
-// SerialOrder: an order of all nodes of an acyclic graph that respects its edges, and goes on doing so while edges are
-// added (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", JEA 2006).
+// SerialOrder: an order of all nodes of an acyclic graph that respects its edges, maintained while edges are added
+// (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", JEA 2006).
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace gannet::scenario {
 
 class SerialOrder {
  public:
-  // `weight` of each node: where edges leave a choice, the smaller goes first. The graph has no cycle; edges that are
-  // added to it later must come by AddEdge.
+  // `weight`, by node: where edges leave a choice, the smaller weight goes first. The graph has no cycle; later edges
+  // must be added by AddEdge.
   SerialOrder(const DependencyGraph& graph, const std::vector<uint64_t>& weight);
 
   uint32_t position(uint32_t node) const { return position_[node]; }
-  // False, and nothing changed, if the edge closes a cycle.
+  // Returns false, without a change, if the edge closes a cycle.
   bool AddEdge(uint32_t from, uint32_t to);
 
  private:

@@ -17,7 +17,7 @@
 namespace gannet::scenario {
 namespace {
 
-// Where a transaction probably took effect, if nothing else tells.
+// The time at which a transaction probably took effect, where nothing else determines it.
 std::vector<uint64_t> Weights(const History& history, const DependencyGraph& graph) {
   std::vector<uint64_t> weights(graph.num_nodes());
   for (OperationId op = 0; op < history.size(); ++op) {
@@ -55,7 +55,7 @@ class Try {
     return std::move(report_);
   }
 
-  // If all tries fail that the choices lead to, there is no order.
+  // True if the choices cover all possible orders: if all tries fail, there is no order.
   bool exhaustive() const { return exhaustive_; }
 
  private:
@@ -76,7 +76,7 @@ class Try {
     }
   }
 
-  // Adds those whose operations no anomaly names yet.
+  // Adds cycles whose set of operations is not reported yet.
   void Tell(const std::vector<Cycle>& cycles) {
     for (const Cycle& cycle : cycles) {
       Anomaly anomaly = Explain(history_, index_, commits_, graph_, cycle);
@@ -87,7 +87,7 @@ class Try {
     }
   }
 
-  // Moves transactions in a serial order until all absences that they found are true in it.
+  // Moves transactions in a serial order until each absence that they found holds in it.
   void PlaceLoose(const std::vector<LooseAbsence>& loose) {
     SerialOrder order(graph_, Weights(history_, graph_));
     bool guessed = false;
@@ -119,7 +119,7 @@ class Try {
   bool Place(const LooseAbsence& absence, bool before, SerialOrder* order, bool guess) {
     const Edge edge = EdgeOf(absence, before, guess);
     if (!order->AddEdge(edge.from, edge.to)) return false;
-    graph_.Add(edge);  // for the explanation
+    graph_.Add(edge);  // for the explanation of a failure
     return true;
   }
 
@@ -133,7 +133,7 @@ class Try {
             .by_scan = absence.by_scan};
   }
 
-  // Neither side is free: both edges close a cycle, with what was decided before.
+  // Reports that both edges close a cycle with earlier decisions.
   void Fail(const LooseAbsence& absence, bool guessed) {
     const bool certain = !guessed && !absence.guessed &&
                          std::ranges::none_of(graph_.edges(), [](const Edge& edge) { return edge.guessed; });

@@ -1,6 +1,6 @@
-// TransactionWalk: goes through the accesses of one transaction and says what it read from others and what it wrote.
-// A scan becomes a read of every row that it returned, and of the absence of every other key that it covered. What a
-// transaction reads of its own writes is checked here, and not told.
+// TransactionWalk: determines from the accesses of one transaction what it read from others and what it wrote. A scan
+// becomes a read of each row that it returned, and of the absence of each other key that it covered. Reads of the
+// transaction's own writes are checked here, and not returned.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,33 @@ struct ExternalRead {
   OperationId op;
   KeyIndex key;
   uint32_t write;              // kNone: found it absent
-  uint32_t own_write = kNone;  // the last one of the same transaction to the same key
+  uint32_t own_write = kNone;  // the last write of the same transaction to the key
   bool by_scan = false;
 };
 
 struct KeyWrite {
   OperationId op;
   KeyIndex key;
-  uint32_t write;         // the last one of the transaction to the key
+  uint32_t write;         // the last write of the transaction to the key
   bool has_read = false;  // the key was read before it was first written
-  uint32_t read = kNone;  // by then: which write; kNone: absent
+  uint32_t read = kNone;  // which write that read saw; kNone: absent
 };
 
 class TransactionWalk {
  public:
   TransactionWalk(const History& history, const WriteIndex& index);
 
-  // Results are good until the next Walk. Anomalies may be null.
+  // Results are valid until the next Walk. `anomalies` may be null.
   void Walk(OperationId op, std::vector<Anomaly>* anomalies);
   const std::vector<ExternalRead>& reads() const { return reads_; }
   const std::vector<KeyWrite>& writes() const { return writes_; }
 
  private:
   struct KeyState {
-    uint64_t walk = 0;  // for which the rest is set
+    uint64_t walk = 0;  // the walk for which the other fields are valid
     bool has_read = false;
     uint32_t read = kNone;
-    uint32_t own = kNone;  // place in writes_
+    uint32_t own = kNone;  // index into writes_
   };
   KeyState& StateOf(KeyIndex key);
   void Read(RowKey row, WriteId seen, bool by_scan);

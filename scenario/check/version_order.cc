@@ -76,7 +76,7 @@ void VersionOrder::OrderByReads(std::span<const uint32_t> writes) {
   SortChains(writes);
   for (size_t c = 0; c < chains_.size(); ++c) {
     const Chain& chain = chains_[c];
-    // What was never removed is the last.
+    // A chain that is never removed comes last.
     const bool last = c + 1 == chains_.size() && inserts_known_ && Stays(chain);
     const bool guessed = c > 0 && !Forced(chains_[c - 1], chain) && !(last && !Stays(chains_[c - 1]));
     for (size_t i = chain.begin; i < chain.end; ++i) versions_.push_back({order_[i], guessed && i == chain.begin});
@@ -91,7 +91,7 @@ void VersionOrder::CollectChains(std::span<const uint32_t> writes) {
     const KeyWrite& write = commits_.writes[i];
     if (write.read == kNone || successor_[write.read] != write.write) Follow(write.write);
   }
-  // What is left reads in a circle; the graph will say so.
+  // The remaining writes read from each other in a circle; the graph will report it.
   for (const uint32_t i : writes) Follow(commits_.writes[i].write);
 }
 
@@ -109,9 +109,9 @@ void VersionOrder::Follow(uint32_t write) {
   chains_.push_back(chain);
 }
 
-// Chains follow each other as blocks. A must precede B if something of A was complete before something of B was
-// invoked (Forced). If that holds for (A, B) and not for (B, A), then A's sum of both times is the smaller one; so
-// sorting by the sum respects all that real time says.
+// Chains follow each other as blocks. A must precede B if a write of A was complete before a write of B was invoked
+// (Forced). If that holds for (A, B) and not for (B, A), then A has the smaller sum of both times. So sorting by the
+// sum respects real time.
 void VersionOrder::SortChains(std::span<const uint32_t> writes) {
   const auto sum = [](const Chain& chain) { return static_cast<unsigned __int128>(chain.applied_by) + chain.invoked; };
   std::ranges::stable_sort(chains_, {}, sum);
@@ -121,7 +121,7 @@ void VersionOrder::SortChains(std::span<const uint32_t> writes) {
   for (size_t c = 0; c + 1 < chains_.size(); ++c) ChooseNext(c);
 }
 
-// Moves to `place` one of the chains from there on that nothing forces behind another of them.
+// Moves one of the chains from `place` on, which no other of them must precede, to `place`.
 void VersionOrder::ChooseNext(size_t place) {
   constexpr size_t kMaxCandidates = 8;
   candidates_.clear();
@@ -140,7 +140,7 @@ void VersionOrder::ChooseNext(size_t place) {
               chains_.begin() + static_cast<ptrdiff_t>(chosen) + 1);
 }
 
-// Every chain begins with an insert that found the key absent, and nothing about that is a guess.
+// True if each chain begins with an insert that found the key absent, without a guess.
 bool VersionOrder::InsertsAreKnown(std::span<const uint32_t> writes) const {
   return std::ranges::all_of(writes, [&](uint32_t i) {
     const KeyWrite& write = commits_.writes[i];
@@ -161,8 +161,8 @@ void VersionOrder::FindLostUpdates() {
   }
 }
 
-// A key is absent once at the beginning and once after each removal: more inserts than that cannot all have found it
-// so.
+// A key is absent once at the beginning and once after each removal. If there are more inserts than that, they cannot
+// all have found it absent.
 void VersionOrder::FindDoubleInserts(std::span<const uint32_t> writes) {
   size_t absences = 1;
   std::vector<uint32_t> inserts;

@@ -1,8 +1,8 @@
-// VersionOrder: in which order the committed writes of each key took effect.
+// VersionOrder: the order in which the committed writes of each key took effect.
 //
-// If all writes of a key have a version number, that is it. Else each write that read the key before it wrote follows
-// the write that it read; the chains that this gives (a chain begins with an insert or a blind write) are put in an
-// order that respects real time. Where real time leaves a choice, the order is a guess, and says so.
+// If all writes of a key have version numbers, these give the order. Otherwise each write that read the key first
+// follows the write that it read. The resulting chains (each begins with an insert or a blind write) are put in an
+// order that respects real time. Where real time leaves a choice, the order is a guess, and marked as one.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,29 @@ namespace gannet::scenario {
 
 struct Version {
   uint32_t write;
-  bool guessed;  // that it follows the version before it
+  bool guessed;  // its place after the version before it is a guess
 };
 
 class VersionOrder {
  public:
-  // Appends lost updates and divergent versions.
+  // Appends lost updates and divergent versions to *anomalies.
   VersionOrder(const History& history, const WriteIndex& index, const Commits& commits, Choices* choices,
                std::vector<Anomaly>* anomalies);
 
   std::span<const Version> ordered(KeyIndex key) const { return Part(first_[key], tail_[key]); }
-  // After all of those, in an unknown order.
+  // Versions after all of those, in an unknown order.
   std::span<const Version> tail(KeyIndex key) const { return Part(tail_[key], first_[key + 1]); }
-  // Place in ordered(key); kNone if it is not there.
+  // Index in ordered(key); kNone if it is not there.
   uint32_t position(uint32_t write) const { return position_[write]; }
-  // The choices lead to every order that is possible.
+  // True if the choices lead to every possible order.
   bool exhaustive() const { return exhaustive_; }
 
  private:
   struct Chain {
     size_t begin;  // in order_
     size_t end;
-    uint64_t applied_by;  // the earliest
-    uint64_t invoked;     // the latest
+    uint64_t applied_by;  // the earliest of its writes
+    uint64_t invoked;     // the latest of its writes
   };
   std::span<const Version> Part(size_t from, size_t to) const { return std::span(versions_).subspan(from, to - from); }
   void GroupByKey();
@@ -68,12 +68,12 @@ class VersionOrder {
 
   std::vector<uint32_t> by_key_;     // commits_.writes, grouped
   std::vector<size_t> group_;        // of each key, in by_key_
-  std::vector<uint32_t> successor_;  // of each write: the write that read it and wrote
-  std::vector<uint8_t> followed_;    // of each write: is in a chain
+  std::vector<uint32_t> successor_;  // by write: the write that read it and overwrote it
+  std::vector<uint8_t> followed_;    // by write: whether it is in a chain
   std::vector<uint32_t> order_;
   std::vector<Chain> chains_;
-  bool inserts_known_ = false;      // of the key at hand
-  std::vector<uint64_t> earliest_;  // invocation of a chain from this one on, in the order of SortChains
+  bool inserts_known_ = false;      // of the current key
+  std::vector<uint64_t> earliest_;  // earliest invocation of the chains from this one on, in the order of SortChains
   std::vector<size_t> candidates_;
   bool exhaustive_ = true;
 

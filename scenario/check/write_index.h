@@ -1,4 +1,4 @@
-// WriteIndex: every key and every write of a history under dense numbers, and who wrote what.
+// WriteIndex: assigns dense numbers to all keys and writes of a history, and maps write ids to writes.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct IndexedWrite {
 
 class WriteIndex {
  public:
-  // Appends kDuplicateWrite anomalies.
+  // Appends kDuplicateWrite anomalies to *anomalies.
   WriteIndex(const History& history, std::vector<Anomaly>* anomalies);
 
   size_t num_keys() const { return keys_.size(); }
@@ -35,7 +35,7 @@ class WriteIndex {
   size_t num_writes() const { return writes_.size(); }
   const IndexedWrite& write(uint32_t index) const { return writes_[index]; }
 
-  // kNone if there is no write of the key, or with the id.
+  // kNone if the key was never written, or no write has the id.
   KeyIndex FindKey(RowKey row) const;
   uint32_t FindWrite(WriteId id) const;
   // The written keys of the table in [from, to], ascending.
@@ -53,7 +53,7 @@ class WriteIndex {
   absl::flat_hash_map<RowKey, KeyIndex, RowHash> key_index_;
   std::vector<std::pair<RowKey, KeyIndex>> sorted_keys_;
   std::vector<IndexedWrite> writes_;
-  // Ids that count up from 1, as they mostly do, need no hash table.
+  // Ids that count up from 1, as most do, need no hash table.
   std::vector<uint32_t> dense_ids_;
   absl::flat_hash_map<WriteId, uint32_t> sparse_ids_;
 };

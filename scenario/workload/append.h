@@ -1,6 +1,6 @@
 // Append: transactions that append unique numbers to lists and read whole lists. Lists are rows of variable length, so
-// they grow out of their blocks and move. Judged by CheckListAppend, and by Elle if its file is asked for. A torn list
-// that a valid transaction saw ends the run.
+// they outgrow their blocks and move. Judged by CheckListAppend, and exported for Elle if a file is named. A torn list
+// seen by a valid transaction ends the run.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Append : public Workload {
   std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) override;
   Status ReadAll(txn::Session& session, bool whole) override;
   Judgement Judge() override;
-  // Lists become long, whether they are there or not, and others take their places.
+  // Lists become long even if they are unavailable, and other lists take their places.
   bool CanGoOn(const std::function<bool(int node)>&) const override { return true; }
 
  private:

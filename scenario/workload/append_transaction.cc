@@ -9,7 +9,7 @@ namespace gannet::scenario {
 namespace {
 
 constexpr uint64_t kLongList = 40;
-constexpr size_t kMostValues = 400;  // nobody gets there: what is in flight when a list becomes long is far less
+constexpr size_t kMostValues = 400;  // never reached: appends in flight when a list becomes long are far fewer
 constexpr std::array<const char*, kListTables> kNames = {"lists by hash", "lists in order"};
 
 // A row: the number of values, then the values.
@@ -67,7 +67,7 @@ coro::Task<Status> AppendTransaction::Run(txn::Session& session, std::vector<Mic
   AppendTransaction* const self = this;
   const auto body = [self](txn::Transaction& transaction) { return self->Attempt(transaction); };
   Status status = co_await session.Run(body, outcome);
-  if (!absl::IsDataLoss(status)) torn_.clear();  // what an attempt saw that was not valid
+  if (!absl::IsDataLoss(status)) torn_.clear();  // seen by an attempt that was not valid
   co_return status;
 }
 
@@ -94,8 +94,8 @@ coro::Task<Status> AppendTransaction::Do(txn::Transaction& transaction, const Mi
     co_return transaction.Insert(table, key, std::as_bytes(std::span(row_)));
   }
   if (!request[0].status.ok()) co_return request[0].status;
-  // How long it is is known now, so all of it can be read. Another transaction may come in between: then the list looks
-  // torn, and the error is not believed, because the read set does not validate.
+  // The length is known now, so the whole list can be read. If another transaction commits in between, the list looks
+  // torn; that error is then ignored, because the read set does not validate.
   row_.assign(request[0].payload_bytes / sizeof(uint64_t), 0);
   status = co_await transaction.Get(table, key, std::as_writable_bytes(std::span(row_)));
   if (!status.ok()) co_return status;

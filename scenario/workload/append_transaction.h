@@ -1,4 +1,4 @@
-// The transactions of list-append workloads: how lists lie in tables, which lists a transaction appends to, and its
+// The transactions of list-append workloads: the layout of lists in tables, the choice of lists, and the transaction's
 // body. Used by the simulation (append.h) and by crash tests (cli/crash/append_workload.cc).
 #pragma once
 
@@ -22,24 +22,24 @@ namespace gannet::scenario {
 inline constexpr size_t kListTables = 2;
 std::vector<txn::TableOptions> ListTableOptions(const txn::Placement& placement);
 
-// Draws transactions of up to four micro-operations on a few lists at a time: one that is long gives way to a new one.
-// Thread-safe, but for the Random.
+// Draws transactions of up to four micro-operations on a few lists at a time: a long list is replaced by a new one.
+// Thread-safe, except for the Random.
 class AppendPlanner {
  public:
-  // List `slot` of generation g has the key g * slots + slot. Generations begin at `generation`; the numbers that are
-  // appended are above `value`.
+  // List `slot` of generation g has the key g * slots + slot. Generations begin at `generation`; appended numbers are
+  // above `value`.
   explicit AppendPlanner(size_t slots, uint64_t generation = 0, uint64_t value = 0)
       : appended_(slots), first_generation_(generation), last_value_(value) {}
 
   std::vector<MicroOp> Draw(Random& random);
   size_t slots() const { return appended_.size(); }
-  // The slot's list of now.
+  // The key of the slot's current list.
   uint64_t KeyOf(uint64_t slot) const;
 
  private:
   uint64_t KeyAfter(uint64_t slot, uint64_t appends) const;
 
-  std::vector<std::atomic<uint64_t>> appended_;  // to the slot's lists, or tried
+  std::vector<std::atomic<uint64_t>> appended_;  // by slot: number of appends, including attempted ones
   uint64_t first_generation_;
   std::atomic<uint64_t> last_value_;
 };
@@ -49,12 +49,12 @@ class AppendTransaction {
  public:
   explicit AppendTransaction(txn::Database& database);
 
-  // What Session::Run says. DataLoss with torn(), if a transaction saw what no transaction wrote, and its read set
-  // validated: so it is what the database holds.
+  // Returns the status of Session::Run; or DataLoss, with torn(), if a valid transaction saw a list that no transaction
+  // wrote.
   coro::Task<Status> Run(txn::Session& session, std::vector<MicroOp> micro_ops, txn::RunOutcome* outcome);
   // After Run returned Ok: for each micro-operation the list that it read.
   const std::vector<List>& lists() const { return lists_; }
-  // After Run: the list that is wrong, in words; empty if none is.
+  // After Run: describes the torn list; empty if there is none.
   const std::string& torn() const { return torn_; }
 
  private:

@@ -17,13 +17,13 @@ namespace {
 using index::Key;
 using txn::Transaction;
 
-// The rows of all but the last have one length.
+// The rows of each table but the last have a fixed length.
 enum Tables : uint32_t { kHash, kOrdered, kBytes, kLengths, kNumTables };
 constexpr uint32_t kNumFixed = kLengths;
 constexpr std::array<const char*, kNumTables> kNames = {"hash", "ordered", "bytes", "lengths"};
-constexpr uint32_t kLoader = 0;  // as a client
+constexpr uint32_t kLoader = 0;  // its client number
 
-// Numbers in their order as byte keys of several lengths.
+// Encodes numbers as byte keys of several lengths, in the same order.
 std::string TextOf(uint64_t key) {
   return absl::StrFormat("key-%05d%s", key, std::string(key % 3 * 9, 'x'));
 }
@@ -44,11 +44,11 @@ enum class StepKind : uint8_t {
   kReadLengths
 };
 
-constexpr uint64_t kManyRowWords = 1000;  // or more: a transaction may change more than one message takes
+constexpr uint64_t kManyRowWords = 1000;  // or more: such a transaction's changes may exceed one message
 constexpr uint64_t kLengthsOfLarge = 16;
 
-// A row of kLengths is at most `row_words` words (ScenarioOptions), each the id of the write that made it. Large ones
-// have about the same length, so that they are written in place.
+// A row of kLengths has at most `row_words` words (ScenarioOptions), each the id of the write that made it. Large rows
+// have nearly the same length, so that they are written in place.
 std::vector<uint64_t> LongRow(WriteId id, uint64_t row_words) {
   const uint64_t words = row_words < kManyRowWords ? 1 + id % row_words : row_words - id % kLengthsOfLarge;
   return std::vector<uint64_t>(words, id);
@@ -62,14 +62,15 @@ std::optional<WriteId> IdOfLongRow(std::span<const std::byte> payload, uint64_t 
   return id;
 }
 
-constexpr uint64_t kLongestRange = 64;  // keys of a scan, and of a wave
-constexpr uint64_t kLargeRows = 12;     // that one step changes, at most
-// At most; after all was removed. Empty leaves leave their trees meanwhile, in every other seed while single rows are
-// inserted.
+constexpr uint64_t kLongestRange = 64;  // in keys, of a scan or a wave
+constexpr uint64_t kLargeRows = 12;     // most rows changed by one step
+// Longest quiet time after the removal of all rows. In it empty leaves are removed from their trees; in every other
+// seed single rows are inserted during it.
 constexpr uint64_t kQuietNanos = 20'000'000;
-// Bodies ask for another attempt where that may cost their transactions a precedence, which they get early.
+// If precedence is granted sooner than this, bodies ask for another attempt at times, which may cost their transactions
+// a precedence.
 constexpr uint64_t kAsksAgainNanos = 1'000'000;
-constexpr uint64_t kTrickleNanos = 200'000;  // at most, from one such insert of a client to the next
+constexpr uint64_t kTrickleNanos = 200'000;  // longest time between two such inserts of a client
 
 struct Step {
   StepKind kind = StepKind::kGet;
@@ -80,28 +81,29 @@ struct Step {
   size_t limit = SIZE_MAX;
 };
 
-// What a body that gives up says, with any of these codes: its user's own errors, as the engine has them, too.
+// The message of a body that gives up, with any of these codes: a user's own errors may have the same codes as the
+// engine's.
 constexpr char kGivesUp[] = "the body gives up";
 constexpr std::array kReasons = {absl::StatusCode::kCancelled,         absl::StatusCode::kInternal,
                                  absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown,
                                  absl::StatusCode::kUnavailable,       absl::StatusCode::kDeadlineExceeded,
                                  absl::StatusCode::kNotFound};
 
-// What is true only if the engine is broken.
+// Reported only if the engine is broken.
 constexpr char kOwnWriteUnseen[] = "a transaction does not see its own write, and only that";
 
 bool GaveUp(const Status& status) {
   return status.message() == kGivesUp;
 }
 
-// Known only if the log or a node failed at the wrong moment.
+// True if the log or a node failed at a critical moment.
 bool MayHaveHappened(const Status& status) {
   return absl::IsUnknown(status);
 }
 
 }  // namespace
 
-// One attempt after the other at the same steps.
+// Attempts to run the same steps, one after the other.
 class RegisterTransaction {
  public:
   RegisterTransaction(Registers* workload, txn::Session& session) : workload_(workload) {
@@ -109,14 +111,14 @@ class RegisterTransaction {
   }
 
   std::vector<Step>& steps() { return steps_; }
-  // What the body does when all is done: it returns an error of its own, unless this is Ok.
+  // After its steps the body returns an error with this code, unless it is Ok.
   void EndWith(absl::StatusCode reason) { reason_ = reason; }
-  // The body looks at no status, and goes on as if nothing had failed.
+  // The body ignores all statuses, and continues as if nothing had failed.
   void BeCareless(bool careless) { careless_ = careless; }
-  // The body ends its next `times` attempts with Aborted: it asks for another one.
+  // The body ends its next `times` attempts with Aborted, which asks for another attempt.
   void AskAgain(uint64_t times) { asks_again_ = times; }
   void Begin(OperationId op) { op_ = op; }
-  // What the engine said, in the last attempt, of an operation that failed.
+  // The status of the operation that failed in the last attempt.
   const Status& failure() const { return failure_; }
 
   coro::Task<Status> Attempt(Transaction& transaction) {
@@ -211,8 +213,8 @@ class RegisterTransaction {
     co_return absl::OkStatus();
   }
 
-  // Without looking first. The commit says AlreadyExists, or, of a key that this transaction has inserted already, the
-  // insert itself: then nothing was written, and a careless body goes on.
+  // Inserts without reading first. The commit returns AlreadyExists, or the insert itself does if this transaction has
+  // inserted the key before. In the second case nothing was written, and a careless body continues.
   Status Insert(Transaction& transaction, Draft& draft, const Step& step) {
     const WriteId id = workload_->history_.NextWriteId();
     Status inserted = transaction.Insert(*tables_[step.table], KeyOf(step), RegisterRow::Of(id));
@@ -282,7 +284,7 @@ class RegisterTransaction {
     co_return absl::OkStatus();
   }
 
-  // The write that made row `i` that the scan found.
+  // The write that made row `i` of the scan.
   std::optional<WriteId> SawLong(size_t i) {
     const std::optional<WriteId> id = IdOfLongRow(rows_.payload(i), workload_->row_words_);
     if (!id.has_value()) {
@@ -292,8 +294,8 @@ class RegisterTransaction {
     return id;
   }
 
-  // Finds a row, or inserts it; gives it one length and then, or removes it and then, another one. The row in between
-  // is of a write that nobody may ever see.
+  // Finds a row, or inserts it. Then gives it one length and another one after that, or removes it and inserts it with
+  // another length. No other transaction may ever see the intermediate row.
   coro::Task<Status> Resize(Transaction& transaction, Draft& draft, const Step& step) {
     const txn::Table& table = *tables_[kLengths];
     const RowKey name{kLengths, step.key};
@@ -314,7 +316,7 @@ class RegisterTransaction {
     if (!status.ok()) co_return status;
     status = co_await transaction.Scan(table, range, &rows_, options);
     if (!status.ok()) co_return status;
-    // Another transaction may have come in between: then what follows is not believed.
+    // Another transaction may have committed in between: then this error is ignored.
     if (rows_.size() != 1) co_return Status(absl::StatusCode::kInternal, kOwnWriteUnseen);
     if (!removes || !found) {
       co_return transaction.Update(rows_.handle(0), std::as_bytes(std::span(row)), 0, /*resize=*/true);
@@ -376,14 +378,14 @@ class RegisterClient : public Client {
       Plan(quiet);
       const Status status = co_await Execute();
       if (status.ok() || absl::IsAlreadyExists(status) || GaveUp(status)) {
-        co_await session_.worker().Yield();  // on one node nothing else would let the others have a turn
+        co_await session_.worker().Yield();  // on one node nothing else would let other coroutines run
         continue;
       }
-      co_await session_.worker().SleepUntil(NowNanos() + 50'000);  // something is broken: no hurry
+      co_await session_.worker().SleepUntil(NowNanos() + 50'000);  // after a failure: wait
     }
   }
 
-  // Runs what Plan, or the caller, put into steps().
+  // Runs the steps that Plan, or the caller, has put into steps().
   coro::Task<Status> Execute() {
     Control& control = *workload_->control_;
     History& history = workload_->history_;
@@ -431,7 +433,7 @@ class RegisterClient : public Client {
     const size_t n = 1 + random_.Below(4);
     for (size_t i = 0; i < n; ++i) {
       const Step step = DrawStep();
-      // What AlreadyExists tells can be judged if it was read before.
+      // The error AlreadyExists can be judged if the key was read before.
       if (step.kind == StepKind::kInsert && endings_.OneIn(2)) steps.push_back({StepKind::kGet, step.table, step.key});
       steps.push_back(step);
       if (!endings_.OneIn(8)) continue;
@@ -450,19 +452,19 @@ class RegisterClient : public Client {
 
   uint64_t DrawKey() { return random_.Below(workload_->keys_); }
 
-  // Keys beyond the first one.
+  // Number of keys beyond the first one.
   uint64_t DrawRange(uint64_t key, Random& random) const {
     return random.Below(std::min(workload_->keys_ - key, kLongestRange));
   }
 
-  // Waves over a table, and over all of them.
+  // Number of waves over one table, and over all tables.
   uint64_t WavesOfTable() const { return (workload_->keys_ + kLongestRange - 1) / kLongestRange; }
   uint64_t WavesOfAll() const { return WavesOfTable() * kNumFixed; }
-  // Whether the next wave removes rows.
+  // True if the next wave removes rows.
   bool Removes() const { return workload_->waves_ / WavesOfAll() % 2 == 0; }
 
-  // Neighbouring keys of one table. The waves of all clients together come to all keys of all tables and remove the
-  // rows; then, after a while, they come again and put rows there. The hash table is filled while the others are
+  // Plans a wave: neighbouring keys of one table. The waves of all clients together visit all keys of all tables and
+  // remove the rows; after a while they visit them again and insert rows. The hash table is filled while the others are
   // emptied.
   void PlanWave() {
     const bool removes = Removes();
@@ -509,7 +511,7 @@ class RegisterClient : public Client {
   txn::Session& session_;
   uint32_t number_;
   Random random_;
-  Random endings_;  // of transactions
+  Random endings_;  // for the ends of transactions
   RegisterTransaction transaction_;
 };
 
@@ -537,7 +539,7 @@ std::vector<txn::TableOptions> Registers::Tables() const {
   return tables;
 }
 
-// Every other key is there from the beginning; of many, all that the first waves will remove.
+// Every other key is there from the beginning; with many keys, all those that the first waves will remove.
 Status Registers::Load(txn::Session& session) {
   const bool many = keys_ >= kManyKeys;
   const uint64_t at_once = many ? 16 : 1;

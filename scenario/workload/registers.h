@@ -1,7 +1,8 @@
 // Registers: transactions of random reads, updates, inserts, removals and scans of few keys, in a hash table and two
-// ordered ones (integer and byte keys); and of rows that change their length twice in one transaction, in a fourth.
-// Some bodies end with an error of their own: what it tells of counts as read by a transaction that committed. Some
-// ignore what operations return: they must not commit then. Judged by the checker of strict serializability.
+// ordered tables (integer and byte keys); and of rows in a fourth table that change their length twice in one
+// transaction. Some bodies end with an error of their own: the reads that led to it are judged like those of a
+// committed transaction. Some bodies ignore the results of operations: they must not commit after a failure. Judged by
+// the checker of strict serializability.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace gannet::scenario {
 
 class Registers : public Workload {
  public:
-  using RegisterRow = Row<12>;  // with the header and the key two or three lines
+  using RegisterRow = Row<12>;  // two or three lines with the header and the key
 
   Registers(const ScenarioOptions& drawn, Control* control);
 
@@ -41,7 +42,7 @@ class Registers : public Workload {
   txn::Placement placement_;
   Control* control_;
   uint64_t waves_ = 0;
-  uint64_t quiet_until_ = 0;  // after a tide of removals: few transactions, or none
+  uint64_t quiet_until_ = 0;  // after a wave of removals: few transactions, or none
   History history_;
 };
 

@@ -1,4 +1,5 @@
-// A row of the scenario workloads: every word of it is the id of the write that made it, so that a torn row shows.
+// A row of the scenario workloads: each of its words is the id of the write that made it, so that a torn row is
+// detected.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ struct Row {
     row.words.fill(id);
     return row;
   }
-  // The write that made it; nothing if it is a mixture of several.
+  // The write that made it; empty if it is a mixture of several.
   std::optional<WriteId> id() const {
     for (const uint64_t word : words) {
       if (word != words[0]) return std::nullopt;

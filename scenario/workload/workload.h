@@ -1,4 +1,4 @@
-// Workload: what the clients of a scenario do, and how it is judged.
+// Workload: what the clients of a scenario do, and how the run is judged.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 
 namespace gannet::scenario {
 
-// What the clients share with whoever watches them. All of it is of one thread of the operating system.
+// State shared by the clients and the code that watches them. Used by one thread of the operating system.
 struct Control {
   const rdma::sim::Simulation* simulation = nullptr;
   bool stop = false;
-  uint64_t Now() const { return simulation->now(); }  // the same for all: without skew
+  uint64_t Now() const { return simulation->now(); }  // the same for all nodes: without skew
 
   uint64_t committed = 0;
   uint64_t failed = 0;
   uint64_t unknown = 0;
   uint64_t aborts = 0;
-  std::string broken = {};  // what a client saw that must not be: the run ends
+  std::string broken = {};  // describes something impossible that a client saw: the run ends
 };
 
-// What the checkers found.
+// The result of the checkers.
 struct Judgement {
   bool passed = true;
   bool undecided = false;
@@ -39,24 +39,24 @@ struct Judgement {
   uint64_t edges = 0;
 };
 
-// One coroutine of a worker.
+// One client: a coroutine of a worker.
 class Client {
  public:
   virtual ~Client() = default;
-  // Runs transactions until control.stop, or until its end.
+  // Runs transactions until control.stop, or until its end time.
   virtual coro::Task<void> Run() = 0;
-  // It begins no transaction at `nanos` or later. Default: no end.
+  // The client begins no transaction at `nanos` or later. Default: no limit.
   void EndAt(uint64_t nanos) { end_nanos_ = nanos; }
-  // Transactions that committed so far.
+  // Number of transactions committed so far.
   uint64_t committed() const { return committed_; }
-  // From now on it begins no transactions.
+  // From now on the client begins no transactions.
   void Rest() { rests_ = true; }
 
  protected:
   bool GoesOn(const Control& control) const {
     return !control.stop && control.broken.empty() && control.Now() < end_nanos_;
   }
-  // Between transactions, while it rests.
+  // True between transactions while it rests.
   bool rests() const { return rests_; }
   static constexpr uint64_t kRestNanos = 50'000;
 
@@ -69,8 +69,8 @@ class Client {
 
 Judgement JudgementOf(const Report& report);
 
-// Runs execute(), which returns a Status, again while that is Unknown or ResourceExhausted: while a slow disk keeps
-// results from being durable in time, or the log's buffer full.
+// Runs execute(), which returns a Status, again as long as it returns Unknown or ResourceExhausted: a slow disk delays
+// durability, or the log's buffer is full.
 template <class Execute>
 Status UntilKnown(Execute execute) {
   constexpr int kMostTries = 100;
@@ -80,32 +80,31 @@ Status UntilKnown(Execute execute) {
   return status;
 }
 
-// With this many keys or more the workload fills whole ranges of keys and empties them, so that indexes grow and
-// shrink.
+// With at least this many keys the workload fills and empties whole ranges of keys, so that indexes grow and shrink.
 inline constexpr uint64_t kManyKeys = 1024;
 
-// By a hash of the key, on all nodes or (ScenarioOptions::client) all but the last.
+// Places keys by a hash, on all nodes or (ScenarioOptions::client) on all but the last.
 txn::Placement PlacementOf(const ScenarioOptions& drawn);
 
 class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::vector<txn::TableOptions> Tables() const = 0;  // on every node
-  // One session on node 0, before any client.
+  // Runs in one session on node 0, before any client starts.
   virtual Status Load(txn::Session& session) = 0;
-  // `number` is unique in the run, also over power cuts.
+  // `number` is unique in the run, also across power cuts.
   virtual std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) = 0;
-  // Reads everything, after the last client: part of the history. Not `whole`: one key after the other, and what is on
-  // dead nodes is left out.
+  // Reads all rows after the last client, as part of the history. If not `whole`: one key at a time, without the rows
+  // of dead nodes.
   virtual Status ReadAll(txn::Session& session, bool whole) = 0;
   virtual Judgement Judge() = 0;
-  // Whether transactions can still commit when only the data of the nodes that `lives` names is there.
+  // True if transactions can still commit when only the data on nodes with lives(node) is available.
   virtual bool CanGoOn(const std::function<bool(int node)>& lives) const = 0;
 };
 
 // InvalidArgument lists the names.
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control);
-// Of all workloads, TPC-C with them.
+// The names of all workloads, including TPC-C.
 const std::vector<std::string>& WorkloadNames();
 
 }  // namespace gannet::scenario
