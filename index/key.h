@@ -1,5 +1,5 @@
-// Key: what indexes map from. A byte string of at most 64 bytes, compared lexicographically; an integer key is its
-// big-endian 8 bytes, and that case is specialised: it is the fast one.
+// Key: the input of an index. A byte string of at most 64 bytes, compared lexicographically. An integer key is
+// equivalent to its 8 bytes in big-endian order, and is specialised because it is the fast case.
 //
 // A Key is a view: a byte key must outlive the call it is passed to. An index is created for integer keys or for byte
 // keys; giving it the other kind is a programming error (checked).
@@ -30,7 +30,7 @@ class Key {
   uint64_t integer() const { return integer_; }
   std::string_view bytes() const { return {data_, size_}; }
 
-  // Keys of one kind only.
+  // Both keys must be of one kind.
   friend bool operator==(const Key& a, const Key& b) {
     return a.kind_ == KeyKind::kInteger ? a.integer_ == b.integer_ : a.bytes() == b.bytes();
   }
@@ -50,7 +50,7 @@ class Key {
   KeyKind kind_;
 };
 
-// A key with its bytes: what a scan returns and what must outlive the caller's buffer.
+// A key that owns its bytes: for results of scans, and for keys that must outlive the caller's buffer.
 class OwnedKey {
  public:
   OwnedKey() = default;
@@ -65,7 +65,7 @@ class OwnedKey {
     }
     return *this;
   }
-  // Valid while this object is.
+  // Valid as long as this object.
   Key view() const { return kind_ == KeyKind::kInteger ? Key(integer_) : Key(std::string_view(bytes_, size_)); }
   KeyKind kind() const { return kind_; }
   uint64_t integer() const { return integer_; }

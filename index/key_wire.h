@@ -15,8 +15,8 @@ inline void PutKey(rdma::WireWriter& writer, const Key& key) {
   }
 }
 
-// The key points into the message. What is not a key (unknown kind, too long) makes *valid false; so does a message
-// that ends early, besides reader.ok().
+// The key points into the message. Sets *valid to false for an unknown kind, a key that is too long, or a message that
+// ends early (then reader.ok() is false, too).
 inline Key GetKey(rdma::WireReader& reader, bool* valid) {
   const uint8_t kind = reader.GetU8();
   Key key;

@@ -7,12 +7,13 @@
 //  +------+--------+-----------+------------+------------------------+
 //
 // lock     set while a transaction writes the record; then (node, channel) names the worker that holds it, so that
-//          survivors of its death can tell. Both are 0 while the record is free.
-// absent   the record is removed, or inserted by a transaction that has not committed (then it is locked too). The
-//          words of a record's other lines have it always (versioned.h), so a stale address in the middle of a record
-//          leads to one that is absent.
-// version  +1 with every install. It goes on when the memory is reused, whichever record gets it (slab.h), so (address,
+//          survivors of its death can identify its locks. Both are 0 while the record is not locked.
+// absent   the record is removed, or was inserted by a transaction that has not committed (then it is locked, too). The
+//          words of a record's other lines always have this bit (versioned.h), so a stale address in the middle of a
+//          record leads to an absent record.
+// version  +1 with every install. It continues when the memory is reused for another record (slab.h), so (address,
 //          state word) names one state of one record only. It wraps after 2^40 installs of one record: 12 days at a
+//          million per second. A reader would have to sleep for exactly that long to be deceived.
 //          million per second; a reader would have to sleep for exactly that long to be fooled.
 #pragma once
 
@@ -47,11 +48,11 @@ constexpr uint16_t LockOwnerChannel(uint64_t state) {
   return static_cast<uint16_t>(state >> 40 & 0x7f);
 }
 
-// `state` unlocked; what a CAS stores to lock it.
+// The word that a CAS stores to lock the unlocked `state`.
 constexpr uint64_t Locked(uint64_t state, uint64_t owner_bits) {
   return state | rdma::kLockBit | owner_bits;
 }
-// What the word becomes after an install, present or absent; unlocked.
+// The unlocked word after an install, present or absent.
 constexpr uint64_t NextState(uint64_t state, bool absent) {
   return ((VersionOf(state) + 1) & kVersionMask) | (absent ? kAbsentBit : 0);
 }

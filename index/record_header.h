@@ -1,4 +1,4 @@
-// What an index may know about a record: where its key is.
+// The part of a record that an index may know: the place of its key.
 //
 // A record is a versioned object (rdma/versioned.h) whose data begins with
 //
@@ -6,9 +6,9 @@
 //   data 8 ..      the key: an integer key is its native 8 bytes; a byte key is padded with zeros to whole words
 //   then           the payload
 //
-// The meta word and the key are written before the record becomes reachable and never change until the memory is reused
-// after the grace period; the payload size may change under the record's lock. The state word
-// (lock_word.h) is the business of txn.
+// The meta word and the key are written before the record becomes reachable, and stay until the memory is reused after
+// the grace period. Only the payload size may change, under the record's lock. The state word (lock_word.h) belongs to
+// txn.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct RecordMeta {
   uint8_t key_bytes = 0;
   uint32_t payload_bytes = 0;  // < 2^24
   uint16_t table = 0;
-  uint16_t incarnation = 0;  // +1 whenever the block is used for a new record
+  uint16_t incarnation = 0;  // +1 whenever the block is reused for a new record
 
   constexpr uint64_t Pack() const {
     return uint64_t{key_bytes} | uint64_t{payload_bytes} << 8 | uint64_t{table} << 32 | uint64_t{incarnation} << 48;
@@ -58,12 +58,12 @@ inline RecordMeta LoadMeta(const std::byte* record) {
   return RecordMeta::Unpack(LoadWord(record + rdma::PlaceOf(kMetaDataOffset)));
 }
 bool RecordHoldsKey(const std::byte* record, const Key& key);
-// The key of a record; for structural checks and for byte keys in messages.
+// The key of a record, for structural checks and for byte keys in messages.
 OwnedKey LoadKey(const std::byte* record, KeyKind kind);
-// Writes meta word and key into a record that nobody else can reach yet, or into an image.
+// Writes the meta word and the key into a record that no one else can reach yet, or into an image.
 void StoreHeader(std::byte* record, const RecordMeta& meta, const Key& key);
 
-// How many bytes from the record's start a READ needs to see the whole key.
+// Number of bytes from the record's start that a READ needs to get the whole key.
 constexpr size_t HeaderReadBytes(size_t key_bytes) {
   return rdma::ObjectBytesFor(PayloadDataOffset(key_bytes));
 }

@@ -7,8 +7,9 @@ namespace gannet::index {
 
 namespace {
 
-// The context that was used last is in the cache: it is taken again, but not always. What was retired through one is
-// freed when it is used again, or some 20 ms later by the thread that advances the epochs.
+// The context that was used last is still in the CPU's cache, so it is taken again, but not always: memory retired
+// through a context is freed when the context is used again, or some 20 ms later by the thread that advances the
+// epochs.
 constexpr uint32_t kUsesInARow = 16;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// IndexService: a node's indexes by number, and what an RPC handler needs to work on them. One per node.
+// IndexService: a node's indexes by number, and the contexts in which RPC handlers use them. One per node.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class IndexService {
 
   // `index` must outlive this service's RPCs. AlreadyExists if the number is taken.
   Status Add(IndexId id, LocalIndex* index);
-  // Null if there is none: the id comes from a peer.
+  // Null if there is none: an id from a peer may be wrong.
   LocalIndex* Find(IndexId id) const;
 
   // A Context for the duration of one handler call, inside the epoch (Enter was called). Cheap: contexts are reused.

@@ -4,22 +4,21 @@
 //   word 1      link: | depth 16 | offset of the next bucket of the chain, a multiple of 64 (42 bits) | flags 6 |
 //   words 2..7  slots, each | tag 16 | offset of the record in this node's memory 48 |; 0 = empty
 //
-// A bucket of the table is the head of a chain; what does not fit goes to overflow buckets from the slab. Slots are
-// dense: in chain order, no empty slot comes before a used one.
+// A bucket of the table is the head of a chain; further slots are in overflow buckets from the slab. Slots are dense:
+// in chain order, no empty slot comes before a used one.
 //
-// What a racing reader may see. Whoever changes a chain locks the head's version (CAS), marks each overflow bucket that
-// it changes with kLineBusy, changes it, stamps *all* overflow buckets of the chain with version + 1, and stores
-// version
-// + 1 in the head. Therefore
+// What a racing reader may see. A writer locks the head's version (CAS), marks each overflow bucket that it changes
+// with kLineBusy, changes it, stamps *all* overflow buckets of the chain with version + 1, and stores version + 1 in
+// the head. Therefore
 //   - the owner's CPU, which loads the head's version, the chain, and the head's version again, has seen one state of
 //     the chain if both are equal and not locked;
 //   - a client, which READs the head and then the overflow buckets one by one, has seen one state of the chain if the
 //     head was not locked and every overflow bucket carries exactly the head's version: the contents that a bucket had
-//     under a stamp never change while it keeps that stamp. A chain that changed between two READs shows by a newer
-//     stamp. A bucket that left the chain is not reused while readers that may hold its address are left (epoch.h).
+//     under a stamp never change while it keeps that stamp. A chain that changed between two READs has a newer stamp. A
+//     bucket that left the chain is not reused while readers may hold its address (epoch.h).
 //
-// One exception: Replace changes one slot of an existing key in place and keeps the version. It is one word, so readers
-// see the old record or the new one.
+// The exception is Replace, which changes one slot of an existing key in place and keeps the version. It is one word,
+// so readers see the old record or the new one.
 //
 // An overflow bucket comes from the size class of one line in the read-only part, where no records lie, and returns
 // there.
@@ -37,8 +36,8 @@
 namespace gannet::index::hash {
 
 inline constexpr int kSlots = 6;
-// Buckets of a chain, head included, that code keeps room for without asking the allocator, and that a client READs
-// before it asks the owner. Chains may be longer.
+// Length of a chain, head included, for which code reserves room, and up to which a client READs it before it asks the
+// owner. Chains may be longer.
 inline constexpr int kUsualChain = 32;
 // Doublings of the table, limited by the bits of `path`.
 inline constexpr int kMaxDepth = 16;
@@ -56,11 +55,11 @@ struct KeyHash {
     const uint64_t tag = bits >> 16 & 0xffff;
     return tag != 0 ? tag : 1;
   }
-  // Decides, bit by bit from the lowest, where the key goes when its bucket splits.
+  // Its bits, from the lowest, decide to which bucket the key goes when its bucket splits.
   uint32_t path() const { return bits & 0xffff; }
 };
 
-// `keyed` is the index's own; clients get its seed from the owner (hash_rpc.h).
+// `keyed` belongs to the index; clients get its seed from the owner (hash_rpc.h).
 inline KeyHash HashOf(const KeyedHash& keyed, const Key& key) {
   return {key.kind() == KeyKind::kInteger ? keyed(key.integer()) : keyed(key.bytes())};
 }
@@ -90,7 +89,7 @@ constexpr uint64_t NextOf(uint64_t link) {
   return link & rdma::GlobalAddress::kOffsetMask & ~kLinkFlags;
 }
 
-// Places in a bucket (shared memory, or the buffer of a READ).
+// Addresses within a bucket (in shared memory, or in the buffer of a READ).
 inline std::byte* LinkWord(std::byte* bucket) {
   return bucket + kWordBytes;
 }

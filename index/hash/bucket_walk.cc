@@ -18,7 +18,7 @@ BucketWalk::Step BucketWalk::TakeHead(const std::byte* line, Geometry* geometry)
   if (!IsHome(hash_, name_, depth)) {
     const BucketName heir = Descend(hash_, name_);
     if (geometry->segments[heir.segment()] == 0) return Step::kUnknown;
-    // Buckets split in the order of their numbers: that this one did says how many did at least.
+    // Buckets split in the order of their numbers, so this split shows a lower bound of the table's size.
     const uint64_t count = heir.place + geometry->initial * heir.path + 1;
     const int level = heir.segment() - 1;
     if (count > geometry->size.count()) geometry->size = {count, level};
@@ -31,7 +31,8 @@ BucketWalk::Step BucketWalk::TakeHead(const std::byte* line, Geometry* geometry)
 }
 
 BucketWalk::Step BucketWalk::TakeOverflow(const std::byte* line, const Geometry& geometry) {
-  // Another stamp: the chain changed since its head was read. Another mark: the bucket left the chain long ago.
+  // Another stamp means that the chain changed after its head was read. Another mark means that the bucket has left the
+  // chain.
   const uint64_t link = LoadLink(line);
   if (LoadWord(line) != version_ || (link & kLinkFlags) != kOverflowMark) {
     Restart(geometry);

@@ -1,5 +1,5 @@
-// One lookup by READs, as a state machine: says which line to READ next, takes the line, and says what it knows now. No
-// I/O and no allocation, so one lookup and a batch of them share it.
+// One lookup by READs, as a state machine: it says which line to READ next, takes the line, and says what it knows now.
+// It does no I/O and no allocation, so single lookups and batches share it.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ class BucketWalk {
  public:
   enum class Step {
     kRead,     // READ next() and call Take
-    kAgain,    // the same, but what was read so far is void: the chain was locked, or changed between two READs
+    kAgain,    // the same, but earlier lines are void: the chain was locked, or changed between two READs
     kFound,    // candidate(0) is the only record that can hold the key
     kAbsent,   // no record holds the key
     kVerify,   // several candidates: their headers decide
-    kLong,     // the chain is longer than it is worth: ask the owner
-    kUnknown,  // the table grew beyond what `geometry` knows, or the line makes no sense: ask the owner
+    kLong,     // the chain is too long to READ: ask the owner
+    kUnknown,  // the table grew beyond what `geometry` knows, or the line is invalid: ask the owner
   };
   static constexpr int kMaxCandidates = 6;
 
@@ -33,13 +33,12 @@ class BucketWalk {
   // Offset in the owner's memory.
   uint64_t next() const { return next_; }
 
-  // `line`: the 64 bytes at next(), as a READ brought them. When the line tells that the table has grown, *geometry
-  // learns it.
+  // `line`: the 64 bytes at next(), as READ. If the line shows that the table has grown, *geometry is updated.
   Step Take(const std::byte* line, Geometry* geometry) {
     return next_ == head_ ? TakeHead(line, geometry) : TakeOverflow(line, *geometry);
   }
 
-  // The witness of the key: valid with kFound, kAbsent and kVerify.
+  // The witness of the key: its head's offset and version. Valid with kFound, kAbsent and kVerify.
   uint64_t head() const { return head_; }
   uint64_t version() const { return version_; }
   int candidates() const { return candidates_; }

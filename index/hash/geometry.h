@@ -1,16 +1,16 @@
-// Which bucket a key belongs to, in a table that grows one bucket at a time (linear hashing).
+// Maps keys to buckets in a table that grows one bucket at a time (linear hashing).
 //
-// The table begins with `initial` buckets. A bucket is named by (place, path): `place` in [0, initial) is the same for
-// a key for ever, `path` is a number of up to kMaxDepth bits. A bucket of depth d holds the keys of its place whose
-// hash path ends, in its low d bits, in the bucket's path. When it splits, its depth becomes d + 1 and the keys whose
-// bit d is set go to the new bucket (place, path + 2^d). Buckets never merge and never move.
+// The table begins with `initial` buckets. A bucket is named by (place, path): `place` in [0, initial) never changes
+// for a key, `path` is a number of up to kMaxDepth bits. A bucket of depth d holds the keys of its place whose hash
+// path ends, in its low d bits, in the bucket's path. When it splits, its depth becomes d + 1 and the keys whose bit d
+// is set go to the new bucket (place, path + 2^d). Buckets never merge and never move.
 //
 //   number = place + initial * path         buckets exist for all numbers below `count`
 //   segment 0: path 0; segment s > 0: paths [2^(s-1), 2^s)      one array of memory each
 //
-// Every head knows its own depth. So whoever computes a bucket from an old count lands in the right bucket or in an
-// ancestor of it, sees by the depth that it is an ancestor, and goes on to the next one (as in LH*, TODS'96). That is
-// how clients find their way without being told that the table grew.
+// Every head knows its own depth. So a reader that computes a bucket from an old count finds the right bucket or an
+// ancestor of it, sees by the depth that it is an ancestor, and continues with the next one (as in LH*, TODS'96). So
+// clients need not be told that the table grew.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ constexpr uint32_t LowBits(int n) {
   return (uint32_t{1} << n) - 1;
 }
 
-// How many buckets there are: count = (initial << level) + buckets split in this level. Packed into a word, so that it
-// is read whole while it grows.
+// Number of buckets: count = (initial << level) + buckets split in this level. Packed into a word, so that it can be
+// read atomically while it grows.
 class TableSize {
  public:
   constexpr TableSize() = default;
@@ -57,7 +57,7 @@ struct BucketName {
   uint32_t path = 0;
 
   int segment() const { return std::bit_width(path); }
-  // Which bucket of its segment.
+  // Index of the bucket in its segment.
   uint64_t IndexInSegment(uint64_t initial) const {
     return path == 0 ? place : place + initial * (path - std::bit_floor(path));
   }
@@ -76,17 +76,17 @@ inline bool IsHome(KeyHash hash, const BucketName& bucket, int depth) {
   return ((hash.path() ^ bucket.path) & LowBits(depth)) == 0;
 }
 
-// From an ancestor of the key's bucket to the next one on the way. Needs !IsHome.
+// The next bucket on the way from an ancestor to the key's bucket. Requires !IsHome.
 inline BucketName Descend(KeyHash hash, const BucketName& ancestor) {
   const uint32_t missing = hash.path() ^ ancestor.path;
   return {ancestor.place, ancestor.path | (missing & -missing)};
 }
 
-// What a client must know to READ.
+// What a client must know to READ buckets.
 struct Geometry {
   uint64_t initial = 0;
   TableSize size;
-  std::array<uint64_t, kMaxSegments> segments{};  // offsets in the owner's memory; 0 = not there yet
+  std::array<uint64_t, kMaxSegments> segments{};  // offsets in the owner's memory; 0 = not allocated yet
 };
 
 }  // namespace gannet::index::hash

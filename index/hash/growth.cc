@@ -1,8 +1,8 @@
-// How the hash index grows: one bucket splits at a time (geometry.h says which and where its keys go).
+// Growth of the hash index: one bucket splits at a time (geometry.h says which one, and where its keys go).
 //
-// A split is a change of the old bucket's chain like any other: the chain is locked, its keys divided, the new bucket
-// filled while nobody can reach it, then the old bucket is published with its greater depth, which leads everyone to
-// the new one, and last the table's size, which saves them the detour.
+// A split changes the old bucket's chain like any other change: the chain is locked, its keys are divided, and the new
+// bucket is filled before anything leads to it. Then the old bucket is published with its greater depth, which leads
+// readers to the new one. Last the table's size is published, which saves readers the detour.
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
@@ -16,7 +16,7 @@ using hash::LockedChain;
 
 namespace {
 
-// The slots of a chain, divided by a bit of their keys' paths.
+// The slots of a chain, divided by one bit of their keys' paths.
 struct Division {
   using Slots = absl::InlinedVector<uint64_t, 8 * hash::kSlots>;
   Slots stay;
@@ -26,8 +26,8 @@ struct Division {
 }  // namespace
 
 void HashIndex::GrowIfCrowded(Context& context) {
-  constexpr int kSplitsAtOnce =
-      4;  // an insert that overflows comes about every tenth time; a split makes room for four
+  // About every tenth insert adds an overflow bucket; a split makes room for four.
+  constexpr int kSplitsAtOnce = 4;
   if (!crowded()) return;
   std::unique_lock lock(growth_mutex_, std::try_to_lock);
   const uint64_t overflow = overflow_buckets_.load(std::memory_order_relaxed);
@@ -73,7 +73,7 @@ bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int dept
   return true;
 }
 
-// `head` is zero, and nobody knows it. False, and it is zero again, if there is no memory for its overflow.
+// `head` is zero, and not reachable yet. Returns false, with `head` zero again, if there is no memory for its overflow.
 bool HashIndex::FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth) {
   LockedChain chain(memory_, head);
   for (const uint64_t slot : slots) {

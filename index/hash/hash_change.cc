@@ -34,7 +34,7 @@ int HashIndex::SlotOfKey(const LockedChain& chain, KeyHash hash, const Key& key)
 
 int HashIndex::SlotOfRecord(const LockedChain& chain, KeyHash hash, const Key& key, rdma::GlobalAddress record) const {
   const int i = record.node() == node_id_ ? chain.FindSlot(hash::MakeSlot(hash, record.offset())) : -1;
-  // The tag may be another key's too.
+  // Another key may have the same tag.
   return i >= 0 && HoldsKey(memory_ + record.offset(), key) ? i : -1;
 }
 

@@ -23,22 +23,22 @@ using hash::BucketWalk;
 using hash::KeyHash;
 using Step = hash::BucketWalk::Step;
 
-// READs of one lookup that may be in vain before the owner is asked.
+// Most READs of one lookup without progress before it asks the owner.
 constexpr int kMaxRetries = 8;
-// Keys that share a doorbell.
+// Number of keys that share a doorbell.
 constexpr size_t kBatch = 64;
-// Longer than any lookup takes; a bound in case the owner's memory is nonsense.
+// More rounds than any lookup needs; a bound in case the owner's memory is corrupt.
 constexpr int kMaxRounds = hash::kUsualChain + hash::kMaxDepth + kMaxRetries;
 
 using LineBuffer = std::array<uint64_t, kLineBytes / kWordBytes>;
 
-// What a FindMany in flight needs; too large for a pooled coroutine frame, so clients keep them.
+// The state of a FindMany in flight. It is too large for a pooled coroutine frame, so clients keep it.
 struct Batch {
   std::array<BucketWalk, kBatch> walks;
   std::array<LineBuffer, kBatch> lines;
   std::array<rdma::Operation, kBatch> operations;
   std::array<uint32_t, kBatch> which;  // walk -> key
-  std::array<uint32_t, kBatch> hard;   // keys that a shared doorbell could not settle
+  std::array<uint32_t, kBatch> hard;   // keys that a batch could not settle
 };
 
 class HashClient : public RemoteIndex {
@@ -64,7 +64,7 @@ class HashClient : public RemoteIndex {
   void CheckKind(const Key& key) const {
     GANNET_CHECK(key.kind() == description_->key_kind, "key %s is not of the index's kind", key.ToString());
   }
-  // What the owner told: before that nothing can be hashed, and nothing is cached.
+  // Takes the owner's description. Before that nothing can be hashed, and nothing is cached.
   void Learn(const hash::Description& description) {
     description_ = description;
     if (!hash_.has_value() || hash_->seed() != description.seed) hash_.emplace(description.seed);
@@ -74,17 +74,19 @@ class HashClient : public RemoteIndex {
   Step Take(BucketWalk* walk, LineBuffer* line);
   // The result of a walk that ended with kFound or kAbsent.
   FindResult Conclude(const BucketWalk& walk, Step step);
-  // Where the fabric completes READs at once: the common lookup without a coroutine. Nothing if it is not common.
+  // The common lookup without a coroutine, where the fabric completes READs at once. Empty if this lookup is not the
+  // common case.
   std::optional<StatusOr<FindResult>> FindAtOnce(KeyHash hash);
   coro::Task<StatusOr<FindResult>> FindByReads(Key key);
   coro::Task<StatusOr<FindResult>> Verify(Key key, const BucketWalk* walk);
   coro::Task<StatusOr<FindResult>> FindByCall(Key key);
   coro::Task<Status> FindBatch(std::span<const Key> keys, std::span<FindResult> results, Batch* batch);
-  // Posts the first `n` walks of the batch, takes their lines and keeps those that must go on; returns how many.
+  // Posts the first `n` walks of the batch, takes their lines, and keeps the walks that must continue; returns their
+  // number.
   coro::Task<StatusOr<size_t>> Round(Batch* batch, size_t n, int round, std::span<FindResult> results, size_t* hard);
   coro::Task<Status> Describe();
   coro::Task<StatusOr<Change>> CallChange(rdma::MethodId method, Key key, rdma::GlobalAddress record);
-  // The response's bytes in *response.
+  // Returns the number of bytes in `response`.
   coro::Task<StatusOr<size_t>> Call(rdma::MethodId method, const rdma::WireWriter* request,
                                     std::span<std::byte> response);
 
@@ -93,7 +95,7 @@ class HashClient : public RemoteIndex {
   IndexId id_;
   HashClientOptions options_;
   std::optional<hash::Description> description_;
-  std::optional<KeyedHash> hash_;  // as `description_` says
+  std::optional<KeyedHash> hash_;  // uses the seed in `description_`
   hash::LocationCache cache_;
   std::vector<std::unique_ptr<Batch>> idle_batches_;
   ClientStatistics statistics_;
@@ -190,7 +192,8 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key) {
   co_return co_await FindByCall(key);
 }
 
-// Reads the keys of all candidates with one doorbell. They were all in the chain at one time, so at most one holds it.
+// Reads the keys of all candidates with one doorbell. They were all in the chain at one moment, so at most one holds
+// the key.
 coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* walk) {
   static_assert(HeaderReadBytes(kMaxKeyBytes) <= kLineBytes + rdma::kReadBeyondBytes,
                 "the candidate may have a shorter key, and one line");

@@ -14,13 +14,13 @@ using hash::KeyHash;
 
 namespace {
 
-// Six slots, 60% full: 7% of the buckets then have an overflow bucket, which has 2% of the keys.
+// Six slots, 60% full: 7% of the buckets have an overflow bucket, and these hold 2% of the keys.
 constexpr double kKeysPerBucket = 3.6;
 constexpr uint64_t kMaxInitialBuckets = uint64_t{1} << 31;
 
 }  // namespace
 
-// What FindMany knows about one key between its steps.
+// The state of one key between the steps of FindMany.
 struct HashIndex::Probe {
   KeyHash hash;
   Home home;
@@ -65,7 +65,7 @@ Status HashIndex::AllocateSegment(int segment) {
 
 hash::Geometry HashIndex::geometry() const {
   hash::Geometry geometry{.initial = initial_, .size = size()};
-  // No segment beyond the size's: those may be in the making.
+  // Only the segments that the size covers: the next one may be being allocated.
   const int last =
       geometry.size.count() > initial_ << geometry.size.level() ? geometry.size.level() + 1 : geometry.size.level();
   for (int i = 0; i <= last; ++i) geometry.segments[i] = static_cast<uint64_t>(segments_[i] - memory_);
@@ -88,7 +88,7 @@ FindResult HashIndex::Find(const Key& key) {
   CheckKind(key);
   const KeyHash hash = HashOf(key);
   const Home home = GuessHome(hash);
-  // The common case: the first slot with the tag is it, or the only bucket of the chain has none.
+  // The common case: the first slot with the tag holds the key, or no slot of the chain's only bucket has the tag.
   const uint64_t version = LoadWord(home.head);
   const uint64_t link = hash::LoadLink(home.head);
   const uint32_t matches = hash::MatchTag(home.head, hash.tag());
@@ -105,7 +105,7 @@ FindResult HashIndex::Find(const Key& key) {
   return FindFrom(hash, key, home);
 }
 
-// The first slot with the key's tag in the head; chains are for Find, which comes soon.
+// The first slot of the head with the key's tag. Overflow buckets are left to the Find that follows.
 rdma::GlobalAddress HashIndex::GuessRecord(const Key& key) {
   CheckKind(key);
   const KeyHash hash = HashOf(key);
@@ -134,7 +134,7 @@ FindResult HashIndex::FindFrom(KeyHash hash, const Key& key, Home home) const {
     for (const std::byte* bucket = home.head;;) {
       const uint32_t matches = hash::MatchTag(bucket, hash.tag());
       if (matches != 0) {
-        // A slot that names the key's record is the truth at the moment it was loaded, whatever else changes.
+        // A slot that names the key's record was valid at the moment it was loaded, even if the chain changes.
         if (const std::byte* record = PickRecord(bucket, matches, key))
           return {.record = AddressOf(record), .witness = {}};
       }
@@ -142,7 +142,7 @@ FindResult HashIndex::FindFrom(KeyHash hash, const Key& key, Home home) const {
       bucket = memory_ + hash::NextOf(link);
       link = hash::LoadLink(bucket);
     }
-    // That it is nowhere is known only if the chain stood still.
+    // The key is known to be absent only if the chain did not change.
     if ((version & rdma::kLockBit) == 0 && LoadWord(home.head) == version) [[likely]] {
       return {.record = {}, .witness = {AddressOf(home.head), version}};
     }

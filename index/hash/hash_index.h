@@ -1,23 +1,24 @@
 // The hash index at the owner: point access by one cache line for the bucket and one for the record.
 //
-// Buckets of one line with six slots (bucket.h), 60% full at `expected_keys`; a chain of overflow buckets where six are
-// not enough. The table grows by splitting one bucket at a time (geometry.h) whenever more than one bucket in eight has
-// an overflow bucket, so nobody ever waits for a rehash.
+// Buckets are one line with six slots (bucket.h), 60% full at `expected_keys`; a full bucket gets a chain of overflow
+// buckets. The table grows by splitting one bucket at a time (geometry.h) while more than one bucket in eight has an
+// overflow bucket, so no operation waits for a rehash.
 //
-// The witness of a key is its head bucket's version word. It changes with every insert into or removal from that
-// bucket's chain, also of other keys, and when the bucket splits. A split is not part of any Change, so it can cost a
-// transaction that holds that witness one more attempt; never more, since the table does not shrink.
+// The witness of a key is its head bucket's version word. It changes with every insert into that bucket's chain and
+// every removal from it, also of other keys, and when the bucket splits. A split is not part of any Change, so a split
+// can cost a transaction that holds that witness one more attempt; it costs at most one, because the table does not
+// shrink.
 //
-// Keys are hashed with a secret seed that the table draws when it is made (base/keyed_hash.h), so nobody can
+// Keys are hashed with a secret seed that is drawn when the table is made (base/keyed_hash.h), so an attacker cannot
 // choose keys that share a bucket. Nothing that outlives the table depends on the seed: recovery makes the table again.
 //
-// A chain may have any length: an insert fails only for want of memory. While the table grows, chains stay short. It
-// stops at 65,536 times its first size. Where the node's heap has no room for the next doubling, the table tries again
-// whenever it has an eighth more overflow buckets. Meanwhile lookups walk longer chains (statistics().height); raise
-// expected_keys (expected_rows of the table) or the node's memory then.
+// A chain may have any length: an insert fails only for lack of memory. While the table grows, chains stay short. It
+// stops growing at 65,536 times its first size. If the node's heap has no room for the next doubling, the table tries
+// again whenever it has an eighth more overflow buckets. Until then lookups walk longer chains (statistics().height);
+// raise expected_keys (expected_rows of the table) or the node's memory.
 //
-// Locks: a writer holds one bucket's lock for the time of its change. Finds take none: a find that hits never waits,
-// one that misses retries while the bucket is locked.
+// Locks: a writer holds one bucket's lock during its change. Finds take no lock: a find that hits never waits, and one
+// that misses retries while the bucket is locked.
 #pragma once
 
 #include <array>
@@ -41,8 +42,8 @@ namespace gannet::index {
 struct HashOptions {
   KeyKind key_kind = KeyKind::kInteger;
   size_t max_key_bytes = kIntegerKeyBytes;   // of byte keys; at most 64
-  uint64_t expected_keys = 1024;             // on this node; more is fine, at the price of splits
-  std::optional<KeyedHash::Seed> seed = {};  // for tests that choose keys by their hash; drawn if there is none
+  uint64_t expected_keys = 1024;             // on this node; more keys are fine, but cost splits
+  std::optional<KeyedHash::Seed> seed = {};  // for tests that choose keys by their hash; empty: drawn
 };
 
 // Thread-safe. Its buckets stay with the node's allocator when it is destroyed.
@@ -66,16 +67,16 @@ class HashIndex : public LocalIndex {
                   ScanResult* result) override;
   ScanPosition PositionBehind(const Key&, bool) const override { return {}; }
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
-  // `fill` means nothing here: `expected_keys` decides how full buckets are.
+  // `fill` is ignored: `expected_keys` decides how full buckets are.
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
   Statistics statistics() override;
   Status CheckStructure() override;
 
   const HashOptions& options() const { return options_; }
   hash::KeyHash HashOf(const Key& key) const { return hash::HashOf(hash_, key); }
-  // For clients. Not for anybody whose keys are not trusted.
+  // For clients. Must not be given to anyone whose keys are not trusted.
   const KeyedHash::Seed& seed() const { return hash_.seed(); }
-  // For clients: where the buckets are. Later splits need not be told (geometry.h).
+  // For clients: the places of the buckets. They need not be told of later splits (geometry.h).
   hash::Geometry geometry() const;
 
  private:
@@ -92,7 +93,7 @@ class HashIndex : public LocalIndex {
   std::byte* Head(const hash::BucketName& name) const {
     return segments_[name.segment()] + name.IndexInSegment(initial_) * kLineBytes;
   }
-  // Where the key's chain begins as far as this thread knows; by the time it is looked at it may have split.
+  // The head of the key's chain by this thread's knowledge; it may have split before the thread looks at it.
   Home GuessHome(hash::KeyHash hash) const {
     const hash::BucketName name = hash::BucketFor(hash, initial_, size());
     return {Head(name), name};
@@ -104,8 +105,8 @@ class HashIndex : public LocalIndex {
     return options_.key_kind == KeyKind::kInteger ? LoadWord(record + rdma::PlaceOf(kKeyDataOffset)) == key.integer()
                                                   : RecordHoldsKey(record, key);
   }
-  // What the slot of the lowest match names. The slot is loaded again, so by now it may be another key's, or empty:
-  // then the result is `memory_`.
+  // The record in the slot of the lowest match. The slot is loaded again, so it may hold another key's record by now,
+  // or be empty: then the result is `memory_`.
   const std::byte* RecordIn(const std::byte* bucket, uint32_t matches) const {
     return memory_ + hash::RecordOffsetOf(hash::LoadSlot(bucket, std::countr_zero(matches)));
   }
@@ -136,7 +137,7 @@ class HashIndex : public LocalIndex {
     return overflow_buckets_.load(std::memory_order_relaxed) * kBucketsPerOverflow > size().count();
   }
   void GrowIfCrowded(Context& context);
-  // False if the table cannot grow (now).
+  // Returns false if the table cannot grow now.
   bool SplitNext(Context& context);
   bool Split(Context& context, std::byte* from, std::byte* to, int depth);
   bool FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth);
@@ -160,10 +161,10 @@ class HashIndex : public LocalIndex {
   std::array<std::byte*, hash::kMaxSegments> segments_{};
   KeyedHash hash_;
 
-  // Away from what every find reads.
+  // On another line than the members that every find reads.
   alignas(kLineBytes) std::atomic<uint64_t> overflow_buckets_{0};
   Mutex growth_mutex_;
-  uint64_t grow_again_at_ = 0;  // so many overflow buckets; guarded by growth_mutex_
+  uint64_t grow_again_at_ = 0;  // try again at this number of overflow buckets; guarded by growth_mutex_
 };
 
 }  // namespace gannet::index

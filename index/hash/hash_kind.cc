@@ -24,7 +24,7 @@ IndexKindEntry HashKind() {
                 {.location_cache_bytes = options.location_cache_bytes, .call_timeout = options.call_timeout});
           },
       .register_methods = RegisterHashMethods,
-      // A bucket's share.
+      // A key's share of its bucket.
       .bytes_per_key = [](double) { return 24.0; },
   };
 }

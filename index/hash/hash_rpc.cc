@@ -90,7 +90,7 @@ StatusOr<Change> GetChange(std::span<const std::byte> response, rdma::NodeId own
 
 namespace {
 
-// The front of every request.
+// The beginning of every request.
 struct Target {
   HashIndex* index = nullptr;
   Key key;
@@ -117,7 +117,8 @@ StatusOr<Target> GetTarget(IndexService* service, rdma::WireReader* reader) {
   return target;
 }
 
-// A live record of this node that holds the key, or an error: what a peer claims is about to be believed by the index.
+// Returns a live record of this node that holds the key, or an error: a peer's claim is checked before the index uses
+// it.
 StatusOr<rdma::GlobalAddress> GetRecord(IndexService* service, rdma::WireReader* reader, const Key& key) {
   const rdma::GlobalAddress record = reader->GetAddress();
   GANNET_RETURN_IF_ERROR(reader->Finish());

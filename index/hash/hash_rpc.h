@@ -1,5 +1,4 @@
-// What a client of a hash index asks of its owner, and how that is written down. Everything read from a peer is
-// checked.
+// The calls of a hash index's clients to its owner, and their encoding. Everything read from a peer is checked.
 #pragma once
 
 #include <array>
@@ -13,14 +12,14 @@
 
 namespace gannet::index {
 
-// Registers the handlers on service->node(); once per node, before it serves. They answer for all hash indexes that are
-// or will be added to `service`, which must outlive the node's server threads.
+// Registers the handlers on service->node(); once per node, before it serves. They serve all present and future hash
+// indexes of `service`, which must outlive the node's server threads.
 void RegisterHashMethods(IndexService* service);
 
 namespace hash {
 
-// Request of all: index number; of all but kDescribe: then the key (key_wire.h); of kInsert and kRemove: then the
-// record's address.
+// Every request begins with the index number. All but kDescribe continue with the key (key_wire.h); kInsert and kRemove
+// then with the record's address.
 inline constexpr rdma::MethodId kDescribe = kHashMethods;    // -> Description
 inline constexpr rdma::MethodId kFind = kHashMethods + 1;    // -> FindResult
 inline constexpr rdma::MethodId kInsert = kHashMethods + 2;  // -> Change

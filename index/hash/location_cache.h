@@ -1,8 +1,8 @@
-// A client's memory of where records are: hash of the key -> offset of its record, in a fixed number of bytes.
+// A client's cache of record locations: hash of the key -> offset of its record, in a fixed number of bytes.
 //
-// A set is one line of four entries in the order of their last use; the table is set-associative, so a lookup costs one
-// miss and no allocation ever. An entry may be stale (the record was removed, its memory reused) or, once in 2^64, of
-// another key with the same hash; whoever uses it looks into the record.
+// A set is one line of four entries in the order of their last use. The table is set-associative, so a lookup costs one
+// cache miss and no allocation. An entry may be stale (the record was removed, its memory reused), or, with probability
+// 2^-64, belong to another key with the same hash. So the user of an entry must check the record.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace gannet::index::hash {
 
 class LocationCache {
  public:
-  // 0 bytes: no cache. Rounded down to whole sets. Pages are touched as entries come.
+  // 0 bytes: no cache. Rounded down to whole sets. Pages are touched as entries are added.
   explicit LocationCache(size_t bytes) : sets_(bytes / sizeof(Set)), table_(Allocate(sets_)) {}
 
   bool enabled() const { return sets_ > 0; }
   size_t bytes() const { return sets_ * sizeof(Set); }
 
-  // The offset remembered, or 0.
+  // The cached offset, or 0.
   uint64_t Get(KeyHash hash) {
     if (!enabled()) return 0;
     Set& set = SetOf(hash);
@@ -34,7 +34,7 @@ class LocationCache {
     return 0;
   }
 
-  // Remembers; the entry that was used least recently is forgotten.
+  // Adds an entry; the least recently used one of the set is evicted.
   void Put(KeyHash hash, uint64_t offset) {
     if (!enabled()) return;
     Set& set = SetOf(hash);
@@ -63,7 +63,7 @@ class LocationCache {
     void operator()(void* memory) const { std::free(memory); }
   };
 
-  // calloc gives large tables as untouched zero pages; one set more leaves room to align.
+  // calloc returns large tables as untouched zero pages; one extra set leaves room to align.
   static std::unique_ptr<void, Free> Allocate(size_t sets) {
     return std::unique_ptr<void, Free>(sets == 0 ? nullptr : std::calloc(sets + 1, sizeof(Set)));
   }

@@ -41,7 +41,7 @@ int LockedChain::FindSlot(uint64_t word) const {
 
 void LockedChain::AddBucket(std::byte* bucket) {
   GANNET_CHECK(!HasRoom(), "%d slots in %d buckets", count_, length());
-  // Nobody can reach it yet, but a client that took its address from a record may READ it.
+  // No bucket links to it yet, but a client that took its address from a record may READ it.
   StoreWord(bucket, rdma::kLineBusy);
   StoreWord(LinkWord(bucket), MakeLink(0, 0, kOverflowMark));
   for (int i = 0; i < kSlots; ++i) StoreWord(SlotWord(bucket, i), 0);
@@ -83,7 +83,7 @@ std::byte* LockedChain::TakeEmptyBucket() {
   const int last = length() - 1;
   const uint64_t link = LoadLink(buckets_[last]);
   StoreLink(last, link & ~NextOf(link));
-  StoreWord(taken, after());  // no longer busy, and no state that its next user could mistake for a locked one
+  StoreWord(taken, after());  // no longer busy, and its next user cannot take it for a locked word
   return taken;
 }
 

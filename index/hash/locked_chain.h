@@ -1,5 +1,5 @@
-// A chain of buckets, locked and about to change: the one place that writes buckets which others may read (see
-// bucket.h for what those may see).
+// A chain of buckets, locked for a change. All writes to buckets that others may read are here (bucket.h says what a
+// racing reader sees).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace gannet::index::hash {
 
 class LockedChain {
  public:
-  // Waits for the lock of `head`. `memory` is where the node's memory begins.
+  // Waits for the lock of `head`. `memory` is the beginning of the node's memory.
   LockedChain(std::byte* memory, std::byte* head);
-  // Unlocks; unless Publish was called, as if nothing had been.
+  // Unlocks the chain. Without Publish, its version does not change.
   ~LockedChain();
   LockedChain(const LockedChain&) = delete;
   LockedChain& operator=(const LockedChain&) = delete;
@@ -32,22 +32,21 @@ class LockedChain {
   bool HasRoom() const { return count_ < length() * kSlots; }
   // Puts `bucket`, fresh from the slab, at the end of a full chain.
   void AddBucket(std::byte* bucket);
-  // Needs HasRoom().
+  // Requires HasRoom().
   void Append(uint64_t slot);
-  // Fills the hole with the last slot.
+  // Fills the gap with the last slot.
   void Erase(int i);
-  // In place; readers see one or the other, and the version stays (Publish is not needed).
+  // Replaces one word: readers see the old slot or the new one, and the version stays, so Publish is not needed.
   void Replace(int i, uint64_t slot) { StoreWord(SlotWord(buckets_[i / kSlots], i % kSlots), slot); }
   void SetDepth(int depth);
-  // Keeps these slots only, in this order, and makes the head's depth `depth`. `slots` needs no more room than there
-  // is.
+  // Keeps only these slots, in this order, and sets the head's depth. `slots` must fit into the chain.
   void Rewrite(std::span<const uint64_t> slots, int depth);
 
-  // Takes the last bucket off the chain if it is empty (and not the head), else gives null. It may be retired after
-  // Publish.
+  // Takes the last bucket off the chain if it is empty (and not the head); otherwise returns null. The bucket may be
+  // retired after Publish.
   std::byte* TakeEmptyBucket();
 
-  // Makes the change visible: the version goes from before() to before() + 1. Ends the lock.
+  // Makes the change visible: the version goes from before() to before() + 1. Releases the lock.
   void Publish();
   uint64_t before() const { return version_; }
   uint64_t after() const { return version_ + 1; }
@@ -59,7 +58,7 @@ class LockedChain {
   // True if slot i has the tag of an earlier one.
   bool RepeatsTag(int i) const;
   void SetAmbiguous(bool ambiguous);
-  // Looks at all slots. Only needed when slots went from a chain that was ambiguous.
+  // Checks all slots. Only needed after the removal of slots from an ambiguous chain.
   void UpdateAmbiguity();
 
   std::byte* memory_;

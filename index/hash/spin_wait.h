@@ -1,5 +1,5 @@
-// Waiting for a bucket's lock. Its holder is a thread of this process that waits for nothing, so the wait is as long as
-// the holder is not running; a holder that never comes back is a broken invariant.
+// Waits for a bucket's lock. Its holder is a thread of this process that never waits, so this wait lasts only while the
+// holder has no CPU; a holder that never returns is a broken invariant.
 #pragma once
 
 #include <cstdint>

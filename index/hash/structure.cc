@@ -11,18 +11,18 @@ namespace gannet::index {
 
 using hash::BucketName;
 
-// One state of a chain.
+// A consistent copy of a chain.
 struct HashIndex::Snapshot {
   uint64_t version;
   uint64_t head_link;
-  absl::InlinedVector<uint64_t, 8 * hash::kSlots> slots;  // of all buckets, empty ones included
+  absl::InlinedVector<uint64_t, 8 * hash::kSlots> slots;  // of all buckets, including empty ones
   absl::InlinedVector<uint64_t, 8> stamps;                // by bucket
 
   int length() const { return static_cast<int>(stamps.size()); }
 };
 
-// The walker may be outside any epoch, so an overflow bucket may be reused under it; it follows a bucket's link only
-// after the head's version says that the bucket was still in the chain when the link was loaded.
+// The walker may be outside any epoch, so an overflow bucket may be reused during the walk. The walk follows a bucket's
+// link only after the head's version shows that the bucket was still in the chain when the link was loaded.
 bool HashIndex::TrySnapshot(const std::byte* head, Snapshot* snapshot) const {
   snapshot->version = LoadWord(head);
   if ((snapshot->version & rdma::kLockBit) != 0) return false;
@@ -53,8 +53,8 @@ void HashIndex::VisitChains(Visit visit) const {
   }
 }
 
-// A split moves keys from a bucket to one with a higher number, which the walk has still ahead of it. The new bucket
-// counts in size() only when the split is over, so the end is believed only while no split is under way.
+// A split moves keys to a bucket with a higher number, which the walk has not visited yet. The new bucket counts in
+// size() only after the split, so the walk may end only while no split is in progress.
 bool HashIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
   constexpr uint64_t kBucketsPerStep = 64;
   Snapshot snapshot;
@@ -82,7 +82,7 @@ Statistics HashIndex::statistics() {
     result.height = std::max(result.height, snapshot.length());
     for (const uint64_t slot : snapshot.slots) result.keys += slot != 0;
   });
-  // All segments count in full: the part that is not split into yet is taken from the heap too.
+  // All segments count in full: the heap also holds the part of a segment that has no buckets yet.
   const uint64_t table = std::bit_ceil((size().count() + initial_ - 1) / initial_) * initial_;
   const uint64_t overflow = result.nodes - size().count();
   result.registered_bytes = (table + overflow) * kLineBytes;

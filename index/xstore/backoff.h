@@ -1,4 +1,4 @@
-// What to do while somebody else holds a short lock: relax, and let him run if he may have lost his CPU.
+// Waits while another thread holds a short lock: relaxes, and then yields in case that thread has lost its CPU.
 #pragma once
 
 #include "base/cache_line.h"

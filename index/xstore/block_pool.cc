@@ -18,7 +18,7 @@ StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
   StatusOr<std::byte*> block = context.slab->AllocateReadOnly(bytes);
   if (block.ok()) {
     bytes_.fetch_add(rdma::SlabAllocator::BlockBytes(bytes), std::memory_order_relaxed);
-  } else if (std::byte* collected = TakeFree(bytes)) {  // a slab that is full has what was retired released
+  } else if (std::byte* collected = TakeFree(bytes)) {  // a full slab makes retired blocks free
     return collected;
   }
   return block;

@@ -59,7 +59,7 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const LoadEntry> entries, d
   return absl::OkStatus();
 }
 
-// Replaces the root. Inner nodes get some room for later splits whatever the fill of the leaves is.
+// Replaces the root. Inner nodes get some room for later splits, independent of the fill of the leaves.
 template <int W>
 void Tree<W>::BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill) {
   struct Child {

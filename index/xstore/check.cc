@@ -1,4 +1,4 @@
-// XTree: the structure, from end to end.
+// XTree: checks the whole structure.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +16,7 @@ Status Tree<W>::CheckStructure() {
   return absl::OkStatus();
 }
 
-// `node` covers [low, high]; `previous` is the leaf left of it (null at first), afterwards its last leaf.
+// `node` covers [low, high]. *previous is the leaf to its left (null at first), and becomes its last leaf.
 template <int W>
 Status Tree<W>::CheckNode(Node* node, const Words& low, const Words& high, Leaf<W>* previous, uint64_t* keys) const {
   const int count = node->count();

@@ -1,5 +1,5 @@
-// EmptyLeaves: leaves that became empty and have been so for a grace period, by their low fences. Thread-safe. Shared
-// by the tree and by the notes that still wait for their grace period.
+// EmptyLeaves: the low fences of leaves that became empty a grace period ago. Thread-safe. Shared by the tree and by
+// notes that still wait for their grace period.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace gannet::index::xstore {
 template <int W>
 class EmptyLeaves {
  public:
-  // False means none; may lag.
+  // False: there is none. May be stale.
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
 
   void Add(const KeyWords<W>& low) {

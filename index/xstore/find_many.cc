@@ -1,5 +1,5 @@
-// XTree: many lookups side by side. All descents of a group advance one cache miss per round: while one waits for its
-// line, the others' requests are on their way.
+// XTree: many lookups interleaved. All descents of a group advance by one cache miss per round, so their misses
+// overlap.
 #include <algorithm>
 #include <array>
 
@@ -23,7 +23,7 @@ void Tree<W>::FindMany(std::span<const Key> keys, std::span<FindResult> results)
   }
 }
 
-// A descent that meets a writer stays where it is, and its key is looked up alone in the end.
+// A descent that meets a writer stops, and its key is looked up alone at the end.
 template <int W>
 void Tree<W>::FindGroup(std::span<const Words> keys, std::span<FindResult> results) {
   struct Descent {

@@ -1,16 +1,17 @@
-// An inner node of XTree, in the owner's private memory: optimistic lock coupling.
+// An inner node of XTree, in the owner's private memory, with optimistic lock coupling.
 //
-// Child i covers the keys <= key i and > key i - 1; key count - 1 and all after it are the highest key, so a search
-// needs no count. Readers load the version, read what they want, and load the version again: unchanged and unlocked
-// means that what they read belongs together. Nodes live in a NodePool: a stale pointer always leads to some node of
-// the same tree, whose version has grown.
+// Child i covers the keys <= key i and > key i - 1. Key count - 1 and all keys after it are the highest key, so a
+// search needs no count. Readers load the version, read the node, and load the version again: if it is unchanged and
+// unlocked, the read was consistent. Nodes live in a NodePool: a stale pointer always leads to a node of the same tree,
+// whose version has grown.
 //
 //   version   lock bit 63, dead bit 62 (unlinked from the tree), counter
 //   shape     | level (32) | count (32) |
 //
 // Integer keys: seven blocks of eight. A search reads the header line, then one block: two dependent cache misses.
 //
-//   line 0      | version | shape | key 7 | key 15 | key 23 | key 31 | key 39 | key 47 |    copies of each block's last
+// line 0      | version | shape | key 7 | key 15 | key 23 | key 31 | key 39 | key 47 |    copies of each block's last
+// key
 //   line 1, 2   | keys 0..7 |  | children 0..7 |
 //   line 3, 4   | keys 8..15 |  | children 8..15 |   ...
 //
@@ -62,7 +63,7 @@ class alignas(kLineBytes) InnerNode {
       return low;
     }
   }
-  // The two steps of Search for integer keys, for those who have something to do between them.
+  // The two steps of Search for integer keys, for callers with other work to do in between.
   int FindBlock(const Words& key) const {
     int block = 0;
 #pragma GCC unroll 6
@@ -80,12 +81,12 @@ class alignas(kLineBytes) InnerNode {
     return index;
   }
 
-  // The rest is for the lock's holder, or before anyone else knows the node.
+  // The functions below are for the lock's holder, or for a node that is not reachable yet.
 
   bool TryLock(uint64_t version) {
     return CompareAndSwapWord(&words_[kVersion], version, version | kLocked) == version;
   }
-  // Locks whatever version there is; false if it is locked or dead.
+  // Locks any version; false if the node is locked or dead.
   bool TryLock() {
     const uint64_t seen = version();
     return IsStable(seen) && TryLock(seen);
@@ -93,7 +94,7 @@ class alignas(kLineBytes) InnerNode {
   void Unlock() {
     StoreWord(&words_[kVersion], (version() & ~kLocked) + 1);
   }
-  // Nothing was changed.
+  // Unlocks a node that was not changed.
   void UnlockUnchanged() {
     StoreWord(&words_[kVersion], version() & ~kLocked);
   }
@@ -101,21 +102,21 @@ class alignas(kLineBytes) InnerNode {
     StoreWord(&words_[kVersion], ((version() & ~kLocked) + 1) | kDead);
   }
 
-  // Empties it, whatever it was before. Not locked afterwards.
+  // Empties the node, whatever it contains. It is not locked afterwards.
   void Reset(int level) {
     StoreWord(&words_[kVersion], (version() | kLocked) & ~kDead);
     SetShape(level, 0);
     for (int i = 0; i < kFanout; ++i) SetKey(i, Words::Highest());
     Unlock();
   }
-  // Adds a last child; `previous_high` is the highest key of the last one before it.
+  // Adds a last child. `previous_high` is the highest key of the previous last child.
   void Append(const Words& previous_high, uint64_t child) {
     const int n = count();
     if (n > 0) SetKey(n - 1, previous_high);
     SetChild(n, child);
     SetShape(level(), n + 1);
   }
-  // Child i split: it now ends at `high`, and `right` covers the rest of what it did.
+  // Child i has split: it now ends at `high`, and `right` covers the rest of its range.
   void InsertAfter(int i, const Words& high, uint64_t right) {
     const int n = count();
     for (int j = n - 1; j > i; --j) {

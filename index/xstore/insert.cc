@@ -1,4 +1,4 @@
-// XTree: changes of one leaf. split.cc has what happens when it is full.
+// XTree: changes of one leaf. split.cc handles full leaves.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -84,8 +84,8 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
       return absl::NotFoundError("the key is not in the index with this record");
     }
     if (!leaf.TryLock(state)) continue;
-    if (leaf.record(slot) !=
-        record.bits()) {  // a Replace came before the lock; of transactions none does: both hold the record's lock
+    // A Replace may have come before the lock. No transaction does that: both would hold the record's lock.
+    if (leaf.record(slot) != record.bits()) {
       leaf.Unlock(state);
       continue;
     }
@@ -106,7 +106,7 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
   }
 }
 
-// One word changes, and no key: the version stays. The lock keeps writers away that move pairs between slots.
+// Changes one word and no key, so the version stays. The lock excludes writers that move pairs between slots.
 template <int W>
 Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
   Leaf<W> leaf = Locate(key);
@@ -119,7 +119,7 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
       return absl::NotFoundError("the key is not in the index with this record");
     }
     if (!leaf.TryLock(state)) continue;
-    // Under the lock: another Replace leaves the version as it is.
+    // Checked under the lock, because another Replace does not change the version.
     const bool same = leaf.record(slot) == from.bits();
     if (same) leaf.set_record(slot, to.bits());
     leaf.Unlock(state);

@@ -1,11 +1,12 @@
-// Keys as words: what the tree and the models compare.
+// Encodes keys as words, which the tree and the models compare.
 //
-// A key becomes W words that compare word by word, most significant first, as the keys do. An integer is its own word
-// (W = 1). A byte key is padded with zeros to 8 * W - 1 bytes, followed by one byte with its length, all big-endian:
+// A key becomes W words that compare word by word, most significant first, in the order of the keys. An integer is its
+// own word (W = 1). A byte key is padded with zeros to 8 * W - 1 bytes, followed by one byte with its length, all
+// big-endian:
 //
 //   "ab"   W = 1   | 'a' 'b'  0   0   0   0   0   2 |
 //
-// so a prefix sorts before what it is a prefix of, also if that goes on with zero bytes. No key is all ones, since no
+// So a prefix sorts before longer keys, even if these continue with zero bytes. No byte key is all ones, because no
 // length is 255; integers use the whole range. Fences are inclusive at both ends, so no value has to mean "infinity".
 #pragma once
 
@@ -36,7 +37,7 @@ struct KeyWords {
 
   static KeyWords Lowest() { return Filled(0); }
   static KeyWords Highest() { return Filled(~uint64_t{0}); }
-  // The neighbours, as numbers of 64 * W bits; not of the highest, respectively the lowest.
+  // The neighbours, as numbers of 64 * W bits. Next must not be called for the highest, Previous not for the lowest.
   KeyWords Next() const {
     KeyWords next = *this;
     for (int i = W - 1; i >= 0 && ++next.words[i] == 0; --i) {
@@ -58,8 +59,8 @@ struct KeyWords {
   }
 };
 
-// Where, of two neighbouring leaves with the keys a < b at their border, the left one ends: at or above a, below b. For
-// integers midway: a prediction that is off by less than half a key is then still of the right leaf.
+// The high fence of the left one of two neighbouring leaves with the keys a < b at their border: at or above a, below
+// b. For integers it is midway, so that a prediction that is off by less than half a key is still in the right leaf.
 template <int W>
 KeyWords<W> FenceBetween(KeyKind kind, const KeyWords<W>& a, const KeyWords<W>& b) {
   if constexpr (W == 1) {
@@ -89,7 +90,7 @@ KeyWords<W> EncodeBytes(std::string_view bytes) {
   return key;
 }
 
-// A key to look up or to store: of the index's kind and not too long (checked).
+// Encodes a key for a lookup or an insert. It must be of the index's kind and not too long (checked).
 template <int W>
 KeyWords<W> Encode(const Key& key) {
   if constexpr (W == 1) {
@@ -99,8 +100,7 @@ KeyWords<W> Encode(const Key& key) {
   return EncodeBytes<W>(key.bytes());
 }
 
-// The lowest words that a key >= `bound` may have, and the highest that one <= `bound` may have. A bound may be longer
-// than the keys.
+// The lowest words of a key >= `bound`, and the highest of a key <= `bound`. A bound may be longer than the keys.
 template <int W>
 KeyWords<W> EncodeFrom(const Key& bound) {
   if (bound.kind() == KeyKind::kInteger || bound.size() <= CapacityOf(W)) return Encode<W>(bound);
@@ -124,13 +124,13 @@ void Decode(const KeyWords<W>& key, KeyKind kind, OwnedKey* out) {
     const uint64_t word = FromBigEndian(key.words[i]);
     std::memcpy(buffer + i * 8, &word, sizeof word);
   }
-  // The length was written by Encode, or came from a peer: never believe more than fits.
+  // The length was written by Encode or came from a peer, so it is limited to what fits.
   const size_t size =
       std::min({static_cast<size_t>(static_cast<uint8_t>(buffer[W * 8 - 1])), CapacityOf(W), kMaxKeyBytes});
   *out = Key(std::string_view(buffer, size));
 }
 
-// Whether words that a peer sent are those of some key.
+// True if words from a peer are the encoding of a key.
 template <int W>
 bool IsKey(const KeyWords<W>& key, KeyKind kind) {
   OwnedKey decoded;

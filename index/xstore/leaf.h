@@ -1,5 +1,5 @@
-// A leaf of XTree, as it lies in registered memory: a versioned object (rdma/versioned.h) with 16 unsorted slots, each
-// a key and its record side by side.
+// A leaf of XTree in registered memory: a versioned object (rdma/versioned.h) with 16 unsorted slots, each with a key
+// and its record side by side.
 //
 // For integer keys (W = 1) it is exactly five lines; "version" is the first word of each line:
 //
@@ -15,19 +15,19 @@
 //   low     the leaf covers the keys from low to high, both included, present or absent
 //   high    the right sibling's low is high + 1
 //
-// A byte key of W words makes low, high and each key W words, in the same order of fields.
+// With byte keys of W words, low, high and each key are W words each, in the same order of fields.
 //
-// Life. A leaf's incarnation grows when it stops covering some keys: at a split (the upper part moves to a new right
-// sibling) and at its death (an empty leaf is unlinked; low > high then, so it covers nothing). Its low fence only
-// falls and its high fence only rises without that, when it takes over the range of a dead neighbour. At every moment
-// the unlocked leaves partition the key space; keys in between are in locked ones.
+// Life cycle. A leaf's incarnation grows when it stops covering some keys: at a split (the upper part moves to a new
+// right sibling) and at its death (an empty leaf is unlinked; then low > high, so it covers nothing). Otherwise its low
+// fence only falls and its high fence only rises, when it takes over the range of a dead neighbour. At every moment the
+// unlocked leaves cover disjoint ranges; all other keys are in ranges of locked leaves.
 //
-// What a racing reader may believe, of an image whose lines carry one version, unlocked and not busy:
+// What a racing reader may conclude from an image whose lines carry one version, unlocked and not busy:
 //   - the first lines, up to the fences: what the leaf covers; up to `count` slots: which keys it has, and which not;
 //   - any lines: the pairs in them. A slot that is not counted has a null record (also in a dead leaf, and in a block
-//     that waits to become one), and lines are busy while their pairs change; so a key with a record is in the index at
-//     that moment, whoever the leaf belongs to by now. What is not in these lines may still be in others.
-// All else follows versioned.h to the letter.
+//     that waits to become one), and lines are busy while their pairs change. So a key with a record is in the index at
+//     that moment, even if the block has become another leaf. A key that is not in these lines may be in others.
+// The rest follows versioned.h.
 #pragma once
 
 #include <algorithm>
@@ -72,7 +72,7 @@ struct LeafLayout {
   static constexpr size_t Meta() { return Place(0); }
   static constexpr size_t Low(int word) { return Place(1 + word); }
   static constexpr size_t High(int word) { return Place(1 + W + word); }
-  // Lines that hold all up to the high fence.
+  // Number of lines up to the high fence.
   static constexpr size_t kFenceLines = High(W - 1) / kLineBytes + 1;
   static constexpr size_t KeyAt(int slot, int word) {
     return Place(kHeadWords + static_cast<size_t>(slot) * kPairWords + static_cast<size_t>(word));
@@ -81,15 +81,15 @@ struct LeafLayout {
   // The lines of one slot's pair: [FirstLineOf, EndLineOf).
   static constexpr size_t FirstLineOf(int slot) { return KeyAt(slot, 0) / kLineBytes; }
   static constexpr size_t EndLineOf(int slot) { return RecordAt(slot) / kLineBytes + 1; }
-  // How many lines, from the first, hold the fences and so many slots.
+  // Number of lines, from the first, that hold the fences and `count` slots.
   static constexpr size_t LinesFor(uint32_t count) {
     return count == 0 ? kFenceLines : EndLineOf(static_cast<int>(count) - 1);
   }
 };
 static_assert(LeafLayout<1>::kDataWords == 35 && LeafLayout<1>::kLines == 5 && LeafLayout<1>::LinesFor(9) == 3);
 
-// A leaf in shared memory, or its image in a buffer. Loads give no consistency by themselves: load state() before and
-// after (owner), or check rdma::IsConsistentImage (client).
+// A leaf in shared memory, or its image in a buffer. Loads are not consistent by themselves: load state() before and
+// after them (owner), or check rdma::IsConsistentImage (client).
 template <int W>
 class Leaf {
  public:
@@ -147,14 +147,14 @@ class Leaf {
     return -1;
   }
 
-  // The rest is for the lock's holder.
+  // The functions below are for the lock's holder.
 
-  // Sets the lock bit if the state word still is `state` (unlocked). Everything that was loaded since `state` was
-  // loaded is then consistent, and stays so.
+  // Sets the lock bit if the state word is still `state` (unlocked). Then everything loaded since `state` is
+  // consistent, and stays so.
   bool TryLock(uint64_t state) {
     return CompareAndSwapWord(at_, state, state | rdma::kLockBit) == state;
   }
-  // Nothing was changed.
+  // Unlocks a leaf that was not changed.
   void Unlock(uint64_t state) {
     StoreWord(at_, state);
   }
@@ -169,7 +169,7 @@ class Leaf {
   void MarkBusy() {
     rdma::BeginWrite(at_, Layout::kLines);
   }
-  // Marks the lines of one slot's pair busy: before it changes. (The first line is locked.)
+  // Marks the lines of one slot's pair busy before it changes. (The first line is covered by the lock.)
   void MarkSlotBusy(int slot) {
     for (size_t line = std::max<size_t>(Layout::FirstLineOf(slot), 1); line < Layout::EndLineOf(slot); ++line) {
       StoreWord(at_ + line * kLineBytes, rdma::kLineBusy);
@@ -192,7 +192,7 @@ class Leaf {
   void set_record(int slot, uint64_t record) {
     StoreWord(at_ + Layout::RecordAt(slot), record);
   }
-  // Of the slots that are not counted any more. Their lines are busy.
+  // Clears the records of slots that are no longer counted. Their lines must be busy.
   void ClearSlots(int first, int end) {
     for (int slot = first; slot < end; ++slot) set_record(slot, 0);
   }

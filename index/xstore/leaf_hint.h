@@ -1,11 +1,11 @@
-// LeafHint: which leaves a thread used last. The order lines of one order, or the orders of one district, fall into the
-// same leaf again and again; a hint saves them the descent.
+// LeafHint: the leaves that a thread used last. The order lines of one order, or the orders of one district, fall into
+// the same leaf repeatedly; a hint saves them the descent.
 //
-// A small table for all trees. Its slots are chosen by tree and by the upper half of the key: composite keys have there
-// what tells their tails apart (warehouse and district), and for keys that differ only in the lower half it is the last
-// leaf that counts. Hints hold copies of the fences, so that one that does not fit costs no cache miss; one that seems
-// to fit is only a guess, which the leaf itself confirms. Leaves stay leaves (block_pool.h), so following a stale hint
-// is harmless, and trees have numbers that are never used twice.
+// One small table for all trees. A slot is chosen by tree and by the upper half of the key: in composite keys that half
+// separates key ranges (warehouse and district), and keys that differ only in the lower half share one slot. Hints hold
+// copies of the fences, so that one that does not fit costs no cache miss; one that fits is only a guess, which the
+// leaf itself confirms. Leaves stay leaves (block_pool.h), so following a stale hint is harmless, and a tree's number
+// is never reused.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace gannet::index::xstore {
 template <int W>
 class LeafHint {
  public:
-  // The leaf that may cover `key`; null if nothing is known.
+  // The leaf that may cover `key`; null if there is no hint.
   static Leaf<W> Get(uint64_t tree, const KeyWords<W>& key) {
     const Slot& slot = Slots()[IndexOf(tree, key)];
     if (slot.tree != tree || key < slot.low || slot.high < key) return Leaf<W>();

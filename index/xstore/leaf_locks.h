@@ -1,5 +1,5 @@
-// LeafLocks: the locks of up to three leaves, taken one by one without waiting, and given up together: unchanged,
-// unless the changes were published.
+// LeafLocks: the locks of up to three leaves, taken one by one without waiting and released together. The leaves stay
+// unchanged unless PublishAll was called.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class LeafLocks {
     locked_[size_++] = {leaf, state};
     return true;
   }
-  // All must be busy. Unlocks with new versions, the last one first.
+  // All must be busy. Unlocks them with new versions, the last one first.
   void PublishAll() {
     while (size_ > 0) --size_, locked_[size_].leaf.Publish(locked_[size_].state + 1);
   }

@@ -1,5 +1,5 @@
-// LeafPairs: the pairs of one leaf that a scan wants, and how they go into its result. For the owner's leaves and for
-// clients' images alike.
+// LeafPairs: the pairs of one leaf within a scan's range, and how they are added to its result. Used for the owner's
+// leaves and for clients' images.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ struct LeafPairs {
     entry.record = rdma::GlobalAddress::FromBits(pair.record);
   }
 
-  // By insertion: what was appended in order is sorted already.
+  // Insertion sort: pairs that were appended in order are sorted already.
   void Sort() {
     for (int i = 1; i < size; ++i) {
       if (pairs[i - 1] < pairs[i]) continue;

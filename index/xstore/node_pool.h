@@ -1,6 +1,6 @@
-// NodePool: the inner nodes of one tree. A node never becomes anything else before the pool dies, so a reader may look
-// into one that has been unlinked, and finds out by its version. Thread-safe. Shared by the tree and by the nodes that
-// still wait for their grace period.
+// NodePool: the inner nodes of one tree. A node stays a node as long as the pool exists, so a reader may look into an
+// unlinked node, and its version shows that it is unlinked. Thread-safe. Shared by the tree and by nodes that still
+// wait for their grace period.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,6 @@
-// XTree: scans, leaf by leaf. Each leaf is copied at one moment; its witness says at which. The fences make sure that
-// no part of the range is skipped: the next leaf must begin where the last one ended, or is looked for from the root.
+// XTree: scans, leaf by leaf. Each leaf is copied at one moment, which its witness identifies. The fences guarantee
+// that no part of the range is skipped: the next leaf must begin where the last one ended; otherwise the scan descends
+// from the root.
 #include <algorithm>
 
 #include "index/xstore/tree.h"
@@ -21,7 +22,7 @@ bool Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, size
     *next = snapshot.high.Next();
     if (--max_leaves == 0) return true;
     leaf = right;
-    // From *next on: the leaf may have absorbed others, also one whose keys were seen already.
+    // From *next on: the leaf may have absorbed others, also one whose keys were returned already.
     if (!TrySnapshot(leaf, *next, to, &snapshot) || *next < snapshot.low || snapshot.high < *next) {
       leaf = Look(*next, *next, to, &snapshot);
     }

@@ -10,19 +10,19 @@ namespace {
 
 template <int W>
 struct SplitPlan {
-  typename LeafPairs<W>::Pair pairs[kLeafSlots + 1];  // all, with the new one, in key order
-  int left;                                           // so many stay in the old leaf
-  KeyWords<W> high;                                   // and this is where it ends
-  bool left_unchanged;                                // they are the old leaf's pairs: it need not be rewritten
+  typename LeafPairs<W>::Pair pairs[kLeafSlots + 1];  // all pairs and the new one, in key order
+  int left;                                           // number of pairs that stay in the old leaf
+  KeyWords<W> high;                                   // new high fence of the old leaf
+  bool left_unchanged;                                // the old leaf's pairs stay the same, so it need not be rewritten
 };
 
-// Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full for ever. A leaf's
-// last slot is its latest insert; if the new key comes right after that one, keys are being appended there, and what
-// was there before is left full:
-//   - after all keys: the old leaf stays as it is, the new one gets only the new key;
-//   - before others: these go to the new leaf, and the gap before them stays with the old one, which goes on to fill up
-//     until it splits in the first way.
-// Otherwise half and half.
+// Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full. A leaf's last slot is
+// its latest insert; if the new key comes right after that one, keys are being appended there, and the part before it
+// is left full:
+//   - after all keys: the old leaf stays as it is, and the new one gets only the new key;
+//   - before others: these go to the new leaf, and the gap before them stays with the old one, which fills up until it
+//     splits in the first way.
+// Otherwise each leaf gets half.
 template <int W>
 SplitPlan<W> PlanSplit(Leaf<W> leaf, KeyKind kind, const KeyWords<W>& key, uint64_t record) {
   SplitPlan<W> plan;
@@ -59,8 +59,8 @@ SplitPlan<W> PlanSplit(Leaf<W> leaf, KeyKind kind, const KeyWords<W>& key, uint6
 
 }  // namespace
 
-// `place.parent` and its leaf (whose unlocked state is `state`) are locked and stay so for the caller to unlock the
-// parent; the leaf is unlocked here. Order: the old leaf gives up the upper range while the new one is still locked.
+// `place.parent` and its leaf (whose unlocked state is `state`) are locked. The caller unlocks the parent; this
+// function unlocks the leaf. The old leaf gives up the upper range while the new one is still locked.
 template <int W>
 Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, const Words& key, uint64_t record) {
   Leaf<W> left = place.leaf;
@@ -118,7 +118,7 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
       if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
       return change;
     }
-    // Somebody was faster: the key is there, or there is room now.
+    // Another thread was faster: the key is there, or there is room now.
     Sometimes<"xstore: another insert split the leaf first">();
     place.parent->UnlockUnchanged();
     fresh->Publish((fresh->state() & ~rdma::kLockBit) + 1);
@@ -130,8 +130,7 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
   }
 }
 
-// Descends to the leaf for `key`, splitting every full node on the way, so that the parent has room. False: start
-// again.
+// Descends to the leaf for `key`, and splits every full node on the way, so that the parent has room. False: try again.
 template <int W>
 bool Tree<W>::DescendSplitting(const Words& key, Place* place) {
   Node* parent = nullptr;
@@ -163,7 +162,7 @@ bool Tree<W>::DescendSplitting(const Words& key, Place* place) {
   }
 }
 
-// False if a lock was not to be had. The last child's keys are being appended to: it alone goes to the new node.
+// Returns false if a lock was not free. If keys are appended to the last child, only that child goes to the new node.
 template <int W>
 bool Tree<W>::SplitNode(Node* parent, uint64_t parent_version, int index_in_parent, Node* node, uint64_t version,
                         const Words& key) {

@@ -30,7 +30,7 @@ StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKin
   Node* root = tree->nodes_->Allocate(1);
   root->Append(Words::Highest(), reinterpret_cast<uint64_t>(first->at()));
   tree->root_.store(root, std::memory_order_release);
-  // Empty leaves go, too, when no session changes the tree any more.
+  // Unlinks empty leaves also when no session changes the tree any more.
   tree->chore_ = service->epochs().AddChore([raw = tree.get()] { raw->UnlinkInQuiet(); });
   return tree;
 }
@@ -50,17 +50,17 @@ Tree<W>::~Tree() {
   }
 }
 
-// A block that is locked, busy and empty, its incarnation a new one. Its fences are not set.
+// Returns a block that is locked, busy and empty, with a new incarnation. Its fences are not set.
 template <int W>
 StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
   StatusOr<std::byte*> block = leaves_->Allocate(context, LeafLayout<W>::kBytes);
   if (!block.ok()) return block.status();
   Leaf<W> leaf(*block);
-  // Only versions count: a record that lived here may have left other bits in its state word.
+  // Keeps only the version: a record that used this block may have left other bits in its state word.
   constexpr uint64_t kVersionMask = (uint64_t{1} << 60) - 1;
   StoreWord(leaf.at(), (leaf.state() & kVersionMask) | rdma::kLockBit);
   leaf.MarkBusy();
-  leaf.ClearSlots(0, kLeafSlots);  // whatever the slab had there
+  leaf.ClearSlots(0, kLeafSlots);  // clears whatever the slab left there
   leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
   return leaf;
 }
@@ -128,7 +128,7 @@ FindResult Tree<W>::Find(const Words& key, Leaf<W> leaf) {
   if (!leaf.is_null() && TryFind(leaf, key, &result)) return result;
   for (Backoff backoff;; backoff.Pause()) {
     if (!TryLocate(key, &leaf)) continue;
-    leaf.PrefetchAll();  // the record's line, too: one miss, not two
+    leaf.PrefetchAll();  // and the record's line, which makes one miss instead of two
     if (TryFind(leaf, key, &result)) return result;
   }
 }

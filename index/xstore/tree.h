@@ -1,16 +1,16 @@
-// XTree: the owner's B+tree. leaf.h and inner_node.h say what its nodes are and what a racing reader sees of them.
+// XTree: the owner's B+tree. leaf.h and inner_node.h describe its nodes, and what a racing reader sees of them.
 //
-// Locks. A leaf's lock is its state word, an inner node's its version. Whoever needs several takes them from the top
-// down. Waiting for a leaf's lock is allowed while holding its parent's; all other second locks are only tried, so
-// there is no deadlock. Nobody holds one over a call.
+// Locks. A leaf's lock is its state word, an inner node's its version. A thread that needs several takes them from the
+// top down. It may wait for a leaf's lock while it holds the parent's; all other second locks are only tried, so there
+// is no deadlock. No lock is held across a call.
 //
 //   insert       locks the leaf. If it is full: descend again, splitting full inner nodes on the way (parent and node
 //                locked), lock parent and leaf, split the leaf.
 //   remove       locks the leaf. One that became empty is noted, and unlinked later (UnlinkEmpty).
 //   find, scan   lock nothing.
 //
-// Fences make every step verifiable: wherever a descent, a hint or a right link led, the leaf says whether it covers
-// the key; if not, descend again.
+// Fences make every step verifiable: after a descent, a hint or a right link, the leaf shows whether it covers the key;
+// if not, the thread descends again.
 //
 // Thread-safe, except BulkLoad and CheckStructure. Callers are inside the epoch.
 #pragma once
@@ -40,17 +40,16 @@ class Tree {
   using Words = KeyWords<W>;
   using Node = InnerNode<W>;
 
-  // What one look at a leaf gives: a consistent copy.
+  // A consistent copy of a leaf.
   struct Snapshot {
     uint64_t state = 0;
     LeafMeta meta;
     Words low;
     Words high;
-    LeafPairs<W> pairs;  // within the range asked for
+    LeafPairs<W> pairs;  // within the requested range
   };
 
-  // Called after a leaf split or died, with the range of keys that are covered by other leaves than before. Must be
-  // quick.
+  // Called after a leaf split or died, with the range of keys that other leaves cover now. Must be quick.
   using Listener = std::function<void(const Words& low, const Words& high)>;
 
   static StatusOr<std::unique_ptr<Tree>> Create(IndexService* service, KeyKind kind);
@@ -60,13 +59,13 @@ class Tree {
 
   FindResult Find(const Words& key, Leaf<W> hint = Leaf<W>());
   void FindMany(std::span<const Key> keys, std::span<FindResult> results);
-  // `hint`: the leaf that may be the key's; null if there is no idea.
+  // `hint`: the leaf that may cover the key; null if unknown.
   StatusOr<Change> Insert(Context& context, const Words& key, rdma::GlobalAddress record, rdma::GlobalAddress* existing,
                           Leaf<W> hint = Leaf<W>());
   StatusOr<Change> Remove(Context& context, const Words& key, rdma::GlobalAddress record, Leaf<W> hint = Leaf<W>());
   Status Replace(const Words& key, rdma::GlobalAddress from, rdma::GlobalAddress to);
-  // Appends at most `limit` (> 0) entries of at most `max_leaves` leaves. True: there may be more, from *next on
-  // (towards the other end).
+  // Appends at most `limit` (> 0) entries from at most `max_leaves` leaves. True: there may be more, from *next on in
+  // the direction of the scan.
   bool ScanForward(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
                    Words* next) const;
   bool ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
@@ -80,10 +79,10 @@ class Tree {
   // A consistent copy of the leaf that covers `key`, with the pairs in [from, to].
   Leaf<W> Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const;
 
-  // The same of any leaf that is, or was, this tree's; false if somebody writes it.
+  // The same for a given leaf that is, or was, this tree's; false if it is being written.
   bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const;
 
-  // From now on; once.
+  // Sets the listener. May be called once.
   void SetListener(Listener listener);
 
   // Unlinks leaves that have been empty for a grace period. Cheap when there are none.
@@ -99,7 +98,7 @@ class Tree {
   }
 
  private:
-  // The end of a descent that wants to change the parent.
+  // The end of a descent that will change the parent.
   struct Place {
     Node* parent;
     uint64_t version;
@@ -130,7 +129,7 @@ class Tree {
 
   // In unlink.cc.
   void NoteEmpty(Context& context, const Words& low);
-  // After each round of the epochs: a batch of them.
+  // Runs after each round of the epochs: unlinks a batch of empty leaves.
   void UnlinkInQuiet();
   bool UnlinkOne(Context& context, const Words& low);
   bool DescendPath(const Words& key, Path* path) const;
@@ -153,7 +152,7 @@ class Tree {
 
   alignas(kLineBytes) std::atomic<Node*> root_{nullptr};
   std::atomic<const Listener*> listener_{nullptr};
-  alignas(kLineBytes) Mutex unlink_mutex_;  // one unlinks at a time
+  alignas(kLineBytes) Mutex unlink_mutex_;  // one thread unlinks at a time
   std::shared_ptr<EmptyLeaves<W>> empties_ = std::make_shared<EmptyLeaves<W>>();
   std::unique_ptr<Listener> owned_listener_;
   uint64_t chore_ = 0;  // of the epochs; 0: none yet

@@ -1,9 +1,9 @@
-// XTree: empty leaves leave the tree.
+// XTree: unlinks empty leaves.
 //
-// A queue (insert at one end, remove at the other) would otherwise grow a desert of empty leaves at its low end that
-// every scan has to cross. A leaf that became empty waits for a grace period, so that the transaction that emptied it,
-// and those that saw it, are over; then the next change of the tree, or the thread that advances the epochs, unlinks
-// it, with all inner nodes above that had no other child:
+// Otherwise a queue (inserts at one end, removals at the other) would leave more and more empty leaves at its low end,
+// which every scan has to cross. A leaf that became empty waits for a grace period, so that the transaction that
+// emptied it, and those that saw it, are over. Then the next change of the tree, or the thread that advances the
+// epochs, unlinks it together with all inner nodes above it that have no other child:
 //
 //            [A]                     A: the lowest ancestor with another child
 //           / | \                    the path from A down to L has one child each, and goes with L
@@ -12,15 +12,15 @@
 //         |   |   |
 //     ... P - L - R ...              P absorbs [L.low, L.high] if A has a child left of the path, else R does
 //
-// Locks, all but the first only tried: A, the path, L, P, R. Giving up is fine: L stays queued.
+// Locks, all but the first only tried: A, the path, L, P, R. If one is not free, the attempt ends: L stays queued.
 //
-// Why witnesses stay sound. Let k be in L's range. Before, a reader that missed k, or scanned over it, holds L's state
-// word; L's death changes that word, and no insert of k can happen before (L is locked) without changing it. After, k
-// is covered by the absorber, and the reader gets the absorber's state word as it is after it absorbed: P's changes
-// when it absorbs, because its high fence is written; so does R's, because its low fence is. An insert of k then
-// changes it again. A reader that holds the absorber's word from before loses it needlessly, which is safe. While L is
-// still locked and the absorber already published, only the absorber can be used for k, so no two leaves give witnesses
-// for k.
+// Why witnesses stay sound. Let k be in L's range. Before the unlinking, a reader that missed k, or scanned over it,
+// holds L's state word. L's death changes that word, and no insert of k can happen before (L is locked) without
+// changing it. Afterwards k is covered by the absorber, and the reader gets the absorber's state word after the
+// absorption: P's word changes then, because its high fence is written, and so does R's, because its low fence is. An
+// insert of k then changes it again. A reader that holds the absorber's earlier word aborts needlessly, which is safe.
+// While L is still locked and the absorber is already published, only the absorber can be used for k, so no two leaves
+// give witnesses for k.
 #include <algorithm>
 #include <array>
 
@@ -31,12 +31,12 @@
 namespace gannet::index::xstore {
 namespace {
 
-constexpr int kMaxUnlinks = 16;     // by one call
-constexpr int kCallsPerRound = 64;  // of the thread that has nothing else to do
+constexpr int kMaxUnlinks = 16;     // per call
+constexpr int kCallsPerRound = 64;  // by the thread that advances the epochs
 
 }  // namespace
 
-// From the root (step 0) to the parent of the leaf.
+// The nodes from the root (step 0) to the parent of the leaf.
 template <int W>
 struct Tree<W>::Path {
   struct Step {
@@ -75,8 +75,8 @@ void Tree<W>::UnlinkInQuiet() {
   for (int calls = 0; calls < kCallsPerRound && empties_->any(); ++calls) UnlinkEmptyLeaves(lease.context());
 }
 
-// Unlinks the leaf that covers `low` now, if it is empty: the one that was noted may have absorbed others or been
-// absorbed since. False if somebody was in the way: try again later. Under unlink_mutex_.
+// Unlinks the leaf that now covers `low`, if it is empty: the leaf that was noted may have absorbed others or been
+// absorbed since. Returns false if another thread holds a lock: try again later. Requires unlink_mutex_.
 template <int W>
 bool Tree<W>::UnlinkOne(Context& context, const Words& low) {
   Path path;
@@ -111,7 +111,7 @@ bool Tree<W>::DescendPath(const Words& key, Path* path) const {
   return false;
 }
 
-// Locks the ancestor and all below it, or nothing.
+// Locks the ancestor and all nodes below it, or none.
 template <int W>
 bool Tree<W>::LockPath(const Path& path) {
   for (int i = path.ancestor; i < path.size; ++i) {
@@ -122,7 +122,7 @@ bool Tree<W>::LockPath(const Path& path) {
   return true;
 }
 
-// `predecessor` is the leaf left of the path's, or null if there is none.
+// `predecessor` is the leaf to the left of the path's leaf, or null.
 template <int W>
 bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   if (!LockPath(path)) return false;
@@ -148,8 +148,8 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   return true;
 }
 
-// Takes `dead` out of the chain of leaves. False, and nothing is changed, if a lock was not to be had or the leaves are
-// no longer what they were.
+// Takes `dead` out of the chain of leaves. Returns false, without a change, if a lock was not free or the leaves have
+// changed.
 template <int W>
 bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs) {
   LeafLocks<W> locks;
@@ -162,7 +162,7 @@ bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs
                                  predecessor.meta().right != NumberOf(dead))) {
     return false;
   }
-  Leaf<W> right = LeafAt(meta.right);  // there is one if it absorbs
+  Leaf<W> right = LeafAt(meta.right);  // exists if it absorbs
   if (right_absorbs && !locks.TryLock(right)) return false;
 
   if (!predecessor.is_null()) {
@@ -185,11 +185,11 @@ bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs
   } else {
     Sometimes<"xstore: an empty leaf's range goes to the left">();
   }
-  locks.PublishAll();  // the absorber before the dead
+  locks.PublishAll();  // the absorber before the dead leaf
   return true;
 }
 
-// A root with one child gives way to it, so that the height follows the number of leaves down as well.
+// Replaces a root that has one child by that child, so that the height falls with the number of leaves.
 template <int W>
 void Tree<W>::CollapseRoot(Context& context) {
   while (true) {

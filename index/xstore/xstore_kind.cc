@@ -22,7 +22,7 @@ IndexKindEntry XStoreKind() {
                                  {.by_call = options.by_call, .call_timeout = options.call_timeout});
           },
       .register_methods = RegisterXStoreMethods,
-      // A leaf of 16 keys, with its place in the tree and in the model.
+      // A leaf of 16 keys, with its share of the tree and of the model.
       .bytes_per_key = [](double fill) { return 400.0 / (16.0 * fill); },
   };
 }

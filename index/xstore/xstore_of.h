@@ -1,4 +1,4 @@
-// XStoreOf: the index for keys of W words: a tree, the owner of its model, and what peers may ask of them.
+// XStoreOf: the index for keys of W words: a tree, the owner of its model, and the handlers of peers' requests.
 #pragma once
 
 #include <algorithm>
@@ -100,7 +100,7 @@ class XStoreOf final : public XStore, public RpcTarget {
 
  private:
   Leaf<W> LeafOf(const Model<W>* model, const PositionHint& hint) const;
-  // True if there may be more: from *next on, towards the other end.
+  // True: there may be more, from *next on in the direction of the scan.
   bool ScanSome(const KeyWords<W>& from, const KeyWords<W>& to, bool reverse, size_t limit, size_t most_leaves,
                 ScanResult* result, KeyWords<W>* next) const {
     const size_t before = result->entries.size();
@@ -120,7 +120,7 @@ class XStoreOf final : public XStore, public RpcTarget {
   void PutRefresh(rdma::WireWriter& writer, const Model<W>* model, const KeyWords<W>& key) const;
 
   std::unique_ptr<Tree<W>> tree_;
-  ModelOwner<W> models_;  // goes before the tree
+  ModelOwner<W> models_;  // destroyed before the tree
 };
 
 }  // namespace gannet::index::xstore

@@ -14,7 +14,7 @@ void CachedModel::Reset(uint64_t generation, TopModel top, std::vector<uint32_t>
   tables_ = {};
   slots_ = {};
   mode_ = options_.mode;
-  // A model that does not fit is not kept at all.
+  // If not all sub-models fit, none is kept.
   if (top_.sub_models() * sizeof(Slot) + bytes() > options_.max_bytes) mode_ = XCacheMode::kTopOnly;
   if (mode_ != XCacheMode::kTopOnly) slots_ = std::vector<Slot>(top_.sub_models());
 }
@@ -84,7 +84,7 @@ void CachedModel::FreeTable(Slot& slot) {
 bool CachedModel::AllocateTable(uint32_t size, uint32_t* at) {
   auto hole = holes_.find(size);
   if (hole == holes_.end() && tables_.size() - tables_used_ < size && !GrowTables(size)) {
-    // Full, perhaps of holes of other sizes: begin again.
+    // Full, possibly of holes of other sizes: start again with no tables.
     DropAllTables();
     if (tables_.size() < size) return false;
     hole = holes_.end();
@@ -101,7 +101,7 @@ bool CachedModel::AllocateTable(uint32_t size, uint32_t* at) {
   return true;
 }
 
-// By a sixteenth at a time: what is kept in reserve counts as cache, too.
+// Grows by a sixteenth at a time, because reserved memory counts as cache, too.
 bool CachedModel::GrowTables(uint32_t size) {
   const size_t wanted = tables_.size() + std::max<size_t>({size, tables_.size() / 16, 64});
   const uint64_t others = bytes() - tables_.size() * sizeof(uint64_t);

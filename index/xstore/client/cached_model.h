@@ -1,8 +1,8 @@
-// CachedModel: what one client keeps of an owner's model. 18 bytes per sub-model, and in kWhole mode 8 per entry of the
-// translation tables it has met, as long as max_bytes allows.
+// CachedModel: a client's cache of an owner's model. 18 bytes per sub-model, and in kWhole mode 8 bytes per entry of
+// the translation tables that it has fetched, as far as max_bytes allows.
 //
-// A stale cache costs READs, never a wrong answer, so nothing here is ever invalidated by time: sub-models are replaced
-// when a lookup finds out that there is a newer one.
+// A stale cache costs READs and never gives a wrong answer, so nothing expires: sub-models are replaced when a lookup
+// finds a newer one.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class CachedModel {
  public:
   explicit CachedModel(const XCacheOptions& options) : options_(options) {}
 
-  // Begins a new generation with nothing but the top model and the places of the sub-models' lines.
+  // Begins a new generation with only the top model and the places of the sub-models' lines.
   void Reset(uint64_t generation, TopModel top, std::vector<uint32_t> directory);
 
   // 0: no model yet.
@@ -39,12 +39,12 @@ class CachedModel {
   // The sub-model and its table, in kWhole mode; the table is valid until the next change. False if not cached.
   bool FindTable(uint32_t sub_model, SubModel* model, std::span<const uint64_t>* table) const;
 
-  // Keeps them if the mode wants it and there is room.
+  // Adds them if the mode asks for it and there is room.
   void PutModel(uint32_t sub_model, const SubModel& model, uint32_t table);
   void PutTable(uint32_t sub_model, const SubModel& model, std::span<const uint64_t> table);
 
-  // Whether it pays to READ only the predicted slots of a leaf: nearly always, unless many keys that are looked for are
-  // absent, or came after the training. Both are noticed also while whole leaves are READ.
+  // True if it pays to READ only the predicted slots of a leaf. It does, unless many of the keys looked up are absent
+  // or were inserted after the training. Both are also noticed while whole leaves are READ.
   bool trusts_slots() const { return credit_ >= 0; }
   void NoteSlots(bool held) {
     constexpr int kMostCredit = 256;
@@ -52,11 +52,11 @@ class CachedModel {
     credit_ = held ? std::min(credit_ + 1, kMostCredit) : std::max(credit_ - kMissCost, -kMostCredit);
   }
 
-  // Everything this object holds.
+  // All memory of this object.
   uint64_t bytes() const;
 
  private:
-  // `table`: where the table is (kWhole: in tables_; kModelOnly: its block number).
+  // `table`: the place of the table (kWhole: in tables_; kModelOnly: its block number).
   struct __attribute__((packed)) Slot {
     float slope;
     float intercept;
@@ -76,15 +76,15 @@ class CachedModel {
   void DropAllTables();
 
   XCacheOptions options_;
-  XCacheMode mode_ = XCacheMode::kTopOnly;  // what max_bytes leaves of options_.mode
+  XCacheMode mode_ = XCacheMode::kTopOnly;  // options_.mode, or less if max_bytes does not allow it
   uint64_t generation_ = 0;
   TopModel top_;
   std::vector<uint32_t> directory_;
   std::vector<Slot> slots_;
-  std::vector<uint64_t> tables_;                     // entries of all cached tables, and holes
-  size_t tables_used_ = 0;                           // entries of tables_ that were ever given out
+  std::vector<uint64_t> tables_;                     // entries of all cached tables; also holes
+  size_t tables_used_ = 0;                           // entries of tables_ that were ever in use
   std::map<uint32_t, std::vector<uint32_t>> holes_;  // by size
-  uint64_t hole_bytes_ = 0;                          // of holes_ itself
+  uint64_t hole_bytes_ = 0;                          // size of holes_ itself
   int credit_ = 0;
 };
 

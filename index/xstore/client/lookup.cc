@@ -32,7 +32,7 @@ void Lookup<W>::Start(const Words& key, bool whole) {
   }
 }
 
-// Chooses leaves of the range for the next round, and finds their entries.
+// Chooses leaves of the range for the next round, and finds their table entries.
 template <int W>
 void Lookup<W>::ReadRange() {
   if (stranded()) {
@@ -54,7 +54,7 @@ void Lookup<W>::ReadRange() {
   }
 }
 
-// The leaves' entries are known: which lines of them are to be READ?
+// The leaves' entries are known. Chooses the lines to READ.
 template <int W>
 void Lookup<W>::EnterLeaves() {
   stage_ = Stage::kLeaves;
@@ -71,7 +71,7 @@ void Lookup<W>::EnterLeaves() {
   if (reads > 0 && reads <= kMostSlotReads && lines < all) stage_ = Stage::kSlots;
 }
 
-// Where the model predicts the key, in the round's leaf `i`; none if it is not predicted there.
+// The lines of the round's leaf `i` where the model predicts the key; empty if it is not predicted there.
 template <int W>
 auto Lookup<W>::SlotLines(uint32_t i) const -> Lines {
   const SubModel::Slots slots =
@@ -80,7 +80,7 @@ auto Lookup<W>::SlotLines(uint32_t i) const -> Lines {
   return {LeafLayout<W>::FirstLineOf(slots.first), LeafLayout<W>::EndLineOf(slots.last)};
 }
 
-// How many lines of the round's leaf `i` kLeaves READs, from the first on.
+// Number of lines of the round's leaf `i`, from the first on, that kLeaves READs.
 template <int W>
 uint32_t Lookup<W>::LeafLines(uint32_t i) const {
   using Layout = LeafLayout<W>;
@@ -88,7 +88,7 @@ uint32_t Lookup<W>::LeafLines(uint32_t i) const {
   return whole_ ? Layout::kLines : Layout::LinesFor(std::min<uint32_t>(entries_[i].count, kLeafSlots));
 }
 
-// Of the counted slots of image `i`, which is consistent, those that were READ.
+// Number of the counted slots of the consistent image `i` that were READ.
 template <int W>
 int Lookup<W>::CountedSlots(uint32_t i) const {
   const auto count = static_cast<int>(Leaf<W>(ImageAt(i)).meta().count);
@@ -155,10 +155,10 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
   return 0;
 }
 
-// All of it for a cache that keeps tables; else the entries of this round.
+// READs the whole table for a cache that keeps tables; otherwise the entries of this round.
 template <int W>
 size_t Lookup<W>::AskForTable(rdma::Operation* operations) {
-  constexpr uint32_t kMostEntries = 64;  // of one READ that brings more than it must
+  constexpr uint32_t kMostEntries = 64;  // longest READ that also covers unneeded entries
   const auto read = [this](uint32_t first, uint32_t count, uint64_t* to) {
     const rdma::GlobalAddress from = AddressOf(line_.table) + uint64_t{first} * kWordBytes;
     return rdma::Operation::Read(from, to, count * static_cast<uint32_t>(kWordBytes));
@@ -181,7 +181,7 @@ size_t Lookup<W>::AskForTable(rdma::Operation* operations) {
 
 template <int W>
 void Lookup<W>::Look() {
-  // What was READ for the cache is of no use then; leaves are what they are.
+  // READs for the cache are void then; leaves are still valid.
   if (stranded() && stage_ != Stage::kSlots && stage_ != Stage::kLeaves && stage_ != Stage::kConfirm) {
     stage_ = stage_ == Stage::kRefill ? Stage::kFound : Stage::kFallback;
     return;
@@ -209,7 +209,7 @@ void Lookup<W>::Look() {
   }
 }
 
-// False if the image is of no use: being written, or of another model than the cached one.
+// Returns false if the image is void: it is being written, or belongs to another model than the cached one.
 template <int W>
 bool Lookup<W>::ReadLine(SubModelLine* line) {
   if (!line->Load(line_image_.data())) {
@@ -231,7 +231,7 @@ void Lookup<W>::LookAtLine() {
     cache_->PutModel(place_.sub_model, line.model, line.table);
     range_ = line.model.Predict(place_.x);
     ReadRange();
-    // A table that another lookup has put into the cache meanwhile may belong to another line.
+    // A table that another lookup has put into the cache in the meantime may belong to another line.
     if (cache_->keeps_tables()) stage_ = Stage::kTable;
   } else if (outdated_) {
     stage_ = Stage::kFallback;
@@ -285,7 +285,7 @@ void Lookup<W>::LookAtSlots() {
   stage_ = Stage::kLeaves;
 }
 
-// The key is in this slot of leaf `i`: would its prediction have brought it?
+// The key is in this slot of leaf `i`. Notes whether a READ of the predicted slots would have found it.
 template <int W>
 void Lookup<W>::NoteSlots(uint32_t i, int slot) {
   if (judged_) return;
@@ -295,7 +295,7 @@ void Lookup<W>::NoteSlots(uint32_t i, int slot) {
                     LeafLayout<W>::EndLineOf(slot) <= lines.end);
 }
 
-// Whether the image of the leaf that covers the key has all that is asked for.
+// True if image `i`, of the leaf that covers the key, contains all that is needed.
 template <int W>
 bool Lookup<W>::HasAll(uint32_t i) const {
   const int slots = CountedSlots(i);
@@ -316,10 +316,10 @@ void Lookup<W>::LookAtLeaves() {
     if (!rdma::IsConsistentImage(ImageAt(i), lines_[i])) {
       torn = true;
     } else if (meta.count > kLeafSlots || leaf.high() < leaf.low()) {
-      continue;  // dead, or nonsense
+      continue;  // dead or invalid
     } else if (leaf.Covers(key_)) {
       if (whole && HasAll(i)) return Found(i);
-      whole_ |= whole;  // it has more keys than in training
+      whole_ |= whole;  // it has more keys than at training
       range_ = {leaf_[i], leaf_[i]};
       return ReadRange();
     } else if (leaf.high() < key_ && leaf_[i] >= first) {
@@ -336,14 +336,14 @@ void Lookup<W>::LookAtLeaves() {
   ReadRange();
 }
 
-// None of the predicted leaves covers the key.
+// None of the predicted leaves covers the key: continues with their neighbours.
 template <int W>
 void Lookup<W>::LookBeside() {
   if (right_of_left_ != 0) {
     entries_[0].leaf = right_of_left_;
     stage_ = Stage::kSibling;
   } else if (range_.first > 0 && !widened_) {
-    // They are all above the key: the leaf before may have absorbed one that died.
+    // All of them are above the key: the leaf before them may have absorbed a dead one.
     widened_ = true;
     range_ = {range_.first - 1, range_.first - 1};
     ReadRange();
@@ -369,7 +369,7 @@ void Lookup<W>::LookAtSibling() {
   }
 }
 
-// The sub-model that came along with a sibling: has it been retrained since it was cached?
+// Checks whether the sub-model that was READ with a sibling has been retrained since it was cached.
 template <int W>
 void Lookup<W>::NoteNewerLine() {
   SubModelLine line;
@@ -403,7 +403,7 @@ void Lookup<W>::LookAtConfirmation() {
   }
   channel_->CountRetry();
   entries_[0] = entries_[found_];
-  stage_ = Stage::kSibling;  // that is: READ this one
+  stage_ = Stage::kSibling;  // which READs this leaf again
 }
 
 template class Lookup<1>;

@@ -1,5 +1,5 @@
-// Lookup: the search for one key's leaf by READs, as a state machine that asks for operations and looks at what they
-// brought. Many of them share a doorbell: remote_find.cc runs them in rounds.
+// Lookup: the search for one key's leaf by READs, as a state machine that asks for operations and looks at their
+// results. Many lookups share a doorbell: remote_find.cc runs them in rounds.
 //
 //   kLine --> kTable --> kSlots --> kFound
 //   READ the     its     the lines that the model predicts for the key, of one leaf or two
@@ -7,21 +7,21 @@
 //                          | not there: absent, or newer than the model
 //                          v
 //                        kLeaves --> kFound
-//                        the leaves     |  range too wide, or torn: READ on where the fences point
-//                        predicted      |
+//                        the predicted  |  range too wide, or torn: READs more, as the fences indicate
+//                        leaves         |
 //                                       +--> kSibling --> kRefill --> kFound
-//                                       |    the leaf has split since: READ its right sibling, at most twice, and with
-//                                       it |    the sub-model; if that was retrained, its table, too
+//                                       |    the leaf has split since: READs its right sibling, at most twice, and the
+//                                       |    sub-model; if that was retrained, its table, too
 //                                       +--> kFallback: by RPC
 //
-// What the cache has is not READ: a lookup begins with kSlots, kTable or kLine. kTable READs the whole table if the
-// cache keeps tables, else the few entries that are wanted. kSlots is left out where it does not pay or the fabric may
-// tear lines. Of a leaf, kLeaves READs as many lines as its keys took in training, and all if it has got more. If the
-// predicted range has more leaves than one round READs, it READs some at equal distances, and their fences narrow the
-// range. Where the fabric may tear lines, kConfirm READs the leaf's state word once more (fabric.h).
+// Cached data is not READ: a lookup begins with kSlots, kTable or kLine. kTable READs the whole table if the cache
+// keeps tables, otherwise the few entries needed. kSlots is skipped where it does not pay or the fabric may tear lines.
+// kLeaves READs as many lines of a leaf as its keys took at training, and all of them if the leaf has more keys now. If
+// the predicted range has more leaves than one round READs, it READs some of them at equal distances, and their fences
+// narrow the range. Where the fabric may tear lines, kConfirm READs the leaf's state word once more (fabric.h).
 //
-// kFound means: the key's record, from lines that were consistent as of their READ; or there is none, and then there is
-// an image of the leaf that covers the key.
+// kFound means that the lines were consistent at their READ, and either contain the key's record, or contain no record
+// and come with an image of the leaf that covers the key.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ template <int W>
 class Lookup {
  public:
   using Words = KeyWords<W>;
-  // A range of so many leaves is READ at once; of a wider one, the fences of so many.
+  // A range of up to kWindow leaves is READ at once; of a wider one, the fences of kProbes leaves.
   static constexpr uint32_t kWindow = W == 1 ? 16 : 4;
   static constexpr uint32_t kProbes = W == 1 ? 16 : 8;
   static constexpr size_t kMaxOperations = kProbes + 1;
@@ -49,19 +49,20 @@ class Lookup {
   Lookup(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache)
       : channel_(channel), owner_(owner), cache_(cache) {}
 
-  // `whole`: the leaf is wanted, not only the record: leaf() is complete then.
+  // `whole`: the caller needs the whole leaf, not only the record; leaf() is then complete.
   void Start(const Words& key, bool whole = false);
 
-  // Appends this round's operations to *operations (room is enough) and returns how many; none once it is over.
+  // Appends this round's operations to *operations (which must have room for kMaxOperations) and returns their number;
+  // 0 when the lookup is over.
   size_t Ask(rdma::Operation* operations);
-  // After they were done.
+  // Called when these operations are done.
   void Look();
 
   bool over() const { return stage_ == Stage::kFound || stage_ == Stage::kFallback; }
   bool found() const { return stage_ == Stage::kFound; }
-  // If found. Null: the key is absent, and leaf() covers it.
+  // If found: the record. Null: the key is absent, and leaf() covers it.
   rdma::GlobalAddress record() const { return rdma::GlobalAddress::FromBits(record_); }
-  // If found: the lines of it that were READ, for an absent key from the first on.
+  // If found: the lines of the leaf that were READ; for an absent key from the first line on.
   Leaf<W> leaf() const { return Leaf<W>(ImageAt(found_)); }
   rdma::GlobalAddress address() const { return AddressOf(entries_[found_].leaf); }
   // The owner has a newer generation of the model.
@@ -85,7 +86,7 @@ class Lookup {
   rdma::GlobalAddress AddressOf(uint32_t block_number) const {
     return rdma::GlobalAddress(owner_, uint64_t{block_number} * kLineBytes);
   }
-  // The cache has another generation of the model than at the start: places in it mean nothing any more.
+  // True if the cache has another generation of the model than at the start: indexes into it are void.
   bool stranded() const { return cache_->generation() != generation_; }
   void ReadRange();
   bool probing() const { return range_.last - range_.first >= kWindow; }
@@ -119,17 +120,17 @@ class Lookup {
   uint32_t leaves_read_ = 0;
   bool outdated_ = false;
   bool whole_ = false;
-  bool judged_ = false;      // whether the key is where the model predicts is known
-  bool refill_ = false;      // the table is to be READ again, for the cache
+  bool judged_ = false;      // it is known whether the key is where the model predicts it
+  bool refill_ = false;      // the table must be READ again for the cache
   uint64_t generation_ = 0;  // of the model at the start
   TopModel::Place place_{};
-  SubModelLine line_;  // what is known of it
-  // Logical leaves that may be the one, of all that the model predicted; the round READs leaf_[0, count_) of them.
+  SubModelLine line_;  // the known part of the sub-model's line
+  // Logical leaves that may cover the key, out of the predicted ones. The round READs leaf_[0, count_) of them.
   SubModel::Range range_{};
   uint32_t count_ = 0;
   std::array<uint32_t, kProbes> leaf_;
   std::array<TableEntry, kProbes> entries_;
-  std::array<uint32_t, kProbes> lines_;  // READ of each leaf, from the first on
+  std::array<uint32_t, kProbes> lines_;  // number of lines READ of each leaf, from the first on
   uint32_t right_of_left_ = 0;           // right link of the nearest leaf seen that ends below the key
   bool widened_ = false;                 // to the left, by one
   uint32_t found_ = 0;

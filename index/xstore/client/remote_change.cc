@@ -1,4 +1,4 @@
-// XStore at a client: changes, which the owner makes.
+// XStore at a client: changes, which the owner carries out.
 #include "index/xstore/client/remote_of.h"
 
 namespace gannet::index::xstore {

@@ -101,7 +101,7 @@ coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<Fi
   co_return absl::OkStatus();
 }
 
-// Rounds with one doorbell each, until every lookup is over.
+// Runs rounds with one doorbell each, until every lookup is over.
 template <int W>
 coro::Task<Status> RemoteOf<W>::RunLookups(Session& session, std::span<const Words> keys) {
   while (session.lookups.size() < keys.size()) {
@@ -142,7 +142,7 @@ FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup) const {
   return result;
 }
 
-// Where the cache believes the key to be.
+// The place of the key according to the cache.
 template <int W>
 PositionHint RemoteOf<W>::HintFor(const Words& key) const {
   if (cache_->generation() == 0) return {};
@@ -156,7 +156,7 @@ PositionHint RemoteOf<W>::HintFor(const Words& key) const {
   return {cache_->generation(), place.sub_model, range.first + (range.last - range.first) / 2};
 }
 
-// At most kMaxKeysPerFind keys. Brings fresh sub-models for them, too.
+// For at most kMaxKeysPerFind keys. The response also brings current sub-models for them.
 template <int W>
 coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Words> keys,
                                            std::span<FindResult> results) {
@@ -196,8 +196,8 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
   for (uint32_t i = 0; i < size; ++i) table[i] = reader.GetU64();
   SubModelLine line;
   if (!reader.ok() || !line.Load(image.data())) return absl::InvalidArgumentError("the owner sent a broken sub-model");
-  // Of a newer model, or not for this key: of no use here. (A client without a model takes none, also not the empty
-  // line that stands for one which is just being written.)
+  // Useless if it belongs to a newer model or to another key. (A client without a model ignores it, too, also the empty
+  // line that stands for a line that is being written.)
   if (cache_->generation() == 0 || line.generation != cache_->generation() ||
       cache_->top().Locate(key).sub_model != line.index)
     return absl::OkStatus();

@@ -1,7 +1,7 @@
 // RemoteOf: a client of an XStore index with keys of W words.
 //
-// Several coroutines of the channel's worker may be inside at once; each has a Session for what it works on, and none
-// holds on to the cache over an await. So it does not matter to them whether the cache is shared with other clients.
+// Several coroutines of the channel's worker may use it at once. Each has a Session with its buffers, and none keeps
+// references into the cache across an await. So the cache may be shared with other clients.
 #pragma once
 
 #include <array>
@@ -38,11 +38,11 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
-  // Nothing is remembered about records.
+  // There is no cache of records.
   void Forget(const Key&) override {}
   ClientStatistics statistics() const override;
 
-  // Takes the model from a response to kDescribe, after the shape (none is fine).
+  // Takes the model from a response to kDescribe, after the shape (a response without a model is valid).
   Status AcceptModel(rdma::WireReader& reader);
 
  private:
@@ -55,13 +55,13 @@ class RemoteOf final : public RemoteIndex {
     std::vector<std::unique_ptr<Lookup<W>>> lookups;  // at least one, at most kGroup
     std::vector<rdma::Operation> operations;
     std::vector<std::byte> images;    // of a scan
-    std::vector<TableEntry> entries;  // likewise: the leaves of a batch
-    std::vector<uint64_t> table;      // likewise
+    std::vector<TableEntry> entries;  // of a scan: the leaves of a batch
+    std::vector<uint64_t> table;      // of a scan
     alignas(kLineBytes) std::array<std::byte, kLineBytes> line;
     std::vector<std::byte> request;
     rdma::MessageBuffer response;
   };
-  // Takes a session from the free ones, and gives it back.
+  // Takes a session from the free ones, and returns it at the end.
   class SessionLease {
    public:
     explicit SessionLease(RemoteOf* remote);

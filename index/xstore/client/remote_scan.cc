@@ -1,8 +1,8 @@
 // XStore at a client: scans.
 //
-// A batch READs the leaves that the model predicts for the next keys, as many as the counts in the translation table
-// make likely to be enough. Their fences tell which of them continue the scan without a gap; where a leaf has split
-// since, its right link leads on. What READs do not settle, a call does.
+// A batch READs the leaves that the model predicts for the next keys, as many as are likely to be enough by the counts
+// in the translation table. Their fences show which of them continue the scan without a gap; where a leaf has split
+// since, its right link leads on. Where READs do not succeed, the client calls the owner.
 #include <algorithm>
 
 #include "index/xstore/client/remote_of.h"
@@ -15,16 +15,16 @@ struct RemoteOf<W>::ScanState {
   Words from;
   Words to;
   bool reverse;
-  size_t end;  // of result->entries
+  size_t end;  // limit of result->entries
   ScanResult* result;
 
-  Words next;  // where the scan goes on
+  Words next;  // where the scan continues
   bool done = false;
 
   size_t room() const { return end - result->entries.size(); }
-  // How many keys the leaves of a batch should have. The first leaf may have only smaller ones.
+  // Number of keys that the leaves of a batch should have. The first leaf may have only smaller ones.
   size_t wanted() const { return room() > SIZE_MAX - 2 * kLeafSlots ? SIZE_MAX : room() + kLeafSlots; }
-  // The scan has seen all leaves up to the one with these fences.
+  // The scan has passed all leaves up to the one with these fences.
   void Advance(const Words& low, const Words& high) {
     done = reverse ? low <= from : to <= high;
     done |= room() == 0;
@@ -62,7 +62,7 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
   co_return called;
 }
 
-// Takes what the leaf has for the scan, if it is the leaf that goes on where the scan is.
+// Takes the leaf's part of the scan, if it is the leaf where the scan continues.
 template <int W>
 bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& state) const {
   const LeafMeta meta = leaf.meta();
@@ -72,14 +72,14 @@ bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& 
   }
   state.result->witnesses.push_back({address, leaf.state()});
   LeafPairs<W> pairs;
-  // From `next` on: the leaf may have absorbed others since, also one whose keys were seen already.
+  // From `next` on: the leaf may have absorbed others since, also one whose keys were returned already.
   pairs.Take(leaf, meta.count, state.reverse ? state.from : state.next, state.reverse ? state.next : state.to);
   pairs.Emit(kind_, state.reverse, state.room(), state.result);
   state.Advance(leaf.low(), leaf.high());
   return true;
 }
 
-// Until done, or until READs lead no further.
+// Scans until done, or until READs make no progress.
 template <int W>
 coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) {
   constexpr int kMaxDetours = 8;  // of one scan
@@ -89,7 +89,7 @@ coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) 
     if (!any.ok()) co_return any.status();
     if (state.done || (*any && state.next != before)) continue;
     if (++detours > kMaxDetours) break;
-    // A single lookup knows how to go on from stale predictions and torn leaves; and it brings the cache up to date.
+    // A single lookup handles stale predictions and torn leaves, and updates the cache.
     const Words wanted = state.next;
     Lookup<W>& lookup = *session.lookups[0];
     lookup.Start(wanted, /*whole=*/true);
@@ -125,7 +125,7 @@ void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const
     const int64_t until = state.reverse ? (last ? stop.first : 0) : (last ? stop.last : model.size - 1);
     for (; state.reverse ? at >= until : at <= until; at += state.reverse ? -1 : 1) {
       const TableEntry entry = TableEntry::Unpack(table[static_cast<size_t>(at)]);
-      if (!session.entries.empty() && session.entries.back().leaf == entry.leaf) continue;  // of both sub-models
+      if (!session.entries.empty() && session.entries.back().leaf == entry.leaf) continue;  // in both sub-models
       if (session.entries.size() == kScanBatch || keys >= wanted) return;
       session.entries.push_back(entry);
       keys += entry.count;
@@ -136,8 +136,8 @@ void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const
   }
 }
 
-// The same where the cache keeps no tables: READs the entries that follow the predicted leaf, after the sub-model if
-// that is not cached either. Leaves session.entries empty if the sub-model is of no use now.
+// The same for a cache that keeps no tables: READs the entries that follow the predicted leaf, after the sub-model if
+// that is not cached either. Leaves session.entries empty if the sub-model is not usable now.
 template <int W>
 coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& state) {
   session.entries.clear();
@@ -171,7 +171,8 @@ coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& s
   co_return absl::OkStatus();
 }
 
-// One doorbell for the planned leaves, then consumes what goes on without a gap. False if there was nothing to READ.
+// READs the planned leaves with one doorbell, then consumes those that continue without a gap. False: there was nothing
+// to READ.
 template <int W>
 coro::Task<StatusOr<bool>> RemoteOf<W>::ReadBatch(Session& session, ScanState& state) {
   if (cache_->keeps_tables()) {
@@ -205,7 +206,8 @@ coro::Task<StatusOr<bool>> RemoteOf<W>::ReadBatch(Session& session, ScanState& s
   co_return true;
 }
 
-// Where the fabric may tear lines: READs the state words again, and spoils the images that they contradict (fabric.h).
+// For fabrics that may tear lines: READs the state words again, and invalidates the images that they contradict
+// (fabric.h).
 template <int W>
 coro::Task<Status> RemoteOf<W>::ConfirmImages(Session& session, std::byte* images) {
   std::array<uint64_t, kScanBatch> states;
@@ -245,7 +247,7 @@ coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) 
 
 template <int W>
 Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state) {
-  // Who only scans learns in no other way that there is a model now.
+  // A client that only scans has no other way to learn that there is a model now.
   outdated_ |= reader.GetU64() != cache_->generation();
   const bool more = reader.GetU8() != 0;
   const Words next = GetKey<W>(reader);

@@ -8,8 +8,8 @@
 namespace gannet::index::xstore {
 namespace {
 
-constexpr size_t kLeavesPerLease = 4096;  // a long walk must not hold back the grace period
-constexpr size_t kMaxSamples = 1 << 16;   // of the distribution, for the top model
+constexpr size_t kLeavesPerLease = 4096;  // a long walk must not delay the grace period
+constexpr size_t kMaxSamples = 1 << 16;   // of the keys' distribution, for the top model
 
 size_t TableBytes(uint32_t entries) {
   return entries * kWordBytes;
@@ -67,13 +67,13 @@ StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, const ModelPo
     for (size_t i = stride; i < leaves.size(); i += stride) samples.push_back(projection(leaves[i].low));
     samples.push_back(projection(learner.greatest()));
   }
-  // Concurrent splits may have shown a fence twice.
+  // Concurrent splits may have given a fence twice.
   std::sort(samples.begin(), samples.end());
   model->top_ = TopModel::Train(projection, samples, count_for(keys),
                                 W == 1 ? TopModel::kSegmentsOfIntegers : TopModel::kMaxSegments);
 
   model->parts_.resize(model->top_.sub_models());
-  size_t first = 0;  // of the leaves that a sub-model overlaps
+  size_t first = 0;  // first leaf that the sub-model overlaps
   for (uint32_t i = 0; i < model->top_.sub_models(); ++i) {
     IndexService::Lease lease(&tree->service());
     if (i == 0) GANNET_RETURN_IF_ERROR(model->AllocateLines(lease.context()));
@@ -105,7 +105,7 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   std::vector<LeafSpan> spans;
   spans.reserve(leaves.size());
   uint32_t keys = 0;
-  Charge(Cost::kTrainKey, leaves.size() * 2);  // on the fences of leaves
+  Charge(Cost::kTrainKey, leaves.size() * 2);  // for the fences of leaves
   for (const LeafInfo& leaf : leaves) {
     const TopModel::Place low = top_.Locate(leaf.low);
     const TopModel::Place high = top_.Locate(leaf.high);
@@ -136,8 +136,8 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   return absl::OkStatus();
 }
 
-// Looks at all keys of a sub-model once more: where are they, seen from where the line says? A leaf that has changed
-// meanwhile is to be READ whole.
+// Visits all keys of a sub-model again, and measures their distance from the line. A leaf that has changed since then
+// must be READ whole.
 template <int W>
 void Model<W>::JudgeKeys(uint32_t index, std::span<const LeafInfo> leaves, SubModel* model, Quality* quality) const {
   double spread = 0;

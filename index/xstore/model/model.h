@@ -1,8 +1,8 @@
 // Model: one generation of XModel at the owner: the top model, the sub-models' lines and their translation tables, over
 // the leaves of a tree.
 //
-// One thread (the trainer's) makes and retrains it; any thread inside the epoch may read it meanwhile. Its blocks go
-// back to their pools when it is destroyed: whoever replaces a model keeps the old one for a grace period.
+// One thread (the trainer's) makes and retrains it; any thread inside the epoch may read it at the same time. Its
+// blocks return to their pools when it is destroyed, so a replaced model must be kept for a grace period.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace gannet::index::xstore {
 
-// Where the blocks of a tree's models come from and go back to: what was one of them stays one (block_pool.h).
+// The pools of the blocks of a tree's models: a block keeps its use (block_pool.h).
 struct ModelPools {
   std::shared_ptr<BlockPool> lines = std::make_shared<BlockPool>();
   std::shared_ptr<BlockPool> tables = std::make_shared<BlockPool>();
@@ -37,12 +37,12 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Trains one sub-model over its leaves as they are now.
+  // Trains one sub-model on its current leaves.
   Status Retrain(Context& context, uint32_t sub_model);
 
-  // A newer model has taken over: from now on the lines say that they belong to none, so that a client which READs one
-  // learns that its model is old. Until the grace period is over they would otherwise look current, and the client of
-  // an old model would go from leaf to sibling for ever.
+  // Called when a newer model has taken over: from now on the lines name no generation, so that a client which READs
+  // one learns that its model is old. Otherwise they would look current until the grace period ends, and clients of the
+  // old model would have to follow right siblings again and again.
   void Disown();
 
   const TopModel& top() const { return top_; }
@@ -55,7 +55,7 @@ class Model {
   // The translation table that a line names, as words in registered memory.
   const std::byte* TableAt(uint32_t block_number) const { return memory_ + uint64_t{block_number} * kLineBytes; }
 
-  // For the trainer.
+  // For the trainer:
   uint64_t keys() const { return keys_; }
   uint64_t table_entries() const { return table_entries_; }
   double leaves_per_lookup() const {
@@ -70,12 +70,12 @@ class Model {
     Words high;
     TableEntry entry;
   };
-  // What the owner keeps of a sub-model.
+  // The owner's data about a sub-model.
   struct Part {
-    Words anchor;  // in the first leaf, or left of it
+    Words anchor;  // a key in its first leaf, or left of it
     std::byte* table = nullptr;
     uint32_t size = 0;  // of the table
-    uint32_t keys = 0;  // of the leaves that begin here
+    uint32_t keys = 0;  // in the leaves that begin in this sub-model
     Quality quality;
   };
 
@@ -95,7 +95,7 @@ class Model {
   uint64_t generation_;
   TopModel top_;
   std::vector<uint32_t> directory_;
-  std::vector<Part> parts_;  // the trainer's thread only
+  std::vector<Part> parts_;  // used by the trainer's thread only
   std::vector<std::byte*> line_blocks_;
   uint64_t keys_ = 0;
   uint64_t table_entries_ = 0;

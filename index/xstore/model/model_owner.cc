@@ -5,8 +5,8 @@
 namespace gannet::index::xstore {
 namespace {
 
-// A change this wide (in sub-models) touches gaps between the keys; only its ends are retrained, for nobody looks
-// there.
+// A change wider than this (in sub-models) covers gaps between keys. Only its ends are retrained, because gaps are not
+// looked up.
 constexpr uint32_t kWidestChange = 64;
 
 }  // namespace
@@ -87,7 +87,8 @@ uint32_t ModelOwner<W>::SubModelsFor(uint64_t keys) const {
   return static_cast<uint32_t>(std::min<uint64_t>(wanted, uint64_t{1} << 24));
 }
 
-// Growing by half (shrinking to a quarter) leaves time between two trainings; the model then doubles, more or less.
+// The model is replaced when the keys have grown by half or shrunk to a quarter, so that there is time between two
+// trainings.
 template <int W>
 bool ModelOwner<W>::OutgrownModel() const {
   const uint64_t keys = model_->keys();
@@ -105,7 +106,7 @@ void ModelOwner<W>::TrainAll() {
   changes_since_ = 0;
   StatusOr<std::unique_ptr<Model<W>>> trained =
       Model<W>::Train(tree_, pools_, generation_ + 1, [this](uint64_t keys) { return SubModelsFor(keys); });
-  // No memory for a model: clients go on with the old one, or by RPC; the next change tries again.
+  // No memory for a model: clients continue with the old one, or by RPC; the next change tries again.
   if (!trained.ok()) return;
   ++generation_;
   leaves_per_lookup_then_ = (*trained)->leaves_per_lookup();

@@ -1,9 +1,9 @@
 // ModelOwner: keeps the model of one tree up to date.
 //
-// Nothing happens until Start (a client asked). Then the tree reports each split and each death of a leaf; the trainer
-// retrains the sub-models concerned, and the whole model, with more or fewer sub-models, when the number of keys has
-// outgrown it (the paper's model expansion) or its predictions have become much worse. Clients go on with what they
-// have.
+// Nothing happens until Start (a client has asked). From then on the tree reports each split and each death of a leaf.
+// The trainer retrains the affected sub-models. It trains the whole model again, with more or fewer sub-models, when
+// the number of keys has outgrown it (the paper's model expansion) or its predictions have become much worse. Clients
+// continue with their cached model.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,8 @@ class ModelOwner : private Trainer::Task {
   // From the first call on, models are trained by `trainer`. Thread-safe.
   void Start(const std::shared_ptr<Trainer>& trainer);
 
-  // The latest model; null if there is none yet. Thread-safe; the caller is inside the epoch while it uses it.
+  // The latest model; null if there is none yet. Thread-safe; the caller stays inside the epoch while it uses the
+  // model.
   std::shared_ptr<const Model<W>> model() const;
 
   XStore::ModelStatistics statistics() const;
@@ -54,17 +55,17 @@ class ModelOwner : private Trainer::Task {
   std::atomic<bool> started_{false};
   std::shared_ptr<Trainer> trainer_;  // set before started_
 
-  mutable Mutex mutex_;  // of what follows
+  mutable Mutex mutex_;  // guards the members below
   std::vector<std::pair<Words, Words>> changes_;
   bool scheduled_ = false;
   bool running_ = false;
   std::shared_ptr<Model<W>> model_;
   XStore::ModelStatistics statistics_;
 
-  // The trainer's thread only.
+  // Used by the trainer's thread only:
   uint64_t generation_ = 0;
-  uint64_t changes_since_ = 0;         // leaves split or dead since the last whole training
-  double leaves_per_lookup_then_ = 0;  // right after it
+  uint64_t changes_since_ = 0;         // leaves that split or died since the last full training
+  double leaves_per_lookup_then_ = 0;  // right after the last full training
 };
 
 }  // namespace gannet::index::xstore

@@ -5,12 +5,12 @@
 namespace gannet::index::xstore {
 namespace {
 
-// What a byte's range is trained for: half as much again upwards, for keys that grow.
+// The upper end of a byte's trained range: half as much again above `high`, for keys that grow.
 int WithRoom(int low, int high) {
   return low == high ? high : std::min(255, high + (high - low) / 2 + 1);
 }
 
-// An integer's bytes are worth packing if that takes so many times less room than its plain range.
+// Packing an integer's bytes pays if it shrinks the range by at least this factor.
 constexpr uint64_t kWorthPacking = 4;
 
 }  // namespace
@@ -30,7 +30,7 @@ bool Projection::SetScales() {
 template <int W>
 Projection Projection::Learner<W>::Learn() const {
   Projection packed;
-  // As many leading bytes as fit; the last ones need no room to grow into, they only break ties.
+  // Takes as many leading bytes as fit. The last ones need no room for growth; they only separate equal prefixes.
   for (int i = 0; i < W * 8; ++i) {
     Projection longer = packed;
     longer.digit_[longer.digits_++] = {low_[i], static_cast<uint8_t>(WithRoom(low_[i], high_[i])), 0};

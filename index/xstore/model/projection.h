@@ -1,5 +1,5 @@
-// Projection: a key of any width as one number, for the models. Never decreasing in the key (a model must be monotonic
-// to be right about absent keys), but not one to one.
+// Projection: maps a key of any width to one number, for the models. It never decreases in the key (a model must be
+// monotonic to be right about absent keys), but it is not one to one.
 //
 // Composite keys (warehouse, district, order) and names are numbers with huge gaps: a byte that takes 10 values out of
 // 256 wastes 4.6 bits. So a projection may give each byte a digit of just the range seen in training, in a mixed radix
@@ -7,8 +7,8 @@
 //
 //   bytes seen   [1..2] [1..10] [0] [0..11] [0..255]   ->   digits of radix 2, 10, 1, 12, 256
 //
-// A byte outside its range decides the rest: all following digits become the lowest, or the highest. Plain integers
-// that are dense enough go through unchanged.
+// A byte outside its range decides the result: all following digits become the lowest, or the highest. Integers that
+// are dense enough are passed through unchanged.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class Projection {
  public:
   static constexpr int kMaxDigits = 72;  // bytes of the widest key
 
-  // Unchanged; integers only.
+  // The identity, for integers only.
   Projection() = default;
 
   template <int W>
@@ -71,7 +71,7 @@ class Projection {
   };
 
   void Encode(rdma::WireWriter& writer) const;
-  // What a peer sent; InvalidArgument if it is not a projection of keys of `words` words.
+  // Decodes a peer's projection; InvalidArgument if it is not a projection of keys of `words` words.
   static StatusOr<Projection> Decode(rdma::WireReader& reader, int words);
 
  private:

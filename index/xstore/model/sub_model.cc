@@ -16,7 +16,7 @@ constexpr std::array<double, 256> ErrorTable() {
 }
 constexpr std::array<double, 256> kErrors = ErrorTable();
 
-// How far the leaves' borders lie above and below a line of this slope through the origin.
+// Range of the distances between the leaves' borders and a line of this slope through the origin.
 struct Band {
   double lowest;
   double highest;
@@ -33,7 +33,7 @@ Band BandOf(std::span<const LeafSpan> leaves, double slope) {
   return band;
 }
 
-// The slope whose band is the narrowest: its width is a convex function of the slope.
+// The slope with the narrowest band. The band's width is a convex function of the slope.
 double NarrowestSlope(std::span<const LeafSpan> leaves) {
   const size_t last = leaves.size() - 1;
   const double run = leaves[last].low - leaves[1].low;
@@ -71,13 +71,13 @@ SubModel TrainSubModel(std::span<const LeafSpan> leaves) {
   const double slope = NarrowestSlope(leaves);
   const Band band = BandOf(leaves, slope);
   model.slope = static_cast<float>(slope);
-  // Below all borders: all error is on one side, and rounded up once.
+  // The line lies below all borders: all error is on one side, and is rounded up only once.
   model.intercept = static_cast<float>(band.lowest - 1e-9);
   double under = 0;
   double over = 0;
   for (size_t l = 0; l < leaves.size(); ++l) {
     if (l > 0) over = std::max(over, static_cast<double>(l) - model.Line(leaves[l].low));
-    // Strictly below the next leaf, hence a little more.
+    // Strictly below the next leaf, hence nextafter.
     if (l + 1 < leaves.size()) {
       under = std::max(under, std::nextafter(model.Line(leaves[l].high) - static_cast<double>(l + 1), 1e300));
     }

@@ -1,16 +1,17 @@
-// SubModel: where, among the leaves of its part of the key space, a key is.
+// SubModel: predicts the position of a key among the leaves of its part of the key space.
 //
-// Its input is the fraction that the top model's prediction has left over (top_model.h), its output a position in units
+// Its input is the fraction that remains of the top model's prediction (top_model.h). Its output is a position in units
 // of leaves: a key of logical leaf l should give a number in [l, l + 1). Training finds the line with the least maximal
-// error over the *fences* of the leaves, so that the bounds hold for every key a leaf covers, present or absent, at the
-// borders of the sub-model as well: this is the paper's data augmentation (section 5.2.3), taken to its end.
+// error over the *fences* of the leaves, so that the bounds hold for every key that a leaf covers, present or absent,
+// and also at the borders of the sub-model. This generalises the paper's data augmentation (section 5.2.3).
 //
 //   first leaf to READ = floor(line(x) - under)        last = floor(line(x) + over)
 //
 // A perfect model has no errors and reads one leaf per lookup; otherwise it is about 1 + under + over.
 //
-// Within a leaf that had n keys in training, the key of slot s should give a number in [l + s / n, l + (s + 1) / n).
-// How far the present keys are off that is `spread`: the lines to READ for one of them (Slots).
+// In a leaf that had n keys at training, the key of slot s should give a number in [l + s / n, l + (s + 1) / n).
+// `spread` is the greatest distance of a present key from that; it determines the lines to READ for a present key
+// (Slots).
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,8 @@ namespace gannet::index::xstore {
 double DecodeError(uint8_t code);
 uint8_t EncodeError(double error);
 
-// What a client's cache takes for one, without its table: the paper's 14 bytes, and where the table is. (The spread
-// takes a byte of the size's four.)
+// Bytes of a sub-model in a client's cache, without its table: the paper's 14 bytes, and the place of the table. (The
+// spread takes one byte of the size's four.)
 inline constexpr size_t kCachedSubModelBytes = 18;
 
 struct SubModel {
@@ -34,7 +35,7 @@ struct SubModel {
   uint8_t under = 0;
   uint8_t over = 0;
   uint8_t spread = 0;
-  uint32_t size = 0;  // entries of its translation table; 0: not there yet
+  uint32_t size = 0;  // entries of its translation table; 0: not trained yet
 
   friend bool operator==(const SubModel&, const SubModel&) = default;
 
@@ -43,15 +44,15 @@ struct SubModel {
     uint32_t last;
   };
 
-  // Rounds the same way wherever it is called; the fused form leaves no choice to the compiler.
+  // std::fma makes the rounding the same wherever this is inlined.
   double Line(double x) const { return std::fma(static_cast<double>(slope), x, static_cast<double>(intercept)); }
   Range Predict(double x) const {
     const double position = Line(x);
     return {Clamp(position - DecodeError(under)), Clamp(position + DecodeError(over))};
   }
 
-  // Where a key of logical leaf `leaf`, which had `count` keys in training, then was: slots first .. last; none of them
-  // if last < first.
+  // Slots first .. last: where a key of logical leaf `leaf`, which had `count` keys at training, was then. Empty if
+  // last < first.
   struct Slots {
     int first;
     int last;
@@ -73,22 +74,22 @@ struct SubModel {
   }
 };
 
-// The input range of one leaf: of its low and its high fence, cut to the sub-model's own part of the key space.
+// The input range of one leaf: from its low to its high fence, limited to the sub-model's part of the key space.
 struct LeafSpan {
   double low;
   double high;
 };
 
-// Spans in order; at least one.
+// `leaves`: in order, at least one.
 SubModel TrainSubModel(std::span<const LeafSpan> leaves);
 
-// How good a model is, summed over the leaves.
+// Quality of a model, summed over the leaves.
 struct Quality {
   float lookup_leaves = 0;  // leaves that a lookup READs, averaged over the leaf's span
-  float error = 0;          // distance between the predicted and the real middle of the leaf, in leaves
-  // The error as XStore counts it (OSDI'20; its published code, which averages this over its sub-models), once for the
-  // model: the width of [min_err, max_err] over the keys. Positions are leaf * slots + slot, and a prediction within
-  // the right leaf has no error.
+  float error = 0;          // distance between the predicted and the actual middle of the leaf, in leaves
+  // XStore's error measure (OSDI'20; its published code, which averages it over the sub-models), for one sub-model: the
+  // width of [min_err, max_err] over the keys. Positions are leaf * slots + slot, and a prediction within the right
+  // leaf has no error.
   float range = 0;
 };
 Quality Judge(const SubModel& model, std::span<const LeafSpan> leaves);

@@ -1,10 +1,10 @@
-// A sub-model as it lies in registered memory: one line, so a READ brings it whole or says that it is being written.
+// A sub-model in registered memory: one line, so that a READ gets it whole or shows that it is being written.
 //
 //   | state | slope, intercept | under, over, spread, size | table, index | generation |
 //
-// Lines are in blocks of kLinesPerBlock; a model's directory is the list of its blocks (describe.h). Such blocks stay
-// blocks of lines of the same tree for ever: generation and index tell a client whether the line is the one it looks
-// for.
+// Lines are in blocks of kLinesPerBlock; a model's directory is the list of its blocks (kDescribe in rpc/messages.h).
+// Such blocks always stay blocks of lines of the same tree. The generation and the index tell a client whether a line
+// is the one it wants.
 #pragma once
 
 #include <bit>
@@ -22,10 +22,10 @@ inline constexpr uint32_t kLinesPerBlock = 1024;  // 64 KiB
 struct SubModelLine {
   SubModel model;
   uint32_t table = 0;  // block number of its translation table
-  uint32_t index = 0;  // of the sub-model in its model
+  uint32_t index = 0;  // of the sub-model, in its model
   uint64_t generation = 0;
 
-  // From shared memory or from an image. False if it is being written.
+  // Loads from shared memory or from an image. Returns false if the line is being written.
   bool Load(const std::byte* line) {
     const uint64_t state = LoadWord(line);
     const uint64_t parameters = LoadWord(line + 8);
@@ -44,7 +44,7 @@ struct SubModelLine {
     return true;
   }
 
-  // By the one writer.
+  // Called by the single writer.
   void Store(std::byte* line) const {
     const uint64_t state = LoadWord(line) & ~rdma::kLockBit;
     StoreWord(line, rdma::kLineBusy);

@@ -6,7 +6,7 @@
 namespace gannet::index::xstore {
 namespace {
 
-// Neighbouring pieces of the distribution become one segment while their densities differ by less than this factor.
+// Neighbouring pieces of the distribution become one segment if their densities differ by less than this factor.
 constexpr double kSameDensity = 1.25;
 
 }  // namespace
@@ -17,7 +17,7 @@ TopModel TopModel::Train(const Projection& projection, std::span<const uint64_t>
   top.projection_ = projection;
   top.sub_models_ = std::max(sub_models, 1u);
   if (samples.size() < 2 || samples.front() == samples.back()) return top;
-  // Knots: samples at equal distances in rank, each number once.
+  // Knots: samples at equal distances in rank, without duplicates.
   struct Knot {
     uint64_t x;
     double rank;
@@ -76,7 +76,7 @@ StatusOr<TopModel> TopModel::Decode(rdma::WireReader& reader, int words) {
     const uint64_t from = reader.GetU64();
     const double begin = std::bit_cast<double>(reader.GetU64());
     const double slope = std::bit_cast<double>(reader.GetU64());
-    // Whatever else the numbers say, predictions stay in [0, sub-models].
+    // With any numbers from the peer, predictions stay in [0, sub-models].
     if (!(begin >= 0 && begin <= top.sub_models_ && slope >= 0)) {
       return absl::InvalidArgumentError("a top model of the owner is not monotonic");
     }

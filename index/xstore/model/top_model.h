@@ -1,9 +1,9 @@
-// TopModel: which sub-model is responsible for a key, and where in that sub-model's range the key lies.
+// TopModel: maps a key to its sub-model and to its position in that sub-model's range.
 //
-// It approximates the distribution of the keys by a line, or by a few where the density changes: a monotonic function
-// from the projected key to [0, sub-models]. The integer part of its value is the sub-model; the fraction is that
-// sub-model's input. So neither needs a base key: a sub-model stays two small numbers, as precise as its own range
-// needs.
+// It approximates the distribution of the keys by a line, or by several lines where the density changes: a monotonic
+// function from the projected key to [0, sub-models]. The integer part of its value is the sub-model, and the fraction
+// is that sub-model's input. So neither needs a base key: a sub-model is two small numbers, as precise as its own range
+// requires.
 #pragma once
 
 #include <cmath>
@@ -20,8 +20,8 @@ namespace gannet::index::xstore {
 class TopModel {
  public:
   static constexpr size_t kMaxSegments = 1024;
-  // Integers are regular, or random: few segments show where their density changes. Names are clumps and gaps at every
-  // scale, which a sub-model cannot straighten.
+  // Integers are regular or random: a few segments are enough for the changes of density. Names have clusters and gaps
+  // at every scale, which a sub-model cannot straighten.
   static constexpr size_t kSegmentsOfIntegers = 64;
 
   struct Place {
@@ -29,11 +29,11 @@ class TopModel {
     double x;  // in [0, 1]
   };
 
-  // One sub-model for everything.
+  // One sub-model for all keys.
   TopModel() = default;
 
-  // Of the distribution that `samples` show: projected keys in ascending order, with equally many keys between any two.
-  // At most `max_segments` (kMaxSegments at most).
+  // Trains on `samples`: projected keys in ascending order, with equally many keys between any two. Makes at most
+  // `max_segments` segments (kMaxSegments at most).
   static TopModel Train(const Projection& projection, std::span<const uint64_t> samples, uint32_t sub_models,
                         size_t max_segments);
 
@@ -50,7 +50,7 @@ class TopModel {
   static StatusOr<TopModel> Decode(rdma::WireReader& reader, int words);
 
  private:
-  // y goes from `begin` at `from` upwards by `slope`, not above the next segment's begin.
+  // y rises from `begin` at `from` with `slope`, limited by the next segment's begin.
   struct Segment {
     uint64_t from;
     double begin;

@@ -5,7 +5,7 @@
 namespace gannet::index::xstore {
 namespace {
 
-// Between two tasks: what is scheduled meanwhile for the same sub-models is done at once, and workers have the CPU.
+// Pause between two tasks: changes of the same sub-models are collected, and workers get the CPU.
 constexpr absl::Duration kPause = absl::Milliseconds(1);
 
 }  // namespace

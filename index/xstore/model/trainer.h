@@ -1,5 +1,5 @@
 // Trainer: the background thread that trains the models of a node's XStore indexes. It starts with the first task, so a
-// node that no client asks for models pays nothing.
+// node whose models no client asks for pays nothing.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@ class Trainer {
   class Task {
    public:
     virtual ~Task() = default;
-    // Does what is to be done now. Runs on the trainer's thread, one task at a time.
+    // Does the work that is due. Runs on the trainer's thread, one task at a time.
     virtual void Run() = 0;
   };
 
@@ -23,9 +23,9 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Runs the task soon; once, if it is waiting already. It must live until it ran or Cancel returned.
+  // Runs the task soon; only once, if it is queued already. It must live until it has run or Cancel has returned.
   void Schedule(Task* task);
-  // Afterwards the task neither waits nor runs.
+  // When this returns, the task is neither queued nor running.
   void Cancel(Task* task);
 
  private:

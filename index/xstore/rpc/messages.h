@@ -1,4 +1,4 @@
-// What XStore's clients and owners say to each other. Integers as in rdma/rpc.h; a key is its words.
+// The messages between XStore's clients and owners. Integers are encoded as in rdma/rpc.h; a key is its words.
 //
 //   kDescribe   index (2)
 //            -> words of a key (1), key kind (1), generation (8; 0: no model yet),
@@ -6,13 +6,13 @@
 //   kFind       index (2), number of keys (1), for each: hint, key
 //            -> generation (8), for each: record (8), witness (16, if the record is null), refresh
 //   kInsert     index (2), hint, key, record (8)  -> change
-//   kRemove     likewise
+//   kRemove     the same  -> change
 //   kScan       index (2), reverse (1), from, to, limit (8)
 //            -> generation (8), more (1), next key, number of entries (4), each: key, record (8);
 //               number of witnesses (4), each 16
 //
-//   hint      generation (8; 0: none), sub-model (4), logical leaf (4): where the client believes the key to be. The
-//             owner looks it up in its own table, so a client that lies gains nothing.
+//   hint      generation (8; 0: none), sub-model (4), logical leaf (4): the place of the key according to the client.
+//             The owner looks it up in its own table, so a false hint does no harm.
 //   refresh   present (1), and if so: sub-model line (40 bytes as in registered memory), then its table: number of
 //             entries (4; 0: too many for a message), 8 each
 #pragma once
@@ -34,7 +34,7 @@ inline constexpr rdma::MethodId kScan = kXStoreMethods + 4;
 
 inline constexpr size_t kMaxKeysPerFind = 32;
 inline constexpr uint32_t kMaxRefreshEntries = 2048;  // 16 KiB
-// What one kScan answers at most; with the widest keys this is 41 + 33 KiB.
+// Limits of one kScan response; with the widest keys this is 41 + 33 KiB.
 inline constexpr size_t kMaxScanEntries = 512;
 inline constexpr size_t kMaxScanLeaves = 2048;
 

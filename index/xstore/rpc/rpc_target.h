@@ -1,4 +1,4 @@
-// RpcTarget: the face that an XStore index shows to the handlers of RegisterXStoreMethods. Requests come from peers:
+// RpcTarget: the interface of an XStore index to the handlers of RegisterXStoreMethods. Requests come from peers, so
 // everything in them is checked. The caller is inside the epoch.
 #pragma once
 
@@ -14,8 +14,9 @@ class RpcTarget {
  public:
   virtual ~RpcTarget() = default;
 
-  // Each reads the rest of its request and writes its response (messages.h).
-  // A client has come: from now on `trainer` trains the model.
+  // Each function reads the rest of its request and writes its response (messages.h).
+  //
+  // ServeDescribe also starts the training of the model by `trainer`, because a client needs it now.
   virtual Status ServeDescribe(rdma::WireReader& request, rdma::WireWriter& response,
                                const std::shared_ptr<Trainer>& trainer) = 0;
   virtual Status ServeFind(rdma::WireReader& request, rdma::WireWriter& response) = 0;

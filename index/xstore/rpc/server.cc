@@ -23,7 +23,7 @@ Status XStoreOf<W>::ServeDescribe(rdma::WireReader& request, rdma::WireWriter& r
   return absl::OkStatus();
 }
 
-// The leaf that a hint means, by this owner's own table; null if it means nothing here.
+// The leaf of a hint, by this owner's own table; null if the hint is not valid here.
 template <int W>
 Leaf<W> XStoreOf<W>::LeafOf(const Model<W>* model, const PositionHint& hint) const {
   if (model == nullptr || hint.generation != model->generation() || hint.sub_model >= model->sub_models()) {
@@ -38,7 +38,7 @@ Leaf<W> XStoreOf<W>::LeafOf(const Model<W>* model, const PositionHint& hint) con
 template <int W>
 void XStoreOf<W>::PutRefresh(rdma::WireWriter& writer, const Model<W>* model, const KeyWords<W>& key) const {
   constexpr size_t kLineWords = 5;
-  const size_t reserve = kMaxKeysPerFind * 32;  // for what else the response holds
+  const size_t reserve = kMaxKeysPerFind * 32;  // for the rest of the response
   if (model == nullptr || writer.room() < reserve + 64) {
     writer.PutU8(0);
     return;
