@@ -90,7 +90,7 @@ void BenchWorker::Run() {
     const uint32_t home = options_.run->think_time ? options_.homes[i / kDistricts] : 0;
     session_->worker().Spawn(Loop(terminals_[i].get(), home));
   }
-  if (runs_ahead()) session_->worker().AddPoller([this] { return TellDurable(); });  // also when all wait
+  if (runs_ahead()) session_->worker().AddPoller([this] { return TellDurable(); });  // also while all coroutines wait
   session_->worker().Run();
   Status told = session_->worker().BlockOn(AwaitResults(0));
   if (!told.ok()) control_->Fail(std::move(told));
@@ -111,7 +111,7 @@ coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
     }
     Status status;
     if (runs_ahead()) {
-      TellDurable();  // a coroutine that never waits never lets the pollers run
+      TellDurable();  // a coroutine that never suspends never lets the pollers run
       status = co_await AwaitResults(static_cast<size_t>(options_.run->in_flight - options_.coroutines));
     }
     if (status.ok()) status = co_await RunOne(terminal, procedure, home);
@@ -127,7 +127,7 @@ coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
 coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, uint32_t home) {
   const std::vector<uint32_t>& homes = options_.homes;
   const uint32_t w = home != 0 ? home : homes[terminal->random().Below(homes.size())];
-  // On one node there are no verbs to tell apart.
+  // With one node there are no verbs to attribute.
   const bool several = terminals_.size() > 1 && session_->database().fabric().num_nodes() > 1;
   const bool sampled = !several || --until_sample_ == 0;
   if (several) {

@@ -1,4 +1,4 @@
-// BenchWorker: one thread of a run, for driver.cc. See driver.h for what it does.
+// BenchWorker: one thread of a run. Internal to the driver; driver.h describes the run.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace gannet::tpcc {
 
-// Counts that the driver reads while the worker adds: written by the worker alone, on a line of their own.
+// Counters that the driver reads while the worker runs. Only the worker writes them; they have a line of their own.
 struct alignas(64) LiveCounters {
   std::atomic<uint64_t> transactions{0};
   std::atomic<uint64_t> new_orders{0};
@@ -50,7 +50,7 @@ class BenchWorker {
     const Tables* tables = nullptr;
     const RunOptions* run = nullptr;
     int coroutines = 1;
-    uint32_t number = kFirstWorker;  // among the workers of the node
+    uint32_t number = kFirstWorker;  // unique among the workers of the node
     std::vector<uint32_t> homes;     // warehouses
     uint64_t seed = 0;
     NonUniform non_uniform;
@@ -58,38 +58,38 @@ class BenchWorker {
 
   BenchWorker(Options options, RunControl* control) : options_(std::move(options)), control_(control) {}
 
-  // The thread's life, in two steps so that all workers begin together. Errors go to control->Fail.
+  // The thread's work, in two steps so that all workers begin together. Errors go to control->Fail.
   void Prepare();
   void Run();
 
   const LiveCounters& live() const { return live_; }
-  // After Run.
+  // Valid after Run.
   const WorkerStatistics& statistics() const { return statistics_; }
 
  private:
-  // Lets one transaction at a time run alone on the worker, so that its verbs can be told from the others'.
+  // Lets one transaction at a time run alone on the worker, so that its verbs can be separated from the others'.
   struct Gate {
     int inside = 0;
     bool exclusive = false;
   };
 
   Status Open();
-  // The first number that no payment of this worker's number has in HISTORY.
+  // The first payment number that is not in HISTORY yet for this worker's number.
   Status FindNextPayment();
   InputSource MakeSource(uint64_t stream) const;
   coro::Task<void> Loop(Terminal* terminal, uint32_t home);
   coro::Task<Status> RunOne(Terminal* terminal, Procedure procedure, uint32_t home);
   coro::Task<void> Enter(bool alone);
   void Leave(bool alone);
-  // Sleeps, but not beyond the end of the run.
+  // Sleeps, but not past the end of the run.
   coro::Task<void> SleepWhileRunning(uint64_t nanos);
-  // Whether a coroutine goes on before its result is durable.
+  // True if a coroutine continues before its result is durable.
   bool runs_ahead() const { return options_.run->in_flight != 0 && !options_.run->think_time; }
-  // Waits until `most` results at most are unacknowledged.
+  // Waits until at most `most` results are unacknowledged.
   coro::Task<Status> AwaitResults(size_t most);
   size_t TellDurable();
   void Record(const Result& result, uint64_t now_nanos);
-  // Notices that the phase changed: the measured window begins or ends here for this worker.
+  // Notices a change of phase: the measured window begins or ends here for this worker.
   void ObservePhase();
   Date Today(uint64_t now_ns) const { return static_cast<Date>((now_ns + unix_offset_ns_) / 1'000'000'000); }
 

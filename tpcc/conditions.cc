@@ -9,10 +9,10 @@
 namespace gannet::tpcc {
 namespace {
 
-// What is wrong with one warehouse, district or customer; nullopt: nothing.
+// A description of what is wrong with a warehouse, district or customer; nullopt: nothing.
 using Failure = std::optional<std::string>;
 
-// "left is 1, right is 2", for values that should be equal.
+// Returns "left is 1, right is 2" if values that must be equal differ.
 template <class T>
 Failure Differ(const char* left_name, T left, const char* right_name, T right) {
   if (left == right) return std::nullopt;
@@ -100,7 +100,7 @@ Failure Condition12(const DistrictFacts& district, const Scale&) {
   });
 }
 
-// A condition is about each warehouse or about each district.
+// A condition applies to each warehouse or to each district.
 struct Condition {
   Failure (*of_warehouse)(const WarehouseFacts&);
   Failure (*of_district)(const DistrictFacts&, const Scale&);

@@ -1,4 +1,4 @@
-// The twelve conditions of clause 3.3.2 over facts that were gathered before. Pure functions.
+// Evaluates the twelve conditions of clause 3.3.2 over gathered facts. Pure functions.
 #pragma once
 
 #include <vector>

@@ -25,7 +25,7 @@ Facts EmptyFacts(const Tables& tables) {
   return facts;
 }
 
-// The warehouses that one database reads, taken one by one by its threads.
+// The warehouses that one database reads; its threads take them one by one.
 struct Share {
   txn::Database* database = nullptr;
   const Tables* tables = nullptr;
@@ -44,7 +44,7 @@ Status GatherShare(Share& share, Facts* facts, const std::atomic<bool>* stop) {
   return absl::OkStatus();
 }
 
-// Each warehouse to the database that owns it, or to the first one.
+// Assigns each warehouse to the database that owns it, or to the first one.
 void Distribute(uint32_t warehouses, std::span<Share> shares) {
   const int num_nodes = shares[0].database->data_nodes();
   for (uint32_t w = 1; w <= warehouses; ++w) {

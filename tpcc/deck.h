@@ -1,4 +1,4 @@
-// Deck: which transaction comes next. 100 cards hold the mix exactly; they are shuffled whenever all are dealt, so
+// Deck: chooses the next transaction. 100 cards hold the mix exactly, and are shuffled again when all are dealt, so
 // every hundred transactions of a worker have the mix (clause 5.2.4.2).
 #pragma once
 

@@ -77,13 +77,14 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
   return absl::OkStatus();
 }
 
-// What a worker is to its warehouses.
+// The home warehouses of a worker, and its number among their workers.
 struct Post {
   std::vector<uint32_t> homes;
-  uint32_t number;  // from 0; no two workers of a warehouse have the same
+  uint32_t number;  // from 0; unique among the workers of a warehouse
 };
 
-// Worker `k` of `workers` on a node that owns warehouses: they are dealt out in turn, or shared if there are too few.
+// For worker `k` of `workers` on a node that owns warehouses: they are dealt to the workers in turn, or shared if there
+// are too few.
 Post PostAtOwner(const txn::Database& database, uint32_t warehouses, uint32_t k, uint32_t workers) {
   const auto data_nodes = static_cast<uint32_t>(database.data_nodes());
   const uint32_t owned = WarehousesOfNode(warehouses, database.node_id(), database.data_nodes());
@@ -92,7 +93,7 @@ Post PostAtOwner(const txn::Database& database, uint32_t warehouses, uint32_t k,
   return post;
 }
 
-// Worker `i` of `workers` on nodes that own none: likewise with all warehouses.
+// For worker `i` of `workers` on nodes without warehouses: the same with all warehouses.
 Post PostAtClient(uint32_t warehouses, uint32_t i, uint32_t workers) {
   Post post{{}, i / warehouses};
   for (uint32_t w = i % warehouses; w < warehouses; w += workers) post.homes.push_back(w + 1);
@@ -152,7 +153,7 @@ class Runner {
   }
 
  private:
-  // A worker failed, or somebody stopped the run.
+  // True if a worker failed or the run was stopped.
   bool Ended() const {
     return control_.phase() == Phase::kStop ||
            (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));

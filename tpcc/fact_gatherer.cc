@@ -18,14 +18,14 @@ coro::Task<Status> GetAll(txn::Transaction& transaction, std::span<GetRequest> r
   co_return status;
 }
 
-// Blocks until all are read. A row that is missing is an error: the population has it, and nothing removes it.
+// Blocks until all rows are read. A missing row is an error: the population has it, and nothing removes it.
 Status GetAllBlocking(txn::Session& session, std::span<GetRequest> requests) {
   GANNET_RETURN_IF_ERROR(
       RunPatiently(session, [&](txn::Transaction& transaction) { return GetAll(transaction, requests); }));
   return AllFound(requests);
 }
 
-// What no scanned key exceeds in a district or warehouse.
+// Upper bounds of the scanned keys of a district or warehouse.
 uint64_t EndOfDistrict(uint32_t w, uint32_t d) {
   return DistrictKey(w, d + 1) - 1;
 }

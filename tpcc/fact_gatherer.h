@@ -12,10 +12,10 @@
 namespace gannet::tpcc {
 
 // One per thread. Gatherers of different warehouses may share `facts`: a payment's customer may belong to another
-// warehouse, and that sum is added atomically.
+// warehouse, whose sum is incremented atomically.
 class FactGatherer {
  public:
-  // All must outlive this. `facts` has a place for every warehouse, district and customer.
+  // All must outlive this. `facts` has an element for every warehouse, district and customer.
   FactGatherer(txn::Session* session, const Tables* tables, Facts* facts)
       : session_(session), tables_(tables), facts_(facts) {}
 

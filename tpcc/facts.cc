@@ -30,7 +30,7 @@ void OrderMerger::CountOrders(const std::vector<uint32_t>& new_orders) {
 void OrderMerger::AddLine(uint32_t o_id, uint32_t line, const OrderLineDelivery& delivery) {
   ++district_->order_lines;
   while (current_ < orders_.size() && orders_[current_].o_id < o_id) EndOrder();
-  if (current_ == orders_.size() || orders_[current_].o_id != o_id) return;  // a line of no order: condition 4 sees it
+  if (current_ == orders_.size() || orders_[current_].o_id != o_id) return;  // no order: see condition 4
   ++lines_;
   const OrderFacts& order = orders_[current_];
   const bool delivered = delivery.delivery_d != 0;

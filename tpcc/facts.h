@@ -1,4 +1,4 @@
-// Facts: what the consistency conditions are about, gathered in one pass over the tables. Plain data, so that the
+// Facts: the input of the consistency conditions, gathered in one pass over the tables. Plain data, so that the
 // conditions (conditions.h) can be tested without a database.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace gannet::tpcc {
 struct CustomerFacts {
   Cents balance = 0;
   Cents ytd_payment = 0;
-  Cents paid = 0;       // sum of H_AMOUNT of the customer's payments, wherever they were made
+  Cents paid = 0;       // sum of H_AMOUNT of the customer's payments at any warehouse
   Cents delivered = 0;  // sum of OL_AMOUNT of the delivered lines of the customer's orders
 };
 
@@ -26,7 +26,7 @@ struct OrderFacts {
   uint8_t ol_cnt = 0;
 };
 
-// An order that breaks a condition about single orders, and what is wrong with it.
+// An order that violates a condition about single orders, and how.
 struct Offender {
   uint32_t o_id = 0;
   uint32_t line = 0;  // 0: the whole order
@@ -66,17 +66,17 @@ struct Facts {
 };
 
 // Merges the rows of one district's ORDER, NEW_ORDER and ORDER_LINE, each in ascending order of the order number, into
-// its facts. Orders and new orders come first, whole; then the lines, one by one; then Finish.
+// its facts. Takes all orders and new orders first, then the lines one by one, then Finish.
 class OrderMerger {
  public:
-  // Keeps all three; `orders` and `new_orders` (order numbers) must outlive this.
+  // Keeps references to all three, which must outlive this. `new_orders` has order numbers.
   OrderMerger(DistrictFacts* district, const std::vector<OrderFacts>& orders, const std::vector<uint32_t>& new_orders);
   void AddLine(uint32_t o_id, uint32_t line, const OrderLineDelivery& delivery);
   void Finish();
 
  private:
   void CountOrders(const std::vector<uint32_t>& new_orders);
-  // The lines of the current order are complete: checks their number and goes to the next order.
+  // Called when the lines of the current order are complete: checks their number and moves to the next order.
   void EndOrder();
 
   DistrictFacts* district_;

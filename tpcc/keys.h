@@ -12,7 +12,7 @@
 //   item               | i 64                                   |   replicated: has no owner
 //   customer_by_name   2 bytes w, 1 byte d, 16 bytes C_LAST, 16 bytes C_FIRST, 4 bytes c; numbers are big-endian
 //
-// Limits that follow: 65,535 warehouses, order numbers below 2^32, 4,095 customers per district.
+// Resulting limits: 65,535 warehouses, order numbers below 2^32, 4,095 customers per district.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ namespace gannet::tpcc {
 inline constexpr uint32_t kMaxWarehouses = 65535;
 inline constexpr uint32_t kMaxCustomersPerDistrict = 4095;
 inline constexpr uint32_t kMaxOrderId = UINT32_MAX;
-// Who a history row is from: the loader, or a worker of the home warehouse's node.
+// The creator of a history row: the loader, or a worker of the home warehouse's node.
 inline constexpr uint32_t kLoaderWorker = 0;
 inline constexpr uint32_t kFirstWorker = 1;
 inline constexpr uint32_t kLastWorker = 255;
@@ -70,7 +70,7 @@ inline uint32_t WarehouseOf(const index::Key& key) {
   const std::string_view bytes = key.bytes();
   return uint32_t{static_cast<unsigned char>(bytes[0])} << 8 | static_cast<unsigned char>(bytes[1]);
 }
-// Of all keys with d in 8 bits.
+// For all keys with 8 bits for d.
 constexpr uint32_t DistrictOf(uint64_t key) {
   return static_cast<uint32_t>(key >> 40) & 0xff;
 }
@@ -111,7 +111,7 @@ class CustomerNameKey {
     return {w, d, last, highest, UINT32_MAX};
   }
 
-  // Valid while this object is.
+  // Valid as long as this object.
   index::Key key() const { return std::string_view(bytes_.data(), bytes_.size()); }
 
   static uint32_t CustomerOf(std::string_view key_bytes) {

@@ -14,7 +14,7 @@
 namespace gannet::tpcc {
 namespace {
 
-// Counts parts of warehouses and tells the callback when a warehouse is whole. Thread-safe.
+// Counts loaded parts of warehouses and calls the callback when a warehouse is complete. Thread-safe.
 class Progress {
  public:
   Progress(uint32_t all_warehouses, uint32_t warehouses, const LoadCallback& callback)
@@ -49,7 +49,7 @@ Status RunJob(const Job& job) {
   return job.part(**session, *job.context);
 }
 
-// Runs the jobs on `threads` threads; the first error stops those that have not begun.
+// Runs the jobs on `threads` threads; after the first error no further job begins.
 Status RunJobs(std::span<const Job> jobs, int threads) {
   std::atomic<size_t> next{0};
   Mutex mutex;

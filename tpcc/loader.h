@@ -22,16 +22,16 @@ struct LoadOptions {
 };
 
 struct LoadProgress {
-  uint32_t warehouses_loaded = 0;  // of this process's nodes; their rows are made, indexes may still be built
+  uint32_t warehouses_loaded = 0;  // of this process's nodes; their rows exist, indexes may still be built
   uint32_t warehouses = 0;
-  uint64_t rows = 0;  // so far, all tables
+  uint64_t rows = 0;  // so far, in all tables
 };
 
 // Called after each warehouse, one call at a time, on a loading thread.
 using LoadCallback = std::function<void(const LoadProgress&)>;
 
-// Fills the empty tables of the nodes of this process: `tables[i]` are those of `nodes[i]`. Nobody may use them yet.
-// `progress` may be null. After an error the tables are in no useful state, and half of the load must not be kept
+// Fills the empty tables of the nodes of this process: `tables[i]` are those of `nodes[i]`. They must not be used yet.
+// `progress` may be null. After an error the tables are not usable, and the incomplete load must not be kept
 // (Database::CloseWithoutCheckpoint). Cancelled by DatabaseOptions::stop.
 Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const LoadOptions& options,
             const LoadCallback& progress);

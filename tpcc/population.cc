@@ -13,9 +13,9 @@ using txn::BulkLoader;
 
 constexpr Cents kInitialPayment = 1000;           // H_AMOUNT, and the customer's debt
 constexpr Cents kCreditLimit = 5'000'000;         // 50,000.00
-constexpr std::span<const std::byte> kNothing{};  // the payload of tables that are all key
+constexpr std::span<const std::byte> kNothing{};  // the payload of tables with only a key
 
-// A part's generator for one warehouse: the same whichever thread loads it, and in whatever order.
+// The generator of a part for one warehouse. It does not depend on the loading thread or the order.
 enum class Part : uint64_t { kItems, kWarehouses, kStock, kCustomers, kOrders };
 Random RandomFor(const PopulationContext& context, Part part, uint32_t w) {
   return Random(Mix64(context.seed) ^ Mix64(uint64_t{w} << 8 | static_cast<uint64_t>(part)));
@@ -170,7 +170,7 @@ class OrderLoader {
   BulkLoader by_customer_;
   BulkLoader new_order_;
   BulkLoader order_line_;
-  std::vector<uint32_t> customers_;         // in order of their orders
+  std::vector<uint32_t> customers_;         // in the order of their orders
   std::vector<uint64_t> by_customer_keys_;  // of one district
 };
 

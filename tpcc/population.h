@@ -1,6 +1,5 @@
-// The parts of the initial population that can be loaded side by side: groups of tables whose rows depend on each
-// other. Each function fills its tables on one node, warehouse by warehouse in ascending order, as ordered tables need
-// it.
+// The parts of the initial population that can be loaded in parallel: groups of tables whose rows depend on each other.
+// Each function fills its tables on one node, warehouse by warehouse in ascending order, as ordered tables require.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ struct PopulationContext {
   uint64_t seed = 1;
   Date date = 0;
   NonUniform non_uniform;
-  // Called after the part made `rows` rows for a warehouse; after ITEM with warehouse 0.
+  // Called after the part has made `rows` rows for a warehouse; for ITEM with warehouse 0.
   std::function<void(uint32_t w, uint64_t rows)> loaded;
 };
 
@@ -32,9 +31,9 @@ Status LoadStock(txn::Session& session, const PopulationContext& context);
 Status LoadCustomers(txn::Session& session, const PopulationContext& context);  // and their names and history
 Status LoadOrders(txn::Session& session, const PopulationContext& context);     // and new orders and order lines
 
-// The largest first, so that threads end together.
+// The largest part first, so that threads end at about the same time.
 inline constexpr PopulationPart kPopulationParts[] = {LoadOrders, LoadStock, LoadCustomers, LoadItems, LoadWarehouses};
-// Those that call `loaded` for each warehouse.
+// Number of parts that call `loaded` for each warehouse.
 inline constexpr uint32_t kPartsPerWarehouse = 4;
 
 }  // namespace gannet::tpcc

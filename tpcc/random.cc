@@ -9,7 +9,7 @@
 namespace gannet::tpcc {
 namespace {
 
-// 64 of them, so that six random bits choose one; includes what clause 4.3.2.2 asks for.
+// 64 characters, so that six random bits choose one; includes those that clause 4.3.2.2 requires.
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 static_assert(kLetters.size() == 64);
 
@@ -30,7 +30,7 @@ NonUniform NonUniform::ForLoad(uint64_t seed) {
 NonUniform NonUniform::ForRun(uint64_t seed, const NonUniform& load) {
   Random random(Mix64(seed ^ 0x72756e));
   NonUniform constants = load;
-  // Some constant in [0, 255] is far enough from any other: 119 is less than half of 255.
+  // For any constant of the load, some constant in [0, 255] is far enough away: 119 is less than half of 255.
   int64_t delta;
   do {
     constants.c_last_ = static_cast<uint32_t>(random.Below(256));
@@ -49,7 +49,7 @@ Text<16> LastName(uint32_t number) {
 }
 
 void FillLetters(Random& random, std::span<char> out) {
-  constexpr size_t kPerDraw = 10;  // of six bits each
+  constexpr size_t kPerDraw = 10;  // characters per draw, of six bits each
   for (size_t i = 0; i < out.size(); i += kPerDraw) {
     uint64_t bits = random() >> 4;
     const size_t end = std::min(out.size(), i + kPerDraw);

@@ -1,4 +1,4 @@
-// The random values of TPC-C (clauses 2.1.5, 2.1.6, 4.3.2). Every function draws from a generator that it is given.
+// The random values of TPC-C (clauses 2.1.5, 2.1.6, 4.3.2). Every function draws from the given generator.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace gannet::tpcc {
 
-// NURand(A, x, y) with the constants C of one population or one run.
+// NURand(A, x, y) with the constants C of a population or a run.
 class NonUniform {
  public:
-  // The constants of a population: functions of the seed.
+  // The constants of a population, determined by the seed.
   static NonUniform ForLoad(uint64_t seed);
-  // The constants of a run over a population. The one for last names differs from the population's by 65 to 119, but
-  // not by 96 or 112 (clause 2.1.6.1).
+  // The constants of a run over a population. The constant for last names differs from the population's by 65 to 119,
+  // but not by 96 or 112 (clause 2.1.6.1).
   static NonUniform ForRun(uint64_t seed, const NonUniform& load);
 
-  // A number of a last name in [0, names).
+  // The number of a last name, in [0, names).
   uint32_t LastName(Random& random, uint32_t names) const { return Draw(random, 255, c_last_, 0, names - 1); }
-  // In [1, customers].
+  // A customer number in [1, customers].
   uint32_t Customer(Random& random, uint32_t customers) const { return Draw(random, 1023, c_customer_, 1, customers); }
-  // In [1, items].
+  // An item number in [1, items].
   uint32_t Item(Random& random, uint32_t items) const { return Draw(random, 8191, c_item_, 1, items); }
 
   uint32_t c_last() const { return c_last_; }
@@ -40,7 +40,7 @@ class NonUniform {
   uint32_t c_item_ = 0;
 };
 
-// The last name of a number in [0, 999] (clause 4.3.2.3).
+// The last name with a number in [0, 999] (clause 4.3.2.3).
 Text<16> LastName(uint32_t number);
 
 // Fills all of `out`: with characters (letters of both cases, digits and two more), or with digits.
@@ -56,9 +56,9 @@ void RandomText(Random& random, size_t min, size_t max, Text<N>* text) {
 }
 
 inline constexpr std::string_view kOriginal = "ORIGINAL";
-// I_DATA and S_DATA: 26 to 50 characters; every tenth has "ORIGINAL" somewhere (clause 4.3.3.1).
+// I_DATA and S_DATA: 26 to 50 characters; one in ten has "ORIGINAL" somewhere (clause 4.3.3.1).
 void RandomData(Random& random, Text<50>* data);
-// True if "ORIGINAL" is in it.
+// True if `data` contains "ORIGINAL".
 bool IsOriginal(const Text<50>& data);
 
 // Four digits and "11111" (clause 4.3.2.7).

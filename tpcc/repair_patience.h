@@ -1,6 +1,7 @@
-// A transaction that meets what a dead client left locked is Unavailable, though its data is there: the owners of the
-// records release them within milliseconds (txn/repair/repair.h). So it is run again for a while; it did nothing. It is
-// not if a server has gone: that one's data does not come back.
+// Runs transactions again while survivors repair. A transaction that meets a record locked by a dead client is
+// Unavailable, though its data is there: the owners of the records release them within milliseconds
+// (txn/repair/repair.h). Such a transaction did nothing, so it is run again for some time. It is not run again if a
+// server is dead, because that server's data does not come back.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@
 
 namespace gannet::tpcc {
 
-// Of one transaction.
+// For one transaction.
 class RepairPatience {
  public:
   static constexpr uint64_t kTryAgainNanos = 1'000'000;
 
   explicit RepairPatience(txn::Database* database) : database_(database) {}
 
-  // After it ended with `status`: is it worth another try?
+  // Called after the transaction ended with `status`: true if it is worth another try.
   bool RunAgain(const Status& status) {
     if (!absl::IsUnavailable(status)) [[likely]]
       return false;
@@ -38,10 +39,10 @@ class RepairPatience {
   static constexpr uint64_t kPatienceNanos = 5'000'000'000;
 
   txn::Database* database_;
-  uint64_t since_ = 0;  // 0: nothing to repair yet
+  uint64_t since_ = 0;  // 0: no repair is awaited yet
 };
 
-// Session::RunBlocking, with that patience.
+// Session::RunBlocking, with RepairPatience.
 inline Status RunPatiently(txn::Session& session, absl::FunctionRef<coro::Task<Status>(txn::Transaction&)> body) {
   RepairPatience patience(&session.database());
   for (;;) {

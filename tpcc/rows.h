@@ -1,7 +1,7 @@
-// The rows of TPC-C as records: what lies where, and why.
+// The rows of TPC-C as records: their layout, and the reasons for it.
 //
-// A record is a versioned object of 64-byte lines (rdma/versioned.h): 40 payload bytes fit beside an integer key in its
-// first line, 56 in every further one. A commit writes all lines of a record that it updates, so the tables of the
+// A record is a versioned object of 64-byte lines (rdma/versioned.h): 40 payload bytes fit next to an integer key in
+// its first line, 56 in every further one. A commit writes all lines of a record that it updates, so the tables of the
 // specification are partitioned vertically, as clause 1.4 allows:
 //
 //   WAREHOUSE = Warehouse (never changes)      + WarehouseYtd (Payment)
@@ -9,8 +9,8 @@
 //   CUSTOMER  = Customer (Payment, Delivery)   + CustomerInfo (never changes) + CustomerData (Payment, bad credit)
 //   STOCK     = Stock (NewOrder)               + StockInfo (never changes)
 //
-// What changes fits one line, and no transaction conflicts with another over a column that it does not need: NewOrder
-// reads W_TAX beside a Payment that adds to W_YTD. Within a part, what NewOrder reads comes first.
+// The part that changes fits one line, and no transaction conflicts with another over a column that it does not need:
+// NewOrder reads W_TAX while a Payment adds to W_YTD. Within a part, the columns that NewOrder reads come first.
 //
 // Representation. Money is integer cents; taxes and discounts are in 1/10000; dates are seconds since 1970, 0 for null;
 // O_CARRIER_ID 0 is null. Columns that are in the key are not repeated in the row. C_CREDIT is a flag ("BC" or "GC").
@@ -25,9 +25,9 @@ namespace gannet::tpcc {
 using Cents = int64_t;
 using Date = uint32_t;  // seconds since 1970; 0 = null
 
-inline constexpr int kRateScale = 10000;      // of taxes and discounts
-inline constexpr size_t kOneLineBytes = 40;   // payload beside an integer key in the first line
-inline constexpr size_t kTwoLinesBytes = 96;  // ... in the first two
+inline constexpr int kRateScale = 10000;      // scale of taxes and discounts
+inline constexpr size_t kOneLineBytes = 40;   // payload next to an integer key in the first line
+inline constexpr size_t kTwoLinesBytes = 96;  // ... in the first two lines
 
 #pragma pack(push, 1)
 
@@ -75,7 +75,7 @@ struct Customer {
 };
 static_assert(sizeof(Customer) <= kOneLineBytes);
 
-// What NewOrder reads of CustomerInfo: its first line.
+// The columns of CustomerInfo that NewOrder reads: its first line.
 struct CustomerTerms {
   Text<16> last;
   uint16_t discount;
@@ -117,7 +117,7 @@ struct Order {
 };
 static_assert(sizeof(Order) <= kOneLineBytes);
 
-// OrderLine's part that Delivery changes and sums up.
+// The part of OrderLine that Delivery changes and sums up.
 struct OrderLineDelivery {
   Date delivery_d;
   uint32_t amount;  // cents

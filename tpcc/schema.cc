@@ -17,7 +17,7 @@ int OwnerOfRange(const index::Key& from, const index::Key& to, int num_nodes) {
   return w == WarehouseOf(to) ? OwnerOfWarehouse(w, num_nodes) : txn::Placement::kSeveralNodes;
 }
 
-// One table of the schema, and where Tables keeps it.
+// A table of the schema, and the member of Tables that points to it.
 struct Definition {
   const txn::Table* Tables::*member;
   txn::TableOptions options;
@@ -89,7 +89,7 @@ txn::Placement PlacementByWarehouse() {
 StatusOr<Tables> Tables::Create(txn::Database& database, const SchemaOptions& options) {
   const int num_nodes = database.data_nodes();
   GANNET_RETURN_IF_ERROR(CheckOptions(options, num_nodes));
-  // Tables of one size on all nodes, so that they are created alike everywhere; but a client has hardly any rows.
+  // Tables have the same size on all nodes, so that they are created alike everywhere; but a client has almost no rows.
   const uint32_t most = database.owns_rows() ? WarehousesOfNode(options.warehouses, 0, num_nodes) : 0;
   Tables tables{.warehouses = options.warehouses, .scale = options.scale};
   for (const Definition& definition : Definitions(options, most)) {

@@ -1,7 +1,8 @@
-// The tables of TPC-C in a Database: which index, how large, and which node owns what.
+// The tables of TPC-C in a Database: their indexes, their sizes, and the owners of their rows.
 //
-// Point tables are hash indexes; what is scanned by range is an XStore index. Warehouse w and all that belongs to it is
-// owned by node (w - 1) % num_nodes, of those that own rows; every node has a copy of ITEM, which never changes.
+// Tables with point access have hash indexes; those scanned by range have XStore indexes. Warehouse w and all its rows
+// are owned by node (w - 1) % num_nodes, counting the nodes that own rows; every node has a copy of ITEM, which never
+// changes.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,15 @@ namespace gannet::tpcc {
 
 inline constexpr uint32_t kDistricts = 10;  // per warehouse
 
-// Sizes of the initial population. The default is the specification's; tests use less.
+// Sizes of the initial population. The default is the specification's; tests use smaller ones.
 struct Scale {
-  uint32_t items = 100000;                 // and stocks per warehouse
-  uint32_t customers_per_district = 3000;  // and orders per district at first
+  uint32_t items = 100000;                 // also stocks per warehouse
+  uint32_t customers_per_district = 3000;  // also initial orders per district
 
-  // Orders that are not delivered at first: the last 30%.
+  // Initially undelivered orders: the last 30%.
   constexpr uint32_t undelivered_orders() const { return customers_per_district * 3 / 10; }
   constexpr uint32_t delivered_orders() const { return customers_per_district - undelivered_orders(); }
-  // Last names in use: numbers below this (clause 4.3.3.1 gives the first customers all of them).
+  // Number of last names in use (clause 4.3.3.1 gives the first customers all of them).
   constexpr uint32_t last_names() const { return customers_per_district < 1000 ? customers_per_district : 1000; }
 };
 
@@ -33,11 +34,12 @@ struct SchemaOptions {
   Scale scale = {};
 };
 
-// Every node creates them, before Database::Start. Pointers into the database, which must outlive this. Plain data.
+// The tables; every node creates them before Database::Start. Plain data: pointers into the database, which must
+// outlive this.
 struct Tables {
   // InvalidArgument says which option is wrong.
   static StatusOr<Tables> Create(txn::Database& database, const SchemaOptions& options);
-  // Finds the tables that Create made in this database earlier. NotFound names the first that is missing.
+  // Finds the tables that Create made in this database earlier. NotFound names the first missing one.
   static StatusOr<Tables> Find(const txn::Database& database, const SchemaOptions& options);
 
   uint32_t warehouses = 0;
@@ -62,7 +64,7 @@ struct Tables {
   const txn::Table* order_line = nullptr;
 };
 
-// The node that owns warehouse w (1-based), and how many warehouses a node owns.
+// The owner of warehouse w (1-based), and the number of warehouses that a node owns.
 constexpr rdma::NodeId OwnerOfWarehouse(uint32_t w, int num_nodes) {
   return static_cast<rdma::NodeId>((w - 1) % static_cast<uint32_t>(num_nodes));
 }
@@ -72,7 +74,7 @@ constexpr uint32_t WarehousesOfNode(uint32_t warehouses, rdma::NodeId node, int 
   return warehouses / nodes + (node < warehouses % nodes ? 1 : 0);
 }
 
-// How every table but ITEM is placed.
+// The placement of every table but ITEM.
 txn::Placement PlacementByWarehouse();
 
 }  // namespace gannet::tpcc

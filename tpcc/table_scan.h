@@ -1,5 +1,5 @@
-// Reading whole tables through transactions, in chunks: memory and read sets stay small however long the table is. Each
-// chunk is one transaction; the whole is consistent only if nobody writes meanwhile.
+// Reads whole tables through transactions, in chunks: memory and read sets stay small for a table of any length. Each
+// chunk is one transaction; the whole is consistent only if no one writes at the same time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline coro::Task<Status> ScanOnce(txn::Transaction& transaction, const txn::Tab
   co_return status;
 }
 
-// Calls row(rows, i) for every row of [from, to] in ascending order, with `rows` that hold it at i. Blocks.
+// Calls row(rows, i) for every row of [from, to] in ascending order; `rows` holds the row at i. Blocks.
 template <class Visitor>
 Status ForEachRow(txn::Session& session, const txn::Table& table, uint64_t from, uint64_t to, txn::ScanRows* rows,
                   txn::ScanOptions options, Visitor visit) {

@@ -49,7 +49,7 @@ coro::Task<Status> Terminal::TryStockLevel(txn::Transaction& transaction) {
 
 coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
                                  txn::Until until) {
-  // Not a coroutine: the bodies only refer to members, which outlive the returned task.
+  // Not a coroutine: the bodies refer only to members, which outlive the returned task.
   source_.now = now;
   switch (procedure) {
     case Procedure::kNewOrder:
@@ -78,7 +78,7 @@ coro::Task<Status> Terminal::RunDelivery(txn::RunOutcome* outcome, txn::Until un
       session_->Run([this](txn::Transaction& transaction) { return TryDelivery(transaction); }, outcome, until);
   Status status = co_await run;
   if (!status.ok()) co_return status;
-  // Another terminal may have been there since.
+  // Another terminal may have delivered more in the meantime.
   std::array<uint32_t, kDistricts>& undelivered = office_->undelivered[delivery_.w - 1];
   for (uint32_t d = 0; d < kDistricts; ++d) {
     if (delivered_[d] != 0) undelivered[d] = std::max(undelivered[d], delivered_[d] + 1);

@@ -1,5 +1,5 @@
-// Terminal: what one coroutine keeps of the transactions it runs, and the desks that a worker's terminals share.
-// Allocates nothing in the long run.
+// Terminal: the state of one coroutine's transactions, and the desks that a worker's terminals share. Allocates nothing
+// after the warm-up.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace gannet::tpcc {
 
-// Where a transaction is worked out: what it reads into, and what it answers. Needed only while its body runs, not
-// while the commit waits to be durable; so the many terminals of a worker share few of them, which stay in the cache.
+// The buffers of a running transaction: rows that it reads, and its output. Needed only while its body runs, not while
+// the commit waits to become durable. So the many terminals of a worker share few desks, which stay in the cache.
 struct Desk {
   NewOrderScratch new_order_scratch;
   NewOrderOutput new_order_output;
@@ -35,12 +35,12 @@ struct Desk {
   StockLevelOutput stock_level_output;
 };
 
-// What the terminals of one worker share. Not thread-safe.
+// State shared by the terminals of one worker. Not thread-safe.
 class Office {
  public:
   explicit Office(size_t warehouses) : undelivered(warehouses) {}
 
-  // The desk that was used last.
+  // Returns the desk that was used last.
   std::unique_ptr<Desk> TakeDesk() {
     if (desks_.empty()) return std::make_unique<Desk>();
     std::unique_ptr<Desk> desk = std::move(desks_.back());
@@ -50,7 +50,7 @@ class Office {
   void ReturnDesk(std::unique_ptr<Desk> desk) { desks_.push_back(std::move(desk)); }
 
   PaymentNumbers numbers;
-  // DeliveryInput::first_to_look_at by warehouse - 1: after what this worker delivered.
+  // DeliveryInput::first_to_look_at by warehouse - 1, from the deliveries of this worker.
   std::vector<std::array<uint32_t, kDistricts>> undelivered;
 
  private:
@@ -64,8 +64,8 @@ class Terminal {
   Terminal(txn::Session* session, const Tables* tables, const InputSource& source, Office* office)
       : session_(session), tables_(tables), source_(source), office_(office) {}
 
-  // Draws an input for home warehouse `w` and runs the transaction until it commits. The status is Ok; that of
-  // RolledBack(); or why it failed. `outcome` must live until the await returns.
+  // Draws an input for home warehouse `w` and runs the transaction until it commits. Returns Ok, RolledBack(), or the
+  // error. `outcome` must live until the await returns.
   coro::Task<Status> Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
                          txn::Until until = txn::Until::kDurable);
 
@@ -73,7 +73,7 @@ class Terminal {
 
  private:
   class DeskLease;
-  // One attempt each, of the input that was drawn.
+  // Each runs one attempt with the current input.
   coro::Task<Status> TryNewOrder(txn::Transaction& transaction);
   coro::Task<Status> TryPayment(txn::Transaction& transaction);
   coro::Task<Status> TryOrderStatus(txn::Transaction& transaction);
@@ -90,7 +90,7 @@ class Terminal {
   PaymentInput payment_;
   OrderStatusInput order_status_;
   DeliveryInput delivery_;
-  std::array<uint32_t, kDistricts> delivered_{};  // by the latest attempt; 0: none in that district
+  std::array<uint32_t, kDistricts> delivered_{};  // by the last attempt; 0: none in that district
   StockLevelInput stock_level_;
 };
 

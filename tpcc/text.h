@@ -12,7 +12,7 @@ template <size_t N>
 struct Text {
   char bytes[N];
 
-  // Cuts what does not fit.
+  // Truncates text that does not fit.
   void Assign(std::string_view text) {
     const size_t size = std::min(text.size(), N);
     std::memcpy(bytes, text.data(), size);

@@ -1,6 +1,6 @@
-// What a worker has committed and may not tell yet: results that are not durable, and when their terminals sent the
-// input. Such a result needs these few bytes and no coroutine, so a worker has one transaction at work while hundreds
-// of terminals wait for the disk (as in Silo, SOSP'13, section 4.10).
+// Results that a worker has committed but may not acknowledge yet, because they are not durable, with the times when
+// their terminals sent the input. Such a result needs these few bytes and no coroutine, so a worker runs one
+// transaction at a time while hundreds of terminals wait for the disk (as in Silo, SOSP'13, section 4.10).
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ struct Result {
   uint32_t aborts = 0;
 };
 
-// First in, first out. A result of a later epoch holds up those behind it: they are told late, never early. Not
+// A FIFO queue. A result of a later epoch delays those behind it: they are acknowledged late, never early. Not
 // thread-safe.
 class Unacknowledged {
  public:
   bool empty() const { return results_.empty(); }
   size_t size() const { return results_.size(); }
-  // Of the next to be told; not empty.
+  // Epoch of the next result; the queue must not be empty.
   uint64_t next_epoch() { return results_.front().durable_at; }
   void Add(const Result& result) { results_.push_back(result); }
-  // tell(result) for those that are durable up to `epoch`; returns how many.
+  // Calls tell(result) for the first results that are durable by `epoch`; returns their number.
   template <class Tell>
   size_t TakeDurable(uint64_t epoch, const Tell& tell) {
     size_t taken = 0;

@@ -10,7 +10,7 @@ namespace {
 
 using txn::GetRequest;
 
-// Removes the oldest row of NEW_ORDER in every district and notes the orders in scratch.orders.
+// Removes the oldest row of NEW_ORDER in every district and records the orders in scratch.orders.
 coro::Task<Status> TakeOldest(txn::Transaction& transaction, const Tables& tables, const DeliveryInput& input,
                               DeliveryScratch& scratch, DeliveryOutput* output) {
   scratch.count = 0;
@@ -43,7 +43,7 @@ std::span<GetRequest> AskForOrders(const Tables& tables, const DeliveryInput& in
   return std::span(scratch.order_requests).first(scratch.count);
 }
 
-// The customers and lines of all orders.
+// Fills in the requests for the customers and lines of all orders; returns them.
 StatusOr<std::span<GetRequest>> AskForRows(const Tables& tables, const DeliveryInput& input, DeliveryScratch& scratch) {
   size_t next = 0;
   for (uint32_t i = 0; i < scratch.count; ++i) {
@@ -64,7 +64,8 @@ StatusOr<std::span<GetRequest>> AskForRows(const Tables& tables, const DeliveryI
   return std::span(scratch.row_requests).first(next);
 }
 
-// Updates the order, its lines and its customer. `rows` are the answers about the latter; returns the next order's.
+// Updates the order, its lines and its customer. `rows` are the answers for the customer and the lines; returns the
+// next order's answers.
 StatusOr<const GetRequest*> Deliver(txn::Transaction& transaction, const DeliveryInput& input,
                                     DeliveryScratch::Delivered& delivered, txn::RecordHandle order,
                                     const GetRequest* rows) {

@@ -1,5 +1,5 @@
-// Delivery (clause 2.7): in each district of a warehouse, the oldest order that is not delivered is delivered. Run at
-// once and as one transaction, not deferred.
+// Delivery (clause 2.7): delivers the oldest undelivered order in each district of a warehouse. Run immediately and as
+// one transaction, not deferred.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ struct DeliveryInput {
   uint32_t w = 0;
   uint8_t carrier = 0;  // 1 to 10
   Date delivery_d = 0;
-  // By district - 1: no order below waits. Order numbers only grow, so the order after one that is known to have been
-  // delivered will do. Where the search begins: beside the leaf where orders of the district before it arrive, a
-  // delivery would conflict with those.
+  // By district - 1: lower bound of the undelivered orders, where the search begins. Order numbers only grow, so the
+  // number after an order that is known to be delivered is correct. A search from a lower number would read the leaf
+  // into which new orders of the previous district go, and so conflict with them.
   std::array<uint32_t, kDistricts> first_to_look_at{};
 };
 

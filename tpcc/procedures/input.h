@@ -1,4 +1,4 @@
-// What the procedures share: where their inputs are drawn from, and what they return when they do not commit.
+// Shared by the procedures: the source of their inputs, and their results when they do not commit.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace gannet::tpcc {
 
-inline constexpr uint32_t kMaxLines = 15;  // of one order
+inline constexpr uint32_t kMaxLines = 15;  // per order
 
-// One per coroutine. The generators of the inputs (Make...Input) change `random` and set dates from `now`.
+// One per coroutine. The functions that make inputs (Make...Input) draw from `random` and set dates from `now`.
 struct InputSource {
   Random random;
   NonUniform non_uniform;
   Scale scale = {};
   uint32_t warehouses = 1;
   Date now = 0;
-  uint32_t terminal_district = 0;  // the one that a StockLevel asks about (clause 2.8.1.1); 0: any
+  uint32_t terminal_district = 0;  // the district of a StockLevel (clause 2.8.1.1); 0: any
 
   uint32_t RandomDistrict() { return static_cast<uint32_t>(random.Between(1, kDistricts)); }
   uint32_t RandomCustomer() { return non_uniform.Customer(random, scale.customers_per_district); }
@@ -33,11 +33,11 @@ struct InputSource {
     const uint32_t other = static_cast<uint32_t>(random.Between(1, warehouses - 1));
     return other < w ? other : other + 1;
   }
-  // True in `percent` of the calls.
+  // True for `percent` percent of the calls.
   bool Percent(uint32_t percent) { return random.Below(100) < percent; }
 };
 
-// Who a Payment or an OrderStatus is for: 60% by last name (clauses 2.5.1.2, 2.6.1.2).
+// How a Payment or an OrderStatus names its customer: 60% by last name (clauses 2.5.1.2, 2.6.1.2).
 struct CustomerChoice {
   bool by_name = false;
   Text<16> last;   // if by_name
@@ -54,7 +54,7 @@ struct CustomerChoice {
   }
 };
 
-// What a procedure returns when it is to leave no trace by its user's wish (clause 2.4.2.3). Not a failure.
+// Returned by a procedure that must roll back at the user's request (clause 2.4.2.3). Not a failure.
 inline Status RolledBack() {
   return absl::CancelledError("rolled back: unused item number");
 }
@@ -62,9 +62,9 @@ inline bool IsRolledBack(const Status& status) {
   return absl::IsCancelled(status);
 }
 
-// A row that the schema promises is not there.
+// Reports that a row which the schema promises is missing.
 Status MissingRow(absl::string_view table, uint64_t key);
-// Ok if all integer keys were found; MissingRow of the first that was not.
+// Ok if all integer keys were found; otherwise MissingRow of the first one that was not.
 Status AllFound(std::span<const txn::GetRequest> answers);
 
 }  // namespace gannet::tpcc

@@ -11,7 +11,7 @@ namespace {
 
 using txn::GetRequest;
 
-// The first requests of the batch; three per line follow, in this order.
+// The first requests of the batch. Three per line follow, in the order of PerLine.
 enum Head { kWarehouse, kDistrict, kCustomer, kFirstLine };
 enum PerLine { kItem, kStock, kStockInfo, kRequestsPerLine };
 
@@ -22,7 +22,7 @@ GetRequest PartOf(const txn::Table& table, uint64_t key, Part* part, size_t offs
   return request;
 }
 
-// The line before `line` that takes from the same stock, or `line` itself.
+// The first line that takes from the same stock as `line`; may be `line` itself.
 uint32_t FirstOfSameStock(const NewOrderInput& input, uint32_t line) {
   const NewOrderInput::Line& wanted = input.lines[line];
   for (uint32_t i = 0; i < line; ++i) {
@@ -31,7 +31,7 @@ uint32_t FirstOfSameStock(const NewOrderInput& input, uint32_t line) {
   return line;
 }
 
-// Fills in the requests for all rows whose keys the input tells; returns them.
+// Fills in the requests for all rows whose keys follow from the input; returns them.
 std::span<GetRequest> AskForAll(const Tables& tables, const NewOrderInput& input, NewOrderScratch& scratch) {
   auto& requests = scratch.requests;
   requests[kWarehouse] = PartOf(*tables.warehouse, WarehouseKey(input.w), &scratch.w_tax, offsetof(Warehouse, tax));
@@ -55,7 +55,7 @@ std::span<GetRequest> AskForAll(const Tables& tables, const NewOrderInput& input
   return std::span(requests).first(next);
 }
 
-// Sets `found` of every line. An error if anything else than an item is missing.
+// Sets `found` of every line. An error if anything but an item is missing.
 Status CheckAnswers(const NewOrderInput& input, NewOrderScratch& scratch) {
   GANNET_RETURN_IF_ERROR(AllFound(std::span(scratch.requests).first(kFirstLine)));
   for (uint32_t i = 0; i < input.line_count; ++i) {
@@ -140,7 +140,7 @@ Cents Total(Cents sum, uint16_t discount, uint16_t w_tax, uint16_t d_tax) {
   return (sum * (kRateScale - discount) * (kRateScale + w_tax + d_tax) + kUnit / 2) / kUnit;
 }
 
-// Everything after the reads. RolledBack() if an item does not exist.
+// Does everything after the reads. RolledBack() if an item does not exist.
 Status WriteOrder(txn::Transaction& transaction, const Tables& tables, const NewOrderInput& input,
                   NewOrderScratch& scratch, NewOrderOutput* output) {
   const uint32_t o_id = scratch.district.next_o_id;

@@ -26,7 +26,7 @@ struct NewOrderInput {
   std::array<Line, kMaxLines> lines;
 };
 
-// 1% of the lines are supplied by another warehouse, if there is one; the last item of 1% of the orders does not exist.
+// 1% of the lines are supplied by another warehouse, if there is one. In 1% of the orders the last item does not exist.
 NewOrderInput MakeNewOrderInput(InputSource& source, uint32_t w);
 
 // What the terminal shows (clause 2.4.3.3).
@@ -45,17 +45,17 @@ struct NewOrderOutput {
   uint16_t w_tax;
   uint16_t d_tax;
   Cents total;
-  std::array<Line, kMaxLines> lines;  // a line whose item does not exist is left alone
+  std::array<Line, kMaxLines> lines;  // a line whose item does not exist stays unchanged
 };
 
-// Buffers, reused from one call to the next.
+// Buffers, reused between calls.
 struct NewOrderScratch {
   struct LineRows {
     Item item;
     Stock stock;
     Text<24> dist;
     Text<50> stock_data;
-    // Place of the line's first request. A line that repeats an earlier one's stock uses the earlier one's rows.
+    // Index of the line's first request. A line with the same stock as an earlier line uses that line's rows.
     uint32_t request;
     uint32_t first;  // the line whose rows these are: itself or an earlier one
     bool found;      // the item exists
@@ -66,11 +66,11 @@ struct NewOrderScratch {
   CustomerTerms customer;
   std::array<LineRows, kMaxLines> lines;
   std::array<txn::GetRequest, 3 + 3 * kMaxLines> requests;
-  std::array<txn::GetRequest, kMaxLines> data_requests;  // S_DATA, where it matters
+  std::array<txn::GetRequest, kMaxLines> data_requests;  // S_DATA, where it is needed
 };
 
-// RolledBack() if an item does not exist, after all other work is done. Everything that is known at the start is asked
-// for at once: one wait for warehouse, district, customer, items and stocks.
+// Returns RolledBack() if an item does not exist, after all other work is done. All rows whose keys are known at the
+// start are requested at once: one wait for warehouse, district, customer, items and stocks.
 coro::Task<Status> NewOrder(txn::Transaction& transaction, const Tables& tables, const NewOrderInput& input,
                             NewOrderScratch& scratch, NewOrderOutput* output);
 

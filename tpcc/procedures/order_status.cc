@@ -24,7 +24,7 @@ coro::Task<StatusOr<uint32_t>> FindLastOrder(txn::Transaction& transaction, cons
   co_return OrderIdOfCustomer(rows->key(0).integer());
 }
 
-// The customer, and the order if there is one.
+// Fills in the requests for the customer, and for the order if there is one; returns them.
 std::span<GetRequest> AskForRows(const Tables& tables, const OrderStatusInput& input, OrderStatusScratch& scratch,
                                  OrderStatusOutput* output) {
   const uint64_t key = CustomerKey(input.w, input.d, output->c);

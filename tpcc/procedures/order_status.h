@@ -1,4 +1,4 @@
-// OrderStatus (clause 2.6): a customer asks for the state of his last order. Read-only.
+// OrderStatus (clause 2.6): a customer asks for the state of their last order. Read-only.
 #pragma once
 
 #include <array>

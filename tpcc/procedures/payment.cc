@@ -26,14 +26,14 @@ void AskForAll(const Tables& tables, const PaymentInput& input, PaymentScratch& 
   requests[kCustomerInfo] = GetRequest::Of(*tables.customer_info, customer, &output->customer);
 }
 
-// Appends a number and a space; returns the place after.
+// Appends a number and a space; returns the position after them.
 char* Append(char* to, char* end, uint64_t number) {
   to = std::to_chars(to, end - 1, number).ptr;
   *to = ' ';
   return to + 1;
 }
 
-// Clause 2.5.2.2: what was paid, where and by whom goes before the old C_DATA, which is cut at 500 characters.
+// Clause 2.5.2.2: amount, place and customer of the payment go before the old C_DATA, which is cut at 500 characters.
 void PrependPayment(const PaymentInput& input, uint32_t c, const CustomerData& old_data, CustomerData* new_data) {
   char* const begin = new_data->data.bytes;
   char* const end = begin + sizeof(new_data->data.bytes);
@@ -49,7 +49,7 @@ History MakeHistory(const PaymentInput& input, const PaymentOutput& output) {
                   .date = input.date,
                   .amount = input.amount,
                   .data = {}};
-  // W_NAME, four spaces, D_NAME: 10 + 4 + 10 characters at most.
+  // W_NAME, four spaces, D_NAME: at most 10 + 4 + 10 characters.
   const std::string_view warehouse = output.warehouse.name.view();
   const std::string_view district = output.district.name.view();
   char* at = history.data.bytes;
@@ -59,7 +59,7 @@ History MakeHistory(const PaymentInput& input, const PaymentOutput& output) {
   return history;
 }
 
-// Everything but C_DATA.
+// Writes everything but C_DATA.
 Status WritePayment(txn::Transaction& transaction, const Tables& tables, const PaymentInput& input,
                     PaymentScratch& scratch, PaymentOutput* output) {
   const Cents amount = input.amount;

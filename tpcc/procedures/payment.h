@@ -1,4 +1,4 @@
-// Payment (clause 2.5): a customer pays; warehouse and district count it.
+// Payment (clause 2.5): a customer pays; the warehouse and the district add the amount to their totals.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace gannet::tpcc {
 
-// Numbers the payments of one worker: with the home district they make the key of HISTORY. `worker` is unique among the
+// Numbers the payments of one worker. With the home district they make the key of HISTORY. `worker` is unique among the
 // workers of its node.
 struct PaymentNumbers {
   uint32_t worker = kFirstWorker;
@@ -20,27 +20,27 @@ struct PaymentNumbers {
 };
 
 struct PaymentInput {
-  uint32_t w = 0;  // where it is paid
+  uint32_t w = 0;  // place of the payment
   uint32_t d = 0;
-  uint32_t c_w = 0;  // whose customer it is
+  uint32_t c_w = 0;  // home of the customer
   uint32_t c_d = 0;
   CustomerChoice customer;
   uint32_t amount = 0;  // cents
   Date date = 0;
-  PaymentNumbers number;  // `next` is this payment's
+  PaymentNumbers number;  // `next` is the number of this payment
 };
 
 // 15% of the payments are by a customer of another warehouse, if there is one.
 PaymentInput MakePaymentInput(InputSource& source, uint32_t w, PaymentNumbers& numbers);
 
-// What the terminal shows (clause 2.5.3.3), besides the input.
+// What the terminal shows in addition to the input (clause 2.5.3.3).
 struct PaymentOutput {
   uint32_t c;
   Warehouse warehouse;
   DistrictInfo district;
   CustomerInfo customer;
   Cents balance;
-  Text<200> data;  // the first 200 characters of C_DATA, if the credit is bad
+  Text<200> data;  // the first 200 characters of C_DATA, if the customer has bad credit
 };
 
 struct PaymentScratch {

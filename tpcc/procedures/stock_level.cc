@@ -16,7 +16,7 @@ constexpr uint32_t kLastOrders = 20;
 coro::Task<Status> CollectItems(txn::Transaction& transaction, const Tables& tables, const StockLevelInput& input,
                                 uint32_t next_o_id, StockLevelScratch& scratch) {
   const uint32_t first = next_o_id > kLastOrders ? next_o_id - kLastOrders : 1;
-  // The limit is what 20 orders can have: it bounds what a read of an inconsistent state could bring.
+  // The limit is the most lines that 20 orders can have. It bounds the result of a read of an inconsistent state.
   const index::ScanRange range{.from = OrderLineKey(input.w, input.d, first, 0),
                                .to = OrderLineKey(input.w, input.d, next_o_id - 1, 0xff),
                                .limit = DistinctItems::kCapacity};

@@ -1,4 +1,4 @@
-// StockLevel (clause 2.8): how many distinct items of a district's last 20 orders are short in stock. Read-only.
+// StockLevel (clause 2.8): counts the distinct items of a district's last 20 orders that are low in stock. Read-only.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct StockLevelOutput {
   uint32_t distinct_items;  // in the last 20 orders
 };
 
-// The distinct numbers of a sequence of at most kCapacity, in order of their first appearance. Never allocates.
+// The distinct numbers of a sequence of at most kCapacity, in the order of their first appearance. Never allocates.
 class DistinctItems {
  public:
   static constexpr size_t kCapacity = size_t{20} * kMaxLines;
@@ -37,7 +37,7 @@ class DistinctItems {
   uint32_t operator[](size_t i) const { return items_[i]; }
 
  private:
-  static constexpr size_t kSlots = 1024;  // a power of two, over three times the capacity
+  static constexpr size_t kSlots = 1024;  // a power of two, more than three times the capacity
   std::array<uint32_t, kSlots> slots_{};  // open addressing; 0 is free
   std::array<uint32_t, kCapacity> items_;
   size_t size_ = 0;
