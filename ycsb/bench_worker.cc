@@ -11,15 +11,15 @@
 namespace gannet::ycsb {
 namespace {
 
-// Not now: before RunOptions::insert_for has begun, or after it.
+// No insert is due: before RunOptions::insert_for has begun, or after it.
 constexpr uint64_t kNever = UINT64_MAX;
-// Who may not insert looks that often whether that has changed.
+// A thread that may not insert now checks again after this time.
 constexpr uint64_t kLookNanos = 50'000;
-// Operations that all threads together do to profile them.
+// Number of operations, over all threads, in the profile phase.
 constexpr int kProfiledOperations = 4096;
 
 Status WrongValue(const char* of, uint64_t key) {
-  return absl::DataLossError(absl::StrCat("a ", of, " brought a value that is not that of key ", key));
+  return absl::DataLossError(absl::StrCat("a ", of, " returned a value that is not that of key ", key));
 }
 
 index::ClientStatistics Difference(index::ClientStatistics later, const index::ClientStatistics& earlier) {
@@ -97,14 +97,14 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
       kind.latency.Record(nanos);
       if (alone) Sample(outcome, verbs);
     }
-    // Where nothing ever suspends, others would wait for ever.
+    // If nothing ever suspends, other coroutines would never run.
     if (at_once && !alone) co_await connection_->worker().Yield();
   }
   --running_;
   if (first && !alone) co_await Profile(client);
 }
 
-// A thread that is behind does not make up for more than a millisecond.
+// A thread that is late catches up at most one millisecond.
 uint64_t BenchWorker::NextInsertNanos() {
   constexpr uint64_t kMostBehind = 1'000'000;
   if (options_.insert_for < absl::InfiniteDuration()) {
@@ -228,16 +228,16 @@ Status BenchWorker::FillCaches() {
   return absl::OkStatus();
 }
 
-// What clients would have learned in a long time, told them by the servers. Of threads that share a cache: by the
-// first.
+// Fills the location cache from the servers, as a client would have filled it over a long time. If threads share a
+// cache, the first thread does it.
 void BenchWorker::FillLocations() {
   LocationCache* const locations = connection_->locations();
   if (locations == nullptr || (options_.caches.share_xcache && number_ > 0)) return;
   for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
 }
 
-// Looks up keys so close to each other that every sub-model is met. Threads that share a cache share the work; those
-// that leave it to others only connect.
+// Looks up keys that are close enough together to touch every sub-model. Threads that share a cache share the work;
+// threads that leave it to others only connect.
 Status BenchWorker::FillModels(int server) {
   const KeySpace& space = cluster_->keys();
   const uint64_t first = space.FirstRankOf(server);

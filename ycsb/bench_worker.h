@@ -1,4 +1,4 @@
-// BenchWorker: one client thread of a run, for driver.cc. See driver.h for what it does.
+// BenchWorker: one client thread of a run. Internal to the driver; driver.h describes the run.
 #pragma once
 
 #include <array>
@@ -34,40 +34,40 @@ struct WorkerStatistics {
 
 class BenchWorker {
  public:
-  // Thread `number` of all of the run's; `threads` in all.
+  // Thread `number` of `threads` in the run.
   BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, RunControl* control);
   ~BenchWorker();
 
-  // The thread's life, in steps that all workers take together. Errors go to control->Fail.
+  // The thread's work, in steps that all workers take together. Errors go to control->Fail.
   void Prepare();
   void Run();
-  // On the thread that ran it: a channel belongs to one.
+  // Called on the thread that ran it, because a channel belongs to one thread.
   void Close();
 
-  // Finished so far. Any thread.
+  // Number of operations finished so far. Any thread may call it.
   uint64_t operations() const { return live_operations_.load(std::memory_order_relaxed); }
-  // After Run.
+  // Valid after Run.
   const WorkerStatistics& statistics() const { return statistics_; }
   uint64_t inserts_end() const { return keys_.inserts_end(); }
 
  private:
-  // What one operation did, besides to succeed.
+  // Results of a successful operation.
   struct Outcome {
     Kind kind = Kind::kRead;
     uint64_t records = 0;
   };
 
-  // Whether this thread has a part in filling caches. Where threads share them, those of the first machine fill them
+  // True if this thread takes part in filling caches. If threads share them, the threads of the first machine fill them
   // for all (driver.cc).
   bool fills_caches() const { return !options_.caches.share_xcache || number_ < options_.threads_per_machine; }
   Status FillCaches();
   void FillLocations();
   Status FillModels(int server);
-  // One of those that insert at a given rate.
+  // True for a thread that only inserts, at a given rate.
   bool inserts_only() const {
     return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;
   }
-  // When the next of them is due; kNever outside of RunOptions::insert_for.
+  // Time of the next such insert; kNever outside of RunOptions::insert_for.
   uint64_t NextInsertNanos();
   coro::Task<void> Loop(Client* client, bool first);
   coro::Task<void> Profile(Client* client);
@@ -78,7 +78,7 @@ class BenchWorker {
   coro::Task<Status> Scan(Client* client, uint64_t from, Outcome* outcome);
   KindStatistics& StatisticsOf(const Outcome& outcome) { return statistics_.kinds[static_cast<size_t>(outcome.kind)]; }
   void Sample(const Outcome& outcome, const rdma::VerbCounters& before);
-  // Notices that the phase changed: the measured window begins or ends here for this worker.
+  // Notices a change of phase: the measured window begins or ends here for this worker.
   void ObservePhase();
 
   Cluster* const cluster_;
@@ -88,7 +88,7 @@ class BenchWorker {
   const int threads_;
   Random random_;
   KeyChooser keys_;
-  // On a line of its own: the driver reads it.
+  // On a line of its own, because the driver reads it.
   alignas(64) std::atomic<uint64_t> live_operations_{0};
   alignas(64) WorkerStatistics statistics_;
 
@@ -97,7 +97,7 @@ class BenchWorker {
   Phase seen_ = Phase::kWarmup;
   int running_ = 0;  // coroutines
   uint64_t next_insert_nanos_ = 0;
-  uint64_t measure_nanos_ = 0;  // when what is measured began
+  uint64_t measure_nanos_ = 0;  // beginning of the measured window
   rdma::VerbCounters verbs_at_start_;
   index::ClientStatistics lookups_at_start_;
 };

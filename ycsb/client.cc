@@ -104,7 +104,7 @@ coro::Task<Status> Client::ReadOneSided(uint64_t key) {
       if (connection_->locations() != nullptr) connection_->locations()->Put(key, record_);
       co_return absl::OkStatus();
     }
-    // A remembered address that is stale, or another key with the same tag (index/index.h).
+    // The cached address is stale, or belongs to another key with the same tag (index/index.h).
     if (!found->from_cache) co_return NotThere(key);
     index.Forget(key);
   }
@@ -136,7 +136,7 @@ coro::Task<Status> Client::UpdateOneSided(uint64_t key, std::span<const std::byt
       co_await connection_->worker().Yield();
       continue;
     }
-    // One line is written and unlocked in one step; of more, the first stays locked until all are there.
+    // One line is written and unlocked in one step. Of several lines, the first stays locked until all are written.
     const uint64_t next = txn::NextState(state, false);
     rdma::CopyIn(image_.data(), kValueOffset, value);
     rdma::StampImage(image_.data(), lines, lines == 1 ? next : locked, next);

@@ -1,4 +1,4 @@
-// Client: the operations of YCSB, for one coroutine.
+// Client: the operations of YCSB, used by one coroutine.
 //
 //              one-sided                                            by call
 //   Read       the index client's lookup, then a READ of the record   one CALL
@@ -6,10 +6,10 @@
 //   Update     Read, CAS to lock the record, WRITE it, unlock it      one CALL
 //   Insert     -                                                      one CALL
 //
-// Records of a scan that lie side by side, as those that were loaded together do, come with one READ.
+// Adjacent records of a scan, such as records that were loaded together, are fetched with one READ.
 //
-// XStore (OSDI'20, section 5) does Read and Scan one-sided and the rest by call. The "server-centric" designs that it
-// is compared with do everything by call.
+// XStore (OSDI'20, section 5) does Read and Scan one-sided and the rest by call. The "server-centric" designs to which
+// it is compared do everything by call.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ enum class Path : uint8_t { kOneSided, kCall };
 inline constexpr std::string_view kPathNames[] = {"one-sided", "rpc"};
 
 struct Paths {
-  Path reads = Path::kOneSided;  // and scans
-  Path updates = Path::kCall;    // the same for all clients: locks are taken by NICs or by the owner, never both
+  Path reads = Path::kOneSided;  // also of scans
+  Path updates = Path::kCall;    // the same for all clients: locks are taken either by NICs or by the owner
 };
 
 // Not thread-safe; one operation at a time. `connection` must outlive it.
@@ -40,16 +40,16 @@ class Client {
  public:
   Client(Connection* connection, const Paths& paths);
 
-  // value() is then the key's. NotFound. DeadlineExceeded: the record stayed locked.
+  // Reads the key's value into value(). NotFound. DeadlineExceeded: the record stayed locked.
   coro::Task<Status> Read(uint64_t key);
   std::span<const std::byte> value() const { return value_; }
 
-  // NotFound, DeadlineExceeded as for Read.
+  // NotFound and DeadlineExceeded as for Read.
   coro::Task<Status> Update(uint64_t key, std::span<const std::byte> value);
-  // AlreadyExists.
+  // AlreadyExists if the key is there.
   coro::Task<Status> Insert(uint64_t key, std::span<const std::byte> value);
 
-  // The first `limit` (at most kMaxScan) keys from `from` on, and their values: scanned_keys(), ScannedValue(i).
+  // Reads the first `limit` (at most kMaxScan) keys from `from` on, and their values: scanned_keys(), ScannedValue(i).
   coro::Task<Status> Scan(uint64_t from, size_t limit);
   std::span<const uint64_t> scanned_keys() const { return scanned_keys_; }
   std::span<const std::byte> ScannedValue(size_t i) const {
@@ -60,11 +60,11 @@ class Client {
   class InEpoch;
   class Patience;
 
-  // Into image_. Where a remembered address does not hold `key`: NotFound.
+  // Reads at a cached address into image_. NotFound if the record there does not hold `key`.
   coro::Task<Status> ReadRemembered(uint64_t key);
   coro::Task<Status> ReadOneSided(uint64_t key);
   coro::Task<Status> UpdateOneSided(uint64_t key, std::span<const std::byte> value);
-  // Asks the owner of `key`, again while it says Aborted. The response's size.
+  // Calls the owner of `key`, and repeats the call while it returns Aborted. Returns the size of the response.
   coro::Task<StatusOr<size_t>> Ask(rdma::NodeId server, rdma::MethodId method, std::span<const std::byte> request);
   coro::Task<Status> Change(rdma::MethodId method, uint64_t key, std::span<const std::byte> value);
 

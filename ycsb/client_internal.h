@@ -1,4 +1,4 @@
-// For client.cc and client_scan.cc.
+// Shared by client.cc and client_scan.cc.
 #pragma once
 
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 
 namespace gannet::ycsb {
 
-// Within the epoch, as long as it lives.
+// Stays inside the epoch during its lifetime.
 class Client::InEpoch {
  public:
   explicit InEpoch(Connection* connection) : epoch_(&connection->epoch()), entered_(epoch_->Enter()) {}
@@ -19,7 +19,7 @@ class Client::InEpoch {
   uint64_t entered_;
 };
 
-// How long an operation tries again when it meets a locked record.
+// Limits how long an operation retries when it meets a locked record.
 class Client::Patience {
  public:
   bool over() {

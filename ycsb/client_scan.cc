@@ -1,4 +1,4 @@
-// Client::Scan.
+// Scans of Client.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -39,8 +39,8 @@ coro::Task<Status> Client::ScanServer(rdma::NodeId server, uint64_t from, size_t
   co_return read;
 }
 
-// The records of found_, those that lie side by side with one READ: all with one doorbell, then again those that were
-// being written.
+// READs the records of found_, adjacent ones with one READ: all with one doorbell, then again those that were being
+// written.
 coro::Task<Status> Client::ReadEntries() {
   const auto bytes = static_cast<uint32_t>(image_.size());
   images_.Clear();
@@ -64,7 +64,7 @@ coro::Task<Status> Client::ReadEntries() {
       GANNET_CO_RETURN_IF_ERROR(again);
       look = LookAt(image, value_.size(), key);
     }
-    // Nothing is ever removed here.
+    // The bench removes no records.
     if (look == Image::kOther) co_return absl::DataLossError(absl::StrCat("a scan led to no record of key ", key));
     scanned_keys_.push_back(key);
     scanned_values_.resize(scanned_keys_.size() * value_.size());

@@ -98,7 +98,7 @@ Status Cluster::Start(const std::atomic<bool>* stop) {
   for (const auto& server : servers_) GANNET_RETURN_IF_ERROR(server->Start(options_.server_threads));
   for (const auto& machine : machines_) GANNET_RETURN_IF_ERROR(machine->epochs->Start());
   if (!index::EntryOf(options_.index).traits.learned || !options_.train_models) return absl::OkStatus();
-  // On a thread of its own: a simulated thread belongs to the node whose channel it polls, for good.
+  // On a thread of its own, because a simulated thread permanently belongs to the node whose channel it polls.
   Status trained;
   Thread client("ycsb-train", [this, &trained, stop] { trained = TrainModels(stop); });
   client.join();

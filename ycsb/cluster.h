@@ -1,6 +1,5 @@
-// Cluster: all nodes of the bench within this process, on any fabric: servers that hold the keys (nodes 0, 1, ...) and
-// machines that the client threads run on (the nodes after them), as in XStore's
-// evaluation (OSDI'20, section 7).
+// Cluster: all nodes of the bench in this process, on any fabric: servers that hold the keys (nodes 0, 1, ...), and
+// machines on which the client threads run (the nodes after them), as in XStore's evaluation (OSDI'20, section 7).
 //
 //   auto cluster = Cluster::Create(fabric, options);
 //   (*cluster)->Load(progress);
@@ -27,20 +26,20 @@ namespace gannet::ycsb {
 
 struct ClusterOptions {
   int servers = 1;
-  int server_threads = 1;  // of each, that answer calls
+  int server_threads = 1;  // per server, for calls
   int machines = 1;
   KeyForm key_form = KeyForm::kLinear;
-  uint64_t keys = 1'000'000;  // loaded, over all servers
+  uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
   size_t value_bytes = kMinValueBytes;
-  double fill = 0.5;        // of loaded leaves; XStore's trees are half full
-  uint32_t sub_models = 0;  // of each server's XStore; 0: as many as its own rule gives
-  // XStore's models are trained before the first run. Without, a server does not know of models until a client reads
-  // one-sided: nothing takes its time from those who only call.
+  double fill = 0.5;        // fill of loaded leaves; XStore's trees are half full
+  uint32_t sub_models = 0;  // of each server's XStore; 0: chosen by its own rule
+  // Trains XStore's models before the first run. Otherwise a server trains no model until a client reads one-sided, so
+  // training takes no time from a run by calls.
   bool train_models = true;
 };
 
-// Where client threads run. It lends no memory but what the grace period needs.
+// A machine for client threads. Its node lends only the memory that the grace period needs.
 struct Machine {
   ~Machine();
   // Caches that its threads share, one for each server; see CacheOptions.
@@ -59,10 +58,10 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  // `progress` (may be null): keys loaded so far, of all servers. Cancelled soon after *stop (may be null) has become
-  // true: the cluster is of no use then.
+  // `progress` (may be null) gets the number of keys loaded so far on all servers. Cancelled soon after *stop (may be
+  // null) has become true; the cluster is unusable then.
   Status Load(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop = nullptr);
-  // Begins to serve, and waits until the servers' models are trained, if they are to be. Cancelled as Load.
+  // Begins to serve, and waits until the servers' models are trained (if train_models). Cancelled as in Load.
   Status Start(const std::atomic<bool>* stop = nullptr);
 
   const ClusterOptions& options() const { return options_; }
@@ -71,7 +70,7 @@ class Cluster {
   Server& server(int i) { return *servers_[static_cast<size_t>(i)]; }
   Machine& machine(int i) { return *machines_[static_cast<size_t>(i)]; }
 
-  // Numbers of inserted keys (KeySpace::InsertedKey) that are taken: runs go on from here.
+  // End of the numbers of inserted keys (KeySpace::InsertedKey) used so far: the next run continues from here.
   uint64_t inserts_end() const { return inserts_end_; }
   void set_inserts_end(uint64_t end) { inserts_end_ = end; }
 

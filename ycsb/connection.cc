@@ -32,7 +32,7 @@ index::XCacheOptions XCacheFor(Machine* machine, size_t server, const CacheOptio
   return xcache;
 }
 
-// Null if there shall be none.
+// Null if no such cache is configured.
 std::shared_ptr<LocationCache> LocationsFor(Machine* machine, const CacheOptions& options) {
   if (options.xstore_location_bytes == 0) return nullptr;
   if (!options.share_xcache) return std::make_shared<LocationCache>(options.xstore_location_bytes);

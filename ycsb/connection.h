@@ -1,5 +1,5 @@
-// Connection: what one client thread has: a channel, its own index client for every server, a place in the grace
-// period, and the worker that runs its coroutines.
+// Connection: the resources of one client thread: a channel, an index client for every server, an epoch participant,
+// and the worker that runs its coroutines.
 #pragma once
 
 #include <atomic>
@@ -19,18 +19,18 @@
 namespace gannet::ycsb {
 
 struct CacheOptions {
-  size_t location_bytes = 1 << 20;  // hash: of the location cache, of each thread and server
-  index::XCacheOptions xcache;      // xstore: of each thread (or machine) and server
-  // xstore: of a LocationCache before the model, of each thread (or machine); 0: none.
+  size_t location_bytes = 1 << 20;  // hash: bytes of the location cache, per thread and server
+  index::XCacheOptions xcache;      // xstore: per thread (or machine) and server
+  // xstore: bytes of a LocationCache in front of the model, per thread (or machine); 0: none.
   size_t xstore_location_bytes = 0;
   // xstore: the threads of a machine share their caches. In simulations only: the cache is not thread-safe.
   bool share_xcache = false;
 };
 
-// Belongs to the thread that uses it, which must be the one that opened it.
+// May be used only by the thread that opened it.
 class Connection {
  public:
-  // On `machine` of `cluster`, which must outlive it.
+  // Opens a connection on `machine` of `cluster`, which must outlive it.
   static StatusOr<std::unique_ptr<Connection>> Open(Cluster* cluster, int machine, const CacheOptions& options);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -42,12 +42,12 @@ class Connection {
   const KeySpace& keys() const { return cluster_->keys(); }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
-  // Null: none.
+  // Null if there is none.
   LocationCache* locations() { return locations_.get(); }
-  // Of all its index clients; without caches that are shared.
+  // Sum over all its index clients, without shared caches.
   index::ClientStatistics statistics() const;
 
-  // Looks the key up and waits for it. For the first thing that a client asks.
+  // Looks the key up and waits for the result. For the first operation of a client.
   Status FindOnce(uint64_t key);
   // The same for many keys of one server. Cancelled soon after *stop (may be null) has become true.
   Status FindAll(rdma::NodeId server, std::span<const index::Key> keys, const std::atomic<bool>* stop);
@@ -60,7 +60,7 @@ class Connection {
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
   std::shared_ptr<LocationCache> locations_;
-  coro::Worker worker_;  // its coroutines go before what they use
+  coro::Worker worker_;  // destroyed first: its coroutines use the other members
 };
 
 }  // namespace gannet::ycsb

@@ -31,7 +31,7 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
     return absl::InvalidArgumentError(absl::StrFormat("scans need an ordered index; %s is not", kind.name));
   }
   if (o.insert_rate > 0 && cluster.options().machines < 2) {
-    return absl::InvalidArgumentError("the machine that inserts needs another one beside it");
+    return absl::InvalidArgumentError("insert_rate needs at least two machines: the last one only inserts");
   }
   if (o.insert_for <= absl::ZeroDuration()) return absl::InvalidArgumentError("insert_for must be positive");
   if (o.caches.share_xcache && Runtime::Current() == nullptr) {
@@ -107,7 +107,7 @@ class Runner {
   }
 
  private:
-  // The threads of the first machine filled theirs: the others' shall be the same.
+  // The threads of the first machine have filled its caches: the other machines get copies.
   void CopyCaches() {
     if (Ended()) return;
     const Machine& filled = cluster_->machine(0);
@@ -120,7 +120,7 @@ class Runner {
     }
   }
 
-  // A worker failed, or somebody stopped the run.
+  // True if a worker failed or the run was stopped.
   bool Ended() const {
     return control_.phase() == Phase::kStop ||
            (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));

@@ -1,4 +1,4 @@
-// KeyChooser: the keys of one client thread, as its distribution says.
+// KeyChooser: chooses the keys of one client thread by a distribution.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace gannet::ycsb {
 // Not thread-safe.
 class KeyChooser {
  public:
-  // Of `clients` in all, this is number `client`; together they insert KeySpace's numbers from `first_insert` on.
-  // `space` must outlive this.
+  // For client number `client` of `clients`. Together they insert KeySpace's numbers from `first_insert` on. `space`
+  // must outlive this.
   KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
              uint64_t clients);
 
-  // A key that is there: loaded, or inserted by this client.
+  // An existing key: loaded, or inserted by this client.
   uint64_t Existing(Random* random) const;
-  // A key that nobody has inserted.
+  // A key that no client has inserted.
   uint64_t Fresh() { return space_->InsertedKey(next_insert_number()); }
-  // It is there now.
+  // Records that the key exists now.
   void Inserted(uint64_t key) { inserted_.push_back(key); }
 
-  // One more than the last number taken by Fresh, or 0.
+  // One more than the last number that Fresh used, or 0.
   uint64_t inserts_end() const { return taken_ == 0 ? 0 : first_insert_ + (taken_ - 1) * clients_ + client_ + 1; }
 
  private:
@@ -38,7 +38,7 @@ class KeyChooser {
   uint64_t client_;
   uint64_t clients_;
   uint64_t taken_ = 0;
-  std::vector<uint64_t> inserted_;  // in the order of their acknowledgements
+  std::vector<uint64_t> inserted_;  // in the order of acknowledgement
   Zipf zipf_{kYcsbTheta};
   Permutation scatter_;
 };

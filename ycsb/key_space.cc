@@ -12,10 +12,10 @@ namespace {
 constexpr uint64_t kEqualGap = uint64_t{1} << 20;
 constexpr uint64_t kMapWidth = uint64_t{1} << 60;
 constexpr int kMaxLevels = 16;
-// After the last halving a part has so many keys or more; they share it equally.
+// After the last halving a part has at least 2^kKeysOfPartBits keys, which share it equally.
 constexpr int kKeysOfPartBits = 7;
-// The narrowest part of all, (1/5)^16 of the map, has room for 2^kKeysOfPartBits + 1 keys (or more parts, fewer
-// levels) and as many inserted ones around each as this.
+// The narrowest part, (1/5)^16 of the map, has room for 2^kKeysOfPartBits + 1 keys (with more parts, there are fewer
+// levels), and for at least kLeastGap inserted keys around each of them.
 constexpr uint64_t kLeastGap = 1 << 10;
 
 }  // namespace

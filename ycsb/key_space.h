@@ -1,15 +1,15 @@
-// KeySpace: which keys there are. The loaded ones by rank (ascending), and the ones that are inserted later, each at a
+// KeySpace: the set of possible keys. The loaded keys have ranks (ascending); each key that is inserted later lies at a
 // random place between two loaded ones.
 //
-// Every loaded key has a stretch of the key space to itself, [base, base + gap): the key lies in the first half,
-// inserted keys in the second, so no two are ever equal. The forms differ in the stretches and in where the key lies:
+// Every loaded key has a stretch of the key space of its own, [base, base + gap): the key lies in the first half,
+// inserted keys in the second, so no two keys are equal. The forms differ in the stretches and in the place of the key:
 //
 //   linear    equal stretches, the key at the beginning             L of XStore (OSDI'20, table 2)
 //   noised    equal stretches, the key at a random place            NL there
 //   osm-like  stretches as unequal as the longitudes of a map: cities, villages, deserts, at all scales, by halving
 //             the ranks 16 times and the keys each time in a random ratio from 1:4 to 4:1     in place of OSM there
 //
-// Servers hold consecutive ranges of keys with the same number of loaded ones each.
+// Servers hold consecutive ranges of keys, each with the same number of loaded keys.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ class KeySpace {
   int servers() const { return servers_; }
   // `rank` < loaded().
   uint64_t LoadedKey(uint64_t rank) const;
-  // The n-th key that is inserted, of all clients. Distinct for distinct n. `n` < max_inserts().
+  // The n-th inserted key, over all clients. Distinct for distinct n. `n` < max_inserts().
   uint64_t InsertedKey(uint64_t n) const;
   uint64_t max_inserts() const;
 
   // Node ids of servers are 0, 1, ...
   rdma::NodeId OwnerOf(uint64_t key) const;
-  // The ranks that a server loads: from FirstRankOf(s) to below FirstRankOf(s + 1).
+  // The first rank that a server loads; its range ends before FirstRankOf(s + 1).
   uint64_t FirstRankOf(int server) const {
     return loaded_ * static_cast<uint64_t>(server) / static_cast<uint64_t>(servers_);
   }
@@ -55,7 +55,7 @@ class KeySpace {
   KeyForm form_;
   uint64_t loaded_;
   int servers_;
-  int levels_;  // of halving, osm-like
+  int levels_;  // number of halvings, for osm-like
   Permutation scatter_;
 };
 

@@ -1,10 +1,10 @@
-// LocationCache: where a client found records before, so that a read of one is one READ. Key -> address, in place of
-// the key only its hash: 8 bytes an entry. Whoever uses an address looks whether the record there is the key's, and
-// forgets the entry if not (index/index.h: from_cache).
+// LocationCache: the places of records that a client has read, so that reading one again is one READ. It maps a hash of
+// the key to an address, with 8 bytes per entry. The user of an address must check that the record there holds the key,
+// and forget the entry if it does not (from_cache in index/index.h).
 //
-// A bucket is one cache line: 8 entries, the oldest leaves.
+// A bucket is one cache line with 8 entries; a new entry evicts the oldest one.
 //
-// Not thread-safe, but for simulations, where threads take turns.
+// Not thread-safe, except in simulations, which run one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class LocationCache {
 
   size_t bytes() const { return entries_.size() * sizeof(uint64_t); }
 
-  // Null: not known. Perhaps another key's.
+  // Null: unknown. The address may belong to another key.
   rdma::GlobalAddress Find(uint64_t key) const {
     Charge(Cost::kIndexStep, 1);
     const uint64_t hash = Mix64(key);
@@ -39,7 +39,7 @@ class LocationCache {
     return {};
   }
 
-  // Of a server whose node id is below kMaxServers.
+  // `record` must be on a server whose node id is below kMaxServers.
   void Put(uint64_t key, rdma::GlobalAddress record) {
     const uint64_t hash = Mix64(key);
     uint64_t* bucket = BucketOf(hash);
@@ -66,7 +66,7 @@ class LocationCache {
 
  private:
   static constexpr size_t kWays = kLineBytes / sizeof(uint64_t);
-  // Of an entry, from below: 34 bits of the offset in lines (1 TiB), 5 of the node, 25 of the hash.
+  // Bits of an entry, from the lowest: 34 of the offset in lines (1 TiB), 5 of the node, 25 of the hash.
   static constexpr int kOffsetBits = 34;
   static constexpr int kNodeBits = 5;
   static constexpr int kTagBits = 64 - kOffsetBits - kNodeBits;

@@ -1,12 +1,11 @@
-// The calls of clients to the server that owns a key. Integers as rdma/rpc.h writes them; a value is the fixed number
-// of bytes that all values of a cluster have.
+// The calls of clients to the server that owns a key. Integers are encoded as in rdma/rpc.h; all values of a cluster
+// have the same fixed number of bytes.
 //
 //   kGetCall     u64 key                 -> value                             NotFound
 //   kUpdateCall  u64 key, value          -> nothing                           NotFound
 //   kInsertCall  u64 key, value          -> nothing                           AlreadyExists
-//   kScanCall    u64 from, u16 limit     -> u16 n, n x (u64 key, value): the first `limit` keys of this server from
-//   `from`
-//                                       on                                Unimplemented (not an ordered index)
+//   kScanCall    u64 from, u16 limit     -> u16 n, n x (u64 key, value)       Unimplemented (not an ordered index)
+//                                           (the first `limit` keys of this server from `from` on)
 //
 // Aborted: the record stays locked by another writer; ask again.
 #pragma once

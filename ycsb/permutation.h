@@ -1,5 +1,5 @@
-// A permutation of [0, n) that looks random: it spreads neighbouring numbers over the whole range. A pure function, so
-// every client has the same.
+// A pseudorandom permutation of [0, n): it spreads neighbouring numbers over the whole range. A pure function, so all
+// clients have the same one.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@ class Permutation {
  public:
   explicit Permutation(uint64_t n) : n_(n), bits_(n <= 2 ? 1 : std::bit_width(n - 1)) {}
 
-  // `i` < n. Mixes within the next power of two, as often as it takes to land below n: fewer than twice on average.
+  // Requires `i` < n. Mixes within the next power of two until the result is below n: fewer than two times on average.
   uint64_t operator()(uint64_t i) const {
     do {
       i = Mix(i);
@@ -20,7 +20,7 @@ class Permutation {
   }
 
  private:
-  // A bijection of [0, 2^bits): odd multiplications and shifted exclusive ors are.
+  // A bijection of [0, 2^bits), because odd multiplications and shifted exclusive ors are bijections.
   uint64_t Mix(uint64_t i) const {
     const uint64_t mask = (uint64_t{1} << bits_) - 1;
     const int half = (bits_ + 1) / 2;

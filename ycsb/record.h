@@ -1,5 +1,5 @@
-// Records of the bench: those of transactions (txn/record/record.h), with 8-byte keys and values of one size, without
-// the transactions. A writer locks the state word, writes, and gives it the next version.
+// Records of the bench: they have the format of transactions (txn/record/record.h), with 8-byte keys and values of one
+// size, but are used without transactions. A writer locks the state word, writes, and stores the next version.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline uint64_t RecordLines(size_t value_bytes) {
   return RecordBytes(value_bytes) / kLineBytes;
 }
 
-// What an image that a READ brought is. `key`: the one that is wanted.
+// The state of an image from a READ. `key`: the wanted key.
 enum class Image {
   kGood,
   kBusy,   // torn or locked: READ again
@@ -34,7 +34,7 @@ inline Image LookAt(const std::byte* image, size_t value_bytes, uint64_t key) {
   Charge(Cost::kRecordLine, RecordLines(value_bytes));
   const uint64_t state = LoadWord(image);
   if (txn::IsLocked(state)) return Image::kBusy;
-  if (txn::IsAbsent(state)) return Image::kOther;  // lines of what is no record need not agree
+  if (txn::IsAbsent(state)) return Image::kOther;  // the lines of an absent record need not agree
   if (!rdma::IsConsistentImage(image, RecordLines(value_bytes))) return Image::kBusy;
   if (!index::RecordHoldsKey(image, key)) return Image::kOther;
   return Image::kGood;

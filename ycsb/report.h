@@ -1,4 +1,4 @@
-// What a run measured. Times are the fabric's: real on shm, virtual in a simulation.
+// The results of a run. Times are the fabric's: real on shm, virtual in a simulation.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@ namespace gannet::ycsb {
 
 struct KindReport {
   uint64_t operations = 0;  // measured
-  uint64_t finished = 0;    // also those of the warm-up, and after the end
-  uint64_t records = 0;     // that scans returned
+  uint64_t finished = 0;    // also in the warm-up and after the end
+  uint64_t records = 0;     // returned by scans
   double mean_us = 0;
   double p50_us = 0;
   double p90_us = 0;
   double p99_us = 0;
   double max_us = 0;
-  // Summed over `verb_samples` of the operations, which nothing of the same channel ran beside.
+  // Sum over `verb_samples` operations, each of which ran alone on its channel.
   rdma::VerbCounters verbs;
   uint64_t verb_samples = 0;
 };
@@ -34,15 +34,15 @@ struct IntervalReport {
 
 struct RunReport {
   double seconds = 0;
-  int threads = 0;     // of all machines
-  int coroutines = 0;  // of each thread
+  int threads = 0;     // on all machines
+  int coroutines = 0;  // per thread
   uint64_t operations = 0;
   double operations_per_second = 0;
   std::array<KindReport, kKinds> kinds;
-  KindReport all;  // verbs: of everything that happened in `seconds`, also of unfinished operations
-  // Of all index clients in `seconds`; cache_bytes: of the whole, at the end.
+  KindReport all;  // verbs: all in `seconds`, also those of unfinished operations
+  // All index clients, in `seconds`; cache_bytes: the total at the end.
   index::ClientStatistics lookups;
-  std::vector<IntervalReport> timeline;  // of what was measured
+  std::vector<IntervalReport> timeline;  // of the measured window
 
   const KindReport& of(Kind kind) const { return kinds[static_cast<size_t>(kind)]; }
 };

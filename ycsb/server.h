@@ -1,4 +1,5 @@
-// Server: a node that lends its memory and answers calls. It owns the keys of one range: their records and their index.
+// Server: a node that lends its memory and answers calls. It owns the keys of one range, with their records and their
+// index.
 #pragma once
 
 #include <atomic>
@@ -28,30 +29,30 @@ struct ServerOptions {
   IndexKind index = IndexKind::kXStore;
   uint64_t expected_keys = 0;
   size_t value_bytes = 8;
-  double fill = 0.5;        // of the leaves that are loaded
-  uint32_t sub_models = 0;  // of learned kinds; 0: as many as its own rule gives
+  double fill = 0.5;        // of loaded leaves
+  uint32_t sub_models = 0;  // of learned kinds; 0: chosen by the kind's own rule
 };
 
-// Registered and private memory that a server with these keys takes, about, without what is inserted.
+// Approximate registered and private memory of a server with these keys, without inserted keys.
 uint64_t BytesNeeded(const ServerOptions& options);
-// While it loads, it takes this much more.
+// Additional memory during the load.
 inline constexpr uint64_t kLoadBytesPerKey = sizeof(index::Entry);
 
 class Server {
  public:
-  // Attaches node `id`. `fabric` must outlive this.
+  // Attaches node `id`. `fabric` must outlive the server.
   static StatusOr<std::unique_ptr<Server>> Create(rdma::Fabric* fabric, rdma::NodeId id, const ServerOptions& options);
-  // Stops serving. All channels to this node are idle by then.
+  // Stops serving. All channels to this node must be idle.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Once, before Start: loads the keys of ranks [first, end). `progress`, if not null, is called now and then with how
-  // many are loaded. Cancelled soon after *stop (may be null) has become true.
+  // Loads the keys of ranks [first, end); once, before Start. `progress`, if not null, is called now and then with the
+  // number of keys loaded so far. Cancelled soon after *stop (may be null) has become true.
   Status Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
               const std::atomic<bool>* stop);
 
-  // After all nodes are attached. Answers calls by `threads` threads.
+  // Called when all nodes are attached. Answers calls with `threads` threads.
   Status Start(int threads);
 
   rdma::Node& node() { return *node_; }
@@ -60,18 +61,17 @@ class Server {
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
 
-  // From now on clients lock records by CAS, or this server's CPU does for them: where NICs' atomics are not atomic
-  // with those of CPUs (fabric.h), only one of them may. An update that comes as a call in the first case is refused
-  // there.
+  // Says whether clients lock records by CAS, or this server's CPU does: where atomics of NICs are not atomic with
+  // those of CPUs (fabric.h), only one of them may. There, an update by call is refused in the first case.
   void set_locked_by_clients(bool by_clients) { locked_by_clients_.store(by_clients, std::memory_order_relaxed); }
 
-  // Puts the places of all records into *cache; nobody writes meanwhile.
+  // Puts the addresses of all records into *cache. No one may write at the same time.
   void FillLocations(LocationCache* cache);
 
-  // What a walk over all records found; nobody writes meanwhile. DataLoss if a value is not its key's.
+  // Walks over all records, while no one writes. DataLoss if a value does not belong to its key.
   struct Contents {
     uint64_t records = 0;
-    uint64_t updates = 0;  // sum of what their versions say
+    uint64_t updates = 0;  // sum of the records' versions
   };
   StatusOr<Contents> Check();
 
@@ -82,13 +82,13 @@ class Server {
 
   Status Open(rdma::Fabric* fabric, rdma::NodeId id);
   std::byte* At(rdma::GlobalAddress address) { return node_->memory().data() + address.offset(); }
-  // A record that is locked and absent: *state is what NextState makes it present from.
+  // Makes a locked, absent record. *state is the state from which NextState makes it present.
   StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, uint64_t key, std::span<const std::byte> value,
                                            uint64_t* state);
 
   // In server_calls.cc.
   void RegisterCalls();
-  // False: another writer kept it locked.
+  // Returns false if another writer kept the record locked.
   bool ReadRecord(const std::byte* record, std::span<std::byte> value) const;
   Status ServeGet(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeUpdate(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
@@ -102,7 +102,7 @@ class Server {
   std::unique_ptr<index::IndexService> service_;
   std::unique_ptr<index::LocalIndex> index_;
   index::XStore* xstore_ = nullptr;
-  bool cpu_atomics_ = false;  // of the fabric
+  bool cpu_atomics_ = false;  // as the fabric says
   std::atomic<bool> locked_by_clients_{false};
 };
 

@@ -1,4 +1,4 @@
-// What a server does for its clients (messages.h).
+// The calls that a server handles (messages.h).
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +12,7 @@
 namespace gannet::ycsb {
 namespace {
 
-// Looks at a record that another writer has locked.
+// Number of looks at a record that another writer has locked.
 constexpr int kSpinsOnLock = 4096;
 // Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
 // (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
@@ -46,7 +46,7 @@ void Server::RegisterCalls() {
   handle(kScanCall, &Server::ServeScan);
 }
 
-// Its first line was prefetched, or costs a miss that the caller charges.
+// The record's first line was prefetched, or costs a miss that the caller charges.
 bool Server::ReadRecord(const std::byte* record, std::span<std::byte> value) const {
   for (int spins = 0; spins < kSpinsOnLock; ++spins) {
     Charge(Cost::kRecordLine, RecordLines(value.size()));
@@ -64,7 +64,7 @@ Status Server::ServeGet(index::Context&, rdma::WireReader& request, rdma::WireWr
   if (found.record.is_null()) return NotThere(key);
   const std::span<std::byte> value = response.Reserve(options_.value_bytes);
   if (value.empty()) return absl::InvalidArgumentError("get: the client has no room for the value");
-  Charge(Cost::kIndexStep);  // the record is a dependent miss, as the node before it was
+  Charge(Cost::kIndexStep);  // the record is a dependent miss, like the node before it
   return ReadRecord(At(found.record), value) ? absl::OkStatus() : StaysLocked();
 }
 
@@ -102,7 +102,7 @@ Status Server::ServeInsert(index::Context& context, rdma::WireReader& request, r
   uint64_t state = 0;
   const StatusOr<rdma::GlobalAddress> record = MakeRecord(context, key, value, &state);
   if (!record.ok()) return record.status();
-  // Readers that come by the index find the record locked until its state is stored.
+  // Readers that find the record through the index see it locked until its state is stored.
   const StatusOr<index::Change> change = index_->Insert(context, key, *record, nullptr);
   if (!change.ok()) {
     txn::MarkAbsent(At(*record), RecordLines(value.size()), state);

@@ -1,5 +1,5 @@
-// Values that tell whether they are right: a function of the key and of a number that whoever wrote the value chose.
-// So a reader notices another key's value, and a mixture of two.
+// Values that can be verified: a function of the key and of a number that the writer chooses. So a reader detects
+// another key's value, and a mixture of two values.
 //
 //   bytes 0-3   the number        bytes 4-7   a check sum of key and number        the rest: a function of bytes 0-7
 #pragma once
@@ -20,7 +20,7 @@ namespace internal {
 inline uint64_t FirstWord(uint64_t key, uint32_t number) {
   return (Mix64(key + Mix64(number + 1)) >> 32 << 32) | number;
 }
-// Calls `visit` with the place and the size of every piece of the rest, and the word that it begins with.
+// Calls `visit` with the offset, the size and the word of every piece after the first word.
 template <class Visit>
 void VisitRest(uint64_t first, size_t bytes, Visit visit) {
   for (size_t at = sizeof first; at < bytes; at += sizeof first) {
@@ -30,7 +30,7 @@ void VisitRest(uint64_t first, size_t bytes, Visit visit) {
 }
 }  // namespace internal
 
-// At least kMinValueBytes.
+// `value` has at least kMinValueBytes.
 inline void MakeValue(uint64_t key, uint32_t number, std::span<std::byte> value) {
   const uint64_t first = internal::FirstWord(key, number);
   std::memcpy(value.data(), &first, sizeof first);

@@ -1,4 +1,4 @@
-// The workloads of YCSB: which operations, in which shares, on which keys.
+// The workloads of YCSB: the operations, their shares, and the distribution of their keys.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct Workload {
   char letter;
   std::string_view title;
   Mix mix;
-  Distribution distribution;  // the one that YCSB gives it
+  Distribution distribution;  // YCSB's distribution for this workload
 };
 
 inline constexpr Workload kWorkloads[] = {

@@ -6,7 +6,7 @@
 namespace gannet::ycsb {
 namespace {
 
-// log(1 + x) / x and (exp(x) - 1) / x, also near 0.
+// log(1 + x) / x and (exp(x) - 1) / x, accurate also near 0.
 double Log1pOver(double x) {
   return std::abs(x) > 1e-8 ? std::log1p(x) / x : 1 - x * (0.5 - x * (1.0 / 3 - 0.25 * x));
 }

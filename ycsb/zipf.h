@@ -1,8 +1,8 @@
 // Zipf: a rank r in [0, n) with probability proportional to 1 / (r + 1)^theta.
 //
-// By rejection-inversion (Hörmann, Derflinger: "Rejection-inversion to generate variates from monotone discrete
-// distributions", 1996). Exact for every theta >= 0, also below 1 as YCSB's 0.99, and without the sum over all ranks
-// that YCSB's own generator needs: `n` may be another one in each draw.
+// Uses rejection-inversion (Hörmann, Derflinger: "Rejection-inversion to generate variates from monotone discrete
+// distributions", 1996). Exact for every theta >= 0, also below 1 as YCSB's 0.99. It needs no sum over all ranks,
+// unlike YCSB's own generator, so `n` may differ between draws.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Zipf {
   double InverseIntegral(double y) const;
 
   double theta_;
-  double first_;     // Integral(1.5) - 1: where rank 0 begins
+  double first_;     // Integral(1.5) - 1, where rank 0 begins
   double accepted_;  // distance from an integer within which a point needs no further test
 };
 
