@@ -1,64 +1,30 @@
 #include "cli/crash_command.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "cli/crash/child.h"
-#include "cli/crash/crash_test.h"
-#include "cli/crash/options.h"
+#include "cli/crash_flags.h"
+#include "cli/crash_text.h"
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
-#include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
-#include "log/kill_point.h"
+#include "scenario/crash/child.h"
+#include "scenario/crash/crash_test.h"
+#include "scenario/crash/options.h"
 
 namespace gannet::cli {
 namespace {
 
+namespace crash = scenario::crash;
 using crash::CrashOptions;
-
-// "random", "none", or one of the names.
-StatusOr<std::string> ParseKillPoint(const std::string& text) {
-  std::vector<std::string> choices = {"random", "none"};
-  for (const std::string_view name : log::KillPointNames()) choices.emplace_back(name);
-  if (std::ranges::find(choices, text) != choices.end()) return text;
-  return absl::InvalidArgumentError("must be one of " + absl::StrJoin(choices, ", "));
-}
-
-StatusOr<txn::DurabilityMode> ParseMode(const std::string& text) {
-  StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
-  if (mode.ok() && *mode != txn::DurabilityMode::kNone) return mode;
-  return absl::InvalidArgumentError("must be sync or async");
-}
-
-// What the test and its children have in common.
-void AddCommonFlags(CLI::App& command, CrashOptions* o) {
-  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything that is drawn. Default: 1");
-  Add(command, "--workload", &o->workload, crash::ParseWorkload, "NAME",
-      "kv (rows of its own for every worker: exactly what was promised must be there), bank (transfers between shared\n"
-      "accounts: the sum), tpcc (the twelve conditions and no order lost), append (appends to shared lists: one "
-      "strictly\n"
-      "serializable history over all kills; sync only), or load (bulk loads beside changes: all of a load or nothing, "
-      "and\n"
-      "no change without it). Default: kv");
-  Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
-  Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
-  AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");
-  AddInteger(command, "--threads", &o->threads, 1, 16, "Of the process that is killed. Default: 2");
-  AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");
-  AddPath(command, "--dir", &o->directory, "DIR",
-          "New or empty; it is kept. Default: one in $TMPDIR, removed at the end");
-}
 
 StatusOr<std::string> MakeTemporaryDirectory() {
   std::error_code error;
@@ -122,13 +88,13 @@ int Execute(CrashOptions options) {
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
   Progress progress;
   const InterruptGuard interrupts(InterruptGuard::Second::kIsNoted);
-  crash::CrashTest test(options);
+  crash::CrashTest test(options, {.child_arguments = CrashChildArguments, .replay_command = CrashReplayCommand});
   const Status done =
       test.Run([&options, &progress](
                    uint64_t cycle) { progress.Count(absl::StrFormat("cycle %d of %d", cycle + 1, options.cycles)); },
                &InterruptGuard::requested(), &InterruptGuard::requested_again());
   progress.EndCount();
-  absl::PrintF("%s", crash::ToText(options, test.report()));
+  absl::PrintF("%s", ToText(options, test.report()));
   std::fflush(stdout);
   const bool judged = !absl::IsCancelled(done);
   if (!done.ok() && judged) return Fail(done, kExitFailed);
@@ -143,18 +109,11 @@ int Execute(CrashOptions options) {
 void AddChildCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("crashtest-child", "What crashtest starts and kills.")->group("");
   auto options = std::make_shared<crash::ChildOptions>();
-  AddCommonFlags(*command, &options->test);
-  AddInteger(*command, "--cycle", &options->cycle, 0, INT64_MAX, "Which cycle");
-  Add(*command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME", "Where to die");
-  AddInteger(*command, "--kill-count", &options->kill_count, 1, INT64_MAX, "At which passage");
-  AddDuration(*command, "--checkpoint-every", &options->checkpoint_every, absl::ZeroDuration(), "0s: never");
-  AddDuration(*command, "--group-commit", &options->group_commit, absl::Microseconds(1), "Between batches");
-  command->add_flag("--armed-from-start", options->armed_from_start, "Passages of recovery count");
-  AddInteger(*command, "--lists-from", &options->test.lists_from, 0, INT64_MAX, "append: tell the lists from here on");
-  AddInteger(*command, "--lists-to", &options->test.lists_to, 0, INT64_MAX, "append: there are none from here on");
-  command->add_flag("--create", options->create, "The database may not be there yet");
-  command->add_flag("--finish", options->finish, "Tell, close, end");
-  command->callback([options, exit_code] { *exit_code = crash::RunChild(*options); });
+  AddCrashChildFlags(*command, options.get());
+  command->callback([options, exit_code] {
+    crash::RunChild(*options);
+    *exit_code = kExitOk;
+  });
 }
 
 }  // namespace
@@ -173,15 +132,7 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "Exit code 1, the directory and the command that repeats it, if something is lost or half there; 130 if Ctrl-C\n"
       "stopped it (after the cycle under way, with the report of those that were run; at once, if pressed twice).");
   auto options = std::make_shared<CrashOptions>();
-  AddInteger(*command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");
-  AddCommonFlags(*command, options.get());
-  Add(*command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME",
-      "Where: the name of a place, random (all of them in turn, and by the clock), or none (by the clock). Default:\n"
-      "random");
-  AddDuration(*command, "--cycle-time", &options->cycle_time, absl::Milliseconds(1),
-              "The longest that a child works until the clock kills it. Default: 150ms");
-  AddPath(*command, "--elle", &options->elle_file, "FILE",
-          "With --workload append: write the history as EDN, for Elle (docs/checking.md)");
+  AddCrashFlags(*command, options.get());
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
   AddChildCommand(app, exit_code);
 }

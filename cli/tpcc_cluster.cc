@@ -4,11 +4,11 @@
 #include <thread>
 #include <utility>
 
-#include "cli/all_nodes.h"
 #include "cli/cluster/client.h"
 #include "cli/data_directory.h"
 #include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
+#include "txn/all_nodes.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::cli {
@@ -50,7 +50,7 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   }
   Status started = only_reads ? cluster->RecoverWithoutLog(options.directory) : absl::OkStatus();
   if (started.ok()) {
-    started = OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); });
+    started = txn::OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); });
   }
   if (!started.ok()) {
     cluster->Abandon();
@@ -90,15 +90,15 @@ Status TpccCluster::RecoverWithoutLog(const std::string& directory) {
 }
 
 Status TpccCluster::Checkpoint() {
-  return OnAllNodes(databases_, [](txn::Database& database) { return database.Checkpoint(); });
+  return txn::OnAllNodes(databases_, [](txn::Database& database) { return database.Checkpoint(); });
 }
 
 void TpccCluster::Abandon() {
-  OnAllNodes(databases_, [](txn::Database& database) { return database.CloseWithoutCheckpoint(); }).IgnoreError();
+  txn::OnAllNodes(databases_, [](txn::Database& database) { return database.CloseWithoutCheckpoint(); }).IgnoreError();
 }
 
 Status TpccCluster::Close() {
-  return OnAllNodes(databases_, [](txn::Database& database) { return database.Close(); });
+  return txn::OnAllNodes(databases_, [](txn::Database& database) { return database.Close(); });
 }
 
 }  // namespace gannet::cli

@@ -55,18 +55,30 @@ gannet_precompile(gannet_precompiled PIC
                   HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h
                   DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time)
 
-# gannet_library(name [INTERNAL] SOURCES ... DEPS ...): a static library of one folder; its includes are relative to the
-# root. An INTERNAL one is for our own programs and tests, and is not installed.
+gannet_precompile(gannet_quick_precompiled
+                  HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h
+                  DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time)
+gannet_compile_quickly(gannet_quick_precompiled)
+
+# gannet_library(name [INTERNAL] [COMPILE_QUICKLY] SOURCES ... DEPS ...): a static library of one folder; its includes
+# are relative to the root. An INTERNAL one is for our own programs and tests, and is not installed. COMPILE_QUICKLY:
+# nothing in it is on a transaction's path; only for an INTERNAL one.
 function(gannet_library name)
-  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY" "" "SOURCES;DEPS" ${ARGN})
   add_library(gannet_${name} STATIC ${ARG_SOURCES})
   add_library(gannet::${name} ALIAS gannet_${name})
-  set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(gannet_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<INSTALL_INTERFACE:include/gannet>)
   target_compile_features(gannet_${name} PUBLIC cxx_std_20)
   target_link_libraries(gannet_${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gannet_flags>)
-  target_precompile_headers(gannet_${name} REUSE_FROM gannet_precompiled)
+  if(ARG_COMPILE_QUICKLY)
+    gannet_compile_quickly(gannet_${name})
+    target_precompile_headers(gannet_${name} REUSE_FROM gannet_quick_precompiled)
+  else()
+    set_target_properties(gannet_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_precompile_headers(gannet_${name} REUSE_FROM gannet_precompiled)
+  endif()
   # For Install.cmake.
   if(NOT ARG_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})

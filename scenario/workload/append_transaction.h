@@ -1,5 +1,5 @@
 // The transactions of list-append workloads: the layout of lists in tables, the choice of lists, and the transaction's
-// body. Used by the simulation (append.h) and by crash tests (cli/crash/append_workload.cc).
+// body. Used by the simulation (append.h) and by crash tests (scenario/crash/append_workload.cc).
 #pragma once
 
 #include <array>

@@ -1,0 +1,137 @@
+#include "cli/crash_flags.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/flags.h"
+#include "cli/parse.h"
+#include "log/kill_point.h"
+
+namespace gannet::cli {
+
+namespace crash = scenario::crash;
+
+namespace {
+
+using crash::CrashOptions;
+
+// "random", "none", or one of the names.
+StatusOr<std::string> ParseKillPoint(const std::string& text) {
+  std::vector<std::string> choices = {"random", "none"};
+  for (const std::string_view name : log::KillPointNames()) choices.emplace_back(name);
+  if (std::ranges::find(choices, text) != choices.end()) return text;
+  return absl::InvalidArgumentError("must be one of " + absl::StrJoin(choices, ", "));
+}
+
+StatusOr<txn::DurabilityMode> ParseMode(const std::string& text) {
+  StatusOr<txn::DurabilityMode> mode = ParseDurability(text);
+  if (mode.ok() && *mode != txn::DurabilityMode::kNone) return mode;
+  return absl::InvalidArgumentError("must be sync or async");
+}
+
+StatusOr<crash::WorkloadKind> ParseWorkload(const std::string& text) {
+  const auto at = ParseChoice(text, crash::kWorkloadNames);
+  if (!at.ok()) return at.status();
+  return static_cast<crash::WorkloadKind>(*at);
+}
+
+// The flags that the test and its children have in common.
+void AddCommonFlags(CLI::App& command, CrashOptions* o) {
+  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything that is drawn. Default: 1");
+  Add(command, "--workload", &o->workload, ParseWorkload, "NAME",
+      "kv (rows of its own for every worker: exactly what was promised must be there), bank (transfers between shared\n"
+      "accounts: the sum), tpcc (the twelve conditions and no order lost), append (appends to shared lists: one "
+      "strictly\n"
+      "serializable history over all kills; sync only), or load (bulk loads beside changes: all of a load or nothing, "
+      "and\n"
+      "no change without it). Default: kv");
+  Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
+  Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
+  AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");
+  AddInteger(command, "--threads", &o->threads, 1, 16, "Of the process that is killed. Default: 2");
+  AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");
+  AddPath(command, "--dir", &o->directory, "DIR",
+          "New or empty; it is kept. Default: one in $TMPDIR, removed at the end");
+}
+
+}  // namespace
+
+void AddCrashFlags(CLI::App& command, CrashOptions* options) {
+  AddInteger(command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");
+  AddCommonFlags(command, options);
+  Add(command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME",
+      "Where: the name of a place, random (all of them in turn, and by the clock), or none (by the clock). Default:\n"
+      "random");
+  AddDuration(command, "--cycle-time", &options->cycle_time, absl::Milliseconds(1),
+              "The longest that a child works until the clock kills it. Default: 150ms");
+  AddPath(command, "--elle", &options->elle_file, "FILE",
+          "With --workload append: write the history as EDN, for Elle (docs/checking.md)");
+}
+
+void AddCrashChildFlags(CLI::App& command, crash::ChildOptions* options) {
+  AddCommonFlags(command, &options->test);
+  AddInteger(command, "--cycle", &options->cycle, 0, INT64_MAX, "Which cycle");
+  Add(command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME", "Where to die");
+  AddInteger(command, "--kill-count", &options->kill_count, 1, INT64_MAX, "At which passage");
+  AddDuration(command, "--checkpoint-every", &options->checkpoint_every, absl::ZeroDuration(), "0s: never");
+  AddDuration(command, "--group-commit", &options->group_commit, absl::Microseconds(1), "Between batches");
+  command.add_flag("--armed-from-start", options->armed_from_start, "Passages of recovery count");
+  AddInteger(command, "--lists-from", &options->test.lists.from, 0, INT64_MAX, "append: tell the lists from here on");
+  AddInteger(command, "--lists-to", &options->test.lists.to, 0, INT64_MAX, "append: there are none from here on");
+  command.add_flag("--create", options->create, "The database may not be there yet");
+  command.add_flag("--finish", options->finish, "Tell, close, end");
+}
+
+std::vector<std::string> CrashChildArguments(const crash::ChildOptions& child) {
+  const CrashOptions& test = child.test;
+  std::vector<std::string> arguments = {"crashtest-child",
+                                        "--dir",
+                                        test.directory,
+                                        "--seed",
+                                        absl::StrCat(test.seed),
+                                        "--cycle",
+                                        absl::StrCat(child.cycle),
+                                        "--workload",
+                                        crash::NameOf(test.workload),
+                                        "--mode",
+                                        FormatDurability(test.mode),
+                                        "--medium",
+                                        FormatMedium(test.medium),
+                                        "--nodes",
+                                        absl::StrCat(test.nodes),
+                                        "--threads",
+                                        absl::StrCat(test.threads),
+                                        "--coroutines",
+                                        absl::StrCat(test.coroutines),
+                                        "--checkpoint-every",
+                                        absl::FormatDuration(child.checkpoint_every),
+                                        "--group-commit",
+                                        absl::FormatDuration(child.group_commit),
+                                        "--lists-from",
+                                        absl::StrCat(test.lists.from),
+                                        "--lists-to",
+                                        absl::StrCat(test.lists.to)};
+  if (child.create) arguments.emplace_back("--create");
+  if (child.finish) arguments.emplace_back("--finish");
+  if (!child.kill_point.empty()) {
+    arguments.insert(arguments.end(),
+                     {"--kill-point", child.kill_point, "--kill-count", absl::StrCat(child.kill_count)});
+  }
+  if (child.armed_from_start) arguments.emplace_back("--armed-from-start");
+  return arguments;
+}
+
+std::string CrashReplayCommand(const CrashOptions& o, uint64_t cycle) {
+  return absl::StrFormat(
+      "gannet crashtest --seed %d --cycles %d --workload %s --mode %s --medium %s --kill-point %s --nodes %d --threads "
+      "%d --coroutines %d --cycle-time %s%s",
+      o.seed, cycle + 1, crash::NameOf(o.workload), FormatDurability(o.mode), FormatMedium(o.medium), o.kill_point,
+      o.nodes, o.threads, o.coroutines, absl::FormatDuration(o.cycle_time),
+      o.elle_file.empty() ? "" : " --elle " + o.elle_file);
+}
+
+}  // namespace gannet::cli

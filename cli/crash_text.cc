@@ -1,0 +1,46 @@
+#include "cli/crash_text.h"
+
+#include "absl/strings/str_format.h"
+#include "cli/parse.h"
+#include "cli/table.h"
+
+namespace gannet::cli {
+
+namespace crash = scenario::crash;
+
+std::string ToText(const crash::CrashOptions& options, const crash::CrashReport& report) {
+  Table table({"killed at", "planned", "happened"});
+  for (const auto& [name, kills] : report.kills) {
+    table.Add({name, WithCommas(kills.planned), WithCommas(kills.happened)});
+  }
+  const crash::JudgeStatistics& o = report.operations;
+  std::string text =
+      absl::StrFormat("%s: %d cycles with seed %d, durability %s on %s, %d %s\n\n%s\n", NameOf(options.workload),
+                      report.cycles, options.seed, FormatDurability(options.mode), FormatMedium(options.medium),
+                      options.nodes, options.nodes == 1 ? "node" : "nodes", table.ToString());
+  // A terminal of TPC-C tells what was acknowledged only.
+  const std::string begun = options.workload == crash::WorkloadKind::kTpcc ? "" : WithCommas(o.begun) + " begun, ";
+  text += absl::StrFormat("operations: %s%s acknowledged, %s seen by readers\n", begun, WithCommas(o.acknowledged),
+                          WithCommas(o.observed));
+  text +=
+      absl::StrFormat("recovered: %s times and compared %s times; %s operations that nobody had been told of\n",
+                      WithCommas(report.recoveries), WithCommas(o.recoveries), WithCommas(o.recovered_unacknowledged));
+  if (options.mode == txn::DurabilityMode::kAsync) {
+    text += absl::StrFormat(
+        "acknowledged and lost, as async may: %s, at most %s in one crash, the oldest of them acknowledged %.1f ms "
+        "before the last\n",
+        WithCommas(o.lost), WithCommas(o.most_lost), static_cast<double>(o.longest_loss_nanos) * 1e-6);
+    text += absl::StrFormat("what was durable by then must be there: %s reports of it were compared\n",
+                            WithCommas(o.durable_reports));
+  }
+  if (!report.verdict.empty()) text += report.verdict + "\n";
+  const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
+  text += absl::StrFormat(
+      "recovery: %.1f ms on average, %.1f ms at most; the longest cycle took %.2f s (killed %s), all "
+      "of them %.1f s\n",
+      mean * 1e3, report.longest_recovery_seconds * 1e3, report.longest_cycle_seconds, report.longest_cycle,
+      report.seconds);
+  return text;
+}
+
+}  // namespace gannet::cli

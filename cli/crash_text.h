@@ -1,0 +1,13 @@
+// The report of `gannet crashtest` for people.
+#pragma once
+
+#include <string>
+
+#include "scenario/crash/crash_test.h"
+#include "scenario/crash/options.h"
+
+namespace gannet::cli {
+
+std::string ToText(const scenario::crash::CrashOptions& options, const scenario::crash::CrashReport& report);
+
+}  // namespace gannet::cli

@@ -1,0 +1,154 @@
+// Rows of fixed and of variable length in a hash table and an ordered one: inserted, updated and removed, up to four of
+// them and the worker's counter at once.
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "scenario/crash/acknowledgements.h"
+#include "scenario/crash/counters.h"
+#include "scenario/crash/operation.h"
+#include "scenario/crash/workload.h"
+
+namespace gannet::scenario::crash {
+namespace {
+
+class KvWorkload final : public Workload {
+ public:
+  KvWorkload(const CrashOptions& options, const MessagePipe* pipe)
+      : options_(options), pipe_(pipe), counters_(options, pipe) {}
+
+  Status CreateTables(txn::Database& database) override {
+    const uint64_t rows = kKeysPerWorker * static_cast<uint64_t>(options_.workers());
+    txn::TableOptions table{.name = "hash",
+                            .payload_bytes = kMostPayloadBytes,
+                            .variable_length = true,
+                            .expected_rows = rows,
+                            .placement = txn::Placement::ByHash()};
+    GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
+    table.name = "ordered";
+    table.key_kind = index::KeyKind::kBytes;
+    table.max_key_bytes = 16;
+    table.index = txn::IndexKind::kXStore;
+    GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
+    return counters_.CreateTable(database);
+  }
+
+  Status Prepare(std::span<txn::Database* const>) override { return absl::OkStatus(); }
+
+  Status TellState(std::span<txn::Database* const> databases) override {
+    StatusOr<uint64_t> rows = counters_.Tell(*databases[0]);
+    if (!rows.ok()) return rows.status();
+    for (uint32_t worker = 0; worker < static_cast<uint32_t>(options_.workers()); ++worker) {
+      const StatusOr<uint64_t> told = TellRows(*databases[0], worker);
+      if (!told.ok()) return told.status();
+      *rows += *told;
+    }
+    pipe_->Send({.kind = MessageKind::kStateEnd, .number = KeysIn(databases), .a = *rows});
+    return absl::OkStatus();
+  }
+
+  coro::Task<Status> Work(txn::Session* session, uint32_t worker) override {
+    Acknowledgements acknowledgements(&session->database(), options_.mode, pipe_);
+    for (uint64_t number = counters_.last(worker) + 1;; ++number) {
+      pipe_->Send({.kind = MessageKind::kBegun, .worker = worker, .number = number});
+      const std::vector<KvChange> changes = KvOperation(options_.seed, worker, number);
+      const auto apply = [this, worker, number, &changes](txn::Transaction& t) {
+        return Apply(t, worker, number, &changes);
+      };
+      const Status status = co_await session->Run(apply);
+      if (!status.ok()) co_return status;
+      acknowledgements.Add(worker, number);
+      co_await session->worker().Yield();
+    }
+  }
+
+  coro::Task<Status> Observe(txn::Session* session, uint64_t seed) override { return counters_.Observe(session, seed); }
+
+ private:
+  // A row's key in its table.
+  class RowKey {
+   public:
+    RowKey(uint64_t table, uint32_t worker, uint64_t key) : number_(uint64_t{worker} << 32 | key) {
+      if (table == kOrderedTable) text_ = absl::StrFormat("w%04d/%d", worker, key);
+    }
+    index::Key get() const { return text_.empty() ? index::Key(number_) : index::Key(std::string_view(text_)); }
+
+   private:
+    uint64_t number_;
+    std::string text_;
+  };
+
+  static const txn::Table& TableOf(txn::Database& database, uint64_t table) {
+    return *database.FindTable(table == kHashTable ? "hash" : "ordered");
+  }
+
+  // All rows of a worker, in one transaction: over several nodes, each may wait for the log. Returns how many.
+  StatusOr<uint64_t> TellRows(txn::Database& database, uint32_t worker) const {
+    std::vector<Message> messages;
+    const Status status = database.Run([&](txn::BlockingTransaction& t) -> Status {
+      messages.clear();
+      for (uint64_t table = 0; table < kKvTables; ++table) {
+        for (uint64_t key = 0; key < kKeysPerWorker; ++key) {
+          const StatusOr<uint64_t> content = ReadRow(t, TableOf(database, table), RowKey(table, worker, key));
+          if (absl::IsNotFound(content.status())) continue;
+          if (!content.ok()) return content.status();
+          messages.push_back({.kind = MessageKind::kRow, .worker = worker, .a = table, .b = key, .c = *content});
+        }
+      }
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    for (const Message& message : messages) pipe_->Send(message);
+    return messages.size();
+  }
+
+  // NotFound if there is none.
+  static StatusOr<uint64_t> ReadRow(txn::BlockingTransaction& t, const txn::Table& table, const RowKey& key) {
+    std::array<std::byte, kMostPayloadBytes> payload{};
+    // The first byte tells how long the row is.
+    std::array<txn::GetRequest, 1> request;
+    request[0] = {.table = &table, .key = key.get(), .out = std::span(payload).first(1)};
+    const Status first = t.GetMany(request);
+    if (!first.ok()) return first;
+    if (!request[0].status.ok()) return request[0].status;
+    const std::span<std::byte> whole = std::span(payload).first(request[0].payload_bytes);
+    const Status read = t.Get(table, key.get(), whole);
+    if (!read.ok()) return read;
+    return ContentOf(whole);
+  }
+
+  coro::Task<Status> Apply(txn::Transaction& t, uint32_t worker, uint64_t number,
+                           const std::vector<KvChange>* changes) const {
+    for (const KvChange& change : *changes) {
+      const Status status = co_await ApplyOne(t, worker, change);
+      if (!status.ok()) co_return status;
+    }
+    co_return co_await counters_.Set(t, worker, number);
+  }
+
+  static coro::Task<Status> ApplyOne(txn::Transaction& t, uint32_t worker, const KvChange& change) {
+    const txn::Table& table = TableOf(t.session().database(), change.table);
+    const RowKey key(change.table, worker, change.key);
+    const std::string payload = PayloadOf(change.content);
+    const auto bytes = std::as_bytes(std::span(payload.data(), payload.size()));
+    uint64_t old = 0;
+    const StatusOr<txn::RecordHandle> handle = co_await t.GetForUpdate(table, key.get(), &old);
+    if (absl::IsNotFound(handle.status())) {
+      co_return change.remove ? absl::OkStatus() : t.Insert(table, key.get(), bytes);
+    }
+    if (!handle.ok()) co_return handle.status();
+    co_return change.remove ? t.Remove(*handle) : t.Update(*handle, bytes, 0, /*resize=*/true);
+  }
+
+  const CrashOptions options_;
+  const MessagePipe* pipe_;
+  Counters counters_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> MakeKvWorkload(const CrashOptions& options, const MessagePipe* pipe) {
+  return std::make_unique<KvWorkload>(options, pipe);
+}
+
+}  // namespace gannet::scenario::crash

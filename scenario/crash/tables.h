@@ -1,0 +1,16 @@
+// How rows are named between the child and the judge.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gannet::scenario::crash {
+
+// kv has KvTable. bank: an account's row is told as two, one number each.
+enum BankTable : uint64_t { kBalances, kMoves, kJournal };
+
+// tpcc: a "worker" is a district, its operations are its orders, which have numbers without gaps.
+inline constexpr uint32_t kTpccWarehouses = 2;
+inline constexpr size_t kTpccWorkers = size_t{kTpccWarehouses} * 10;
+
+}  // namespace gannet::scenario::crash
