@@ -18,13 +18,6 @@ uint64_t UsableMemoryBytes() {
   return bytes;
 }
 
-uint64_t ResidentBytes() {
-  uint64_t total_pages = 0;
-  uint64_t resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
-  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 // The slab (rdma/slab.cc) and the region (rdma/shm/region.cc) end their messages about memory with these words.
 Status NameMemoryFlag(const Status& status) {
   const absl::string_view message = status.message();

@@ -1,4 +1,4 @@
-// How much memory there is, and how much this process has.
+// How much memory there is.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,6 @@ namespace gannet::cli {
 
 // Memory that this process may use: the machine's, or its control group's if that is less.
 uint64_t UsableMemoryBytes();
-
-// Of this process, as the kernel counts it.
-uint64_t ResidentBytes();
 
 // `status`, and, where it says that nodes need more or less memory, the flag that gives it.
 Status NameMemoryFlag(const Status& status);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/with_commas.h"
 #include "cli/table.h"
 
 namespace gannet::cli {
@@ -75,6 +76,12 @@ void Progress::Ran(const ycsb::IntervalReport& interval) {
   Step(absl::StrFormat("%9.4f s %14s operations/s%s", interval.at_seconds,
                        WithCommas(static_cast<uint64_t>(static_cast<double>(interval.operations) / seconds)),
                        interval.warming_up ? "  (warming up)" : ""));
+}
+
+bench::YcsbProgress YcsbProgressOf(Progress* progress) {
+  return {.step = [progress](const std::string& what) { progress->Step(what); },
+          .loaded = [progress](uint64_t keys, uint64_t of) { progress->Loaded(keys, of); },
+          .ran = [progress](const ycsb::IntervalReport& interval) { progress->Ran(interval); }};
 }
 
 }  // namespace gannet::cli

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "bench/ycsb/run.h"
 #include "tpcc/loader.h"
 #include "tpcc/report.h"
 #include "ycsb/report.h"
@@ -41,5 +42,8 @@ class Progress {
   bool counting_ = false;  // the terminal's cursor is behind a count
   uint64_t next_nanos_;    // when anything but a terminal gets the next line
 };
+
+// Shows a run of the YCSB bench. `progress` must outlive it.
+bench::YcsbProgress YcsbProgressOf(Progress* progress);
 
 }  // namespace gannet::cli

@@ -20,13 +20,17 @@
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
-#include "cli/reproduce/experiment.h"
-#include "cli/reproduce/report.h"
-#include "cli/reproduce/run.h"
+#include "cli/reproduce_report.h"
 #include "cli/ycsb_flags.h"
+#include "cli/ycsb_options.h"
+#include "experiments/experiment.h"
+#include "experiments/run.h"
+#include "experiments/xstore/xstore.h"
 
 namespace gannet::cli {
 namespace {
+
+using experiments::Experiment;
 
 constexpr double kMinScale = 0.01;
 constexpr double kMaxScale = 1000;
@@ -34,7 +38,7 @@ constexpr uint64_t kMinKeys = 1000;
 constexpr uint64_t kMaxKeys = 4'000'000'000;
 
 struct Options {
-  ReproduceOptions rack;
+  experiments::xstore::Options rack;
   std::vector<std::string> only;
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   std::string json;
@@ -54,7 +58,7 @@ StatusOr<double> ParseScale(const std::string& text) {
 
 StatusOr<std::vector<std::string>> ParseOnly(const std::string& text) {
   std::vector<std::string> known;
-  for (const Experiment& experiment : XStoreExperiments({})) known.push_back(experiment.id);
+  for (const Experiment& experiment : experiments::xstore::Experiments({})) known.push_back(experiment.id);
   std::vector<std::string> ids = absl::StrSplit(text, ',');
   for (const std::string& id : ids) {
     if (std::ranges::find(known, id) == known.end()) {
@@ -64,39 +68,52 @@ StatusOr<std::vector<std::string>> ParseOnly(const std::string& text) {
   return ids;
 }
 
+// Checks the options of all points. InvalidArgument: which of the flags is wrong.
+Status CompleteAll(std::vector<Experiment>* all) {
+  for (Experiment& experiment : *all) {
+    for (experiments::Point& point : experiment.points) {
+      if (!point.tpcc.has_value()) GANNET_RETURN_IF_ERROR(Complete(&point.options));
+    }
+  }
+  return absl::OkStatus();
+}
+
 int Execute(const Options& options) {
   auto json = OpenOutput("--json", options.json);
   if (!json.ok()) return Fail(json.status(), kExitBadFlags);
   auto html = OpenOutput("--html", options.html);
   if (!html.ok()) return Fail(html.status(), kExitBadFlags);
-  std::vector<Experiment> experiments = XStoreExperiments(options.rack);
+  std::vector<Experiment> runs = experiments::xstore::Experiments(options.rack);
   if (!options.only.empty()) {
-    std::erase_if(experiments, [&options](const Experiment& experiment) {
+    std::erase_if(runs, [&options](const Experiment& experiment) {
       return std::ranges::find(options.only, experiment.id) == options.only.end();
     });
   }
-  if (const Status complete = CompleteExperiments(&experiments); !complete.ok()) return Fail(complete, kExitBadFlags);
+  if (const Status complete = CompleteAll(&runs); !complete.ok()) return Fail(complete, kExitBadFlags);
   const auto begin = std::chrono::steady_clock::now();
   const InterruptGuard interrupts;
   Progress progress;
-  const Status run = RunExperiments(
-      options.jobs,
-      [&progress, begin](size_t done, size_t of, const std::string& what) {
-        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
-        progress.Step(absl::StrFormat("%d of %d runs, %d s: %s", done, of, seconds.count(), what));
-      },
-      &InterruptGuard::requested(), &experiments);
+  experiments::RunExperimentsOptions how;
+  how.jobs = options.jobs;
+  how.progress = [&progress, begin](size_t done, size_t of, const std::string& what) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+    progress.Step(absl::StrFormat("%d of %d runs, %d s: %s", done, of, seconds.count(), what));
+  };
+  how.ycsb_progress = YcsbProgressOf(&progress);
+  how.stop = &InterruptGuard::requested();
+  const Status run = experiments::RunExperiments(how, &runs);
   const bool interrupted = absl::IsCancelled(run);
   if (!run.ok() && !interrupted) return Fail(run, kExitFailed);
   if (interrupted) absl::FPrintF(stderr, "gannet reproduce xstore: stopped; the report has what was run\n");
-  absl::FPrintF(TextStream(*json), "%s", ReproductionText(options.rack, experiments));
+  const experiments::Report report = experiments::xstore::MakeReport(options.rack, std::move(runs));
+  absl::FPrintF(TextStream(*json), "%s", ToText(report));
   if (json->has_value()) {
-    if (Status written = (*json)->Write(ReproductionJson(options.rack, experiments)); !written.ok()) {
+    if (Status written = (*json)->Write(ToJson(report)); !written.ok()) {
       return Fail(written, kExitFailed);
     }
   }
   if (html->has_value()) {
-    if (Status written = (*html)->Write(ReproductionHtml(options.rack, experiments)); !written.ok()) {
+    if (Status written = (*html)->Write(ToHtml(report)); !written.ok()) {
       return Fail(written, kExitFailed);
     }
   }

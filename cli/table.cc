@@ -4,12 +4,6 @@
 
 namespace gannet::cli {
 
-std::string WithCommas(uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (size_t from_end = 3; from_end < digits.size(); from_end += 4) digits.insert(digits.size() - from_end, 1, ',');
-  return digits;
-}
-
 std::string Table::ToString() const {
   std::vector<size_t> widths(rows_.front().size());
   for (const auto& row : rows_) {

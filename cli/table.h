@@ -1,14 +1,10 @@
 // Tables for people: the first column left, the others right, each as wide as it must be.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace gannet::cli {
-
-// "1234567" -> "1,234,567".
-std::string WithCommas(uint64_t number);
 
 class Table {
  public:

@@ -133,7 +133,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
     progress.Step("making memory resident");
     if (!Prefault(cluster, *o.prefault)) return absl::CancelledError("stopped while memory was made resident");
   }
-  StatusOr<Calibration> calibration = Calibrate();
+  StatusOr<bench::Calibration> calibration = bench::Calibrate();
   if (!calibration.ok()) return calibration.status();
   result->before_run_calibration = *calibration;
   std::optional<LogWatch> log;
@@ -152,7 +152,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   if (result->durability.has_value()) result->durability->checkpoints = *checkpoints_now - *checkpoints;
   result->run = *std::move(report);
   result->interrupted = InterruptGuard::requested();
-  calibration = Calibrate();
+  calibration = bench::Calibrate();
   if (!calibration.ok()) return calibration.status();
   result->after_run_calibration = *calibration;
   result->after_run = MeasureMemory(cluster.databases());

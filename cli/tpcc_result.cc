@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "cli/machine_memory.h"
+#include "bench/harness/resident_memory.h"
 
 namespace gannet::cli {
 namespace {
@@ -87,7 +87,7 @@ MemoryReport MeasureMemory(std::span<txn::Database* const> databases) {
     report.heap.carved_bytes += heap.carved_bytes;
     report.heap.free_bytes += heap.free_bytes;
   }
-  report.resident_bytes = ResidentBytes();
+  report.resident_bytes = bench::ResidentBytes();
   return report;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/calibration.h"
+#include "bench/harness/calibration.h"
 #include "cli/tpcc_options.h"
 #include "log/log.h"
 #include "rdma/slab.h"
@@ -52,8 +52,8 @@ struct TpccResult {
   // Only if there was a run.
   std::optional<tpcc::RunReport> run;
   MemoryReport after_run;
-  Calibration before_run_calibration;
-  Calibration after_run_calibration;
+  bench::Calibration before_run_calibration;
+  bench::Calibration after_run_calibration;
   bool interrupted = false;
   std::optional<DurabilityReport> durability;  // if there is a directory
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "base/with_commas.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 #include "cli/tpcc_result.h"

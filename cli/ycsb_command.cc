@@ -3,34 +3,42 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "bench/ycsb/result.h"
+#include "bench/ycsb/run.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/ycsb_flags.h"
-#include "cli/ycsb_result.h"
-#include "cli/ycsb_run.h"
+#include "cli/ycsb_options.h"
+#include "cli/ycsb_text.h"
 
 namespace gannet::cli {
 namespace {
 
-int Execute(YcsbOptions options) {
+struct Flags {
+  bench::YcsbOptions options;
+  std::string json;  // empty: no report there
+};
+
+int Execute(Flags flags) {
   const auto fail = [](const Status& status, int exit_code) {
     absl::FPrintF(stderr, "gannet ycsb: %s\n", status.message());
     return exit_code;
   };
-  if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
-  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", options.json);
+  if (const Status complete = Complete(&flags.options); !complete.ok()) return fail(complete, kExitBadFlags);
+  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", flags.json);
   if (!json.ok()) return fail(json.status(), kExitBadFlags);
   const InterruptGuard interrupts;
   Progress progress;
-  YcsbResult result;
-  result.options = std::move(options);
-  const Status done = RunYcsb(&progress, &result);
+  bench::YcsbResult result;
+  result.options = std::move(flags.options);
+  const Status done = bench::RunYcsb(YcsbProgressOf(&progress), &InterruptGuard::requested(), &result);
   if (absl::IsCancelled(done)) {
     return fail(absl::CancelledError(absl::StrFormat("%s; nothing is left of it", done.message())),
                 InterruptGuard::exit_code());
@@ -38,7 +46,7 @@ int Execute(YcsbOptions options) {
   if (!done.ok()) return fail(done, kExitFailed);
   absl::FPrintF(TextStream(*json), "%s", ToText(result));
   if (json->has_value()) {
-    if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
+    if (const Status written = (*json)->Write(bench::ToJson(result)); !written.ok()) return fail(written, kExitFailed);
   }
   return result.interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
@@ -59,9 +67,9 @@ void AddYcsbCommand(CLI::App& app, int* exit_code) {
       "Examples: gannet ycsb --workload c --index xstore --keys 1M\n"
       "          gannet ycsb --workload c --index xstore --keys 1M --path rpc\n"
       "          gannet ycsb --workload c --distribution uniform --fabric sim --keys 1M --clients 15x24 --json c.json");
-  auto options = std::make_shared<YcsbOptions>();
-  AddYcsbFlags(*command, options.get());
-  command->callback([options, exit_code] { *exit_code = Execute(*options); });
+  auto flags = std::make_shared<Flags>();
+  AddYcsbFlags(*command, &flags->options, &flags->json);
+  command->callback([flags, exit_code] { *exit_code = Execute(*flags); });
 }
 
 }  // namespace gannet::cli

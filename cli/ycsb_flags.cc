@@ -40,7 +40,7 @@ StatusOr<index::IndexKind> ParseIndex(const std::string& text) {
   return static_cast<index::IndexKind>(*at);
 }
 
-void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
+void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "What is run";
   Add(command, "--workload", &o->workload, ParseWorkload, "LETTER",
       "a: 50% read, 50% update; b: 95% read, 5% update; c: read only; d: 95% read, 5% insert; e: 95% scan of 1-100\n"
@@ -80,7 +80,7 @@ void AddWorkFlags(CLI::App& command, YcsbOptions* o) {
   AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything random. Default: 1")->group(group);
 }
 
-void AddDataFlags(CLI::App& command, YcsbOptions* o) {
+void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "On what";
   Add(command, "--index", &o->index, ParseIndex, "NAME", "hash (no scans) or xstore. Default: xstore")->group(group);
   Add(
@@ -114,9 +114,9 @@ StatusOr<CacheChoice> ParseCache(const std::string& text) {
   return CacheChoice{static_cast<index::XCacheMode>(*at), false};
 }
 
-void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
+void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "Where";
-  Add(command, "--fabric", &o->fabric, Choice<FabricKind>(kFabricNames), "NAME",
+  Add(command, "--fabric", &o->fabric, Choice<bench::FabricKind>(bench::kFabricNames), "NAME",
       "shm: threads of this process that reach each other's memory through shared memory, in real time.\n"
       "sim: a simulated rack, in virtual time: the same seed gives the same numbers on every machine. Default: shm")
       ->group(group);
@@ -158,21 +158,22 @@ void AddPlaceFlags(CLI::App& command, YcsbOptions* o) {
 
 }  // namespace
 
-StatusOr<ClientThreads> ParseClients(const std::string& text) {
+StatusOr<bench::ClientThreads> ParseClients(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, 'x');
   if (parts.size() == 2) {
     const auto machines = ParseInteger(parts[0], 1, kMaxThreads);
     const auto threads = ParseInteger(parts[1], 1, kMaxThreads);
-    if (machines.ok() && threads.ok()) return ClientThreads{static_cast<int>(*machines), static_cast<int>(*threads)};
+    if (machines.ok() && threads.ok())
+      return bench::ClientThreads{static_cast<int>(*machines), static_cast<int>(*threads)};
   }
   return absl::InvalidArgumentError("must be machines x threads of each, such as 15x24");
 }
 
-void AddYcsbFlags(CLI::App& command, YcsbOptions* options) {
+void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, std::string* json) {
   AddWorkFlags(command, options);
   AddDataFlags(command, options);
   AddPlaceFlags(command, options);
-  AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file; -: to standard output")
+  AddPath(command, "--json", json, "FILE", "Write the report as JSON to this file; -: to standard output")
       ->group("Report");
 }
 

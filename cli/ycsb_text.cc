@@ -1,11 +1,12 @@
-// The report for people.
+#include "cli/ycsb_text.h"
+
 #include <string>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/with_commas.h"
 #include "cli/parse.h"
 #include "cli/table.h"
-#include "cli/ycsb_result.h"
 
 namespace gannet::cli {
 namespace {
@@ -23,8 +24,8 @@ std::string NameOf(Enum value, const std::string_view (&names)[N]) {
   return std::string(names[static_cast<size_t>(value)]);
 }
 
-std::string Heading(const YcsbResult& result) {
-  const YcsbOptions& o = result.options;
+std::string Heading(const bench::YcsbResult& result) {
+  const bench::YcsbOptions& o = result.options;
   const ycsb::RunReport& run = result.run;
   std::string text = absl::StrFormat(
       "workload %c (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
@@ -32,7 +33,7 @@ std::string Heading(const YcsbResult& result) {
       index::EntryOf(o.index).name, NameOf(o.paths.reads, ycsb::kPathNames), NameOf(o.paths.updates, ycsb::kPathNames));
   text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s (%s%s), seed %d; loaded in %.1f s\n",
                           WithCommas(o.keys), NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
-                          Count(static_cast<uint64_t>(o.servers), "server"), NameOf(o.fabric, kFabricNames),
+                          Count(static_cast<uint64_t>(o.servers), "server"), NameOf(o.fabric, bench::kFabricNames),
                           o.nic.empty() ? "" : ", " + o.nic, o.seed, result.load_seconds);
   text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server\n",
                           absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
@@ -91,7 +92,7 @@ std::string Lookups(const ycsb::RunReport& run) {
       WithCommas(l.lookups), each(l.one_sided), each(l.fallbacks), each(l.leaves_read), FormatBytes(l.cache_bytes));
 }
 
-std::string Store(const YcsbResult& result) {
+std::string Store(const bench::YcsbResult& result) {
   std::string text = absl::StrFormat(
       "index: %s keys, %s nodes, height %d, %s registered and %s private; records and index: %s of registered memory; "
       "resident: %s\n",
@@ -108,10 +109,10 @@ std::string Store(const YcsbResult& result) {
   return text;
 }
 
-std::string Simulation(const YcsbResult& result) {
-  const SimulationReport& s = *result.simulation;
+std::string Simulation(const bench::YcsbResult& result) {
+  const bench::SimulationReport& s = *result.simulation;
   Table table({"busy", "CPU", "NIC sends", "NIC serves", "link out", "link in"});
-  const auto add = [&table](const char* name, const Usage& u) {
+  const auto add = [&table](const char* name, const bench::Usage& u) {
     const auto percent = [](double share) { return absl::StrFormat("%.1f%%", 100 * share); };
     table.Add(
         {name, percent(u.cpu), percent(u.nic_send), percent(u.nic_serve), percent(u.link_out), percent(u.link_in)});
@@ -125,7 +126,7 @@ std::string Simulation(const YcsbResult& result) {
 
 }  // namespace
 
-std::string ToText(const YcsbResult& result) {
+std::string ToText(const bench::YcsbResult& result) {
   std::string text = Heading(result) + "\n" + Throughput(result.run) + "\n" + Verbs(result.run) + "\n" +
                      Lookups(result.run) + Store(result);
   if (result.simulation.has_value()) return text + "\n" + Simulation(result);

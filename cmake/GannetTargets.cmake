@@ -82,6 +82,8 @@ function(gannet_library name)
   # For Install.cmake.
   if(NOT ARG_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    set_property(GLOBAL APPEND PROPERTY GANNET_FOLDERS ${folder})
     set_property(GLOBAL APPEND PROPERTY GANNET_DEPENDENCIES ${ARG_DEPS})
   endif()
 endfunction()

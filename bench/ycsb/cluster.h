@@ -1,0 +1,47 @@
+// What the YCSB bench runs on: a fabric within this process, real or simulated, and the bench's cluster on it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/status.h"
+#include "bench/harness/rack_usage.h"
+#include "bench/ycsb/options.h"
+#include "bench/ycsb/result.h"
+#include "rdma/fabric.h"
+#include "rdma/sim/sim_fabric.h"
+#include "rdma/sim/simulation.h"
+#include "ycsb/cluster.h"
+
+namespace gannet::bench {
+
+class YcsbCluster {
+ public:
+  // SetDefaults() was called on `options`. If they say so, the calling thread becomes the observer of a simulation for
+  // as long as this lives.
+  static StatusOr<std::unique_ptr<YcsbCluster>> Open(const YcsbOptions& options);
+  ~YcsbCluster();
+  YcsbCluster(const YcsbCluster&) = delete;
+  YcsbCluster& operator=(const YcsbCluster&) = delete;
+
+  ycsb::Cluster& cluster() { return *cluster_; }
+
+  // What is measured begins, or has ended.
+  void Watch(bool end);
+  // Between the two; null for real fabrics.
+  std::optional<SimulationReport> simulation_report() const;
+
+ private:
+  explicit YcsbCluster(const YcsbOptions& options) : options_(options) {}
+  Status OpenFabric();
+  int cores_per_node() const;
+
+  const YcsbOptions options_;
+  // The cluster goes before the fabric, and that before the simulation.
+  std::unique_ptr<rdma::sim::Simulation> simulation_;
+  std::unique_ptr<rdma::Fabric> fabric_;
+  std::unique_ptr<ycsb::Cluster> cluster_;
+  std::optional<RackUsage> usage_;  // of a simulation
+};
+
+}  // namespace gannet::bench

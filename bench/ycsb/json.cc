@@ -1,0 +1,144 @@
+#include "nlohmann/json.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "bench/ycsb/result.h"
+#include "rdma/sim/nic_profile.h"
+
+namespace gannet::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Enum, size_t N>
+std::string NameOf(Enum value, const std::string_view (&names)[N]) {
+  return std::string(names[static_cast<size_t>(value)]);
+}
+
+// Of one operation on average.
+Json VerbsOf(const ycsb::KindReport& kind) {
+  const auto each = [&kind](uint64_t sum) {
+    return kind.verb_samples == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(kind.verb_samples);
+  };
+  const rdma::VerbCounters& v = kind.verbs;
+  return {{"read", each(v.reads)},         {"write", each(v.writes)},        {"cas", each(v.compare_and_swaps)},
+          {"faa", each(v.fetch_and_adds)}, {"call", each(v.calls)},          {"bytes", each(v.bytes_in + v.bytes_out)},
+          {"bytes_in", each(v.bytes_in)},  {"bytes_out", each(v.bytes_out)}, {"round_trips", each(v.round_trips)},
+          {"retries", each(v.retries)},    {"samples", kind.verb_samples}};
+}
+
+Json Of(const ycsb::KindReport& k) {
+  return {
+      {"operations", k.operations},
+      {"records", k.records},
+      {"latency_us", {{"mean", k.mean_us}, {"p50", k.p50_us}, {"p90", k.p90_us}, {"p99", k.p99_us}, {"max", k.max_us}}},
+      {"verbs", VerbsOf(k)}};
+}
+
+Json Of(const Usage& u) {
+  return {{"cpu", u.cpu},
+          {"nic_send", u.nic_send},
+          {"nic_serve", u.nic_serve},
+          {"link_out", u.link_out},
+          {"link_in", u.link_in}};
+}
+
+Json ConfigurationOf(const YcsbOptions& o) {
+  static constexpr std::string_view kCacheNames[] = {"whole", "models", "top"};
+  return {{"version", GANNET_VERSION},
+          {"workload", std::string(1, o.workload.letter)},
+          {"mix", o.operations()},
+          {"distribution", NameOf(o.keys_drawn(), ycsb::kDistributionNames)},
+          {"insert_rate", o.insert_rate},
+          {"path", NameOf(o.paths.reads, ycsb::kPathNames)},
+          {"updates", NameOf(o.paths.updates, ycsb::kPathNames)},
+          {"index", index::EntryOf(o.index).name},
+          {"keys", o.keys},
+          {"keyspace", NameOf(o.key_form, ycsb::kKeyFormNames)},
+          {"value_bytes", o.value_bytes},
+          {"fill_percent", o.fill_percent},
+          {"sub_models", o.sub_models},
+          {"fabric", NameOf(o.fabric, kFabricNames)},
+          {"nic", o.nic},
+          {"machines", o.clients.machines},
+          {"threads_per_machine", o.clients.threads},
+          {"coroutines", o.coroutines},
+          {"servers", o.servers},
+          {"server_threads", o.server_threads},
+          {"cache", o.locations ? "locations" : NameOf(o.cache, kCacheNames)},
+          {"cache_bytes", o.cache_bytes},
+          {"warmup_seconds", absl::ToDoubleSeconds(*o.warmup)},
+          {"duration_seconds", absl::ToDoubleSeconds(*o.duration)},
+          {"seed", o.seed}};
+}
+
+Json StoreOf(const YcsbResult& result) {
+  const index::Statistics& i = result.index;
+  return {{"keys", i.keys},
+          {"nodes", i.nodes},
+          {"height", i.height},
+          {"registered_bytes", i.registered_bytes},
+          {"private_bytes", i.private_bytes},
+          {"store_bytes", result.memory.carved_bytes - result.memory.free_bytes},
+          {"resident_bytes", result.resident_bytes}};
+}
+
+Json Of(const index::XStore::ModelStatistics& m) {
+  return {{"sub_models", m.sub_models},        {"table_entries", m.table_entries},
+          {"model_bytes", m.model_bytes},      {"leaves_per_lookup", m.leaves_per_lookup},
+          {"mean_error_leaves", m.mean_error}, {"mean_error_range", m.mean_range},
+          {"generation", m.generation},        {"retrainings", m.retrainings}};
+}
+
+Json Of(const index::ClientStatistics& l) {
+  return {{"lookups", l.lookups},
+          {"one_sided", l.one_sided},
+          {"fallbacks", l.fallbacks},
+          {"leaves_read", l.leaves_read},
+          {"cache_bytes", l.cache_bytes}};
+}
+
+Json Timeline(const std::vector<ycsb::IntervalReport>& intervals) {
+  Json json = Json::array();
+  for (const ycsb::IntervalReport& i : intervals) {
+    json.push_back({{"at_seconds", i.at_seconds},
+                    {"operations_per_second", static_cast<double>(i.operations) / std::max(i.seconds, 1e-9)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string ToJson(const YcsbResult& result) {
+  const ycsb::RunReport& run = result.run;
+  Json json = {{"operations_per_second", run.operations_per_second},
+               {"seconds", run.seconds},
+               {"interrupted", result.interrupted},
+               {"all", Of(run.all)}};
+  for (size_t k = 0; k < ycsb::kKinds; ++k) json["operations"][ycsb::kKindNames[k]] = Of(run.kinds[k]);
+  json["timeline"] = Timeline(run.timeline);
+  json["clients"] = Of(run.lookups);
+  json["index"] = StoreOf(result);
+  if (result.model.has_value()) json["model"] = Of(*result.model);
+  if (result.simulation.has_value()) {
+    const SimulationReport& s = *result.simulation;
+    json["simulation"] = {{"servers", Of(s.servers)},
+                          {"machines", Of(s.machines)},
+                          {"nic_source", rdma::sim::FindNicProfile(result.options.nic)->source},
+                          {"events", s.events},
+                          {"switches", s.switches},
+                          {"virtual_seconds", s.virtual_seconds}};
+  } else {
+    json["calibration"] = {{"dependent_read_ns_before_run", result.before_run_calibration.dependent_read_ns},
+                           {"dependent_read_ns_after_run", result.after_run_calibration.dependent_read_ns},
+                           {"buffer_bytes", result.before_run_calibration.buffer_bytes}};
+  }
+  json["load_seconds"] = result.load_seconds;
+  json["run_seconds"] = result.run_seconds;
+  json["configuration"] = ConfigurationOf(result.options);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace gannet::bench

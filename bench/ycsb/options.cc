@@ -1,0 +1,43 @@
+#include "bench/ycsb/options.h"
+
+#include "ycsb/server.h"
+
+namespace gannet::bench {
+namespace {
+
+ycsb::ServerOptions ServerOf(const YcsbOptions& o) {
+  return {.index = o.index,
+          .expected_keys = o.keys / static_cast<uint64_t>(o.servers) + 1,
+          .value_bytes = static_cast<size_t>(o.value_bytes),
+          .fill = o.fill_percent / 100.0};
+}
+
+}  // namespace
+
+void SetDefaults(YcsbOptions* o) {
+  const bool sim = o->simulated();
+  if (o->clients.machines == 0) o->clients = sim ? ClientThreads{15, 24} : ClientThreads{1, 2};
+  if (o->coroutines == 0) o->coroutines = sim ? 8 : 1;
+  if (o->server_threads == 0) o->server_threads = sim ? 24 : 1;
+  if (sim && o->nic.empty()) o->nic = "cx4-100g";
+  o->duration = o->duration.value_or(sim ? absl::Milliseconds(10) : absl::Seconds(10));
+  o->warmup = o->warmup.value_or(sim ? absl::Milliseconds(2) : absl::Seconds(1));
+  o->interval = o->interval.value_or(sim ? *o->duration / 5 : absl::Seconds(1));
+  if (o->updates.has_value()) {
+    o->paths.updates = *o->updates;
+  } else {
+    o->paths.updates = ycsb::Path::kCall;
+  }
+}
+
+uint64_t LoadBytes(const YcsbOptions& o) {
+  const ycsb::ServerOptions server = ServerOf(o);
+  return ycsb::BytesNeeded(server) * static_cast<uint64_t>(o.servers) + ycsb::kLoadBytesPerKey * server.expected_keys;
+}
+
+uint64_t BytesPerNode(const YcsbOptions& o) {
+  // As much again for inserts, and more.
+  return (2 * ycsb::BytesNeeded(ServerOf(o)) + (uint64_t{4} << 30)) & ~((uint64_t{2} << 20) - 1);
+}
+
+}  // namespace gannet::bench

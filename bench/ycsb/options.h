@@ -1,0 +1,72 @@
+// What a run of the YCSB bench does, on what data and on which machines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "ycsb/client.h"
+#include "ycsb/cluster.h"
+#include "ycsb/connection.h"
+#include "ycsb/workload.h"
+
+namespace gannet::bench {
+
+enum class FabricKind : uint8_t { kShm, kSim };
+inline constexpr std::string_view kFabricNames[] = {"shm", "sim"};
+
+// What `clients` says: 16x24.
+struct ClientThreads {
+  int machines = 0;
+  int threads = 0;  // of each
+};
+
+struct YcsbOptions {
+  // What is run.
+  ycsb::Workload workload = *ycsb::FindWorkload("c");
+  std::optional<ycsb::Mix> mix;                    // instead of the workload's
+  std::optional<ycsb::Distribution> distribution;  // instead of the workload's
+  uint64_t insert_rate = 0;                        // of a machine of its own; 0: none
+  absl::Duration insert_for = absl::InfiniteDuration();
+  ycsb::Paths paths;
+  std::optional<ycsb::Path> updates;
+  std::optional<absl::Duration> warmup;
+  std::optional<absl::Duration> duration;
+  std::optional<absl::Duration> interval;  // of the report's timeline
+  uint64_t seed = 1;
+
+  // On what.
+  ycsb::IndexKind index = ycsb::IndexKind::kXStore;
+  uint64_t keys = 1'000'000;
+  ycsb::KeyForm key_form = ycsb::KeyForm::kLinear;
+  int value_bytes = static_cast<int>(ycsb::kMinValueBytes);
+  int fill_percent = 50;
+  uint64_t sub_models = 0;
+
+  // Where.
+  FabricKind fabric = FabricKind::kShm;
+  ClientThreads clients;
+  int coroutines = 0;  // 0: SetDefaults() chooses
+  int servers = 1;
+  int server_threads = 0;  // 0: SetDefaults() chooses
+  std::string nic;         // empty: SetDefaults() chooses
+  index::XCacheMode cache = index::XCacheMode::kWhole;
+  bool locations = false;    // xstore: and a cache of record addresses before the model
+  uint64_t cache_bytes = 0;  // 0: the default of the index
+
+  ycsb::Distribution keys_drawn() const { return distribution.value_or(workload.distribution); }
+  const ycsb::Mix& operations() const { return mix.has_value() ? *mix : workload.mix; }
+  bool simulated() const { return fabric == FabricKind::kSim; }
+};
+
+// Fills in the defaults that depend on other options. Calling it again changes nothing.
+void SetDefaults(YcsbOptions* options);
+
+// Registered memory of all servers together after the load, and what the load takes beside it.
+uint64_t LoadBytes(const YcsbOptions& options);
+// Size of a node's registered memory, which is address space: memory is taken when it is used.
+uint64_t BytesPerNode(const YcsbOptions& options);
+
+}  // namespace gannet::bench

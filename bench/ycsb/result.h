@@ -1,0 +1,51 @@
+// What a run of the YCSB bench found out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "bench/harness/calibration.h"
+#include "bench/harness/rack_usage.h"
+#include "bench/ycsb/options.h"
+#include "index/index.h"
+#include "index/xstore/xstore.h"
+#include "rdma/slab.h"
+#include "ycsb/cluster.h"
+#include "ycsb/report.h"
+
+namespace gannet::bench {
+
+struct SimulationReport {
+  Usage servers;
+  Usage machines;
+  uint64_t events = 0;
+  uint64_t switches = 0;
+  double virtual_seconds = 0;  // everything: training, filling caches, warm-up, run
+};
+
+struct YcsbResult {
+  YcsbOptions options;
+  double load_seconds = 0;  // real time
+  double run_seconds = 0;   // real time, of everything after the load
+  ycsb::RunReport run;
+  bool interrupted = false;
+
+  // Of all servers.
+  index::Statistics index;
+  rdma::SlabStatistics memory;
+  std::optional<index::XStore::ModelStatistics> model;  // XStore; averages and sums
+  uint64_t resident_bytes = 0;                          // of this process
+
+  std::optional<SimulationReport> simulation;
+  Calibration before_run_calibration;  // shm
+  Calibration after_run_calibration;
+};
+
+// Into result's index, memory, model and resident_bytes. Walks the indexes: slow.
+void MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
+
+// The report for programs: an object of JSON. Keys are stable.
+std::string ToJson(const YcsbResult& result);
+
+}  // namespace gannet::bench

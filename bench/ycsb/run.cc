@@ -1,0 +1,122 @@
+#include "bench/ycsb/run.h"
+
+#include <chrono>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "base/stop.h"
+#include "ycsb/driver.h"
+
+namespace gannet::bench {
+namespace {
+
+// Entries are half of it: few buckets overflow.
+constexpr uint64_t kLocationBytesPerKey = 16;
+
+// Of the wall clock, also beside a simulation.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, const std::atomic<bool>* stop) {
+  ycsb::RunOptions run;
+  run.threads_per_machine = o.clients.threads;
+  run.coroutines = o.coroutines;
+  run.mix = o.operations();
+  run.distribution = o.keys_drawn();
+  run.insert_rate = o.insert_rate;
+  run.insert_for = o.insert_for;
+  run.paths = o.paths;
+  run.caches.xcache.mode = o.cache;
+  run.caches.share_xcache = o.simulated();
+  if (o.locations) {
+    run.caches.xstore_location_bytes = o.cache_bytes != 0 ? o.cache_bytes : kLocationBytesPerKey * o.keys;
+  } else if (o.cache_bytes != 0) {
+    run.caches.location_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
+  }
+  run.warmup = *o.warmup;
+  run.duration = *o.duration;
+  run.interval = *o.interval;
+  run.seed = o.seed;
+  run.stop = stop;
+  return run;
+}
+
+Status Load(ycsb::Cluster& cluster, const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result) {
+  const Stopwatch watch;
+  Status loaded = cluster.Load([&](uint64_t keys) { progress.loaded(keys, result->options.keys); }, stop);
+  result->load_seconds = watch.seconds();
+  return loaded;
+}
+
+Status Start(YcsbCluster& cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
+             const YcsbOptions& options) {
+  if (options.paths.reads == ycsb::Path::kOneSided) progress.step("training models");
+  return cluster.cluster().Start(stop);
+}
+
+Status Run(YcsbCluster& cluster, const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result) {
+  const Stopwatch watch;
+  progress.step("connecting clients and filling their caches");
+  ycsb::RunOptions options = RunOptionsOf(result->options, stop);
+  options.watch = [&cluster](bool end) { cluster.Watch(end); };
+  auto run = ycsb::RunBenchmark(&cluster.cluster(), options, progress.ran);
+  if (!run.ok()) return run.status();
+  result->run = *std::move(run);
+  result->run_seconds = watch.seconds();
+  result->interrupted = IsStopRequested(stop);
+  result->simulation = cluster.simulation_report();
+  return absl::OkStatus();
+}
+
+// How fast this machine is: without a meaning where time is virtual.
+Status CalibrateFor(const YcsbOptions& options, Calibration* calibration) {
+  if (options.simulated()) return absl::OkStatus();
+  const StatusOr<Calibration> measured = Calibrate();
+  if (measured.ok()) *calibration = *measured;
+  return measured.status();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
+                                                   YcsbResult* result) {
+  auto opened = YcsbCluster::Open(result->options);
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<YcsbCluster> cluster = *std::move(opened);
+  GANNET_RETURN_IF_ERROR(Load(cluster->cluster(), progress, stop, result));
+  GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->before_run_calibration));
+  GANNET_RETURN_IF_ERROR(Start(*cluster, progress, stop, result->options));
+  return cluster;
+}
+
+Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
+                       YcsbResult* result) {
+  GANNET_RETURN_IF_ERROR(Run(*cluster, progress, stop, result));
+  GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->after_run_calibration));
+  progress.step("measuring the index");
+  MeasureStore(&cluster->cluster(), result);
+  return absl::OkStatus();
+}
+
+bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {
+  const auto cluster = [](const YcsbOptions& o) {
+    const bool trained = o.paths.reads == ycsb::Path::kOneSided;
+    return std::tuple(o.seed, o.index, o.keys, o.key_form, o.value_bytes, o.fill_percent, o.sub_models, trained,
+                      o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.nic);
+  };
+  return cluster(a) == cluster(b);
+}
+
+Status RunYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result) {
+  const auto cluster = PrepareYcsb(progress, stop, result);
+  if (!cluster.ok()) return cluster.status();
+  return RunPreparedYcsb(cluster->get(), progress, stop, result);
+}
+
+}  // namespace gannet::bench

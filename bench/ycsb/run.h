@@ -1,0 +1,37 @@
+// One run of the bench of indexes, from an empty cluster to its report.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "bench/ycsb/cluster.h"
+#include "bench/ycsb/result.h"
+#include "ycsb/driver.h"
+
+namespace gannet::bench {
+
+// Called on the thread that runs the bench. All must be set.
+struct YcsbProgress {
+  std::function<void(const std::string& what)> step;       // a step begins
+  std::function<void(uint64_t keys, uint64_t of)> loaded;  // number of keys so far
+  ycsb::RunProgress ran;                                   // an interval of the run has ended
+};
+
+// `result->options` says what, and SetDefaults() was called on them; the rest of *result is filled in. Cancelled if
+// *stop becomes true before there is something to report; later, the run ends early. `stop` may be null.
+Status RunYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result);
+
+// The same in two steps: a cluster that was loaded and serves, and the run.
+StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
+                                                   YcsbResult* result);
+Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
+                       YcsbResult* result);
+
+// Whether a cluster prepared for one of them is as good for the other: they differ in what is run only.
+bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b);
+
+}  // namespace gannet::bench

@@ -1,0 +1,69 @@
+#include <string>
+
+#include "cli/reproduce_report.h"
+#include "nlohmann/json.hpp"
+
+namespace gannet::cli {
+namespace {
+
+using experiments::Claim;
+using experiments::Experiment;
+using experiments::Measured;
+using experiments::Moment;
+using experiments::Point;
+using Json = nlohmann::ordered_json;
+
+Json Of(const Point& point) {
+  const Measured& m = point.measured;
+  Json json = {{"series", point.series},
+               {"label", point.label},
+               {"x", point.x},
+               {"million_operations_per_second", m.mops},
+               {"latency_us", {{"mean", m.mean_us}, {"p50", m.p50_us}, {"p99", m.p99_us}}},
+               {"reads_per_operation", m.reads_per_operation},
+               {"bytes_per_operation", m.bytes_per_operation},
+               {"fallbacks_per_lookup", m.fallbacks},
+               {"mean_error_keys", m.mean_error_keys},
+               {"cache_bytes_per_machine", m.cache_bytes},
+               {"server", {{"cpu", m.server_cpu}, {"nic", m.server_nic}, {"link", m.server_link}}},
+               {"bound_by", BoundOf(m)},
+               {"paper", nullptr}};
+  if (point.paper.has_value()) {
+    json["paper"] = {{"million_operations_per_second", point.paper->value},
+                     {"source", point.paper->source},
+                     {"ratio", m.mops / point.paper->value}};
+  }
+  json["timeline"] = Json::array();
+  for (const Moment& moment : m.timeline) json["timeline"].push_back({moment.milliseconds, moment.mops});
+  json["report"] = Json::parse(m.report);
+  return json;
+}
+
+Json Of(const Experiment& experiment) {
+  Json json = {{"id", experiment.id}, {"title", experiment.title}, {"x_axis", experiment.x_axis}};
+  json["points"] = Json::array();
+  for (const Point& point : experiment.points) json["points"].push_back(Of(point));
+  json["notes"] = experiment.notes;
+  return json;
+}
+
+}  // namespace
+
+std::string ToJson(const experiments::Report& report) {
+  Json json = {{"version", GANNET_VERSION}, {"setting", report.setting}};
+  json["experiments"] = Json::array();
+  for (const Experiment& experiment : report.experiments) json["experiments"].push_back(Of(experiment));
+  json["claims"] = Json::array();
+  for (const Claim& claim : report.claims) {
+    json["claims"].push_back({{"what", claim.what},
+                              {"ours", claim.ours},
+                              {"paper", claim.paper.value},
+                              {"source", claim.paper.source},
+                              {"ratio", claim.ours / claim.paper.value},
+                              {"difference_percent", claim.difference_percent()},
+                              {"note", claim.note}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,16 @@
+// The report of `gannet reproduce`, for people and for programs.
+#pragma once
+
+#include <string>
+
+#include "experiments/report.h"
+
+namespace gannet::cli {
+
+std::string ToText(const experiments::Report& report);
+// Keys are stable.
+std::string ToJson(const experiments::Report& report);
+// One page that needs nothing else.
+std::string ToHtml(const experiments::Report& report);
+
+}  // namespace gannet::cli

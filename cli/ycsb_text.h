@@ -1,0 +1,12 @@
+// The report of `gannet ycsb` for people.
+#pragma once
+
+#include <string>
+
+#include "bench/ycsb/result.h"
+
+namespace gannet::cli {
+
+std::string ToText(const bench::YcsbResult& result);
+
+}  // namespace gannet::cli

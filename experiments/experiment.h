@@ -1,0 +1,75 @@
+// An experiment of a paper: its runs on a simulated rack like the paper's, and what the paper measured.
+//
+// Each paper has a folder with a file for each of its figures. In it is a table of the figure's points: one more point
+// is one more line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/ycsb/options.h"
+#include "experiments/tpcc_rack.h"
+
+namespace gannet::experiments {
+
+struct PaperValue {
+  double value;
+  std::string source;  // "table 3", "section 7.2: ..."
+};
+
+// A moment of a run, from the beginning of what is measured on.
+struct Moment {
+  double milliseconds = 0;
+  double mops = 0;
+};
+
+// What one run measured. Shares: 1 is busy all the time.
+struct Measured {
+  double mops = 0;  // million operations per second
+  double mean_us = 0;
+  double p50_us = 0;
+  double p99_us = 0;
+  double reads_per_operation = 0;
+  double bytes_per_operation = 0;  // of payload, both ways
+  double fallbacks = 0;            // share of lookups
+  double mean_error_keys = 0;      // of the model, as the paper counts it: see sub_model.h (Quality::range)
+  double cache_bytes = 0;          // of one client machine
+  double server_cpu = 0;
+  double server_nic = 0;
+  double server_link = 0;
+  std::vector<Moment> timeline;
+  std::string report;  // the whole report of the run, as JSON
+};
+
+// What keeps the throughput from being higher: "server CPU", "server NIC", "server link", or "clients" if none of the
+// servers' parts is busy.
+std::string BoundOf(const Measured& measured);
+
+struct Point {
+  std::string series;
+  std::string label;  // name of the place on the x axis; the same for all series
+  double x = 0;       // for lines
+  bench::YcsbOptions options;
+  std::optional<TpccRackOptions> tpcc;  // in place of `options`
+  std::optional<PaperValue> paper;      // million operations per second
+  Measured measured;
+};
+
+enum class Chart {
+  kBars,               // a group for each label, a bar for each series: throughput
+  kLines,              // x, throughput
+  kThroughputLatency,  // throughput, median latency
+  kTimeline,           // throughput over the time of each point's run
+};
+
+struct Experiment {
+  std::string id;  // "fig10"
+  std::string title;
+  Chart chart = Chart::kBars;
+  std::string x_axis;
+  std::vector<Point> points;
+  std::vector<std::string> notes;  // how the setting differs from the paper's
+};
+
+}  // namespace gannet::experiments

@@ -1,0 +1,29 @@
+// The report on a paper's experiments, as data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/experiment.h"
+
+namespace gannet::experiments {
+
+// A number that the paper gives and that is no point of a figure: a factor, READs, an error, memory.
+struct Claim {
+  std::string what;
+  double ours;
+  PaperValue paper;
+  std::string note;  // why we differ
+
+  double difference_percent() const { return 100 * (ours / paper.value - 1); }
+};
+
+struct Report {
+  std::string system;   // what the paper calls its own: "XStore"
+  std::string setting;  // one sentence: what was run in place of the paper's rack
+  std::vector<Experiment> experiments;
+  std::vector<Claim> claims;
+  std::vector<std::string> nics;  // the NIC profiles that were used (rdma/sim/nic_profile.h)
+};
+
+}  // namespace gannet::experiments

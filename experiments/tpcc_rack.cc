@@ -1,0 +1,179 @@
+#include "experiments/tpcc_rack.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bench/harness/rack_usage.h"
+#include "nlohmann/json.hpp"
+#include "rdma/sim/sim_fabric.h"
+#include "rdma/sim/simulation.h"
+#include "tpcc/driver.h"
+#include "tpcc/loader.h"
+#include "txn/database.h"
+
+namespace gannet::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kBytesPerNode = uint64_t{2} << 30;  // address space
+constexpr size_t kLocationBytes = size_t{64} << 10;    // of each worker, for each hash index of each data server
+
+class TpccRack {
+ public:
+  explicit TpccRack(const TpccRackOptions& options)
+      : options_(options), schema_{.warehouses = options.warehouses, .scale = options.scale} {
+    rdma::sim::SimulationOptions simulation;
+    simulation.seed = options.seed;
+    simulation.cores_per_node = std::max(options.server_threads, options.threads);
+    simulation_ = std::make_unique<rdma::sim::Simulation>(simulation);
+  }
+
+  StatusOr<std::string> Run() {
+    GANNET_RETURN_IF_ERROR(Start());
+    GANNET_RETURN_IF_ERROR(tpcc::Load(nodes_, tables_, {.threads = 1, .seed = options_.seed, .date = 1}, nullptr));
+    bench::RackUsage usage(simulation_.get(), fabric_.get());
+    tpcc::RunOptions run;
+    run.threads = options_.machines * options_.threads;
+    run.coroutines = options_.coroutines;
+    run.warmup = options_.warmup;
+    run.duration = options_.duration;
+    run.interval = std::max(options_.warmup, options_.duration);
+    run.mix = options_.mix;
+    run.seed = run.load_seed = options_.seed;
+    const auto data_nodes = static_cast<size_t>(options_.data_nodes);
+    const StatusOr<tpcc::RunReport> report = tpcc::RunBenchmark(
+        std::span(nodes_).subspan(data_nodes), std::span(std::as_const(tables_)).subspan(data_nodes), run,
+        [&usage](const tpcc::IntervalReport& interval) { interval.warming_up ? usage.Begin() : usage.End(); });
+    if (!report.ok()) return report.status();
+    std::string json = JsonOf(*report, usage);
+    GANNET_RETURN_IF_ERROR(Close());
+    return json;
+  }
+
+ private:
+  int num_nodes() const { return options_.data_nodes + options_.machines; }
+
+  Status Start() {
+    rdma::sim::SimFabricOptions fabric;
+    fabric.num_nodes = num_nodes();
+    fabric.bytes_per_node = kBytesPerNode;
+    fabric.nic = *rdma::sim::FindNicProfile(options_.nic);
+    auto created = rdma::sim::SimFabric::Create(simulation_.get(), fabric);
+    if (!created.ok()) return created.status();
+    fabric_ = *std::move(created);
+    databases_.resize(static_cast<size_t>(num_nodes()));
+    tables_.resize(databases_.size());
+    GANNET_RETURN_IF_ERROR(OnEachNode([this](int node) { return StartNode(node); }));
+    for (const auto& database : databases_) nodes_.push_back(database.get());
+    return absl::OkStatus();
+  }
+
+  Status StartNode(int node) {
+    txn::DatabaseOptions options;
+    options.data_nodes = options_.data_nodes;
+    options.read_path = options_.reads;
+    options.server_threads = node < options_.data_nodes ? options_.server_threads : 1;
+    options.location_cache_bytes = kLocationBytes;
+    options.seed = options_.seed;
+    auto opened = txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
+    if (!opened.ok()) return opened.status();
+    std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
+    database = *std::move(opened);
+    const StatusOr<tpcc::Tables> tables = tpcc::Tables::Create(*database, schema_);
+    if (!tables.ok()) return tables.status();
+    tables_[static_cast<size_t>(node)] = *tables;
+    return database->Start();
+  }
+
+  Status Close() {
+    GANNET_RETURN_IF_ERROR(OnEachNode([this](int node) { return databases_[static_cast<size_t>(node)]->Close(); }));
+    return OnEachNode([this](int node) -> Status {
+      databases_[static_cast<size_t>(node)].reset();
+      return absl::OkStatus();
+    });
+  }
+
+  // On a thread of each at once: nodes wait for each other.
+  Status OnEachNode(const std::function<Status(int node)>& work) {
+    std::vector<Status> statuses(static_cast<size_t>(num_nodes()));
+    std::vector<Runtime::Thread*> threads;
+    for (int node = 0; node < num_nodes(); ++node) {
+      Status* const status = &statuses[static_cast<size_t>(node)];
+      threads.push_back(simulation_->StartOn(static_cast<rdma::NodeId>(node), "node",
+                                             [&work, node, status] { *status = work(node); }));
+    }
+    for (Runtime::Thread* thread : threads) simulation_->Join(thread);
+    for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
+    return absl::OkStatus();
+  }
+
+  Json Configuration() const {
+    static constexpr const char* kReads[] = {"adaptive", "one-sided", "rpc"};
+    return {{"version", GANNET_VERSION},
+            {"nic", options_.nic},
+            {"data_nodes", options_.data_nodes},
+            {"server_threads", options_.server_threads},
+            {"machines", options_.machines},
+            {"threads_per_machine", options_.threads},
+            {"coroutines", options_.coroutines},
+            {"warehouses", options_.warehouses},
+            {"items", options_.scale.items},
+            {"customers_per_district", options_.scale.customers_per_district},
+            {"mix", options_.mix},
+            {"reads", kReads[static_cast<size_t>(options_.reads)]},
+            {"warmup_seconds", absl::ToDoubleSeconds(options_.warmup)},
+            {"duration_seconds", absl::ToDoubleSeconds(options_.duration)},
+            {"seed", options_.seed}};
+  }
+
+  std::string JsonOf(const tpcc::RunReport& run, const bench::RackUsage& usage) const {
+    Json json = {{"benchmark", "tpcc"},
+                 {"configuration", Configuration()},
+                 {"transactions_per_second", run.transactions_per_second},
+                 {"seconds", run.seconds}};
+    const double transactions = std::max(1.0, run.transactions_per_second * run.seconds);
+    json["verbs"] = {{"read", static_cast<double>(run.verbs.reads) / transactions},
+                     {"call", static_cast<double>(run.verbs.calls) / transactions},
+                     {"bytes", static_cast<double>(run.verbs.bytes_in + run.verbs.bytes_out) / transactions},
+                     {"round_trips", static_cast<double>(run.verbs.round_trips) / transactions}};
+    for (const tpcc::Procedure procedure : {tpcc::Procedure::kNewOrder, tpcc::Procedure::kOrderStatus}) {
+      const tpcc::ProcedureReport& p = run.of(procedure);
+      json["transactions"][tpcc::kProcedureNames[static_cast<size_t>(procedure)]] = {
+          {"committed", p.committed},
+          {"aborted", p.aborted},
+          {"latency_us", {{"mean", p.mean_us}, {"p50", p.p50_us}, {"p99", p.p99_us}}}};
+    }
+    uint64_t lookups = 0;
+    uint64_t fallbacks = 0;
+    for (const auto& [table, cache] : run.client_caches) {
+      lookups += cache.lookups;
+      fallbacks += cache.fallbacks;
+    }
+    json["clients"] = {{"lookups", lookups}, {"fallbacks", fallbacks}};
+    const bench::Usage servers = usage.Of(0, options_.data_nodes, options_.server_threads);
+    json["servers"] = {{"cpu", servers.cpu}, {"nic_serve", servers.nic_serve}, {"link_out", servers.link_out}};
+    return json.dump();
+  }
+
+  const TpccRackOptions options_;
+  const tpcc::SchemaOptions schema_;
+  // Databases go before the fabric, and that before the simulation.
+  std::unique_ptr<rdma::sim::Simulation> simulation_;
+  std::unique_ptr<rdma::sim::SimFabric> fabric_;
+  std::vector<std::unique_ptr<txn::Database>> databases_;
+  std::vector<txn::Database*> nodes_;
+  std::vector<tpcc::Tables> tables_;
+};
+
+}  // namespace
+
+StatusOr<std::string> RunTpccRack(const TpccRackOptions& options) {
+  return TpccRack(options).Run();
+}
+
+}  // namespace gannet::experiments

@@ -1,0 +1,35 @@
+// TPC-C on a simulated rack of data servers and client machines, as in XStore (OSDI'20, section 7.10): one run of its
+// Fig. 16b.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "tpcc/schema.h"
+#include "txn/access/path_chooser.h"
+
+namespace gannet::experiments {
+
+struct TpccRackOptions {
+  int data_nodes = 4;
+  int server_threads = 24;  // of each, with a core for each
+  int machines = 12;        // of clients
+  int threads = 24;         // of each
+  int coroutines = 1;       // of each thread
+  uint32_t warehouses = 24;
+  tpcc::Scale scale;
+  std::array<int, 5> mix = {10, 0, 90, 0, 0};
+  txn::ReadPathPolicy reads = txn::ReadPathPolicy::kOneSided;
+  std::string nic;
+  absl::Duration warmup;
+  absl::Duration duration;
+  uint64_t seed = 1;
+};
+
+// The report as JSON. The calling thread is the simulation's observer meanwhile.
+StatusOr<std::string> RunTpccRack(const TpccRackOptions& options);
+
+}  // namespace gannet::experiments

@@ -1,0 +1,66 @@
+#include "experiments/xstore/xstore.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/with_commas.h"
+
+namespace gannet::experiments::xstore {
+namespace {
+
+// Of a point, at scale 1. Warm-up: until the queues of the saturated rack are as long as they get.
+constexpr absl::Duration kWarmup = absl::Microseconds(150);
+constexpr absl::Duration kWindow = absl::Microseconds(300);
+
+std::string SettingOf(const Options& o) {
+  return absl::StrFormat(
+      "%s keys of 8 bytes with values of 8 bytes (the paper: 100,000,000), one server with 24 cores and two ConnectX-4 "
+      "100G, %d machines x %d client threads, simulated; windows are %.4g x 300 us of virtual time, seed %d",
+      WithCommas(o.keys), o.clients.machines, o.clients.threads, o.scale, o.seed);
+}
+
+}  // namespace
+
+bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distribution distribution) {
+  bench::YcsbOptions o;
+  o.workload = *ycsb::FindWorkload(std::string_view(&workload, 1));
+  o.distribution = distribution;
+  o.keys = options.keys;
+  o.seed = options.seed;
+  o.fabric = bench::FabricKind::kSim;
+  o.nic = "2x-cx4-100g";
+  o.clients = options.clients;
+  o.server_threads = 24;
+  o.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
+  o.duration = std::max(kWindow * options.scale, absl::Microseconds(1));
+  return o;
+}
+
+std::string SeriesOf(System system) {
+  if (system == System::kLocations) return "XStore + locations";
+  return system == System::kXStore ? "XStore" : "RPC";
+}
+
+void Use(System system, bench::YcsbOptions* options) {
+  options->paths.reads = system == System::kRpc ? ycsb::Path::kCall : ycsb::Path::kOneSided;
+  options->locations = system == System::kLocations;
+}
+
+std::vector<Experiment> Experiments(const Options& options) {
+  return {Fig10(options),  Fig12(options),  Fig14b(options), Burst(options),
+          Fig15b(options), Fig15d(options), Fig16b(options)};
+}
+
+Report MakeReport(const Options& options, std::vector<Experiment> experiments) {
+  Report report;
+  report.system = "XStore";
+  report.setting = SettingOf(options);
+  report.claims = ClaimsOf(experiments);
+  report.experiments = std::move(experiments);
+  report.nics = {"cx4-100g", "2x-cx4-100g"};
+  return report;
+}
+
+}  // namespace gannet::experiments::xstore

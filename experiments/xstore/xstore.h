@@ -1,0 +1,51 @@
+// The experiments of XStore (OSDI'20) on a simulated rack like its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/ycsb/options.h"
+#include "experiments/experiment.h"
+#include "experiments/report.h"
+
+namespace gannet::experiments::xstore {
+
+// What the paper's rack becomes.
+struct Options {
+  uint64_t keys = 1'000'000;  // the paper: 100M
+  double scale = 1;           // of all that is measured: warm-up and window of each point
+  bench::ClientThreads clients = {15, 24};
+  uint64_t seed = 1;
+};
+
+Experiment Fig10(const Options& options);   // YCSB A-F
+Experiment Fig12(const Options& options);   // throughput and latency
+Experiment Fig14b(const Options& options);  // reads while others insert
+Experiment Burst(const Options& options);   // the same, and after the inserts
+Experiment Fig15b(const Options& options);  // size of the cache
+Experiment Fig15d(const Options& options);  // distributions of keys
+Experiment Fig16b(const Options& options);  // TPC-C
+
+// All of them, in the paper's order.
+std::vector<Experiment> Experiments(const Options& options);
+
+// `experiments` were run; they may be some of Experiments(options). The claims are those whose points are among them.
+Report MakeReport(const Options& options, std::vector<Experiment> experiments);
+
+// For the files of this folder: the claims of MakeReport.
+std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
+
+// How a series reads.
+enum class System {
+  kXStore,     // one-sided, through the learned cache
+  kRpc,        // one call each
+  kLocations,  // one-sided, XStore with warm location caches at the clients: ours, not the paper's
+};
+std::string SeriesOf(System system);
+void Use(System system, bench::YcsbOptions* options);
+
+// The paper's rack, for the points to change: one server with 24 cores and two ConnectX-4, clients as given.
+bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distribution distribution);
+
+}  // namespace gannet::experiments::xstore
