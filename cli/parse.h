@@ -1,5 +1,5 @@
-// What the flags' values mean. Every error is one clause that says what the value should be, for instance
-// "must be a duration such as 500ms, 30s or 2m".
+// The values of flags, together with base/quantity.h. Every error is one clause that says what the value must be, for
+// instance "must be a whole number from 1 to 64".
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "absl/time/time.h"
+#include "base/quantity.h"
 #include "base/status.h"
 #include "txn/access/path_chooser.h"
 #include "txn/database.h"
@@ -21,13 +21,7 @@ StatusOr<std::string> ParseText(const std::string& text);
 // A whole number in [low, high].
 StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high);
 
-// A duration with its unit, in [low, high] and finite.
-StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration low,
-                                       absl::Duration high = absl::InfiniteDuration());
-
-// Bytes, at least 1: a number and perhaps K, M, G or T (powers of 1024).
-StatusOr<uint64_t> ParseSize(const std::string& text);
-// The same, or 0.
+// As ParseSize (base/quantity.h), or 0.
 StatusOr<uint64_t> ParseSizeOrZero(const std::string& text);
 
 // A count: a number and perhaps K, M or G (powers of 1000), in [low, high].
@@ -53,8 +47,5 @@ std::string FormatDurability(txn::DurabilityMode mode);
 // "file" or "pmem".
 StatusOr<txn::LogMedium> ParseMedium(const std::string& text);
 std::string FormatMedium(txn::LogMedium medium);
-
-// The other way round: "1.5 GiB".
-std::string FormatBytes(uint64_t bytes);
 
 }  // namespace gannet::cli

@@ -1,0 +1,44 @@
+#include "base/quantity.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ParseDuration, NeedsAUnit) {
+  EXPECT_EQ(ParseDuration("500ms", absl::ZeroDuration()).value(), absl::Milliseconds(500));
+  EXPECT_EQ(ParseDuration("30s", absl::ZeroDuration()).value(), absl::Seconds(30));
+  EXPECT_EQ(ParseDuration("2m", absl::ZeroDuration()).value(), absl::Minutes(2));
+  EXPECT_EQ(ParseDuration("0s", absl::ZeroDuration()).value(), absl::ZeroDuration());
+  for (const char* text : {"30", "soon", "", "inf", "-inf", "3 s", "-3s"}) {
+    EXPECT_FALSE(ParseDuration(text, absl::ZeroDuration()).ok()) << text;
+  }
+}
+
+TEST(ParseDuration, NamesTheLeastThatIsAllowed) {
+  const auto parsed = ParseDuration("1ms", absl::Milliseconds(10));
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("at least 10ms"));
+}
+
+TEST(ParseSize, UnderstandsPowersOf1024) {
+  EXPECT_EQ(ParseSize("4096").value(), 4096u);
+  EXPECT_EQ(ParseSize("512M").value(), uint64_t{512} << 20);
+  EXPECT_EQ(ParseSize("8G").value(), uint64_t{8} << 30);
+  for (const char* text : {"", "G", "0", "0G", "8g", "8GB", "-1G", "1.5G", "99999999999T"}) {
+    EXPECT_FALSE(ParseSize(text).ok()) << text;
+  }
+}
+
+TEST(FormatBytes, PicksTheUnit) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(uint64_t{8} << 30), "8.0 GiB");
+}
+
+}  // namespace
+}  // namespace gannet
