@@ -12,6 +12,7 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/forwarding.h"
 
 namespace gannet {
 
@@ -60,49 +61,35 @@ class RelayChannel : public rdma::Channel {
 using WrapChannel =
     std::function<std::unique_ptr<rdma::Channel>(std::unique_ptr<rdma::Channel> inner, std::byte* memory)>;
 
-class RelayNode final : public rdma::Node {
+class RelayNode final : public rdma::ForwardingNode {
  public:
-  RelayNode(std::unique_ptr<rdma::Node> inner, WrapChannel wrap) : inner_(std::move(inner)), wrap_(std::move(wrap)) {}
+  RelayNode(std::unique_ptr<rdma::Node> inner, WrapChannel wrap)
+      : ForwardingNode(std::move(inner)), wrap_(std::move(wrap)) {}
 
-  rdma::NodeId id() const override { return inner_->id(); }
-  std::span<std::byte> memory() override { return inner_->memory(); }
-  uint64_t heap_offset() const override { return inner_->heap_offset(); }
-  uint64_t writable_offset() const override { return inner_->writable_offset(); }
   StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
-    StatusOr<std::unique_ptr<rdma::Channel>> channel = inner_->OpenChannel();
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = inner().OpenChannel();
     if (!channel.ok()) return channel.status();
-    return wrap_(*std::move(channel), inner_->memory().data());
+    return wrap_(*std::move(channel), inner().memory().data());
   }
-  void Handle(rdma::MethodId method, rdma::Handler handler) override { inner_->Handle(method, std::move(handler)); }
-  Status Serve(int threads) override { return inner_->Serve(threads); }
-  size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
-  uint64_t ConnectionTo(rdma::NodeId peer) const override { return inner_->ConnectionTo(peer); }
-  bool CutOff(rdma::NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
-  void Shutdown() override { inner_->Shutdown(); }
 
  private:
-  std::unique_ptr<rdma::Node> inner_;
   WrapChannel wrap_;
 };
 
-class RelayFabric : public rdma::Fabric {
+class RelayFabric : public rdma::ForwardingFabric {
  public:
   // `inner` must outlive this. `capabilities` are what this claims to have.
   RelayFabric(rdma::Fabric* inner, const rdma::Capabilities& capabilities, WrapChannel wrap)
-      : inner_(inner), capabilities_(capabilities), wrap_(std::move(wrap)) {}
+      : ForwardingFabric(inner), capabilities_(capabilities), wrap_(std::move(wrap)) {}
 
   const rdma::Capabilities& capabilities() const override { return capabilities_; }
-  int num_nodes() const override { return inner_->num_nodes(); }
   StatusOr<std::unique_ptr<rdma::Node>> Attach(rdma::NodeId id) override {
-    StatusOr<std::unique_ptr<rdma::Node>> node = inner_->Attach(id);
+    StatusOr<std::unique_ptr<rdma::Node>> node = inner().Attach(id);
     if (!node.ok()) return node.status();
     return std::unique_ptr<rdma::Node>(std::make_unique<RelayNode>(*std::move(node), wrap_));
   }
-  bool Alive(rdma::NodeId id) const override { return inner_->Alive(id); }
-  Status WaitForAll(absl::Duration timeout) override { return inner_->WaitForAll(timeout); }
 
  private:
-  rdma::Fabric* inner_;
   const rdma::Capabilities capabilities_;
   const WrapChannel wrap_;
 };
