@@ -6,14 +6,15 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
-#include "cli/cluster/config.h"
-#include "cli/cluster/metered_fabric.h"
-#include "cli/cluster/metrics_endpoint.h"
-#include "cli/cluster/server.h"
+#include "cli/cluster_file.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/parse.h"
+#include "cli/served.h"
+#include "cluster/call_meter.h"
+#include "cluster/metrics_endpoint.h"
+#include "cluster/patience.h"
 
 namespace gannet::cli {
 namespace {
@@ -30,42 +31,43 @@ int Serve(const ServeOptions& options) {
     absl::FPrintF(stderr, "gannet serve: %s\n", status.message());
     return exit_code;
   };
-  const StatusOr<ClusterConfig> config = ReadClusterConfig(options.cluster);
-  if (!config.ok()) return fail(config.status(), kExitBadFlags);
-  const StatusOr<int> id = config->FindServer(options.node);
+  const StatusOr<ClusterFile> file = ReadClusterFile(options.cluster);
+  if (!file.ok()) return fail(file.status(), kExitBadFlags);
+  const StatusOr<int> id = file->config.FindServer(options.node);
   if (!id.ok()) return fail(id.status(), kExitBadFlags);
 
   const InterruptGuard interrupts(InterruptGuard::Second::kSigtermIsIgnored);
-  const Patience patience = {
+  const cluster::Patience patience = {
       .at_most = options.wait, .stop = &InterruptGuard::requested(), .note = [&](const std::string& what) {
         absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what);
       }};
-  // The port comes first: a node that joined and cannot go on takes the others' data with it.
-  StatusOr<std::unique_ptr<MetricsEndpoint>> metrics = std::unique_ptr<MetricsEndpoint>();
-  CallMeter meter;
-  if (!options.metrics.empty()) metrics = MetricsEndpoint::Listen(options.metrics);
-  if (!metrics.ok()) return fail(metrics.status(), kExitFailed);
-  auto server = ClusterServer::Start(*config, *id, patience, options.metrics.empty() ? nullptr : &meter);
-  if (absl::IsCancelled(server.status())) {
-    patience.note(std::string(server.status().message()));
+  // The port comes first: a node that joined and cannot continue takes the others' data with it.
+  StatusOr<std::unique_ptr<cluster::MetricsEndpoint>> metrics = std::unique_ptr<cluster::MetricsEndpoint>();
+  cluster::CallMeter meter;
+  if (!options.metrics.empty()) metrics = cluster::MetricsEndpoint::Listen(options.metrics);
+  if (!metrics.ok()) {
+    return fail(absl::UnavailableError(absl::StrFormat("--metrics %s", metrics.status().message())), kExitFailed);
+  }
+  auto served = ServeTpcc(*file, *id, patience, options.metrics.empty() ? nullptr : &meter);
+  if (absl::IsCancelled(served.status())) {
+    patience.Note(std::string(served.status().message()));
     return kExitOk;
   }
-  if (!server.ok()) return fail(server.status(), kExitFailed);
+  if (!served.ok()) return fail(NameWaitFlag(served.status()), kExitFailed);
   if (*metrics != nullptr) {
-    (*metrics)->Show(*config, **server, meter);
-    patience.note(absl::StrFormat("metrics at port %d, /metrics", (*metrics)->port()));
+    (*metrics)->Show((*served)->server(), [&served] { return (*served)->memory(); }, meter);
+    patience.Note(absl::StrFormat("metrics at port %d, /metrics", (*metrics)->port()));
   }
-  absl::PrintF("ready: node %d of %d, %d of %d warehouses loaded in %.1f s, %s of %s memory taken\n", *id,
-               config->num_servers(), (*server)->warehouses(), config->tpcc.warehouses, (*server)->load_seconds(),
-               FormatBytes((*server)->database().memory_statistics().carved_bytes),
-               FormatBytes((*server)->database().memory_statistics().capacity_bytes));
+  const rdma::SlabStatistics memory = (*served)->memory();
+  absl::PrintF("ready: node %d of %d, %s, %s of %s memory taken\n", *id, file->config.num_servers(),
+               (*served)->loaded(), FormatBytes(memory.carved_bytes), FormatBytes(memory.capacity_bytes));
   std::fflush(stdout);
-  const Status served = (*server)->ServeUntilStopped(patience);
+  const Status done = (*served)->ServeUntilStopped();
   metrics->reset();  // it looks at the server
-  if (!served.ok()) return fail(served, kExitFailed);
-  patience.note("leaving");
-  server->reset();
-  patience.note("left");
+  if (!done.ok()) return fail(done, kExitFailed);
+  patience.Note("leaving");
+  served->reset();
+  patience.Note("left");
   return kExitOk;
 }
 
@@ -85,7 +87,7 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       ->required();
   AddDuration(*command, "--wait", &options->wait, absl::ZeroDuration(),
               "How long to wait for the other servers to come. Default: 5m");
-  Add(*command, "--metrics", &options->metrics, ParseMetricsAddress, "ADDRESS",
+  Add(*command, "--metrics", &options->metrics, cluster::ParseMetricsAddress, "ADDRESS",
       "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
       "Default: not at all");
   command->callback([options, exit_code] { *exit_code = Serve(*options); });

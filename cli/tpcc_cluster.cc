@@ -4,10 +4,10 @@
 #include <thread>
 #include <utility>
 
-#include "cli/cluster/client.h"
 #include "cli/data_directory.h"
 #include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
+#include "tpcc/keys.h"
 #include "txn/all_nodes.h"
 #include "txn/durable/recovery.h"
 
@@ -62,16 +62,21 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   return cluster;
 }
 
-StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& options, const Patience& patience) {
-  StatusOr<ClusterClient> client = AttachClient(*options.config, options.read_path, patience);
+StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& options,
+                                                           const cluster::Patience& patience) {
+  txn::DatabaseOptions database_options;
+  database_options.read_path = options.read_path;
+  const ClusterFile& file = *options.cluster_file;
+  StatusOr<std::unique_ptr<cluster::Client>> client = cluster::Client::Attach(file.config, patience, database_options);
   if (!client.ok()) return client.status();
-  std::unique_ptr<TpccCluster> cluster(new TpccCluster);
-  cluster->fabric_ = std::move(client->fabric);
-  cluster->databases_.push_back(client->database.get());
-  cluster->owned_.push_back(std::move(client->database));
-  cluster->tables_.push_back(client->tables);
-  cluster->slot_ = client->slot;
-  return cluster;
+  StatusOr<tpcc::Tables> tables = tpcc::Tables::Create((*client)->database(), SchemaOf(file.tpcc));
+  if (!tables.ok()) return tables.status();
+  GANNET_RETURN_IF_ERROR((*client)->Start());
+  std::unique_ptr<TpccCluster> attached(new TpccCluster);
+  attached->databases_.push_back(&(*client)->database());
+  attached->tables_.push_back(*tables);
+  attached->client_ = *std::move(client);
+  return attached;
 }
 
 // What was checked is as it was: a log of its own would begin a segment in it. Other processes are kept out meanwhile.
@@ -99,6 +104,14 @@ void TpccCluster::Abandon() {
 
 Status TpccCluster::Close() {
   return txn::OnAllNodes(databases_, [](txn::Database& database) { return database.Close(); });
+}
+
+int MostThreadsOfClient(const cluster::Config& config) {
+  return static_cast<int>(tpcc::kLastWorker - tpcc::kFirstWorker + 1) / config.client_slots;
+}
+
+uint32_t FirstWorkerOfSlot(const cluster::Config& config, int slot) {
+  return tpcc::kFirstWorker + static_cast<uint32_t>(slot * MostThreadsOfClient(config));
 }
 
 }  // namespace gannet::cli

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/cluster/wait.h"
 #include "cli/tpcc_options.h"
+#include "cluster/client.h"
+#include "cluster/patience.h"
 #include "rdma/fabric.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"
@@ -22,15 +23,14 @@ class TpccCluster {
   // Once *stop (may be null) is true, Open, loads and Checkpoint return Cancelled (txn::DatabaseOptions::stop).
   static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options, const std::atomic<bool>* stop);
 
-  // `options` names a cluster file: a client of processes that have the data. Waits for them.
-  static StatusOr<std::unique_ptr<TpccCluster>> Attach(const TpccOptions& options, const Patience& patience);
+  // `options` names a cluster file: a client of processes that have the data. Waits until they have loaded.
+  static StatusOr<std::unique_ptr<TpccCluster>> Attach(const TpccOptions& options, const cluster::Patience& patience);
 
   std::span<txn::Database* const> databases() const { return databases_; }
   std::span<const tpcc::Tables> tables() const { return tables_; }
 
-  // Of a client; 0 if this process has all nodes.
-  int slot() const { return slot_; }
-  const rdma::Fabric& fabric() const { return *fabric_; }
+  // Null if this process has all nodes.
+  const cluster::Client* client() const { return client_.get(); }
 
   // What each node recovered from its directory; empty without directories.
   std::span<const txn::RecoveryReport> recoveries() const { return recoveries_; }
@@ -50,10 +50,14 @@ class TpccCluster {
   // Databases go before the fabric they are attached to.
   std::unique_ptr<rdma::Fabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> owned_;
+  std::unique_ptr<cluster::Client> client_;  // has both of a client
   std::vector<txn::Database*> databases_;
   std::vector<tpcc::Tables> tables_;
   std::vector<txn::RecoveryReport> recoveries_;
-  int slot_ = 0;
 };
+
+// The workers of TPC-C that a client has: each slot has numbers of its own (tpcc/keys.h, HISTORY).
+int MostThreadsOfClient(const cluster::Config& config);
+uint32_t FirstWorkerOfSlot(const cluster::Config& config, int slot);
 
 }  // namespace gannet::cli

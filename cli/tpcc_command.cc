@@ -13,8 +13,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
-#include "cli/cluster/client.h"
-#include "cli/cluster/wait.h"
+#include "cli/cluster_file.h"
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
@@ -127,7 +126,9 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   options.load_seed = o.load_seed;
   options.interval = o.interval;
   options.stop = &InterruptGuard::requested();
-  if (o.config.has_value()) options.first_worker = FirstWorkerOfSlot(*o.config, cluster.slot());
+  if (const cluster::Client* client = cluster.client(); client != nullptr) {
+    options.first_worker = FirstWorkerOfSlot(o.cluster_file->config, client->slot());
+  }
 
   if (*o.prefault > 0) {
     progress.Step("making memory resident");
@@ -159,15 +160,15 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   return absl::OkStatus();
 }
 
-// The conditions hold between transactions: nobody may run any meanwhile.
-bool OthersRun(const TpccCluster& cluster, const TpccOptions& options) {
-  return options.config.has_value() && OtherClients(cluster.fabric(), *options.config, cluster.slot());
+// The conditions hold between transactions: no other client may run any at the same time.
+bool OthersRun(const TpccCluster& cluster) {
+  return cluster.client() != nullptr && cluster.client()->OtherClients();
 }
 
 Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   constexpr const char* kOthersRun =
       "another client of this cluster is attached; when all have ended: gannet tpcc check --cluster";
-  if (OthersRun(cluster, result->options)) {
+  if (OthersRun(cluster)) {
     result->not_checked = kOthersRun;
     return absl::OkStatus();
   }
@@ -182,7 +183,7 @@ Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
     return absl::OkStatus();
   }
   if (!conditions.ok()) return conditions.status();
-  if (OthersRun(cluster, result->options)) {  // it came meanwhile
+  if (OthersRun(cluster)) {  // it came meanwhile
     result->not_checked = kOthersRun;
     return absl::OkStatus();
   }
@@ -192,7 +193,7 @@ Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
 }
 
 StatusOr<std::unique_ptr<TpccCluster>> OpenCluster(const TpccOptions& options, Progress& progress) {
-  if (!options.config.has_value()) {
+  if (!options.cluster_file.has_value()) {
     if (options.loaded) progress.Step("recovering " + options.directory);
     return TpccCluster::Open(options, &InterruptGuard::requested());
   }
@@ -206,25 +207,20 @@ Status RunAndCheck(TpccCluster& cluster, Progress& progress, TpccResult* result)
   return result->options.verb == TpccVerb::kPrepare ? absl::OkStatus() : Check(cluster, progress, result);
 }
 
-// Says which server it was, if that is why.
-Status Explain(const Status& status, const TpccCluster& cluster, const TpccOptions& options) {
-  if (status.ok() || !options.config.has_value()) return status;
-  const std::string missing = MissingServers(cluster.fabric(), *options.config);
-  if (missing.empty()) return status;
-  return absl::UnavailableError(
-      absl::StrFormat("%s of %s is gone, and its warehouses with it: %s", missing, options.cluster, status.message()));
-}
-
 Status LoadRunCheck(TpccResult* result) {
   Progress progress;
   auto cluster = OpenCluster(result->options, progress);
-  if (!cluster.ok()) return cluster.status();
-  result->slot = (*cluster)->slot();
+  if (!cluster.ok()) {
+    return result->options.cluster_file.has_value() ? NameWaitFlag(cluster.status()) : cluster.status();
+  }
+  const cluster::Client* const client = (*cluster)->client();
+  if (client != nullptr) result->slot = client->slot();
   if (Status filled = Fill(**cluster, progress, result); !filled.ok()) {
     (*cluster)->Abandon();
     return filled;
   }
-  GANNET_RETURN_IF_ERROR(Explain(RunAndCheck(**cluster, progress, result), **cluster, result->options));
+  const Status done = RunAndCheck(**cluster, progress, result);
+  if (!done.ok()) return client == nullptr ? done : client->Explain(done);
   if (!result->durability.has_value()) return absl::OkStatus();
   const uint64_t start = NowNanos();
   Status closed = (*cluster)->Close();
@@ -235,7 +231,7 @@ Status LoadRunCheck(TpccResult* result) {
 // What a stopped command leaves of the data, in one clause.
 std::string WhatIsLeft(const TpccOptions& options) {
   const std::string& directory = options.directory;
-  if (options.config.has_value()) return "the servers are as they were";
+  if (options.cluster_file.has_value()) return "the servers are as they were";
   if (directory.empty()) return "nothing is left of it";
   if (options.loaded) return directory + " has what it had";
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(directory);

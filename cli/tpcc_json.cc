@@ -73,7 +73,7 @@ Json OfCaches(const TpccResult& result) {
 
 Json Of(const TpccOptions& o) {
   return {{"version", GANNET_VERSION},
-          {"fabric", o.config.has_value() && o.config->fabric == FabricKind::kVerbs ? "verbs" : "shm"},
+          {"fabric", FabricOf(o)},
           {"nodes", o.nodes},
           {"warehouses", o.warehouses},
           {"threads", o.threads},
@@ -169,7 +169,7 @@ std::string ToJson(const TpccResult& result) {
   }
   if (!result.not_checked.empty()) json["not_checked"] = result.not_checked;
   json["configuration"] = Of(result.options);
-  if (result.options.config.has_value()) {
+  if (result.options.cluster_file.has_value()) {
     json["configuration"]["cluster"] = result.options.cluster;
     json["configuration"]["slot"] = result.slot;
   }

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "absl/strings/str_format.h"
-#include "cli/cluster/client.h"
 #include "cli/machine_memory.h"
 #include "cli/output_file.h"
 #include "cli/parse.h"
+#include "cli/tpcc_cluster.h"
 #include "cli/tpcc_directory.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/keys.h"
@@ -155,17 +155,18 @@ Status NeedNoCluster(const TpccOptions& o) {
 
 Status CompleteFromCluster(TpccOptions* o) {
   GANNET_RETURN_IF_ERROR(NeedNoCluster(*o));
-  StatusOr<ClusterConfig> config = ReadClusterConfig(o->cluster);
-  if (!config.ok()) return config.status();
-  o->config = *std::move(config);
-  o->nodes = o->config->num_servers();
-  o->warehouses = o->config->tpcc.warehouses;
-  o->load_seed = o->config->tpcc.seed;
+  StatusOr<ClusterFile> file = ReadClusterFile(o->cluster);
+  if (!file.ok()) return file.status();
+  o->cluster_file = *std::move(file);
+  const cluster::Config& config = o->cluster_file->config;
+  o->nodes = config.num_servers();
+  o->warehouses = o->cluster_file->tpcc.warehouses;
+  o->load_seed = o->cluster_file->tpcc.seed;
   o->prefault = 0;
   if (o->threads == 0) o->threads = 1;
-  if (const int most = MostThreadsOfClient(*o->config); o->threads > most) {
-    return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->threads,
-                 o->config->client_slots, o->cluster, most);
+  if (const int most = MostThreadsOfClient(config); o->threads > most) {
+    return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->threads, config.client_slots,
+                 o->cluster, most);
   }
   return absl::OkStatus();
 }
@@ -183,6 +184,12 @@ Status CheckStore(const std::string& store) {
 }
 
 }  // namespace
+
+std::string_view FabricOf(const TpccOptions& options) {
+  const auto fabric =
+      options.cluster_file.has_value() ? options.cluster_file->config.fabric : cluster::FabricKind::kShm;
+  return cluster::kFabricNames[static_cast<size_t>(fabric)];
+}
 
 Status Complete(TpccOptions* o) {
   if (!o->cluster.empty()) return CompleteFromCluster(o);

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "cli/cluster/config.h"
+#include "cli/cluster_file.h"
 #include "txn/access/path_chooser.h"
 #include "txn/database.h"
 
@@ -30,8 +31,8 @@ struct TpccOptions {
 
   // The processes that have it already: this one only runs transactions, and what is loaded is not its to say.
   std::string cluster;
-  std::optional<ClusterConfig> config;  // Complete() reads the file
-  std::optional<absl::Duration> wait;   // until the servers have loaded; none: a minute
+  std::optional<ClusterFile> cluster_file;  // Complete() reads it
+  std::optional<absl::Duration> wait;       // until the servers have loaded; none: a minute
 
   // Where it is kept. Without a directory it is gone at the end, and the others must not be given.
   std::string directory;
@@ -62,6 +63,9 @@ struct TpccOptions {
 // Fills in the defaults that depend on other flags or on the machine, and says which flags contradict each other or the
 // machine: InvalidArgument with "--flag value: what to do".
 Status Complete(TpccOptions* options);
+
+// "shm" or "verbs".
+std::string_view FabricOf(const TpccOptions& options);
 
 // Loading touches at least this much memory per warehouse (for a refusal that is surely right; the real need is more).
 inline constexpr uint64_t kLeastBytesPerWarehouse = uint64_t{60} << 20;

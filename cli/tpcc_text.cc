@@ -22,11 +22,10 @@ std::string Count(int n, const char* what) {
 std::string WhereTheDataIs(const TpccResult& result) {
   const TpccOptions& o = result.options;
   const std::string warehouses = Count(o.warehouses, "warehouse");
-  if (o.config.has_value()) {
+  if (o.cluster_file.has_value()) {
     return absl::StrFormat(
         "%s on %s of %s (%s), as its client in slot %d, seed %d\nown copy of ITEM loaded in %.1f s\n", warehouses,
-        Count(o.nodes, "server"), o.cluster, o.config->fabric == FabricKind::kVerbs ? "verbs" : "shm", result.slot,
-        o.seed, result.load_seconds);
+        Count(o.nodes, "server"), o.cluster, FabricOf(o), result.slot, o.seed, result.load_seconds);
   }
   return absl::StrFormat("%s on %s (shm%s), seed %d\n%s in %.1f s\n", warehouses, Count(o.nodes, "node"),
                          o.adversarial ? ", adversarial" : "", o.seed,

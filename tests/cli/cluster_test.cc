@@ -124,7 +124,7 @@ TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   const Outcome outcome = client->Wait();  // nobody stops it: it ends by itself
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
-  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its warehouses with it"));
+  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its data with it"));
   const Outcome again = RunProgram(Serve(1));
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("Stop all processes of the cluster"));

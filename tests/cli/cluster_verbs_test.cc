@@ -111,7 +111,7 @@ TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   const Outcome outcome = client->Wait();  // nobody stops it: it ends by itself
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
-  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its warehouses with it"));
+  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its data with it"));
   ExpectRefused(Serve(1), "was in this cluster before");
   StopServers();
   EXPECT_EQ(unsetenv("GANNET_CLUSTER_SECRET"), 0);

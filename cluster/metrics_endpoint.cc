@@ -1,4 +1,4 @@
-#include "cli/cluster/metrics_endpoint.h"
+#include "cluster/metrics_endpoint.h"
 
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
 using prometheus::ClientMetric;
@@ -21,9 +21,10 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Label = ClientMetric::Label;
 
-// Of calls, as docs/cluster.md lists them; the numbers are those of rdma/fabric.h.
+// The layer that owns a method, as docs/cluster.md lists them. The numbers are those of rdma/fabric.h.
 std::string LayerOf(rdma::MethodId method) {
-  return method < 64 ? "rdma" : method < 256 ? "index" : method < 512 ? "txn" : method < 768 ? "tpcc" : "cluster";
+  if (method >= 1024 && method < 1280) return "cluster";
+  return method < 64 ? "rdma" : method < 256 ? "index" : method < 512 ? "txn" : "program";
 }
 
 class Family {
@@ -47,8 +48,8 @@ class Family {
 
 class Collector final : public prometheus::Collectable {
  public:
-  Collector(const ClusterConfig& config, ClusterServer& server, const CallMeter& meter)
-      : config_(config), server_(server), meter_(meter) {}
+  Collector(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter)
+      : config_(server.config()), server_(server), memory_(std::move(memory)), meter_(meter) {}
 
   std::vector<MetricFamily> Collect() const override {
     std::vector<MetricFamily> families;
@@ -78,8 +79,9 @@ class Collector final : public prometheus::Collectable {
   }
 
   void AddMemory(std::vector<MetricFamily>* families) const {
-    const rdma::SlabStatistics memory = server_.database().memory_statistics();
-    Family bytes("gannet_registered_memory_bytes", "Of this server: capacity, taken, and free for reuse of that.",
+    const rdma::SlabStatistics memory = memory_();
+    Family bytes("gannet_registered_memory_bytes",
+                 "Registered memory of this server: capacity, taken, and the part of taken that is free for reuse.",
                  MetricType::Gauge);
     bytes.Add(static_cast<double>(memory.capacity_bytes), {{"kind", "capacity"}});
     bytes.Add(static_cast<double>(memory.carved_bytes), {{"kind", "taken"}});
@@ -89,9 +91,9 @@ class Collector final : public prometheus::Collectable {
 
   void AddCalls(std::vector<MetricFamily>* families) const {
     Family calls("gannet_calls_total", "Calls that this server answered.", MetricType::Counter);
-    Family errors("gannet_call_errors_total", "Of them, with an error.", MetricType::Counter);
-    Family seconds("gannet_call_seconds_total", "Time spent in them.", MetricType::Counter);
-    Family bytes("gannet_call_bytes_total", "Bytes of their requests and responses.", MetricType::Counter);
+    Family errors("gannet_call_errors_total", "Calls that failed.", MetricType::Counter);
+    Family seconds("gannet_call_seconds_total", "Time spent in calls.", MetricType::Counter);
+    Family bytes("gannet_call_bytes_total", "Bytes of requests and responses.", MetricType::Counter);
     meter_.ForEach([&](rdma::MethodId method, const CallMeter::Counters& counters) {
       const auto load = [](const std::atomic<uint64_t>& counter) {
         return static_cast<double>(counter.load(std::memory_order_relaxed));
@@ -126,16 +128,17 @@ class Collector final : public prometheus::Collectable {
         MetricType::Gauge, now.half_open);
   }
 
-  const ClusterConfig& config_;
-  ClusterServer& server_;
+  const Config& config_;
+  const BareServer& server_;
+  const std::function<rdma::SlabStatistics()> memory_;
   const CallMeter& meter_;
 };
 
 class HttpEndpoint final : public MetricsEndpoint {
  public:
   explicit HttpEndpoint(const std::string& address) : exposer_(address, /*num_threads=*/1) {}
-  void Show(const ClusterConfig& config, ClusterServer& server, const CallMeter& meter) override {
-    collector_ = std::make_shared<Collector>(config, server, meter);
+  void Show(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter) override {
+    collector_ = std::make_shared<Collector>(server, std::move(memory), meter);
     exposer_.RegisterCollectable(collector_);
   }
   int port() const override { return exposer_.GetListeningPorts().front(); }
@@ -159,13 +162,13 @@ StatusOr<std::string> ParseMetricsAddress(const std::string& text) {
 }
 
 StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Listen(const std::string& address) {
-  try {  // the library's way to tell
+  try {  // the library reports errors by exceptions
     return std::make_unique<HttpEndpoint>(address);
-  } catch (const std::exception&) {  // it says nothing that a user could know
-    return absl::UnavailableError(absl::StrCat("--metrics ", address,
+  } catch (const std::exception&) {  // its text does not say why
+    return absl::UnavailableError(absl::StrCat(address,
                                                ": cannot listen there; give an address of this machine and "
                                                "a port that no other program uses"));
   }
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

@@ -1,4 +1,4 @@
-#include "cli/cluster/open_fabric.h"
+#include "cluster/join/open_fabric.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,18 +6,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cli/cluster/hello.h"
-#include "cli/cluster/secret.h"
-#include "cli/parse.h"
+#include "base/quantity.h"
+#include "cluster/join/hello.h"
+#include "cluster/join/secret.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 #include "txn/database.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
-// Whoever touches a page that a full memory file system cannot give is killed by SIGBUS; so it is looked at before.
-Status CheckRoom(const ClusterConfig& config) {
+// A process that touches a page which a full memory file system cannot give is killed by SIGBUS. So this looks for room
+// before.
+Status CheckRoom(const Config& config) {
   const std::filesystem::path file = config.memory_file;
   std::error_code error;
   if (std::filesystem::exists(file, error)) return absl::OkStatus();
@@ -35,34 +36,33 @@ Status CheckRoom(const ClusterConfig& config) {
                                                    FormatBytes(wanted), "; give them less, or name a file elsewhere"));
 }
 
-// What a server had in its memory went with it, and the others have addresses of it: it cannot just come back.
-Status MustBeNew(const rdma::ShmFabric& fabric, const ClusterConfig& config, int server) {
+// A server that died cannot come back alone: its data died with it, and the others hold addresses in its old memory.
+Status MustBeNew(const rdma::ShmFabric& fabric, const Config& config, int server) {
   const auto id = static_cast<rdma::NodeId>(server);
-  const std::string& name = config.servers[id].name;
   if (fabric.Attachments(id) == 0) return absl::OkStatus();
   if (fabric.Alive(id)) {
-    return absl::FailedPreconditionError(absl::StrCat("server ", server, " (", name, ") of this cluster runs already"));
+    return absl::FailedPreconditionError(absl::StrCat(config.NameOfNode(server), " of this cluster runs already"));
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("server ", server, " (", name, ") was in this cluster before; its data went with it, and the ",
+      absl::StrCat(config.NameOfNode(server), " was in this cluster before; its data went with it, and the ",
                    "processes that still run hold addresses of them. Stop all processes of the cluster (what uses ",
                    config.memory_file, "), then start all servers again"));
 }
 
-StatusOr<std::unique_ptr<rdma::Fabric>> OpenShm(const ClusterConfig& config, std::optional<int> server) {
+StatusOr<std::unique_ptr<rdma::Fabric>> OpenShm(const Config& config, std::optional<int> server) {
   GANNET_RETURN_IF_ERROR(CheckRoom(config));
   rdma::ShmOptions options{.num_nodes = config.num_nodes(),
                            .bytes_per_node = 0,
                            .read_only_percent = static_cast<uint32_t>(config.read_only_percent)};
   for (const ServerConfig& each : config.servers)
     options.bytes_per_node = std::max(options.bytes_per_node, each.memory);
-  options.protocol = kClusterProtocol;
+  options.protocol = kProtocol;
   options.configuration = config.Hash();
   auto fabric = rdma::ShmFabric::Share(config.memory_file, options);
   if (absl::IsFailedPrecondition(fabric.status())) {
     return absl::FailedPreconditionError(absl::StrCat(fabric.status().message(),
                                                       ": give all processes of a cluster the same ", config.file,
-                                                      " and the same version of gannet"));
+                                                      " and the same version of the program"));
   }
   if (!fabric.ok()) return fabric.status();
   if (server.has_value()) GANNET_RETURN_IF_ERROR(MustBeNew(**fabric, config, *server));
@@ -82,7 +82,7 @@ void SetPolling(Completions completions, rdma::VerbsOptions* options) {
   }
 }
 
-StatusOr<std::unique_ptr<rdma::Fabric>> OpenVerbs(const ClusterConfig& config, std::optional<int> server) {
+StatusOr<std::unique_ptr<rdma::Fabric>> OpenVerbs(const Config& config, std::optional<int> server) {
   StatusOr<std::string> secret = ReadSecret(config);
   if (!secret.ok()) return secret.status();
   rdma::VerbsOptions options;
@@ -96,7 +96,7 @@ StatusOr<std::unique_ptr<rdma::Fabric>> OpenVerbs(const ClusterConfig& config, s
   }
   options.nodes.resize(static_cast<size_t>(config.num_nodes()));
   options.bytes_of_node.resize(options.nodes.size(), config.verbs.client_memory);
-  options.configuration = config.Hash() + kClusterProtocol;
+  options.configuration = config.Hash() + kProtocol;
   options.may_return = false;
   options.silence_limit = config.verbs.silence_limit;
   options.connect_limit = std::max(options.connect_limit, config.verbs.silence_limit);
@@ -117,7 +117,7 @@ StatusOr<std::unique_ptr<rdma::Fabric>> OpenVerbs(const ClusterConfig& config, s
 
 }  // namespace
 
-StatusOr<std::unique_ptr<rdma::Fabric>> OpenFabric(const ClusterConfig& config, std::optional<int> server) {
+StatusOr<std::unique_ptr<rdma::Fabric>> OpenFabric(const Config& config, std::optional<int> server) {
   switch (config.fabric) {
     case FabricKind::kShm:
       return OpenShm(config, server);
@@ -131,10 +131,10 @@ const rdma::VerbsFabric* AsVerbs(const rdma::Fabric& fabric) {
   return dynamic_cast<const rdma::VerbsFabric*>(&fabric);
 }
 
-absl::Duration CallTimeout(const ClusterConfig& config) {
+absl::Duration CallTimeout(const Config& config) {
   // Where a process may be silent for longer and live, so may an answer be.
   const absl::Duration usual = txn::DatabaseOptions().call_timeout;
   return config.fabric == FabricKind::kVerbs ? std::max(usual, config.verbs.silence_limit) : usual;
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

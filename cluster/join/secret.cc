@@ -1,4 +1,4 @@
-#include "cli/cluster/secret.h"
+#include "cluster/join/secret.h"
 
 #include <sys/stat.h>
 
@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
 constexpr const char* kHowToMake = "make one with: (umask 077; openssl rand -base64 32 > FILE)";
 
-StatusOr<std::string> ReadSecretFile(const ClusterConfig& config) {
+StatusOr<std::string> ReadSecretFile(const Config& config) {
   const std::string& file = config.verbs.secret_file;
   const auto wrong = [&](absl::string_view what) {
     return absl::FailedPreconditionError(absl::StrCat(config.file, ": [verbs] secret_file: ", file, ": ", what));
@@ -34,7 +34,7 @@ StatusOr<std::string> ReadSecretFile(const ClusterConfig& config) {
 
 }  // namespace
 
-StatusOr<std::string> ReadSecret(const ClusterConfig& config) {
+StatusOr<std::string> ReadSecret(const Config& config) {
   std::string secret;
   if (!config.verbs.secret_file.empty()) {
     StatusOr<std::string> read = ReadSecretFile(config);
@@ -52,4 +52,4 @@ StatusOr<std::string> ReadSecret(const ClusterConfig& config) {
                                                     kLeastSecretBytes, " are needed; ", kHowToMake));
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

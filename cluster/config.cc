@@ -1,4 +1,4 @@
-#include "cli/cluster/config.h"
+#include "cluster/config.h"
 
 #include <algorithm>
 #include <array>
@@ -16,21 +16,18 @@
 #include <xxhash.h>
 
 #include "absl/strings/str_cat.h"
-#include "cli/cluster/toml_reader.h"
-#include "cli/parse.h"
+#include "base/quantity.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tpcc/keys.h"
-#include "tpcc/schema.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
 constexpr int kMaxServerThreads = 64;
 constexpr int kDefaultClientSlots = 8;
 constexpr uint64_t kLeastMemory = uint64_t{16} << 20;
-constexpr uint64_t kDefaultClientMemory = uint64_t{256} << 20;  // what it has of ITEM, and its epochs
+constexpr uint64_t kDefaultClientMemory = uint64_t{256} << 20;  // its copies of replicated tables, and its epochs
 
-Status ReadVerbs(TomlReader& reader, VerbsConfig* verbs) {
+Status ReadVerbs(Section& reader, VerbsConfig* verbs) {
   GANNET_RETURN_IF_ERROR(reader.TakeString("secret_file", "\"/etc/gannet/secret\"", &verbs->secret_file));
   verbs->client_memory = kDefaultClientMemory;
   if (reader.Has("client_memory")) {
@@ -53,7 +50,7 @@ Status ReadVerbs(TomlReader& reader, VerbsConfig* verbs) {
   return reader.NothingElse();
 }
 
-Status ReadFabric(TomlReader& top, const std::string& file, ClusterConfig* config) {
+Status ReadFabric(Section& top, Config* config) {
   std::string fabric;
   GANNET_RETURN_IF_ERROR(top.NeedString("fabric", "\"shm\"", &fabric));
   if (fabric != "shm" && fabric != "verbs") {
@@ -69,28 +66,22 @@ Status ReadFabric(TomlReader& top, const std::string& file, ClusterConfig* confi
                                          absl::StrCat(rdma::kDefaultReadOnlyPercent), &percent));
   config->read_only_percent = static_cast<int>(percent);
 
-  const StatusOr<const toml::table*> shm = top.Table("shm");
+  StatusOr<std::optional<Section>> shm = top.Table("shm");
   if (!shm.ok()) return shm.status();
-  const StatusOr<const toml::table*> verbs = top.Table("verbs");
+  StatusOr<std::optional<Section>> verbs = top.Table("verbs");
   if (!verbs.ok()) return verbs.status();
-  if (const toml::table* table = fabric == "shm" ? *shm : *verbs; table == nullptr) {
+  if (!(fabric == "shm" ? *shm : *verbs).has_value()) {
     return top.Wrong(fabric, absl::StrCat("the table is missing; fabric = \"", fabric, "\" needs it"));
   }
-  if (*shm != nullptr) {
-    TomlReader reader(**shm, file, "[shm]");
-    GANNET_RETURN_IF_ERROR(reader.NeedString("memory_file", "\"/dev/shm/gannet\"", &config->memory_file));
-    GANNET_RETURN_IF_ERROR(reader.NothingElse());
+  if (shm->has_value()) {
+    GANNET_RETURN_IF_ERROR((*shm)->NeedString("memory_file", "\"/dev/shm/gannet\"", &config->memory_file));
+    GANNET_RETURN_IF_ERROR((*shm)->NothingElse());
   }
-  if (*verbs != nullptr) {
-    TomlReader reader(**verbs, file, "[verbs]");
-    GANNET_RETURN_IF_ERROR(ReadVerbs(reader, &config->verbs));
-  }
-  return absl::OkStatus();
+  return verbs->has_value() ? ReadVerbs(**verbs, &config->verbs) : absl::OkStatus();
 }
 
-Status ReadServer(const toml::table& table, const std::string& file, FabricKind fabric, int64_t count,
+Status ReadServer(Section& reader, FabricKind fabric, int64_t count,
                   std::vector<std::optional<ServerConfig>>* servers) {
-  TomlReader reader(table, file, "[[server]]");
   int64_t id = 0;
   GANNET_RETURN_IF_ERROR(reader.NeedInteger("id", 0, count - 1, "0", &id));
   std::optional<ServerConfig>& slot = (*servers)[static_cast<size_t>(id)];
@@ -126,50 +117,37 @@ Status ReadServer(const toml::table& table, const std::string& file, FabricKind 
   return absl::OkStatus();
 }
 
-Status ReadServers(TomlReader& top, const std::string& file, ClusterConfig* config) {
-  const StatusOr<const toml::array*> array = top.ArrayOfTables("server");
-  if (!array.ok()) return array.status();
-  if (*array == nullptr) return top.Wrong("server", "is missing; add a table [[server]] for each server");
-  const auto count = static_cast<int64_t>((*array)->size());
+Status ReadServers(Section& top, Config* config) {
+  StatusOr<std::vector<Section>> tables = top.Tables("server");
+  if (!tables.ok()) return tables.status();
+  if (tables->empty()) return top.Wrong("server", "is missing; add a table [[server]] for each server");
+  const auto count = static_cast<int64_t>(tables->size());
   if (count + config->client_slots > rdma::kMaxShmNodes) {
     return top.Wrong("server", absl::StrCat("servers and client_slots are ", count + config->client_slots,
                                             " together; at most ", rdma::kMaxShmNodes));
   }
-  std::vector<std::optional<ServerConfig>> servers((*array)->size());
-  for (const toml::node& node : **array) {
-    GANNET_RETURN_IF_ERROR(ReadServer(*node.as_table(), file, config->fabric, count, &servers));
-  }
+  std::vector<std::optional<ServerConfig>> servers(tables->size());
+  for (Section& table : *tables) GANNET_RETURN_IF_ERROR(ReadServer(table, config->fabric, count, &servers));
   // Every id is in range and none twice, so each is there.
   for (std::optional<ServerConfig>& server : servers) config->servers.push_back(*std::move(server));
   return absl::OkStatus();
 }
 
-Status ReadTpcc(TomlReader& top, const std::string& file, ClusterConfig* config) {
-  const StatusOr<const toml::table*> table = top.Table("tpcc");
+Status ReadSection(Section& top, const SectionReader& reader, Config* config) {
+  StatusOr<std::optional<Section>> table = top.Table(reader.name);
   if (!table.ok()) return table.status();
-  if (*table == nullptr) return top.Wrong("tpcc", "the table is missing; it says what the servers load");
-  TomlReader reader(**table, file, "[tpcc]");
-  const tpcc::Scale full;
-  int64_t warehouses = 0;
-  int64_t seed = 1;
-  int64_t items = full.items;
-  int64_t customers = full.customers_per_district;
-  GANNET_RETURN_IF_ERROR(reader.NeedInteger("warehouses", config->num_servers(), tpcc::kMaxWarehouses,
-                                            absl::StrCat(config->num_servers()), &warehouses));
-  GANNET_RETURN_IF_ERROR(reader.TakeInteger("seed", 0, std::numeric_limits<int64_t>::max(), "1", &seed));
-  GANNET_RETURN_IF_ERROR(reader.TakeInteger("items", 100, full.items, "100000", &items));
-  GANNET_RETURN_IF_ERROR(
-      reader.TakeInteger("customers_per_district", 30, full.customers_per_district, "3000", &customers));
-  config->tpcc = {.warehouses = static_cast<int>(warehouses),
-                  .seed = static_cast<uint64_t>(seed),
-                  .items = static_cast<uint32_t>(items),
-                  .customers_per_district = static_cast<uint32_t>(customers)};
-  return reader.NothingElse();
+  if (!table->has_value()) {
+    if (reader.purpose.empty()) return absl::OkStatus();
+    return top.Wrong(reader.name, absl::StrCat("the table is missing; ", reader.purpose));
+  }
+  GANNET_RETURN_IF_ERROR(reader.read(**table, *config));
+  config->sections[reader.name] = (*table)->CanonicalText();
+  return (*table)->NothingElse();
 }
 
 }  // namespace
 
-StatusOr<int> ClusterConfig::FindServer(const std::string& id_or_name) const {
+StatusOr<int> Config::FindServer(const std::string& id_or_name) const {
   std::string all;
   for (int id = 0; id < num_servers(); ++id) {
     const std::string& name = servers[static_cast<size_t>(id)].name;
@@ -180,34 +158,33 @@ StatusOr<int> ClusterConfig::FindServer(const std::string& id_or_name) const {
       absl::StrCat("there is no server '", id_or_name, "' in ", file, "; its servers are ", all));
 }
 
-uint64_t ClusterConfig::Hash() const {
+std::string Config::NameOfNode(int node) const {
+  if (node >= num_servers()) return absl::StrCat("client slot ", node - num_servers());
+  return absl::StrCat("server ", node, " (", servers[static_cast<size_t>(node)].name, ")");
+}
+
+uint64_t Config::Hash() const {
   std::string text =
-      absl::StrCat("gannet cluster 2;", static_cast<int>(fabric), ";", client_slots, ";", read_only_percent, ";",
-                   tpcc.warehouses, ";", tpcc.seed, ";", tpcc.items, ";", tpcc.customers_per_district);
+      absl::StrCat("gannet cluster 3;", static_cast<int>(fabric), ";", client_slots, ";", read_only_percent);
   if (fabric == FabricKind::kVerbs) absl::StrAppend(&text, ";", verbs.client_memory);
   for (const ServerConfig& server : servers) absl::StrAppend(&text, ";", server.address, ";", server.memory);
+  for (const auto& [name, content] : sections) absl::StrAppend(&text, ";[", name, "]", content);
   return XXH3_64bits(text.data(), text.size());
 }
 
-StatusOr<ClusterConfig> ParseClusterConfig(std::string_view text, const std::string& file) {
-  toml::table root;
-  try {  // the library's way to tell
-    root = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ":", error.source().begin.line, ": ",
-                     absl::string_view(error.description().data(), error.description().size())));
-  }
-  ClusterConfig config{.file = file};
-  TomlReader top(root, file, "");
-  GANNET_RETURN_IF_ERROR(ReadFabric(top, file, &config));
-  GANNET_RETURN_IF_ERROR(ReadServers(top, file, &config));
-  GANNET_RETURN_IF_ERROR(ReadTpcc(top, file, &config));
-  GANNET_RETURN_IF_ERROR(top.NothingElse());
+StatusOr<Config> ParseConfig(std::string_view text, const std::string& file,
+                             const std::vector<SectionReader>& sections) {
+  StatusOr<Section> top = Section::Parse(text, file);
+  if (!top.ok()) return top.status();
+  Config config{.file = file};
+  GANNET_RETURN_IF_ERROR(ReadFabric(*top, &config));
+  GANNET_RETURN_IF_ERROR(ReadServers(*top, &config));
+  for (const SectionReader& reader : sections) GANNET_RETURN_IF_ERROR(ReadSection(*top, reader, &config));
+  GANNET_RETURN_IF_ERROR(top->NothingElse());
   return config;
 }
 
-StatusOr<ClusterConfig> ReadClusterConfig(const std::string& file) {
+StatusOr<Config> ReadConfig(const std::string& file, const std::vector<SectionReader>& sections) {
   const auto unreadable = [&file](const char* why) {
     return absl::NotFoundError(absl::StrCat("cannot read the cluster file ", file, ": ", why));
   };
@@ -218,9 +195,8 @@ StatusOr<ClusterConfig> ReadClusterConfig(const std::string& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   if (!stream) return unreadable(errno == 0 ? "the reading failed" : std::strerror(errno));
-  StatusOr<ClusterConfig> config = ParseClusterConfig(text.str(), file);
+  StatusOr<Config> config = ParseConfig(text.str(), file, sections);
   if (!config.ok()) return config;
-  // A file name within it is relative to it.
   const std::filesystem::path directory = std::filesystem::path(file).parent_path();
   for (std::string* path : {&config->memory_file, &config->verbs.secret_file}) {
     if (!path->empty()) *path = (directory / *path).string();
@@ -228,4 +204,4 @@ StatusOr<ClusterConfig> ReadClusterConfig(const std::string& file) {
   return config;
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

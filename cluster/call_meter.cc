@@ -1,11 +1,11 @@
-#include "cli/cluster/metered_fabric.h"
+#include "cluster/call_meter.h"
 
 #include <utility>
 
 #include "base/clock.h"
 #include "rdma/forwarding.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
 class MeteredNode final : public rdma::ForwardingNode {
@@ -67,4 +67,4 @@ std::unique_ptr<rdma::Fabric> Metered(std::unique_ptr<rdma::Fabric> fabric, Call
   return std::make_unique<MeteredFabric>(std::move(fabric), meter);
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

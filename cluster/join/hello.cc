@@ -1,4 +1,4 @@
-#include "cli/cluster/hello.h"
+#include "cluster/join/hello.h"
 
 #include <array>
 #include <cstring>
@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/coro/task.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
-constexpr rdma::MethodId kHello = 1024;
+constexpr rdma::MethodId kHello = 1024;  // cluster: 1024-1279 (rdma/fabric.h)
 
 struct Request {
   uint32_t protocol;
@@ -41,10 +41,10 @@ StatusOr<size_t> HelloService::Answer(rdma::NodeId caller, std::span<const std::
   uint32_t protocol = 0;
   if (request.size() < sizeof protocol) return absl::InvalidArgumentError("a hello is longer than this");
   std::memcpy(&protocol, request.data(), sizeof protocol);
-  if (protocol != kClusterProtocol) {
+  if (protocol != kProtocol) {
     return absl::FailedPreconditionError(absl::StrCat("node ", caller, " speaks protocol version ", protocol,
-                                                      ", this server ", kClusterProtocol,
-                                                      "; run the same version of gannet everywhere"));
+                                                      ", this server ", kProtocol,
+                                                      "; run the same version everywhere"));
   }
   Request hello{};
   if (request.size() != sizeof hello || response.size() < sizeof(Response)) {
@@ -55,19 +55,17 @@ StatusOr<size_t> HelloService::Answer(rdma::NodeId caller, std::span<const std::
     return absl::FailedPreconditionError(
         absl::StrCat("node ", caller, " has another cluster file than this server: give all processes the same"));
   }
-  hellos_.fetch_add(1, std::memory_order_relaxed);
-  const Response answer{.protocol = kClusterProtocol, .state = state_.load(std::memory_order_acquire)};
+  const Response answer{.protocol = kProtocol, .state = state_.load(std::memory_order_acquire)};
   std::memcpy(response.data(), &answer, sizeof answer);
   return sizeof answer;
 }
 
-StatusOr<ServerState> SayHello(txn::Session& session, rdma::NodeId server, uint64_t configuration,
-                               absl::Duration timeout) {
-  const Request hello{.protocol = kClusterProtocol, .reserved = 0, .configuration = configuration};
+StatusOr<ServerState> SayHello(rdma::Channel& channel, coro::Worker& worker, rdma::NodeId server,
+                               uint64_t configuration, absl::Duration timeout) {
+  const Request hello{.protocol = kProtocol, .reserved = 0, .configuration = configuration};
   Response answer{};
-  const StatusOr<size_t> bytes =
-      session.worker().BlockOn(CallHello(&session.channel(), server, std::as_bytes(std::span(&hello, 1)),
-                                         std::as_writable_bytes(std::span(&answer, 1)), timeout));
+  const StatusOr<size_t> bytes = worker.BlockOn(CallHello(&channel, server, std::as_bytes(std::span(&hello, 1)),
+                                                          std::as_writable_bytes(std::span(&answer, 1)), timeout));
   if (!bytes.ok()) return bytes.status();
   if (*bytes != sizeof answer || answer.state < ServerState::kLoading || answer.state > ServerState::kLeaving) {
     return absl::FailedPreconditionError(absl::StrCat("node ", server, " answers in another way than this version"));
@@ -75,4 +73,4 @@ StatusOr<ServerState> SayHello(txn::Session& session, rdma::NodeId server, uint6
   return answer.state;
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

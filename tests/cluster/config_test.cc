@@ -1,3 +1,5 @@
+#include "cluster/config.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,12 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cli/cluster/config.h"
-#include "cli/cluster/secret.h"
+#include "cluster/join/secret.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace gannet::cli {
+namespace gannet::cluster {
 namespace {
 
 using ::testing::AllOf;
@@ -27,9 +28,9 @@ client_slots = 4
 [shm]
 memory_file = "/dev/shm/x"
 
-[tpcc]
-warehouses = 5
-seed = 7
+[bank]
+accounts = 5
+name = "x"
 
 [[server]]
 id = 1
@@ -42,14 +43,34 @@ id = 0
 memory = "1G"
 )";
 
+// What a program keeps in the file.
+struct Bank {
+  int64_t accounts = 0;
+  std::string name;
+};
+
+StatusOr<Config> Parse(const std::string& text, Bank* bank) {
+  return ParseConfig(
+      text, "c.toml",
+      {{.name = "bank", .purpose = "it says what the servers load", .read = [bank](Section& s, const Config& config) {
+          GANNET_RETURN_IF_ERROR(s.NeedInteger("accounts", config.num_servers(), 1000, "100", &bank->accounts));
+          return s.TakeString("name", "\"mine\"", &bank->name);
+        }}});
+}
+StatusOr<Config> Parse(const std::string& text) {
+  Bank bank;
+  return Parse(text, &bank);
+}
+
 std::string With(const std::string& from, const std::string& to) {
   std::string text = kGood;
   EXPECT_EQ(absl::StrReplaceAll({{absl::string_view(from.data(), from.size()), to}}, &text), 1) << from;
   return text;
 }
 
-TEST(ClusterConfigTest, SaysWhatTheFileSays) {
-  const StatusOr<ClusterConfig> config = ParseClusterConfig(kGood, "c.toml");
+TEST(ConfigTest, SaysWhatTheFileSays) {
+  Bank bank;
+  const StatusOr<Config> config = Parse(kGood, &bank);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->fabric, FabricKind::kShm);
   EXPECT_EQ(config->memory_file, "/dev/shm/x");
@@ -60,16 +81,16 @@ TEST(ClusterConfigTest, SaysWhatTheFileSays) {
   EXPECT_EQ(config->servers[0].server_threads, 1);
   EXPECT_EQ(config->servers[1].name, "beta");
   EXPECT_EQ(config->servers[1].server_threads, 2);
-  EXPECT_EQ(config->tpcc.warehouses, 5);
-  EXPECT_EQ(config->tpcc.seed, 7u);
-  EXPECT_EQ(config->tpcc.items, 100000u);
-  EXPECT_EQ(config->tpcc.customers_per_district, 3000u);
+  EXPECT_EQ(bank.accounts, 5);
+  EXPECT_EQ(bank.name, "x");
+  EXPECT_EQ(config->NameOfNode(1), "server 1 (beta)");
+  EXPECT_EQ(config->NameOfNode(3), "client slot 1");
   EXPECT_EQ(*config->FindServer("1"), 1);
   EXPECT_EQ(*config->FindServer("beta"), 1);
   EXPECT_THAT(std::string(config->FindServer("7").status().message()), HasSubstr("0 (node 0), 1 (beta)"));
 }
 
-TEST(ClusterConfigTest, EveryMistakeIsToldWithItsLineAndWhatToWrite) {
+TEST(ConfigTest, EveryMistakeIsToldWithItsLineAndWhatToWrite) {
   struct Case {
     std::string text;
     std::string begins;
@@ -79,15 +100,20 @@ TEST(ClusterConfigTest, EveryMistakeIsToldWithItsLineAndWhatToWrite) {
       {With("fabric = \"shm\"", "fabric = \"tcp\""), "c.toml:1: fabric: ", "\"verbs\" (RDMA), not \"tcp\""},
       {With("fabric = \"shm\"\n", ""), "c.toml:1: fabric: ", "is missing; add a line such as: fabric = \"shm\""},
       {With("fabric = \"shm\"", "fabric = "), "c.toml:1: ", ""},
-      {With("client_slots", "client_slot"), "c.toml:2: client_slot: ", "no such key here; the keys are client_slots"},
+      {With("client_slots", "client_slot"),
+       "c.toml:2: client_slot: ", "no such key here; the keys are bank, client_slots"},
       {With("client_slots = 4", "client_slots = \"4\""), "c.toml:2: client_slots: ", "a whole number from 1 to 63"},
       {With("client_slots = 4", "client_slots = 63"), "c.toml:11: server: ", "at most 64"},
       {With("[shm]\nmemory_file = \"/dev/shm/x\"\n", ""), "c.toml:1: shm: ", "the table is missing"},
       {With("memory_file =", "path ="), "c.toml:4: [shm] memory_file: ", "is missing"},
-      {With("[tpcc]\nwarehouses = 5\nseed = 7\n", ""), "c.toml:1: tpcc: ", "the table is missing"},
-      {With("warehouses = 5", "warehouses = 1"), "c.toml:8: [tpcc] warehouses: ", "from 2 to 65535"},
-      {With("seed = 7", "seed = -7"), "c.toml:9: [tpcc] seed: ", "a whole number from 0"},
-      {With("seed = 7", "sede = 7"), "c.toml:9: [tpcc] sede: ", "no such key"},
+      {With("[bank]\naccounts = 5\nname = \"x\"\n", ""),
+       "c.toml:1: bank: ", "the table is missing; it says what the servers load"},
+      {With("accounts = 5", "accounts = 1"), "c.toml:8: [bank] accounts: ", "a whole number from 2 to 1000"},
+      {With("accounts = 5\n", ""), "c.toml:7: [bank] accounts: ", "add a line such as: accounts = 100"},
+      {With("name = \"x\"", "nmae = \"x\""),
+       "c.toml:9: [bank] nmae: ", "no such key here; the keys are accounts, name"},
+      {With("[[server]]\nid = 1", "[queue]\n[[server]]\nid = 1"),
+       "c.toml:11: queue: ", "no such key here; the keys are bank"},
       {With("id = 1", "id = 0"), "c.toml:18: [[server]] id: ", "there is a server 0 already"},
       {With("id = 1", "id = 2"), "c.toml:12: [[server]] id: ", "from 0 to 1"},
       {With("id = 1\n", ""), "c.toml:11: [[server]] id: ", "is missing"},
@@ -105,7 +131,7 @@ TEST(ClusterConfigTest, EveryMistakeIsToldWithItsLineAndWhatToWrite) {
       {"fabric = \"shm\"\nshm = 3", "c.toml:2: shm: ", "write [shm]"},
   };
   for (const Case& c : cases) {
-    const Status status = ParseClusterConfig(c.text, "c.toml").status();
+    const Status status = Parse(c.text).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status << "\n" << c.text;
     EXPECT_THAT(std::string(status.message()), AllOf(StartsWith(c.begins), HasSubstr(c.says))) << c.text;
   }
@@ -118,8 +144,6 @@ secret_file = "s"
 client_memory = "64M"
 completions = "events"
 silence_limit = "2s"
-[tpcc]
-warehouses = 1
 [[server]]
 id = 0
 address = "[2001:db8::1]:7471"
@@ -129,8 +153,8 @@ gid = 3
 memory = "1G"
 )";
 
-TEST(ClusterConfigTest, SaysWhatTheFileSaysOfVerbs) {
-  const StatusOr<ClusterConfig> config = ParseClusterConfig(kOverVerbs, "c.toml");
+TEST(ConfigTest, SaysWhatTheFileSaysOfVerbs) {
+  const StatusOr<Config> config = ParseConfig(kOverVerbs, "c.toml", {});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->fabric, FabricKind::kVerbs);
   EXPECT_EQ(config->verbs.secret_file, "s");
@@ -143,7 +167,7 @@ TEST(ClusterConfigTest, SaysWhatTheFileSaysOfVerbs) {
   EXPECT_EQ(config->servers[0].gid, 3);
 }
 
-TEST(ClusterConfigTest, MistakesAboutVerbsAreToldToo) {
+TEST(ConfigTest, MistakesAboutVerbsAreToldToo) {
   const struct {
     const char* from;
     const char* to;
@@ -154,13 +178,13 @@ TEST(ClusterConfigTest, MistakesAboutVerbsAreToldToo) {
       {"\"64M\"", "\"1M\"", "c.toml:5: [verbs] client_memory: ", "at least \"16M\""},
       {"\"2s\"", "\"2\"", "c.toml:7: [verbs] silence_limit: ", "duration"},
       {"secret_file", "secret", "c.toml:4: [verbs] secret: ", "no such key"},
-      {"port = 2", "port = 0", "c.toml:14: [[server]] port: ", "from 1"},
-      {"gid = 3", "gid = -3", "c.toml:15: [[server]] gid: ", "from 0"},
+      {"port = 2", "port = 0", "c.toml:12: [[server]] port: ", "from 1"},
+      {"gid = 3", "gid = -3", "c.toml:13: [[server]] gid: ", "from 0"},
   };
   for (const auto& [from, to, begins, says] : cases) {
     std::string text = kOverVerbs;
     ASSERT_EQ(absl::StrReplaceAll({{from, to}}, &text), 1) << from;
-    const Status status = ParseClusterConfig(text, "c.toml").status();
+    const Status status = ParseConfig(text, "c.toml", {}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), AllOf(StartsWith(begins), HasSubstr(says)));
   }
@@ -168,7 +192,7 @@ TEST(ClusterConfigTest, MistakesAboutVerbsAreToldToo) {
 
 TEST(SecretTest, ComesFromAFileOfItsOwnersOrFromTheEnvironment) {
   const std::string file = absl::StrCat(::testing::TempDir(), "/gannet_secret_", getpid());
-  ClusterConfig config{.file = "c.toml"};
+  Config config{.file = "c.toml"};
   config.verbs.secret_file = file;
   EXPECT_THAT(std::string(ReadSecret(config).status().message()), HasSubstr("openssl rand"));
   std::ofstream(file) << "a secret of some length\n";
@@ -189,34 +213,47 @@ TEST(SecretTest, ComesFromAFileOfItsOwnersOrFromTheEnvironment) {
   ASSERT_EQ(unsetenv(kSecretVariable), 0);
 }
 
-TEST(ClusterConfigTest, TheHashIsOfWhatAllMustAgreeOn) {
-  const auto hash = [](const std::string& text) { return ParseClusterConfig(text, "c.toml")->Hash(); };
+TEST(ConfigTest, TheHashIsOfWhatAllMustAgreeOn) {
+  const auto hash = [](const std::string& text) { return Parse(text)->Hash(); };
   const uint64_t good = hash(kGood);
   EXPECT_EQ(hash(With("server_threads = 2", "server_threads = 3")), good);
   EXPECT_EQ(hash(With("name = \"beta\"", "name = \"gamma\"")), good);
-  for (const char* changed : {"seed = 8", "warehouses = 6\nseed = 7", "seed = 7\nitems = 500"}) {
-    const std::string from = std::string(changed).starts_with("warehouses") ? "warehouses = 5\nseed = 7" : "seed = 7";
-    EXPECT_NE(hash(With(from, changed)), good) << changed;
-  }
+  EXPECT_EQ(hash(With("accounts = 5\nname = \"x\"", "name = 'x'  # mine\naccounts = 5")), good);
+  EXPECT_NE(hash(With("accounts = 5", "accounts = 6")), good);
+  EXPECT_NE(hash(With("name = \"x\"\n", "")), good);
   EXPECT_NE(hash(With("client_slots = 4", "client_slots = 5")), good);
   EXPECT_NE(hash(With("memory = \"64M\"", "memory = \"65M\"")), good);
 }
 
-TEST(ClusterConfigTest, ARelativeFileNameIsRelativeToTheClusterFile) {
+TEST(ConfigTest, ATableOfAProgramMayBeAbsentIfItHasNoPurpose) {
+  bool read = false;
+  const std::vector<SectionReader> readers = {{.name = "queue", .purpose = "", .read = [&](Section&, const Config&) {
+                                                 read = true;
+                                                 return absl::OkStatus();
+                                               }}};
+  const std::string without = With("[bank]\naccounts = 5\nname = \"x\"\n", "");
+  const StatusOr<Config> absent = ParseConfig(without, "c.toml", readers);
+  ASSERT_TRUE(absent.ok()) << absent.status();
+  EXPECT_FALSE(read);
+  EXPECT_TRUE(absent->sections.empty());
+  const StatusOr<Config> present =
+      ParseConfig(With("[bank]\naccounts = 5\nname = \"x\"\n", "[queue]\n"), "c.toml", readers);
+  ASSERT_TRUE(present.ok()) << present.status();
+  EXPECT_TRUE(read);
+  EXPECT_NE(present->Hash(), absent->Hash());
+}
+
+TEST(ConfigTest, ARelativeFileNameIsRelativeToTheClusterFile) {
   const std::string path = absl::StrCat(::testing::TempDir(), "/gannet_config_test_", getpid(), ".toml");
-  std::ofstream(path) << With("/dev/shm/x", "x");
-  const StatusOr<ClusterConfig> config = ReadClusterConfig(path);
+  std::string text = With("/dev/shm/x", "x");
+  ASSERT_EQ(absl::StrReplaceAll({{"[bank]\naccounts = 5\nname = \"x\"\n", ""}}, &text), 1);
+  std::ofstream(path) << text;
+  const StatusOr<Config> config = ReadConfig(path, {});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->memory_file.find(::testing::TempDir()), 0u) << config->memory_file;
   unlink(path.c_str());
-  EXPECT_TRUE(absl::IsNotFound(ReadClusterConfig(path).status()));
-}
-
-TEST(ClusterConfigTest, TheExampleIsRight) {
-  const StatusOr<ClusterConfig> config = ReadClusterConfig(GANNET_SOURCE_DIR "/examples/cluster.toml");
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->num_servers(), 3);
+  EXPECT_TRUE(absl::IsNotFound(ReadConfig(path, {}).status()));
 }
 
 }  // namespace
-}  // namespace gannet::cli
+}  // namespace gannet::cluster

@@ -1,0 +1,34 @@
+// What a server process of `gannet serve` holds: the rows of TPC-C, or the keys of YCSB.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "cli/cluster_file.h"
+#include "cluster/bare_server.h"
+#include "cluster/call_meter.h"
+#include "cluster/patience.h"
+#include "rdma/slab.h"
+
+namespace gannet::cli {
+
+class Served {
+ public:
+  // Answers the calls that wait, then leaves the cluster.
+  virtual ~Served() = default;
+  // Returns when Patience::stop is set. Unavailable if the other processes hold this one for dead.
+  virtual Status ServeUntilStopped() = 0;
+  virtual const cluster::BareServer& server() const = 0;
+  // Thread-safe.
+  virtual rdma::SlabStatistics memory() const = 0;
+  // What was loaded, such as "1 of 3 warehouses loaded in 1.2 s".
+  virtual std::string loaded() const = 0;
+};
+
+// Waits for the other servers, loads this server's part, and lets clients in. Cancelled if Patience::stop was set;
+// ResourceExhausted says which key of the file to change. `meter` may be null and must outlive the result.
+StatusOr<std::unique_ptr<Served>> ServeTpcc(const ClusterFile& file, int id, const cluster::Patience& patience,
+                                            cluster::CallMeter* meter);
+
+}  // namespace gannet::cli

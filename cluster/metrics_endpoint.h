@@ -1,0 +1,31 @@
+// The metrics of a server, for Prometheus: over HTTP at /metrics. docs/cluster.md lists them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "cluster/bare_server.h"
+#include "cluster/call_meter.h"
+#include "rdma/slab.h"
+
+namespace gannet::cluster {
+
+// host:port, where `text` may be a port alone: then of the loopback interface. InvalidArgument if it is neither.
+StatusOr<std::string> ParseMetricsAddress(const std::string& text);
+
+// Thread-safe. It answers on a thread of its own.
+class MetricsEndpoint {
+ public:
+  // Listens at `address`, host:port; there are no metrics yet. Unavailable if it cannot listen there.
+  static StatusOr<std::unique_ptr<MetricsEndpoint>> Listen(const std::string& address);
+  virtual ~MetricsEndpoint() = default;
+  // Answers with the server's metrics from now on. Call it once. `server`, `meter` and what `memory` uses must outlive
+  // the endpoint. `memory` returns what the registered memory of this server's node holds; any thread may call it.
+  virtual void Show(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter) = 0;
+  // The port that it listens at. Worth asking if the address said 0.
+  virtual int port() const = 0;
+};
+
+}  // namespace gannet::cluster

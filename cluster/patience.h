@@ -1,0 +1,27 @@
+// How long a process of a cluster waits for others, and what it says meanwhile.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace gannet::cluster {
+
+struct Patience {
+  absl::Duration at_most = absl::Minutes(5);
+  // Set by another thread or a signal handler: whatever waits or serves ends soon. May be null; must outlive every
+  // object that was given this Patience.
+  const std::atomic<bool>* stop = nullptr;
+  // Called when there is something new to say in one line, such as "waiting for server 1 (beta) to come". On the thread
+  // that waits or serves. May be null.
+  std::function<void(const std::string&)> note = nullptr;
+
+  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+  void Note(const std::string& what) const {
+    if (note) note(what);
+  }
+};
+
+}  // namespace gannet::cluster

@@ -1,0 +1,72 @@
+// What the commands read from a cluster file, beyond what every program reads (tests/cluster/config_test.cc).
+#include "cli/cluster_file.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// The tables of two servers with these tables before them.
+std::string With(const std::string& tables) {
+  return absl::StrCat("fabric = \"shm\"\n[shm]\nmemory_file = \"x\"\n", tables,
+                      "\n[[server]]\nid = 0\nmemory = \"64M\"\n[[server]]\nid = 1\nmemory = \"64M\"\n");
+}
+
+struct Mistake {
+  std::string tables;
+  std::string begins;
+  std::string says;
+};
+
+void ExpectTold(const std::vector<Mistake>& mistakes) {
+  for (const Mistake& mistake : mistakes) {
+    const Status status = ParseClusterFile(With(mistake.tables), "c.toml").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status << "\n" << mistake.tables;
+    EXPECT_THAT(std::string(status.message()), AllOf(StartsWith(mistake.begins), HasSubstr(mistake.says)));
+  }
+}
+
+TEST(ClusterFileTest, SaysWhatTpccLoads) {
+  const StatusOr<ClusterFile> file = ParseClusterFile(With("[tpcc]\nwarehouses = 5\nseed = 7"), "c.toml");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->tpcc.warehouses, 5);
+  EXPECT_EQ(file->tpcc.seed, 7u);
+  EXPECT_EQ(file->tpcc.items, 100000u);
+  EXPECT_EQ(file->tpcc.customers_per_district, 3000u);
+}
+
+TEST(ClusterFileTest, MistakesAboutTpccAreTold) {
+  ExpectTold({
+      {"", "c.toml:1: tpcc: ", "the table is missing"},
+      {"[tpcc]\nwarehouses = 1", "c.toml:5: [tpcc] warehouses: ", "from 2 to 65535"},
+      {"[tpcc]\nwarehouses = 2\nseed = -7", "c.toml:6: [tpcc] seed: ", "a whole number from 0"},
+      {"[tpcc]\nwarehouses = 2\nsede = 7", "c.toml:6: [tpcc] sede: ", "no such key"},
+  });
+}
+
+TEST(ClusterFileTest, TheHashIsOfWhatTheServersHold) {
+  const auto hash = [](const std::string& tables) { return ParseClusterFile(With(tables), "c.toml")->config.Hash(); };
+  const uint64_t good = hash("[tpcc]\nwarehouses = 2\nseed = 1");
+  EXPECT_NE(hash("[tpcc]\nwarehouses = 2\nseed = 2"), good);
+  EXPECT_NE(hash("[tpcc]\nwarehouses = 3\nseed = 1"), good);
+  EXPECT_NE(hash("[tpcc]\nwarehouses = 2\nseed = 1\nitems = 500"), good);
+}
+
+TEST(ClusterFileTest, TheExampleIsRight) {
+  const StatusOr<ClusterFile> file = ReadClusterFile(GANNET_SOURCE_DIR "/examples/cluster.toml");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->config.num_servers(), 3);
+  EXPECT_EQ(file->tpcc.warehouses, 3);
+}
+
+}  // namespace
+}  // namespace gannet::cli
