@@ -1,4 +1,4 @@
-// A fabric in front of another one, for tests that make it worse: its nodes pass everything on, but the test wraps
+// A fabric in front of another one, for tests that make it misbehave: its nodes forward everything, but the test wraps
 // their channels.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace gannet {
 
-// A channel in front of `inner`. A derived class says in Submit and SubmitCall what becomes of verbs and calls.
+// A channel in front of `inner`. A derived class decides in Submit and SubmitCall what happens to verbs and calls.
 class RelayChannel : public rdma::Channel {
  public:
   size_t Poll() override { return inner_->Poll(); }
@@ -27,8 +27,8 @@ class RelayChannel : public rdma::Channel {
 
   rdma::Channel& inner() { return *inner_; }
 
-  // Runs `task`, which sets what the completion has but its status; that is what the task returns. Returns what Submit
-  // and SubmitCall do: whether it is done.
+  // Runs `task`, which sets the completion except for its status; the status is the task's result. Returns what Submit
+  // and SubmitCall return: true if it is done.
   bool Complete(coro::Task<Status> task, rdma::Completion* completion) {
     auto suspended = std::make_shared<bool>(false);
     const coro::Task<void>* const started = Start(Finish(std::move(task), completion, suspended));
@@ -37,7 +37,7 @@ class RelayChannel : public rdma::Channel {
     return false;
   }
 
-  // The task, which this owns.
+  // Starts the task, which this object owns.
   coro::Task<void>* Start(coro::Task<void> task) {
     running_.remove_if([](const coro::Task<void>& each) { return each.done(); });
     running_.push_back(std::move(task));
@@ -57,7 +57,7 @@ class RelayChannel : public rdma::Channel {
   std::list<coro::Task<void>> running_;
 };
 
-// Makes the channel in front of `inner`, which is one of the node whose memory begins at `memory`.
+// Makes the channel in front of `inner`, a channel of the node whose memory begins at `memory`.
 using WrapChannel =
     std::function<std::unique_ptr<rdma::Channel>(std::unique_ptr<rdma::Channel> inner, std::byte* memory)>;
 
@@ -78,7 +78,7 @@ class RelayNode final : public rdma::ForwardingNode {
 
 class RelayFabric : public rdma::ForwardingFabric {
  public:
-  // `inner` must outlive this. `capabilities` are what this claims to have.
+  // `inner` must outlive this. `capabilities`: what this fabric reports.
   RelayFabric(rdma::Fabric* inner, const rdma::Capabilities& capabilities, WrapChannel wrap)
       : ForwardingFabric(inner), capabilities_(capabilities), wrap_(std::move(wrap)) {}
 

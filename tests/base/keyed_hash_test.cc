@@ -34,7 +34,7 @@ double ChiSquared(const std::function<uint64_t(uint64_t i)>& bucket) {
 }
 constexpr double kMostChiSquared = 255 + 8 * 23;
 
-// The parts of a hash that tables look at: the lowest bits, those of a tag, the highest.
+// Shifts to the parts of a hash that tables use: the lowest bits, the bits of a tag, the highest bits.
 constexpr std::array<int, 6> kShifts = {0, 8, 16, 24, 32, 56};
 
 TEST(KeyedHashTest, NumbersWithAPatternAreSpreadEvenly) {
@@ -81,7 +81,8 @@ TEST(KeyedHashTest, BytesAreSpreadEvenly) {
   }
 }
 
-// Two keys, chosen without knowing the seed, share a bucket of 256 for one seed in 256, whatever their difference.
+// Two keys chosen without knowledge of the seed share one of 256 buckets for one seed in 256, for any difference of the
+// keys.
 TEST(KeyedHashTest, NoDifferenceMakesACollisionProbable) {
   constexpr uint64_t kSeeds = 256 * 64;
   std::vector<KeyedHash> hashes;

@@ -1,4 +1,4 @@
-// CALL: what goes out comes back, however many are in flight; errors, deadlines, limits.
+// CALL: echoes, many calls in flight, errors, deadlines, limits.
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -113,7 +113,7 @@ coro::Task<void> EchoManyTimes(Channel* channel, coro::Worker* worker, NodeId to
   }
 }
 
-// More at once than any backend can have in flight: the rest must wait its turn, and nobody may get another's answer.
+// More calls at once than any backend has in flight: the others must wait, and no call may get another call's answer.
 TEST_P(FabricSuite, ManyCallsAreInFlightAtOnce) {
   Make(3);
   constexpr int kCoroutines = 100, kTimes = 20;
@@ -154,8 +154,8 @@ coro::Task<void> StallOnce(Channel* channel, NodeId to, GlobalAddress word, absl
   ends->push_back(size.status());
 }
 
-// All server threads of node 1 stall, and more calls wait there than fit; node 2 is not disturbed, and node 1 works
-// again afterwards.
+// All server threads of node 1 stall while more calls wait there than fit. Calls to node 2 are not delayed, and node 1
+// works again afterwards.
 TEST_P(FabricSuite, ANodeThatStallsHoldsUpNobodyElse) {
   Make(3);
   std::vector<Status> ends;

@@ -1,5 +1,5 @@
-// What a fabric brings to run the conformance suite: a cluster of which the test drives node 0, while the program of
-// fabric_peer.h runs on every other node (as threads, processes, or machines: the suite cannot tell).
+// What a fabric provides to run the conformance suite: a cluster in which the test drives node 0, and the program of
+// fabric_peer.h runs on every other node (in threads, processes, or machines: the suite does not know).
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@ class FabricHarness {
   virtual Node& node() = 0;
   // The peer's node dies at once, without cleaning up.
   virtual void Kill(NodeId peer) = 0;
-  // Starts the program again on a node that was killed or left.
+  // Starts the program again on a node that was killed or has left.
   virtual void Restart(NodeId peer) = 0;
-  // For calls that are to succeed. Longer where the machine itself may stand still for seconds.
+  // Timeout of calls that must succeed. Longer where the machine itself may stand still for seconds.
   virtual absl::Duration patience() const { return Channel::kDefaultCallTimeout; }
-  // True if the fabric makes use of every freedom that the contract leaves to it.
+  // True if the fabric uses every freedom that the contract leaves it.
   virtual bool adversarial() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Nodes come, leave and die.
+// Nodes attach, leave and die.
 #include <array>
 #include <vector>
 
@@ -49,7 +49,7 @@ TEST_P(FabricSuite, VerbsAndCallsToADeadNodeAreUnavailableAndNameIt) {
   Make(3);
   ASSERT_TRUE(Add(At(1, 0), 1).ok());
   harness_->Kill(1);
-  // In bounded time: until it is noticed, verbs may still work.
+  // Until the death is noticed, in bounded time, verbs may still work.
   while (fabric().Alive(1)) YieldThread();
   std::array<std::byte, 64> buffer{};
   for (const Operation& operation :
@@ -63,7 +63,7 @@ TEST_P(FabricSuite, VerbsAndCallsToADeadNodeAreUnavailableAndNameIt) {
   const Status call = Call(1, kEcho).status();
   EXPECT_THAT(call, IsStatus(absl::StatusCode::kUnavailable));
   EXPECT_TRUE(absl::StrContains(call.message(), "node 1")) << call;
-  // The others go on.
+  // The other nodes continue.
   EXPECT_TRUE(Add(At(2, 0), 1).ok());
   EXPECT_TRUE(Call(2, kEcho).ok());
 }
@@ -111,7 +111,7 @@ TEST_P(FabricSuite, WhatIsBoundToAConnectionEndsWithIt) {
   EXPECT_TRUE(swap(before).ok());
   EXPECT_TRUE(worker_.BlockOn(echo(channel_.get(), before)).ok());
   EXPECT_EQ(ReadWord(At(1, 0)), 5u);
-  EXPECT_TRUE(node().CutOff(1, before + 1));  // there is none of that name
+  EXPECT_TRUE(node().CutOff(1, before + 1));  // there is no such connection
   EXPECT_EQ(node().ConnectionTo(1), before);
 
   harness_->Kill(1);
@@ -135,7 +135,7 @@ TEST_P(FabricSuite, ANodeThatLeavesIsUnavailableAndItsChannelsAreOfNoUse) {
   EXPECT_FALSE(fabric().Alive(0));
   EXPECT_THAT(Add(At(1, 0), 1).status(), IsStatus(absl::StatusCode::kUnavailable));
   EXPECT_THAT(Call(1, kEcho).status(), IsStatus(absl::StatusCode::kUnavailable));
-  node().Shutdown();  // again does nothing
+  node().Shutdown();  // the second call does nothing
 }
 
 TEST_P(FabricSuite, WaitForAllNamesWhoIsMissing) {

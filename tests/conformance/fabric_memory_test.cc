@@ -1,4 +1,4 @@
-// READ, WRITE, CAS and FAA without anybody else around: sizes, batches, counters, errors.
+// READ, WRITE, CAS and FAA without concurrency: sizes, batches, counters, errors.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -128,7 +128,7 @@ TEST_P(FabricSuite, CountersCountOperationsBytesAndRoundTrips) {
                                Operation::CompareAndSwap(At(2, 16), 0, 1)};
   ASSERT_TRUE(Post(batch).ok());
   ASSERT_TRUE(Read(At(1, 0), buffer.data(), 128).ok());
-  ASSERT_TRUE(Post({}).ok());  // nothing to do is nothing done
+  ASSERT_TRUE(Post({}).ok());  // an empty batch counts nothing
   ASSERT_EQ(Call(1, kEcho, std::span(buffer).first(10)).value().size(), 10u);
   channel().CountRetry();
   const VerbCounters done = channel().counters() - before;
@@ -152,16 +152,16 @@ TEST_P(FabricSuite, BadAddressesAreRefusedByNameAndHarmNothing) {
     const char* verb;
   } cases[] = {
       {Operation::Read(GlobalAddress(), buffer.data(), 8), "READ"},                        // null
-      {Operation::Read(GlobalAddress(1, end), buffer.data(), 8), "READ"},                  // behind the end
-      {Operation::Read(GlobalAddress(1, end - 64), buffer.data(), 128), "READ"},           // over the end
-      {Operation::Write(buffer.data(), GlobalAddress(1, end - 8), 1 << 20), "WRITE"},      // over the end
-      {Operation::Write(buffer.data(), GlobalAddress(1, (1ull << 48) - 8), 64), "WRITE"},  // over all ends
+      {Operation::Read(GlobalAddress(1, end), buffer.data(), 8), "READ"},                  // beyond the end
+      {Operation::Read(GlobalAddress(1, end - 64), buffer.data(), 128), "READ"},           // across the end
+      {Operation::Write(buffer.data(), GlobalAddress(1, end - 8), 1 << 20), "WRITE"},      // across the end
+      {Operation::Write(buffer.data(), GlobalAddress(1, (1ull << 48) - 8), 64), "WRITE"},  // across all ends
       {Operation::Read(At(1, 4), buffer.data(), 8), "READ"},                               // not aligned
       {Operation::Read(At(1, 0), buffer.data(), 12), "READ"},                              // odd size
       {Operation::Write(buffer.data(), At(1, 1), 8), "WRITE"},
       {Operation::CompareAndSwap(At(1, 4), 0, 1), "CAS"},
       {Operation::FetchAndAdd(GlobalAddress(1, end), 1), "FAA"},
-      {Operation::Read(GlobalAddress(1, node().writable_offset() - 8), buffer.data(), 16), "READ"},  // of both parts
+      {Operation::Read(GlobalAddress(1, node().writable_offset() - 8), buffer.data(), 16), "READ"},  // both parts
       {Operation::Write(buffer.data(), GlobalAddress(1, node().writable_offset() - 8), 16), "WRITE"},
       {Operation::Read(At(2, 0), buffer.data(), 8), "READ"},  // there is no node 2
       {Operation::FetchAndAdd(At(kMaxNodes - 1, 0), 1), "FAA"},
@@ -183,7 +183,7 @@ TEST_P(FabricSuite, WhatOnlyTheOwnerWritesOthersMayRead) {
   StoreWord(node().memory().data() + first, 7);
   EXPECT_EQ(ReadWord(GlobalAddress(0, first)), 7u);
   const uint64_t word = 9;
-  for (const NodeId id : {NodeId{0}, NodeId{1}}) {  // to an owner's verbs it is not writable either
+  for (const NodeId id : {NodeId{0}, NodeId{1}}) {  // not writable by an owner's verbs either
     for (const uint64_t offset : {first, last}) {
       const GlobalAddress at(id, offset);
       const uint64_t before = ReadWord(at);
@@ -198,7 +198,7 @@ TEST_P(FabricSuite, WhatOnlyTheOwnerWritesOthersMayRead) {
       EXPECT_EQ(ReadWord(at), before);
     }
   }
-  // A refusal breaks nothing.
+  // After a refusal the channel still works.
   ASSERT_TRUE(Write(&word, At(1, 0), 8).ok());
   EXPECT_EQ(ReadWord(At(1, 0)), word);
 }

@@ -15,7 +15,7 @@
 namespace gannet::rdma::conformance {
 namespace {
 
-constexpr uint64_t kLongestStallNs = 20'000'000'000;  // so that a broken test ends
+constexpr uint64_t kLongestStallNs = 20'000'000'000;  // bounds a broken test
 
 void Fill(std::vector<std::byte>* lines, size_t line, uint64_t word) {
   for (size_t i = 0; i < kLineBytes; i += kWordBytes) {
@@ -23,7 +23,7 @@ void Fill(std::vector<std::byte>* lines, size_t line, uint64_t word) {
   }
 }
 
-// What the jobs share. Each ends early when the peer stops or a verb fails (a killed node's verbs do).
+// State shared by the jobs. Each job ends early when the peer stops or a verb fails (as a killed node's verbs do).
 struct JobRun {
   Channel* channel;
   Job job;
@@ -31,7 +31,7 @@ struct JobRun {
   uint64_t violations = 0;
   Random random{1};
 
-  // Leaves the readers a gap now and then, so that they see the object whole and in change.
+  // Pauses now and then, so that readers see the object both unchanged and in change.
   bool stopping() {
     for (uint64_t i = random.OneIn(2) ? random.Below(100) : 0; i > 0; --i) CpuRelax();
     return stop->load(std::memory_order_relaxed);
@@ -250,7 +250,7 @@ void FabricPeer::Register() {
   });
 }
 
-// The suite starts jobs one after the other, so one server thread at a time is here.
+// The suite starts jobs one at a time, so only one server thread is here.
 void FabricPeer::Start(const Job& job) {
   ++running_;
   jobs_.emplace_back("job", [this, job] {

@@ -1,5 +1,5 @@
-// The program that the conformance suite runs on the nodes it does not drive itself: it answers a few methods, and runs
-// jobs in threads of its own that access memory while the test does.
+// The program on the nodes that the conformance suite does not drive itself: it answers a few methods, and runs jobs in
+// threads of its own that access memory concurrently with the test.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,10 @@
 namespace gannet::rdma::conformance {
 
 // Methods. Requests and responses are encoded by rdma/rpc.h.
-inline constexpr MethodId kEcho = 60000;      // answers with the request
-inline constexpr MethodId kFail = 60001;      // {u32 status code, string message}: fails with them
-inline constexpr MethodId kStall = 60002;     // {u64 offset}: answers once the word there, in its memory, is not zero
-inline constexpr MethodId kPattern = 60003;   // {u32 bytes, u8 first}: so many bytes, each one more than the last
+inline constexpr MethodId kEcho = 60000;   // answers with the request
+inline constexpr MethodId kFail = 60001;   // {u32 status code, string message}: fails with this status
+inline constexpr MethodId kStall = 60002;  // {u64 offset}: answers when the word there, in its own memory, is not zero
+inline constexpr MethodId kPattern = 60003;   // {u32 bytes, u8 first}: answers with bytes that count up from `first`
 inline constexpr MethodId kSum = 60004;       // answers with {u64 sum of the request's bytes}
 inline constexpr MethodId kStartJob = 60005;  // {Job}: starts a thread
 inline constexpr MethodId kJobs = 60006;      // answers {u64 running, u64 violations found by jobs so far}
@@ -29,9 +29,9 @@ enum class JobKind : uint8_t {
   kWriteVersionedByCpu,  // the same by the CPU of the object's owner, which the peer must be
   kInstallLine,          // locks a versioned object of one line, then WRITEs it with its new, unlocked state
   kFetchAndAdd,          // adds one by FAA
-  kCompareAndSwap,       // adds one by CAS, until it worked
+  kCompareAndSwap,       // adds one by CAS, retried until it succeeds
   kFetchAndAddByCpu,     // adds one by the owner's CPU
-  kCheckOrder,           // by the owner's CPU: loads the word at `target`, then the one a line later: it is not smaller
+  kCheckOrder,  // by the owner's CPU: loads the word at `target`, then the one a line later, which must not be smaller
 };
 
 struct Job {
@@ -41,7 +41,7 @@ struct Job {
   uint32_t lines = 1;
 };
 
-// An object that kWriteVersioned writes has this in all its data bytes at version v.
+// Each data byte of an object that kWriteVersioned writes, at version v.
 constexpr std::byte VersionedByte(uint64_t version) {
   return static_cast<std::byte>(version * 37 + 1);
 }

@@ -1,4 +1,4 @@
-// What a READ may see while others write, and atomics while others do the same.
+// READs and atomics that race with writes and atomics.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -11,7 +11,7 @@ namespace gannet::rdma::conformance {
 namespace {
 
 constexpr uint64_t kWrites = 4000;
-constexpr uint64_t kReadsPerLook = 50;  // between two looks at whether the writers are still at it
+constexpr uint64_t kReadsPerLook = 50;  // between two checks whether the writers have finished
 
 uint64_t WordOf(const std::vector<std::byte>& bytes, size_t offset) {
   uint64_t word;
@@ -21,7 +21,7 @@ uint64_t WordOf(const std::vector<std::byte>& bytes, size_t offset) {
 
 TEST_P(FabricSuite, WordsAreReadAndWrittenWhole) {
   Make();
-  StartJob(1, {.kind = JobKind::kWriteWord, .target = At(1, 8), .count = kWrites});  // not the first of its line
+  StartJob(1, {.kind = JobKind::kWriteWord, .target = At(1, 8), .count = kWrites});  // not the first word of its line
   StartJob(1, {.kind = JobKind::kWriteWord, .target = At(1, 64), .count = kWrites});
   do {
     for (uint64_t i = 0; i < kReadsPerLook; ++i) {
@@ -45,7 +45,7 @@ TEST_P(FabricSuite, LinesAreReadAsTheyWereBetweenTwoWrites) {
       ASSERT_TRUE(Read(At(1, 0), image.data(), static_cast<uint32_t>(image.size())).ok());
       for (size_t line = 0; line < image.size(); line += kLineBytes) {
         const uint64_t first = WordOf(image, line);
-        if (first == kLineBusy) continue;  // the writer was interrupted in the middle of it: READ again
+        if (first == kLineBusy) continue;  // the writer was interrupted in this line: READ again
         for (size_t at = 8; at < kLineBytes; at += 8) ASSERT_EQ(WordOf(image, line + at), first);
       }
     }
@@ -56,10 +56,10 @@ constexpr uint32_t kObjectLines = 6;
 
 struct Seen {
   uint64_t consistent = 0;
-  uint64_t torn = 0;  // READs whose data was a mixture, whatever their versions say
+  uint64_t torn = 0;  // READs with mixed data, consistent or not
 };
 
-// What one READ of the object brought.
+// Judges the image of one READ.
 void Judge(const std::vector<std::byte>& image, Seen* seen) {
   std::vector<std::byte> data(kObjectLines * kLineDataBytes);
   CopyOut(image.data(), 0, data);
@@ -78,14 +78,14 @@ TEST_P(FabricSuite, AnObjectWrittenByVerbsIsNeverTornIfItsVersionsAgree) {
   Seen seen;
   std::vector<std::byte> image(kObjectLines * kLineBytes);
   for (bool last = false, done = false; !done; done = last) {
-    last = JobsDone(1);  // then the last round of READs finds nobody else
+    last = JobsDone(1);  // then no one writes during the last round of READs
     for (uint64_t i = 0; i < kReadsPerLook; ++i) {
       ASSERT_TRUE(Read(At(1, 0), image.data(), static_cast<uint32_t>(image.size())).ok());
       Judge(image, &seen);
     }
   }
   EXPECT_GE(seen.consistent, kReadsPerLook);
-  // The control: without the versions a reader would have been fooled.
+  // The control: without versions a reader would have taken mixed data.
   if (harness_->adversarial()) {
     EXPECT_GT(seen.torn, 0u);
   }
@@ -98,7 +98,7 @@ TEST_P(FabricSuite, AnObjectWrittenByItsOwnersCpuIsNeverTornIfItsVersionsAgree) 
   Seen seen;
   std::vector<std::byte> image(kObjectLines * kLineBytes);
   for (bool last = false, done = false; !done; done = last) {
-    last = JobsDone(1);  // then the last round of READs finds nobody else
+    last = JobsDone(1);  // then no one writes during the last round of READs
     for (uint64_t i = 0; i < kReadsPerLook; ++i) {
       ASSERT_TRUE(Read(At(1, 0), image.data(), static_cast<uint32_t>(image.size())).ok());
       Judge(image, &seen);
@@ -157,7 +157,7 @@ TEST_P(FabricSuite, AnObjectOfOneLineIsInstalledAndUnlockedByOneWrite) {
   EXPECT_GE(by_cpu, kReadsPerLook);
 }
 
-// Contract 3, as the owner's CPU sees it: the datum is there before the flag counts it.
+// Contract 3, as the owner's CPU sees it: the data is there before the flag counts it.
 TEST_P(FabricSuite, OthersSeeWritesAndAtomicsInTheirOrder) {
   Make();
   constexpr uint64_t kRounds = 3000;

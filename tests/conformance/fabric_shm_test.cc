@@ -1,6 +1,6 @@
 // The shm fabric passes the conformance suite: as threads and as processes, plain and adversarial.
 //
-// For the latter this program starts itself again as `--peer <memory file> <node>`.
+// For processes, this program starts itself again as `--peer <memory file> <node>`.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -64,7 +64,7 @@ class ProcessHarness final : public FabricHarness {
 
   Fabric& fabric() override { return *fabric_; }
   Node& node() override { return *node_; }
-  // Not reaped yet: even a zombie is dead.
+  // The process is not reaped yet: even a zombie counts as dead.
   void Kill(NodeId peer) override { kill(pids_.at(peer), SIGKILL); }
   void Restart(NodeId peer) override {
     if (pids_.contains(peer)) End(pids_.at(peer));
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite,
                          NameOfFactory);
 
 int RunPeer(const char* path, const char* node) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the test's end is this program's
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // dies with the test
   auto fabric = ShmFabric::Join(path);
   GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());
   const FabricPeer peer(fabric->get(), static_cast<NodeId>(std::atoi(node)));

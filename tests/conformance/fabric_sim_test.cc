@@ -1,5 +1,5 @@
-// The sim fabric passes the conformance suite: with an ideal NIC and a modelled one, well-behaved and as badly behaved
-// as the contract allows.
+// The sim fabric passes the conformance suite: with an ideal NIC and a modelled one, well-behaved and as adversarial as
+// the contract allows.
 #include <map>
 #include <memory>
 #include <string>
@@ -50,7 +50,7 @@ FabricFactory Factory(std::string name, const std::string& nic, const Faults& fa
           [nic, faults](int num_nodes) { return std::make_unique<SimHarness>(num_nodes, nic, faults); }};
 }
 
-// What the contract allows. Whatever breaks connections or loses messages is in tests/rdma/sim.
+// Faults that the contract allows. Faults that break connections or lose messages are in tests/rdma/sim.
 constexpr Faults kAdversarial{.scatter_lines = 0.5, .preempt = 0.02, .slow_completion = 0.05};
 
 INSTANTIATE_TEST_SUITE_P(Sim, FabricSuite,

@@ -31,7 +31,7 @@ MATCHER_P(IsStatus, code, std::string(negation ? "isn't " : "is ") + absl::Statu
 
 class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
  protected:
-  // Node 0 is the test's; the peers are nodes 1 to num_nodes - 1.
+  // The test drives node 0; the peers are nodes 1 to num_nodes - 1.
   void Make(int num_nodes = 2) {
     harness_ = GetParam().make(num_nodes);
     const Status status = harness_->fabric().WaitForAll(absl::Seconds(20));
@@ -48,7 +48,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Fabric& fabric() { return harness_->fabric(); }
   Node& node() { return harness_->node(); }
   Channel& channel() { return *channel_; }
-  // A place in the writable part of a node's heap. Its first kilobyte is left to Stall.
+  // An address in the writable part of a node's heap. Its first kilobyte is reserved for kStall.
   GlobalAddress At(NodeId id, uint64_t offset) { return {id, node().writable_offset() + 1024 + offset}; }
   GlobalAddress StallWord(NodeId id) { return {id, node().writable_offset()}; }
 
@@ -59,12 +59,12 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   StatusOr<uint64_t> Add(GlobalAddress word, uint64_t addend);
   Status Post(std::span<Operation> operations);
   uint64_t ReadWord(GlobalAddress from);
-  // A call with a response of up to `room` bytes. Infinite: the harness's patience.
+  // A call with a response of up to `room` bytes. Infinite timeout: the harness's patience.
   StatusOr<std::vector<std::byte>> Call(NodeId to, MethodId method, std::span<const std::byte> request = {},
                                         size_t room = 1024, absl::Duration timeout = absl::InfiniteDuration());
 
   void StartJob(NodeId on, const Job& job);
-  // Has every job on `peer` finished? Call it now and then, in a loop.
+  // True if every job on `peer` has finished. To be called in a loop.
   bool JobsDone(NodeId peer);
   uint64_t Violations(NodeId peer);
 

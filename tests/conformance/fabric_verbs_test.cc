@@ -1,7 +1,7 @@
-// The verbs fabric passes the conformance suite, on whatever RDMA device this machine has: as threads of one process
-// and as processes. tests/softroce runs it where there is no device.
+// The verbs fabric passes the conformance suite on any RDMA device of this machine: as threads of one process and as
+// processes. tests/softroce runs it where there is no device.
 //
-// For the latter this program starts itself again as `--peer <node> <address>...`.
+// For processes, this program starts itself again as `--peer <node> <address>...`.
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -33,7 +33,7 @@ std::unique_ptr<Node> Attach(VerbsFabric* fabric, NodeId id) {
   return *std::move(node);
 }
 
-// Every node has a fabric of its own, as it would in a process of its own.
+// Every node has its own fabric, as it would in its own process.
 class ThreadHarness final : public FabricHarness {
  public:
   explicit ThreadHarness(int num_nodes)
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Verbs, FabricSuite,
                          NameOfFactory);
 
 int RunPeer(char** arguments, int count) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the test's end is this program's
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // dies with the test
   VerbsOptions options = LocalVerbsCluster(count - 1, kHarnessBytesPerNode);
   options.nodes.assign(arguments + 1, arguments + count);
   const std::unique_ptr<VerbsFabric> fabric = MakeFabric(options);

@@ -11,12 +11,12 @@ namespace {
 
 constexpr int kWriters = 3;
 constexpr uint64_t kKeys = 1500;
-constexpr int kOperations = 6000;  // of each writer
+constexpr int kOperations = 6000;  // per writer
 
-// Keys whose number is a multiple of this are there from the start to the end.
+// Keys whose number is a multiple of this exist from the start to the end.
 constexpr uint64_t kStable = 5;
 
-// Inserts and removes the keys whose number is `self` modulo kWriters, and checks each against its own memory.
+// Inserts and removes the keys whose number is `self` modulo kWriters, and compares each with the model.
 void ChurnOwnKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, int self, Model* mine) {
   OwnerThread owner(cluster);
   Random random(100 + self);
@@ -31,7 +31,7 @@ void ChurnOwnKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, int se
       ASSERT_TRUE(found.record.is_null());
       const rdma::GlobalAddress record = owner.NewRecord(key.view());
       ASSERT_TRUE(index->Insert(owner.context(), key.view(), record, nullptr).ok());
-      // Inserted since: the witness of the miss is gone for good.
+      // The witness of the miss is from before this insert, so it is invalid.
       ASSERT_FALSE(cluster->Valid(found.witness));
       mine->emplace(key, record);
     } else {
@@ -43,12 +43,12 @@ void ChurnOwnKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, int se
   }
 }
 
-// Every record of `stable`; in key order and once, if the index keeps an order.
+// A walk meets every record of `stable`; in key order and once, if the index keeps an order.
 void ExpectWalkMeetsAll(LocalIndex* index, rdma::EpochManager::Participant* epoch, const Model& stable, bool ordered) {
   WalkPosition position;
   std::vector<rdma::GlobalAddress> records;
   for (bool more = true; more;) {
-    EpochGuard guard(epoch);  // nested in the caller's, which keeps all of the records
+    EpochGuard guard(epoch);  // nested in the caller's epoch, which keeps all records
     more = index->Walk(&position, &records);
   }
   if (ordered) {
@@ -105,7 +105,7 @@ void ReadStableKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, cons
 }
 
 TEST_P(IndexSuite, ConcurrentWritersAndReadersLoseNothing) {
-  Start(kKeys / 10);  // so that it grows meanwhile
+  Start(kKeys / 10);  // so that it grows during the test
   cluster_->StartEpochs();
   for (uint64_t n = 0; n < kKeys; n += kStable) InsertBoth(KeyOf(n));
   const Model stable = model_;
@@ -165,14 +165,14 @@ TEST_P(IndexSuite, OneOfManyInsertersAndOneOfManyRemoversWins) {
   EXPECT_TRUE(structure.ok()) << structure;
 }
 
-// One thread appends keys in ascending order, as orders of a district come. A scan whose witnesses still hold
-// afterwards was a state of the index: it has all keys up to some key and none beyond.
+// One thread appends keys in ascending order, as orders of a district arrive. A scan whose witnesses are still valid
+// afterwards saw one state of the index: it has all keys up to some key and none beyond.
 TEST_P(IndexSuite, ScansSeeInsertsInTheirOrder) {
   if (!ordered()) GTEST_SKIP() << "not an ordered kind";
   Start(1000);
   constexpr uint64_t kAppended = 3000;
   const KeyKind kind = GetParam().key_kind;
-  // Byte keys of one length sort as their numbers do.
+  // Byte keys of one length sort as their numbers.
   const auto appended = [](uint64_t n) { return 21 * (1000000 + n); };
   std::thread writer([&] {
     OwnerThread owner(cluster_.get());

@@ -1,4 +1,4 @@
-// The hash index in the suite of every index.
+// The hash index passes the common suite.
 #include <memory>
 
 #include "index/hash/hash_client.h"

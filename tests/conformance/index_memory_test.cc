@@ -1,4 +1,4 @@
-// Inserting and removing for ever needs no more memory than the most keys there were at once.
+// Endless inserting and removing needs no more memory than the largest number of keys at one time.
 #include <vector>
 
 #include "tests/conformance/index_suite.h"
@@ -11,7 +11,7 @@ TEST_P(IndexSuite, ChurnDoesNotGrowMemory) {
   Start(kLive);
   uint64_t next = 0;
   uint64_t oldest = 0;
-  // A window of keys moves up: the worst case for an ordered index that only ever frees nothing.
+  // A window of keys moves up: the worst case for an ordered index that never frees empty nodes.
   const auto churn = [&](uint64_t steps) {
     for (uint64_t i = 0; i < steps; ++i) {
       InsertBoth(KeyOf(next++));
@@ -25,7 +25,7 @@ TEST_P(IndexSuite, ChurnDoesNotGrowMemory) {
   const uint64_t carved = cluster_->owner().slab->statistics().carved_bytes;
   const uint64_t registered = index_->statistics().registered_bytes;
   churn(20 * kLive);
-  // Some room for what waits for its grace period and sits in caches.
+  // Some more for blocks that wait for their grace period or are in caches.
   EXPECT_LE(cluster_->owner().slab->statistics().carved_bytes, carved + carved / 10 + (256 << 10));
   EXPECT_LE(index_->statistics().registered_bytes, registered + registered / 4);
   ExpectSameAsModel();

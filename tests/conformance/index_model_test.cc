@@ -1,4 +1,4 @@
-// An index against std::map, one thread.
+// An index compared with std::map, in one thread.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -63,7 +63,7 @@ TEST_P(IndexSuite, RandomOperationsAgreeWithTheModel) {
   Start(kKeys);
   Random random(1);
   for (int phase = 0; phase < 6; ++phase) {
-    // Phases mostly insert or mostly remove, so that the structure grows, shrinks to little, and grows again.
+    // Phases mostly insert or mostly remove, so that the structure grows, shrinks to almost nothing, and grows again.
     const uint64_t insert_percent = phase % 2 == 0 ? 80 : 15;
     for (int i = 0; i < 4000; ++i) {
       const OwnedKey key = KeyOf(random.Below(kKeys));
@@ -197,7 +197,7 @@ TEST_P(IndexSuite, ScanOfAnEmptyRange) {
       ASSERT_TRUE(index_->Scan({.from = low.view(), .to = high.view(), .reverse = reverse}, &result).ok());
       EXPECT_TRUE(result.entries.empty());
       EXPECT_FALSE(result.witnesses.empty());
-      // Both ends crossed: nothing, and not an error.
+      // With the ends exchanged the range is empty, which is not an error.
       ASSERT_TRUE(index_->Scan({.from = high.view(), .to = low.view(), .reverse = reverse}, &result).ok());
       EXPECT_TRUE(result.entries.empty());
     }

@@ -1,5 +1,5 @@
-// The client's face of an index: against the model, on a friendly and on an adversarial fabric, and racing with writers
-// at the owner.
+// The client's side of an index: compared with the model, on a friendly and on an adversarial fabric, and racing with
+// writers at the owner.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kKeys = 2000;
 
-// As the reader of a scan does: entries are keys and addresses, all verified by the index.
+// Checks a scan as its reader gets it: entries are keys and addresses, all verified by the index.
 void ExpectRemoteScan(ClientThread* client, RemoteIndex* remote, const ScanRange& range,
                       const std::vector<Entry>& expected) {
   ScanResult result;
@@ -183,10 +183,11 @@ TEST_P(IndexSuite, WitnessesOfRemoteScansCatchPhantoms) {
   }
 }
 
-// The owner's threads insert and remove; stable keys (multiples of 4) are found by clients all the while, keys that
-// never were are not, and scans have no key twice and every stable one.
-// The writer does not run away from the reader: what it removes is not free again before a reader that holds an epoch,
-// and that may have no CPU for seconds, lets go of it.
+// The owner's threads insert and remove. Meanwhile clients find stable keys (multiples of 4), do not find keys that
+// never existed, and their scans have no key twice and every stable one.
+//
+// The writer must not get far ahead of the reader: removed memory is not free again before a reader in an older epoch
+// leaves it, and the reader may have no CPU for seconds.
 TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
   if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   constexpr int kMostAhead = 5000;  // changes
@@ -262,7 +263,7 @@ TEST_P(IndexSuite, RemoteReadersRaceWithLocalWriters) {
   }
 }
 
-// Two clients insert and remove through the owner while both look up.
+// Two clients insert and remove through the owner, and both look keys up.
 TEST_P(IndexSuite, RemoteWritersAgree) {
   if (!has_clients()) GTEST_SKIP() << "a kind without clients";
   Start(kKeys / 10);
@@ -270,7 +271,7 @@ TEST_P(IndexSuite, RemoteWritersAgree) {
   const KeyKind kind = GetParam().key_kind;
   std::vector<Model> models(2);
   const auto work = [&](uint64_t self) {
-    OwnerThread records(cluster_.get());  // stands in for the owner's allocation of records
+    OwnerThread records(cluster_.get());  // in place of the owner's allocation of records
     ClientThread client(cluster_.get());
     const auto remote = Connect(&client);
     Random random(self);

@@ -1,4 +1,4 @@
-// A kind of index that only tests know passes what the suite asks of an owner.
+// An index kind that exists only in tests passes the suite's tests of owners.
 #include "index/registry.h"
 #include "tests/conformance/index_suite.h"
 #include "tests/index/sorted_array.h"

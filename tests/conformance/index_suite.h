@@ -1,8 +1,8 @@
-// The suite that every index passes: index/index.h as tests. An index joins it by one file of its own:
+// The suite that every index passes: index/index.h as tests. An index joins it with one file of its own:
 //
 //   INSTANTIATE_TEST_SUITE_P(Hash, IndexSuite, testing::ValuesIn(AllCases({.name = "hash", ...})), CaseName);
 //
-// and one line of CMake, gannet_index_conformance. A case is a kind of index with one kind of key.
+// and one line of CMake, gannet_index_conformance. A case is an index kind with one kind of key.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace gannet::index {
 
-// How to make one kind of index.
+// Creates one kind of index.
 struct IndexFactory {
   struct Shape {
     IndexId id;
@@ -30,12 +30,12 @@ struct IndexFactory {
   };
 
   std::string name;
-  bool ordered = false;  // offers Scan
+  bool ordered = false;  // supports Scan
   // Creates the index at the service's node and registers it there under shape.id.
   std::function<StatusOr<std::unique_ptr<LocalIndex>>(IndexService*, const Shape&)> create;
   // Registers the kind's RPC handlers; called once per node, before it serves.
   std::function<void(IndexService*)> register_methods;
-  // Empty for a kind that only its owner uses: tests of clients are skipped.
+  // Empty for a kind without clients: tests of clients are skipped.
   std::function<StatusOr<std::unique_ptr<RemoteIndex>>(rdma::Channel*, rdma::NodeId owner, const Shape&)> connect;
 };
 
@@ -47,7 +47,8 @@ struct IndexCase {
 std::vector<IndexCase> AllCases(const IndexFactory& factory);
 std::string CaseName(const testing::TestParamInfo<IndexCase>& info);
 
-// The n-th test key: n itself, or a byte string of 0 to 64 bytes. 0 and UINT64_MAX give the least and the greatest key.
+// The n-th test key: n itself, or a byte string of 0 to 64 bytes. 0 and UINT64_MAX give the smallest and the largest
+// key.
 OwnedKey TestKey(KeyKind kind, uint64_t n);
 
 struct KeyLess {
@@ -55,13 +56,13 @@ struct KeyLess {
 };
 using Model = std::map<OwnedKey, rdma::GlobalAddress, KeyLess>;
 
-// Witnesses as a transaction holds them.
+// Witnesses as a transaction keeps them.
 class HeldWitnesses {
  public:
   HeldWitnesses(IndexCluster* cluster, std::vector<Witness> witnesses)
       : cluster_(cluster), witnesses_(std::move(witnesses)) {}
   bool Valid() const;
-  // Carries them over this holder's own change.
+  // Updates the witnesses for a change made by their holder.
   void Apply(const Change& change);
 
  private:
@@ -82,20 +83,20 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
   OwnedKey KeyOf(uint64_t n) const { return TestKey(GetParam().key_kind, n); }
   std::unique_ptr<RemoteIndex> Connect(ClientThread* client);
 
-  // By `owner`, with a new record; the key must be absent. The change is returned.
+  // Inserts an absent key with a new record, by `owner`; returns the change.
   Change MustInsert(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress* record = nullptr);
   // Removes the key, which must be mapped to `record`, and retires the record.
   Change MustRemove(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress record);
 
-  // As above by `main_`, kept in `model_`.
+  // The same by `main_`, with the change also made in `model_`.
   Change InsertBoth(const OwnedKey& key);
   Change RemoveBoth(const OwnedKey& key);
-  // One of the keys that the model has.
+  // A random key of the model.
   const OwnedKey& AnyKey(Random* random) const;
 
-  // The index has exactly what the model has: by Find, by FindMany, by Scan, by its own checks.
+  // The index has exactly the content of the model: by Find, by FindMany, by Scan, and by its own checks.
   void ExpectSameAsModel();
-  // What the model answers to a scan.
+  // The model's result of a scan.
   std::vector<Entry> ModelScan(const ScanRange& range) const;
   static void ExpectEntries(const std::vector<Entry>& expected, const std::vector<Entry>& actual);
 

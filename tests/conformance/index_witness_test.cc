@@ -1,4 +1,5 @@
-// Witnesses and changes, one thread: what makes a miss or a scan stay true, and what a change says about itself.
+// Witnesses and changes, in one thread: a miss or a scan stays valid as long as its witnesses, and a change describes
+// itself.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +22,7 @@ TEST_P(IndexSuite, WitnessOfAMissChangesWithItsKey) {
     ASSERT_TRUE(miss.record.is_null());
     ASSERT_EQ(miss.witness.seen & rdma::kLockBit, 0u);
     ASSERT_TRUE(cluster_->Valid(miss.witness));
-    // Lookups change nothing, nor does a failed insert of a present key or a failed removal.
+    // Lookups change no witness, nor does a failed insert of a present key or a failed removal.
     const OwnedKey& present = AnyKey(&random);
     index_->Find(present.view());
     const rdma::GlobalAddress record = main_->NewRecord(present.view());
@@ -33,7 +34,7 @@ TEST_P(IndexSuite, WitnessOfAMissChangesWithItsKey) {
     InsertBoth(key);
     ASSERT_FALSE(cluster_->Valid(miss.witness));
     RemoveBoth(key);
-    // Never the same value for another set again.
+    // The value never returns for another set of keys.
     ASSERT_FALSE(cluster_->Valid(miss.witness));
     const FindResult again = index_->Find(key.view());
     ASSERT_TRUE(again.record.is_null());
@@ -50,7 +51,7 @@ TEST_P(IndexSuite, ChangesDescribeThemselves) {
     if (!model_.contains(key)) {
       const FindResult miss = index_->Find(key.view());
       const Change change = InsertBoth(key);
-      // The miss's own word is what changed, from what it saw.
+      // The change is of the word of the miss, from the value that the miss saw.
       ASSERT_EQ(change.before.word, miss.witness.word);
       ASSERT_EQ(change.before.seen, miss.witness.seen);
       ASSERT_NE(change.after, change.before.seen);
@@ -90,8 +91,8 @@ TEST_P(IndexSuite, ReplaceMovesARecordAndNothingElse) {
   ExpectSameAsModel();
 }
 
-// A transaction that missed several keys inserts some of them itself: its witnesses carry over, and a foreign insert of
-// one of the others still shows.
+// A transaction that missed several keys inserts some of them itself. Its witnesses are updated, and a foreign insert
+// of another one of the keys is still detected.
 TEST_P(IndexSuite, MissesCarryOverOwnChanges) {
   Start(4 * kKeys);
   Random random(13);
@@ -135,7 +136,7 @@ TEST_P(IndexSuite, ForeignInsertsInvalidateAScan) {
     ASSERT_TRUE(index_->Scan(range, &result).ok());
     const HeldWitnesses held(cluster_.get(), result.witnesses);
     ASSERT_TRUE(held.Valid());
-    // A scan that its limit stopped covers what it went through, up to its last entry.
+    // A scan that ended at its limit covers the range up to its last entry.
     if (result.entries.size() == range.limit) {
       (range.reverse ? range.from : range.to) = result.entries.back().key.view();
     }
@@ -169,7 +170,7 @@ TEST_P(IndexSuite, ScansCarryOverOwnChanges) {
       held.Apply(model_.contains(key) ? RemoveBoth(key) : InsertBoth(key));
       ASSERT_TRUE(held.Valid()) << "after " << i << " own changes";
     }
-    // All of the range is still covered, splits included.
+    // The whole range is still covered, also across splits.
     OwnedKey foreign = KeyOf(random.Below(kKeys));
     if (foreign.view() < range.from || range.to < foreign.view()) foreign = OwnedKey(range.from);
     if (model_.contains(foreign)) {

@@ -1,4 +1,4 @@
-// XStore passes the common suite, with each of the three ways to cache.
+// XStore passes the common suite in each of its three cache modes.
 #include "index/xstore/xstore.h"
 #include "tests/conformance/index_suite.h"
 
@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(XStoreModelOnly, IndexSuite,
 INSTANTIATE_TEST_SUITE_P(XStoreTopOnly, IndexSuite,
                          testing::ValuesIn(AllCases(Factory("xstore_top_only", {.mode = XCacheMode::kTopOnly}))),
                          CaseName);
-// A cache that has no room for the tables of more than a few sub-models.
+// A cache with room for the tables of only a few sub-models.
 INSTANTIATE_TEST_SUITE_P(XStoreSmallCache, IndexSuite,
                          testing::ValuesIn(AllCases(Factory("xstore_small_cache", {.max_bytes = 3000}))), CaseName);
 

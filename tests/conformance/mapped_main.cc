@@ -1,6 +1,6 @@
-// The main of test programs whose nodes are to share nothing but a memory file. Each has a mapping of its own, at other
-// addresses, and finds the others' deaths in the file. With --processes as the first argument those that the test does
-// not work at are processes of their own.
+// The main function of test programs whose nodes share only a memory file. Each node has its own mapping, at another
+// address, and learns of the others' deaths from the file. With --processes as the first argument, the nodes that the
+// test does not drive are processes of their own.
 #include <unistd.h>
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 
 bool processes = false;
 
-// Attaches every node by a mapping of its own.
+// Attaches every node through its own mapping.
 class MappedFabric final : public Fabric {
  public:
   MappedFabric(const TestFabricOptions& options, const std::string& path) {

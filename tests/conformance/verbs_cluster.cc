@@ -10,7 +10,7 @@
 namespace gannet::rdma::conformance {
 namespace {
 
-constexpr int kFirstPort = 21000;  // below those that the system gives out by itself
+constexpr int kFirstPort = 21000;  // below the ports that the system assigns itself
 constexpr int kPorts = 10000;
 
 std::string Address() {

@@ -23,7 +23,7 @@ Key MustGetKey(rdma::WireReader& reader) {
   return key;
 }
 
-// A thread of the client process, which answers until the other end is closed.
+// A thread of the client process. It answers questions until the other end is closed.
 class Answerer {
  public:
   Answerer(IndexCluster* cluster, int fd) : cluster_(cluster), wire_(fd) {}
@@ -209,7 +209,7 @@ class Proxy final : public RemoteIndex {
   Wire* wire_;
 };
 
-// Until the test closes its ends.
+// Runs until the test closes its ends of the sockets.
 int RunClient(std::unique_ptr<rdma::Fabric> fabric, const Connector& connect, const std::vector<int>& sockets,
               const rdma::Forked::Inside& inside) {
   IndexCluster cluster(std::move(fabric), connect);

@@ -1,10 +1,10 @@
-// The client of an index in a process of its own: node 1 of an IndexCluster, with its own mapping of the fabric, its
-// own caches and its own memory. The test asks it over sockets; each of its threads serves one ClientThread of the
-// test.
+// The client of an index in its own process: node 1 of an IndexCluster, with its own mapping of the fabric, its own
+// caches and its own memory. The test sends it questions over sockets; each thread of the client process serves one
+// ClientThread of the test.
 //
 //   test ----- socket ----- thread of the client process: ClientThread, RemoteIndex ----- READs, CALLs ----- owner
 //
-// Forked before the test's process has any thread.
+// Forked before the test's process has any other thread.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ using Connector = std::function<StatusOr<std::unique_ptr<RemoteIndex>>(rdma::Cha
 enum class Ask : uint8_t {
   kOpen,
   kConnect,
-  kFind,      // and settle, as a transaction does
-  kJustFind,  // what the index says
+  kFind,      // and Settle, as a transaction does
+  kJustFind,  // only the index's answer
   kSettle,
   kFindMany,
   kScan,
@@ -44,7 +44,7 @@ enum class Ask : uint8_t {
   kStartEpochs,
 };
 
-// One end of a conversation: a question is one message, and so is its answer. Any failure of the socket is a check.
+// One end of a connection: a question is one message, and so is its answer. Any socket error is a failed check.
 class Wire {
  public:
   explicit Wire(int fd) : fd_(fd), out_(kMostBytes), in_(kMostBytes) {}
@@ -52,13 +52,13 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  // To be filled in, and then sent.
+  // Returns a writer for the message to send.
   rdma::WireWriter Begin() { return rdma::WireWriter(out_); }
   void Send(const rdma::WireWriter& message);
   // False: the other end is closed.
   bool Receive(std::span<const std::byte>* message);
 
-  // A question, to which `put` adds what it is about, and its answer, which the next message overwrites.
+  // Sends a question, whose arguments `put` adds; returns its answer, which is valid until the next message.
   template <class Put>
   rdma::WireReader AskFor(Ask what, const Put& put) {
     rdma::WireWriter writer = Begin();
@@ -83,16 +83,16 @@ class Wire {
 
 class ClientProcess {
  public:
-  // The child attaches node 1 of what `join` gives it.
+  // The child attaches node 1 of the fabric that `join` returns.
   ClientProcess(const std::function<std::unique_ptr<rdma::Fabric>()>& join, const Connector& connect);
-  // Ends it, and checks that it ended well.
+  // Ends the child, and checks that it ended without an error.
   ~ClientProcess();
   ClientProcess(const ClientProcess&) = delete;
   ClientProcess& operator=(const ClientProcess&) = delete;
 
-  // It has attached, and has seen the owner.
+  // Waits until the child has attached and has seen the owner.
   void AwaitReady() const { child_->AwaitReady(); }
-  // A thread of it that nobody has.
+  // Returns an unused thread of the child.
   std::unique_ptr<Wire> Take();
   void Advance() { control_->Command(Ask::kAdvance); }
   void StartEpochs() { control_->Command(Ask::kStartEpochs); }
@@ -107,13 +107,13 @@ class ClientProcess {
   size_t taken_ = 0;
 };
 
-// How the two talk.
+// Encoding of the messages.
 void PutStatus(rdma::WireWriter& writer, const Status& status);
 Status GetStatus(rdma::WireReader& reader);
 void PutFound(rdma::WireWriter& writer, const FindResult& found);
 FindResult GetFound(rdma::WireReader& reader);
 
-// The index as the test sees it: every operation is a question.
+// The index as the test uses it: every operation is a question.
 std::unique_ptr<RemoteIndex> ProxyOf(Wire* wire);
 
 }  // namespace gannet::index

@@ -1,4 +1,4 @@
-// Chains and tags: what happens in one crowded bucket.
+// Chains and tags in one crowded bucket.
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -25,14 +25,14 @@ TEST_F(HashChainTest, KeysOfOneTagAreToldApart) {
     std::vector<FindResult> results(1);
     index_->FindMany({{Key(keys[i])}}, results);
     EXPECT_EQ(results[0].record, expected);
-    // The client must have looked at the records: the tag said nothing.
+    // The client must have read the records, because the tag is the same.
     const StatusOr<FindResult> found = client.Await(remote->Find(keys[i]));
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(found->record, expected);
     EXPECT_EQ(found->witness.word.is_null(), !expected.is_null());
   }
   ExpectSound();
-  // Down to one key of the tag: a single candidate again, unverified, with a witness.
+  // Removes all but one key of the tag: again a single candidate, unverified, with a witness.
   for (size_t i = 1; i < records.size(); ++i) Remove(keys[i], records[i]);
   ExpectSound();
   const StatusOr<FindResult> found = client.Await(remote->Find(keys[0]));
@@ -109,7 +109,7 @@ TEST_F(HashChainTest, EveryChangeOfAChainMovesItsWitnessAndStamps) {
   EpochGuard guard(owner_->epoch());
   const Witness miss = index_->Find(keys.back()).witness;
   ASSERT_TRUE(cluster_->Valid(miss));
-  // A change in the head only; the chain's other buckets get the new stamp all the same (CheckStructure).
+  // A change in the head only: the chain's other buckets get the new stamp, too (CheckStructure).
   Remove(keys[0], records[0]);
   EXPECT_FALSE(cluster_->Valid(miss));
   ExpectSound();
@@ -120,7 +120,8 @@ TEST_F(HashChainTest, EveryChangeOfAChainMovesItsWitnessAndStamps) {
   ExpectSound();
 }
 
-// A client walks a chain by several READs while it changes under it: what stays there is found, what never was is not.
+// A client walks a chain with several READs while it changes: it finds the keys that stay, and not those that never
+// existed.
 TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
   for (const bool adversarial : {false, true}) {
     TearDown();
@@ -129,14 +130,14 @@ TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
     const std::vector<uint64_t> keys = InseparableKeys(60);
     std::vector<rdma::GlobalAddress> records;
     for (size_t i = 0; i < 40; ++i) records.push_back(Insert(keys[i]));
-    // Even ones of the first 40 stay, odd ones come and go, those from 40 on never come.
+    // Of the first 40 keys, even ones stay and odd ones come and go; the others are never inserted.
     std::atomic<bool> stop = false;
     std::atomic<int> changes = 0;
     std::atomic<int> rounds = 0;
     std::thread writer([&] {
       Random random(1);
       while (!stop.load(std::memory_order_relaxed)) {
-        // What is removed is not free again before a reader, which may have no CPU for long, lets go of its epoch.
+        // Removed memory is not free again before a reader, which may have no CPU for long, leaves its epoch.
         if (changes > 5000 + 20 * rounds) {
           YieldThread();
           continue;
@@ -168,7 +169,7 @@ TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
   }
 }
 
-// A chain has no bound: what makes an insert fail is want of memory alone.
+// A chain has no limit: an insert fails only for lack of memory.
 TEST_F(HashChainTest, AChainOfAnyLengthTakesAnotherKey) {
   Start(1);
   const std::vector<uint64_t> keys = InseparableKeys(301);
@@ -189,7 +190,7 @@ TEST_F(HashChainTest, AChainOfAnyLengthTakesAnotherKey) {
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(found->record, expected);
   }
-  // Far along the chain a client asks the owner.
+  // For records far along the chain the client asks the owner.
   EXPECT_GT(remote->statistics().fallbacks, 0u);
   size_t walked = 0;
   {
@@ -219,8 +220,8 @@ uint64_t Unmix64(uint64_t x) {
   return unshift(x, 30);
 }
 
-// The hash of integer keys without a seed was Mix64(key + this). These keys all had place 0 and path 7 by it, so they
-// shared a bucket of any table, whatever its size; the 193rd was refused.
+// Without a seed, the hash of an integer key would be Mix64(key + kFormerIncrement). These keys would all have place 0
+// and path 7, and so share a bucket of a table of any size.
 constexpr uint64_t kFormerIncrement = 0x9e3779b97f4a7c15ull;
 std::vector<uint64_t> KeysThatCollidedWithoutSeed(size_t count) {
   std::vector<uint64_t> keys;

@@ -1,4 +1,4 @@
-// The client of the hash index: what it READs, what it remembers, and what it does about nonsense.
+// The client of the hash index: its READs, its location cache, and its reaction to malformed messages.
 #include <array>
 #include <thread>
 #include <vector>
@@ -26,7 +26,7 @@ TEST_F(HashClientTest, ALookupIsOneReadAndARememberedOneNone) {
   for (uint64_t key = 1; key < 500; ++key) {
     const StatusOr<FindResult> found = client.Await(remote->Find(key));
     ASSERT_TRUE(found.ok() && found->record == records[key] && !found->from_cache);
-    // Unverified, so with a witness.
+    // The address is unverified, so there is a witness.
     ASSERT_FALSE(found->witness.word.is_null());
   }
   const rdma::VerbCounters cold = client.channel()->counters();
@@ -80,7 +80,7 @@ TEST_F(HashClientTest, AStaleLocationIsForgottenAndFoundAgain) {
   EXPECT_TRUE(client.Valid(found->witness));
   EXPECT_EQ(client.Find(remote.get(), other - 1)->record, reused);
 
-  // The key comes back elsewhere.
+  // The key is inserted again with another record.
   record = Insert(1);
   found = client.Find(remote.get(), uint64_t{1});
   ASSERT_TRUE(found.ok()) << found.status();
@@ -135,7 +135,7 @@ TEST(LocationCacheTest, KeepsWhatIsUsedAndReplacesTheRest) {
   EXPECT_EQ(none.Get(hash(1)), 0u);
 }
 
-// A bucket that stays locked (its holder does not run) does not stop a client: it asks the owner, who waits.
+// A bucket that stays locked (its holder does not run) does not stop a client: it asks the owner, which waits.
 TEST_F(HashClientTest, ALockedBucketLeadsToTheOwner) {
   Start(1);
   const rdma::GlobalAddress record = Insert(1);
@@ -145,7 +145,7 @@ TEST_F(HashClientTest, ALockedBucketLeadsToTheOwner) {
   std::byte* head = cluster_->At(index_->Find(uint64_t{2}).witness.word);
   const uint64_t version = LoadWord(head);
   StoreWord(head, version | rdma::kLockBit);
-  // Of a present key the owner is sure even now.
+  // The owner knows that a key is present even while the bucket is locked.
   StatusOr<FindResult> found = client.Await(remote->Find(uint64_t{1}));
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->record, record);
@@ -155,7 +155,7 @@ TEST_F(HashClientTest, ALockedBucketLeadsToTheOwner) {
   std::vector<FindResult> results(1);
   ASSERT_TRUE(client.Await(remote->FindMany({{Key(uint64_t{1})}}, results)).ok());
   EXPECT_EQ(results[0].record, record);
-  // Of an absent one only when the lock is gone.
+  // It knows that a key is absent only when the lock is released.
   std::thread unlocker([&] { StoreWord(head, version); });
   found = client.Await(remote->Find(uint64_t{2}));
   unlocker.join();
@@ -163,7 +163,7 @@ TEST_F(HashClientTest, ALockedBucketLeadsToTheOwner) {
   EXPECT_TRUE(found->record.is_null());
 }
 
-// Requests of a peer that is broken or hostile: an error each, and the index as it was.
+// Requests of a broken or hostile peer: each gets an error, and the index does not change.
 TEST_F(HashClientTest, GarbageRequestsAreRefused) {
   Start(100);
   const rdma::GlobalAddress record = Insert(1);
@@ -186,7 +186,7 @@ TEST_F(HashClientTest, GarbageRequestsAreRefused) {
       (void)call(method, std::span(bytes).first(random.Below(bytes.size()))).ok();
     }
   }
-  // Well-formed requests that ask for what must not be: records that are not there, or of another key.
+  // Well-formed requests for impossible changes: of records that do not exist or hold another key.
   const uint64_t end = cluster_->owner().node->memory().size();
   for (const rdma::GlobalAddress bad :
        {rdma::GlobalAddress(), rdma::GlobalAddress(0, 64), rdma::GlobalAddress(0, end - 8), rdma::GlobalAddress(0, end),
@@ -216,7 +216,8 @@ TEST(HashMessagesTest, GarbageResponsesAreDataLoss) {
     std::array<std::byte, 200> bytes;
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     const auto message = std::span<const std::byte>(bytes).first(random.Below(bytes.size()));
-    // A change is five words, so one with the right length can look right; nodes give it away.
+    // A change is five words, so a random message of the right length could look valid; its node ids show that it is
+    // not.
     EXPECT_FALSE(hash::GetDescription(message).ok());
     EXPECT_FALSE(hash::GetFindResult(message, 0).ok());
     EXPECT_FALSE(hash::GetChange(message, 0).ok());
@@ -240,7 +241,7 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
     EXPECT_EQ(read->seed, description.seed);
     EXPECT_EQ(read->key_kind, KeyKind::kBytes);
     EXPECT_EQ(read->max_key_bytes, 20u);
-    // Each of these makes it nonsense.
+    // Each of these makes the description invalid.
     for (const auto& spoil : std::vector<std::function<void(hash::Description*)>>{
              [](auto* d) { d->geometry.initial = 0; },
              [](auto* d) {

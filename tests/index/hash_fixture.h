@@ -1,4 +1,4 @@
-// What the tests of the hash index share: a cluster with one hash index of integer keys, and keys chosen by their hash.
+// Shared by the tests of the hash index: a cluster with one hash index of integer keys, and keys chosen by their hash.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class HashTest : public testing::Test {
  protected:
   static constexpr IndexId kId = 5;
 
-  // Always with the same seed, so that a test's keys share the buckets that it expects.
+  // Uses a fixed seed, so that a test's keys share the buckets that it expects.
   void Start(uint64_t expected_keys, const IndexCluster::Options& options = {}) {
     StartWith({.expected_keys = expected_keys, .seed = KeyedHash::Seed{1, 2, 3, 4}}, options);
   }
@@ -63,7 +63,7 @@ class HashTest : public testing::Test {
     EXPECT_TRUE(change.ok()) << change.status();
     owner_->RetireRecord(record);
   }
-  // Everything retired is free for reuse afterwards.
+  // Makes everything retired so far free for reuse.
   void PassGracePeriod() {
     cluster_->PassGracePeriod();
     owner_->epoch()->Collect();

@@ -1,4 +1,4 @@
-// Geometry and growth: where keys belong while the table splits, and how clients find them.
+// Geometry and growth: the bucket of a key while the table splits, and how clients find it.
 #include <atomic>
 #include <set>
 #include <thread>
@@ -27,7 +27,7 @@ TEST(HashGeometryTest, EveryKeyHasOneExistingBucketAtEverySize) {
       const KeyHash hash{random()};
       const BucketName name = BucketFor(hash, kInitial, size);
       ASSERT_LT(name.place + kInitial * name.path, size.count());
-      // All buckets that split in this level, and their children, have one bit of depth more.
+      // All buckets that have split in this level, and their children, have one more bit of depth.
       const uint64_t in_level = (name.place + kInitial * name.path) % (kInitial << size.level());
       const bool split = in_level < size.count() - (kInitial << size.level());
       ASSERT_TRUE(IsHome(hash, name, size.level() + (split ? 1 : 0)));
@@ -76,7 +76,7 @@ TEST_F(HashGrowthTest, ATableMadeForFewKeysTakesMany) {
   EXPECT_EQ(statistics.keys, 20000u);
   EXPECT_LE(statistics.height, 4);
   EXPECT_GT(index_->geometry().size.count(), 20000u / 6);
-  // No more than a constant times what a table of the right size takes.
+  // At most a constant factor more than a table of the right initial size.
   EXPECT_LT(statistics.registered_bytes, 20000u * 50);
 }
 
@@ -86,17 +86,17 @@ TEST_F(HashGrowthTest, ClientsFollowWithoutBeingTold) {
   const auto remote = Connect(&client);
   std::vector<rdma::GlobalAddress> records;
   records.push_back(Insert(0));
-  ASSERT_EQ(client.Find(remote.get(), uint64_t{0})->record, records[0]);  // learns the geometry now
+  ASSERT_EQ(client.Find(remote.get(), uint64_t{0})->record, records[0]);  // learns the current geometry
   for (uint64_t key = 1; key < 5000; ++key) records.push_back(Insert(key));
   for (uint64_t key = 0; key < 5000; ++key) {
     const StatusOr<FindResult> found = client.Find(remote.get(), key);
     ASSERT_TRUE(found.ok()) << found.status();
     ASSERT_EQ(found->record, records[key]) << key;
   }
-  // It asks for the new segments once per segment at most, and never for a key.
+  // It asks at most once per segment for the new segments, and never for a key.
   EXPECT_LE(client.channel()->counters().calls, 1u + hash::kMaxSegments);
   EXPECT_EQ(remote->statistics().fallbacks, 0u);
-  // Once it has the right idea of the size, a lookup is one READ, or more where buckets overflow.
+  // Once it knows the size, a lookup is one READ, or more where buckets overflow.
   const uint64_t before = remote->statistics().leaves_read;
   for (uint64_t key = 0; key < 5000; ++key) ASSERT_EQ(client.Find(remote.get(), key)->record, records[key]);
   EXPECT_LT(remote->statistics().leaves_read - before, 5000u * 5 / 4);
@@ -170,7 +170,7 @@ TEST_F(HashGrowthTest, ASplitInvalidatesTheWitnessOfTheBucketItSplits) {
 }
 
 TEST_F(HashGrowthTest, WithoutMemoryToGrowItTakesKeysUntilThereIsNone) {
-  // Room for the first doublings, not for all.
+  // Room for the first doublings, but not for all.
   Start(100, {.bytes_per_node = uint64_t{4} << 20});
   Status status;
   uint64_t inserted = 0;

@@ -1,5 +1,5 @@
-// What a test of an index needs around it: two nodes, threads of the owner and of a client, and records that hold their
-// keys. Both nodes are in this process, or, if the program's main says so, the client is in one of its own
+// The environment of an index test: two nodes, threads of the owner and of a client, and records that hold their keys.
+// Both nodes are in this process; or, if the program's main says so, the client is in a process of its own
 // (client_process.h).
 //
 //   IndexCluster cluster({});
@@ -10,8 +10,8 @@
 //   EpochGuard guard(owner.epoch());
 //   (*index)->Insert(owner.context(), key, owner.NewRecord(key), nullptr);
 //
-// Records here are alive while their state word is even. That stands in for what transactions do with it: a client that
-// remembered the address of a removed record can tell.
+// A record here is alive while its state word is even, in place of what transactions do with it: a client with the
+// cached address of a removed record can detect that.
 #pragma once
 
 #include <cstdint>
@@ -47,22 +47,22 @@ class IndexCluster {
     std::unique_ptr<IndexService> service;
   };
 
-  // Any failure is a check: these are tests.
+  // Any failure is a failed check, because these are tests.
   explicit IndexCluster(const Options& options);
-  // The client's part of one, in a process of its own.
+  // The client's part of a cluster, in its own process.
   IndexCluster(std::unique_ptr<rdma::Fabric> fabric, Connector connect);
   ~IndexCluster();
   IndexCluster(const IndexCluster&) = delete;
   IndexCluster& operator=(const IndexCluster&) = delete;
 
-  // Starts the owner's server thread; handlers are registered before. Indexes may be added later.
+  // Starts the owner's server thread; handlers must be registered before. Indexes may be added later.
   void Serve();
-  // Advances the epoch every now and then on threads of their own.
+  // Starts threads that advance the epoch periodically.
   void StartEpochs();
-  // Advances the epoch by hand, so that everything retired before becomes safe (if nobody is inside an old epoch).
+  // Advances the epoch until everything retired before is free (if no participant is inside an old epoch).
   void PassGracePeriod();
 
-  // The owner dies on the spot.
+  // The owner dies at once.
   void KillOwner();
 
   Member& owner() { return members_[0]; }
@@ -76,7 +76,7 @@ class IndexCluster {
   bool Valid(const Witness& witness) { return LoadWord(At(witness.word)) == witness.seen; }
 
  private:
-  // Attaches the members that are in this process.
+  // Attaches the members of this process.
   void Open(const std::vector<rdma::NodeId>& here);
 
   rdma::TestFabric made_;
@@ -88,7 +88,7 @@ class IndexCluster {
   std::unique_ptr<rdma::Channel> epoch_channels_[2];
 };
 
-// Of a participant, or of a ClientThread.
+// For a participant or a ClientThread.
 template <class T>
 class EpochGuard {
  public:
@@ -101,7 +101,7 @@ class EpochGuard {
   T* participant_;
 };
 
-// What one thread at the owner has. Not thread-safe.
+// The resources of one thread at the owner. Not thread-safe.
 class OwnerThread {
  public:
   explicit OwnerThread(IndexCluster* cluster);
@@ -109,9 +109,9 @@ class OwnerThread {
   Context& context() { return context_; }
   rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
 
-  // A live record that holds `key`.
+  // Makes a live record that holds `key`.
   rdma::GlobalAddress NewRecord(const Key& key, uint32_t payload_bytes = 8);
-  // Marks a record that is in no index any more as dead; its memory is reused after the grace period.
+  // Marks a record that is in no index as dead; its memory is reused after the grace period.
   void RetireRecord(rdma::GlobalAddress record);
 
  private:
@@ -121,16 +121,16 @@ class OwnerThread {
   Context context_;
 };
 
-// What one thread of the client has, or, if the client is another process, a thread of that. Not thread-safe.
+// The resources of one thread of the client or, if the client is another process, of a thread there. Not thread-safe.
 class ClientThread {
  public:
   explicit ClientThread(IndexCluster* cluster);
 
-  // These two only if it is in this process.
+  // Available only if the client is in this process:
   rdma::Channel* channel() { return channel_.get(); }
   rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
 
-  // As Options::connect makes it; one per thread. Not to outlive this.
+  // Connects with Options::connect; one index client per thread. It must not outlive this.
   StatusOr<std::unique_ptr<RemoteIndex>> Connect(IndexId id);
   void Enter();
   void Leave();
@@ -144,7 +144,7 @@ class ClientThread {
     return worker_.BlockOn(ToTask(std::move(async)));
   }
 
-  // Find as a transaction does it: an address that the index did not verify is verified by the record's header.
+  // Looks a key up as a transaction does: an address that the index did not verify is verified by the record's header.
   StatusOr<FindResult> Find(RemoteIndex* index, const Key& key);
   // Settles one result of a FindMany in the same way.
   StatusOr<FindResult> Settle(RemoteIndex* index, const Key& key, FindResult result);

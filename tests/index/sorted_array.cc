@@ -14,8 +14,8 @@
 namespace gannet::index {
 namespace {
 
-// Where a key is in the order: words that compare, first word first, as the keys do. The last one is never 0, so no key
-// is at the default position.
+// The order of a key: words that compare like the keys, first word first. The last one is never 0, so no key has the
+// default position.
 using Order = std::array<uint64_t, 9>;
 
 Order OrderOf(const Key& key) {
@@ -33,8 +33,8 @@ Order OrderOf(const Key& key) {
 }
 
 // The block, in memory that clients may READ: the version word, which covers all keys, then the records' addresses in
-// the order of their keys. The keys are in the records. One mutex guards it; a transaction that validates a
-// witness reads the version word without the mutex.
+// key order. The keys are in the records. One mutex guards the block; only a transaction that validates a witness reads
+// the version word without the mutex.
 class SortedArray final : public LocalIndex {
  public:
   static StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, const IndexOptions& options) {
@@ -91,13 +91,13 @@ class SortedArray final : public LocalIndex {
     return ScanStep(range, 1, &position, result);
   }
 
-  // One witness covers everything, so a step ends only where the range or the limit does, and leaves no position.
+  // One witness covers everything, so a step ends only at the end of the range or at the limit, and leaves no position.
   Status ScanStep(const ScanRange& range, size_t, std::optional<ScanPosition>* position, ScanResult* result) override {
     const std::lock_guard lock(mutex_);
     result->witnesses.push_back(WitnessNow());
     size_t first = PlaceOf(range.from);
     size_t end = PlaceOf(range.to) + (IsAt(PlaceOf(range.to), range.to) ? 1 : 0);
-    // A position is the last key that was passed.
+    // A position is the last key already visited.
     if (position->has_value()) {
       const size_t passed = PlaceBehind((*position)->words);
       if (range.reverse) {
@@ -169,11 +169,11 @@ class SortedArray final : public LocalIndex {
   OwnedKey KeyAt(size_t at) const { return LoadKey(memory_ + RecordAt(at).offset(), key_kind_); }
   Witness WitnessNow() const { return {version_address_, LoadWord(block_)}; }
 
-  // The first place whose key is not below `key`.
+  // Index of the first key that is not less than `key`.
   size_t PlaceOf(const Key& key) const {
     return PlaceWhere([&](const Key& here) { return here < key; });
   }
-  // The first place whose key is behind `order`.
+  // Index of the first key after `order`.
   size_t PlaceBehind(const Order& order) const {
     return PlaceWhere([&](const Key& here) { return OrderOf(here) <= order; });
   }
@@ -198,7 +198,7 @@ class SortedArray final : public LocalIndex {
     return {.record = {}, .witness = WitnessNow()};
   }
 
-  // Runs `change`, which changes the set of keys, with the version word locked, and gives the word its next value.
+  // Runs `change`, which changes the set of keys, with the version word locked, and then increments the version.
   template <class Body>
   Change ChangeSet(Body change) {
     const uint64_t before = LoadWord(block_);

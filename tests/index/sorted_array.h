@@ -1,4 +1,4 @@
-// A kind of index that only tests know: a sorted array in one block. It shows what a new kind takes: this folder's
+// An index kind that exists only in tests: a sorted array in one block. It shows what a new kind requires: its source
 // file, an entry in the registry, and a line in the list of conformance tests.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace gannet::index {
 
-// Added to the registry by the first call, which comes before other threads use the registry.
+// The first call adds it to the registry. It must come before other threads use the registry.
 IndexKind SortedArrayKind();
 
 }  // namespace gannet::index

@@ -1,4 +1,4 @@
-// Waiting for the training thread of an XStore.
+// Waits for the training thread of an XStore index.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace gannet::index {
 
-// Returns once the model of `*index` is up to date. The test fails if that takes longer than a minute: training a table
-// of a test takes milliseconds, also with a sanitizer.
+// Returns when the model of `*index` is up to date. The test fails if that takes more than a minute: training a test's
+// table takes milliseconds, also with a sanitizer.
 inline void WaitForTraining(XStore* index) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!index->model_statistics().caught_up) {

@@ -1,4 +1,4 @@
-// XCache: a client whose cache is behind. What it answers must be right anyway; how it got there shows in its counters.
+// XCache: a client with a stale cache. Its answers must be right; its counters show how it got them.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -59,7 +59,7 @@ class XStoreClientTest : public testing::Test {
     EXPECT_TRUE(remote.ok()) << remote.status();
     return std::move(*remote);
   }
-  // The client knows of a model, and it is up to date.
+  // Makes the client learn of a model that is up to date.
   void Train(RemoteIndex* remote) {
     ExpectFind(remote, 0);
     WaitForTraining();
@@ -105,7 +105,7 @@ class XStoreClientTest : public testing::Test {
   std::set<uint64_t> keys_;
 };
 
-// READs only the lines where the model predicts a key, and the whole leaf for one that is not there.
+// The client READs only the lines where the model predicts a key; for an absent key it READs the whole leaf.
 TEST_F(XStoreClientTest, APresentKeyTakesALineOrTwoOfItsLeaf) {
   Start();
   for (uint64_t i = 0; i < 10000; ++i) Insert(i * 10);
@@ -114,7 +114,7 @@ TEST_F(XStoreClientTest, APresentKeyTakesALineOrTwoOfItsLeaf) {
     Train(remote.get());
     for (uint64_t key = 0; key < 100000; key += 10) ExpectFind(remote.get(), key);
     const rdma::VerbCounters before = Counters();
-    const uint64_t tables = mode == XCacheMode::kWhole ? 0 : 2 * 8;  // bytes of entries, at most
+    const uint64_t tables = mode == XCacheMode::kWhole ? 0 : 2 * 8;  // limit of bytes for entries
     for (uint64_t key = 0; key < 100000; key += 10) ExpectFind(remote.get(), key);
     const rdma::VerbCounters spent = Counters() - before;
     EXPECT_EQ(spent.calls, 0u);
@@ -133,7 +133,7 @@ TEST_F(XStoreClientTest, KeysThatCameOrWentSinceTheTrainingAreFoundAndMissed) {
   WaitForTraining();
   Random random(11);
   for (int round = 0; round < 200; ++round) {
-    // What is looked up in between is where the model says: so its slots stay trusted, and are READ first.
+    // The keys looked up in between are where the model predicts them, so slots stay trusted, and are READ first.
     for (int i = 0; i < 40; ++i)
       ExpectFind(remote.get(), *std::next(trained.begin(), static_cast<int>(random.Below(50))));
     const uint64_t leaf = 100 + random.Below(200);  // of 16 keys
@@ -141,7 +141,7 @@ TEST_F(XStoreClientTest, KeysThatCameOrWentSinceTheTrainingAreFoundAndMissed) {
     if (!keys_.contains(gone)) continue;
     Remove(gone);
     ExpectFind(remote.get(), gone);
-    const uint64_t moved = (leaf * 16 + 15) * 100;  // into the slot of the one that is gone
+    const uint64_t moved = (leaf * 16 + 15) * 100;  // into the slot of the removed key
     ExpectFind(remote.get(), moved);
     if (!keys_.contains(gone + 1)) Insert(gone + 1);
     ExpectFind(remote.get(), gone + 1);
@@ -154,7 +154,7 @@ TEST_F(XStoreClientTest, KeysThatCameOrWentSinceTheTrainingAreFoundAndMissed) {
   EXPECT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
 }
 
-// Then whole leaves are READ at once, until keys are found again where they are predicted.
+// Many absent keys: whole leaves are READ at once, until keys are found again where they are predicted.
 TEST_F(XStoreClientTest, ManyAbsentKeysDoNotTakeTwoBatches) {
   Start();
   for (uint64_t i = 0; i < 10000; ++i) Insert(i * 10);
@@ -164,7 +164,7 @@ TEST_F(XStoreClientTest, ManyAbsentKeysDoNotTakeTwoBatches) {
   const auto batches = [&](uint64_t offset) {
     const rdma::VerbCounters before = Counters();
     for (uint64_t key = offset; key < 10000; key += 10) ExpectFind(remote.get(), key);
-    return (Counters() - before).round_trips - (offset == 0 ? 0 : 1000);  // the READ that validates a witness
+    return (Counters() - before).round_trips - (offset == 0 ? 0 : 1000);  // without the READ that validates a witness
   };
   const auto bytes = [&] {
     const rdma::VerbCounters before = Counters();
@@ -202,7 +202,7 @@ TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
     for (uint64_t key = 0; key < 100000; key += 50) ExpectFind(remote.get(), key);
     const rdma::VerbCounters before = Counters();
     const ClientStatistics then = remote->statistics();
-    uint64_t misses = 0;  // whose witness ExpectFind validates by one READ
+    uint64_t misses = 0;  // ExpectFind validates the witness of each miss by one READ
     for (uint64_t key = 0; key < 100000; key += 7) {
       ExpectFind(remote.get(), key);
       misses += keys_.contains(key) ? 0 : 1;
@@ -210,7 +210,7 @@ TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
     const rdma::VerbCounters spent = Counters() - before;
     const uint64_t lookups = remote->statistics().lookups - then.lookups;
     EXPECT_EQ(spent.calls, 0u);
-    // And some more, until it is noticed that most keys are absent.
+    // A few more, until the client notices that most keys are absent.
     EXPECT_GE(spent.round_trips, expected * lookups + misses);
     EXPECT_LE(spent.round_trips, expected * lookups + misses + 20);
     EXPECT_EQ(remote->statistics().one_sided - then.one_sided, lookups);
@@ -229,7 +229,7 @@ TEST_F(XStoreClientTest, WhatOneClientCachedTheOthersOfASharedCacheHave) {
   EXPECT_EQ(first->statistics().cache_bytes, 0u) << "it is not this client's alone";
 
   const auto second = Connect(options);
-  ExpectFind(second.get(), 0);  // asks what the index is like
+  ExpectFind(second.get(), 0);  // asks for the description of the index
   const rdma::VerbCounters before = Counters();
   for (uint64_t key = 0; key < 100000; key += 10) ExpectFind(second.get(), key);
   const rdma::VerbCounters spent = Counters() - before;
@@ -265,7 +265,7 @@ TEST_F(XStoreClientTest, AStaleCacheIsStillRight) {
     for (const uint64_t key : std::set<uint64_t>(keys_)) ExpectFind(stale.get(), key);
     Random random(1);
     for (int round = 0; round < 10; ++round) {
-      // Leaves split again and again, others die and are reused.
+      // Leaves split repeatedly; others die and are reused.
       for (int i = 0; i < 1500; ++i) {
         const uint64_t key = random.Below(2'000'000);
         if (!keys_.contains(key)) Insert(key);
@@ -312,8 +312,8 @@ TEST_F(XStoreClientTest, RetrainingEndsTheFallbacks) {
   EXPECT_LT(static_cast<double>((Counters() - counters).round_trips), 1.1 * static_cast<double>(present.size()));
 }
 
-// Its tables still lead to leaves from which one step to the right helps, so that it never needs to call the owner: it
-// must learn of the new model all the same.
+// The tables of the old model lead to leaves from which one step to the right is enough, so the client never has to
+// call the owner. It must still learn of the new model.
 TEST_F(XStoreClientTest, AClientOfAnOldModelLearnsOfTheNewOne) {
   Start();
   for (uint64_t i = 0; i < 5000; ++i) Insert(i * 1000);

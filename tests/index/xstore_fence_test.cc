@@ -1,5 +1,5 @@
-// Where leaves of integer keys end: midway between the neighbouring keys, so that the predicted range of a key need not
-// reach over a border only because the key lies on it.
+// Fences of leaves of integer keys: midway between the neighbouring keys, so that the predicted range of a key at a
+// border does not include the next leaf.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -24,7 +24,7 @@ TEST(XStoreFence, LiesBetweenItsKeys) {
   EXPECT_EQ(between(7, 10), 8u);
   EXPECT_EQ(between(0, UINT64_MAX), UINT64_MAX / 2);
   EXPECT_EQ(between(UINT64_MAX - 1, UINT64_MAX), UINT64_MAX - 1);
-  // Byte keys: at the left one.
+  // With byte keys, at the left key.
   EXPECT_EQ(FenceBetween<1>(KeyKind::kBytes, {{5}}, {{500}}).words[0], 5u);
 }
 
@@ -53,7 +53,7 @@ class XStoreFenceTest : public testing::Test {
     EpochGuard guard(thread_->epoch());
     return tree_->Locate({{key}}).high().words[0];
   }
-  // Finds and scans see exactly keys_, also around every border.
+  // Finds and scans return exactly keys_, also around every border.
   void ExpectAllRight() {
     ASSERT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
     EpochGuard guard(thread_->epoch());
@@ -88,7 +88,7 @@ class XStoreFenceTest : public testing::Test {
     for (const Entry& entry : result.entries) got.push_back(entry.key.integer());
     ASSERT_EQ(got, expected) << from;
   }
-  // Leaves that a lookup of `key` READs; the right one must be among them.
+  // Number of leaves that a lookup of `key` READs; the right leaf must be among them.
   uint32_t LeavesFor(const Model<1>& model, uint64_t key) {
     EpochGuard guard(thread_->epoch());
     const uint32_t leaf = tree_->NumberOf(tree_->Locate({{key}}));
@@ -123,7 +123,7 @@ TEST_F(XStoreFenceTest, LoadedLeavesEndMidwayAndRegularKeysTakeOneLeafEach) {
   for (const uint32_t sub_models : {1u, 16u, 77u}) {
     const auto model = Model<1>::Train(tree_.get(), {}, 1, [sub_models](uint64_t) { return sub_models; });
     ASSERT_TRUE(model.ok()) << model.status();
-    EXPECT_LT(MeanLeaves(**model), 1.01) << sub_models;  // 1.125 if the last key of a leaf is its border
+    EXPECT_LT(MeanLeaves(**model), 1.01) << sub_models;  // 1.125 if the border were the last key of a leaf
     for (uint64_t key = 0; key < 400'000; key += 33) LeavesFor(**model, key);
     LeavesFor(**model, UINT64_MAX);
   }

@@ -1,5 +1,5 @@
-// XModel: what a client relies on for speed. A key's leaf is within the predicted range, for every key that the leaf
-// covers, present or absent; and the range is narrow where the keys allow it.
+// XModel, on which the speed of clients depends. A key's leaf is in the predicted range for every key that the leaf
+// covers, present or absent, and the range is narrow where the keys allow it.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -118,7 +118,7 @@ class XStoreModelTest : public testing::Test {
     EXPECT_TRUE(found) << "key " << key << " of sub-model " << place.sub_model;
     return range.last - range.first + 1;
   }
-  // So is its slot; returns how many slots are predicted.
+  // The slot of `key` is in the predicted slots; returns the number of predicted slots.
   int ExpectSlotPredicted(const Model<1>& model, uint64_t key) {
     EpochGuard guard(thread_->epoch());
     const Leaf<1> leaf = tree_->Locate({{key}});
@@ -158,7 +158,7 @@ TEST_F(XStoreModelTest, EveryKeyIsWithinItsBoundsPresentOrAbsent) {
   Random random(5);
   std::set<uint64_t> keys;
   for (int i = 0; i < 1000; ++i) keys.insert(random());                                  // uniform
-  for (int i = 0; i < 1000; ++i) keys.insert((uint64_t{1} << 40) + random.Below(5000));  // a dense place
+  for (int i = 0; i < 1000; ++i) keys.insert((uint64_t{1} << 40) + random.Below(5000));  // a dense range
   for (int i = 0; i < 500; ++i) keys.insert(uint64_t{1} << random.Below(64));            // powers
   for (int i = 0; i < 1000; ++i)
     keys.insert((uint64_t{7} << 60) + random.Below(10) * (uint64_t{1} << 32) + random.Below(100));
@@ -182,7 +182,7 @@ TEST_F(XStoreModelTest, EveryPresentKeyIsInThePredictedSlots) {
   for (const uint64_t key : keys) slots += ExpectSlotPredicted(*regular, key);
   EXPECT_LE(slots, 2 * 4000) << "of regular keys";
   EXPECT_LT(regular->mean_range(), 1.0);
-  // Then in no order within their leaves.
+  // Then keys that are inserted in no order within their leaves.
   for (int i = 0; i < 3000; ++i) {
     const uint64_t key = random.Below(500'000);
     if (keys.insert(key).second) Insert(key);
@@ -241,7 +241,7 @@ TEST_F(XStoreModelTest, RetrainedSubModelsCoverTheirSplitLeaves) {
   EXPECT_EQ(model->keys(), keys.size());
 }
 
-// A sub-model may lose keys to its neighbour (a leaf that began in it now begins further right) or to removals.
+// A sub-model may lose keys to its neighbour (a leaf that began in it now begins further right), or by removals.
 TEST_F(XStoreModelTest, RetrainingCountsWhatIsGone) {
   std::set<uint64_t> keys;
   for (uint64_t i = 0; i < 3000; ++i) keys.insert(i * 1000);

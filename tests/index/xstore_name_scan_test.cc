@@ -1,5 +1,5 @@
-// Scans by name, as TPC-C has them: wide byte keys (district, last name, first name, number) whose distribution is all
-// clumps and gaps, and clients that never look up a single key.
+// Scans by name, as in TPC-C: wide byte keys (district, last name, first name, number) whose distribution is all
+// clusters and gaps, and clients that never look up a single key.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -108,13 +108,12 @@ class XStoreNameScanTest : public testing::Test {
   std::map<std::string, rdma::GlobalAddress> keys_;
 };
 
-// The client comes before there is a model (unless its first answer took longer than the training), and only ever
-// scans.
+// The client connects before there is a model (unless its first answer took longer than the training), and only scans.
 TEST_F(XStoreNameScanTest, AreOneBatchOfReadsOnceTheCacheIsWarm) {
   const auto remote = Connect(XCacheMode::kWhole);
   ExpectScan(remote.get(), 1, 1);
   WaitForTraining();
-  ExpectScan(remote.get(), 1, 2);  // perhaps by a call, which tells that there is a model now
+  ExpectScan(remote.get(), 1, 2);  // possibly by a call, whose response tells that there is a model
   ScanAll(remote.get());
   const rdma::VerbCounters counters = client_->channel()->counters();
   const ClientStatistics before = remote->statistics();
@@ -126,7 +125,7 @@ TEST_F(XStoreNameScanTest, AreOneBatchOfReadsOnceTheCacheIsWarm) {
   EXPECT_EQ(spent.calls, 0u);
   EXPECT_EQ(after.one_sided - before.one_sided, uint64_t{kDistricts} * kNames);
   EXPECT_LT(static_cast<double>(spent.round_trips) / kScans, 1.05);
-  // Most names are in one leaf or two. Without a fine top model it would be whole sub-models of 16.
+  // Most names are in one or two leaves. Without a fine-grained top model it would be whole sub-models of 16 leaves.
   EXPECT_LT(leaves / kScans, 6.0);
 }
 

@@ -1,4 +1,4 @@
-// XTree by itself: what the common suite does not know about its leaves.
+// XTree by itself: properties of its leaves that the common suite does not test.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -103,7 +103,7 @@ TEST_F(XStoreTreeTest, AQueueKeepsItsSize) {
     ASSERT_EQ(Scan(0, UINT64_MAX, 1, false), std::vector<uint64_t>{key - kQueue + 1});
   }
   ASSERT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
-  // 63 full leaves, and those emptied since the last two grace periods.
+  // 63 full leaves, and those that became empty in the last two grace periods.
   EXPECT_LE(most.nodes, 63u + 2 * 64u + 8u);
   EXPECT_LE(most.height, 4);
   EXPECT_LE(most.registered_bytes, 400u * rdma::SlabAllocator::BlockBytes(LeafLayout<1>::kBytes));
@@ -136,7 +136,7 @@ TEST_F(XStoreTreeTest, ScansAgreeWithAModelWhileLeavesComeAndGo) {
   std::map<uint64_t, bool> model;
   Random random(4);
   for (int step = 0; step < 40000; ++step) {
-    // A window that wanders: leaves are emptied at one side and split at the other.
+    // A moving window: leaves become empty at one side and split at the other.
     const uint64_t key = static_cast<uint64_t>(step) / 8 + random.Below(800);
     if (model.contains(key)) {
       Remove(key);
@@ -184,7 +184,7 @@ TEST_F(XStoreTreeTest, UnlinkingALeafInvalidatesItsWitnessButNotItsKeysCover) {
 }
 
 TEST_F(XStoreTreeTest, WritersAndScansAtOnce) {
-  // Keys divisible by 10 stay; the others come and go, in a window that wanders, so that leaves split and die.
+  // Keys divisible by 10 stay; the others come and go in a moving window, so that leaves split and die.
   constexpr uint64_t kStay = 4000;
   constexpr int kWriters = 2;
   for (uint64_t i = 0; i < kStay; ++i) Insert(i * 10);

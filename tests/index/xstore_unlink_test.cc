@@ -1,5 +1,5 @@
-// Empty leaves leave the tree while others insert into them, in a simulation whose threads lose their cores at bad
-// moments.
+// Empty leaves are unlinked while other threads insert into them, in a simulation whose threads lose their cores at
+// critical moments.
 #include <memory>
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kKeys = 1024;
 constexpr int kWorkers = 4;
 constexpr int kFillings = 40;
-constexpr int kChanges = 600;  // of each worker, after a filling
+constexpr int kChanges = 600;  // per worker, after a filling
 constexpr uint64_t kApartNanos = 40'000;
 
 rdma::GlobalAddress RecordOf(uint64_t key) {
@@ -35,7 +35,7 @@ class XStoreUnlinkTest : public testing::Test {
     tree_ = Tree<1>::Create(service_.get(), KeyKind::kInteger).value();
   }
 
-  // What is there already, or no longer, stays so.
+  // A key that is already present, or already absent, stays so.
   void Change(uint64_t key, bool inserts) {
     IndexService::Lease lease(service_.get());
     if (inserts) {
@@ -47,7 +47,7 @@ class XStoreUnlinkTest : public testing::Test {
     }
   }
 
-  // All keys come and go. Then single ones come and go again, in leaves that are empty.
+  // Inserts and removes all keys. Then inserts and removes single keys in leaves that are empty.
   void Work(uint64_t worker) {
     Random random(worker);
     for (int filling = 0; filling < kFillings; ++filling) {

@@ -14,7 +14,7 @@
 namespace gannet::rdma {
 namespace {
 
-// What a node brings along.
+// The objects of one node.
 struct Member {
   Member(ShmFabric* fabric, NodeId id) : node(fabric->Attach(id).value()), slab(node.get()) {
     epochs = EpochManager::Create(fabric, node.get(), &slab).value();
@@ -41,7 +41,7 @@ class EpochTest : public ::testing::Test {
     second_ = std::make_unique<Member>(fabric_.get(), 1);
   }
 
-  int freed_ = 0;  // outlives the managers, which run at the latest in their destructors what was retired
+  int freed_ = 0;  // outlives the managers, which run retired functions at the latest in their destructors
   std::unique_ptr<ShmFabric> fabric_;
   std::unique_ptr<Member> first_, second_;
 };
@@ -67,7 +67,7 @@ TEST_F(EpochTest, ABlockReturnsToItsCache) {
   EXPECT_EQ(cache.Allocate(5000).value(), block);
 }
 
-// The reader is in before the retirement: whatever happens afterwards, it keeps the block from being freed.
+// The reader entered before the retirement, so the block is not freed as long as the reader stays.
 TEST_F(EpochTest, AReaderOfTheSameNodeIsWaitedFor) {
   auto reader = first_->Join();
   auto writer = first_->Join();
@@ -134,11 +134,11 @@ TEST_F(EpochTest, OverlappingUsesOfOneSlotShowTheOldestThatIsStillIn) {
   const uint64_t younger = reader->Enter();
   ASSERT_NE(older, younger);
   writer->RetireWith([this] { ++freed_; });
-  reader->Leave(older);  // the younger is still in, since before the retirement
+  reader->Leave(older);  // the younger one entered before the retirement, too
   ASSERT_TRUE(first_->Advance(5).ok());
   EXPECT_EQ(writer->Collect(), 1u);
   const uint64_t youngest = reader->Enter();
-  reader->Leave(younger);  // the slot moves on, though it was never idle
+  reader->Leave(younger);  // the slot advances without becoming idle
   ASSERT_TRUE(first_->Advance(2).ok());
   EXPECT_EQ(writer->Collect(), 0u);
   reader->Leave(youngest);
@@ -181,14 +181,14 @@ TEST_F(EpochTest, WithoutNodeZeroTheNextMovesTheEpochOn) {
   ASSERT_TRUE(second_->Advance(2).ok());
   EXPECT_TRUE(second_->epochs->health().ok());
   EXPECT_GT(second_->epochs->current_epoch(), before);
-  reader->Enter();  // in a later epoch: it need not leave
+  reader->Enter();  // it entered a later epoch, so it is not waited for
   ASSERT_TRUE(second_->Advance(2).ok());
   EXPECT_EQ(writer->Collect(), 0u);
   reader->Leave();
 }
 
-// A node that starts anew knows nothing of the epoch, and another one's copy lags; both must still wait for a reader
-// that began in the old days.
+// A restarted node knows nothing of the epoch, and another node's copy lags. Both must still wait for a reader that
+// entered before.
 TEST_F(EpochTest, ARestartedNodeDoesNotTurnTheEpochBack) {
   auto reader = second_->Join();
   ASSERT_TRUE(first_->Advance(50).ok());
@@ -210,7 +210,7 @@ TEST_F(EpochTest, ARestartedNodeDoesNotTurnTheEpochBack) {
 TEST_F(EpochTest, WhatAParticipantLeavesBehindIsFreedByTheManager) {
   const uint64_t before = second_->slab.statistics().free_bytes;
   SlabCache cache(&second_->slab);
-  std::byte* block = cache.Allocate(kMaxObjectBytes).value();  // its class is carved one by one
+  std::byte* block = cache.Allocate(kMaxObjectBytes).value();  // blocks of its class are carved one by one
   {
     auto participant = second_->Join();
     participant->Retire(block, kMaxObjectBytes, &cache);
@@ -221,7 +221,7 @@ TEST_F(EpochTest, WhatAParticipantLeavesBehindIsFreedByTheManager) {
   EXPECT_EQ(second_->slab.statistics().free_bytes, before + kMaxObjectBytes);
 }
 
-// Of one participant never more waits than it retired within a grace period, however much it retires at a time.
+// What waits of one participant is at most what it retires within a grace period, however much it retires at a time.
 TEST_F(EpochTest, WhatWaitsIsBoundedByWhatAGracePeriodRetires) {
   constexpr int kTransactions = 400, kPerGracePeriod = 4;
   constexpr size_t kBlocks = 300, kFunctions = 100;
@@ -240,12 +240,12 @@ TEST_F(EpochTest, WhatWaitsIsBoundedByWhatAGracePeriodRetires) {
       ASSERT_TRUE(first_->Advance(3).ok());
     }
   }
-  // Those of two grace periods, and what the cache has taken for more.
+  // The blocks of two grace periods, and those that the cache has reserved.
   EXPECT_LT(first_->slab.statistics().carved_bytes, 2 * kPerGracePeriod * kBlocks * 256 + (256 << 10));
   EXPECT_GE(freed_, static_cast<int>((kTransactions - 2 * kPerGracePeriod) * kFunctions));
 }
 
-// A few large blocks after many small ones must not let the large ones pile up behind.
+// A few large blocks after many small ones must not accumulate behind them.
 TEST_F(EpochTest, BytesThatWaitAreBoundedToo) {
   SlabCache cache(&first_->slab);
   auto participant = first_->Join();
@@ -279,7 +279,7 @@ TEST_F(EpochTest, WhatAnIdleParticipantRetiredIsFreedByTheThreadThatAdvances) {
   }
   idle->RetireWith([this] { ++freed_; });
   ASSERT_TRUE(first_->Advance(2).ok());
-  inside->Enter();  // and stays
+  inside->Enter();  // and does not leave
   ASSERT_TRUE(first_->Advance(8).ok());
   EXPECT_EQ(freed_, 1);
   EXPECT_EQ(first_->slab.statistics().free_bytes, free_before + 2 * kBlocks * (kBytes));
@@ -300,7 +300,7 @@ TEST_F(EpochTest, AFullHeapFindsWhatOthersRetired) {
   EXPECT_TRUE(cache.Allocate(kMaxObjectBytes).ok());
 }
 
-// The thread of each participant and the one that advances take from the same backlogs all the time.
+// The thread of each participant and the advancing thread constantly take from the same backlogs.
 TEST_F(EpochTest, ParticipantsAndTheManagerFreeEachBlockOnce) {
   constexpr int kThreads = 3, kTransactions = 3000;
   std::atomic<int> freed = 0;
@@ -369,7 +369,7 @@ TEST_F(EpochTest, TheManagerMustBeTheFirstToAllocate) {
 }
 
 // Readers on both nodes follow one published pointer into blocks; the writer replaces the block and retires the old
-// one. A block that is reused too early shows as a poisoned word.
+// one. A block that is reused too early contains a poisoned word.
 TEST_F(EpochTest, NoReaderEverSeesAReusedBlock) {
   constexpr uint64_t kGood = 1, kPoison = 2;
   constexpr int kReplacements = 20'000;

@@ -1,4 +1,4 @@
-// A child of a test that ends when the test is done with it: forked, so it has what the test had, but no other threads.
+// A forked child of a test. It has a copy of the test's memory, but no other threads, and ends with this object.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ class Forked {
       const char sign = '.';
       GANNET_CHECK(write(ready_, &sign, 1) == 1, "errno %d", errno);
     }
-    // Until the test is done with it.
+    // Waits until the test ends the child.
     void AwaitEnd() const {
       char nothing = 0;
       while (read(control_, &nothing, 1) != 0) {
@@ -38,7 +38,7 @@ class Forked {
     int control_;
   };
 
-  // Fork before there are threads. `body` returns 0 if all was well.
+  // Must be called before there are other threads. `body` returns 0 on success.
   explicit Forked(const std::function<int(const Inside&)>& body) {
     std::array<int, 2> ready{};
     std::array<int, 2> control{};
@@ -47,7 +47,7 @@ class Forked {
     pid_ = fork();
     GANNET_CHECK(pid_ >= 0, "errno %d", errno);
     if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // the test's end is the child's
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // dies with the test
       close(ready[0]);
       close(control[1]);
       const int code = body(Inside(ready[1], control[0]));
@@ -59,7 +59,7 @@ class Forked {
     ready_ = ready[0];
     control_ = control[1];
   }
-  // Waits for its end, which must be a good one.
+  // Waits for the child's end, which must be a success.
   ~Forked() {
     close(control_);
     close(ready_);
@@ -69,7 +69,7 @@ class Forked {
   Forked(const Forked&) = delete;
   Forked& operator=(const Forked&) = delete;
 
-  // Until it has said so.
+  // Waits until the child has called SayReady.
   void AwaitReady() const {
     char sign = 0;
     GANNET_CHECK(read(ready_, &sign, 1) == 1, "a child ended before it was ready");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMegabyte = size_t{1} << 20;
 
-// Fresh memory without huge pages, of which one can tell what is resident.
+// Fresh memory without huge pages, so that the test can measure what is resident.
 class PrefaultTest : public testing::Test {
  protected:
   static constexpr size_t kBytes = 256 * kMegabyte;
@@ -34,7 +34,7 @@ class PrefaultTest : public testing::Test {
     for (const unsigned char state : pages) resident += (state & 1) * page;
     return resident;
   }
-  // Kernels before 5.14 cannot; then a Prefaulter does nothing, and there is nothing to test.
+  // Kernels before 5.14 cannot. There a Prefaulter does nothing, and there is nothing to test.
   bool KernelCan() const {
 #ifdef MADV_POPULATE_WRITE
     return madvise(memory_, static_cast<size_t>(getpagesize()), MADV_POPULATE_WRITE) == 0;
@@ -59,7 +59,7 @@ TEST_F(PrefaultTest, GetsAnEighthAheadAndNoMore) {
   prefaulter.Advance(64 * kMegabyte);
   EXPECT_GE(prefaulter.Drain(), 72 * kMegabyte);
   EXPECT_GE(ResidentBytes(), 8 * kMegabyte);
-  EXPECT_LE(ResidentBytes(), 13 * kMegabyte);  // at each end a part of a huge page more, and the page of KernelCan
+  EXPECT_LE(ResidentBytes(), 13 * kMegabyte);  // plus a part of a huge page at each end, and the page of KernelCan
   prefaulter.Advance(66 * kMegabyte);          // half of the lead is left: nothing to do yet
   EXPECT_LE(prefaulter.Drain(), 76 * kMegabyte);
   prefaulter.Advance(70 * kMegabyte);
@@ -72,7 +72,7 @@ TEST_F(PrefaultTest, GetsWhatIsReserved) {
   prefaulter.Reserve(32 * kMegabyte);
   EXPECT_GE(prefaulter.Drain(), 32 * kMegabyte);
   EXPECT_GE(ResidentBytes(), 32 * kMegabyte);
-  prefaulter.Advance(24 * kMegabyte);  // which asks for less
+  prefaulter.Advance(24 * kMegabyte);  // asks for less
   EXPECT_LE(prefaulter.Drain(), 34 * kMegabyte);
 }
 
@@ -83,7 +83,7 @@ TEST_F(PrefaultTest, StopsAtTheEnd) {
   prefaulter.Advance(bytes - 2 * kMegabyte);
   EXPECT_LE(prefaulter.Drain(), bytes);
   EXPECT_LE(ResidentBytes(), 5 * kMegabyte);
-  memory_[0] = std::byte{1};  // the memory before was not touched, and stays usable
+  memory_[0] = std::byte{1};  // memory up to the end was not touched, and stays usable
 }
 
 TEST_F(PrefaultTest, KeepsWhatIsThere) {

@@ -51,7 +51,7 @@ TEST(Wire, AnErrorSticks) {
   WireReader reader(message);
   EXPECT_TRUE(reader.GetBytes().empty());  // claims 4 GiB
   EXPECT_FALSE(reader.ok());
-  EXPECT_EQ(reader.GetU8(), 0);  // though two bytes are there
+  EXPECT_EQ(reader.GetU8(), 0);  // although two bytes are left
 }
 
 TEST(Wire, LeftoverBytesAreRefused) {
@@ -66,7 +66,7 @@ TEST(Wire, AWriterNeverPassesItsBuffer) {
   WireWriter writer({buffer.data(), 8});
   writer.PutU32(1);
   writer.PutU64(2);  // does not fit
-  writer.PutU8(3);   // would, but the message is spoilt already
+  writer.PutU8(3);   // would fit, but the message is invalid already
   EXPECT_FALSE(writer.ok());
   EXPECT_EQ(writer.Finish().status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(buffer[4], std::byte{0xee});

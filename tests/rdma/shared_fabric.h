@@ -1,5 +1,5 @@
-// The fabric of tests whose nodes are processes. Over a shared memory file, unless the program's main says otherwise
-// before any test runs.
+// The fabric of tests whose nodes are processes. It uses a shared memory file, unless the program's main chooses
+// another fabric before any test runs.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace gannet::rdma {
 
 struct SharedFabricOptions {
-  std::string path;  // of the memory file, if there is one; all processes say the same
+  std::string path;  // of the memory file, if there is one; the same in all processes
   int servers = 1;   // nodes 0 to servers - 1
-  int clients = 0;   // the others: processes that come and go
+  int clients = 0;   // the other nodes: processes that come and go
   uint64_t bytes_per_node = 0;
-  bool adversarial = false;  // of shared memory; a NIC is what it is
-  // This process gives up who is silent for ImpatientLimit, the others have far more patience.
+  bool adversarial = false;  // for shared memory; NICs cannot be configured
+  // This process gives up a node that is silent for ImpatientLimit; the others wait much longer.
   bool impatient = false;
 };
 
-// Zero: nobody who lives is given up for being silent.
+// Zero: a living node is never given up for being silent.
 inline absl::Duration& ImpatientLimit() {
   static absl::Duration limit = absl::ZeroDuration();
   return limit;
@@ -34,7 +34,7 @@ struct SharedFabric {
   absl::Duration call_timeout = Channel::kDefaultCallTimeout;
 };
 
-// One process's access. Any failure is a check.
+// Makes one process's access. Any failure is a failed check.
 using SharedFabricMaker = std::function<SharedFabric(const SharedFabricOptions&)>;
 
 inline SharedFabric MakeSharedShmFabric(const SharedFabricOptions& options) {
@@ -45,7 +45,7 @@ inline SharedFabric MakeSharedShmFabric(const SharedFabricOptions& options) {
   return {*std::move(fabric)};
 }
 
-// Of the whole program.
+// The maker used by the whole program.
 inline SharedFabricMaker& MakerOfSharedFabrics() {
   static SharedFabricMaker maker = MakeSharedShmFabric;
   return maker;

@@ -53,7 +53,7 @@ TEST_F(SlabTest, BlocksAreAlignedDistinctAndZeroAtFirst) {
     std::byte* block = cache.Allocate(bytes).value();
     ASSERT_EQ(reinterpret_cast<uintptr_t>(block) % kLineBytes, 0u);
     for (size_t b = 0; b < bytes; ++b) ASSERT_EQ(block[b], std::byte{0});
-    std::memset(block, 0xff, bytes);  // a later overlap would show as not zero
+    std::memset(block, 0xff, bytes);  // so that a later overlap is not zero
     taken.emplace(block, block + SlabAllocator::BlockBytes(bytes));
   }
   std::byte* end = nullptr;
@@ -94,7 +94,7 @@ TEST_F(SlabTest, StatisticsAddUp) {
   uint64_t held_bytes = 0;
   for (uint64_t i = 0; i < 40'000; ++i) {
     SlabCache& either = random.OneIn(3) ? other : cache;
-    // In waves of thousands, so that whole batches come and go.
+    // In waves of thousands, so that whole batches move.
     if (held.empty() || random.Below(100) < (i / 5000 % 2 == 0 ? 80u : 20u)) {
       const size_t bytes = 1 + random.Below(600);
       held.emplace_back(either.Allocate(bytes).value(), bytes);
@@ -168,7 +168,7 @@ TEST_F(SlabTest, ABlockIsOfThePartThatWasAskedForAndComesBackToIt) {
   EXPECT_LT(statistics.read_only_carved_bytes, statistics.carved_bytes);
 }
 
-// A record as its owners write it. `mark`: what its data words hold while it lives.
+// A record as its owners write it. `mark`: the content of its data words while it is live.
 struct Made {
   std::byte* at = nullptr;
   size_t lines = 0;
@@ -183,7 +183,7 @@ struct Made {
     EndWrite(at, lines, next);
     state = next;
   }
-  // True if nobody else wrote into it.
+  // True if no one else wrote into it.
   bool IsWhole() const {
     if (LoadWord(at) != state || !IsConsistentImage(at, lines)) return false;
     for (size_t i = 0; i < lines; ++i) {
@@ -216,7 +216,7 @@ TEST_F(SlabTest, MemoryOfOneSizeServesAnyOther) {
   const uint64_t writable = at_first.capacity_bytes - at_first.read_only_capacity_bytes;
   SlabCache cache(allocator_.get()), idle(allocator_.get());
   for (const size_t lines : {1, 64, 3, 2048, 17, 2}) {
-    SlabCache& either = lines == 3 ? idle : cache;  // which keeps some of them, and does nothing any more
+    SlabCache& either = lines == 3 ? idle : cache;  // `idle` keeps some of them, and is not used again
     std::vector<Made> all;
     while (true) {
       StatusOr<Made> made = Make(either, lines, lines);
@@ -239,7 +239,7 @@ TEST_F(SlabTest, TheReadOnlyPartStaysTypeStable) {
   EXPECT_TRUE(cache.AllocateReadOnly(64).ok());
 }
 
-// Sizes come and go, 1 MiB at a time. The cache alone may keep 5 MiB: 64 KiB of each size.
+// The sizes in use change over time, with 1 MiB live. The cache alone may keep 5 MiB: 64 KiB of each size.
 TEST_F(SlabTest, ALoadThatShiftsThroughTheSizesTakesBoundedMemory) {
   constexpr size_t kLive = 1 << 20;
   constexpr int kPhases = 120;
@@ -285,22 +285,22 @@ TEST_F(SmallSlabTest, AFullHeapIsAnErrorThatNamesItsSizeAndCanBeLeftAgain) {
   EXPECT_GT(blocks.size() * 1024 + 1024, writable);  // the last block that fits was given
   cache.Free(blocks.back(), 1000);
   EXPECT_EQ(cache.Allocate(1000).value(), blocks.back());
-  // The other part is as it was.
+  // The other part has not changed.
   const Status large = allocator_->AllocatePermanent(full.read_only_capacity_bytes + 1).status();
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(large.message().find("read-only"), absl::string_view::npos) << large;
   EXPECT_TRUE(cache.AllocateReadOnly(1000).ok());
 }
 
-// What a stale address may lead to, whatever was cut out of what: a state word of a record that is there, a locked one,
-// or a marked one. And no line ever gets a word again.
+// A stale address may lead, after any cutting of memory, only to the state word of a live record, to a locked one, or
+// to a marked one. No line ever has the same first word twice.
 TEST_F(SmallSlabTest, FirstWordsOfLinesNeverComeBackAcrossSizes) {
   const std::byte* const begin = node_->memory().data() + node_->writable_offset();
   const size_t lines_of_heap = (node_->memory().size() - node_->writable_offset()) / kLineBytes;
   SlabCache cache(allocator_.get());
   Random random(6);
   std::vector<Made> live;
-  std::vector<uint64_t> newest(lines_of_heap);  // version that the line had last
+  std::vector<uint64_t> newest(lines_of_heap);  // last version of each line
   const auto line_of = [&](const Made& made) { return static_cast<size_t>(made.at - begin) / kLineBytes; };
   int joined = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -308,7 +308,7 @@ TEST_F(SmallSlabTest, FirstWordsOfLinesNeverComeBackAcrossSizes) {
     const StatusOr<Made> made = Make(cache, lines, random());
     if (!made.ok()) {
       ++joined;
-      // In waves, and by addresses, so that there are neighbours.
+      // In waves, and by address, so that there are neighbours.
       const size_t from = random.Below(live.size());
       const size_t count = std::min(live.size() - from, 1 + live.size() / 3);
       for (size_t n = from; n < from + count; ++n) {
@@ -332,7 +332,7 @@ TEST_F(SmallSlabTest, FirstWordsOfLinesNeverComeBackAcrossSizes) {
   EXPECT_GT(joined, 20);
 }
 
-// Threads take, free and idle; a thread that finds the heap full empties the others' caches.
+// Threads allocate, free and idle; a thread that finds the heap full empties the others' caches.
 TEST_F(SmallSlabTest, ThreadsCutEachOthersMemoryAnew) {
   constexpr int kThreads = 4, kSteps = 8000;
   std::atomic<int> failures = 0;

@@ -1,5 +1,5 @@
-// The fabric under the clusters of tests. Shared memory, unless the program's main says otherwise before any test runs:
-// that is how the same tests run on real verbs.
+// The fabric of test clusters. It is shared memory, unless the program's main chooses another fabric before any test
+// runs; so the same tests also run on real verbs.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@ namespace gannet::rdma {
 struct TestFabricOptions {
   int num_nodes = 2;
   uint64_t bytes_per_node = 0;
-  bool adversarial = false;  // as shm has it; other fabrics are as adversarial as they are
+  bool adversarial = false;  // for shm; other fabrics cannot be configured
   uint64_t seed = 1;
 };
 
 struct TestFabric {
   std::unique_ptr<Fabric> fabric;
-  std::function<void(NodeId)> kill;  // a node dies on the spot
+  std::function<void(NodeId)> kill;  // kills a node at once
   absl::Duration call_timeout = Channel::kDefaultCallTimeout;
-  // The fabric for another process of the same cluster, to be called there. Null: all nodes are to be in this one.
+  // Makes the fabric for another process of the same cluster, to be called in that process. Null: all nodes must be in
+  // one process.
   std::function<std::unique_ptr<Fabric>()> join = nullptr;
 };
 
-// Any failure is a check.
+// Any failure is a failed check.
 using TestFabricMaker = std::function<TestFabric(const TestFabricOptions&)>;
 
 inline TestFabric MakeShmTestFabric(const TestFabricOptions& options) {
@@ -39,7 +40,7 @@ inline TestFabric MakeShmTestFabric(const TestFabricOptions& options) {
   return {.fabric = *std::move(fabric), .kill = [raw](NodeId id) { raw->Kill(id); }};
 }
 
-// Of the whole program.
+// The maker used by the whole program.
 inline TestFabricMaker& MakerOfTestFabrics() {
   static TestFabricMaker maker = MakeShmTestFabric;
   return maker;

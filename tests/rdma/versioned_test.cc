@@ -9,7 +9,7 @@
 namespace gannet::rdma {
 namespace {
 
-// An object of some lines, and how it would be as plain bytes.
+// An object of some lines, and its data as plain bytes.
 struct Object {
   explicit Object(size_t data_bytes) : lines(LinesFor(data_bytes)), memory(lines * kLineBytes / 8), data(data_bytes) {}
   std::byte* at() { return reinterpret_cast<std::byte*>(memory.data()); }
@@ -47,7 +47,7 @@ TEST(Versioned, DataComesBackFromAnyPartToAnyPart) {
     std::vector<std::byte> out(size);
     CopyOut(object.at(), from, out);
     ASSERT_TRUE(std::equal(out.begin(), out.end(), object.data.begin() + static_cast<ptrdiff_t>(from)));
-    // A write of a part leaves the rest, and all versions, as they are.
+    // A write of a part leaves the rest, and all versions, unchanged.
     for (std::byte& byte : out) byte = ~byte;
     CopyIn(object.at(), from, out);
     std::copy(out.begin(), out.end(), object.data.begin() + static_cast<ptrdiff_t>(from));
@@ -60,7 +60,7 @@ TEST(Versioned, DataComesBackFromAnyPartToAnyPart) {
   }
 }
 
-// Of any size; behind what was asked for it may write so much, and no more.
+// Copies of any size may write beyond the requested bytes, but only up to the documented limit.
 TEST(Versioned, WhoHoldsTheLockCopiesWholeLines) {
   constexpr size_t kOffset = 16;
   constexpr std::byte kUntouched{0xcc};
@@ -87,7 +87,7 @@ TEST(Versioned, EveryStageOfAWriteIsRefusedByReaders) {
   EXPECT_FALSE(IsConsistentImage(object.at(), object.lines));
   EXPECT_FALSE(TryReadLocal(object.at(), 0, out, &state));
   EXPECT_EQ(state, 1 | kLockBit);
-  // A reader that got the first line before the lock, and the others later.
+  // A reader that READ the first line before the lock, and the others later.
   BeginWrite(object.at(), object.lines);
   std::vector<uint64_t> image = object.memory;
   image[0] = 1;
@@ -127,7 +127,7 @@ TEST(Versioned, ABusyLineLooksLocked) {
   EXPECT_NE(kLineBusy & kLockBit, 0u);
 }
 
-// A reader with a stale address takes any line for the first. Data that looks like an object deceives nobody.
+// A reader with a stale address takes any line for the first one. Data that looks like an object must not deceive it.
 TEST(Versioned, OnlyTheFirstLineHasAState) {
   Random random(3);
   Object object(5 * kLineDataBytes);

@@ -1,5 +1,5 @@
-// The main of test programs whose clusters are to be on this machine's RDMA device: all nodes in this process, or,
-// where a test's nodes are processes, those.
+// The main function of test programs whose clusters use this machine's RDMA device: all nodes in this process or, for
+// tests whose nodes are processes, in those.
 #include <algorithm>
 #include <memory>
 
@@ -25,13 +25,13 @@ TestFabric MakeVerbs(const TestFabricOptions& options) {
   };
   std::unique_ptr<VerbsFabric> fabric = make();
   VerbsFabric* raw = fabric.get();
-  // An emulated machine may stand still for seconds.
+  // A virtual machine may stand still for seconds.
   TestFabric result{
       .fabric = std::move(fabric), .kill = [raw](NodeId id) { raw->Kill(id); }, .call_timeout = absl::Seconds(60)};
   return result;
 }
 
-// Every process makes the same addresses by itself, one cluster after the other.
+// Every process computes the same addresses by itself, one cluster after the other.
 SharedFabric MakeSharedVerbs(const SharedFabricOptions& options) {
   VerbsOptions verbs = conformance::LocalVerbsCluster(options.servers, options.bytes_per_node);
   verbs.nodes.resize(static_cast<size_t>(options.servers + options.clients));

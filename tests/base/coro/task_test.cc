@@ -65,7 +65,7 @@ Task<int> SumOf(int n) {
   co_return sum;
 }
 
-// Were each await a call that does not return, a million of them would overflow the stack.
+// If each await nested another call, a million awaits would overflow the stack.
 TEST(Task, AwaitingInALoopDoesNotGrowTheStack) {
   EXPECT_EQ(Worker().BlockOn(SumOf(1'000'000)), 1'000'000);
 }
@@ -229,7 +229,7 @@ TEST(Started, RunsBesideItsOwnerAndTheOthers) {
       std::string order;
       Worker worker;
       EXPECT_EQ(worker.BlockOn(SumOfStarted(&worker, first_yields, second_yields, &order)), 12);
-      // The second begins before the first has ended, unless that need not wait at all.
+      // The second begins before the first has ended, unless the first never suspends.
       EXPECT_EQ(order.substr(0, 2), first_yields == 0 ? "be" : "bb");
       EXPECT_EQ(order.size(), 4u);
     }

@@ -54,7 +54,7 @@ TEST(Worker, TasksSpawnTasks) {
   EXPECT_EQ(ran, 511);
 }
 
-// Resumed by a poller, as a channel does with its completions.
+// Resumed by a poller, as a channel resumes its completions.
 struct Mailbox {
   std::vector<std::coroutine_handle<>> waiting;
   bool await_ready() const noexcept { return false; }
@@ -114,7 +114,7 @@ Task<void> Own(std::vector<int> data, Mailbox* mailbox) {
 TEST(Worker, DestroyingItDestroysWhatHasNotFinished) {
   Mailbox mailbox;
   Worker worker;
-  worker.Spawn(Own(std::vector<int>(1000), &mailbox));  // LeakSanitizer would find it
+  worker.Spawn(Own(std::vector<int>(1000), &mailbox));  // LeakSanitizer would report it
   int arrived = 0;
   Mailbox other;
   worker.AddPoller([&] {

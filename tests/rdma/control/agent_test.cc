@@ -1,4 +1,4 @@
-// Agents find each other, notice each other's end, and stand whatever strangers send them.
+// Agents find each other, notice each other's end, and withstand whatever strangers send.
 #include "rdma/control/agent.h"
 
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ struct Witness : Observer {
 
 class AgentTest : public testing::Test {
  protected:
-  // Each test program has loopback addresses of its own, so that nobody else has the ports.
+  // Each test program has loopback addresses of its own, so that no other program uses its ports.
   static std::vector<Endpoint> Endpoints(int nodes) {
     const int pid = getpid();
     std::vector<Endpoint> endpoints;
@@ -57,7 +57,7 @@ class AgentTest : public testing::Test {
     return options;
   }
 
-  // `witness_` is node 0's.
+  // `witness_` observes node 0.
   std::unique_ptr<Agent> Start(const AgentOptions& options) {
     auto agent = Agent::Start(options, options.self == 0 ? &witness_ : &others_);
     EXPECT_TRUE(agent.ok()) << agent.status();
@@ -79,7 +79,7 @@ class AgentTest : public testing::Test {
     EXPECT_EQ(connect(fd, to.get(), to.size()), 0);
     return fd;
   }
-  // True once the other end has closed it.
+  // Waits until the other end has closed the connection; false if it does not.
   static bool Closed(int fd) {
     char byte;
     return Eventually([&] {
@@ -133,21 +133,21 @@ TEST_F(AgentTest, WhoIsCutOffHasLostItsSessionAndMayComeBackByAnother) {
   const uint64_t of_two = one->generation(2);
   for (const auto& [agent, peer] : {std::pair{zero.get(), NodeId{1}}, std::pair{one.get(), NodeId{0}}}) {
     const uint64_t first = agent->generation(peer);
-    for (int times = 0; times < 2; ++times) {  // also if nobody asked how the first time ended
+    for (int times = 0; times < 2; ++times) {  // twice: the outcome of the first CutOff is not asked for
       const uint64_t before = agent->generation(peer);
       const int ended = witness_.ended + others_.ended;
       EXPECT_FALSE(agent->CutOff(peer, before));
       ASSERT_TRUE(Eventually([&, agent = agent, peer = peer] { return agent->generation(peer) != before; }));
-      EXPECT_GT(witness_.ended + others_.ended, ended);  // what it admitted goes on no more
+      EXPECT_GT(witness_.ended + others_.ended, ended);  // its session has ended
       ASSERT_TRUE(Eventually(all_up));
     }
     const uint64_t after = agent->generation(peer);
     EXPECT_NE(after, first);
     EXPECT_TRUE(agent->CutOff(peer, first));
     for (int i = 0; i < 100; ++i) YieldThread();
-    EXPECT_EQ(agent->generation(peer), after);  // that one is not ended
+    EXPECT_EQ(agent->generation(peer), after);  // the new session has not ended
   }
-  EXPECT_EQ(one->generation(2), of_two);  // others have nothing to do with it
+  EXPECT_EQ(one->generation(2), of_two);  // other nodes are not affected
 }
 
 TEST_F(AgentTest, AWrongSecretIsToldOnBothSides) {
@@ -173,7 +173,7 @@ TEST_F(AgentTest, ATicketIsGoodAtThePeerOnceAndAsLongAsTheSession) {
   const StatusOr<uint64_t> session = zero->Admit(ticket);
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_FALSE(zero->Admit(ticket).ok());
-  EXPECT_TRUE(zero->Admit(zero->MakeTicketFor(0, 1).value()).ok());  // its own
+  EXPECT_TRUE(zero->Admit(zero->MakeTicketFor(0, 1).value()).ok());  // a ticket for itself
   const Ticket late = one->MakeTicketFor(0, 6).value();
   one->Stop();
   ASSERT_TRUE(Eventually([&] { return witness_.last == *session; }));
@@ -185,13 +185,13 @@ TEST_F(AgentTest, ANodeThatFallsSilentIsGivenUp) {
   impatient.silence_limit = absl::Milliseconds(200);
   const auto zero = Start(impatient);
   AgentOptions silent = Options(1, 2);
-  silent.heartbeat = absl::Hours(1);  // so node 0 does not hear of it
+  silent.heartbeat = absl::Hours(1);  // so node 0 gets no heartbeat
   const auto one = Start(silent);
   ASSERT_TRUE(Eventually([&] { return witness_.ended > 0; }));
   EXPECT_NE(zero->generation(0), 0u);
 }
 
-// When it is told that a node is dead, what that node was admitted to has been cut off.
+// A node is reported dead only after everything that its session admitted has been cut off.
 TEST_F(AgentTest, WhatASessionAdmittedIsCutOffBeforeTheNodeIsDead) {
   struct Cutter : Observer {
     std::atomic<const Agent*> agent = nullptr;
@@ -207,20 +207,20 @@ TEST_F(AgentTest, WhatASessionAdmittedIsCutOffBeforeTheNodeIsDead) {
   const auto zero = Agent::Start(Options(0, 2), &cutter).value();
   cutter.agent = zero.get();
   auto one = Start(Options(1, 2));
-  // The one that asked hears of it last.
+  // The connecting node is the last to know that the session is up.
   ASSERT_TRUE(Eventually([&] { return zero->generation(1) != 0 && one->generation(0) != 0; }));
   const uint64_t generation = zero->generation(1);
   const Ticket late = one->MakeTicketFor(0, 1).value();
   one.reset();
   ASSERT_TRUE(Eventually([&] { return cutter.called.load(); }));
   EXPECT_EQ(cutter.generation_at_cut, generation);
-  EXPECT_EQ(zero->generation(1), generation);  // alive as long as it is not cut off
+  EXPECT_EQ(zero->generation(1), generation);  // alive until it is cut off
   EXPECT_FALSE(zero->Admit(late).ok());
   cutter.may_return = true;
   EXPECT_TRUE(Eventually([&] { return zero->generation(1) == 0; }));
 }
 
-// Nodes that have no address: they come from anywhere, and take places.
+// Nodes without an address: they connect from anywhere, and take places.
 class GuestTest : public AgentTest {
  protected:
   static constexpr int kHosts = 2;
@@ -262,11 +262,11 @@ TEST_F(GuestTest, APlaceIsOneProcessesUntilItEnds) {
   EXPECT_TRUE(absl::StrContains(taken.message(), "another process has place 2")) << taken;
   ASSERT_TRUE(Knows(*one, 2));
   first.reset();
-  ASSERT_TRUE(Knows(*second, 0));  // it goes on trying
+  ASSERT_TRUE(Knows(*second, 0));  // it tries again
   ASSERT_TRUE(Knows(*second, 1));
   const auto other = Start(Options(3, 2));
   EXPECT_TRUE(other->WaitForPlace(absl::Seconds(60)).ok());
-  EXPECT_TRUE(other->KnowsOfGuest(2));  // told, whether there is a session with it already or not
+  EXPECT_TRUE(other->KnowsOfGuest(2));  // node 0 tells it, with or without a session to that guest
   EXPECT_TRUE(Eventually([&] { return second->KnowsOfGuest(3); }));
 }
 
@@ -288,7 +288,7 @@ TEST_F(GuestTest, AnotherConfigurationIsRefused) {
   EXPECT_TRUE(absl::StrContains(status.message(), "another configuration")) << status;
 }
 
-// Whoever comes second, the higher one or the lower one, is refused by those that have seen the first.
+// The node that comes second, the higher or the lower one, is refused by nodes that have seen the first one.
 TEST_F(GuestTest, ANodeThatMayNotReturnIsRefusedAndTold) {
   for (const NodeId returns : {NodeId{0}, NodeId{1}}) {
     const NodeId stays = 1 - returns;
@@ -310,7 +310,7 @@ TEST_F(AgentTest, RandomBytesAreRefused) {
     const int fd = ConnectTo(Endpoints(1)[0]);
     std::string bytes(1 + random.Below(300), '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    // Most such lengths are no frame's. One that is must not wait for ever: this end closes.
+    // Most such lengths are invalid. A valid one must not wait without end, so this end closes.
     (void)!send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     close(fd);
   }
@@ -351,7 +351,7 @@ TEST_F(AgentTest, AThousandIdleConnectionsCostLittleAndKeepNobodyOut) {
   std::vector<int> idle;
   for (int i = 0; i < 1000; ++i) idle.push_back(ConnectTo(Endpoints(1)[0]));
   ASSERT_TRUE(Eventually([&] { return zero->half_open() == static_cast<size_t>(options.max_half_open); }));
-  EXPECT_TRUE(Closed(idle.front()));  // the oldest made room
+  EXPECT_TRUE(Closed(idle.front()));  // the oldest connection was closed for a newer one
   const auto one = Start(Options(1, 2));
   EXPECT_TRUE(Eventually([&] { return zero->generation(1) != 0 && one->generation(0) != 0; }));
   for (const int fd : idle) close(fd);
@@ -371,7 +371,7 @@ TEST(EndpointTest, ReadsHostAndPortAndRefusesTheRest) {
   EXPECT_FALSE(ParseNumericEndpoint("localhost:7100").ok());
 }
 
-// Also a machine without IPv6 can read such an address; only one that has it can listen there.
+// A machine without IPv6 can parse such an address, too, but only a machine with IPv6 can listen there.
 TEST(EndpointTest, ListensAtAnyPortOfBothFamilies) {
   for (const char* host : {"127.0.0.1", "::1"}) {
     Endpoint at = ParseHost(host).value();

@@ -1,4 +1,5 @@
-// The handshake, message by message: both learn the same key, and whoever does not know the secret learns nothing.
+// The handshake, message by message: both ends learn the same key, and an end that does not know the secret learns
+// nothing.
 #include "rdma/control/handshake.h"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ Ends MakeEnds(const std::string& client_secret, const std::string& server_secret
   return {ClientHandshake(client_secret, shape, introduction, ClientsPayload()), MakeServer(server_secret)};
 }
 
-// All messages to the end, or to the client's error.
+// Exchanges all messages, up to the end or the client's error.
 Status Converse(Ends* ends) {
   std::optional<Frame> to_server = ends->client.Hello();
   while (to_server.has_value()) {
@@ -103,7 +104,7 @@ TEST(HandshakeTest, WhatDoesNotFitTheClusterIsRefusedAndNamed) {
   }
 }
 
-// A greeting of a release that is to come may have another length.
+// The greeting of a future release may have another length.
 TEST(HandshakeTest, AnotherVersionIsNamedWhateverItsGreetingLooksLike) {
   Ends ends = MakeEnds("secret", "secret", {.version = 3, .num_nodes = 3, .bytes_per_node = 1 << 20});
   Frame hello = ends.client.Hello();
@@ -139,7 +140,7 @@ TEST(HandshakeTest, AClientMayDeclineAndOnlyWhoKnowsTheSecretIsBelieved) {
   EXPECT_FALSE(ends.server.done());
 }
 
-// Someone who answers at the node's address without knowing the secret.
+// Another program answers at the node's address without knowing the secret.
 TEST(HandshakeTest, TheClientAsksTheServerForAProof) {
   Ends ends = MakeEnds("secret", "secret");
   const Frame challenge = *ends.server.Take(ends.client.Hello());
@@ -227,7 +228,7 @@ TEST(HeartbeatsTest, OldAndForeignOnesAreNoSignOfLife) {
   changed.body.back() ^= std::byte{1};
   EXPECT_FALSE(server.Check(changed).ok());
   EXPECT_FALSE(server.Check(stranger.Next()).ok());
-  EXPECT_FALSE(server.Check(server.Next()).ok());  // sent back to its sender
+  EXPECT_FALSE(server.Check(server.Next()).ok());  // a heartbeat sent back to its sender
   EXPECT_TRUE(client.Check(server.Next()).ok());
 }
 

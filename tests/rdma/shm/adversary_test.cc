@@ -48,7 +48,7 @@ std::vector<Operation> Batch() {
           Operation::Write(nowhere, GlobalAddress(2, 64), 8), Operation::CompareAndSwap(GlobalAddress(2, 64), 0, 1)};
 }
 
-// The promised order is kept; every order that is not promised comes up.
+// The promised order is kept; every order that is not promised occurs.
 TEST(Adversary, ReordersABatchAsFarAsTheContractAllows) {
   Adversary adversary(3);
   const std::vector<Operation> batch = Batch();
@@ -64,7 +64,7 @@ TEST(Adversary, ReordersABatchAsFarAsTheContractAllows) {
   for (const auto& [later, earlier] : {std::pair{2u, 1u}, {3u, 1u}, {5u, 4u}}) {
     EXPECT_FALSE(seen_before.contains({later, earlier})) << later << " overtook " << earlier;
   }
-  // A READ may be overtaken by what was posted after it, and nodes know no order.
+  // A READ may be overtaken by operations posted after it, and there is no order between nodes.
   for (const auto& [later, earlier] : {std::pair{1u, 0u}, {2u, 0u}, {3u, 0u}, {3u, 2u}, {4u, 1u}, {5u, 3u}}) {
     EXPECT_TRUE(seen_before.contains({later, earlier})) << later << " never overtook " << earlier;
   }

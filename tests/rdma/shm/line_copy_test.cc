@@ -34,7 +34,7 @@ TEST(LineCopy, AWriteThatLeavesOutTheFirstWordLeavesItAlone) {
   EXPECT_EQ(line.words[7], 1u);
 }
 
-// Writer and reader are stopped in the middle again and again. No reader may see half of a WRITE.
+// The writer and the reader are often stopped in the middle. No reader may see half of a WRITE.
 TEST(LineCopy, AReaderSeesAllWordsOfOneWrite) {
   Line line;
   std::atomic<bool> stop = false;
@@ -50,7 +50,7 @@ TEST(LineCopy, AReaderSeesAllWordsOfOneWrite) {
     }
   });
   uint64_t last = 0;
-  const uint64_t enough = NowNanos() + 10'000'000'000;  // where others are busy each yield takes milliseconds
+  const uint64_t enough = NowNanos() + 10'000'000'000;  // a yield takes milliseconds on a busy machine
   for (int i = 0; i < 500 && NowNanos() < enough; ++i) {
     Line out;
     ReadWithinLine(line.bytes(), out.bytes(), i % 2 == 0 ? kLineBytes : 16, pause);

@@ -28,10 +28,10 @@ TEST(ProcessIdentity, TheSamePidFromAnotherTimeIsAnotherProcess) {
   EXPECT_FALSE(IsRunning(other));
 }
 
-// What a child tells of itself before it ends.
+// A child that reports its identity before it ends.
 class Child {
  public:
-  // Its first thread runs `body`, and then ends alone. The child ends with its last thread, or when this lets it go.
+  // Its first thread runs `body`, and then ends alone. The child ends with its last thread, or with this object.
   explicit Child(void (*body)()) {
     int told[2], let_go[2];
     GANNET_CHECK(pipe(told) == 0 && pipe(let_go) == 0, "no pipes");
@@ -60,7 +60,7 @@ class Child {
   void LetGo() {
     if (held_ >= 0) close(std::exchange(held_, -1));
   }
-  // It is not reaped.
+  // Does not reap the child.
   void AwaitItsEnd() const {
     siginfo_t info;
     ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT), 0);
@@ -69,7 +69,7 @@ class Child {
     while (StateOfFirstThread() != 'Z') usleep(1000);
   }
 
-  // For its threads.
+  // Run by the child's threads.
   static void EndWhenLetGo() {
     char nothing;
     while (read(let_go_, &nothing, 1) != 0) {

@@ -1,4 +1,4 @@
-// Processes that share a memory file whoever comes first, and what is left when they are killed.
+// Processes share a memory file in any order of their starts; some of them are killed.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,8 +28,8 @@ class SharedFileTest : public ::testing::Test {
   ~SharedFileTest() override { unlink(path_.c_str()); }
   bool Exists() const { return access(path_.c_str(), F_OK) == 0; }
 
-  // A process that, once it is told to, shares the file, attaches node 1, and is gone: nothing of it is cleaned up.
-  // Made while this process has no other threads.
+  // A process that, when told to, shares the file, attaches node 1, and exits without any cleanup. Must be made while
+  // this process has no other threads.
   struct Victim {
     Victim() { EXPECT_EQ(pipe(go), 0); }
     pid_t process = -1;
@@ -155,7 +155,7 @@ TEST_F(SharedFileTest, AllThatStartAtOnceMeetInOneFile) {
           const Status all = (*fabric)->WaitForAll(absl::Seconds(30));
           EXPECT_TRUE(all.ok()) << all;
         }
-        together.arrive_and_wait();  // nobody leaves before all have met
+        together.arrive_and_wait();  // no thread leaves before all have met
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -1,5 +1,5 @@
-// What only the shm fabric has: its memory file, its options, and slots into which another process writes garbage. The
-// contract that all fabrics share is tested by tests/conformance.
+// Properties of the shm fabric alone: its memory file, its options, and slots into which another process writes
+// garbage. The contract of all fabrics is tested in tests/conformance.
 #include "rdma/shm/shm_fabric.h"
 
 #include <sys/stat.h>
@@ -92,7 +92,7 @@ TEST_F(ShmFile, OfAnotherFormatIsRefused) {
                             .protocol = 0,
                             .configuration = 0};
   EXPECT_EQ(write_header(header), absl::StatusCode::kFailedPrecondition);
-  header.format_version = shm::kFormatVersion;  // but the file is too short
+  header.format_version = shm::kFormatVersion;  // now the file is too short
   EXPECT_EQ(write_header(header), absl::StatusCode::kFailedPrecondition);
   header.num_nodes = ~uint64_t{0};
   EXPECT_EQ(write_header(header), absl::StatusCode::kFailedPrecondition);
@@ -114,8 +114,8 @@ TEST_F(ShmFile, TwoMappingsAreOneMemory) {
   EXPECT_EQ(LoadWord(second->memory().data() + at.offset()), 5u);
 }
 
-// A process that maps the file may write anything into its slots: the server must survive it, and so must a caller
-// whose server does.
+// A process that maps the file may write anything into its slots. The server must survive that, and so must a caller if
+// the server writes garbage.
 class ShmGarbage : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -128,7 +128,7 @@ class ShmGarbage : public ::testing::Test {
     });
   }
 
-  // As channel 3 of node 1 would.
+  // Puts a request as channel 3 of node 1 would.
   shm::CallSlot& PutRequest(uint32_t method, uint32_t bytes) {
     shm::CallSlot& slot = region_->channel(1, 3).slots[2];
     slot.method = method;
@@ -203,7 +203,7 @@ TEST_F(ShmGarbage, ACallerSurvivesAnAnswerOfImpossibleLength) {
   EXPECT_EQ(worker.BlockOn(CallNode1(channel.get())).code(), absl::StatusCode::kInternal);
 }
 
-// The server is at work on a call when its caller's process goes away and another takes its channel.
+// The server is handling a call when its caller's process dies and another process takes the channel.
 TEST_F(ShmGarbage, ANewChannelLeavesRunningSlotsOfItsPredecessorAlone) {
   auto other = fabric_->Attach(1).value();
   shm::CallSlot& busy = region_->channel(0, 0).slots[0];
@@ -216,14 +216,14 @@ TEST_F(ShmGarbage, ANewChannelLeavesRunningSlotsOfItsPredecessorAlone) {
   EXPECT_TRUE(worker.BlockOn(CallNode1(channel.get())).ok());
   EXPECT_EQ(busy.word.load(), shm::CallWord(77, 1, shm::CallPhase::kRunning));
   EXPECT_EQ(shm::PhaseOfCall(region_->channel(0, 0).slots[1].word), shm::CallPhase::kDone);
-  // The handler is through at last: the slot is used again.
+  // The handler finishes: the slot is used again.
   busy.word.store(shm::CallWord(77, 1, shm::CallPhase::kDone));
   EXPECT_TRUE(worker.BlockOn(CallNode1(channel.get())).ok());
   EXPECT_TRUE(worker.BlockOn(CallNode1(channel.get())).ok());
   EXPECT_GT(busy.word.load(), shm::CallWord(78, 0, shm::CallPhase::kFree));
 }
 
-// Server threads that have gone to sleep are woken by a call.
+// A call wakes sleeping server threads.
 TEST(ShmServer, SleepingServersWakeUp) {
   auto fabric = ShmFabric::InProcess(kSmall).value();
   auto first = fabric->Attach(0).value();

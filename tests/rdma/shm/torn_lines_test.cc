@@ -1,4 +1,4 @@
-// Processes that die within the store of a line: those that live find it whole.
+// Processes die within the store of a line; the survivors find the line whole.
 #include "rdma/shm/torn_lines.h"
 
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ struct alignas(kLineBytes) Line {
   std::byte* bytes() { return reinterpret_cast<std::byte*>(words.data()); }
 };
 
-// Stores a line as a channel does, and is gone in the middle of it.
+// Begins to store a line as a channel does, and dies in the middle.
 void DieWithinALine(Region* region, NodeId node, uint16_t channel, std::byte* line, uint64_t value) {
   const LineWriter writer(BusyMarker(node, channel), &region->control(node).stores[channel], region->memory(0));
   Line from(value);
@@ -52,7 +52,7 @@ class TornLinesTest : public ::testing::Test {
     unlink(path_.c_str());
   }
 
-  // A process that waits until it is told to begin. Made while this one has no other threads.
+  // Makes a process that waits until it is told to begin. Must be called while this process has no other threads.
   int Prepare(const std::function<void(int ready)>& body) {
     std::array<int, 2> go{};
     std::array<int, 2> ready{};
@@ -75,7 +75,7 @@ class TornLinesTest : public ::testing::Test {
     char byte = 0;
     ASSERT_EQ(read(victims_[victim].ready, &byte, 1), 1);
   }
-  // Until it is dead; true if it was killed.
+  // Waits until it is dead; returns true if it was killed.
   bool Reap(int victim) {
     int status = 0;
     EXPECT_EQ(waitpid(victims_[victim].process, &status, 0), victims_[victim].process);
@@ -116,7 +116,7 @@ TEST_F(TornLinesTest, AreFinishedAsTheyWereMeant) {
   EXPECT_EQ(seen.words, Line(7).words);
 }
 
-// The dead one's note names a line that somebody who lives is at by now.
+// The dead node's note names a line that a living node writes by now.
 TEST_F(TornLinesTest, AnothersStoreIsLeftAlone) {
   const auto region = Region::CreateFile(path_, kOptions).value();
   std::byte* line = region->memory(0) + kHeap;
@@ -135,7 +135,7 @@ TEST_F(TornLinesTest, AnothersStoreIsLeftAlone) {
   EXPECT_EQ(seen.words, other.words);
 }
 
-// Part of a line: what lies behind it stays.
+// A store of a part of a line leaves the rest as it was.
 TEST_F(TornLinesTest, OfAPartOnlyThePart) {
   const int victim = Prepare([this](int) {
     const auto region = Region::OpenFile(path_).value();
@@ -155,7 +155,7 @@ TEST_F(TornLinesTest, OfAPartOnlyThePart) {
 
 class TornLinesOfNodesTest : public TornLinesTest {
  protected:
-  // A node's process that attaches and dies within a line of node 0.
+  // Prepares a node's process that attaches and dies within a line of node 0.
   int PrepareToDie(NodeId node) {
     return Prepare([this, node](int ready) {
       const auto region = Region::OpenFile(path_).value();
@@ -165,7 +165,7 @@ class TornLinesOfNodesTest : public TornLinesTest {
       DieWithinALine(region.get(), node, 3, region->memory(0) + kHeap, 70 + node);
     });
   }
-  // Node 1 dies within a line; `burial` returns when that is over.
+  // Node 1 dies within a line; `burial` returns when its death has been handled.
   void ExpectWholeAfter(const std::function<void(ShmFabric*)>& burial) {
     const int victim = PrepareToDie(1);
     const auto fabric = ShmFabric::Create(path_, kOptions).value();
@@ -199,8 +199,8 @@ TEST_F(TornLinesOfNodesTest, WhoTakesItsPlaceFinishesThemToo) {
   ExpectWholeAfter([](ShmFabric* fabric) { EXPECT_TRUE(fabric->Attach(1).ok()); });
 }
 
-// Killed at any instruction. A good part of the time that a process needs to WRITE the same lines over and over is
-// within their stores.
+// Nodes are killed at random instructions. A process that WRITEs the same lines repeatedly spends a good part of its
+// time within their stores.
 TEST_F(TornLinesOfNodesTest, KilledAtAnyInstruction) {
   std::vector<int> victims;
   for (int i = 0; i < kVictims; ++i) {

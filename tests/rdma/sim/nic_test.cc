@@ -1,4 +1,4 @@
-// What time verbs take: latencies, rates and bandwidth of the profiles.
+// The time of verbs: latencies, rates and bandwidth of the profiles.
 #include "rdma/sim/nic.h"
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace gannet::rdma::sim {
 namespace {
 
-constexpr uint64_t kCpuNanos = 300;  // of posting, polling and completing one verb, at most
+constexpr uint64_t kCpuNanos = 300;  // most CPU time for posting, polling and completing one verb
 
 TEST(NicProfiles, AreFoundByNameAndSayWhereTheyAreFrom) {
   for (const char* name : {"cx4-100g", "2x-cx4-100g", "cx5-100g", "cx6-200g", "ideal"}) {
@@ -46,7 +46,7 @@ TEST(Nic, AVerbToItsOwnNodeCrossesNoWire) {
   EXPECT_LE(cluster.now() - start, FindNicProfile("cx4-100g")->read_nanos() - 700 + kCpuNanos);
 }
 
-// `threads` of each of 15 clients READ `size` bytes of node 0, `depth` at a time, for a millisecond.
+// Result of a load: `threads` of each of 15 clients READ `size` bytes of node 0, `depth` at a time, for a millisecond.
 struct Load {
   double reads_per_second = 0;
   NicStatistics server;
@@ -114,7 +114,7 @@ TEST(Nic, AtomicsAreSlowerAndThoseOfOneWordSlowest) {
   EXPECT_NEAR(one, 1e9 / 400, 0.25e6);
 }
 
-// A NIC whose atomics are not coherent with the CPU loses the CPU's updates; among themselves they lose nothing.
+// A NIC whose atomics are not coherent with the CPU loses updates of the CPU, but none of its own.
 TEST(Nic, AtomicsAreAtomicWithTheCpuOnlyWhereTheProfileSaysSo) {
   constexpr uint64_t kAdds = 500;
   for (const char* nic : {"cx4-100g", "ideal"}) {
@@ -153,7 +153,7 @@ TEST(Nic, AWorkerThatServesIsWokenByARequest) {
   SleepForNanos(1'000'000);
   const uint64_t start = cluster.now();
   EXPECT_TRUE(cluster.Call(1, 60000, absl::Seconds(1)).ok());
-  EXPECT_LE(cluster.now() - start, 5'000u);  // not the 100 us after which it would look by itself
+  EXPECT_LE(cluster.now() - start, 5'000u);  // less than the 100 us after which it would poll by itself
   stop = true;
   cluster.simulation().Join(server);
 }

@@ -1,4 +1,4 @@
-// Nodes of a simulated fabric, and the verbs of node 0, blocking, for tests.
+// Nodes of a simulated fabric, and blocking verbs of node 0, for tests.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ class SimCluster {
   uint64_t now() { return simulation_.now(); }
 
   static GlobalAddress At(NodeId node, uint64_t offset) { return {node, kWritable + offset}; }
-  // What is in memory, without a verb.
+  // Loads a word from memory, without a verb.
   uint64_t Word(GlobalAddress at) {
     uint64_t word;
     std::memcpy(&word, nodes_[at.node()]->memory().data() + at.offset(), sizeof word);

@@ -1,4 +1,4 @@
-// Death, and each fault of faults.h: it happens, and what the contract of fabric.h promises holds.
+// Deaths, and each fault of faults.h: it occurs, and the promises of fabric.h hold.
 #include "rdma/sim/sim_fabric.h"
 
 #include <array>
@@ -27,7 +27,7 @@ GlobalAddress At(NodeId node, uint64_t offset) {
   return SimCluster::At(node, offset);
 }
 
-// Node 1 counts the calls it served.
+// Makes node 1 count the calls that it serves.
 void ServeCount(SimCluster* cluster, uint64_t* served) {
   cluster->node(1).Handle(kCount, [served](NodeId, std::span<const std::byte>, std::span<std::byte>) {
     ++*served;
@@ -83,7 +83,7 @@ TEST(SimFabric, ARestartedNodeIsAnotherAndWhatWasUnderWayToTheOldOneFails) {
   EXPECT_EQ(LoadWord(second->memory().data() + SimCluster::kWritable + 16), 9u);
 }
 
-// A client that dies in the middle of its verbs has done the first of them, and no more after its death.
+// A client that dies in the middle of its verbs has done a prefix of them, and nothing after its death.
 TEST(SimFabric, AClientDiesBetweenAnyTwoVerbs) {
   std::set<uint64_t> seen;
   for (uint64_t dies_at = 1000; dies_at < 3000; dies_at += 100) {
@@ -114,7 +114,7 @@ TEST(SimFabric, AClientDiesBetweenAnyTwoVerbs) {
     SleepForNanos(kMilli);
     const uint64_t after = cluster.Word(At(0, 0));
     EXPECT_GE(after, at_death);
-    EXPECT_LE(after, at_death + 5);  // what its NIC had sent
+    EXPECT_LE(after, at_death + 5);  // verbs that its NIC had sent
     seen.insert(after);
   }
   EXPECT_GE(seen.size(), 5u);
@@ -146,7 +146,7 @@ TEST(SimFabric, ACutLinkFailsVerbsInBoundedTimeDoneOrNot) {
   cluster.fabric().Mend(0, 1);
   cluster.fabric().Cut(1, 0);
   EXPECT_EQ(cluster.Write(At(1, 0), 2).code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(cluster.Word(At(1, 0)), 2u);  // it was only the answer that was lost
+  EXPECT_EQ(cluster.Word(At(1, 0)), 2u);  // only the answer was lost
   EXPECT_LE(cluster.now(), 3 * kMilli);
   EXPECT_TRUE(cluster.fabric().Alive(1));
   cluster.fabric().MendAll();
@@ -209,7 +209,7 @@ TEST(SimFabric, ABrokenConnectionFailsVerbsDoneOrNotAndTheNextWork) {
   EXPECT_TRUE(cluster.Write(At(1, 0), 1000).ok());
 }
 
-// A failed WRITE of a batch may be done or not, but none after it is done without those before it.
+// A failed WRITE of a batch may be done or not, but none is done without those before it.
 TEST(SimFabric, WhatABrokenConnectionDidIsAPrefix) {
   SimCluster cluster({.faults = {.disconnect = 0.1}});
   std::set<uint64_t> prefixes;
@@ -302,7 +302,7 @@ TEST(SimFabric, APausedNodesMemoryAnswersAndItsThreadsDoNot) {
   EXPECT_GE(cluster.now(), 2 * kMilli);
 }
 
-// Three workers of node 1 serve between their coroutines' sleeps: no request waits until a worker looks by itself.
+// Three workers of node 1 serve between their coroutines' sleeps: no request waits until a worker polls by itself.
 TEST(SimFabric, WorkersServeWhetherTheyAreIdleOrBusy) {
   SimCluster cluster({});
   cluster.node(1).Handle(kCount, [](NodeId, std::span<const std::byte>, std::span<std::byte>) {
@@ -334,7 +334,7 @@ TEST(SimFabric, WorkersServeWhetherTheyAreIdleOrBusy) {
   };
   for (int i = 0; i < 5; ++i) cluster.worker().Spawn(call(&cluster, &longest));
   cluster.worker().Run();
-  EXPECT_LE(longest, 15 * kMicro);  // two rounds of about 5 us, and the way
+  EXPECT_LE(longest, 15 * kMicro);  // two rounds of about 5 us, and the wire
   stop = true;
   for (Thread& worker : workers) worker.join();
 }
@@ -357,7 +357,7 @@ TEST(SimFabric, TheTraceNamesNodesAndAddresses) {
   }
 }
 
-// Everything at once: two runs of a seed are the same, runs of two seeds are not.
+// All faults at once: two runs of one seed are equal, runs of two seeds are not.
 struct Outcome {
   uint64_t digest = 0;
   std::string statuses;

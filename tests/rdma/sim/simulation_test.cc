@@ -1,4 +1,4 @@
-// Virtual time, cores, death, pauses, and that equal seeds give equal runs.
+// Virtual time, cores, deaths, pauses, and the determinism of runs.
 #include "rdma/sim/simulation.h"
 
 #include <string>
@@ -55,7 +55,7 @@ TEST(Simulation, ActionsHappenInTheOrderOfTimeAndThenOfPosting) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
-// Two threads on two cores: each sees the other's steps where virtual time puts them.
+// Two threads on two cores: each sees the other's steps in the order of virtual time.
 TEST(Simulation, ThreadsInterleaveByVirtualTime) {
   Simulation simulation(NanoPerStep());
   std::vector<std::pair<char, uint64_t>> steps;
@@ -88,7 +88,7 @@ TEST(Simulation, MoreThreadsThanCoresTakeTurns) {
     }));
   }
   for (Runtime::Thread* thread : threads) simulation.Join(thread);
-  EXPECT_EQ(simulation.now(), 2 * kMilli);  // four times a millisecond of work on two cores
+  EXPECT_EQ(simulation.now(), 2 * kMilli);  // a millisecond of work for each of four threads, on two cores
   EXPECT_GE(ends[0], 2 * kMilli - 200 * kMicro);
   EXPECT_EQ(simulation.busy_nanos(0), 4 * kMilli);
   EXPECT_GE(simulation.statistics().preemptions, 10u);
@@ -147,11 +147,11 @@ TEST(Simulation, AKilledNodesThreadsNeverGoOnAndCanBeJoined) {
   simulation.KillFibersOf(0);
   EXPECT_EQ(steps, 10);
   for (Runtime::Thread* thread : threads) simulation.Join(thread);
-  simulation.Unpark(&mutex, 1);  // nobody is there
+  simulation.Unpark(&mutex, 1);  // no thread is parked there
   simulation.Join(other);
   EXPECT_EQ(simulation.now(), kMilli);
   EXPECT_EQ(steps, 10);
-  // The place works again.
+  // The node's place can be used again.
   auto* next = simulation.StartOn(0, "next", [&] { ++steps; });
   simulation.Join(next);
   EXPECT_EQ(steps, 11);
@@ -226,7 +226,7 @@ struct Outcome {
   uint64_t outcome;
 };
 
-// Threads that fight for a mutex, sleep at random, and are paused.
+// Threads that compete for a mutex, sleep at random, and are paused.
 Outcome RunSeed(uint64_t seed) {
   Outcome run{};
   SimulationOptions options = NanoPerStep();

@@ -19,7 +19,7 @@ TEST(SimulationWaits, AThreadRunsAndIsJoined) {
   Simulation simulation({});
   int ran = 0;
   Thread thread("a", [&] { ++ran; });
-  EXPECT_EQ(ran, 0);  // nothing runs before somebody waits
+  EXPECT_EQ(ran, 0);  // no thread runs before this one waits
   thread.join();
   EXPECT_EQ(ran, 1);
 }
@@ -202,7 +202,7 @@ TEST(SimulationWaits, WhatAnIdleThreadWasWokenForWhileItWasBusyIsNotLost) {
   simulation.WakeIdleFiber(self, 50);
   simulation.Idle(start + kMilli);
   EXPECT_EQ(simulation.now(), 50u);
-  simulation.Charge(Cost::kWorkerRound, 1);  // its pollers look
+  simulation.Charge(Cost::kWorkerRound, 1);  // its pollers poll
   const uint64_t looked = simulation.now();
   simulation.Idle(start + kMilli);
   EXPECT_EQ(simulation.now(), kMilli);

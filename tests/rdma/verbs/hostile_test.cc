@@ -1,4 +1,4 @@
-// Peers that know the secret, or do not, and send what no Gannet node would. Needs an RDMA device.
+// Peers, with and without the secret, that send what no Gannet node would send. Requires an RDMA device.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -30,7 +30,7 @@ coro::Task<StatusOr<size_t>> CallTask(Channel* channel, std::span<const std::byt
   co_return co_await channel->Call(0, kEcho, request, response, absl::Seconds(60));
 }
 
-// Node 0 serves; node 1 is taken apart, to be misused.
+// Node 0 serves; the parts of node 1 are misused.
 class HostileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -84,13 +84,13 @@ class HostileTest : public testing::Test {
     work.send_flags = IBV_SEND_SIGNALED;
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_send(link->qp(), &work, &bad), 0);
-    // Sent, or failed; or the server has ended the link before, and nobody acknowledges it.
+    // Sent or failed; or the server has ended the link before, and the card gets no acknowledgement.
     std::array<ibv_wc, 1> done;
     ASSERT_TRUE(
         Eventually([&] { return ibv_poll_cq(cq_.get(), 1, done.data()) != 0 || link->state() != LinkState::kUp; }));
   }
 
-  // One verb on a word, with whatever key. WRITE brings kWritten, a CAS finds nothing to swap.
+  // Performs one verb on a word, with any key. WRITE stores kWritten; a CAS never swaps.
   bool Perform(Link* link, ibv_wr_opcode verb, uint64_t remote, uint32_t key) {
     std::memcpy(buffer_.data(), &kWritten, sizeof kWritten);
     ibv_sge what{.addr = reinterpret_cast<uint64_t>(buffer_.data()), .length = kWordBytes, .lkey = region_->lkey};
@@ -106,7 +106,7 @@ class HostileTest : public testing::Test {
     }
     ibv_send_wr* bad = nullptr;
     EXPECT_EQ(ibv_post_send(link->qp(), &work, &bad), 0);
-    // When a queue pair breaks, its receive buffers come back by the same queue. They have other ids.
+    // When a queue pair breaks, its receive buffers return through the same queue. They have other ids.
     ibv_wc done{};
     do {
       done.wr_id = ~work.wr_id;
@@ -116,7 +116,7 @@ class HostileTest : public testing::Test {
     return done.wr_id == work.wr_id && done.status == IBV_WC_SUCCESS;
   }
 
-  // The server ends the link, and serves others.
+  // The server must end the link, and continue to serve other links.
   void ExpectCutOff(const std::shared_ptr<Link>& link) {
     EXPECT_TRUE(Eventually([&] { return link->state() == LinkState::kDown; }));
     parts_->connector->Release(link);
@@ -166,7 +166,7 @@ TEST_F(HostileTest, FragmentsThatBreakTheRulesCostTheLink) {
   }
 }
 
-// With everything that a node of the cluster has: its queue pair, its keys. The card itself must refuse.
+// The attacker has everything that a node of the cluster has: its queue pair, its keys. The card itself must refuse.
 TEST_F(HostileTest, TheCardLetsNobodyWriteWhatIsForReads) {
   const RegionInfo server = RegionInfo::Decode(parts_->core->agent->details(0)->payload).value();
   ASSERT_NE(server.read_only_key, server.writable_key);
@@ -246,7 +246,7 @@ TEST_F(HostileTest, AQueuePairWithoutATicketIsRefused) {
     ASSERT_EQ(rdma_create_qp(raw, nullptr, &attributes), 0);
     std::array<std::byte, 40> forged;
     for (std::byte& byte : forged) byte = static_cast<std::byte>(random());
-    if (round > 0) {  // with everything right but the tag
+    if (round > 0) {  // everything is right except the tag
       const control::Ticket ticket = parts_->core->agent->MakeTicketFor(0, 0).value();
       WireWriter writer(forged);
       writer.PutU64(control::kMagic);
@@ -274,7 +274,7 @@ TEST(DevicesTest, TheDeviceOfTheClusterIsChosenAndDescribed) {
   EXPECT_FALSE(chosen.addresses.empty());
   EXPECT_FALSE(chosen.ports.empty());
   EXPECT_GT(chosen.limits.max_completions, 0);
-  const auto others = ListDevices("203.0.113.1");  // of no machine (RFC 5737)
+  const auto others = ListDevices("203.0.113.1");  // the address of no machine (RFC 5737)
   EXPECT_FALSE(others->front().chosen);
   EXPECT_TRUE(absl::StrContains(others->front().why_not, "203.0.113.1")) << others->front().why_not;
 }
