@@ -168,7 +168,7 @@ TEST_F(CheckpointTest, ReadingBackFindsWhatTheDiskMadeOfIt) {
   EXPECT_FALSE(Write(7, SomeRecords()).ok());
 }
 
-// The files of a checkpoint as images.
+// Copies the files of a checkpoint into images.
 void CopyOut(FileSystem& from, const std::string& path, ImageFileSystem* to) {
   auto file = from.Open(path, OpenMode::kRead);
   ASSERT_TRUE(file.ok());
@@ -217,7 +217,7 @@ TEST_F(CheckpointTest, FileOfAnotherCheckpointIsRefused) {
   CopyOut(disk_, CheckpointDirectory(kDirectory, 8) + "/" + other->files[0].name, &images);
   images.files[CheckpointDirectory(kDirectory, 7) + "/" + description->files[0].name] = images.files.begin()->second;
   EXPECT_TRUE(absl::IsDataLoss(Read(images, 7, description->files[0]).status()));
-  // The same file by its name, but not the one that the manifest knows.
+  // The file has the same name, but is not the one in the manifest.
   EXPECT_TRUE(absl::IsDataLoss(Read(images, 8, description->files[0]).status()));
   EXPECT_TRUE(Read(images, 8, other->files[0]).ok());
 }

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A system with one disk, 8:0, behind a controller with two interrupts: 20 for its settings, 21 for what it has done.
+// A system with one disk, 8:0, behind a controller with two interrupts: 20 for settings, 21 for completions.
 class CompletionCpuTest : public testing::Test {
  protected:
   CompletionCpuTest() {
@@ -50,7 +50,7 @@ class CompletionCpuTest : public testing::Test {
 
 TEST_F(CompletionCpuTest, IsWhereTheBusiestInterruptGoes) {
   EXPECT_EQ(Cpu(), 1);
-  Interrupt(21, "100,2500", "0");  // somebody has moved it
+  Interrupt(21, "100,2500", "0");  // the interrupt has been moved
   EXPECT_EQ(Cpu(), 0);
 }
 
@@ -76,7 +76,7 @@ TEST_F(CompletionCpuTest, IsNoneIfTheInterruptMayGoToSeveral) {
 }
 
 TEST_F(CompletionCpuTest, IsNoneOfWhatIsNotADisk) {
-  EXPECT_EQ(Cpu(0, 30), std::nullopt);  // such as a tmpfs
+  EXPECT_EQ(Cpu(0, 30), std::nullopt);  // for example a tmpfs
   fs::remove_all(root_ + controller_ + "/msi_irqs");
   EXPECT_EQ(Cpu(), std::nullopt);
   EXPECT_EQ(CompletionCpuOf("/no/such/file"), std::nullopt);

@@ -1,5 +1,5 @@
-// The end of a log that is not there any more is missed: LOG-END says how far the log reaches, and says nothing that a
-// crash could make untrue.
+// A missing end of a log is detected: LOG-END says how far the log reaches, and nothing in it can become false by a
+// crash.
 #include "log/end_note.h"
 
 #include <functional>
@@ -30,7 +30,7 @@ std::vector<std::string> Segments(FaultyFileSystem& disk) {
   return names;
 }
 
-// As a user, or a program that copies files, may leave it: `bytes` (a multiple of blocks) of its content.
+// Truncates a file to `bytes` (a multiple of blocks), as a user or a copying program may do.
 void Cut(FaultyFileSystem* disk, const std::string& path, uint64_t bytes) {
   AlignedBuffer content(bytes);
   ASSERT_EQ(disk->Open(path, OpenMode::kRead).value()->Read(0, content.span()).value(), bytes);
@@ -73,7 +73,7 @@ class EndNoteTest : public testing::Test {
     log_.reset();
     disk_.PowerOn();
   }
-  // The log is refused, with the name of the file, and nothing changes.
+  // Reading the log is refused with the name of the file, and nothing changes.
   void ExpectRefused(const std::string& name) {
     const std::vector<std::string> before = disk_.List(kLogDirectory).value();
     const uint64_t writes = disk_.operations(DiskOperation::kWrite);
@@ -109,7 +109,7 @@ TEST_F(EndNoteTest, RemovedSegmentsAtTheEndAreMissed) {
       ASSERT_TRUE(disk_.Remove(PathOf(segments[gone])).ok());
       ExpectRefused(segments.back());
     }
-    // As it was, for the next round.
+    // Restores the segments for the next round.
     for (const std::string& name : segments) {
       const auto from = whole->Open(PathOf(name), OpenMode::kRead).value();
       AlignedBuffer content(from->Size().value());
@@ -141,7 +141,7 @@ TEST_F(EndNoteTest, AfterACleanCloseNothingAtTheEndMayBeTorn) {
   EXPECT_EQ(note.next_batch, end.next_batch);
   EXPECT_EQ(note.run, end.run);
   EXPECT_EQ(note.closed_epoch, end.recovered_epoch);
-  // The last batch, in a file that keeps its length.
+  // Destroys the last batch in a file that keeps its length.
   AlignedBuffer zeros(kDiskBlockBytes);
   ASSERT_TRUE(
       disk_.Open(path, OpenMode::kReuse).value()->WriteDurably(end.offset - kDiskBlockBytes, zeros.span()).ok());
@@ -193,7 +193,7 @@ TEST_F(EndNoteTest, ANoteOfANewerVersionIsRefusedAsThat) {
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAs(disk_, /*salvage=*/true)));
 }
 
-// Salvage goes on from what is left, and so does everybody after it.
+// Salvage continues from what is left, and so do all later runs.
 TEST_F(EndNoteTest, AfterSalvageTheLogReachesWhatWasSalvaged) {
   Close();
   ASSERT_TRUE(disk_.Remove(PathOf(Segments(disk_).back())).ok());
@@ -207,9 +207,9 @@ TEST_F(EndNoteTest, AfterSalvageTheLogReachesWhatWasSalvaged) {
   EXPECT_TRUE(Recover(disk_).Has({1, 100'000}));
 }
 
-// --- Interrupted at each operation ---
+// --- Interruption at each operation ---
 
-// The power goes when `at` operations that change something have passed.
+// Cuts the power when `at` operations that change something have passed.
 class PowerCutAt {
  public:
   PowerCutAt(FaultyFileSystem* disk, uint64_t at) : disk_(disk), at_(at) {
@@ -236,8 +236,8 @@ LogOptions TinyLog() {
   return options;
 }
 
-// What a run does: commits over several segments, removes some, as beside a checkpoint, whose files come back as later
-// ones, and is closed. Every name that is acknowledged goes to *acknowledged; an error ends it.
+// The work of a run: commits over several segments, removes some segments, whose files are reused for later ones, and
+// closes the log. Appends every acknowledged name to *acknowledged; ends at an error.
 Status WorkAndClose(Log* log, uint64_t run, std::vector<Name>* acknowledged) {
   StatusOr<std::unique_ptr<LogWriter>> writer = log->OpenWriter();
   if (!writer.ok()) return writer.status();
@@ -252,7 +252,7 @@ Status WorkAndClose(Log* log, uint64_t run, std::vector<Name>* acknowledged) {
     }
     const StatusOr<uint64_t> epoch = Commit(writer->get(), {run, i}, 2000);
     if (!epoch.ok()) return epoch.status();
-    // The power may go meanwhile: then nothing becomes durable.
+    // The power may be cut in the meantime: then nothing becomes durable.
     Status durable;
     do {
       durable = log->WaitDurable(*epoch, absl::Milliseconds(2));

@@ -1,4 +1,4 @@
-// What a power cut takes from FaultyFileSystem, and what it must leave: the contract of log/file/file_system.h.
+// What FaultyFileSystem may lose at a power cut, and what it must keep: the contract of log/file/file_system.h.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -114,7 +114,8 @@ TEST(FaultyCrash, ARenameHappensOrNotButNeverByHalf) {
   EXPECT_THAT(seen, ElementsAre("a b", "b N"));  // N: NOT_FOUND
 }
 
-// The idiom for small files: at any moment of it, a crash leaves the old content or the new, once there is an old one.
+// The method for small files: after a crash at any moment there is the old content or the new one, if there was an old
+// one.
 TEST(FaultyCrash, AReplacedFileIsOldOrNewAfterACrashAtAnyMoment) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     FaultyFileSystem disk(seed);

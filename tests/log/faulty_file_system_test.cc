@@ -1,4 +1,4 @@
-// That every fault that can be injected really happens, as it was asked for.
+// Every injectable fault occurs as requested.
 #include "log/file/faulty_file_system.h"
 
 #include <algorithm>
@@ -63,8 +63,8 @@ TEST(FaultyFileSystem, AFailedWriteLeavesNothingAndAShortOnePartOfIt) {
 
 TEST(FaultyFileSystem, AfterAFailedSyncTheNextSucceedsAndTheDataIsGone) {
   std::set<std::string> survived;
-  bool lie_was_seen = false;   // reads give what no crash leaves
-  bool loss_was_seen = false;  // reads give the old content at once
+  bool lie_was_seen = false;   // a read returned what no crash leaves
+  bool loss_was_seen = false;  // a read returned the old content at once
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     FaultyFileSystem disk(seed);
     const auto file = Create(disk, "/a");

@@ -1,4 +1,4 @@
-// What every file system promises (log/file/file_system.h), tried on each of them.
+// The promises of every file system (log/file/file_system.h), tested on each of them.
 #include "log/file/file_system.h"
 
 #include <sys/resource.h>
@@ -127,7 +127,7 @@ TEST_P(FileSystemTest, AllocatedSpaceIsZerosAndKeepsWhatWasWritten) {
 }
 
 TEST_P(FileSystemTest, ALargeWriteIsOneWrite) {
-  // More than fits in flight at once, and not a multiple of a piece.
+  // More than is written at once, and not a multiple of a piece.
   const AlignedBuffer data = Filled((size_t{19} << 20) + kDiskBlockBytes, 4);
   const auto file = Create("a");
   ASSERT_TRUE(file->Allocate(data.size() + kDiskBlockBytes).ok());
@@ -279,7 +279,7 @@ TEST_P(FileSystemTest, WholeFilesAreReplacedAndChecked) {
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(*read, content);
   }
-  // What a crash may leave beside it is no obstacle.
+  // A temporary file that a crash has left is no obstacle.
   Create("MANIFEST.tmp");
   ASSERT_TRUE(ReplaceWholeFile(*files_, path, std::as_bytes(std::span("again", 5))).ok());
   EXPECT_EQ(*ReadWholeFile(*files_, path), "again");
@@ -306,7 +306,7 @@ TEST_P(FileSystemTest, DamagedWholeFilesAreRefused) {
   }
 }
 
-// A limit of the process stands for a full disk: it can be had without being root.
+// A process limit takes the place of a full disk, because it needs no root.
 class FullDisk {
  public:
   explicit FullDisk(uint64_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {

@@ -138,7 +138,7 @@ TEST(BatchHeader, RoundTripAndEveryFlippedBitIsSeen) {
   }
 }
 
-// All that a transaction may hold: the least and the most of everything.
+// Everything that a transaction may hold, with the smallest and largest values.
 std::vector<TestTransaction> AllKinds() {
   const std::string long_key(kMaxKeyBytes, 'k');
   const std::string long_payload(64 << 10, 'p');
@@ -185,7 +185,7 @@ TEST(Transaction, RoundTripOfEveryKind) {
   EXPECT_EQ(decoder.consumed(), body.size());
 }
 
-// Numbers at each length that they can have, in all combinations.
+// Numbers of every encoded length, in all combinations.
 TEST(Transaction, NumbersTakeAsManyBytesAsTheyNeedAndComeBack) {
   std::vector<uint64_t> numbers = {0};
   for (int bits = 8; bits <= 64; bits += 8) {
@@ -228,7 +228,7 @@ TEST(Transaction, AnIntegerKeyIsTheSameAsItsEightBytes) {
   EXPECT_EQ(buffer, Encode({.epoch = 1, .changes = {{.table = 1, .version = 1, .key = bytes}}}));
 }
 
-// With a valid checksum: what no encoder writes.
+// Changes that no encoder writes, with a valid checksum.
 TEST(Transaction, WhatCouldBeShorterOrIsNotDefinedIsRefused) {
   const auto read = [](const std::vector<uint8_t>& change) {
     std::vector<std::byte> body(kTransactionHeaderBytes + Padded8(change.size()));
@@ -247,8 +247,8 @@ TEST(Transaction, WhatCouldBeShorterOrIsNotDefinedIsRefused) {
   EXPECT_FALSE(read({0xa1, 0x00, 1, 9, 5}));                                   // no such kind of key
   EXPECT_FALSE(read({0x11, 0x04, 1, 0, 9, 5}));                                // a table of 2 bytes that needs 1
   EXPECT_FALSE(read({0x11, 0x02, 1, 2, 0, 9, 5, 'p', 'q'}));                   // a length of 2 bytes that needs 1
-  EXPECT_FALSE(read({0x11, 0x01, 1, 200, 9, 5, 'p', 'q'}));                    // a payload that is not there
-  EXPECT_FALSE(read({0x91, 0x00, 1, 9, 65}));                                  // a long key that is not there
+  EXPECT_FALSE(read({0x11, 0x01, 1, 200, 9, 5, 'p', 'q'}));                    // a payload that is missing
+  EXPECT_FALSE(read({0x91, 0x00, 1, 9, 65}));                                  // a long key that is missing
   EXPECT_FALSE(read({0x91, 0x00, 1, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8}));           // a long key of 8 bytes
   EXPECT_FALSE(read({0x11, 0x00, 1, 9, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // more padding than needed
   EXPECT_FALSE(read({0x11, 0x00, 1, 9, 5, 0, 1}));                             // padding that is not zero
@@ -263,7 +263,7 @@ TEST(Transaction, EveryFlippedBitAndEveryCutIsSeen) {
                              .changes = {{.version = 1, .key = "key", .payload = "payload"},
                                          {.kind = ChangeKind::kRemove, .version = 2, .key = "gone"}}});
   for (size_t cut = 1; cut < whole.size(); ++cut) {
-    // A buffer of its own, so that AddressSanitizer sees an over-read.
+    // A separate buffer, so that AddressSanitizer detects an over-read.
     const std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(cut));
     EXPECT_TRUE(absl::IsDataLoss(TransactionDecoder(part, kFormatVersion).Next().status())) << cut;
   }

@@ -1,4 +1,4 @@
-// Files that lie in a map, read-only: for reading logs that a test has made, cut and damaged byte by byte.
+// Read-only files in a map: for reading logs that a test has made, truncated and damaged byte by byte.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class ImageFile final : public File {
   const Image* const image_;
 };
 
-// `files`: by full path. Directories are what is before the last slash.
+// `files`: by full path. The directory is the part before the last slash.
 class ImageFileSystem final : public FileSystem {
  public:
   std::map<std::string, Image> files;

@@ -13,7 +13,7 @@
 namespace gannet::log {
 namespace {
 
-// Runs `body` in a child process; what waitpid says of its end.
+// Runs `body` in a child process; returns its status from waitpid.
 template <typename Body>
 int EndOfChild(Body body) {
   const pid_t child = fork();

@@ -33,7 +33,7 @@ std::vector<std::byte> Encode(const TestTransaction& transaction);
 TestChange CopyOf(const ChangeView& change);
 std::span<const std::byte> BytesOf(const std::string& text);
 
-// A segment's bytes. Batches are numbered on from header.first_batch.
+// A segment's bytes. Batches are numbered from header.first_batch on.
 class SegmentBuilder {
  public:
   explicit SegmentBuilder(SegmentHeader header);
@@ -53,9 +53,9 @@ class SegmentBuilder {
   uint64_t closed_epoch_;
 };
 
-// The header of a segment that goes on after `previous`, in the same run.
+// The header of a segment that follows `previous` in the same run.
 SegmentHeader HeaderAfter(const SegmentBuilder& previous);
-// Of the first segment of all, with room for so many blocks behind the header.
+// The header of the first segment of a log, with room for `blocks` blocks after the header.
 SegmentHeader FirstHeader(uint64_t blocks);
 
 inline constexpr char kLogDirectory[] = "/log";
@@ -65,7 +65,7 @@ std::string PathOf(uint64_t segment);
 // A transaction with one put of this text under the key "k".
 TestTransaction Simple(uint64_t epoch, const std::string& payload);
 
-// One thread; transactions in the log's order.
+// The result of reading with one thread; transactions are in the log's order.
 struct ReadResult {
   StatusOr<LogSummary> summary;
   std::vector<TestTransaction> transactions;

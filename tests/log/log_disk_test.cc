@@ -1,4 +1,4 @@
-// The log on real files, with each file system: it begins, is closed, and goes on in another run.
+// The log on real files, with each file system: it begins, is closed, and continues in another run.
 #include <unistd.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The log on a disk that fails: nothing is acknowledged that is not there, and work goes on when the disk is well.
+// The log on a failing disk: nothing is acknowledged that is not durable, and work continues when the disk works again.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Until `done`, as long as a busy machine may need.
+// Waits for `done`, up to a minute for busy machines.
 template <class Done>
 bool Eventually(Done done) {
   for (int i = 0; i < 60'000; ++i) {
@@ -89,7 +89,7 @@ TEST_P(LogFailureTest, WhileTheDiskFailsNothingIsAcknowledged) {
   }
 }
 
-// A segment is made under another name than it is written under.
+// A segment is created under another name than its final one.
 TEST_P(LogFailureTest, ErrorsNameTheSegmentAsItIsCalled) {
   const std::string segments = std::string(kLogDirectory) + "/log-";
   const Fault& fault = GetParam();
@@ -115,7 +115,7 @@ TEST_P(LogFailureTest, StopWritesWhatFailedBeforeIfTheDiskIsWell) {
   EXPECT_TRUE(Recover(*disk_.CrashedCopy(3)).Has({1, 1}));
 }
 
-// Workers commit while operations fail at random; crashes at random moments.
+// Workers commit while operations fail at random and crashes are taken at random moments.
 TEST_P(LogFailureTest, ErrorsNowAndThenLoseNothingThatWasAcknowledged) {
   constexpr uint64_t kThreads = 2;
   constexpr uint64_t kCommits = 1000;
@@ -128,7 +128,7 @@ TEST_P(LogFailureTest, ErrorsNowAndThenLoseNothingThatWasAcknowledged) {
       (GetParam().short_write ? faults.short_write_one_in : faults.write_error_one_in) = 5;
   }
   disk_.SetOptions(faults);
-  FailNext(1);  // one of them for sure
+  FailNext(1);  // at least one fault
   std::map<Name, uint64_t> epochs[kThreads];
   std::atomic<int> running = kThreads;
   std::vector<std::thread> threads;
@@ -205,7 +205,7 @@ TEST_F(FullDiskTest, WhatIsUnderWayBecomesDurableAndWorkGoesOnWhenThereIsRoom) {
     EXPECT_TRUE(absl::IsResourceExhausted(reason)) << reason;
     EXPECT_THAT(std::string(reason.message()), testing::AllOf(HasSubstr(kLogDirectory), HasSubstr("free")));
   }
-  EXPECT_GT(committed_, 300u);  // a batch may have one commit only, in a block of 4 KiB
+  EXPECT_GT(committed_, 300u);  // a batch may hold only one commit, in a block of 4 KiB
   ASSERT_TRUE(log->WaitDurable(last, kLongEnough).ok());
   EXPECT_EQ(Recover(*disk_.CrashedCopy(5)).epochs.size(), committed_);
   EXPECT_EQ(log->statistics().failures, 0u);
@@ -218,7 +218,7 @@ TEST_F(FullDiskTest, WhatIsUnderWayBecomesDurableAndWorkGoesOnWhenThereIsRoom) {
   EXPECT_EQ(recovered.epochs.size(), committed_ + 1);
 }
 
-// What has no room on disk is refused before anything is installed, and nobody else is.
+// Changes without room on the disk are refused before anything is installed, and other commits are not.
 TEST_F(FullDiskTest, ALargeTransactionWithoutRoomIsRefusedAlone) {
   LogOptions options = SmallLog();
   options.large_buffer_bytes = 8 << 20;
@@ -260,8 +260,8 @@ TEST_F(FullDiskTest, RemovingSegmentsMakesRoom) {
   ASSERT_TRUE(Eventually([&] { return log->health().ok(); }));
   EXPECT_TRUE(log->WaitDurable(Commit(writer.get(), {2, 0}, 1000).value(), kLongEnough).ok());
 }
-
-// From no room at all to a little: the log opens, refuses commits with advice, and goes on when there is room. Neither
+// From no free space to a little: the log opens, refuses commits with advice, and continues when there is space.
+// Preallocated files and an interrupted run make no difference.
 // preallocated files nor an interrupted run change that.
 TEST_F(FullDiskTest, AFullDiskAtTheBeginRefusesCommitsOnly) {
   LogEnd end;
@@ -278,7 +278,7 @@ TEST_F(FullDiskTest, AFullDiskAtTheBeginRefusesCommitsOnly) {
     const Status refused = Commit(writer.get(), {run, 0}, 1000).status();
     EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
     EXPECT_THAT(std::string(refused.message()), testing::AllOf(HasSubstr(kLogDirectory), HasSubstr("checkpoint")));
-    // A small one, in addition to that of the run, which takes up to 16 blocks.
+    // A small segment, in addition to the run's own, takes up to 16 blocks.
     EXPECT_EQ(log->BeginSegment().ok(), free == 5 || free == 40);
 
     disk_.SetCapacity(uint64_t{1} << 30);
@@ -310,7 +310,7 @@ TEST_F(FullDiskTest, ARunThatNeverBeganClosesAndOpens) {
   }
 }
 
-// A disk error and no room for another segment: the batch is kept until there is.
+// A disk error without room for another segment: the batch is kept until there is room.
 TEST_F(FullDiskTest, AnErrorOnAFullDiskIsSurvived) {
   LogOptions options = SmallLog();
   options.segment_bytes = 1536 << 10;
@@ -328,8 +328,8 @@ TEST_F(FullDiskTest, AnErrorOnAFullDiskIsSurvived) {
   EXPECT_TRUE(Recover(*disk_.CrashedCopy(5)).Has({1, 1}));
 }
 
-// A batch whose sync failed may be there to read and yet not be durable, also after another sync. Whoever goes on from
-// it after its writer died must not lose it with the power.
+// A batch whose sync failed may be readable and yet not durable, even after another sync. If the log continues from it
+// after its writer died, a power cut must not lose it.
 TEST(LogFailure, WhatIsGoneOnFromIsDurableThoughItsSyncFailed) {
   int found = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint16_t kNodes = 3;
 
-// The words that nodes would read of each other, in one process.
+// The words that nodes would READ from each other, in one process.
 class Board {
  public:
   class View final : public PeerEpochs {
@@ -229,7 +229,7 @@ TEST_F(LogPeersTest, PartsOfATransactionAreRecoveredTogether) {
       --running;
     });
   }
-  // Disks as a crash might leave them. They are not of one moment; that only makes it harder.
+  // Disks as a crash might leave them. They are not from the same moment, which makes the test only harder.
   struct Crash {
     uint64_t durable;
     std::vector<Recovered> nodes;

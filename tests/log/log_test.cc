@@ -1,4 +1,4 @@
-// The log on a disk that works: what was acknowledged is there after a crash, and what is there is a prefix.
+// The log on a working disk: what was acknowledged is there after a crash, and what is there is a prefix.
 #include "log/log.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST_F(LogTest, AnIdleLogWritesNothing) {
   ASSERT_TRUE(log->WaitDurable(Commit(writer.get(), {1, 1}, 100).value(), kLongEnough).ok());
   const uint64_t epoch = log->current_epoch();
   const uint64_t batches = log->statistics().batches;
-  absl::SleepFor(absl::Milliseconds(5));  // many rounds, if there were any
+  absl::SleepFor(absl::Milliseconds(5));  // time for many rounds, if there were any
   EXPECT_EQ(log->current_epoch(), epoch);
   EXPECT_EQ(log->statistics().batches, batches);
 }
@@ -91,7 +91,7 @@ TEST_F(LogTest, TooLargeATransactionIsRefused) {
   EXPECT_EQ(Recover(disk_).epochs.size(), 100u);
 }
 
-// They go through different buffers, and both come back.
+// They use different buffers, and both are recovered.
 TEST_F(LogTest, LargeAndSmallTransactionsMix) {
   auto log = Open();
   auto writer = log->OpenWriter().value();
@@ -105,7 +105,7 @@ TEST_F(LogTest, LargeAndSmallTransactionsMix) {
   for (uint64_t i = 0; i < 60; ++i) EXPECT_TRUE(recovered.Has({1, i})) << i;
 }
 
-// Of a transaction that needs the large buffer an abort gives back what it reserved there.
+// An abort of a transaction that needs the large buffer returns its reservation there.
 TEST_F(LogTest, WhatALargeTransactionReservedComesBack) {
   auto log = Open();
   auto writer = log->OpenWriter().value();
@@ -117,7 +117,7 @@ TEST_F(LogTest, WhatALargeTransactionReservedComesBack) {
   ASSERT_TRUE(Commit(writer.get(), {1, 1}, bytes - 200).ok());
 }
 
-// Together they take no more memory than the options say; small ones do not wait for them.
+// Together they take at most the configured memory; small transactions do not wait for them.
 TEST_F(LogTest, LargeTransactionsOfAllWritersShareOneBudget) {
   auto log = Open();
   auto first = log->OpenWriter().value();
@@ -149,7 +149,7 @@ TEST_F(LogTest, ACommitInItsSlotKeepsItsEpochOpen) {
   EXPECT_TRUE(log->WaitDurable(epoch, kLongEnough).ok());
 }
 
-// An epoch that cannot be closed yet must not keep the buffers from being emptied.
+// An epoch that cannot be closed yet must not stop the buffers from being emptied.
 TEST_F(LogTest, BuffersAreEmptiedWhileAnEpochIsOpen) {
   auto log = Open();
   auto slow = log->OpenWriter().value();
@@ -180,7 +180,7 @@ TEST_F(LogTest, BeginSegmentDividesBeforeFromAfter) {
   for (uint64_t i = 50; i < 100; ++i) EXPECT_TRUE(rest.Has({1, i}));
 }
 
-// Of the names that were changed since the directory was synced, a power cut may keep any.
+// Of the names changed since the last sync of the directory, a power cut may keep any.
 TEST_F(LogTest, APowerCutWhileSegmentsAreRemovedLeavesNoGap) {
   constexpr uint64_t kCrashes = 16;
   auto log = Open();
@@ -253,8 +253,8 @@ TEST_F(LogTest, CoroutinesGoOnAtTheirDeadline) {
   slow->Leave(entered);
 }
 
-// Several workers commit; now and then one of the disks that a crash might leave is looked at. Half of the commits are
-// in one order, as conflicting transactions are: of those a crash must leave a prefix.
+// Several workers commit; now and then the test looks at one of the disks that a crash might leave. Half of the commits
+// have a fixed order, as conflicting transactions have; a crash must leave a prefix of these.
 struct History {
   std::mutex in_order;
   uint64_t next_in_order = 0;
@@ -349,7 +349,7 @@ TEST_F(LogTest, RunAfterRunGoesOnWhereTheCrashLeftIt) {
     }
     const Recovered recovered = Recover(disk_);
     for (const Name& name : must_be_there) ASSERT_TRUE(recovered.Has(name)) << name.first << " " << name.second;
-    // Whatever was recovered stays.
+    // Whatever was recovered once stays.
     for (const auto& [name, epoch] : recovered.epochs) {
       if (recovered.Has(name)) must_be_there.insert(name);
     }

@@ -1,4 +1,4 @@
-// What the tests of the log share: transactions that say who wrote them, and what a log holds after a crash.
+// Shared by the tests of the log: transactions that name their writer, and the content of a log after a crash.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace gannet::log {
 inline constexpr char kLogDirectory[] = "/log";
 inline constexpr absl::Duration kLongEnough = absl::Seconds(60);
 
-// A transaction is named by who wrote it and how many it had written before.
+// The name of a transaction: its writer, and its number among that writer's transactions.
 using Name = std::pair<uint64_t, uint64_t>;
 
-// Appends a transaction with this name and a payload of so many bytes, as the sequence of a commit demands, and returns
-// its epoch. The buffer must have room, sooner or later.
+// Appends a transaction with this name and a payload of `payload_bytes`, in the sequence of a commit, and returns its
+// epoch. Waits for room in the buffer.
 inline StatusOr<uint64_t> Commit(LogWriter* writer, Name name, size_t payload_bytes) {
   const size_t bytes = kTransactionOverheadBytes + MaxChangeBytes(sizeof(uint64_t), payload_bytes);
   bool wait = true;
@@ -51,7 +51,7 @@ inline void MakeLogDirectory(FileSystem* files) {
   ASSERT_TRUE(files->SyncDirectory("/").ok());
 }
 
-// Small enough that buffers and segments are used up often.
+// So small that buffers and segments are used up often.
 inline LogOptions SmallLog() {
   return {.group_commit = absl::Microseconds(100),
           .segment_bytes = 256 << 10,
@@ -68,11 +68,11 @@ inline std::unique_ptr<Log> StartLog(FileSystem* files, const LogEnd& end, const
   return std::move(*log);
 }
 
-// What a log says: the epoch of each transaction found in it, and where it ends.
+// The content of a log: the epoch of each transaction found in it, and its end.
 struct Recovered {
   LogEnd end;
   std::map<Name, uint64_t> epochs;
-  // Those that count: of epochs that the log closed.
+  // True if the transaction counts: its epoch was closed.
   bool Has(Name name) const {
     const auto at = epochs.find(name);
     return at != epochs.end() && at->second <= end.recovered_epoch;

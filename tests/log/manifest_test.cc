@@ -75,7 +75,7 @@ TEST(Manifest, NewerVersionIsRefusedBySayingSo) {
   const Status status = ManifestFromJson(ManifestToJson(manifest)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_NE(status.message().find("version 3"), std::string::npos) << status;
-  // Whatever else a newer version changes.
+  // Independent of other changes in a newer version.
   EXPECT_TRUE(absl::IsInvalidArgument(ManifestFromJson(R"({"gannet_manifest": 7, "nodes": []})").status()));
 }
 

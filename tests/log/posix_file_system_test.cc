@@ -1,4 +1,4 @@
-// What is particular to the operating system's files: what is said of them, and locks between processes.
+// Properties of the operating system's files: their description, and locks between processes.
 #include "log/file/posix_file_system.h"
 
 #include <fcntl.h>
@@ -48,7 +48,8 @@ TEST_F(PosixFileSystemTest, DescriptionSaysWhatWasLeftOutAndWhy) {
   WriteOneFile(plain, directory_ + "/plain");
   EXPECT_EQ(plain.Description(), "pwrite (by choice), page cache (by choice)");
 
-  // What the kernel and the file system refuse depends on where the test runs; that it is said does not.
+  // Whether the kernel and the file system refuse something depends on the machine; that the description says so does
+  // not.
   int error = 0;
   const bool ring = internal::DiskRing::Create(&error) != nullptr;
   PosixFileSystem files;
@@ -74,7 +75,7 @@ TEST_F(PosixFileSystemTest, ALockHoldsAgainstOtherProcessesAndEndsWithItsHolder)
     const StatusOr<std::shared_ptr<void>> lock = files.Lock(directory_);
     char byte = lock.ok() ? 'y' : 'n';
     if (write(ready[1], &byte, 1) != 1) _exit(1);
-    _exit(read(done[0], &byte, 1) == 1 ? 0 : 1);  // without giving it back
+    _exit(read(done[0], &byte, 1) == 1 ? 0 : 1);  // without releasing the lock
   }
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
@@ -97,11 +98,11 @@ TEST_F(PosixFileSystemTest, ErrorsOfTheSystemHaveAMeaningAndAdvice) {
   EXPECT_TRUE(absl::IsDataLoss(internal::PosixError(EIO, "reading /x")));
   EXPECT_TRUE(absl::IsPermissionDenied(internal::PosixError(EROFS, "writing /x")));
   EXPECT_TRUE(absl::IsUnavailable(internal::PosixError(EMFILE, "opening /x")));
-  // A full disk that shows at the sync is not a full disk: pages may be lost.
+  // A full disk that is reported by a sync is not a full disk: pages may be lost.
   EXPECT_TRUE(absl::IsDataLoss(internal::SyncError(ENOSPC, "syncing /x")));
 }
 
-// Without waiting for a program that opens the other end of a FIFO.
+// Refused without waiting for a program that opens the other end of a FIFO.
 TEST_F(PosixFileSystemTest, WhatIsNoFileIsRefused) {
   const std::string fifo = directory_ + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0644), 0);

@@ -1,4 +1,4 @@
-// Logs damaged in every place: the reader gives the right prefix or refuses, and never gives what was not written.
+// Logs damaged at every place: the reader returns a correct prefix or refuses, and never returns what was not written.
 #include <algorithm>
 
 #include "gtest/gtest.h"
@@ -63,13 +63,13 @@ TEST(DamagedLog, EveryFlippedByte) {
         continue;
       }
       ASSERT_TRUE(IsPrefix(read.transactions, log.all)) << path << " " << at;
-      // Only the last batch can look as if a crash had torn it, and it never goes silently.
+      // Only the last batch can look like one that a crash has torn, and its loss is always reported.
       const size_t lost = log.all.size() - read.transactions.size();
       ASSERT_TRUE(lost == 0 || (path == last && read.transactions.size() == log.before_last)) << path << " " << at;
       ASSERT_TRUE(lost == 0 || read.summary->torn_tail) << path << " " << at;
     }
   }
-  // All of three headers, of three batches in the middle and the first of the last segment: a block each.
+  // One block each: three headers, three batches in the middle, and the first batch of the last segment.
   EXPECT_EQ(refused, 7 * kDiskBlockBytes);
 }
 
@@ -84,7 +84,7 @@ TEST(DamagedLog, EveryLength) {
         ASSERT_TRUE(absl::IsDataLoss(read.summary.status())) << path << " " << length << " " << read.summary.status();
         continue;
       }
-      // What remains is what a crash leaves of a segment that was being made.
+      // The rest looks like a segment whose creation a crash has interrupted.
       ASSERT_EQ(path, PathOf(3)) << length;
       ASSERT_LE(length, kSegmentHeaderBytes);
       ASSERT_EQ(read.transactions.size(), log.before_third);
@@ -147,7 +147,7 @@ TEST(DamagedLog, HeaderThatDoesNotFitItsPlace) {
 
 TEST(Salvage, GivesAllButTheDamagedTransaction) {
   SmallLog log = MakeSmallLog();
-  // The first transaction of the first batch; its payload.
+  // In the payload of the first transaction of the first batch.
   log.files.files[PathOf(1)][kSegmentHeaderBytes + kBatchHeaderBytes + kTransactionHeaderBytes + 7] ^= std::byte{4};
   const ReadResult read = ReadAll(log.files, {.salvage = true});
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();
@@ -191,7 +191,7 @@ TEST(Salvage, EveryFlippedByteGivesASubset) {
       const ReadResult read = ReadAll(log.files, {.salvage = true});
       image[at] ^= std::byte{0x10};
       ASSERT_TRUE(read.summary.ok()) << path << " " << at << " " << read.summary.status();
-      // At most what is in one batch is lost.
+      // At most the content of one batch is lost.
       ASSERT_GE(read.transactions.size() + 2, log.all.size()) << path << " " << at;
       auto next = log.all.begin();
       for (const TestTransaction& transaction : read.transactions) {
@@ -216,7 +216,7 @@ TEST(Salvage, StepsOverBlocksThatCannotBeRead) {
     ASSERT_TRUE((*file)->WriteDurably(0, {aligned.get(), image.size()}).ok());
   }
   EXPECT_EQ(ReadAll(disk).transactions, log.all);
-  // Of segment 1: the header is read, then the large read fails, then its first block.
+  // In segment 1: the header is read, then the large read fails, then its first block.
   disk.Schedule({.operation = DiskOperation::kRead, .after = 1, .times = 2, .path_contains = SegmentName(1)});
   const ReadResult read = ReadAll(disk, {.salvage = true});
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();

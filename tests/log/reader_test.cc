@@ -1,4 +1,4 @@
-// What the reader finds in logs that nothing damaged: numbering, takeovers, torn tails, interrupted segments.
+// Undamaged logs: numbering, takeovers, torn tails, interrupted segments.
 #include <atomic>
 #include <set>
 
@@ -55,7 +55,7 @@ TEST(LogReader, TornTailIsDropped) {
   SegmentBuilder segment(FirstHeader(8));
   segment.Add(1, {Simple(1, "a")});
   const uint64_t torn = segment.Add(2, {Simple(2, std::string(6000, 'b'))});
-  // Any of its sectors may be missing: the header's, one in the middle, the last.
+  // Any sector may be missing: the header's, one in the middle, the last one.
   for (const uint64_t sector : {torn, torn + 1024, torn + 6000 / 512 * 512}) {
     ImageFileSystem files;
     SegmentBuilder copy = segment;
@@ -90,7 +90,7 @@ TEST(LogReader, InvalidBeforeAValidBatchIsDamage) {
 }
 
 TEST(LogReader, InvalidBatchWithGarbageBehindItIsDamage) {
-  // The last batch but one was damaged, and the last one torn: acknowledged data is lost, which must not go by unseen.
+  // The last batch but one was damaged, and the last one torn: acknowledged data is lost, which must be detected.
   ImageFileSystem files;
   SegmentBuilder segment(FirstHeader(8));
   const uint64_t damaged = segment.Add(1, {Simple(1, "a")});
@@ -116,7 +116,7 @@ TEST(LogReader, BatchOfAnotherPlaceIsDamage) {
 }
 
 TEST(LogReader, CopyOfABatchInAPayloadIsNoBatch) {
-  // A database that holds a backup of another log, torn within it.
+  // A database holds a backup of another log, and is torn within it.
   SegmentHeader other_header = FirstHeader(2);
   other_header.segment = 3;
   other_header.first_batch = 50;
@@ -160,7 +160,7 @@ TEST(LogReader, NextRunMakesTheTornTailVoidForEver) {
   second.Add(3, {Simple(3, "b")});
   Put(&files, &second);
   EXPECT_EQ(ReadAll(files).transactions, (Transactions{Simple(1, "a"), Simple(3, "b")}));
-  // Even if what was lost should come back.
+  // Even if the lost content reappears.
   Put(&files, &first);
   const ReadResult read = ReadAll(files);
   EXPECT_EQ(read.transactions, (Transactions{Simple(1, "a"), Simple(3, "b")}));
@@ -175,7 +175,8 @@ TEST(LogReader, EpochsThatWereNotRecoveredAreVoid) {
   first.Add(5, {Simple(4, "a"), Simple(5, "void"), Simple(6, "void")});
   Put(&files, &first);
   EXPECT_EQ(ReadAll(files).summary->end.recovered_epoch, 5u);
-  // The other nodes had closed epoch 4 only. The new run is interrupted before its first batch, and there is another.
+  // The other nodes had closed only epoch 4. The new run is interrupted before its first batch, and another run
+  // follows.
   SegmentBuilder second(NextRun(ReadAll(files).summary->end, first.header(), 4));
   Put(&files, &second);
   const ReadResult interrupted = ReadAll(files);
@@ -193,7 +194,7 @@ TEST(LogReader, EpochsThatWereNotRecoveredAreVoid) {
 }
 
 TEST(LogReader, SegmentThatWasGivenUpIsVoidFromThere) {
-  // Batch 2 was written to segment 1 with an error; whether it is there or not, segment 2 has it.
+  // Batch 2 was written to segment 1 with an error; in any case segment 2 has it.
   SegmentBuilder first(FirstHeader(8));
   first.Add(1, {Simple(1, "a")});
   SegmentBuilder second(HeaderAfter(first));
@@ -236,7 +237,7 @@ TEST(LogReader, SegmentWhoseMakingWasInterruptedIsEmpty) {
     EXPECT_EQ(end.offset, kSegmentHeaderBytes);
     EXPECT_EQ(end.next_batch, 2u);
     EXPECT_EQ(end.run, 1u);
-    // They stay where they are, in the middle of the log.
+    // Interrupted segments stay where they are, in the middle of the log.
     SegmentBuilder next(NextRun(end, first.header(), 1));
     next.Add(2, {Simple(2, "b")});
     Put(&files, &next);
@@ -270,7 +271,7 @@ TEST(LogReader, SegmentsBelowAreLeftOut) {
   third.Add(3, {Simple(3, "c")});
   Put(&files, &second);
   Put(&files, &third);
-  // Not even a gap below matters, nor what lies there.
+  // Neither a gap nor other files below matter.
   files.files[PathOf(0)] = Image(77, std::byte{1});
   for (const uint64_t from : {2, 3}) {
     const ReadResult read = ReadAll(files, {.from_segment = from});

@@ -1,4 +1,4 @@
-// The parts of the log writer by themselves.
+// The parts of the log writer in isolation.
 #include "log/redo_ring.h"
 
 #include <thread>
@@ -15,13 +15,13 @@ namespace {
 
 using testing::ElementsAre;
 
-// A record of `bytes`, each word of which is `number`, but the first, which is the size.
+// Writes a record of `bytes`: the first word is the size, each other word is `number`.
 void WriteRecord(std::byte* at, size_t bytes, uint64_t number) {
   StoreWord(at, bytes);
   for (size_t i = 8; i < bytes; i += 8) StoreWord(at + i, number);
 }
 
-// Takes everything out of the ring; checks that the records come whole and in order.
+// Takes everything out of the ring; checks that the records are whole and in order.
 void Consume(RedoRing* ring, uint64_t* next) {
   std::vector<std::byte> taken;
   const uint64_t head = ring->published();
@@ -133,7 +133,7 @@ TEST(EpochSlotTest, ShowsTheOldestCommitInFlight) {
 
 class WaitersTest : public testing::Test {
  protected:
-  // Handles are only passed on, so any address will do.
+  // Handles are only passed on, so any address is fine.
   static std::coroutine_handle<> Handle(uintptr_t name) {
     return std::coroutine_handle<>::from_address(reinterpret_cast<void*>(name * 16));
   }

@@ -1,4 +1,5 @@
-// Segments whose files were segments before: the writer hands them on, the reader is not misled by what lies in them.
+// Segments in the files of former segments: the writer reuses the files, and their old content does not mislead the
+// reader.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -12,7 +13,7 @@
 namespace gannet::log {
 namespace {
 
-constexpr uint64_t kSegment = uint64_t{512} << 10;  // more than twice what is in the buffers
+constexpr uint64_t kSegment = uint64_t{512} << 10;  // more than twice the size of the buffers
 
 LogOptions SmallSegments(uint64_t preallocate = 0) {
   LogOptions options = SmallLog();
@@ -37,13 +38,13 @@ bool IsReused(FileSystem& files, const std::string& name) {
   return header.ok() && header->reused;
 }
 
-// A log that goes on in the files of older segments.
+// A log that reuses the files of older segments.
 struct ReusingLog {
   ReusingLog(FaultyFileSystem* disk, int rounds, const LogEnd& end = {}, uint64_t preallocate = 0)
       : log(StartLog(disk, end, SmallSegments(preallocate))), writer(*log->OpenWriter()) {
     GiveAway(rounds);
   }
-  // Appends, begins segments, and gives the older ones away, as checkpoints do.
+  // Appends, begins segments, and removes the older ones, as checkpoints do.
   void GiveAway(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       for (int i = 0; i < 600; ++i) EXPECT_TRUE(CommitNext().ok());
@@ -63,8 +64,8 @@ struct ReusingLog {
   std::unique_ptr<Log> log;
   std::unique_ptr<LogWriter> writer;
   uint64_t next = 1;          // transaction
-  uint64_t segment = 0;       // from which on the log is needed
-  uint64_t first_needed = 1;  // transaction in there
+  uint64_t segment = 0;       // the log is needed from here on
+  uint64_t first_needed = 1;  // first transaction in it
 };
 
 TEST(ReusedSegments, AreReadAsIfTheyWereNew) {
@@ -89,7 +90,7 @@ TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
     FaultyFileSystem disk(seed);
     MakeLogDirectory(&disk);
     ReusingLog reusing(&disk, 3);
-    uint64_t durable = 0;  // transactions below this are
+    uint64_t durable = 0;  // transactions below this are durable
     for (uint64_t i = 0; i < 20 * seed; ++i) {
       const StatusOr<uint64_t> epoch = reusing.CommitNext();
       ASSERT_TRUE(epoch.ok());
@@ -103,7 +104,7 @@ TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
     for (uint64_t n = reusing.first_needed; n < durable; ++n)
       ASSERT_TRUE(recovered.Has({1, n})) << "seed " << seed << ": " << n;
 
-    // What goes on from there is found as well.
+    // Transactions appended after that are found, too.
     auto again = StartLog(copy.get(), recovered.end, SmallSegments());
     auto other = *again->OpenWriter();
     for (uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(Commit(other.get(), {2, n}, 1000).ok());
@@ -116,8 +117,8 @@ TEST(ReusedSegments, KeepWhatWasDurableThroughPowerCuts) {
   }
 }
 
-// The last segment has old batches behind its end. A batch of it that is torn is dropped, one that is damaged before
-// another is refused.
+// The last segment has old batches after its end. A torn batch is dropped; a damaged batch with another one after it is
+// refused.
 TEST(ReusedSegments, TornOrDamaged) {
   FaultyFileSystem disk(3);
   MakeLogDirectory(&disk);
@@ -125,7 +126,8 @@ TEST(ReusedSegments, TornOrDamaged) {
   const auto read = [&](FileSystem& files) {
     return ReadLog(files, kLogDirectory, {.from_segment = reusing.segment}, TransactionVisitor());
   };
-  // The epoch of what is in older segments may be closed in this one. After that each commit is a batch of one block.
+  // The epoch of transactions in older segments may be closed in this one. After that each commit is a batch of one
+  // block.
   ASSERT_TRUE(reusing.log->WaitDurable(reusing.log->last_dirty_epoch(), kLongEnough).ok());
   const auto before = read(*disk.CrashedCopy(1));
   ASSERT_TRUE(before.ok()) << before.status();
@@ -176,7 +178,7 @@ TEST(PreallocatedLog, IsMadeOnce) {
     ++end.run;
     end.next_batch += 10000;
   }
-  // Segments of another size are of no use.
+  // Files of another size cannot be used.
   LogOptions larger = SmallSegments(0);
   auto log = StartLog(&disk, end, larger);
   EXPECT_TRUE(NamesWith(disk, "new-segment-").empty()) << "nor is what nobody asks for";

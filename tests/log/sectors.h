@@ -1,4 +1,4 @@
-// Files whose every sector says when it was written, for tests of FaultyFileSystem.
+// Files in which every sector shows when it was written, for tests of FaultyFileSystem.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace gannet::log {
 inline constexpr size_t kSector = 512;
 inline constexpr uint64_t kSeeds = 200;
 
-// A write whose every sector begins with `tag`.
+// A buffer in which every sector consists of `tag`.
 inline AlignedBuffer Tagged(size_t blocks, unsigned char tag) {
   AlignedBuffer buffer(blocks * kDiskBlockBytes);
   std::fill(buffer.span().begin(), buffer.span().end(), static_cast<std::byte>(tag));
@@ -31,7 +31,7 @@ inline std::unique_ptr<File> Create(FileSystem& files, const std::string& path) 
   return std::move(*file);
 }
 
-// The tag of every sector; 'X' for a sector that is not of one piece.
+// The tag of every sector; 'X' for a sector with mixed content.
 inline std::string Sectors(File& file) {
   std::vector<std::byte> all(*file.Size());
   const StatusOr<size_t> bytes = file.Read(0, all);

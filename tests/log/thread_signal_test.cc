@@ -19,8 +19,8 @@ bool Idle() {
   return true;
 }
 
-// Sleeps kSleeps times until something is due, beside a thread that does `beside` all the time. Returns how often it
-// woke too early: one who was late for the sleep before may do that, and it does no harm.
+// Sleeps kSleeps times until something is due, while another thread calls `beside` in a loop. Returns the number of
+// early wake-ups: a wake-up that was late for the previous sleep may cause one, which does no harm.
 template <class Beside>
 int SleepOften(ThreadSignal* signal, int cpu, const Beside& beside) {
   std::atomic<bool> stop{false};
@@ -41,7 +41,7 @@ int SleepOften(ThreadSignal* signal, int cpu, const Beside& beside) {
   return early;
 }
 
-// Each sleep would take a minute without it.
+// Without the worker each sleep would take a minute.
 TEST(ThreadSignalTest, AWorkerWakesTheThreadWhenItIsDue) {
   ThreadSignal signal;
   EXPECT_LT(SleepOften(&signal, -1, [&] { signal.WakeIfDue(); }), kSleeps);

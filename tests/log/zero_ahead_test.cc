@@ -35,7 +35,7 @@ class ZeroAheadTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // A file full of ones, so that a zero was written by somebody.
+  // Makes a file full of ones, so that a zero must have been written.
   void FillWithOnes() const {
     const Descriptor fd(open(path_.c_str(), O_WRONLY | O_CREAT, 0644));
     const std::vector<std::byte> ones(kBytes, std::byte{1});
@@ -93,7 +93,7 @@ TEST_F(ZeroAheadTest, AFailureEndsItAndHarmsNobody) {
   EXPECT_TRUE(All(Content(), 1));
 }
 
-// As the log does it: a segment is allocated and written from the front at once.
+// As in the log: a segment is allocated and at once written from its beginning.
 TEST_F(ZeroAheadTest, WritesRightAfterAllocateAreKept) {
   PosixFileSystem files;
   for (uint64_t seed = 0; seed < 10; ++seed) {
@@ -109,7 +109,7 @@ TEST_F(ZeroAheadTest, WritesRightAfterAllocateAreKept) {
       std::ranges::copy(data.span(), model.begin() + static_cast<ptrdiff_t>(end));
       end += data.size();
     }
-    // Also while it goes on, and when the file is closed in the middle of it.
+    // Also while filling continues, and when the file is closed in the middle of it.
     if (random.OneIn(2)) file.reset();
     EXPECT_EQ(Content(), model) << seed;
     file.reset();

@@ -1,10 +1,10 @@
-// The model test of the whole API: random programs against what the headers promise.
+// The model test of the whole API: random programs compared with the promises of the headers.
 //
-// A run is a seed. From it come the world (fabric, nodes, tables, durability; generator.h) and its steps: transactions
-// of all operations with all options, between them checkpoints, closing and opening, crashes. All results are compared
-// with a std::map (model.h, driver.h).
+// A run is determined by its seed: the world (fabric, nodes, tables, durability; generator.h) and its steps. Steps are
+// transactions of all operations with all options; between them are checkpoints, closing and opening, crashes. All
+// results are compared with a std::map (model.h, driver.h).
 //
-// Then the same world is used by many threads at once, whose transactions keep what must hold for each row and for all
+// Then many threads use the same world at once. Their transactions preserve invariants of each row and of all rows
 // together (crowd.h).
 //
 //   api_model_test                                what ctest runs: fixed seeds, some seconds
@@ -12,10 +12,10 @@
 //   api_model_test --fabric shm-torn --seconds 600  on one fabric only
 //   api_model_test --seed 7 --runs 1              seed 7 again; --trace prints each operation before it is begun
 //   api_model_test --seed 7 --runs 1 --steps 42 --skip 0-17,20    with fewer steps
-//   api_model_test --seed 7 --runs 1 --shrink     finds out which steps a failure needs, also of a crash or a hang
-//   api_model_test --without reuse                looks past a defect that is known (driver.h, DriverOptions)
+//   api_model_test --seed 7 --runs 1 --shrink     finds the steps that a failure needs, also for a crash or a hang
+//   api_model_test --without reuse                avoids a known defect (driver.h, DriverOptions)
 //
-//   api_model_test --steps 0 --crowd 5000         only many threads, each with so many transactions
+//   api_model_test --steps 0 --crowd 5000         only many threads, each with this many transactions
 //
 // A failure prints the seed, the step, the operations of the transaction and a line that repeats it.
 #include <algorithm>
@@ -45,11 +45,11 @@ namespace {
 struct Flags {
   uint64_t seed = 1;
   uint64_t runs = 20;
-  uint64_t seconds = 0;  // 0: as many runs as `runs` says
+  uint64_t seconds = 0;  // 0: limited by `runs`
   uint64_t steps = 60;
   std::optional<FabricKind> fabric;
   std::set<uint64_t> skip;
-  uint64_t crowd = 60;  // transactions of each thread; 0: none
+  uint64_t crowd = 60;  // transactions per thread; 0: none
   DriverOptions driver;
   bool shrink = false;
 };
@@ -133,7 +133,7 @@ Flags ParseFlags(int argc, char** argv) {
   return flags;
 }
 
-// In a process of its own, which has no time for more.
+// Runs in a child process with a time limit.
 std::optional<Failure> Try(uint64_t seed, const Flags& flags, uint64_t steps, const std::set<uint64_t>& skip) {
   constexpr uint64_t kMostSeconds = 120;
   return RunInChild(kMostSeconds, [&](std::atomic<uint64_t>* progress) {
@@ -169,8 +169,8 @@ void Report(uint64_t seed, const Flags& flags, const Failure& failure, uint64_t 
   std::cout << "\n" << std::flush;
 }
 
-// Leaves out steps as long as what is left fails, in halves at first, until each that is left is needed. A failure that
-// does not come each time is tried several times.
+// Leaves out steps as long as the rest still fails, in halves at first, until each remaining step is needed. A failure
+// that does not occur each time is tried several times.
 void Shrink(uint64_t seed, const Flags& flags, Failure failure) {
   constexpr int kMostTries = 20;
   uint64_t steps = std::min(flags.steps, failure.step + 1);
@@ -191,7 +191,7 @@ void Shrink(uint64_t seed, const Flags& flags, Failure failure) {
       if (!again.has_value()) continue;
       failure = *std::move(again);
       skip = std::move(more);
-      steps = std::min(steps, failure.step + 1);  // what came after it is not needed
+      steps = std::min(steps, failure.step + 1);  // later steps are not needed
       skip.erase(skip.lower_bound(steps), skip.end());
       changed = true;
     }

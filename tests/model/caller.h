@@ -1,4 +1,4 @@
-// Caller: one transaction, as a coroutine uses it (txn/transaction.h) or as a blocking program does (txn/blocking.h).
+// Caller: one transaction, used by coroutines (txn/transaction.h) or by blocking programs (txn/blocking.h).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ T Block(txn::Session& session, coro::Async<T> async) {
   return session.worker().BlockOn(std::move(async.task()));
 }
 
-// What bodies throw.
+// The exception that bodies throw.
 struct Thrown {
   uint64_t by;  // the number of a step, or of a thread
 };
@@ -63,7 +63,7 @@ class Caller {
   txn::Transaction& transaction_;
 };
 
-// Nothing that it returns is left to await.
+// All results are ready at once.
 class BlockingCaller final : public Caller {
  public:
   explicit BlockingCaller(txn::BlockingTransaction* blocking)

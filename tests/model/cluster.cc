@@ -78,7 +78,7 @@ Status Cluster::Open() {
   return absl::OkStatus();
 }
 
-// Nodes wait for each other also when they are destroyed.
+// Nodes also wait for each other when they are destroyed.
 void Cluster::Drop() {
   InParallel("destroy", [this](size_t node) {
     databases_[node].reset();

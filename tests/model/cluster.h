@@ -20,20 +20,20 @@ class Cluster {
   explicit Cluster(const World* world) : world_(*world) {}
   ~Cluster();
 
-  // Opens all nodes, with sessions. Again, after Close or Crash: on another fabric and the same disk.
+  // Opens all nodes, with sessions. After Close or Crash: on another fabric and the same disk.
   Status Open();
-  // Sessions, then all nodes together.
+  // Closes the sessions, then all nodes together.
   Status Close();
-  // The power goes; nothing is left but the disk as it is then.
+  // Cuts the power; only the current content of the disk stays.
   void Crash();
   // Waits until all that was committed is durable.
   void AwaitDurable();
   Status Checkpoint();
-  // At all nodes at once. The error names the node and `what`.
+  // Runs `action` for all nodes at once. The error names the node and `what`.
   Status InParallel(const char* what, const std::function<Status(size_t node)>& action);
 
   TestBed& bed() { return *bed_; }
-  // Whether there is nothing yet of before the last Open.
+  // True if there is no data from before the last Open.
   bool fresh() const { return !world_.directory || opened_ == 1; }
   size_t nodes() const { return databases_.size(); }
   txn::Database& database(size_t node) { return *databases_[node]; }

@@ -25,9 +25,9 @@ using txn::ScanRows;
 
 constexpr size_t kHeaderBytes = 24;  // checksum, version, amount
 constexpr int64_t kAmount = 1000;
-constexpr size_t kRunThreads = 3;  // of each node: they use Database::Run alone, often more than World::run_sessions
-constexpr size_t kMostKeys = 24;   // of a table: few, so that they meet
-constexpr uint32_t kMostAttempts = 60;  // then a transaction that reads everything gives up
+constexpr size_t kRunThreads = 3;       // per node: they use only Database::Run, often more than World::run_sessions
+constexpr size_t kMostKeys = 24;        // per table: few, so that transactions conflict
+constexpr uint32_t kMostAttempts = 60;  // after this a transaction that reads everything gives up
 
 uint64_t HashOf(size_t table, const std::string& key) {
   uint64_t hash = Mix64(table + 1) + key.size();
@@ -59,7 +59,7 @@ std::string MakeRow(uint64_t key, uint64_t version, int64_t amount, size_t size)
   return row;
 }
 
-// Empty, or what is wrong.
+// Returns what is wrong, or an empty string.
 std::string CheckRow(uint64_t key, std::span<const std::byte> row, Header* header) {
   if (row.size() < kHeaderBytes) return absl::StrCat("has only ", row.size(), " bytes");
   std::memcpy(header, row.data(), sizeof *header);
@@ -76,7 +76,7 @@ struct Place {
   const std::string* key;
 };
 
-// One row as a transaction read it.
+// A row as a transaction read it.
 struct Got {
   bool present = false;
   Header header;
@@ -115,12 +115,12 @@ class Crowd {
  private:
   struct Worker {
     size_t node;
-    uint64_t number;  // no other worker of the node has it
+    uint64_t number;  // unique among the workers of the node
     Random random;
     std::vector<GetRequest> requests{};
     ScanRows rows{};
-    bool stale = false;  // this attempt saw two versions of a row: it must not commit
-    bool ended = false;  // this attempt called Commit or Rollback, which Run's bodies must not: neither
+    bool stale = false;  // this attempt saw two versions of a row, so it must not commit
+    bool ended = false;  // a body of Run called Commit or Rollback, so it must not commit either
   };
 
   bool failed() const { return failed_.load(); }
@@ -196,7 +196,7 @@ class Crowd {
 
   void WorkAt(size_t node, size_t number, uint64_t transactions) {
     const uint64_t seed = Mix64(world_.seed) + node * (kSessionsPerNode + kRunThreads) + number;
-    if (number == 0) {  // some coroutines at once
+    if (number == 0) {  // several coroutines at once
       constexpr uint64_t kCoroutines = 3;
       txn::Session& session = cluster_.session(node, number);
       for (uint64_t i = 0; i < kCoroutines; ++i) {
@@ -236,7 +236,7 @@ class Crowd {
     }
   }
 
-  // That nothing of it is left is seen by the sum.
+  // Checks an exception from a body. The sum of all amounts shows that nothing of its transaction is left.
   void JudgeThrown(const Worker& worker, const Thrown& thrown) {
     ++refused_;
     if (thrown.by != worker.number) Fail("the exception of another thread's body came back");
@@ -278,7 +278,7 @@ class Crowd {
       task = Move(worker, caller);
     }
     Status status = co_await task;
-    // A careless body: what an operation failed with counts, whatever this returns.
+    // A careless body: the error of the operation counts, not what the body returns.
     const bool failure = absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
     if (failure && worker.random.OneIn(4)) {
       if (worker.random.OneIn(3)) throw Thrown{worker.number};
@@ -299,11 +299,11 @@ class Crowd {
     co_return status;
   }
 
-  // Both rows at once: the header and the size; then perhaps all of each.
+  // Reads both rows at once: header and size; then possibly all of each.
   coro::Task<Status> ReadBoth(Worker& worker, Caller& caller, const std::array<Place, 2>& places,
                               std::array<Got, 2>* got) {
     std::array<Header, 2> headers;
-    worker.requests.resize(2);  // with the results of earlier calls
+    worker.requests.resize(2);  // still with the results of earlier calls
     for (size_t i = 0; i < 2; ++i) {
       GetRequest& request = worker.requests[i];
       request.table = &TableAt(worker, places[i].table);
@@ -335,7 +335,7 @@ class Crowd {
       if (!status.ok()) co_return status;
       Header header;
       std::memcpy(&header, row.data(), sizeof header);
-      if (header.version != (*got)[i].header.version) {  // somebody wrote it since, with a length of his own
+      if (header.version != (*got)[i].header.version) {  // another transaction has written it since
         worker.stale = true;
         continue;
       }
@@ -346,7 +346,7 @@ class Crowd {
     co_return absl::OkStatus();
   }
 
-  // Replaces a row, perhaps by way of other sizes.
+  // Replaces a row, possibly with intermediate sizes.
   Status Replace(Worker& worker, Caller& caller, const Place& place, RecordHandle handle, int64_t amount) {
     const bool resize = world_.tables[place.table].options.variable_length;
     for (uint64_t times = 1 + worker.random.Below(3); times > 0; --times) {
@@ -389,7 +389,7 @@ class Crowd {
     co_return status;
   }
 
-  // The rows of a scan, each of a piece and in order.
+  // Checks the rows of a scan: each whole, and in order.
   Status CheckRows(size_t table, const ScanRows& rows, const index::ScanRange& range, int64_t* sum) {
     if (rows.size() > range.limit) {
       return Wrong(absl::StrCat("a scan with a limit of ", range.limit, " has ", rows.size(), " rows"));
@@ -463,7 +463,7 @@ class Crowd {
     coro::Async<Status> validation = caller.Validate();
     const Status valid = co_await validation;
     if (!valid.ok()) {
-      // Others may be in the way for long.
+      // Other transactions may conflict for a long time.
       if (absl::IsAborted(valid) && worker.random.OneIn(kMostAttempts)) {
         co_return absl::ResourceExhaustedError("given up");
       }
@@ -494,7 +494,7 @@ class Crowd {
     }
   }
 
-  // What is owed to other nodes is paid while the sessions' workers run.
+  // Debts to other nodes are settled while the sessions' workers run.
   void Settle() {
     for (size_t node = 0; node < cluster_.nodes(); ++node) {
       for (size_t i = 0; i < kSessionsPerNode; ++i) {

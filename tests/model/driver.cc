@@ -1,4 +1,4 @@
-// Driver: steps, transactions, and what they came to.
+// Driver: steps, transactions, and their results.
 #include "tests/model/driver.h"
 
 #include <algorithm>
@@ -182,7 +182,7 @@ void Driver::RunStep(const Step& step) {
   }
   cluster_.bed().SetFaults(false);
   if (failed()) return;
-  // All of the simulation's time is computed.
+  // In a simulation every access takes computing time, so only some steps compare.
   if (IsSimulated(world_.fabric) && step_ % 4 != 0) return;
   Random random(Mix64(world_.seed) + step_);
   node_ = static_cast<int>(random.Below(static_cast<uint64_t>(world_.nodes)));
@@ -190,7 +190,7 @@ void Driver::RunStep(const Step& step) {
   Matches(model_, cluster_.session(static_cast<size_t>(node_), random.Below(kSessionsPerNode)), true);
 }
 
-// What transactions owe to other nodes is paid while their sessions' workers run.
+// Debts of transactions to other nodes are settled while the sessions' workers run.
 void Driver::Settle() {
   for (size_t node = 0; node < cluster_.nodes(); ++node) {
     for (size_t i = 0; i < kSessionsPerNode; ++i) {
@@ -200,7 +200,8 @@ void Driver::Settle() {
   }
 }
 
-// True if it is over: it has come to what it had to, or failed. False: it met trouble, and nothing of it happened.
+// True if the transaction is over: it ended as it had to, or the test failed. False: it met trouble, and nothing of it
+// happened.
 bool Driver::Attempt(const TransactionSpec& spec, txn::Session& session) {
   Status status;
   bool thrown = false;
@@ -241,7 +242,7 @@ Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
       return cluster_.database(static_cast<size_t>(spec.node)).Run([&](txn::BlockingTransaction& blocking) {
         BlockingCaller caller(&blocking);
         coro::Task<Status> task = Execute(caller, spec);
-        task.await_ready();  // nothing in it waits
+        task.await_ready();  // nothing in it suspends
         Status status = task.await_resume();
         if (status.ok() && spec.ending != Ending::kCommit && !clash_) status = OwnError();
         return status;
@@ -271,7 +272,7 @@ Status Driver::ByHand(const TransactionSpec& spec, txn::Session& session) {
     case Ending::kDestroy:
       return OwnError();
     case Ending::kThrow:
-      break;  // it has thrown
+      break;  // it has thrown already
   }
   return absl::InternalError("no such ending");
 }
@@ -293,7 +294,7 @@ void Driver::UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transa
   }
 }
 
-// Perhaps not the first attempt.
+// May be called more than once for a transaction.
 void Driver::BeginAttempt(const TransactionSpec& spec) {
   said_ = {absl::StrCat("transaction ", NameOfWay(spec.way), " at node ", spec.node, ", session ", spec.session, ", ",
                         NameOfEnding(spec.ending))};
@@ -315,7 +316,7 @@ coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) 
   for (const Op& op : spec.ops) {
     coro::Task<Status> task = ExecuteOp(caller, op);
     Status status = co_await task;
-    if (IsTrouble(status) && op.salt % 2 == 0) {  // a careless body, which does not look
+    if (IsTrouble(status) && op.salt % 2 == 0) {  // a careless body, which ignores errors
       ignored_ = true;
       break;
     }
@@ -336,12 +337,13 @@ void Driver::ExecutePlain(Caller& caller, const TransactionSpec& spec) {
   throw Thrown{step_};
 }
 
-// An exception is believed as an error of the body is: not if an operation failed, nor if it rests on what never was.
+// Checks an exception. It is passed on like an error of the body: not if an operation failed, nor if the reads are
+// invalid.
 bool Driver::ConcludeThrown(const TransactionSpec& spec) {
   Say("result: the exception");
   model_.Rollback();
   if (spec.ending != Ending::kThrow) return Break("the body threw nothing");
-  if (spec.way == Way::kByHand) return !ignored_;  // repeated like every other that met trouble
+  if (spec.way == Way::kByHand) return !ignored_;  // repeated like others that met trouble
   if (ended_) return Break("the body ended its transaction, and its exception was believed");
   if (ignored_) return Break("an operation failed, and the exception was believed");
   if (doomed_) return Break("what it has read was changed meanwhile, and the exception was believed");
@@ -375,7 +377,7 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
     return false;
   }
   if (ignored_) {
-    // By hand, and not to be committed: it is repeated like every other that met trouble.
+    // By hand, and not to be committed: repeated like others that met trouble.
     model_.Rollback();
     if (spec.way == Way::kByHand && status == OwnError()) return false;
     return !Break(absl::StrCat("an operation failed, and the end was ", status.ToString()));
@@ -397,7 +399,7 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
   return true;
 }
 
-// Perhaps it was committed: all of it or nothing.
+// The outcome is unknown: all of it was committed, or nothing.
 void Driver::Resolve() {
   cluster_.bed().SetFaults(false);
   Settle();
@@ -420,7 +422,7 @@ bool Driver::Matches(const Model& model, txn::Session& session, bool fail) {
       txn::Transaction transaction = session.Begin();
       status = session.worker().BlockOn(Compare(transaction, model, &difference));
       if (status.ok() && !difference.empty()) {
-        // A body may read what never was: believed only if it is valid.
+        // A body may read an inconsistent state: the difference counts only if the reads are valid.
         status = Block(session, transaction.Validate());
       } else if (status.ok()) {
         status = Block(session, transaction.Commit());

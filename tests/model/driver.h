@@ -1,11 +1,11 @@
-// Runs the steps of a world on real databases, in one thread, and compares everything that they say with the model:
-// every result of every operation, and after each transaction all rows of all tables.
+// Runs the steps of a world on real databases, in one thread, and compares every result of every operation, and after
+// each transaction all rows of all tables, with the model.
 //
-// With one thread nothing conflicts, so all results are known beforehand. Only this is left to the database:
-//   - A transaction may be Aborted for no reason (witnesses cover more keys than were asked for); it is repeated.
-//   - Insert of a key that exists says so at once or at the commit.
-//   - A transaction that read what another session changes meanwhile (OpKind::kInterlope) does not commit.
-//   - On lossy fabrics a transaction may end with Unavailable or DeadlineExceeded; it is repeated, if none of it
+// One thread has no conflicts, so all results are known in advance. Only these are up to the database:
+//   - A transaction may be Aborted without a conflict (witnesses cover other keys, too); it is repeated.
+//   - Insert of an existing key reports it at once or at the commit.
+//   - A transaction that read what another session changes before its commit (OpKind::kInterlope) does not commit.
+//   - On lossy fabrics a transaction may end with Unavailable or DeadlineExceeded; it is repeated if none of it
 //     happened. After Unknown all of it happened or nothing.
 #pragma once
 
@@ -31,16 +31,16 @@ namespace gannet::model {
 struct Failure {
   uint64_t step = 0;
   std::string what;
-  std::vector<std::string> operations;  // of the transaction in which it came out
+  std::vector<std::string> operations;  // of the transaction that failed
 };
 
 struct DriverOptions {
-  bool trace = false;                         // prints each operation before it is begun: for runs that crash or hang
-  std::atomic<uint64_t>* progress = nullptr;  // not null: gets the number of each step when it is begun
-  // To look past a defect that is known.
+  bool trace = false;                         // prints each operation before it begins: for runs that crash or hang
+  std::atomic<uint64_t>* progress = nullptr;  // if not null, gets the number of each step when it begins
+  // To avoid known defects:
   bool reuse = true;        // GetRequests keep the results of earlier calls
   bool write_again = true;  // rows of variable length are written more than once by a transaction
-  bool own_pages = true;    // a page begins at a key that lies in the rows of the one before
+  bool own_pages = true;    // a page begins at a key in the rows of the previous page
 };
 
 struct DriverStatistics {
@@ -56,7 +56,7 @@ class Driver {
  public:
   Driver(World world, DriverOptions options);
 
-  // Steps [0, steps) but those in `skip`, up to the first failure.
+  // Runs steps [0, steps) except those in `skip`, up to the first failure.
   std::optional<Failure> Run(uint64_t steps, const std::set<uint64_t>& skip);
   const DriverStatistics& statistics() const { return statistics_; }
 
@@ -66,14 +66,13 @@ class Driver {
     size_t table;
     std::string key;
   };
-  struct Drawn {  // the row that an operation is about
+  struct Drawn {  // the row of an operation
     size_t table = 0;
     std::string key;
-    const std::string* row = nullptr;  // as the transaction sees it; null: there is none
-    bool too_long = false;             // the key, for the table
+    const std::string* row = nullptr;  // as the transaction sees it; null: no such row
+    bool too_long = false;             // the key is too long for the table
   };
-  // So often a transaction may be repeated before that is a failure: with one thread only what is left to settle is in
-  // its way.
+  // Limit for repeating a transaction: with one thread, only unsettled debts can delay it.
   static constexpr int kMostAttempts = 400;
   using Codes = std::initializer_list<absl::StatusCode>;
 
@@ -86,17 +85,17 @@ class Driver {
   bool Attempt(const TransactionSpec& spec, txn::Session& session);
   Status RunOnce(const TransactionSpec& spec, txn::Session& session);
   Status ByHand(const TransactionSpec& spec, txn::Session& session);
-  // After Commit: every call says so.
+  // After Commit every call must be refused.
   void UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transaction, txn::Session& session);
   void BeginAttempt(const TransactionSpec& spec);
   coro::Task<Status> Execute(Caller& caller, const TransactionSpec& spec);
-  // A body that is no coroutine, and throws.
+  // A body that is not a coroutine, and throws.
   [[noreturn]] void ExecutePlain(Caller& caller, const TransactionSpec& spec);
   bool Conclude(const TransactionSpec& spec, const Status& status);
   bool ConcludeThrown(const TransactionSpec& spec);
   void Resolve();
   void Settle();
-  // All of the database against the model; on `fail`, what differs is a failure.
+  // Compares the whole database with the model; with `fail`, a difference is a failure.
   bool Matches(const Model& model, txn::Session& session, bool fail);
   coro::Task<Status> Compare(txn::Transaction& transaction, const Model& model, std::string* difference);
 
@@ -113,7 +112,7 @@ class Driver {
   coro::Task<Status> ScanPages(Caller& caller, const Op& op);
   coro::Task<Status> EndInBody(Caller& caller, const Op& op);
   Status Interlope(const Op& op, Random random);
-  // What the transaction inserted without having looked for it says nothing about the database.
+  // A key that the transaction inserted without a read says nothing about the database.
   void NoteRead(size_t table, const std::string& key) {
     if (!blind_.contains({table, key})) reads_.insert({table, key});
   }
@@ -131,12 +130,13 @@ class Driver {
     return KeyOf(world_.tables[table].options.key_kind, key);
   }
   std::string Describe(size_t table, const std::string& key) const;
-  // Notes what is about to be done.
+  // Logs the next operation.
   void Say(std::string text);
-  // Ok if `got` is one of `expected`. What the fabric or a conflict did is returned as it is; all else is a failure.
+  // Ok if `got` is one of `expected`. Errors of the fabric and conflicts are returned as they are; all others are
+  // failures.
   Status Judge(const Status& got, Codes expected);
   bool IsTrouble(const Status& status) const;
-  // The test has failed: the first reason counts. For coroutines that end with it, and for all else (false).
+  // The test has failed; the first reason counts. Fail is for coroutines, which end with it; Break for other code.
   Status Fail(std::string what);
   bool Break(std::string what);
   bool Check(const Status& status) { return status.ok() || Break(status.ToString()); }
@@ -145,17 +145,17 @@ class Driver {
   World world_;
   DriverOptions options_;
   Model model_;
-  Model saved_;  // what a crash leaves with DurabilityMode::kNone
+  Model saved_;  // the state after a crash with DurabilityMode::kNone
   Cluster cluster_;
 
-  // Of the transaction under way.
+  // State of the current transaction.
   int node_ = 0;
   std::vector<Held> held_;
-  bool clash_ = false;       // an Insert of a key that exists was taken: the commit has to say so
-  bool ignored_ = false;     // an operation failed, and the body went on as if it had not: it must not be committed
-  bool ended_ = false;       // the body called Commit or Rollback though Run ends it: it must not be committed
-  bool interloped_ = false;  // at most once in a step
-  bool doomed_ = false;      // by it: the transaction must not commit
+  bool clash_ = false;       // an Insert of an existing key was accepted: the commit must report it
+  bool ignored_ = false;     // an operation failed and the body ignored it: the transaction must not commit
+  bool ended_ = false;       // the body called Commit or Rollback in Run: the transaction must not commit
+  bool interloped_ = false;  // at most once per step
+  bool doomed_ = false;      // by an interloper: the transaction must not commit
   struct Scanned {
     size_t table;
     std::string from;
@@ -163,14 +163,14 @@ class Driver {
     bool keys_only;
   };
   std::set<std::pair<size_t, std::string>> reads_;
-  std::set<std::pair<size_t, std::string>> blind_;  // inserted, not read before
+  std::set<std::pair<size_t, std::string>> blind_;  // inserted without an earlier read
   std::vector<Scanned> scans_;
   size_t session_ = 0;
   bool by_hand_ = false;
   size_t written_bytes_ = 0;
   std::vector<std::string> said_;
 
-  // Reused from one operation to the next, also across transactions.
+  // Reused between operations, also across transactions.
   std::vector<txn::GetRequest> requests_;
   txn::ScanRows rows_;
 

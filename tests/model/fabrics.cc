@@ -33,7 +33,7 @@ rdma::Capabilities Lessened(rdma::Capabilities capabilities, const Awkwardness& 
   return capabilities;
 }
 
-// Words [begin, end) of a verb's range, as a verb of their own.
+// Bytes [begin, end) of a verb, as a verb of their own.
 Operation Part(const Operation& whole, uint32_t begin, uint32_t end) {
   Operation part = whole;
   part.remote = rdma::GlobalAddress(whole.remote.node(), whole.remote.offset() + begin);
@@ -52,7 +52,7 @@ class AwkwardChannel : public RelayChannel {
 
  protected:
   bool Submit(std::span<Operation> operations, rdma::Completion* completion) override {
-    // What becomes of a batch: only so many of it are done, and whether its issuer hears of it.
+    // Number of operations of the batch that take effect; the issuer may not learn of it.
     size_t done = operations.size();
     const bool lost = Loses(operations);
     if (lost) done = random_.OneIn(3) ? 0 : random_.OneIn(2) ? operations.size() : random_.Below(operations.size() + 1);
@@ -102,8 +102,8 @@ class AwkwardChannel : public RelayChannel {
     co_return status;
   }
 
-  // One verb, in pieces that may be as small as a word. One that starts with a line's first word has that word before
-  // and after all else (fabric.h, 2).
+  // Runs one verb in pieces that may be as small as a word. A verb that starts with a line's first word accesses that
+  // word before and after everything else (fabric.h, 2).
   coro::Task<Status> Torn(Operation* operation) {
     Status status;
     const bool pieces = operation->verb == Verb::kRead || operation->verb == Verb::kWrite;

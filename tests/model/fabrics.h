@@ -1,5 +1,5 @@
-// The fabrics under the model test: those that there are, and a wrapper that makes one worse, as far as the contract of
-// rdma/fabric.h allows: its lines tear, its atomics are not those of the CPU, verbs and calls are lost.
+// The fabrics of the model test: the existing ones, and a wrapper that makes a fabric worse within the contract of
+// rdma/fabric.h: lines tear, atomics are not coherent with the CPU, verbs and calls are lost.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@ enum class FabricKind : uint8_t {
   kShmAdversarial,
   kShmNicAtomics,       // cpu_coherent_atomics is false
   kShmTorn,             // line_consistent is false, and lines do tear
-  kShmTornAdversarial,  // likewise with NIC atomics, above the adversary
+  kShmTornAdversarial,  // the same with NIC atomics, above the adversary
   kShmLossy,            // verbs and calls are lost, done or not
   kShmLossyTorn,        // both, with NIC atomics
-  kSim,                 // virtual time, atomics of the NIC
+  kSim,                 // virtual time, NIC atomics
   kSimSlow,             // with scattered lines, late completions, pauses
-  kSimLossy,            // and lost calls, broken connections
+  kSimLossy,            // also lost calls and broken connections
 };
 inline constexpr int kFabricKinds = 10;
 
@@ -35,7 +35,7 @@ std::optional<FabricKind> FabricKindOf(const std::string& name);
 constexpr bool IsSimulated(FabricKind kind) {
   return kind >= FabricKind::kSim;
 }
-// Whether operations may fail with Unavailable, DeadlineExceeded and Unknown.
+// True if operations may fail with Unavailable, DeadlineExceeded and Unknown.
 constexpr bool IsLossy(FabricKind kind) {
   return kind == FabricKind::kShmLossy || kind == FabricKind::kShmLossyTorn || kind == FabricKind::kSimLossy;
 }
@@ -44,7 +44,7 @@ constexpr bool IsLossy(FabricKind kind) {
 struct Awkwardness {
   bool line_consistent = true;
   bool cpu_coherent_atomics = true;
-  uint64_t lose_one_in = 0;  // of batches and calls that go to other nodes; 0: none
+  uint64_t lose_one_in = 0;  // of batches and calls to other nodes; 0: none
   uint64_t seed = 1;
   std::atomic<bool> armed{false};
   std::atomic<uint64_t> channels{0};
@@ -53,13 +53,13 @@ struct Awkwardness {
 // `inner` and `how` must outlive it.
 std::unique_ptr<rdma::Fabric> MakeAwkward(rdma::Fabric* inner, Awkwardness* how);
 
-// A fabric and what it stands on.
+// A fabric and the objects that it needs.
 class TestBed {
  public:
   TestBed(FabricKind kind, int nodes, uint64_t seed);
   ~TestBed();
   rdma::Fabric* fabric() { return outer_ != nullptr ? outer_.get() : inner_.get(); }
-  // Losses happen from now on, or no more. In between what was lost can be cleared up.
+  // Turns losses on or off. While they are off, debts can be settled.
   void SetFaults(bool on);
   absl::Duration call_timeout() const;
 

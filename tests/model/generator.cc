@@ -21,7 +21,7 @@ T OneOf(Random& random, const T (&values)[N]) {
   return values[random.Below(N)];
 }
 
-// A rule of a user's own: neighbours are on different nodes, and only a range of one key has one owner.
+// A user-defined placement: neighbours are on different nodes, and only a range of one key has one owner.
 Placement ByLastByte() {
   return {.owner = [](const index::Key& key, int nodes) -> rdma::NodeId {
             const uint64_t last = key.kind() == index::KeyKind::kInteger ? key.integer()
@@ -65,10 +65,10 @@ std::vector<std::string> DrawByteKeys(Random& random, size_t longest) {
       case 1:
         keys.insert(draw(longest));
         break;
-      case 2:  // a prefix of another
+      case 2:  // a prefix of another key
         keys.insert(other.substr(0, random.Below(other.size() + 1)));
         break;
-      case 3:  // another one, continued
+      case 3:  // another key, extended
         keys.insert((other + draw(1 + random.Below(3))).substr(0, longest));
         break;
     }
@@ -126,7 +126,7 @@ Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot,
             : kind < 97 ? OpKind::kValidate
             : kind < 98 ? OpKind::kRollback
                         : OpKind::kInterlope;
-  // A body that ends its transaction has nothing more to do: not in every other long one.
+  // A body that ends its transaction can do nothing more, so this is rare.
   if (op.kind == OpKind::kRollback && !by_hand) {
     op.kind = OpKind::kGet;
     if (random.OneIn(2)) op.kind = random.OneIn(2) ? OpKind::kRollback : OpKind::kCommit;
@@ -235,12 +235,12 @@ size_t DrawSize(Random& random, const TableOptions& table) {
       return most;
     case 2:
       return random.Below(most + 1);
-    case 3: {  // the payload of a record with an integer key ends near the end of a line
+    case 3: {  // so that the payload of a record with an integer key ends near the end of a line
       const uint64_t lines = random.Below(most / 56 + 1);
       return std::min<size_t>(most, 32 + lines * 56 + random.Below(16));
     }
     default:
-      return std::min<size_t>(most, random.Below(40));  // neighbours: one line each, or two
+      return std::min<size_t>(most, random.Below(40));  // small rows: one or two lines each, side by side
   }
 }
 

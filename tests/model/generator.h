@@ -1,6 +1,7 @@
-// What a run does, drawn from its seed: the world (nodes, fabric, tables, durability) and, step by step, transactions.
-// A step depends on the seed and its own number alone, so that a run can be repeated with fewer steps. What depends on
-// the state (how long a part of a row is) the driver draws from the operation's own salt.
+// The content of a run, drawn from its seed: the world (nodes, fabric, tables, durability) and, step by step,
+// transactions. A step depends only on the seed and its own number, so that a run can be repeated with fewer steps.
+// Details that depend on the state (such as the length of a read part) are drawn by the driver from the operation's own
+// salt.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace gannet::model {
 
 struct TableSpec {
   txn::TableOptions options;
-  std::vector<std::string> keys;  // all that are ever used (model.h), in no order
-  bool loaded = false;            // has some rows from a BulkLoader at the beginning
+  std::vector<std::string> keys;  // all keys ever used (model.h), in no order
+  bool loaded = false;            // some rows come from a BulkLoader at the beginning
 };
 
 struct World {
@@ -44,22 +45,22 @@ enum class OpKind : uint8_t {
   kRemoveByHandle,
   kRemoveByKey,
   kScan,
-  kPages,  // the whole range by scans with a limit, each from the last key of the one before it
+  kPages,  // the whole range by scans with a limit, each from the last key of the previous one
   kValidate,
-  kRollback,   // by hand: and the transaction goes on. A body of Run must not: it has failed then
-  kCommit,     // in a body of Run, which must not: it has failed then
-  kInterlope,  // another session changes the places, and commits
+  kRollback,   // by hand: the transaction continues. In a body of Run it is an error
+  kCommit,     // in a body of Run, where it is an error
+  kInterlope,  // another session changes the rows, and commits
 };
 
 struct Op {
   struct Place {
     size_t table = 0;
-    size_t key = 0;  // of the table's
+    size_t key = 0;  // index in the table's keys
     bool for_update = false;
   };
 
   OpKind kind = OpKind::kGet;
-  std::vector<Place> places;  // several: of a kGetMany; two: the ends of a range
+  std::vector<Place> places;  // kGetMany: several; ranges: the two ends
   bool for_update = false;
   bool keys_only = false;
   bool reverse = false;
@@ -68,7 +69,7 @@ struct Op {
 };
 
 enum class Way : uint8_t { kByHand, kRun, kRunBlocking, kDatabaseRun };
-// kThrow: the body throws an exception when it has done everything.
+// kThrow: the body throws an exception after its operations.
 enum class Ending : uint8_t { kCommit, kRollback, kDestroy, kError, kThrow };
 
 struct TransactionSpec {
@@ -76,11 +77,11 @@ struct TransactionSpec {
   size_t session = 0;  // of that node
   Way way = Way::kByHand;
   Ending ending = Ending::kCommit;
-  bool plain = false;  // the body is no coroutine: it does the inserts only, and throws before it makes a task
+  bool plain = false;  // the body is not a coroutine: it only inserts, and throws before it makes a task
   std::vector<Op> ops;
 };
 
-// What happens between two transactions.
+// An event between two transactions.
 enum class Event : uint8_t { kNothing, kCheckpoint, kReopen, kCrash };
 
 struct Step {
@@ -90,11 +91,11 @@ struct Step {
 
 inline constexpr size_t kSessionsPerNode = 2;
 
-// `fabric` null: each has its turn.
+// `fabric` null: chosen by the seed.
 World DrawWorld(uint64_t seed, const FabricKind* fabric);
 Step DrawStep(const World& world, uint64_t number);
 
-// A payload size that the table takes, with a liking for the ends and for the borders of lines.
+// A payload size that the table accepts, often at the limits or at the borders of lines.
 size_t DrawSize(Random& random, const txn::TableOptions& table);
 std::string DrawPayload(Random& random, size_t size);
 

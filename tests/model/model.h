@@ -1,6 +1,5 @@
-// What the database has to hold: for each table a std::map, and on top of it what the transaction under way has
-// changed. Keys are strings here; those of integer tables are their 8 bytes, big-endian, so that both kinds of key
-// compare as strings do.
+// The expected content of the database: a std::map for each table, and the changes of the current transaction. Keys are
+// strings here; integer keys are their 8 bytes in big-endian order, so that both kinds of key compare as strings.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +42,7 @@ class Model {
 
   explicit Model(size_t tables) : committed_(tables), changes_(tables) {}
 
-  // As the transaction under way sees it; null: there is no such row.
+  // The row as the current transaction sees it; null: there is none.
   const std::string* Find(size_t table, const std::string& key) const {
     if (const auto changed = changes_[table].find(key); changed != changes_[table].end()) {
       return changed->second.has_value() ? &*changed->second : nullptr;
@@ -56,7 +55,7 @@ class Model {
 
   bool Changes(size_t table, const std::string& key) const { return changes_[table].contains(key); }
 
-  // The first `limit` rows of [from, to], or, in reverse, the last ones, as the transaction under way sees them.
+  // The first `limit` rows of [from, to], or the last ones in reverse, as the current transaction sees them.
   std::vector<Row> Range(size_t table, const std::string& from, const std::string& to, bool reverse,
                          size_t limit) const {
     Rows rows;
@@ -99,7 +98,7 @@ class Model {
 
  private:
   std::vector<Rows> committed_;
-  std::vector<std::map<std::string, std::optional<std::string>>> changes_;  // none: the row is removed
+  std::vector<std::map<std::string, std::optional<std::string>>> changes_;  // nullopt: the row is removed
 };
 
 }  // namespace gannet::model

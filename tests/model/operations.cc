@@ -1,4 +1,4 @@
-// Driver: one operation, what it must say, and what it does to the model.
+// Driver: single operations, their expected results, and their effect on the model.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@ using absl::StatusCode;
 using txn::GetRequest;
 using txn::RecordHandle;
 
-// One transaction writes at most this many bytes of payload.
+// Limit of the payload bytes that one transaction writes.
 constexpr size_t kMostWritten = size_t{1} << 20;
 constexpr char kGuard = '\x5a';
 constexpr size_t kGuardBytes = 64;
@@ -23,7 +23,7 @@ std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// A piece of a payload of `size` bytes to read, and whether it lies within.
+// A piece to read of a payload of `size` bytes, and whether it lies within the payload.
 struct Piece {
   uint32_t offset = 0;
   size_t size = 0;
@@ -51,7 +51,7 @@ Piece DrawPiece(Random& random, size_t size, bool may_be_beyond) {
   }
 }
 
-// An output with bytes behind it that must stay as they are.
+// An output buffer followed by bytes that must not change.
 class Output {
  public:
   explicit Output(size_t size) : size_(size), bytes_(size + kGuardBytes, kGuard) {}
@@ -158,7 +158,7 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
   co_return status;
 }
 
-// A body of Run must not end its transaction. Once it has tried, every later call refuses, and so does Run.
+// A body of Run must not end its transaction. After it has tried, every later call is refused, and so is Run.
 coro::Task<Status> Driver::EndInBody(Caller& caller, const Op& op) {
   ended_ = true;
   if (op.kind == OpKind::kRollback) {
@@ -193,7 +193,7 @@ void Driver::NoteScan(size_t table, const index::ScanRange& range, const txn::Sc
   scans_.push_back(std::move(scanned));
 }
 
-// Whether the transaction rests on the row; with `existence`, on its being there or not.
+// True if the transaction depends on the row; with `existence`, also if it depends only on its presence or absence.
 bool Driver::HasRead(size_t table, const std::string& key, bool existence) const {
   return reads_.contains({table, key}) || std::ranges::any_of(scans_, [&](const Scanned& scanned) {
            return scanned.table == table && scanned.from <= key && key <= scanned.to &&
@@ -201,7 +201,7 @@ bool Driver::HasRead(size_t table, const std::string& key, bool existence) const
          });
 }
 
-// A whole transaction of another session. Nothing is locked before a commit, so it must go through.
+// Runs a whole transaction of another session. Nothing is locked before a commit, so it must succeed.
 Status Driver::Interlope(const Op& op, Random random) {
   if (interloped_) return absl::OkStatus();
   const auto node = static_cast<size_t>(random.Below(cluster_.nodes()));
@@ -209,7 +209,7 @@ Status Driver::Interlope(const Op& op, Random random) {
   struct Change {
     size_t table;
     std::string key;
-    std::optional<std::string> payload;  // none: it is removed
+    std::optional<std::string> payload;  // nullopt: the row is removed
     bool present;
   };
   std::vector<Change> changes;
@@ -219,7 +219,7 @@ Status Driver::Interlope(const Op& op, Random random) {
     const std::string& key = spec.keys[place.key];
     const auto known = [&](const Change& change) { return change.table == place.table && change.key == key; };
     if (spec.options.placement.replicated || std::ranges::any_of(changes, known)) continue;
-    // Inserted and removed again: whether that happened before or after does not show.
+    // Inserted and removed again: it cannot be seen whether the change came before or after.
     if (blind_.contains({place.table, key}) && model_.Find(place.table, key) == nullptr) continue;
     Change change{.table = place.table, .key = key, .payload = {}, .present = false};
     change.present = model_.committed(place.table).contains(key);
@@ -254,7 +254,7 @@ Status Driver::Interlope(const Op& op, Random random) {
   cluster_.bed().SetFaults(false);
   txn::Session& other = cluster_.session(node, number);
   Status status = other.RunBlocking(body);
-  // A log that lost a READ of the other nodes' epochs refuses commits until it tries again.
+  // A log that failed to READ the other nodes' epochs refuses commits until it tries again.
   for (int attempt = 1; IsTrouble(status) && !absl::IsUnknown(status) && attempt < kMostAttempts; ++attempt) {
     other.worker().BlockOn(other.worker().Sleep(NowNanos() + 1'000'000));
     status = other.RunBlocking(body);
@@ -264,7 +264,7 @@ Status Driver::Interlope(const Op& op, Random random) {
   for (Change& change : changes) {
     const bool existence = !change.present || !change.payload.has_value();
     if (HasRead(change.table, change.key, existence)) doomed_ = true;
-    // It was inserted without being looked for.
+    // It was inserted without an earlier read.
     if (!doomed_ && model_.Changes(change.table, change.key)) clash_ = true;
     Model::Rows& rows = model_.committed(change.table);
     if (change.payload.has_value()) {
@@ -312,7 +312,7 @@ coro::Task<Status> Driver::Get(Caller& caller, const Op& op, Random random) {
 }
 
 coro::Task<Status> Driver::GetMany(Caller& caller, const Op& op, Random random) {
-  // The requests of an earlier call are used again: whatever their results are, they must not matter.
+  // The requests of an earlier call are reused: their results must not matter.
   if (!options_.reuse) requests_.clear();
   requests_.resize(std::max(requests_.size(), op.places.size()));
   std::vector<Output> outputs;
@@ -370,7 +370,7 @@ coro::Task<Status> Driver::GetMany(Caller& caller, const Op& op, Random random) 
   co_return absl::OkStatus();
 }
 
-// Whether the transaction may write the row (any number of times, but for DriverOptions::write_again).
+// True if the transaction may write the row (any number of times, except with DriverOptions::write_again off).
 bool Driver::MayWrite(size_t table, const std::string& key) const {
   const txn::TableOptions& options = world_.tables[table].options;
   if (written_bytes_ + options.payload_bytes > 2 * kMostWritten) return false;
@@ -383,7 +383,7 @@ size_t Driver::AffordableSize(Random& random, const txn::TableOptions& table) {
   return size;
 }
 
-// `old` with `data` from `offset` on.
+// `old` with `data` at `offset`.
 std::string Driver::WriteOf(const std::string& old, size_t offset, const std::string& data) {
   std::string result = old;
   result.replace(offset, data.size(), data);
@@ -416,7 +416,7 @@ coro::Task<Status> Driver::UpdateByHandle(Caller& caller, const Op& op, Random r
   if (way < 8 && table.variable_length) {
     resize = true;
     size = AffordableSize(random, table);
-  } else if (way == 8) {  // more than there is, without resize
+  } else if (way == 8) {  // larger than the row, without resize
     const Piece piece = DrawPiece(random, old_size, true);
     offset = piece.offset;
     size = old_size + 1 - std::min<size_t>(offset, old_size) + random.Below(10);
@@ -455,7 +455,7 @@ coro::Task<Status> Driver::UpdateByKey(Caller& caller, const Op& op, Random rand
   const txn::TableOptions& table = world_.tables[d.table].options;
   if (!MayWrite(d.table, d.key)) co_return absl::OkStatus();
   bool fits = true;
-  // All of a variable-length row; the first bytes of one of fixed length.
+  // The whole row if its length is variable; otherwise its first bytes.
   size_t size = table.variable_length ? AffordableSize(random, table)
                 : random.OneIn(2)     ? table.payload_bytes
                                       : random.Below(table.payload_bytes + 1);
@@ -517,7 +517,7 @@ Status Driver::Insert(Caller& caller, const Op& op, Random random) {
   if (!judged.ok()) return judged;
   if (!HasRead(d.table, d.key, true)) blind_.insert({d.table, d.key});
   NoteWrite(d.table, d.key, payload);
-  // Handles of before this row was removed may mean it or not.
+  // Handles from before the removal of this row may refer to it or not.
   std::erase_if(held_, [&](const Held& held) { return held.table == d.table && held.key == d.key; });
   return absl::OkStatus();
 }
@@ -600,7 +600,7 @@ coro::Task<Status> Driver::Scan(Caller& caller, const Op& op) {
   co_return CompareRows(rows_, model_.Range(table, from, to, op.reverse, op.limit), op);
 }
 
-// Into the same rows, from their last key on: its memory is theirs.
+// Scans into the same rows, from their last key on: that key lies in the rows' own memory.
 coro::Task<Status> Driver::ScanPages(Caller& caller, const Op& op) {
   const size_t table = op.places[0].table;
   if (world_.tables[table].options.index == txn::IndexKind::kHash) co_return absl::OkStatus();
@@ -661,7 +661,7 @@ coro::Task<Status> Driver::Compare(txn::Transaction& transaction, const Model& m
       }
     }
     if (spec.options.index == txn::IndexKind::kHash) continue;
-    // Also rows that nobody ever inserted.
+    // The range includes keys that were never inserted.
     const std::string lowest = spec.options.key_kind == index::KeyKind::kBytes ? "" : IntegerKey(0);
     const std::string highest = spec.options.key_kind == index::KeyKind::kBytes
                                     ? std::string(spec.options.max_key_bytes, '\xff')

@@ -44,7 +44,7 @@ std::string ReadAll(int fd) {
   }
 }
 
-// Parts that have no zero byte: what failed, and the operations.
+// Encodes what failed and the operations, separated by zero bytes.
 std::string Encode(const Failure& failure) {
   std::string text = failure.what;
   for (const std::string& operation : failure.operations) absl::StrAppend(&text, std::string(1, '\0'), operation);

@@ -1,4 +1,4 @@
-// What `gannet sim --elle` writes of a run with faults is a history that Elle accepts (elle_file.h).
+// `gannet sim --elle` exports a run with faults as a history that Elle accepts (elle_file.h).
 #include <unistd.h>
 
 #include <cstdio>

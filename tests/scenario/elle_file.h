@@ -1,6 +1,6 @@
-// What Elle accepts: jepsen.history refuses a history whose indices are not 0, 1, 2, ..., whose processes invoke while
-// they are executing, or complete what they did not invoke; elle.list-append refuses other micro-operations than [:r k
-// v] and [:append k v], and values appended to a key twice.
+// The histories that Elle accepts. jepsen.history refuses a history whose indices are not 0, 1, 2, ..., whose processes
+// invoke during an operation, or complete what they did not invoke. elle.list-append refuses other micro-operations
+// than [:r k v] and [:append k v], and values appended to a key twice.
 #pragma once
 
 #include <cinttypes>
@@ -29,10 +29,10 @@ struct Op {
 struct Mop {
   bool append = false;
   uint64_t key = 0;
-  std::string value;  // a number; a list with its brackets; or nil
+  std::string value;  // a number, a list in brackets, or nil
 };
 
-// One line of the file is one map with these keys, and nothing else.
+// A line of the file is one map with these keys and nothing else.
 inline bool ParseOp(const std::string& line, Op* op) {
   const size_t value = line.find(":value [");
   const size_t behind = line.rfind("], :process ");
@@ -50,7 +50,7 @@ inline bool ParseOp(const std::string& line, Op* op) {
   return read == 3 && behind + static_cast<size_t>(used) == line.size();
 }
 
-// False if anything is left over.
+// Returns false if anything is left over.
 inline bool ParseMops(std::string text, std::vector<Mop>* mops) {
   static const std::regex kMop(R"(^ ?\[(:append|:r) (\d+) (nil|\d+|\[(?:\d+(?: \d+)*)?\])\])");
   for (std::smatch match; std::regex_search(text, match, kMop);) {
@@ -60,7 +60,7 @@ inline bool ParseMops(std::string text, std::vector<Mop>* mops) {
   return text.empty();
 }
 
-// The same micro-operations; what was read is known of :ok only.
+// Both have the same micro-operations; the results of reads are known only for :ok.
 inline void ExpectCompletes(const Op& invoke, const Op& completion) {
   std::vector<Mop> asked;
   std::vector<Mop> done;

@@ -1,5 +1,5 @@
-// Memory that nobody owns is found; and a coordinator that dies leaves none, at whichever step of a commit that asks
-// for room in more calls than one.
+// Memory without an owner is found; and a coordinator that dies leaves none, at any step of a commit that reserves
+// memory with more than one call.
 #include "scenario/memory_check.h"
 
 #include <array>
@@ -26,7 +26,7 @@ constexpr size_t kShort = 24;
 constexpr size_t kLong = 60'000;  // two of them fit a message, three do not
 constexpr std::array<std::string_view, 3> kKeys = {"a", "b", "c"};
 
-// Two nodes; all rows are at the second.
+// Two nodes; the second one owns all rows.
 class Rack {
  public:
   Rack() : simulation_({.seed = 1}), lossy_(MakeFabric(), &plan_) {
@@ -50,12 +50,12 @@ class Rack {
     });
   }
   ~Rack() {
-    if (dead_) static_cast<void>(cluster_->databases[kCoordinator].release());  // it was not torn down
+    if (dead_) static_cast<void>(cluster_->databases[kCoordinator].release());  // leaked, because the node died
   }
 
   txn::Database& owner() { return *cluster_->databases[kOwner]; }
 
-  // On a thread of `node`, with a session.
+  // Runs `work` on a thread of `node`, with a session.
   template <class Work>
   void On(rdma::NodeId node, Work work) {
     simulation_.Join(simulation_.StartOn(node, "work", [&] {
@@ -65,8 +65,8 @@ class Rack {
     }));
   }
 
-  // The coordinator makes all rows long, and dies `nanos` after it has begun with step `step` of that commit. False if
-  // there are fewer steps.
+  // The coordinator makes all rows long, and dies `nanos` after it has begun step `step` of that commit. Returns false
+  // if there are fewer steps.
   bool DieInCommit(int step, uint64_t nanos) {
     dead_ = true;
     On(kCoordinator, [&](txn::Session& session) {
@@ -83,7 +83,7 @@ class Rack {
   }
 
   Status MemoryOfOwner() {
-    SleepForNanos(60'000'000);  // what it left has been repaired by then
+    SleepForNanos(60'000'000);  // by then the dead node's locks and memory have been repaired
     Status status;
     On(kOwner, [&](txn::Session&) { status = CheckMemory(owner(), at_first_); });
     return status;

@@ -1,5 +1,5 @@
-// The oracles are proven by mistakes made on purpose: each must be found within a stated number of seeds, and none of
-// these seeds fails without a mistake. docs/simulation.md has the list.
+// The checkers are tested with deliberate mistakes (mutants): each must be found within a stated number of seeds, and
+// none of these seeds fails without a mutant. docs/simulation.md has the list.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -20,7 +20,7 @@ struct Case {
   bool deaths = false;
 };
 
-// Few keys, and threads that lose their cores at bad moments.
+// Few keys, and threads that lose their cores at critical moments.
 ScenarioOptions Hostile(bool durable, bool deaths) {
   ScenarioOptions options;
   options.workload = "registers";
@@ -33,7 +33,7 @@ ScenarioOptions Hostile(bool durable, bool deaths) {
   options.deaths = deaths ? 8 : 0;
   options.checks = 0;
   if (deaths) options.nodes = 3;
-  // What most seeds have: a mistake is to be found without luck.
+  // The values of most seeds, so that finding a mistake does not depend on rare ones.
   options.server_threads = 1;
   options.read_path = "adaptive";
   options.call_timeout_nanos = 10'000'000;
@@ -51,13 +51,13 @@ ScenarioOptions Hostile(bool durable, bool deaths) {
   return options;
 }
 
-// Seeds until one failed, from 1; 0: none did.
+// Number of seeds, from 1 on, until one failed; 0: none failed.
 uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdict) {
   active_mutant = test.mutant;  // the children inherit it
   SweepOptions sweep;
   sweep.seeds = within;
   sweep.jobs = 1;
-  sweep.limit_seconds = 300;  // of a machine that may be busy
+  sweep.limit_seconds = 300;  // generous, for a busy machine
   sweep.scenario = Hostile(test.durable, test.deaths);
   uint64_t run = 0;
   uint64_t caught = 0;
@@ -99,8 +99,8 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                                            Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true}),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// A list is read in two steps, so a transaction may see a torn one that never was, which says nothing. Where the reads
-// are not validated, or a list is really torn, it ends the run.
+// A list is read in two steps, so a transaction may see a torn list that never existed; that is no error, because its
+// reads are invalid. Where reads are not validated, or a list is really torn, the run must end.
 TEST(MutantsTest, ATornListThatIsBelievedBreaksTheRun) {
   const auto run = [](Mutant mutant, uint64_t seeds) {
     active_mutant = mutant;

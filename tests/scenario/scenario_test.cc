@@ -1,4 +1,4 @@
-// Scenarios end to end: they are deterministic, they pass, and what the seed does not draw is as it was said.
+// Scenarios end to end: they are deterministic, they pass, and explicitly set options are used.
 #include "scenario/scenario.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ ScenarioOptions Small(uint64_t seed) {
   return options;
 }
 
-// A child per run: a simulation leaks what dead nodes leave.
+// One child process per run, because a simulation leaks the objects of dead nodes.
 ScenarioReport RunInChild(const ScenarioOptions& options) {
   ScenarioReport result;
   const Status status =
@@ -87,8 +87,8 @@ TEST(ScenarioTest, WithoutFaultsNothingIsRefused) {
   EXPECT_EQ(report.unknown, 0u);
 }
 
-// Its last node has one client, whose transaction scans all of eight keys while three others change them: it loses for
-// longer than the scenario waits for a node that is stuck.
+// The last node of this seed has one client, whose transaction scans all of eight keys while three others change them.
+// It loses for longer than the scenario waits for a node that is stuck.
 TEST(ScenarioTest, WhoOnlyLosesIsNotStuck) {
   ScenarioOptions options = Small(80015338);
   options.faulty_nanos = 2'000'000;
@@ -96,7 +96,7 @@ TEST(ScenarioTest, WhoOnlyLosesIsNotStuck) {
   EXPECT_TRUE(report.passed) << report.verdict << "\n" << report.details;
 }
 
-// Other transactions come between the two steps in which a list is read. That is a conflict, and no failure.
+// Other transactions commit between the two steps in which a list is read. That is a conflict, not a failure.
 TEST(ScenarioTest, NoTransactionOnListsFailsWithoutFaults) {
   ScenarioOptions options = Small(4);
   options.workload = "append";

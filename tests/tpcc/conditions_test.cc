@@ -1,4 +1,4 @@
-// The conditions over hand-made facts, and the merge of orders, new orders and order lines.
+// The conditions on hand-made facts, and the merge of orders, new orders and order lines.
 #include "tpcc/conditions.h"
 
 #include <set>
@@ -11,7 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two warehouses of ten districts, in each: customers 1 and 2, orders 1 to 10 of one line each, 8 to 10 undelivered.
+// Two warehouses of ten districts. Each district has customers 1 and 2 and orders 1 to 10 of one line each; 8 to 10 are
+// undelivered.
 Facts GoodFacts() {
   Facts facts{.scale = {.items = 10, .customers_per_district = 10}, .warehouses = {}};
   facts.warehouses.resize(2);

@@ -1,7 +1,7 @@
-// One corrupted row, written through a transaction, makes exactly the right conditions fail.
+// One corrupted row, written through a transaction, makes exactly the expected conditions fail.
 //
-// Some conditions imply others, so some corruptions cannot break one alone: W_YTD is in 1 and 8, D_YTD in 1 and 9,
-// O_OL_CNT in 4 and 6. Each condition still has a corruption that it is named for.
+// Some conditions imply others, so some corruptions break more than one: W_YTD is in 1 and 8, D_YTD in 1 and 9,
+// O_OL_CNT in 4 and 6. There is a test for each condition.
 #include "tpcc/consistency.h"
 
 #include "gmock/gmock.h"
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-constexpr uint32_t kW = 2, kD = 3;  // where rows are corrupted
+constexpr uint32_t kW = 2, kD = 3;  // the corrupted rows
 constexpr uint64_t kDistrictKey = DistrictKey(kW, kD);
 
 class ConsistencyTest : public ::testing::Test {
@@ -59,14 +59,15 @@ TEST_F(ConsistencyTest, Condition2) {
 }
 
 TEST_F(ConsistencyTest, Condition3) {
-  // Orders 22 to 30 wait. One from the middle vanishes, so its order waits without a new order.
+  // Orders 22 to 30 are undelivered. One row in the middle of NEW_ORDER is removed, so its order waits without a new
+  // order.
   ASSERT_TRUE(small_->Remove(tables().new_order, OrderKey(kW, kD, 25)).ok());
   ExpectFailing({3, 5, 11}, 3, "district (2, 3): max(NO_O_ID) - min(NO_O_ID) + 1 is 9, count(NEW_ORDER) is 8");
 }
 
 TEST_F(ConsistencyTest, Condition4) {
   const OrderLine line{.i_id = 1, .delivery = {}, .supply_w_id = kW, .quantity = 1, .dist_info = {}};
-  ASSERT_TRUE(small_->Insert(tables().order_line, OrderLineKey(kW, kD, 31, 1), line).ok());  // of no order
+  ASSERT_TRUE(small_->Insert(tables().order_line, OrderLineKey(kW, kD, 31, 1), line).ok());  // without an order
   ExpectFailing({4}, 4, "district (2, 3): sum(O_OL_CNT) is ");
 }
 
@@ -81,7 +82,7 @@ TEST_F(ConsistencyTest, Condition6) {
 }
 
 TEST_F(ConsistencyTest, Condition7) {
-  // Of a delivered order of the population, whose lines cost nothing: no balance changes.
+  // A delivered order of the population, whose lines cost nothing: no balance changes.
   Corrupt<OrderLine>(tables().order_line, OrderLineKey(kW, kD, 9, 2),
                      [](OrderLine& row) { row.delivery.delivery_d = 0; });
   ExpectFailing({7}, 7, "district (2, 3): order 9 line 2: OL_DELIVERY_D (0 = null) is 0");
@@ -99,7 +100,7 @@ TEST_F(ConsistencyTest, Condition9) {
 }
 
 TEST_F(ConsistencyTest, Condition10) {
-  // The payment of customer 5 counts for customer 6; the sums of district and warehouse stay.
+  // The payment of customer 5 is moved to customer 6; the sums of district and warehouse stay.
   Corrupt<History>(tables().history, HistoryKey(kW, kD, kLoaderWorker, 5), [](History& row) { row.c_id = 6; });
   ExpectFailing({10}, 10, "district (2, 3): customer 5: C_BALANCE is -1000");
 }
@@ -123,7 +124,7 @@ TEST(ConsistencyOnTwoNodesTest, FindsWhatFailsElsewhere) {
   row->ytd_payment += 3;
   ASSERT_TRUE(small->Write(small->table().customer, CustomerKey(kW, kD, 8), *row).ok());
   EXPECT_EQ(small->FailingConditions(), std::set<int>{12});
-  // The same from one of the two processes that a cluster might have.
+  // The same as one of the two processes of a cluster would see it.
   StatusOr<std::vector<ConditionResult>> results = CheckConsistency(small->nodes().first(1), small->tables().first(1));
   ASSERT_TRUE(results.ok()) << results.status();
   for (const ConditionResult& result : *results) EXPECT_EQ(result.holds, result.condition != 12) << result.detail;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Date kDelivered = 1'700'000'000;
 
-// Orders 22 to 30 of every district wait.
+// Orders 22 to 30 of every district are undelivered.
 class DeliveryTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
@@ -18,7 +18,7 @@ class DeliveryTest : public ::testing::TestWithParam<int> {
     ASSERT_NE(small_, nullptr);
   }
 
-  // Of the last warehouse: with two nodes, the other one's.
+  // Delivers in warehouse 2, which with two nodes is on the other node.
   Status Run(const std::array<uint32_t, kDistricts>& first_to_look_at = {}) {
     const DeliveryInput input{.w = 2, .carrier = 6, .delivery_d = kDelivered, .first_to_look_at = first_to_look_at};
     return small_->session().RunBlocking([&](txn::Transaction& transaction) {
@@ -54,7 +54,7 @@ TEST_P(DeliveryTest, LooksFromWhereItIsTold) {
     ASSERT_TRUE(Run(from).ok());
     for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], oldest);
   }
-  from.fill(31);  // beyond the last
+  from.fill(31);  // beyond the last order
   ASSERT_TRUE(Run(from).ok());
   for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], 0u);
   EXPECT_EQ(small_->FailingConditions(), std::set<int>{});
@@ -84,7 +84,7 @@ TEST_P(DeliveryTest, UpdatesOrderLinesAndCustomer) {
 
 TEST_P(DeliveryTest, SkipsEmptyDistricts) {
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(Run().ok());
-  // One order waits in each district; district 4 loses its own otherwise.
+  // One order waits in each district; that of district 4 is removed.
   ASSERT_TRUE(small_->Remove(tables().new_order, OrderKey(2, 4, 30)).ok());
   ASSERT_TRUE(Run().ok());
   for (uint32_t d = 1; d <= kDistricts; ++d) EXPECT_EQ(output_.orders[d - 1], d == 4 ? 0u : 30u);

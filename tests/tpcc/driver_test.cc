@@ -1,4 +1,4 @@
-// Concurrent runs of the mix, and that the database is consistent after them.
+// Concurrent runs of the mix leave the database consistent.
 #include "tpcc/driver.h"
 
 #include <memory>
@@ -22,7 +22,7 @@ RunOptions ShortRun() {
   return options;
 }
 
-// On a busy machine the workers may not run at all for seconds: the run is made again, longer, until it has `enough`.
+// On a busy machine the workers may not run for seconds: the run is repeated, longer, until `enough` is true.
 template <class Enough>
 StatusOr<RunReport> RunUntil(std::span<txn::Database* const> nodes, std::span<const Tables> tables, RunOptions options,
                              const RunProgress& progress, const Enough& enough) {
@@ -108,7 +108,7 @@ TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
   EXPECT_EQ(small->FailingConditions(), std::set<int>{});
 }
 
-// All workers in one warehouse: many conflicts, still consistent, and rolled-back orders leave no gap.
+// All workers in one warehouse: many conflicts, but the database stays consistent, and rolled-back orders leave no gap.
 TEST(DriverContentionTest, FourWorkersOneWarehouse) {
   auto small = SmallTpcc::Make({.warehouses = 1, .scale = {.items = 100, .customers_per_district = 20}});
   ASSERT_NE(small, nullptr);
@@ -122,7 +122,7 @@ TEST(DriverContentionTest, FourWorkersOneWarehouse) {
   EXPECT_EQ(small->FailingConditions(), std::set<int>{});
 }
 
-// Hundreds of results wait for the disk while their workers go on; none is counted before it is durable.
+// Hundreds of results wait for the disk while their workers continue; none is counted before it is durable.
 TEST(DriverDurableTest, WhatWasCountedSurvivesAPowerCut) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(1);
   SmallTpcc::Options options;
@@ -163,7 +163,7 @@ TEST(DriverDurableTest, WhatWasCountedSurvivesAPowerCut) {
   }
 }
 
-// Payments of the second run must not meet the keys of the first one's.
+// Payments of the second run must not use the keys of the first run.
 TEST(DriverRepeatTest, RunsFollowEachOther) {
   auto small = SmallTpcc::Make({});
   ASSERT_NE(small, nullptr);
@@ -183,8 +183,8 @@ TEST(DriverRepeatTest, RunsFollowEachOther) {
   EXPECT_EQ(small->FailingConditions(), std::set<int>{});
 }
 
-// Twenty terminals that key in for two seconds and more before each transaction: next to nothing is run, and stopping
-// does not wait for those who think.
+// Twenty terminals that key in for at least two seconds before each transaction: almost nothing is run, and stopping
+// does not wait for terminals that think.
 TEST(DriverThinkTimeTest, TerminalsKeyInFirst) {
   auto small = SmallTpcc::Make({});
   ASSERT_NE(small, nullptr);

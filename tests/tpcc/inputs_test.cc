@@ -1,4 +1,4 @@
-// The inputs that the driver draws: ranges and rates of clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1.
+// The generated inputs: ranges and rates of clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1.
 #include <array>
 #include <set>
 
@@ -27,7 +27,7 @@ InputSource Source(uint32_t warehouses) {
           .now = 1'700'000'000};
 }
 
-// `count` of kDraws is `percent`, give or take a fifth of it.
+// `count` of kDraws must be `percent`, within a fifth of it.
 void ExpectRate(int count, double percent) {
   const double rate = 100.0 * count / kDraws;
   EXPECT_THAT(rate, AllOf(Ge(percent * 0.8), Le(percent * 1.2)));

@@ -32,7 +32,7 @@ TEST(KeysTest, PartsComeBack) {
   }
 }
 
-// Keys must sort as their parts do, in the order given.
+// Keys must sort by their parts, in the given order.
 TEST(KeysTest, SortAsTheirParts) {
   EXPECT_LT(OrderLineKey(1, 1, 1, 0xff), OrderLineKey(1, 1, 2, 0));
   EXPECT_LT(OrderLineKey(1, 1, kMaxOrderId, 0xff), OrderLineKey(1, 2, 0, 0));

@@ -1,4 +1,4 @@
-// The population of clause 4.3.3, on a small scale, and that the conditions hold over it.
+// The population of clause 4.3.3 on a small scale; all conditions hold for it.
 #include <algorithm>
 #include <map>
 
@@ -19,7 +19,7 @@ class LoadTest : public ::testing::TestWithParam<int> {
     small_ = SmallTpcc::Make({.nodes = GetParam(), .warehouses = 3});
     ASSERT_NE(small_, nullptr);
   }
-  // Of one warehouse.
+  // The rows of one warehouse.
   template <class Row>
   std::map<uint64_t, Row> Rows(const txn::Table* table, uint32_t w) {
     std::map<uint64_t, Row> rows;
@@ -139,7 +139,7 @@ TEST_P(LoadTest, OrdersArePermutationsWithTheirLines) {
   EXPECT_TRUE(small_->Keys(tables.order, WarehouseKey(4), kEnd).empty());
 }
 
-// The population is a function of the seed, not of where it lies.
+// The population depends on the seed, not on the number of nodes.
 TEST_P(LoadTest, SameSeedSameRows) {
   auto other = SmallTpcc::Make({.nodes = 1, .warehouses = 3});
   ASSERT_NE(other, nullptr);

@@ -13,7 +13,7 @@ namespace {
 class OrderStatusTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    // More customers than names: names repeat, as the median needs.
+    // More customers than names, so that names repeat, as the median needs.
     small_ =
         SmallTpcc::Make({.nodes = GetParam(), .warehouses = 2, .scale = {.items = 50, .customers_per_district = 1200}});
     ASSERT_NE(small_, nullptr);
@@ -24,7 +24,7 @@ class OrderStatusTest : public ::testing::TestWithParam<int> {
       return OrderStatus(transaction, small_->table(), input, scratch_, &output_);
     });
   }
-  // The number of the customer's only order of the population.
+  // The customer's only order in the population.
   uint32_t InitialOrder(uint32_t w, uint32_t d, uint32_t c) {
     for (uint32_t o = 1; o <= 1200; ++o) {
       if (small_->Read<Order>(tables().order, OrderKey(w, d, o))->c_id == c) return o;
@@ -69,7 +69,7 @@ TEST_P(OrderStatusTest, ReadsTheLastOrder) {
   for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(+output_.lines[i].i_id, 10 + i);
 }
 
-// Against the definition, over all customers of the district: sorted by first name, position n/2 rounded up.
+// Compared with the definition, for all customers of the district: sorted by first name, position n/2 rounded up.
 TEST_P(OrderStatusTest, ByNamePicksTheMedian) {
   std::map<std::string, std::vector<std::pair<std::string, uint32_t>>> by_last;
   for (uint32_t c = 1; c <= 1200; ++c) {

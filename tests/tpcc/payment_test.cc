@@ -104,7 +104,7 @@ TEST_P(PaymentTest, BadCreditPrependsToData) {
 }
 
 TEST_P(PaymentTest, ByNameTakesTheMiddleCustomer) {
-  // Five customers of one name: their order by first name is not that of their numbers.
+  // Five customers with one last name; their order by first name is not that of their numbers.
   const std::vector<std::pair<uint32_t, const char*>> firsts = {
       {3, "eve"}, {5, "ann"}, {9, "dan"}, {12, "bob"}, {20, "cat"}};
   Text<16> last;

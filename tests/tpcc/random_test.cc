@@ -35,7 +35,7 @@ TEST(NonUniformTest, ReachesBothEndsOfASmallRange) {
   EXPECT_TRUE(std::all_of(seen.begin() + 1, seen.end(), [](int n) { return n > 0; }));
 }
 
-// OR-ing two random numbers sets bits more often than not: some customers are far more popular than the average.
+// The OR of two random numbers has more bits set than not, so some customers are far more popular than the average.
 TEST(NonUniformTest, IsSkewed) {
   constexpr int kDraws = 300'000, kCustomers = 3000;
   Random random(3);

@@ -1,4 +1,4 @@
-// A small loaded TPC-C in this process, and blocking access to single rows of it.
+// A small loaded TPC-C in this process, with blocking access to single rows.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,11 @@ class SmallTpcc {
     uint64_t seed = 1;
     bool adversarial = false;
     bool load = true;
-    txn::DatabaseOptions database = {};  // but for data_nodes
+    txn::DatabaseOptions database = {};  // except for data_nodes
   };
   static constexpr Date kLoadDate = 1'600'000'000;
 
-  // Fails the current test and returns null if something goes wrong.
+  // Returns null, and fails the current test, if something goes wrong.
   static std::unique_ptr<SmallTpcc> Make(const Options& options);
   ~SmallTpcc();
 
@@ -59,7 +59,7 @@ class SmallTpcc {
   Status InsertBytes(const txn::Table& table, uint64_t key, std::span<const std::byte> payload);
   Status Remove(const txn::Table* table, uint64_t key);
 
-  // The keys of [from, to].
+  // The table's keys in [from, to].
   std::vector<uint64_t> Keys(const txn::Table* table, uint64_t from, uint64_t to);
 
   // The numbers of the conditions that do not hold; {-1} if they could not be evaluated.

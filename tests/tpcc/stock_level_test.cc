@@ -20,7 +20,7 @@ class StockLevelTest : public ::testing::TestWithParam<int> {
       return StockLevel(transaction, small_->table(), input, scratch_, &output_);
     });
   }
-  // Items of orders [first, last].
+  // The items of orders [first, last].
   std::set<uint32_t> Items(uint32_t w, uint32_t d, uint32_t first, uint32_t last) {
     std::set<uint32_t> items;
     for (const uint64_t key :

@@ -1,4 +1,4 @@
-// Short real runs of every workload, whose reads are all checked (driver.h), and whose traces are counted afterwards.
+// Short real runs of every workload. Every read is checked (driver.h), and the stored rows are counted afterwards.
 #include "ycsb/driver.h"
 
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every insert and every update that finished is in the store, and nothing else.
+// The store has every insert and update that finished, and nothing else.
 void ExpectStoreHas(const RunReport& run, const Server::Contents& contents, uint64_t loaded) {
   EXPECT_EQ(contents.records, loaded + run.of(Kind::kInsert).finished);
   EXPECT_EQ(contents.updates, run.of(Kind::kUpdate).finished + run.of(Kind::kReadModifyWrite).finished);
@@ -97,8 +97,7 @@ TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryWorkload, ::testing::ValuesIn(AllCases()), NameOf);
 
-// Several coroutines, machines and kinds of operations beside each other, on shared memory that behaves as badly as it
-// may.
+// Several coroutines, machines and kinds of operations at once, on adversarial shared memory.
 TEST(Driver, ManyAtOnceUnderTheAdversary) {
   for (const Path updates : {Path::kCall, Path::kOneSided}) {
     SmallBenchOptions options;
@@ -125,7 +124,7 @@ TEST(Driver, ManyAtOnceUnderTheAdversary) {
   }
 }
 
-// NICs whose atomics are atomic only with each other: no update is lost, whoever locks.
+// NICs whose atomics are atomic only with each other: no update is lost, whether NICs or CPUs lock.
 TEST(Driver, NicsThatLockWhatCpusMayNot) {
   for (const Path updates : {Path::kCall, Path::kOneSided}) {
     SmallBenchOptions options;
@@ -148,7 +147,7 @@ TEST(Driver, NicsThatLockWhatCpusMayNot) {
   }
 }
 
-// Whoever would lock by the CPU beside them is told so.
+// A server whose clients lock records refuses to lock them by its CPU.
 TEST(Driver, AServerDoesNotLockWhatClientsLock) {
   for (const bool cpu_atomics : {false, true}) {
     SmallBenchOptions options;
@@ -190,7 +189,7 @@ TEST(Driver, ProfilesEachKindWithSeveralCoroutines) {
   EXPECT_EQ(updates.verbs.reads, 0u);
 }
 
-// The same operations cost the same verbs, whatever the fabric.
+// The same operations need the same verbs on every fabric.
 TEST(Driver, VerbsPerOperationAreTheSameOnBothFabrics) {
   for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
     for (const Path path : {Path::kOneSided, Path::kCall}) {
@@ -208,7 +207,7 @@ TEST(Driver, VerbsPerOperationAreTheSameOnBothFabrics) {
         ASSERT_TRUE(run.ok()) << run.status();
         const KindReport& reads = run->of(Kind::kRead);
         ASSERT_GT(reads.verb_samples, 0u);
-        // In tenths: buckets that overflow are rare, but longer runs meet them in other shares.
+        // In tenths: overflowing buckets are rare, but longer runs meet different shares of them.
         const auto each = [&reads](uint64_t sum) { return (sum * 10 + reads.verb_samples / 2) / reads.verb_samples; };
         of[simulated].reads = each(reads.verbs.reads);
         of[simulated].calls = each(reads.verbs.calls);
@@ -240,7 +239,7 @@ TEST(Driver, OneMachineInsertsAtItsRateBesideTheOthers) {
   ExpectStoreHas(*run, bench.Contents(), options.keys);
 }
 
-// Lookups of many clients are under way while the model that they share is replaced by one with more sub-models.
+// Lookups of many clients are in progress while their shared model is replaced by one with more sub-models.
 TEST(Driver, ModelsGrowUnderTheReaders) {
   for (const bool shared : {false, true}) {
     SmallBenchOptions options;

@@ -72,7 +72,7 @@ TEST(KeySpace, LinearIsOneLineAndOsmLikeIsFarFromOne) {
     const KeySpace space(form, kLoaded, 1);
     const auto low = static_cast<double>(space.LoadedKey(0));
     const auto high = static_cast<double>(space.LoadedKey(kLoaded - 1));
-    double worst = 0;  // distance from the line between both ends, as a share of all ranks
+    double worst = 0;  // greatest distance from the line between both ends, as a share of all ranks
     for (uint64_t rank = 0; rank < kLoaded; ++rank) {
       const double at = (static_cast<double>(space.LoadedKey(rank)) - low) / (high - low);
       worst = std::max(worst, std::abs(at - static_cast<double>(rank) / (kLoaded - 1)));

@@ -24,7 +24,7 @@ struct SmallBenchOptions {
   bool cpu_atomics = false;  // sim: atomics of NICs are atomic with those of CPUs
 };
 
-// Loaded and started. Any failure is a check.
+// A loaded and started bench. Any failure is a failed check.
 class SmallBench {
  public:
   explicit SmallBench(const SmallBenchOptions& options);
@@ -35,7 +35,7 @@ class SmallBench {
   rdma::sim::Simulation* simulation() { return simulation_.get(); }
   // A run of a fraction of a second, or of a millisecond of virtual time.
   RunOptions ShortRun() const;
-  // Of all servers; also checks every record.
+  // The contents of all servers; also checks every record.
   Server::Contents Contents();
 
  private:

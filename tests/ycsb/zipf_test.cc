@@ -9,7 +9,7 @@
 namespace gannet::ycsb {
 namespace {
 
-// The probability of ranks [first, end) of n by the definition.
+// The probability of ranks [first, end) of n, by the definition.
 double Mass(double theta, uint64_t n, uint64_t first, uint64_t end) {
   double sum = 0;
   double wanted = 0;
@@ -39,7 +39,7 @@ TEST_P(ZipfMass, OfEveryPartIsThatOfTheFormula) {
     uint64_t hits = 0;
     for (uint64_t r = first; r < end; ++r) hits += seen[r];
     const double p = Mass(GetParam(), kRanks, first, end);
-    // Five standard deviations: one run in a million fails by chance, and the seed is fixed.
+    // Five standard deviations: one run in a million would fail by chance, but the seed is fixed.
     const double tolerance = 5 * std::sqrt(p * (1 - p) / kDraws);
     EXPECT_NEAR(static_cast<double>(hits) / kDraws, p, tolerance) << "ranks " << first << " to " << end;
   }

@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::span<std::byte>;
 
-// Touches every byte, so that AddressSanitizer sees those that are not the input's.
+// Reads every byte, so that AddressSanitizer detects bytes outside of the input.
 uint64_t Touch(std::span<const std::byte> bytes) {
   uint64_t sum = 0;
   for (const std::byte byte : bytes) sum += static_cast<uint64_t>(byte);

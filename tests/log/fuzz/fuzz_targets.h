@@ -1,4 +1,4 @@
-// What is given arbitrary bytes: by fuzz_test.cc with seeds within CTest, by log_fuzzer.cc without end.
+// Readers of arbitrary bytes, used by fuzz_test.cc with fixed seeds in CTest, and by log_fuzzer.cc without end.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ enum class FuzzTarget : uint8_t {
   kCount,
 };
 
-// Reads `bytes`; stops the program if anything is broken that must hold whatever they are. `repair`: first gives them
-// magics and checksums that are right, without which they would hardly get past the first check.
+// Reads `bytes`; stops the program if an invariant that holds for all inputs is broken. `repair`: first sets valid
+// magics and checksums, without which an input rarely passes the first check.
 void RunFuzzTarget(FuzzTarget target, bool repair, std::span<const std::byte> bytes);
 
-// A valid input, to begin with.
+// A valid input to start from.
 std::vector<std::byte> FuzzSeed(FuzzTarget target);
 
 }  // namespace gannet::log

@@ -1,5 +1,5 @@
-// Arbitrary bytes, from fixed seeds: an error, never a crash or an over-read (under AddressSanitizer). The same targets
-// run without end in log_fuzzer.
+// Arbitrary bytes from fixed seeds give an error, never a crash or an over-read (under AddressSanitizer). The same
+// targets run without end in log_fuzzer.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -12,7 +12,7 @@
 namespace gannet::log {
 namespace {
 
-constexpr int kRounds = 8000;  // of each kind and target; less than a second in all
+constexpr int kRounds = 8000;  // per kind and target; less than a second in total
 
 class FuzzTest : public testing::TestWithParam<FuzzTarget> {
  protected:
@@ -26,10 +26,10 @@ class FuzzTest : public testing::TestWithParam<FuzzTarget> {
     return random_.Below(2) == 0 ? random_.Below(200) : blocks + random_.Below(3);
   }
 
-  // Numbers at the edges of what is allowed are where mistakes are.
+  // Uses numbers at the edges of what is allowed, where mistakes are likely.
   void Mutate(std::vector<std::byte>* bytes) {
     if (bytes->empty()) return;
-    // Mostly where structure is: at the begin of a block.
+    // Mostly near the beginning of a block, where the structure is.
     size_t at = random_.Below(bytes->size());
     if (random_.Below(2) == 0) at = std::min(at / 4096 * 4096 + random_.Below(160), bytes->size() - 1);
     constexpr std::array<uint8_t, 8> kEdges = {0, 1, 0x7f, 0x80, 0xff, 8, 24, 64};

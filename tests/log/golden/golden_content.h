@@ -1,9 +1,9 @@
-// What the golden files hold. Those of each format version lie in v1/, v2/, v3/, v3-log-end/ (with the note of the
-// log's end) and were made once, by make_golden.cc as it was then; no test writes them, and every later version of
-// Gannet must read them as they are.
+// The content of the golden files. Those of each format version lie in v1/, v2/, v3/, v3-log-end/ (with the note of the
+// log's end). They were made once, by make_golden.cc of that version; no test writes them, and every later version of
+// Gannet must read them.
 //
 //   segment 1   run 1: batch 1, batch 2 with transactions of epochs that were not recovered, batch 3 torn
-//   segment 2   a crash interrupted its making
+//   segment 2   a crash interrupted its creation
 //   segment 3   run 2, recovered epoch 4: batches 3 and 4
 //   segment 4   run 2: batch 5, batch 6 torn
 //   checkpoint  8: two tables, in a file each
@@ -33,7 +33,7 @@ inline std::string IntegerKey(uint8_t number) {
   return std::string(7, '\0') + static_cast<char>(number);
 }
 
-// By batch: what counts.
+// The transactions that count, by batch.
 inline std::vector<std::vector<TestTransaction>> GoldenBatches() {
   const auto put = [](uint16_t table, uint64_t version, std::string key, std::string payload) {
     return TestChange{ChangeKind::kPut, table, version, std::move(key), std::move(payload)};
@@ -56,7 +56,7 @@ inline std::vector<GoldenRecord> GoldenRecords() {
           {2, 4, 6, std::string(kMaxKeyBytes, 'k'), ""}};
 }
 
-// Of segment 3 or 4, the last one. v1 to v3 have none.
+// The note of the log's end in segment 3 or 4. v1 to v3 have none.
 inline EndNote GoldenNote(uint64_t segment) {
   return {.segment = segment,
           .offset = segment == 3 ? kSegmentHeaderBytes : 2 * kDiskBlockBytes,
@@ -87,7 +87,7 @@ inline Manifest GoldenManifest() {
   second.index = "xstore";
   second.replicated = true;
   manifest.tables = {first, second};
-  return manifest;  // the checkpoint is added by who made it
+  return manifest;  // the caller adds the checkpoint
 }
 
 }  // namespace gannet::log

@@ -1,4 +1,4 @@
-// Files of each format version, as they were committed, are read with the content that they were given.
+// The committed files of each format version are read with their original content.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

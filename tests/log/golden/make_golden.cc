@@ -1,6 +1,6 @@
 // Makes the golden files of the current format version in an empty directory:
 //   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3-log-end
-// To be run once per format version. The files of older versions stay.
+// Run once per format version. The files of older versions stay.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +14,7 @@
 namespace gannet::log {
 namespace {
 
-// What a reused segment allows: where nothing was written lie batches of a segment of a lower number.
+// A reused segment may contain old batches of a segment with a lower number where nothing new was written.
 void FillWithOldContent(Image* image) {
   SegmentHeader old = FirstHeader(1);
   old.segment = 0;

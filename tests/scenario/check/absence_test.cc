@@ -1,4 +1,4 @@
-// Phantoms: what scans and missed Gets say about keys that are not there.
+// Phantoms: scans and missed Gets of absent keys.
 #include "scenario/check/absence.h"
 
 #include "gtest/gtest.h"
@@ -19,7 +19,7 @@ void ExpectViolated(const Script& script, AnomalyKind kind) {
   EXPECT_TRUE(report.Has(kind)) << "expected " << NameOf(kind) << "\n" << report.ToString();
 }
 
-// Two transactions look for the other's key and insert their own.
+// Two transactions each look for the other's key and insert their own.
 TEST(Absence, WriteSkewOfScans) {
   for (const bool seen : {false, true}) {
     Script script;
@@ -67,7 +67,7 @@ TEST(Absence, AScanReturnsAKeyThatIsGone) {
     script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });
     script.Ok(2, 3, [](Draft& d) { RemoveSeen(d, kX, 1, 2); });
     script.Ok(4, 5, [&](Draft& d) { seen ? ScanAll(d, {{kX, 1}}) : ScanAll(d, {}); });
-    // That nobody saw the removal makes it a lost write.
+    // Because no one saw the removal, it is a lost write.
     seen ? ExpectViolated(script, AnomalyKind::kLostWrite) : ExpectOk(script);
   }
 }
@@ -117,7 +117,7 @@ TEST(Absence, AScanThatDidNotEndSaysNothing) {
   ExpectOk(script);
 }
 
-// X comes and goes three times while the reader runs; Y says between which two.
+// X is inserted and removed three times while the reader runs; Y determines the gap.
 TEST(Absence, TheGapIsFoundAmongMany) {
   for (const bool fits : {true, false}) {
     Script script;
@@ -125,7 +125,7 @@ TEST(Absence, TheGapIsFoundAmongMany) {
       script.Ok(10 + 20 * i, 11 + 20 * i, [&](Draft& d) { d.Insert(kX, 100 + 2 * i); });
       script.Ok(20 + 20 * i, 21 + 20 * i, [&](Draft& d) { RemoveSeen(d, kX, 100 + 2 * i, 101 + 2 * i); });
     }
-    // While X is present for the second time, or just after.
+    // While X is present for the second time, or just after that.
     const uint64_t at = fits ? 43 : 35;
     script.Ok(at, at + 1, [](Draft& d) { d.Insert(kY, 1); });
     script.Ok(at + 2, at + 3, [](Draft& d) { Modify(d, kY, 1, 2); });
@@ -137,7 +137,7 @@ TEST(Absence, TheGapIsFoundAmongMany) {
   }
 }
 
-// Long concurrent transactions that agree on no time: only what they read says who was first.
+// Long concurrent transactions without an order in real time: only what they read determines their order.
 TEST(Absence, ConcurrentInsertsAndRemovals) {
   Script script;
   script.Ok(0, 1000, [](Draft& d) { d.Insert(kX, 1); });

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kNodes = 12;
 constexpr size_t kFar = 1000;
 
-// The length of the shortest cycle, by Floyd and Warshall; kFar if there is none.
+// The length of the shortest cycle, by the Floyd-Warshall algorithm; kFar if there is none.
 size_t ShortestByForce(const DependencyGraph& graph) {
   std::array<std::array<size_t, kNodes>, kNodes> distance;
   for (auto& row : distance) row.fill(kFar);

@@ -16,9 +16,9 @@ TEST(Elle, GoldenText) {
   const OperationId d = history.Invoke(0, 18, {MicroOp::Read(5), MicroOp::Append(5, 6)});
   history.Invoke(1, 19, {MicroOp::Append(4, 2)});  // its client dies here
   history.Complete(d, 20, Outcome::kOk, {{}, {}});
-  const OperationId e = history.Invoke(1, 21, {MicroOp::Read(4)});  // and comes back
+  const OperationId e = history.Invoke(1, 21, {MicroOp::Read(4)});  // it returns
   history.Complete(e, 22, Outcome::kOk, {{1, 2, 3}});
-  history.Invoke(0, 23, {MicroOp::Append(4, 3)});  // and that is the end
+  history.Invoke(0, 23, {MicroOp::Append(4, 3)});  // the end of the history
   EXPECT_EQ(ToElleEdn(history),
             "{:type :invoke, :f :txn, :value [[:append 3 17] [:r 4 nil]], :process 0, :time 10, :index 0}\n"
             "{:type :invoke, :f :txn, :value [[:append 4 1]], :process 1, :time 11, :index 1}\n"

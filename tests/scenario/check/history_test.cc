@@ -31,7 +31,7 @@ TEST(History, KeepsOperationsAsTheyEnd) {
   EXPECT_THAT(KindsOf(history, a), ElementsAre(AccessKind::kRead, AccessKind::kWrite));
   EXPECT_THAT(KindsOf(history, b), ElementsAre(AccessKind::kRead));
   EXPECT_EQ(history.operation(b).client, 2u);
-  // A draft that is used again begins empty.
+  // A reused draft begins empty.
   const OperationId c = history.Invoke(3, 14);
   EXPECT_TRUE(history.accesses(c).empty());
 }
@@ -61,7 +61,7 @@ TEST(History, ALimitCutsTheRange) {
     draft.EndScan();
   }
   draft.BeginScan({.from = 10, .to = 90, .limit = 2});
-  EXPECT_EQ(history.accesses(op).size(), 6u);  // without the scan that has not ended
+  EXPECT_EQ(history.accesses(op).size(), 6u);  // without the open scan
   draft.EndScan();
   const std::span<const Access> accesses = history.accesses(op);
   EXPECT_EQ(accesses[0].key, 10u);

@@ -1,4 +1,4 @@
-// Transactions whose client does not know how they ended.
+// Transactions with unknown outcomes.
 #include "gtest/gtest.h"
 #include "scenario/check/commits.h"
 #include "scenario/check/serializability.h"
@@ -99,7 +99,7 @@ TEST(Info, ARemovalAfterAnUpdateThatIsStillRunning) {
   EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 1u);
 }
 
-// Neither the update nor the removal is known; the absence proves both.
+// Both the update and the removal have unknown outcomes; the absence proves both.
 TEST(Info, ARemovalOfWhatMayNotHaveBeenWritten) {
   Script script;
   script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });
@@ -136,9 +136,9 @@ TEST(Info, TheRemovalThatFitsIsFound) {
   EXPECT_EQ(Check(script, Verdict::kSerializable).info_committed, 1u);
 }
 
-// The removal read what nobody can have seen, so the other one it was.
-// Two may have removed kX. The first to be tried, with whom it was all lost: he saw what was overwritten again. What
-// follows from him (that kZ was removed, too) is as doubtful as he is.
+// Two transactions may have removed kX. The first one that is tried cannot be right, because it read a value that was
+// already overwritten; so the other one was it. A conclusion from the wrong guess (that kZ was removed, too) is a guess
+// as well.
 TEST(Info, WhatFollowsFromAWrongGuessIsOne) {
   Script script;
   script.Ok(0, 1, [](Draft& d) {
@@ -180,7 +180,7 @@ TEST(Info, AFailedTransactionNeverCounts) {
   Script script;
   script.Ok(0, 1, [](Draft& d) { d.Insert(kX, 1); });
   script.Fail(2, 3, [](Draft& d) {
-    d.Read(kY, 99);  // what it read means nothing
+    d.Read(kY, 99);  // what it read is meaningless
     Modify(d, kX, 1, 2);
   });
   script.Ok(4, 5, [](Draft& d) { d.Read(kX, 1); });

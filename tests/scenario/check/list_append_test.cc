@@ -129,7 +129,7 @@ TEST(ListAppend, ReadsOfOwnAppends) {
   }
 }
 
-// A store that runs one transaction after the other; one list that was read long ago returns at the end.
+// A store that runs one transaction after the other; at the end an old state of a list is returned.
 TEST(ListAppend, RandomHistories) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     for (const bool stale : {false, true}) {

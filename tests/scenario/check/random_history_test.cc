@@ -1,4 +1,5 @@
-// Random histories of a serial store are accepted; changed ones are judged as trying all orders judges them.
+// Random histories of a serial store are accepted; modified ones are judged as an exhaustive search over all orders
+// does.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,7 +14,7 @@
 namespace gannet::scenario {
 namespace {
 
-// Whether some order of all kOk and any kInfo transactions explains all reads and respects real time.
+// True if some order of all kOk and any kInfo transactions explains all reads and respects real time.
 class AllOrders {
  public:
   explicit AllOrders(const std::vector<Transaction>& transactions) : transactions_(transactions) {}
@@ -118,7 +119,7 @@ Tally Compare(const WorkloadOptions& base, int rounds) {
   return tally;
 }
 
-// Of 6'000 histories enough are good, enough are not, and fewer than `unknown` are left open.
+// Of 6'000 histories enough are serializable, enough are not, and fewer than `unknown` remain undecided.
 void ExpectJudgedAsByTryingAllOrders(const WorkloadOptions& options, size_t unknown) {
   const Tally tally = Compare(options, 6'000);
   EXPECT_GT(tally.serializable, 1'000u);
@@ -175,11 +176,11 @@ TEST(RandomHistory, AHistoryOf200000Transactions) {
   ExpectSerializable({.transactions = 200'000, .keys = 20'000, .scan_percent = 2});
 }
 
-// Of a long history one read is changed to a version that was overwritten long before.
+// In a long history one read is changed to a version that was overwritten long before.
 TEST(RandomHistory, OneOldVersionInALongHistoryIsFound) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     std::vector<Transaction> transactions = RunSerially({.seed = seed, .transactions = 5'000, .keys = 50});
-    std::map<uint64_t, std::vector<WriteId>> written;  // until 1000 transactions ago
+    std::map<uint64_t, std::vector<WriteId>> written;  // at least 1000 transactions earlier
     Random random(seed);
     const size_t target = 2'000 + random.Below(2'000);
     for (size_t i = 0; i < target - 1'000; ++i) {

@@ -1,4 +1,4 @@
-// Small histories written by hand.
+// Small hand-written histories.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Script {
  public:
   using Body = std::function<void(Draft&)>;
 
-  // Each transaction is a client's of its own.
+  // Each transaction belongs to a client of its own.
   OperationId Ok(uint64_t from, uint64_t to, const Body& body) { return Add(from, to, Outcome::kOk, body); }
   OperationId Fail(uint64_t from, uint64_t to, const Body& body) { return Add(from, to, Outcome::kFail, body); }
   OperationId Info(uint64_t from, uint64_t to, const Body& body) { return Add(from, to, Outcome::kInfo, body); }
@@ -40,7 +40,7 @@ inline constexpr RowKey kX{0, 10};
 inline constexpr RowKey kY{0, 20};
 inline constexpr RowKey kZ{0, 30};
 
-// The row was seen as `seen` and is written as `id`.
+// Reads the row as `seen` and writes it as `id`.
 inline void Modify(Draft& draft, RowKey row, WriteId seen, WriteId id) {
   draft.Read(row, seen);
   draft.Write(row, id);
@@ -49,7 +49,7 @@ inline void RemoveSeen(Draft& draft, RowKey row, WriteId seen, WriteId id) {
   draft.Read(row, seen);
   draft.Remove(row, id);
 }
-// The whole table.
+// Scans the whole table.
 inline void ScanAll(Draft& draft, std::initializer_list<std::pair<RowKey, WriteId>> rows) {
   draft.BeginScan({});
   for (const auto& [row, id] : rows) draft.Row(row.key, id);

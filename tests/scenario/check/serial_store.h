@@ -1,4 +1,4 @@
-// A store that executes one transaction after the other, and the history that clients around it would record: each
+// A store that executes one transaction after the other, and the history that its clients would record: each
 // transaction takes effect at one moment between its invocation and its completion.
 #pragma once
 
@@ -33,17 +33,17 @@ struct WorkloadOptions {
   size_t transactions = 100;
   uint64_t keys = 10;
   uint64_t max_steps = 4;
-  uint64_t overlap = 50;  // how many transactions take effect during the longest
+  uint64_t overlap = 50;  // number of transactions that take effect during the longest one
   uint32_t info_percent = 0;
   uint32_t remove_percent = 10;
   uint32_t scan_percent = 10;
-  bool versions = false;  // writes are numbered, and nothing is read before it is written
+  bool versions = false;  // writes are numbered, and rows are written without a read
 };
 
-// In the order in which they took effect. Of those that are kInfo half never did.
+// In the order in which they took effect. Half of the kInfo transactions never did.
 std::vector<Transaction> RunSerially(const WorkloadOptions& options);
 
-// Of the transactions in any order; recorded in the order of their invocations.
+// The history of the transactions, which may be in any order, recorded in the order of invocation.
 History Record(const std::vector<Transaction>& transactions);
 
 }  // namespace gannet::scenario

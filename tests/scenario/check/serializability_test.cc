@@ -1,4 +1,4 @@
-// Each anomaly by hand, and beside it the history that differs in one thing and is right.
+// Each anomaly by hand, together with a correct history that differs in one detail.
 #include "scenario/check/serializability.h"
 
 #include "gmock/gmock.h"
@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-// X and Y are there as the writes 1 and 2.
+// X and Y are present as writes 1 and 2.
 Script Loaded() {
   Script script;
   script.Ok(0, 1, [](Draft& d) {
@@ -304,7 +304,7 @@ TEST(Serializability, ReadFromTheFuture) {
 }
 
 TEST(Serializability, RealTimeThroughAThirdTransaction) {
-  // T1 overlaps both; T2 sees it, T3 begins after T2 was complete and does not.
+  // T1 overlaps both; T2 sees it; T3 begins after T2 was complete and does not see it.
   for (const WriteId seen : {1, 11}) {
     Script script = Loaded();
     script.Ok(2, 100, [](Draft& d) { Modify(d, kX, 1, 11); });
@@ -350,7 +350,7 @@ TEST(Serializability, SeparateCyclesAreAllNamed) {
 }
 
 TEST(Serializability, BlindWritesMayBeInAnyOrder) {
-  // Nothing tells which of two concurrent blind writes was first but the reads after them.
+  // Only later reads show which of two concurrent blind writes was first.
   for (const WriteId last : {11, 12}) {
     Script script = Loaded();
     script.Ok(2, 8, [](Draft& d) { d.Write(kX, 11); });
