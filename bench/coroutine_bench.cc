@@ -1,5 +1,5 @@
-// What does a coroutine cost? A task that is made and awaited, a value that is ready, a round through the worker, an
-// epoch entered and left.
+// What does a coroutine cost? Making and awaiting a task, awaiting a ready value, a round of the worker, entering and
+// leaving an epoch.
 #include <memory>
 
 #include "base/coro/async.h"

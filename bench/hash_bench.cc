@@ -28,7 +28,7 @@ struct World {
     index = std::move(*made);
     cluster.Serve();
     owner = std::make_unique<OwnerThread>(&cluster);
-    // Records lie in memory in another order than keys are asked for.
+    // Records lie in memory in another order than the keys are looked up in.
     EpochGuard guard(owner->epoch());
     for (uint64_t i = 0; i < kKeys; ++i) {
       const auto change = index->Insert(owner->context(), i, owner->NewRecord(i), nullptr);
@@ -68,7 +68,7 @@ void LocalFindMiss(benchmark::State& state) {
 }
 BENCHMARK(LocalFindMiss);
 
-// The next key is known only when this one is found, as in a transaction that awaits each access.
+// The next key depends on this lookup, as in a transaction that awaits each access.
 void LocalFindDependent(benchmark::State& state) {
   World& world = TheWorld();
   EpochGuard guard(world.owner->epoch());
@@ -115,7 +115,7 @@ void LocalInsertRemove(benchmark::State& state) {
 }
 BENCHMARK(LocalInsertRemove);
 
-// Lookups by a client; arg: bytes of its location cache. The last READ, of the record, is not in it.
+// Lookups by a client; argument: bytes of its location cache. The READ of the record is not included.
 void RemoteFind(benchmark::State& state) {
   World& world = TheWorld();
   ClientThread client(&world.cluster);

@@ -1,10 +1,10 @@
 // What does the log cost a worker, and how long until a commit is durable?
 //
-//   Commit            one thread: Reserve, Enter, encode, Append, Leave, Release; `encode` of it is encoding alone
-//   DurableLatency    workers that commit all the time, each with a piece of other work between two commits: from
-//                     Append until the worker sees that it is durable, p50, p99 and p99.9 in microseconds
+//   Commit            one thread: Reserve, Enter, encode, Append, Leave, Release; `encode` is encoding alone
+//   DurableLatency    workers that commit continuously, with some other work between two commits: the time from Append
+//                     until the worker sees that the commit is durable, p50, p99 and p99.9 in microseconds
 //
-// The log is in GANNET_BENCH_DIR, or else in the current directory; it is removed afterwards.
+// The log is in GANNET_BENCH_DIR or, if that is not set, in the current directory; it is removed afterwards.
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ void BM_Commit(benchmark::State& state) {
   for (auto _ : state) {
     Commit(writer.get(), changes, payload_bytes);
     if (++commits % 64 != 0) continue;
-    // What is measured is the commit, not the disk: the buffer is never full here.
+    // Measures the commit, not the disk: the buffer is never full here.
     state.PauseTiming();
     GANNET_CHECK(log->WaitDurable(log->last_dirty_epoch(), absl::Minutes(1)).ok(), "it is durable");
     if (const uint64_t segment = log->statistics().segments; segment > kMostSegments)
@@ -109,7 +109,7 @@ struct Load {
   uint64_t commits = 0;
 };
 
-// Commits until `stop_at`; `work_nanos` of other work before each commit.
+// Commits until `stop_at`, with `work_nanos` of other work before each commit.
 Load Run(Log* log, uint64_t work_nanos, uint64_t stop_at) {
   auto writer = log->OpenWriter().value();
   Load load;

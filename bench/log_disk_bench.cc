@@ -1,6 +1,6 @@
-// How long does it take until so many bytes are on the disk? One thread, WriteDurably into a preallocated file, front
-// to back, as the log does it. p50, p99 and p99.9 in microseconds. The disk is that of GANNET_BENCH_DIR, or else of the
-// current directory.
+// How long does a durable write take? One thread, WriteDurably into a preallocated file, front to back, as the log does
+// it. p50, p99 and p99.9 in microseconds. The disk is that of GANNET_BENCH_DIR or, if that is not set, of the current
+// directory.
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ double Percentile(std::vector<uint64_t>& nanos, double part) {
   return static_cast<double>(*at) / 1000;
 }
 
-// Arguments: kind, bytes of a write, 1: the file was filled with zeros before and not only allocated.
+// Arguments: kind; bytes of a write; 1: the file was filled with zeros before, not only allocated.
 void WriteDurably(benchmark::State& state) {
   const char* directory = std::getenv("GANNET_BENCH_DIR");
   const std::string path =

@@ -1,4 +1,4 @@
-// How much does a simulated event cost? The rack experiments make some 10 million of them a second.
+// How much does a simulated event cost? The rack experiments need some 10 million of them per second.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -23,7 +23,7 @@ void QueuePushPop(benchmark::State& state) {
 }
 BENCHMARK(QueuePushPop)->Arg(16)->Arg(400)->Arg(4000);
 
-// A resume event, taken, and a switch: `range` threads take turns.
+// A resume event is posted and taken, with a switch: `range` threads run in turn.
 void SwitchBetweenThreads(benchmark::State& state) {
   SimulationOptions options;
   options.cores_per_node = 1000;

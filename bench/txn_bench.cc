@@ -24,7 +24,7 @@ struct Row {
   uint64_t filler[3];
 };
 
-// Two nodes; the table lives on node 0, a session on either.
+// Two nodes; the table is on node 0, and there is a session on each.
 struct Bench {
   std::unique_ptr<rdma::ShmFabric> fabric;
   std::vector<std::unique_ptr<Database>> databases;

@@ -1,5 +1,5 @@
 // What does a verb cost on the shm fabric? READ, WRITE, CAS, FAA and batches at random addresses of another node's
-// memory, far larger than the caches; and CALL, answered by a server thread or by the caller itself.
+// memory, which is far larger than the caches; and CALL, answered by a server thread or by the caller itself.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace gannet::rdma {
 namespace {
 
-constexpr uint64_t kBytes = uint64_t{1} << 30;  // of memory that is accessed
+constexpr uint64_t kBytes = uint64_t{1} << 30;  // of accessed memory
 constexpr MethodId kEcho = 60000;
 
 // One cluster for all benchmarks: node 0 measures, node 1 has the memory.
@@ -64,7 +64,7 @@ void BM_Read(benchmark::State& state) {
 }
 BENCHMARK(BM_Read)->Arg(64)->Arg(320)->Arg(1024);
 
-// The same line again and again: what the verb itself costs.
+// The same line each time: the cost of the verb itself.
 coro::Task<void> ReadHotLoop(benchmark::State* state, Cluster* cluster) {
   std::array<std::byte, 64> buffer;
   const GlobalAddress line = cluster->RandomLine(64);
@@ -140,7 +140,7 @@ coro::Task<void> CallLoop(benchmark::State* state, Cluster* cluster, NodeId to, 
   }
 }
 
-// A ping over the caller's own node: two halves of the work, no second thread.
+// A call to the caller's own node: both halves of the work in one thread.
 void BM_CallServedByCaller(benchmark::State& state) {
   Cluster& cluster = TheCluster();
   const int poller = cluster.worker.AddPoller([&cluster] { return cluster.client->ServePending(8); });
@@ -149,7 +149,7 @@ void BM_CallServedByCaller(benchmark::State& state) {
 }
 BENCHMARK(BM_CallServedByCaller)->Arg(32)->Arg(4096);
 
-// A ping to a server thread on another core.
+// A call to a server thread on another core.
 void BM_CallServedByThread(benchmark::State& state) {
   Cluster& cluster = TheCluster();
   static const Status serving = cluster.server->Serve(1);

@@ -61,7 +61,7 @@ World& TheWorld() {
   return world;
 }
 
-// Random keys out of the first `range(0)` ones.
+// Random keys out of the first `range(0)` keys.
 void LocalFind(benchmark::State& state) {
   World& world = TheWorld();
   EpochGuard guard(world.owner->epoch());
@@ -118,7 +118,7 @@ void LocalInsertAscending(benchmark::State& state) {
 }
 BENCHMARK(LocalInsertAscending)->Iterations(2'000'000);
 
-// Orders of twenty districts: TPC-C's ORDER.
+// Orders of twenty districts, as in TPC-C's ORDER.
 void LocalInsertOrders(benchmark::State& state) {
   World& world = TheWorld();
   const auto index = world.Make(world.next_id++);
@@ -135,7 +135,7 @@ void LocalInsertOrders(benchmark::State& state) {
 }
 BENCHMARK(LocalInsertOrders)->Iterations(1'000'000);
 
-// Ten order lines per order, orders of twenty districts: the inserts of TPC-C's NewOrder.
+// Ten order lines per order, with orders of twenty districts: the inserts of TPC-C's NewOrder.
 void LocalInsertOrderLines(benchmark::State& state) {
   World& world = TheWorld();
   const auto index = world.Make(world.next_id++);
@@ -155,7 +155,7 @@ void LocalInsertOrderLines(benchmark::State& state) {
 }
 BENCHMARK(LocalInsertOrderLines)->Iterations(100'000);
 
-// Insert at the high end, remove at the low end: TPC-C's NEW-ORDER.
+// Inserts at the high end and removals at the low end: TPC-C's NEW-ORDER.
 void LocalQueue(benchmark::State& state) {
   World& world = TheWorld();
   const auto index = world.Make(world.next_id++);
@@ -192,7 +192,7 @@ void LocalScan(benchmark::State& state) {
 }
 BENCHMARK(LocalScan)->Arg(1)->Arg(100);
 
-// A client whose cache is warm, once the owner has trained.
+// A client with a warm cache, after the owner has trained its model.
 std::unique_ptr<RemoteIndex> ConnectWarm(World& world, XCacheMode mode) {
   auto remote = ConnectXStore(world.client->channel(), 0, kId, {.mode = mode});
   GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
@@ -206,7 +206,7 @@ std::unique_ptr<RemoteIndex> ConnectWarm(World& world, XCacheMode mode) {
   return std::move(*remote);
 }
 
-// Reports what `channel` did per iteration.
+// Reports the verbs of `channel` per iteration.
 class Verbs {
  public:
   Verbs(benchmark::State& state, rdma::Channel* channel)

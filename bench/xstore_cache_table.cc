@@ -1,25 +1,25 @@
-// What does XStore's learned cache cost and save? Prints the tables of docs/performance.md.
+// What does XStore's learned cache cost, and what does it save? Prints the tables of docs/performance.md.
 //
 //   xstore_cache_table [--keys N] [--probes N] [--set linear|noised|uniform]
 //
 // For each key set and number of sub-models: a tree of 8-byte keys, loaded with half-full leaves as in the paper, and
-// clients of the three kinds, which look up random keys over shared memory.
+// clients with the three cache modes, which look up random keys over shared memory.
 //
 //   linear    i * 100: the paper's L
 //   noised    i * 100 plus a random number below 100: the paper's NL
 //   uniform   random 64-bit numbers
 //
-// Columns of the first table: `leaves/sub-model` is how many entries a translation table has; `error` the mean
-// distance, in keys, between the predicted and the real middle of a leaf; `leaves` how many a lookup READs with the
-// whole model cached, in so many `batches` (doorbells), after which the `record` takes one more. `B/key` is what the
-// cache of a client holds per key: whole, of that translation tables (8 bytes per leaf) and entries of leaves that two
-// sub-models share, and with the models only. Then batches per lookup with the models only, and with only the top
-// model. What bounds a row: `error` if predictions reach over borders of leaves (more than 1.05 leaves per lookup), and
-// of the bytes `tables`, unless models and shared leaves add more than a tenth to them.
+// Columns of the first table. `leaves/sub-model`: entries of a translation table. `error`: mean distance, in keys,
+// between the predicted and the actual middle of a leaf. `leaves`: number of leaves that a lookup READs with the whole
+// model cached, in `batches` doorbells; the `record` takes one more. `B/key`: bytes of a client's cache per key: the
+// whole, the part of the translation tables (8 bytes per leaf), the part of entries for leaves that two sub-models
+// share, and the whole with the models only. Then batches per lookup with the models only, and with only the top model.
+// The last columns say what bounds a row: `error` if predictions cross borders of leaves (more than 1.05 leaves per
+// lookup); for the bytes `tables`, unless models and shared leaves add more than a tenth.
 //
-// The second table: a tenth as many keys again are inserted at random places while a client of the whole model reads.
-// Half-full leaves take that without a split; of full ones most split. `fallbacks` are lookups that took a call: during
-// the inserts, then right after retraining has caught up while the client's cache is still old, then once more.
+// The second table: a tenth as many keys are inserted at random places while a client with the whole model reads.
+// Half-full leaves take them without a split; most full leaves split. `fallbacks` are lookups that needed a call:
+// during the inserts; then right after retraining has caught up while the client's cache is still old; then once more.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -43,12 +43,12 @@ namespace {
 struct Flags {
   uint64_t keys = 10'000'000;
   uint64_t probes = 200'000;
-  std::string set;  // all of them if empty
+  std::string set;  // empty: all sets
 };
 
 constexpr IndexId kId = 1;
 constexpr double kHalf = 0.5;
-// Every number of keys per sub-model of the first table, and those of the second.
+// All numbers of keys per sub-model of the first table, and those of the second.
 constexpr uint32_t kKeysPerSubModel[] = {2000, 500, 320, 200, 50};
 constexpr uint32_t kKeysPerSubModelWithInserts[] = {500, 200};
 
@@ -135,14 +135,14 @@ class Trial {
             per_lookup(after.fallbacks - before.fallbacks)};
   }
 
-  // Touches every sub-model, so that the cache is whole.
+  // Touches every sub-model, so that the cache is complete.
   void Fill(RemoteIndex* remote, const std::vector<uint64_t>& keys) {
     const uint64_t sub_models = index_->model_statistics().sub_models;
     const size_t stride = std::max<size_t>(1, keys.size() / sub_models / 8);
     for (size_t i = 0; i < keys.size(); i += stride) Find(remote, keys[i]);
   }
 
-  // A tenth as many keys again, at random places, on a thread of their own.
+  // Inserts a tenth as many keys at random places, on a thread of its own.
   std::thread InsertTenth(const std::vector<uint64_t>& keys, std::atomic<bool>* done) {
     return std::thread([this, &keys, done] {
       OwnerThread thread(cluster_);
@@ -151,7 +151,7 @@ class Trial {
         const size_t at = random.Below(keys.size() - 1);
         const uint64_t key = keys[at] + 1 + random.Below(std::max<uint64_t>(keys[at + 1] - keys[at], 2) - 1);
         EpochGuard guard(thread.epoch());
-        (void)index_->Insert(thread.context(), key, RecordOf(key), nullptr).status();  // some draw the same place
+        (void)index_->Insert(thread.context(), key, RecordOf(key), nullptr).status();  // some draws repeat a place
       }
       *done = true;
     });
@@ -161,7 +161,7 @@ class Trial {
 
  private:
   uint64_t RoundTrips() const { return client_->channel()->counters().round_trips; }
-  // What is at a record's address does not matter here, only what it takes to get it.
+  // The content at a record's address does not matter here, only the cost of the READ.
   void ReadRecord(rdma::GlobalAddress record) {
     alignas(kLineBytes) std::byte image[kLineBytes];
     const auto read = [&]() -> coro::Task<Status> {
@@ -190,7 +190,7 @@ void PrintLookupHeader() {
       "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n");
 }
 
-// One row of the first table.
+// Prints one row of the first table.
 void MeasureLookups(const Flags& flags, const std::string& set, const std::vector<uint64_t>& keys, Trial& trial,
                     RemoteIndex* whole) {
   const XStore::ModelStatistics model = trial.index()->model_statistics();
@@ -217,7 +217,7 @@ void MeasureLookups(const Flags& flags, const std::string& set, const std::vecto
   std::fflush(stdout);
 }
 
-// One row of the second table.
+// Returns one row of the second table.
 std::string MeasureInserts(const Flags& flags, const std::string& set, double fill, const std::vector<uint64_t>& keys,
                            Trial& trial, RemoteIndex* whole) {
   const uint64_t sub_models = trial.index()->model_statistics().sub_models;
@@ -252,7 +252,7 @@ void PrintInsertTable(const std::string& rows) {
 
 enum class Measure { kLookups, kInserts, kBoth };
 
-// A fresh cluster for each: retraining of the last one would disturb the next.
+// Each trial has a fresh cluster, because retraining of the previous one would disturb it.
 void RunTrial(const Flags& flags, const std::string& set, const std::vector<uint64_t>& keys,
               uint32_t keys_per_sub_model, double fill, Measure measure, std::string* insert_rows) {
   IndexCluster cluster({.bytes_per_node = std::max<uint64_t>(uint64_t{256} << 20, flags.keys * 150)});

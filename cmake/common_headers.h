@@ -1,5 +1,5 @@
-// What nearly every source file includes, directly or not, and none of which changes with Gannet: GannetTargets.cmake
-// has it compiled once. A file still names what it uses; nothing may rest on this list.
+// Headers that nearly every source file includes, directly or not, and that do not change with Gannet:
+// GannetTargets.cmake compiles them once. A file still includes what it uses, and must not rely on this list.
 #pragma once
 
 #include <algorithm>

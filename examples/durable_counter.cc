@@ -1,7 +1,7 @@
-// A counter that survives: every number that this program has printed is in the directory when it is killed. Try it:
+// A counter that survives kill -9: every number that this program has printed is in its directory. Try it:
 //
 //   durable_counter /tmp/counter 1000000 & sleep 1; kill -9 $!
-//   durable_counter /tmp/counter 10          # goes on where the first one was
+//   durable_counter /tmp/counter 10          # continues where the first one was
 //
 // usage: durable_counter DIRECTORY INCREMENTS
 #include <cstdint>
@@ -28,7 +28,7 @@ Status Increment(BlockingTransaction& t, const Table& counters, uint64_t* value)
 Status Count(const std::string& directory, uint64_t increments) {
   auto database = Database::Open(directory, {.create_if_missing = true, .application = "durable_counter"});
   if (!database.ok()) return database.status();
-  // The same tables as ever; Start fills them with what the directory has.
+  // The same tables as before; Start fills them with the content of the directory.
   auto counters = (*database)->CreateTable({.name = "counters", .payload_bytes = sizeof(uint64_t)});
   if (!counters.ok()) return counters.status();
   GANNET_RETURN_IF_ERROR((*database)->Start());
@@ -39,7 +39,7 @@ Status Count(const std::string& directory, uint64_t increments) {
   std::cout << "found " << value << std::endl;
 
   for (uint64_t i = 0; i < increments; ++i) {
-    // Ok means that it is on disk.
+    // Ok means that the increment is on disk.
     GANNET_RETURN_IF_ERROR((*database)->Run([&](auto& t) { return Increment(t, **counters, &value); }));
     std::cout << "reached " << value << std::endl;
   }

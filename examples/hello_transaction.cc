@@ -1,4 +1,4 @@
-// A transfer between two accounts. One node, whose memory is this process's own: no hardware, no set-up.
+// A transfer between two accounts, on one node whose memory is this process's own: no hardware, no set-up.
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -38,7 +38,7 @@ Status Hello() {
   if (!accounts.ok()) return accounts.status();
   GANNET_RETURN_IF_ERROR((*database)->Start());
 
-  // Run commits all that the function did or nothing of it, and runs it again if another transaction was in the way.
+  // Run commits everything that the function did or nothing, and calls it again if another transaction conflicted.
   GANNET_RETURN_IF_ERROR((*database)->Run([&](auto& t) { return OpenAccounts(t, **accounts); }));
   GANNET_RETURN_IF_ERROR((*database)->Run([&](auto& t) { return Transfer(t, **accounts, 1, 2, 25'00); }));
 
