@@ -1,4 +1,4 @@
-// What tests of long-lived processes share: a directory for their files, servers by id, clients that run TPC-C.
+// Shared by tests of long-lived processes: a directory for their files, servers by id, clients that run TPC-C.
 #pragma once
 
 #include <unistd.h>
@@ -45,7 +45,7 @@ class ClusterFixture : public ::testing::Test {
       ASSERT_TRUE(server->WaitForStdout("ready: node ")) << id << ": " << server->Wait().err;
     }
   }
-  // Asks them to leave, and waits until they have.
+  // Asks all servers to leave, and waits until they have.
   void StopServers() {
     for (const auto& [id, server] : servers_) server->Signal(SIGTERM);
     for (const auto& [id, server] : servers_) {
@@ -59,7 +59,7 @@ class ClusterFixture : public ::testing::Test {
                                 const std::string& file = "cluster.toml") const {
     return Joined({"tpcc", verb, "--cluster", Path(file)}, flags);
   }
-  // One that goes on until it is stopped, and has committed something.
+  // Starts a client that runs until it is stopped, and waits until it has committed something.
   std::unique_ptr<Program> StartClient(const std::vector<std::string>& flags = {}) const {
     auto client = std::make_unique<Program>(
         Tpcc("run", Joined({"--duration", "10m", "--warmup", "0s", "--interval", "50ms"}, flags)),

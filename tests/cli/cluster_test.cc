@@ -1,4 +1,4 @@
-// Long-lived processes over one memory file, as a person starts, stops and kills them.
+// Long-lived processes with one memory file, started, stopped and killed as by a user.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -35,7 +35,7 @@ class ClusterTest : public ClusterFixture {
  protected:
   ClusterTest() { WriteFile("cluster.toml", "seed = 1"); }
 
-  // A small population. `more` goes into [tpcc].
+  // Writes a cluster file with a small population. `more` goes into [tpcc].
   void WriteFile(const std::string& name, const std::string& more) const {
     std::ofstream file(Path(name));
     file << "fabric = \"shm\"\nclient_slots = 2\n[shm]\nmemory_file = \"memory\"\n"
@@ -121,7 +121,7 @@ TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   servers_[1]->Signal(SIGKILL);
   EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
   servers_.erase(1);
-  const Outcome outcome = client->Wait();  // nobody stops it: it ends by itself
+  const Outcome outcome = client->Wait();  // it ends by itself
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
   EXPECT_THAT(outcome.err, HasSubstr("is gone, and its data with it"));
@@ -129,7 +129,7 @@ TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("Stop all processes of the cluster"));
   StopAll();
-  StartServers();  // all anew
+  StartServers();  // all of them again
   ExpectConsistent();
   StopAll();
 }
@@ -150,7 +150,7 @@ TEST_F(ClusterTest, WhoHasAnotherClusterFileIsRefused) {
   StopAll();
 }
 
-// The answer of an HTTP server on this machine.
+// The response of an HTTP server on this machine.
 std::string HttpGet(int port, const std::string& path) {
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -191,7 +191,7 @@ TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
   StopAll();
 }
 
-// It would take its memory along, and with it the cluster.
+// If it joined and then failed, its memory and with it the cluster would be lost.
 TEST_F(ClusterTest, AServerWhoseMetricsPortIsTakenDoesNotJoin) {
   const int taken = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

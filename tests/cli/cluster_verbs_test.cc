@@ -1,5 +1,5 @@
-// Long-lived processes over real verbs, as a person starts, stops and kills them. Needs an RDMA device: tests/softroce
-// runs it where there is one. Everything is small, because there it is an emulated machine that runs all of it.
+// Long-lived processes over real verbs, started, stopped and killed as by a user. Requires an RDMA device:
+// tests/softroce runs this test in a machine with one. Everything is small, because that is an emulated machine.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr int kServers = 3;
 const std::vector<std::string> kMetrics = {"--metrics", "0"};
 constexpr const char* kNoSlot = "all 1 client slots";
 
-// An address that leads to an RDMA device.
+// An address of an RDMA device.
 std::string AddressOfDevice(bool ipv6) {
   const auto devices = rdma::verbs::ListDevices();
   for (const rdma::verbs::DeviceReport& device : devices.value()) {
@@ -46,7 +46,7 @@ class ClusterVerbsTest : public ClusterFixture {
     std::ofstream(Path(name)) << secret << "\n";
     ASSERT_EQ(chmod(Path(name).c_str(), 0600), 0);
   }
-  // The machine may stand still for seconds, so nobody is given up soon.
+  // The machine may stand still for seconds, so time limits are long.
   void WriteCluster(const std::string& name, const std::string& address, const std::string& verbs, int seed = 1) const {
     std::ofstream file(Path(name));
     file << "fabric = \"verbs\"\nclient_slots = 1\n[verbs]\nclient_memory = \"64M\"\nsilence_limit = \"60s\"\n"
@@ -61,7 +61,7 @@ class ClusterVerbsTest : public ClusterFixture {
     const Outcome outcome = RunProgram(arguments);
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_THAT(outcome.err, HasSubstr(reason));
-    EXPECT_FALSE(absl::StrContains(outcome.err + outcome.out, "of a test know"));  // no secret in what it says
+    EXPECT_FALSE(absl::StrContains(outcome.err + outcome.out, "of a test know"));  // it does not print the secret
   }
 };
 
@@ -88,7 +88,7 @@ TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
   ExpectRefused(Tpcc("run"), kNoSlot);
   victim->Signal(SIGKILL);
   EXPECT_EQ(victim->Wait().exit_code, 128 + SIGKILL);
-  // The slot is free as soon as server 0 has noticed.
+  // The slot is free as soon as server 0 has noticed the death.
   Outcome check = RunProgram(Tpcc("check"));
   while (absl::StrContains(check.err, kNoSlot)) check = RunProgram(Tpcc("check"));
   EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
@@ -96,7 +96,7 @@ TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
   StopServers();
 }
 
-// Over IPv6, with everybody asleep who waits, and with the secret in the environment.
+// Over IPv6, with waiting threads asleep, and with the secret in the environment.
 TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   const std::string address = AddressOfDevice(/*ipv6=*/true);
   ASSERT_FALSE(address.empty()) << "give the device's interface an IPv6 address, too";
@@ -108,7 +108,7 @@ TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   servers_[1]->Signal(SIGKILL);
   EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
   servers_.erase(1);
-  const Outcome outcome = client->Wait();  // nobody stops it: it ends by itself
+  const Outcome outcome = client->Wait();  // it ends by itself
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
   EXPECT_THAT(outcome.err, HasSubstr("is gone, and its data with it"));

@@ -1,4 +1,4 @@
-// The history that `gannet crashtest --workload append --elle` writes, of nodes that are killed and recover.
+// The history that `gannet crashtest --workload append --elle` writes for nodes that are killed and recover.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Data directories, as a user meets them: made by `gannet tpcc`, looked into, damaged, copied.
+// Data directories from a user's view: made by `gannet tpcc`, inspected, damaged, copied.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -47,7 +47,7 @@ class DurableTest : public ::testing::Test {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
   }
 
-  // Oldest first.
+  // The checkpoints, oldest first.
   std::vector<fs::path> Checkpoints() const {
     std::vector<fs::path> paths;
     for (const auto& entry : fs::directory_iterator(scratch_ / "data")) {
@@ -56,7 +56,7 @@ class DurableTest : public ::testing::Test {
     std::sort(paths.begin(), paths.end());
     return paths;
   }
-  // Of the newest.
+  // The largest file of the newest checkpoint.
   fs::path LargestOfCheckpoint() const {
     fs::path best;
     for (const auto& entry : fs::directory_iterator(Checkpoints().back())) {
@@ -320,7 +320,7 @@ TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
   const Outcome check = RunProgram(Tpcc("check", {}));
   EXPECT_EQ(check.exit_code, 0) << check.err << check.out;
 
-  // The copy has its own end.
+  // The copy has an end of its own.
   fs::path last;
   for (const auto& entry : fs::directory_iterator(Path("backup"))) {
     if (entry.path().filename().string().starts_with("log-")) last = std::max(last, entry.path());

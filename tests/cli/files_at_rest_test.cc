@@ -1,8 +1,8 @@
-// Directories in every state of their life, and every file in them removed, cut, swapped, doubled, replaced by another
-// kind of file, or unreadable. Then a database is either refused, by name and without any change, or has exactly what
-// was acknowledged; and what `gannet verify` calls sound has all of it.
+// Directories in every state of their life, with each file removed, truncated, swapped, duplicated, replaced by another
+// kind of file, or unreadable. The database is then either refused, with the name of the file and without any change,
+// or has exactly what was acknowledged; and it has all of it if `gannet verify` reports no problem.
 //
-// GANNET_FILES_AT_REST=all tries every case; without it, one in a few of them, always the same.
+// GANNET_FILES_AT_REST=all tries every case; without it, a fixed selection.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,8 +37,8 @@ namespace fs = std::filesystem;
 using txn::DurableCluster;
 using Rows = std::map<uint64_t, uint64_t>;
 
-// "/data" and what is below it lie in a directory of the machine. One file may be unreadable: the tests run as root,
-// for whom permissions mean nothing.
+// Maps "/data" to a directory of the machine. One file can be unreadable: the tests run as root, for which permissions
+// have no effect.
 class RootedFiles final : public log::FileSystem {
  public:
   RootedFiles(std::unique_ptr<log::FileSystem> inner, fs::path root)
@@ -78,7 +78,7 @@ class RootedFiles final : public log::FileSystem {
   fs::path unreadable_;
 };
 
-// Every path below `directory`: what it is and what it holds. Without the files of locks.
+// Every path below `directory` with its type and content, except for lock files.
 std::map<std::string, std::string> ContentsOf(const fs::path& directory) {
   std::map<std::string, std::string> contents;
   if (!fs::is_directory(fs::symlink_status(directory))) return contents;
@@ -166,7 +166,7 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     return DurableCluster::Open(files, Tables(), {.nodes = GetParam().nodes, .database = options});
   }
 
-  // Inserts and updates; what it wrote is in *rows.
+  // Inserts and updates rows; *rows gets what it wrote.
   static void Work(DurableCluster& cluster, uint64_t from, uint64_t to, Rows* rows) {
     for (uint64_t key = from; key < to; ++key) {
       const Status done = cluster.database().Run([&](txn::BlockingTransaction& t) -> Status {
@@ -180,7 +180,7 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     }
   }
 
-  // Brings a directory into the state; rows_ is what was acknowledged.
+  // Brings a directory into the state; rows_ gets what was acknowledged.
   void Make() {
     const State& state = GetParam();
     const auto files = FilesIn(root_ / "made");
@@ -204,7 +204,7 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
         ASSERT_TRUE((*cluster)->Close().ok());
         continue;
       }
-      // What a killed process leaves is what is there now.
+      // The current files are what a killed process leaves.
       fs::create_directory(root_ / "killed");
       fs::copy(root_ / "made", root_ / "killed", fs::copy_options::recursive);
       cluster->reset();
@@ -213,12 +213,12 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     }
   }
 
-  // The files and directories that the database has; directories last.
+  // The files and directories of the database; directories last.
   std::vector<fs::path> Places() const {
     std::vector<fs::path> files;
     std::vector<fs::path> directories;
     for (const auto& entry : fs::recursive_directory_iterator(root_ / "made" / "data")) {
-      if (entry.path().filename() == "LOCK") continue;  // has no data; any file will do
+      if (entry.path().filename() == "LOCK") continue;  // has no data; any file is valid
       (entry.is_directory() ? directories : files).push_back(entry.path().lexically_relative(root_ / "made"));
     }
     std::ranges::sort(files);
@@ -251,14 +251,14 @@ StatusOr<Rows> ReadTable(DurableCluster& cluster, const char* table, uint64_t mo
   return rows;
 }
 
-// The node whose directory `place` is in; "data" if there is one only.
+// The directory of the node that `place` belongs to; "data" if there is only one node.
 std::string PartOf(const fs::path& place, int nodes) {
   auto at = place.begin();
   const std::string data = (at++)->string();
   return nodes == 1 || at == place.end() ? data : data + "/" + at->string();
 }
 
-// The name that the next of its kind has.
+// The name of the next file of its kind.
 fs::path NextName(const fs::path& path) {
   const std::string name = path.filename().string();
   const size_t digits = name.find_last_not_of("0123456789abcdef") + 1;
@@ -268,7 +268,7 @@ fs::path NextName(const fs::path& path) {
   return path.parent_path() / (name.substr(0, digits) + absl::StrFormat("%0*x", static_cast<int>(width), number + 1));
 }
 
-// `other`: what changed, too, if something was swapped.
+// `other`: the second changed file, if two were swapped.
 void FilesAtRestTest::Try(const std::string& what, const fs::path& place, const fs::path& other,
                           const std::shared_ptr<RootedFiles>& files) {
   SCOPED_TRACE(absl::StrCat(GetParam().name, ": ", place.string(), " ", what));
@@ -283,10 +283,10 @@ void FilesAtRestTest::Try(const std::string& what, const fs::path& place, const 
                 absl::StrContains(message, "/" + PartOf(other, GetParam().nodes)))
         << message;
     EXPECT_TRUE(before == ContentsOf(root_ / "tried" / "data")) << "refused, and changed: " << message;
-    // Files of segments to come hold nothing, and verify leaves them alone.
+    // Files of future segments are empty, and verify ignores them.
     EXPECT_FALSE(sound && !place.filename().string().starts_with("new-segment-"))
         << "verify calls it sound, and it is refused: " << message;
-    // With what was there before it has everything.
+    // With the original files restored, everything is there.
     for (const fs::path& changed : {place, other, NextName(place)}) {
       fs::remove_all(root_ / "tried" / changed);
       if (fs::exists(root_ / "made" / changed)) {
@@ -312,7 +312,7 @@ void Cut(const fs::path& path, uint64_t bytes) {
 struct Change {
   const char* name;
   bool of_directories;
-  // Of the place at `path`; `other`: another file. False: means nothing here.
+  // Changes the file at `path`; `other`: another file. Returns false if the change does not apply here.
   bool (*apply)(const fs::path& path, const fs::path& other);
 };
 

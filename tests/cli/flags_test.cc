@@ -1,4 +1,4 @@
-// What the program says to wrong flags, and its help.
+// The program's messages about wrong flags, and its help.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 struct BadFlags {
   std::string name;
   std::vector<std::string> arguments;
-  std::vector<std::string> must_say;  // the flag with its value, and the fix
+  std::vector<std::string> must_say;  // the flag with its value, and the remedy
 };
 
 class BadFlagsTest : public ::testing::TestWithParam<BadFlags> {};
@@ -223,10 +223,10 @@ TEST(Limits, OfTheAddressSpaceAreToldWithWhatToDo) {
   EXPECT_THAT(outcome.out + outcome.err, HasSubstr("ulimit -v"));
 }
 
-// A sanitizer takes more address space than this.
+// A sanitizer needs more address space than this.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// Its first seed has two nodes that start again together; the memory of one is too much.
+// The first seed has two nodes that start again together; the memory of one is too much.
 TEST(Limits, OfTheAddressSpaceAreWhatASweepTells) {
   const Outcome outcome =
       RunProgram({"sim", "--seeds", "6", "--keep-going"}, {.most_address_space_bytes = uint64_t{1465} << 20});

@@ -1,4 +1,4 @@
-// What Ctrl-C does to each long command: it ends soon, says what was stopped and what is left, and leaves nothing else.
+// Ctrl-C during each long command: it ends soon, says what was stopped and what remains, and leaves nothing else.
 #include <unistd.h>
 
 #include <csignal>
@@ -19,17 +19,17 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// A command may be over before the signal comes: then it is tried again, this often.
+// A command may end before the signal arrives: then the test tries again, at most this often.
 constexpr int kAttempts = 20;
 
 struct Stopped {
   std::string name;
   std::vector<std::string>
       arguments;      // DATA: a database; STORE: a file in memory; HERE: an empty directory, which is $TMPDIR, too
-  std::string phase;  // what stderr says when the signal is due
-  std::string says;   // then, on stderr
+  std::string phase;  // what stderr says when the signal is sent
+  std::string says;   // what it then says on stderr
   int signal = SIGINT;
-  std::set<std::string> left = {};  // in HERE
+  std::set<std::string> left = {};  // files left in HERE
 };
 
 class InterruptTest : public ::testing::TestWithParam<Stopped> {
@@ -62,7 +62,7 @@ class InterruptTest : public ::testing::TestWithParam<Stopped> {
     return names;
   }
 
-  // Runs the command in a new HERE until it says `phase`, and sends the signal.
+  // Runs the command in a new HERE until it prints `phase`, and sends the signal.
   static Outcome Stop(const Stopped& what) {
     Outcome outcome;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, InterruptTest, ::testing::ValuesIn(Commands()),
 
 class InterruptedTest : public InterruptTest {};
 
-// What is there after a load that was stopped: a load begins again, and only a load.
+// A load that was stopped leaves a directory that only another load can use.
 TEST_P(InterruptedTest, LeavesADirectoryThatIsLoadedAgain) {
   ASSERT_EQ(Stop(GetParam()).exit_code, 130);
   const Outcome check = RunProgram(AllPlaced({"tpcc", "check", "--dir", "HERE/new"}));
@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
                               ""}),
     [](const auto& test) { return test.param.name; });
 
-// A file that an export was to replace, and a directory that a backup was to fill, are as they were.
+// A file that an export was to replace, and a directory that a backup was to fill, are unchanged.
 TEST_F(InterruptTest, KeepsWhatWasThere) {
   const std::string root = Root();
   const fs::path empty = fs::path(root) / "empty";
@@ -177,7 +177,7 @@ TEST_F(InterruptTest, KeepsWhatWasThere) {
   EXPECT_EQ(RunProgram(AllPlaced({"verify", "DATA"})).exit_code, 0);
 }
 
-// The second Ctrl-C ends the child, too, and what it worked in is removed all the same.
+// The second Ctrl-C also ends the child, and its working directory is still removed.
 TEST_F(InterruptTest, TwiceEndsACrashTestAtOnce) {
   fs::remove_all(Here());
   fs::create_directories(Here());

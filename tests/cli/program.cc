@@ -19,7 +19,7 @@
 namespace gannet::cli {
 namespace {
 
-// Two ends of a pipe, or of a terminal: what is written to `write` can be read from `read`.
+// Two ends of a pipe or a terminal: what is written to `write` can be read from `read`.
 struct Ends {
   int read;
   int write;
@@ -41,7 +41,7 @@ Ends MakeTerminal() {
   return {control, terminal};
 }
 
-// Whether `process` runs, and has yet to get a signal that was sent to it.
+// True if `process` is running and has not received a signal that was sent to it.
 bool IsPending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -102,7 +102,7 @@ bool Program::ReadMore() {
     const ssize_t n = read(end.fd, buffer.data(), buffer.size());
     if (n > 0) {
       (end.fd == out_ ? outcome_.out : outcome_.err).append(buffer.data(), static_cast<size_t>(n));
-    } else if (n == 0 || errno != EINTR) {  // a terminal that nobody writes to any more gives EIO
+    } else if (n == 0 || errno != EINTR) {  // reading a terminal without writers gives EIO
       int& fd = end.fd == out_ ? out_ : err_;
       close(fd);
       fd = -1;

@@ -1,4 +1,4 @@
-// Runs the program `gannet` as a user does, and looks at what it says.
+// Runs the program `gannet` as a user does, and captures its output.
 #pragma once
 
 #include <sys/types.h>
@@ -10,18 +10,18 @@
 namespace gannet::cli {
 
 struct Outcome {
-  int exit_code = -1;  // 128 + signal if it was killed by one
+  int exit_code = -1;  // 128 + signal if a signal killed it
   std::string out;
   std::string err;
 };
 
-// What surrounds the program.
+// The program's environment.
 struct Surroundings {
-  bool err_is_terminal = false;           // else a pipe
-  std::string out = {};                   // a file that standard output goes to; empty: a pipe
-  std::string temporary_directory = {};   // $TMPDIR; empty: as here
-  uint64_t most_file_bytes = 0;           // `ulimit -f`; 0: as here
-  uint64_t most_address_space_bytes = 0;  // `ulimit -v`; 0: as here
+  bool err_is_terminal = false;           // otherwise a pipe
+  std::string out = {};                   // file for standard output; empty: a pipe
+  std::string temporary_directory = {};   // $TMPDIR; empty: inherited
+  uint64_t most_file_bytes = 0;           // `ulimit -f`; 0: inherited
+  uint64_t most_address_space_bytes = 0;  // `ulimit -v`; 0: inherited
 };
 
 // A running `gannet <arguments>`.
@@ -32,18 +32,18 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Waits until stderr (stdout) has said `text`; false if the program ended without.
+  // Waits until stderr (stdout) contains `text`; returns false if the program ended without it.
   bool WaitForStderr(const std::string& text) { return WaitFor(outcome_.err, text); }
   bool WaitForStdout(const std::string& text) { return WaitFor(outcome_.out, text); }
-  // What it has said there up to now, as far as somebody waited for it.
+  // The part of stderr that has been read by calls that waited for it.
   const std::string& heard_on_stderr() const { return outcome_.err; }
-  // Comes back when the program has got it: a second one is not lost in the first.
+  // Returns when the program has received the signal, so that a second one is not merged with it.
   void Signal(int signal);
-  // Waits for the end and returns everything.
+  // Waits for the end and returns the whole outcome.
   Outcome Wait();
 
  private:
-  // Reads what is there; false once both ends are closed.
+  // Reads available output; returns false once both ends are closed.
   bool ReadMore();
   bool WaitFor(const std::string& said, const std::string& text);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: readme_test.sh <source directory> <build directory>
-# Does what the ```sh blocks of README.md and docs/commands.md say, in short: each `./dev` command must exist, each program must have been built,
+# Checks the ```sh blocks of README.md and docs/commands.md: each `./dev` command must exist, each program must have been built,
 # and each `gannet` command line must work (with a shorter run).
 set -euo pipefail
 source=$1 build=$2

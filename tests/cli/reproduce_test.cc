@@ -27,7 +27,7 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-// Every element ends where it must: the page is XHTML but for its first line.
+// Every element ends where it must: except for its first line the page is XHTML.
 void ExpectWellFormed(const std::string& html) {
   const std::string page = html.substr(html.find('\n'));
   static const std::regex kTag("<(/?)([a-zA-Z0-9]+)((?:\\s+[-a-zA-Z0-9:]+=\"[^\"<]*\")*)\\s*(/?)>");

@@ -55,7 +55,7 @@ std::map<std::string, uint64_t> RowsByTable(const Json& memory) {
   return rows;
 }
 
-// Counts, rates and latencies of the five transactions agree with each other.
+// Counts, rates and latencies of the five transactions are consistent with each other.
 void ExpectTransactionsAddUp(const Json& report) {
   const double seconds = report.at("seconds").get<double>();
   ASSERT_GE(seconds, report.at("configuration").at("duration_seconds").get<double>());
@@ -102,8 +102,8 @@ void ExpectVerbsAddUp(const Json& report) {
   EXPECT_GE(of("bytes_in"), 8 * of("read")) << "a READ brings at least a word";
 }
 
-// The tables hold what was loaded and what the transactions that the report counts have added. Warm-up and the end of
-// the run add more.
+// The tables hold what was loaded plus what the reported transactions have added. Warm-up and the end of the run add
+// more.
 void ExpectTablesMatchTheCounts(const Json& report) {
   const uint64_t warehouses = report.at("configuration").at("warehouses");
   const uint64_t nodes = report.at("configuration").at("nodes");
@@ -125,7 +125,7 @@ void ExpectTablesMatchTheCounts(const Json& report) {
   EXPECT_GE(rows.at("history"), loaded.at("history") + transactions.at("payment").at("committed").get<uint64_t>());
 }
 
-// What a program that reads the report may rely on.
+// The parts of the report on which other programs may rely.
 void ExpectCompleteRunReport(const Json& report) {
   ExpectTransactionsAddUp(report);
   ExpectVerbsAddUp(report);
@@ -170,8 +170,8 @@ TEST_F(TpccTest, RunOnTwoNodesUsesVerbsAndIsConsistent) {
   EXPECT_EQ(report.at("configuration").at("warehouses"), 2);
   EXPECT_EQ(report.at("configuration").at("threads"), 2);
   EXPECT_GT(report.at("verbs").at("round_trips"), 0);
-  // Each thread deals from a deck of 100 cards: 50 of each of the two. The window may cut a deck at both ends, with one
-  // transaction under way at each.
+  // Each thread deals from a deck of 100 cards, with 50 for each of the two procedures. The window may cut a deck at
+  // both ends, with one transaction running at each.
   const auto finished = [&report](const char* procedure) {
     return static_cast<double>(Finished(report.at("transactions").at(procedure)));
   };

@@ -33,7 +33,7 @@ class YcsbTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + "_ycsb.json";
 };
 
-// Everything a program that reads the report may rely on.
+// The parts of the report on which other programs may rely.
 void ExpectComplete(const Json& report) {
   EXPECT_TRUE(report.at("operations_per_second").is_number());
   EXPECT_EQ(report.at("interrupted"), false);
@@ -73,7 +73,7 @@ TEST_F(YcsbTest, SimulatedIsTheSameEveryTimeAndTellsWhatIsBusy) {
   EXPECT_GT(report.at("simulation").at("servers").at("nic_serve").get<double>(), 0);
   EXPECT_THAT(text_, HasSubstr("client machines"));
   Json again = Report(flags);
-  // Of the machine that simulates.
+  // Properties of the machine that runs the simulation.
   for (Json* json : {&report, &again}) {
     json->erase("load_seconds");
     json->erase("run_seconds");

@@ -1,4 +1,4 @@
-// What a server answers to the first call of a process that may not fit to it, or that may be hostile.
+// A server's answer to the first call of a process with another configuration, or of a hostile one.
 #include "cluster/join/hello.h"
 
 #include <array>

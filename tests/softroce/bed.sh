@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Real verbs without a NIC: runs a command inside a small virtual machine whose kernel has an RDMA device made of
-# software (SoftRoCE, rdma_rxe). The command sees the files of this machine (what it writes is lost), the network
-# 10.77.0.1/24 (and fd77::1/64) with the device rxe0 on it, and nothing else.
+# Real verbs without a NIC: runs a command in a small virtual machine whose kernel has a software RDMA device (SoftRoCE,
+# rdma_rxe). The command sees the files of this machine (its own writes are lost), the network 10.77.0.1/24 (and
+# fd77::1/64) with the device rxe0 on it, and nothing else.
 #
 #   bed.sh [--cache DIR] [--limit SECONDS] [--memory MEGABYTES] -- COMMAND [ARGUMENT...]
-#   bed.sh [--cache DIR] --prepare                 only gets the kernel and makes the initramfs
+#   bed.sh [--cache DIR] --prepare                 only downloads the kernel and makes the initramfs
 #
-# The output of the command is that of this script; so is its exit code, or 125 if the machine did not start or did not
-# end in time (its console is printed then). The environment that passes through: GTEST_*, GANNET_*.
+# This script prints the command's output and returns its exit code; or 125 if the machine did not start or did not end
+# in time (then it prints the machine's console). The variables GTEST_* and GANNET_* are passed on.
 #
-# How: Debian's kernel package is unpacked, not installed, into the cache (default: build/softroce). qemu emulates the
+# How it works: Debian's kernel package is unpacked, not installed, into the cache (default: build/softroce). qemu emulates the
 # CPU in software, so this needs neither KVM nor root. The host's root directory is shared read-only by 9p; an overlay of
 # a tmpfs makes it writable for the guest.
 set -euo pipefail
@@ -47,7 +47,8 @@ export PATH=$PATH:/usr/sbin:/sbin
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 
-# What the guest loads, in this order; modprobe finds what these need. rxe cannot register without crc32_generic.
+# Modules that the guest loads, in this order; modprobe finds their dependencies. rxe cannot register without
+# crc32_generic.
 modules=(virtio_pci 9pnet_virtio 9p overlay dummy crc32_generic ib_uverbs rdma_rxe rdma_cm rdma_ucm)
 
 unpack_kernel() {
@@ -56,7 +57,7 @@ unpack_kernel() {
   package=$(apt-cache depends linux-image-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
   [[ -n $package ]] || die "apt knows no linux-image-amd64; run apt-get update"
   mkdir "$unpacked"
-  # An index that is older than the archive's last update names a package that is gone by now.
+  # A package index that is older than the archive's last update may name a package that has been removed.
   (cd "$unpacked" && { apt-get -q download "$package" || { apt-get -q update && apt-get -q download "$package"; }; }) \
     >"$cache/download.log" 2>&1 || { cat "$cache/download.log" >&2; die "cannot download $package"; }
   dpkg -x "$unpacked"/linux-image-*.deb "$unpacked"
@@ -79,7 +80,7 @@ unpack_kernel() {
   done <"$unpacked/load-order" >"$directory/load-order"
   (cd "$directory" && find . | cpio --quiet -o -H newc | gzip -1) >"$unpacked/initramfs.gz"
 
-  # All at once, so that whoever finds them finds them whole.
+  # Renamed in one step, so that another run finds them complete.
   mv "$unpacked"/boot/vmlinuz-* "$unpacked/vmlinuz"
   mkdir "$unpacked/bed"
   mv "$unpacked/vmlinuz" "$unpacked/initramfs.gz" "$unpacked/bed/"
@@ -105,11 +106,11 @@ trap 'rm -rf "$results"' EXIT
 } >"$results/command"
 
 # On a busy host the emulated timer may be late when the kernel checks it at boot (no_timer_check) and later (nowatchdog);
-# rcu_expedited: otherwise each queue pair that is destroyed waits for some ticks.
+# rcu_expedited: otherwise destroying a queue pair waits for some ticks.
 kernel_options="console=ttyS0 quiet panic=-1 mitigations=off no_timer_check nowatchdog rcupdate.rcu_expedited=1"
 
-# The kernel copies by `rep movsb` where the CPU is said to be fast at it, which qemu emulates byte by byte: then not
-# even a word would be written whole. Without erms and fsrm it copies by words, like the fast microcode of real CPUs.
+# The kernel copies with `rep movsb` if the CPU claims to be fast at it. qemu emulates that byte by byte, so not even a
+# word would be written atomically. Without erms and fsrm it copies words, like the fast microcode of real CPUs.
 timeout --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-erms,-fsrm -m "$memory" -smp 2 \
   -nodefaults -display none -no-reboot \
   -kernel "$cache/bed/vmlinuz" -initrd "$cache/bed/initramfs.gz" -append "$kernel_options" \

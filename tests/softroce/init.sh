@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The first process of the machine that bed.sh starts: makes the RDMA device, then runs the command in the host's files.
+# The first process of the machine that bed.sh starts: makes the RDMA device, then runs the command on the host's files.
 b=/bin/busybox
 $b mount -t proc proc /proc
 $b mount -t sysfs sysfs /sys
@@ -32,7 +32,7 @@ rdma link add rxe0 type rxe netdev dummy0 || exit 125
 . /run/command
 SCRIPT
 $b cp /results/command /root/run/command
-$b stty -F /root/dev/ttyS1 raw  # lines end as the command ends them
+$b stty -F /root/dev/ttyS1 raw  # keeps the command's line endings
 $b chroot /root /bin/bash /run/start >/root/dev/ttyS1 2>&1
 echo $? >/results/exit-code
 $b sync

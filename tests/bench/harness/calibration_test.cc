@@ -9,7 +9,7 @@ TEST(Calibration, MeasuresSomethingThatCouldBeMemory) {
   const auto calibration = Calibrate();
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_GE(calibration->buffer_bytes, uint64_t{64} << 20);
-  // A register is faster than any memory; a dependent read of a disk is slower than any memory.
+  // A register is faster than any memory; a dependent read from a disk is slower than any memory.
   EXPECT_GT(calibration->dependent_read_ns, 1);
   EXPECT_LT(calibration->dependent_read_ns, 1e6);
 }

@@ -1,4 +1,4 @@
-// What a child says of its acknowledged operations: nothing is durable before the log says so.
+// A child's messages about acknowledged operations: nothing is called durable before the log says so.
 #include "scenario/crash/acknowledgements.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ class AcknowledgementsTest : public ::testing::Test {
     const Status status = database().Run([&](txn::BlockingTransaction& t) { return t.Insert(rows, key, key); });
     ASSERT_TRUE(status.ok()) << status;
   }
-  // What was told since the last call: the numbers in messages of this kind.
+  // The numbers in messages of this kind since the last call.
   std::vector<uint64_t> Told(MessageKind kind) {
     std::vector<uint64_t> numbers;
     for (Message message; read(ends_[0], &message, sizeof message) == sizeof message;) {
@@ -56,7 +56,7 @@ TEST_F(AcknowledgementsTest, SayWhatIsDurableOnlyOnceItIs) {
   Acknowledgements acknowledgements(&database(), txn::DurabilityMode::kAsync, &pipe);
   Commit(0);
   while (database().durable_epoch() < database().logged_epoch()) std::this_thread::yield();
-  // Until further notice no write reaches the disk.
+  // Until Heal no write reaches the disk.
   disk_->Schedule({.operation = log::DiskOperation::kWrite, .times = UINT64_MAX});
   Commit(1);
   const uint64_t first = database().logged_epoch();

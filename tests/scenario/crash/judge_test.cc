@@ -1,4 +1,4 @@
-// The judge of crash tests must find what is wrong: here it is told wrong things.
+// The judge of crash tests must find errors: here it gets wrong messages.
 #include "scenario/crash/judge.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ CrashOptions OptionsOf(WorkloadKind workload, txn::DurabilityMode mode = txn::Du
   return options;
 }
 
-// The rows of worker 0 after its first `operations`, as a child would tell them.
+// The rows of worker 0 after its first `operations`, as a child would send them.
 std::vector<Message> KvRows(uint64_t operations) {
   std::map<std::tuple<uint64_t, uint64_t>, uint64_t> rows;
   for (uint64_t n = 1; n <= operations; ++n) {
@@ -58,7 +58,7 @@ class JudgeTest : public ::testing::Test {
     for (const Message& message : messages) GANNET_RETURN_IF_ERROR(judge_->Take(message));
     return absl::OkStatus();
   }
-  // Worker 0 did so many operations, of which the first were acknowledged.
+  // Worker 0 began `begun` operations; the first `acknowledged` of them were acknowledged.
   void Work(uint64_t acknowledged, uint64_t begun) {
     for (uint64_t n = 1; n <= begun; ++n) {
       ASSERT_TRUE(judge_->Take({.kind = kBegun, .number = n}).ok());
@@ -67,7 +67,7 @@ class JudgeTest : public ::testing::Test {
     }
     judge_->ChildDied();
   }
-  // A child that recovered `operations` of worker 0 says so, with these rows.
+  // A child that recovered `operations` of worker 0 reports that, with these rows.
   Status Recover(uint64_t operations, const std::vector<Message>& rows) {
     GANNET_RETURN_IF_ERROR(judge_->Take({.kind = kCounter, .number = operations}));
     GANNET_RETURN_IF_ERROR(Tell(rows));
@@ -87,7 +87,7 @@ class BankJudgeTest : public JudgeTest {
  protected:
   BankJudgeTest() : JudgeTest(OptionsOf(WorkloadKind::kBank)) {}
 
-  // After the first transfer of worker 0.
+  // The rows after the first transfer of worker 0.
   static std::vector<Message> Rows() {
     const Transfer transfer = BankOperation(1, 0, 1);
     std::vector<Message> rows;
@@ -243,7 +243,7 @@ class AppendJudgeTest : public JudgeTest {
                  {.kind = kMicroOp, .worker = worker, .number = 1, .a = list, .b = value}});
   }
   Status Acknowledge(uint32_t worker) { return judge_->Take({.kind = kAppendOver, .worker = worker, .number = 1}); }
-  // Five values at most.
+  // At most five values.
   Status Read(uint32_t worker, uint64_t list, std::vector<uint64_t> values) {
     const uint64_t size = values.size();
     values.resize(6);
@@ -315,7 +315,7 @@ class LoadJudgeTest : public JudgeTest {
   LoadJudgeTest() : JudgeTest(OptionsOf(WorkloadKind::kLoad)) {
     EXPECT_TRUE(judge_->Take({.kind = kLoadBegun, .number = kLoad, .a = kTable, .b = 0}).ok());
   }
-  // All rows of the load, after operation 1 of worker 0, which changed row `changed`.
+  // All rows of the load after operation 1 of worker 0, which changed row `changed`.
   static std::vector<Message> Rows(uint64_t changed = kLoadRows) {
     std::vector<Message> rows;
     for (uint64_t key = 0; key < kLoadRows; ++key) {
