@@ -1,5 +1,5 @@
-// Checks of invariants. A broken invariant stops the program and prints its state; it is no error that a caller could
-// handle.
+// Checks of invariants. A broken invariant stops the program and prints its state; it is not an error that a caller
+// could handle.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Random bits that nobody can guess and that do not repeat: for identities, and for hash keys that protect against
+// Random bits that cannot be guessed and that do not repeat: for identities, and for hash keys that protect against
 // chosen input.
 #pragma once
 

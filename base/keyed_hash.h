@@ -6,8 +6,8 @@
 // Why keys that collide cannot be chosen without knowing the seed. A number is hashed by two multiplications of 64 by
 // 64 to 128 bits, whose factors are both masked with parts of the seed:
 //
-//   (low, high) = (number ^ s0) * (rotated number ^ s1)      hash = fold((low ^ s2) * (high ^ s3))      fold: xor of
-//   halves
+//   (low, high) = (number ^ s0) * (rotated number ^ s1)
+//   hash        = fold((low ^ s2) * (high ^ s3))            fold: the xor of the product's halves
 //
 // Take two numbers whose (low, high) differ, and let s2 and s3 be uniform and independent of them. Then one factor of
 // the second product differs by a chosen value, and the other factor is uniform. So the difference of the products, and

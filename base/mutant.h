@@ -1,4 +1,4 @@
-// Mutants: deliberate mistakes in the protocols, to prove that the oracles of scenario/ find them. They exist only in
+// Mutants: deliberate mistakes in the protocols, to prove that the checkers of scenario/ find them. They exist only in
 // files that are compiled with GANNET_MUTANTS, which one test program does (tests/scenario/CMakeLists.txt). Everywhere
 // else GANNET_MUTANT(...) is the constant false.
 #pragma once

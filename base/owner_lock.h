@@ -3,7 +3,7 @@
 // threads pay microseconds.
 //
 //   std::lock_guard lock(owner_lock);                          // the owner
-//   if (OwnerLock::Visit visit(owner_lock); visit.entered())   // anybody else
+//   if (OwnerLock::Visit visit(owner_lock); visit.entered())   // any other thread
 //
 // How. The owner stores that it is inside, then checks whether a visitor wants to enter. A visitor stores that it wants
 // to enter, then checks whether the owner is inside. Each must see the other's earlier store, so both need a full

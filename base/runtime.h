@@ -43,7 +43,7 @@ class Runtime {
   // Since 1970.
   virtual uint64_t WallNanos() = 0;
 
-  // The running thread works for `units` of `kind`. Other threads may run meanwhile.
+  // The running thread works for `units` of `kind`. Other threads may run during that time.
   virtual void Charge(Cost kind, uint64_t units) = 0;
   // One iteration of a loop that waits for another thread.
   virtual void Relax() = 0;

@@ -108,11 +108,11 @@ class Trial {
 
   struct Cost {
     double batches;
-    double record;  // batches for the record
+    double record;  // batches that read the record
     double leaves;
     double fallbacks;
   };
-  // Of lookups of random keys, which must all be found: `probes` of them, or as many as fit before *until.
+  // Looks up random keys, which must all be found: `probes` of them, or as many as fit before *until.
   Cost Probe(RemoteIndex* remote, const std::vector<uint64_t>& keys, uint64_t probes, const std::atomic<bool>* until) {
     Random random(7);
     const ClientStatistics before = remote->statistics();

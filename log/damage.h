@@ -1,4 +1,4 @@
-// Damage ends the reading of a log or, in salvage, goes onto a list.
+// Damage found while a log is read ends the reading or, in salvage, is added to a list.
 #pragma once
 
 #include <algorithm>

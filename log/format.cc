@@ -32,7 +32,7 @@ constexpr size_t kEndMark = 80;
 constexpr size_t kEnd = 88;
 }  // namespace segment_at
 
-// Before there were flags, version 2 said that the file is reused.
+// Earlier versions have no flags: version 2 itself means that the file is reused, version 1 that it is not.
 constexpr uint32_t kFirstVersionWithFlags = 3;
 constexpr uint32_t kReusedFlag = 1;
 

@@ -1,4 +1,4 @@
-// The log's format, versions 1 to 3: segments and batches. docs/log_format.md is the description for people.
+// The log's format, versions 1 to 3: segments and batches. docs/log_format.md describes it for readers.
 //
 // A log is a directory of segments, log-<16 hex digits>, each preallocated and written from front to back. The
 // unwritten part is zeros, or old content if the file was a segment before (version 2; from version 3 on a flag says

@@ -1,9 +1,9 @@
 // GroupCommit: the work of the log thread. One round:
 //
-//   advance    if something is dirty in the current epoch, or somebody waits for it: current epoch + 1
+//   advance    if something is dirty in the current epoch, or a thread waits for it: current epoch + 1
 //   drain      until no worker of this node commits in an older epoch; for a limited time, the next round continues
-//   exchange   with the other nodes: up to which epoch has everybody drained
-//   flush      everything in the buffers, as one batch that closes that epoch; then tell everybody
+//   exchange   with the other nodes: up to which epoch every node has drained
+//   flush      everything in the buffers, as one batch that closes that epoch; then tell the others
 //   room       make the next segment ahead of time, and notice a full disk
 //
 // If the disk was full from the start, there may be no segment yet. Then a round only tries to begin one.
@@ -41,7 +41,7 @@ class GroupCommit {
   Status Run();
   void StopSoon();
 
-  // From any thread.
+  // Thread-safe.
   void RaiseCurrent(uint64_t epoch);
   StatusOr<uint64_t> BeginSegment(bool give_back);
   // Lets the log take again the room that BeginSegment gave back.
@@ -92,7 +92,7 @@ class GroupCommit {
   Status peer_status_;           // of the last exchange
   Status write_status_;          // of the last write
   Status spare_status_;          // of the last attempt to make a segment ahead of time
-  Status room_status_;           // not ok: no room for what is in the buffers
+  Status room_status_;           // not ok: no room for the content of the buffers
   Status reported_;
   uint64_t flush_nanos_ = 0;         // duration of the last write
   uint64_t flush_transactions_ = 0;  // transactions of the last write
@@ -106,7 +106,7 @@ class GroupCommit {
 
   // Until then the room that was given back is for a checkpoint, and not for the next segment.
   std::atomic<uint64_t> hold_until_nanos_{0};
-  std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: go on
+  std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: no stop requested
 
   mutable Mutex mutex_;  // guards the members below
   CondVar segment_begun_;

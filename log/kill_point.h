@@ -18,7 +18,7 @@ enum class KillPoint : uint8_t {
   kCommitAppended,   // after, before the install
   kCommitInstalled,  // before the worker leaves its slot
   kBatchCollected,   // log thread: the epoch is drained, nothing is written
-  kBatchWritten,     // durable, nobody has been told
+  kBatchWritten,     // durable, but no waiter has been told
   kSegmentCreated,   // preallocated, or taken for reuse; no header
   kSegmentBegun,     // header durable
   kSegmentRemoved,   // one of several

@@ -34,7 +34,7 @@ struct LargeBlock {
 // Thread-safe.
 class LargeRedo {
  public:
-  // Before the log is started.
+  // Call this before the log is started.
   void SetLimit(uint64_t limit) { limit_ = limit; }
   uint64_t limit() const { return limit_; }
 

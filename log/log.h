@@ -7,7 +7,7 @@
 //   Enter()             slot: I commit in epoch e          wait until no slot shows <= e       (drained)
 //   [validates]                                            take all bytes of all buffers
 //   Append              redo, into the buffer              write batch {closed e}, durably     (flushed)
-//   [installs, unlocks]                                    durable epoch = e; wake who waits
+//   [installs, unlocks]                                    durable epoch = e; wake the waiters
 //   Leave()             slot: idle
 //   wait for durable(e), acknowledge
 //
@@ -25,7 +25,7 @@
 // When the disk fails (a write or sync returns an error), the segment is given up. Data that is not durable is still in
 // memory and is written to a new segment. Until that succeeds nothing is acknowledged, Reserve fails with the reason,
 // and the log tries again every `retry_every`. A full disk is noticed while there is still room for all that is in the
-// buffers: Reserve then fails with ResourceExhausted, commits under way become durable, and work continues when there
+// buffers: Reserve then fails with ResourceExhausted, commits in progress become durable, and work continues when there
 // is room again. The same happens if the disk is full when the log is created: the run begins with a small segment or,
 // if there is no room for one either, later. Reads never need the log.
 #pragma once

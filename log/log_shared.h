@@ -34,7 +34,7 @@ struct LogShared {
   // Every commit reads this line; it is written once per epoch.
   alignas(kLineBytes) std::atomic<uint64_t> current{1};  // commits that begin now are of this epoch
   std::atomic<uint64_t> last_dirty{0};                   // newest epoch in which something was appended
-  std::atomic<uint64_t> wanted{0};                       // newest epoch that somebody waits for
+  std::atomic<uint64_t> wanted{0};                       // newest epoch that a thread waits for
   std::atomic<bool> accepting{true};                     // health is ok
   std::atomic<PeerEpochs*> peers{nullptr};               // get last_dirty announced; null: one node
 

@@ -156,8 +156,8 @@ class LogWriter {
   size_t promised_ = 0;  // reserved and not released
   // One for each large transaction that is reserved and not released; its memory is gone once it is appended.
   std::vector<LargeBlock> large_;
-  LargeBlock* writing_large_ =
-      nullptr;  // block of the last Room, until it is appended; null: the last Room is in the ring
+  // Block of the last Room, until it is appended; null: the last Room is in the ring.
+  LargeBlock* writing_large_ = nullptr;
   uint32_t released_ = 0;
   DurableWaiters waiters_;
 };

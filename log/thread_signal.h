@@ -36,7 +36,7 @@ class ThreadSignal {
   // Sleeps until Urgent, or until `due` (NowNanos). A thread that calls WakeIfDue notices that `due` has passed,
   // preferably one on `cpu`, where the log thread runs (-1: anywhere). For a log thread that shares the processors with
   // busy workers. Its own timer, `late_nanos` after `due`, is the last resort: a timer is an interrupt, on a virtual
-  // machine some exits, and if it fires during a commit, the thread must wait for the end of the commit with another
+  // machine several exits, and if it fires during a commit, the thread must wait for the end of the commit with another
   // timer. (docs/performance.md says how much this saves.)
   template <class IsIdle>
   void SleepUntilDue(uint64_t due, int cpu, uint64_t late_nanos, IsIdle is_idle) {
@@ -47,7 +47,7 @@ class ThreadSignal {
           [&] { return is_idle() && due_.load(std::memory_order_seq_cst) == due; });
     due_.store(kNeverDue, std::memory_order_relaxed);
   }
-  // Called now and then by threads that commit, but not within a commit. It does no harm if no thread calls it, if two
+  // Called sometimes by threads that commit, but not within a commit. It does no harm if no thread calls it, if two
   // do, or if one is so late that it ends the next sleep: a round then only begins late or early.
   void WakeIfDue() {
     if (due_.load(std::memory_order_relaxed) != kNeverDue) WakeIfDueNow();

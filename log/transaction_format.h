@@ -9,10 +9,10 @@
 // many:
 //
 //   bits 0-3    bytes of the version, at most 8
-//   bits 4-7    the key: 0-8: it has 8 bytes; the number that they make, big-endian, lies here in so many bytes
-//                        9: its length lies here in one byte, then it as it is
-//   bits 8-9    the payload's length: in 0 bytes (it is 0), 1, 2, or (3) 4
-//   bit 10      the table's number: in 1 byte, or 2
+//   bits 4-7    the key. 0-8: it has 8 bytes; the number that they make, big-endian, is stored in this many bytes
+//                        9: one byte with its length, then its bytes
+//   bits 8-9    bytes of the payload's length field: 0 (no payload), 1, 2, or (3) 4
+//   bit 10      the table's number: 0: in 1 byte, 1: in 2
 //   bit 11      the kind: a put, or a removal (which has no payload)
 //   bits 12-15  zero
 #pragma once

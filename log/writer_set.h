@@ -27,7 +27,7 @@ class WriterSet {
   // Appends a whole encoded transaction. ResourceExhausted: the inbox is full until the next batch.
   Status AppendToInbox(std::span<const std::byte> transaction);
 
-  // Least epoch that a slot shows; SlotWord::kIdle if all are idle. Call it after the current epoch was read or raised
+  // Smallest epoch in a slot; SlotWord::kIdle if all are idle. Call it after the current epoch was read or raised
   // (epoch_slot.h).
   uint64_t OldestSlot() const;
   // Moves everything into `batch`, which is empty. Forgets writers that are closed and empty. Returns the number of
@@ -49,7 +49,7 @@ class WriterSet {
   mutable Mutex inbox_mutex_;  // guards the members below
   std::vector<std::byte> inbox_;
   uint64_t inbox_transactions_ = 0;
-  uint64_t inbox_bytes_ = 0;  // total so far
+  uint64_t inbox_bytes_ = 0;  // total since the start
 };
 
 }  // namespace gannet::log

@@ -42,8 +42,8 @@ class EpochManager {
   // threads and waiting sessions serve calls). So it is more than twice the number of channels of a node.
   static constexpr int kMaxParticipants = 320;
 
-  // Puts this node's slots at the start of its heap, where every node finds them. FailedPrecondition: something else
-  // lies there. All three arguments must outlive the manager, and the manager must outlive its participants.
+  // Puts this node's slots at the start of its heap, where every node finds them. FailedPrecondition: another
+  // object lies there. All three arguments must outlive the manager, and the manager must outlive its participants.
   static StatusOr<std::unique_ptr<EpochManager>> Create(Fabric* fabric, Node* node, SlabAllocator* slab);
   ~EpochManager();
   EpochManager(const EpochManager&) = delete;
@@ -60,7 +60,7 @@ class EpochManager {
   Status health() const;
 
   // Has the thread that advances run `chore` after every round, until RemoveChore, which waits for a running chore. A
-  // chore is short and neither adds nor removes chores. For work that no other thread may ever get to.
+  // chore is short and neither adds nor removes chores. For work that possibly no other thread ever does.
   uint64_t AddChore(std::function<void()> chore);
   void RemoveChore(uint64_t id);
 
@@ -82,7 +82,7 @@ class EpochManager {
    public:
     // ResourceExhausted if kMaxParticipants are taken.
     static StatusOr<std::unique_ptr<Participant>> Join(EpochManager* manager);
-    // Blocks that still wait pass to the manager.
+    // Passes blocks that still wait to the manager.
     ~Participant();
     Participant(const Participant&) = delete;
     Participant& operator=(const Participant&) = delete;

@@ -104,7 +104,7 @@ struct Operation {
 };
 
 using MethodId = uint16_t;
-// Methods are numbered by the layer that owns them, so that none collides: rdma 0-63, index 64-255, txn 256-511,
+// Methods are numbered by the layer that owns them, so that none collide: rdma 0-63, index 64-255, txn 256-511,
 // tpcc 512-767, ycsb 768-1023, cluster 1024-1279, other programs 4096-59999, tests from 60000.
 
 inline constexpr size_t kMaxMessageBytes = 128 * 1024;  // of a request or a response, each

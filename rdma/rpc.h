@@ -10,9 +10,10 @@
 //   WireReader reader(request);                             // the handler
 //   const uint32_t table = reader.GetU32();
 //   const std::span<const std::byte> key = reader.GetBytes();
-//   GANNET_RETURN_IF_ERROR(reader.Finish());                // the message ends here, not earlier or later WireWriter
-//   writer(response); writer.PutU64(address.bits());
-//   return writer.Finish();                                 // how many bytes, or ResourceExhausted
+//   GANNET_RETURN_IF_ERROR(reader.Finish());                // the message must end here
+//   WireWriter writer(response);
+//   writer.PutU64(address.bits());
+//   return writer.Finish();                                 // number of bytes, or ResourceExhausted
 //
 // Errors are sticky: after a Get past the end every Get returns zero or an empty span, and ok() is false. So a decoder
 // may read everything first and check once. It must check before it uses a value as an index or a length.

@@ -1,11 +1,11 @@
 // Started<T>: a Task<T> that has begun to run and is awaited later. Several of them run side by side:
 //
-//   Started<Status> first(Ask(a)), second(Ask(b));   // both questions are under way
+//   Started<Status> first(Ask(a)), second(Ask(b));   // both questions are in progress
 //   Status of_first = co_await first;
 //   Status of_second = co_await second;
 //
 // It belongs to its awaiter's thread and is awaited once. Its owner must await it before it destroys what the task
-// uses: a verb or call under way still writes there.
+// uses: a verb or call in flight still writes there.
 #pragma once
 
 #include <coroutine>

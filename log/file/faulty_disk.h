@@ -1,5 +1,5 @@
 // The disk of a FaultyFileSystem: for every file the safe content and the writes since; for every directory the safe
-// names and the changes since. It has no locks and no errors: faulty_file_system.cc has them.
+// names and the changes since. It neither locks nor fails: faulty_file_system.cc does that.
 #pragma once
 
 #include <array>

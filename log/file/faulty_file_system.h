@@ -19,7 +19,7 @@
 //   full disk         ResourceExhausted, when files would take more than `capacity_bytes`.
 //   read bit flip     one bit of what was read is wrong; the medium is sound.
 //   bit rot           FlipBit: one bit on the medium is wrong from now on.
-//   slow disk         `before` is called before every operation and may sleep, or block until a test lets it go on.
+//   slow disk         `before` is called before every operation and may sleep, or block until a test releases it.
 //
 // All randomness comes from one seed: with one thread the same calls give the same faults. Thread-safe.
 #pragma once
@@ -142,7 +142,7 @@ class FaultyFileSystem final : public FileSystem {
   bool Chance(uint64_t one_in) { return one_in != 0 && random_.OneIn(one_in); }
   StatusOr<Place> Find(const std::string& path) const;
   StatusOr<std::shared_ptr<Node>> FindDirectory(const std::string& path) const;
-  // With the lock held.
+  // The caller holds the lock.
   std::unique_ptr<File> NewFile(const std::string& path, std::shared_ptr<Node> node, bool writable);
   static Status InjectedError(DiskOperation operation, const std::string& path);
   // Makes the file at least `bytes` long, if there is room.

@@ -5,7 +5,7 @@
 // `silence_limit`. An agent keeps trying to reach absent nodes, so nodes may start in any order, and a node that comes
 // back is found.
 //
-//   session up:    generation(peer) != 0; details(peer) has what it told us about itself; its tickets are honoured
+//   session up:    generation(peer) != 0; details(peer) has the peer's payload; its tickets are valid
 //   it ends:       its tickets are void; Observer::SessionEnded cuts off what they admitted; only then generation(peer)
 //                  is 0: once a node is seen dead, nothing that it began can take effect any more
 //
@@ -13,10 +13,10 @@
 // guest asks node 0 for its place; if another process has the place, the guest is refused (WaitForPlace). Guests learn
 // the addresses of other guests from the nodes.
 //
-// A peer that is no Gannet node, or a hostile one, occupies at most one of `max_half_open` places for
+// A peer that is not a Gannet node, or a hostile one, occupies at most one of `max_half_open` places for
 // `handshake_limit`, and a new connection replaces the oldest of them.
 //
-// Thread-safe. One thread of its own; observers are called on it.
+// Thread-safe. The agent has its own thread and calls observers on it.
 #pragma once
 
 #include <atomic>
@@ -78,7 +78,7 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Ends all sessions and stops the thread. Not from an observer.
+  // Ends all sessions and stops the thread. Must not be called by an observer.
   void Stop();
   // The same without waiting for the thread.
   void RequestStop();
@@ -116,7 +116,7 @@ class Agent {
   size_t half_open() const { return half_open_.load(); }
 
  private:
-  // What a peer tells about itself in the handshake.
+  // What a peer states about itself in the handshake.
   struct About {
     std::string listens_at;
     std::vector<std::byte> payload;
@@ -146,7 +146,7 @@ class Agent {
     std::optional<Heartbeats> heartbeats;
     uint64_t session = 0;
     NodeId from = 0;
-    uint64_t last_heard_ns = 0;  // or when it came
+    uint64_t last_heard_ns = 0;  // or the time of its arrival
   };
   // State for callers' threads: guarded by mutex_.
   struct PeerView {
@@ -180,14 +180,14 @@ class Agent {
   void Watch(Outgoing* to, uint64_t now);
   void Drop(Outgoing* to, const Status& why, uint64_t now);
 
-  // False: it has ended.
+  // False: the session has ended.
   bool Serve(Incoming* from, short events, uint64_t now);
   Status TakeFrame(Incoming* from, const Frame& frame, uint64_t now);
   Status TakeGreeting(Incoming* from, const Frame& frame);
   Status Establish(Incoming* from);
   void Drop(Incoming* from, const Status& why);
 
-  // A session begins and ends.
+  // Begin and end of a session.
   uint64_t Enter(NodeId peer, const Key& key, uint64_t incarnation, About about);
   void Leave(NodeId peer, uint64_t session, const Status& why);
 
@@ -217,7 +217,7 @@ class Agent {
   mutable Mutex mutex_;
   std::vector<PeerView> views_;  // by node
   std::string last_refusal_;
-  std::optional<std::vector<NodeId>> fellows_;  // what node 0 told last: the guests that it has sessions with
+  std::optional<std::vector<NodeId>> fellows_;  // from node 0's last news: the guests that it has sessions with
   std::string declined_;                        // why a node that knows the secret refuses this one
 
   Thread thread_;

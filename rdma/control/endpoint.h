@@ -37,7 +37,7 @@ StatusOr<Endpoint> LocalEndpointTowards(const Endpoint& to);
 
 // Returns a non-blocking listening socket. Port 0: any; *at gets the actual one. FailedPrecondition: the port is taken.
 StatusOr<int> Listen(Endpoint* at);
-// A socket that is connecting and does not block; when it is writable, ConnectResult tells.
+// Returns a non-blocking socket that is connecting. Once it is writable, ConnectResult returns the result.
 StatusOr<int> StartConnect(const Endpoint& to);
 Status ConnectResult(int fd);
 

@@ -57,7 +57,7 @@ struct Refusal {
 
 class ClientHandshake {
  public:
-  // A reason why this client does not want to talk to a server of this incarnation; empty: it does.
+  // Reason why this client refuses a server of this incarnation; empty: it does not refuse.
   using Judge = std::function<std::string(uint64_t incarnation)>;
 
   // `payload` goes to the server with the proof; only a peer that knows the secret can decrypt it.
@@ -68,11 +68,11 @@ class ClientHandshake {
   // The next message to send, if any. An error ends the connection: PermissionDenied if either side refused.
   StatusOr<std::optional<Frame>> Take(const Frame& frame);
 
-  // After WELCOME.
+  // Valid after WELCOME.
   bool done() const { return done_; }
   const Key& session_key() const { return session_key_; }
   const std::vector<std::byte>& payload() const { return peers_payload_; }
-  // After CHALLENGE; authenticated after done().
+  // Valid after CHALLENGE; authenticated after done().
   uint64_t incarnation() const { return incarnation_; }
   // If one side refused: what the server said, or why this client declined.
   const Refusal& refusal() const { return refusal_; }
@@ -115,7 +115,7 @@ class ServerHandshake {
   // True if the client knows the secret and refuses this server.
   bool declined() const { return !declined_.empty(); }
   const std::string& why_declined() const { return declined_; }
-  // After HELLO; authenticated after done() or declined().
+  // Valid after HELLO; authenticated after done() or declined().
   const Introduction& introduction() const { return introduction_; }
   const Key& session_key() const { return session_key_; }
   const std::vector<std::byte>& payload() const { return peers_payload_; }

@@ -19,8 +19,8 @@ inline constexpr size_t kTagBytes = 16;
 inline constexpr size_t kMaxNewsBytes = 3500;
 using Tag = std::array<std::byte, kTagBytes>;
 
-// PING by the client, PONG by the server; numbered, so that an old one is not taken for a sign of life. Each may carry
-// some news along.
+// PING by the client, PONG by the server; numbered, so that an old one is not taken for a sign of life. Each may also
+// carry news.
 class Heartbeats {
  public:
   Heartbeats(const Key& key, FrameType sends, FrameType receives) : key_(key), sends_(sends), receives_(receives) {}

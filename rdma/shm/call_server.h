@@ -48,7 +48,7 @@ class CallServer {
   uint64_t node_word_;
   NodeControl* control_;
   int ready_words_;
-  std::unordered_map<uint32_t, Handler> handlers_;  // by method; what a slot says may be no MethodId
+  std::unordered_map<uint32_t, Handler> handlers_;  // by method; the number in a slot may be no MethodId
   std::vector<std::thread> threads_;
 };
 

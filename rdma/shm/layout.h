@@ -2,7 +2,7 @@
 // maps it at another address.
 //
 //   ClusterHeader                    what was created; constant afterwards
-//   NodeControl   [num_nodes]        who holds the node, its doorbell, which channels have called it
+//   NodeControl   [num_nodes]        the node's holder, its doorbell, which channels have called it
 //   ChannelArea   [num_nodes][128]   the call slots and messages of a channel; the channel's node owns it
 //   memory        [num_nodes]        each starts on a huge page: one header page, then the heap's parts (heap_parts.h)
 //
@@ -88,7 +88,7 @@ struct NodeControl {
   std::atomic<uint32_t> sleepers;
 
   // Which channels have requests here: one bit per channel (node * 128 + index), and per channel one bit per slot. A
-  // client sets the slot's bit, then the channel's; a server clears the channel's, then looks at the slots' bits, so
+  // client sets the slot's bit, then the channel's; a server clears the channel's, then checks the slots' bits, so
   // no request is overlooked. A bit is a hint only: the slot's phase decides.
   alignas(kLineBytes) std::atomic<uint64_t> ready_channels[kMaxChannels / 64];
   struct alignas(kLineBytes) ReadySlots {

@@ -16,7 +16,7 @@ struct ProcessIdentity {
 // Constant within a process; a forked child has its own.
 ProcessIdentity ThisProcess();
 
-// False once all threads of the process have ended, even if nobody has reaped it. Needs a common pid namespace.
+// False once all threads of the process have ended, even if its parent has not reaped it. Needs a common pid namespace.
 bool IsRunning(const ProcessIdentity& process);
 
 }  // namespace gannet::rdma::shm

@@ -17,8 +17,8 @@ namespace gannet::rdma {
 
 struct ShmOptions {
   int num_nodes = 1;                            // at most kMaxShmNodes
-  uint64_t bytes_per_node = uint64_t{1} << 30;  // address space of a node's memory; touched pages count, not this
-  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
+  uint64_t bytes_per_node = uint64_t{1} << 30;  // address space of a node's memory; only touched pages use memory
+  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // part that others can only READ (heap_parts.h)
   // READs and WRITEs access their lines in random order and sometimes yield the CPU between two lines. So properties
   // that the contract does not promise do not hold by chance.
   bool adversarial = false;

@@ -32,7 +32,7 @@ class CallFlight final : public Happening {
   uint64_t deadline() const { return deadline_; }
   const CallRequest& call() const { return call_; }
 
-  // In the channel's list.
+  // Neighbours in the channel's list.
   CallFlight* next = nullptr;
   CallFlight* previous = nullptr;
 

@@ -81,7 +81,7 @@ std::byte* TakeStack() {
   return static_cast<std::byte*>(map) + kGuardBytes;
 }
 
-thread_local Fiber* going_to = nullptr;  // while a switch is under way
+thread_local Fiber* going_to = nullptr;  // during a switch
 thread_local Fiber* coming_from = nullptr;
 
 }  // namespace

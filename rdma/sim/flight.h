@@ -39,7 +39,7 @@ class Flight final : public Happening {
   Verb verb() const { return verb_; }
   NodeId target() const { return to_->id; }
 
-  // In the channel's list.
+  // Neighbours in the channel's list.
   Flight* next = nullptr;
   Flight* previous = nullptr;
 

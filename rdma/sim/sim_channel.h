@@ -54,7 +54,7 @@ class SimChannel final : public Channel {
   void AdoptPoller(uint64_t fiber);
   void Complete(Completion* completion, uint64_t visible_at);
   void ArmTimer(uint64_t deadline);
-  // The caller gets `status`; the call itself goes on.
+  // The caller gets `status`; the call itself continues.
   void GiveUp(CallFlight* call, Status status);
 
   static constexpr uint64_t kNobody = UINT64_MAX;

@@ -206,7 +206,7 @@ void CallServer::Remove(const std::shared_ptr<Link>& link) {
   const std::lock_guard lock(mutex_);
   const auto client = clients_.find(link->number());
   if (client == clients_.end()) return;
-  // The card may send from the client's buffers until the queue pair is destroyed, so they live until then.
+  // The NIC may send from the client's buffers until the queue pair is destroyed, so they live until then.
   client->second->link.reset();
   link->KeepToTheEnd(std::shared_ptr<Client>(std::move(client->second)));
   clients_.erase(client);

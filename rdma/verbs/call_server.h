@@ -30,7 +30,7 @@ class CallServer final : public Acceptor {
   // Number of queue pairs that were cut because their peers broke the rules, or because they failed.
   uint64_t cut_off() const { return cut_off_.load(); }
   void RequestStop();
-  // After RequestStop. Waits for handlers that are running.
+  // Call this after RequestStop. Waits for handlers that are running.
   void Join();
 
   // Thread-safe. Serves at most `limit` requests and returns their number.
@@ -80,7 +80,7 @@ class CallServer final : public Acceptor {
   void Run(const Request& request, std::vector<std::byte>* buffer);
   Response RunHandler(const Request& request, std::span<std::byte> room, std::string* message);
 
-  // With the lock held.
+  // The caller holds the lock.
   size_t PollLocked();
   void Take(const ibv_wc& completion);
   // An error means that the client broke the rules, or its queue pair broke.

@@ -8,7 +8,7 @@
 //                                       <-    ACCEPT {magic, version}, or REJECT {magic, version, reason}
 //     kUp                               ->    (established)
 //
-// One thread of its own, which alone touches connection ids. Thread-safe.
+// It has its own thread, and only that thread touches connection ids. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class Acceptor {
   // Never returns null. ResourceExhausted: the completion queue has no room for another queue pair.
   virtual StatusOr<std::shared_ptr<Link>> MakeLink(NodeId peer, uint16_t channel) = 0;
   virtual ibv_cq* cq() = 0;
-  // From here on requests may come.
+  // After this call, requests may arrive.
   virtual void Add(const std::shared_ptr<Link>& link) = 0;
   // Called before the queue pair is destroyed: no thread may post to it after this returns.
   virtual void Remove(const std::shared_ptr<Link>& link) = 0;
@@ -62,7 +62,7 @@ class Connector final : public control::Observer {
 
   // Returns when the queue pairs that the session admitted are destroyed.
   void SessionEnded(uint64_t session) override;
-  // Of those that peers opened.
+  // Number of queue pairs that peers opened.
   size_t serving() const { return num_served_.load(); }
 
  private:
@@ -81,7 +81,7 @@ class Connector final : public control::Observer {
   bool TakeEvent();
 
   void Begin(const Active& active, control::Endpoint to);
-  // One step of a connection this node asked for.
+  // One step of a connection that this node requested.
   Status Advance(const Active& active, const rdma_cm_event& event);
   Status Ask(const Active& active);
   // Handles a peer's request. The peer gets the returned error as the reason of its REJECT.
@@ -101,7 +101,7 @@ class Connector final : public control::Observer {
   std::vector<std::function<void()>> jobs_;  // guarded by mutex_
   bool stop_ = false;                        // guarded by mutex_
 
-  // The thread's own.
+  // Used by the thread only.
   bool serving_ = true;
   std::atomic<size_t> num_served_ = 0;  // the size of served_
   std::map<rdma_cm_id*, Active> active_;

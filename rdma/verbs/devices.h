@@ -27,12 +27,11 @@ struct DeviceReport {
   Capabilities capabilities;
   std::vector<std::string> ports;      // one line each: state, speed, link layer
   std::vector<std::string> addresses;  // of this machine that lead to it
-  bool chosen = false;                 // would be taken for the given address, or, without one, first
+  bool chosen = false;                 // would be used for the given address, or, without one, first
   std::string why_not;                 // if it was not chosen
 };
 
-// All devices of this machine; an empty list if there are none (that is no error). `address`: one of
-// this machine, or empty.
+// All devices of this machine; none is not an error. `address`: one of this machine, or empty.
 StatusOr<std::vector<DeviceReport>> ListDevices(const std::string& address = "");
 
 }  // namespace gannet::rdma::verbs

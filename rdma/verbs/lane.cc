@@ -152,7 +152,7 @@ bool Lane::Prepare(Work* work, ibv_send_wr* request, ibv_sge* local) {
   auto* at = static_cast<std::byte*>(operation.local) + work->offset;
   const bool is_inline = operation.verb == Verb::kWrite && work->size <= link_->max_inline();
   local->length = work->size;
-  if (work->size == 0) request->num_sge = 0;  // some cards take a length of 0 as 2 GiB
+  if (work->size == 0) request->num_sge = 0;  // some NICs take a length of 0 as 2 GiB
   const bool is_direct = work->local_key != 0 && work->part == Part::kBody && !IsAtomic(operation.verb);
   if (is_inline || is_direct) {
     local->addr = reinterpret_cast<uint64_t>(at);

@@ -55,7 +55,7 @@ class Lane {
   NodeId node() const { return node_; }
   bool idle() const { return queue_.empty() && in_flight_.empty(); }
   bool has_queue() const { return !queue_.empty(); }
-  // What is added to the queue is to go over this connection alone (a generation); 0: over any.
+  // Operations added to the queue may use only this connection (a generation); 0: any.
   void Expect(uint64_t generation) {
     if (generation != 0) expected_ = generation;
   }
@@ -78,7 +78,7 @@ class Lane {
   // Ends everything that waits or is in flight with `status`. The queue pair must be destroyed.
   void FailAll(const Status& status);
 
-  // In parts, if it must go through staging and is large.
+  // A large operation that must go through staging is split into parts.
   void Add(Operation* operation, Batch* batch, uint32_t local_key);
   void Add(Outgoing* message);
 

@@ -10,7 +10,7 @@
 namespace gannet::rdma::verbs {
 namespace {
 
-// Sizes of inline data in a work request that are tried, until the card accepts one.
+// Sizes of inline data in a work request that are tried, until the NIC accepts one.
 constexpr std::array<uint32_t, 4> kInlineSizes{192, 96, 32, 0};
 
 }  // namespace

@@ -43,7 +43,7 @@ class Link {
   ~Link();
 
   LinkState state() const { return state_.load(std::memory_order_acquire); }
-  // After kDown.
+  // Valid after kDown.
   const std::string& why() const { return why_; }
   uint32_t number() const { return number_; }
   NodeId peer() const { return peer_; }
@@ -51,7 +51,7 @@ class Link {
   ibv_qp* qp() const { return id_->qp; }
   uint32_t max_inline() const { return max_inline_; }
 
-  // A fragment that was received, and its buffer given back to the card.
+  // A received fragment; PostReceive gives its buffer back to the NIC.
   const std::byte* buffer(uint32_t index) const { return buffers_.data() + size_t{index} * kFragmentBytes; }
   Status PostReceive(uint32_t index);
 
@@ -65,7 +65,7 @@ class Link {
  private:
   friend class Connector;
 
-  // With all receive buffers posted.
+  // The new queue pair has all its receive buffers posted.
   Status MakeQueuePair(ibv_cq* cq);
   void GoUp() { state_.store(LinkState::kUp, std::memory_order_release); }
   void GoDown(std::string why);

@@ -44,7 +44,7 @@ struct RegionInfo {
 
 class NodeCore {
  public:
-  // Finds the card of the node's address, and registers its memory (all zero).
+  // Finds the NIC of the node's address, and registers its memory (all zero).
   static StatusOr<std::shared_ptr<NodeCore>> Make(const VerbsOptions& options, const ClusterMap& map, NodeId id);
   ~NodeCore();
   NodeCore(const NodeCore&) = delete;
@@ -55,7 +55,7 @@ class NodeCore {
   const ClusterMap& map() const { return map_; }
   control::Endpoint address() const { return map_.Of(id_); }  // of this node
   int num_nodes() const { return range_.num_nodes; }
-  // Of verbs on memory of `node`.
+  // Range of verbs on memory of `node`.
   VerbRange range(NodeId node) const {
     VerbRange range = range_;
     if (node < options_.bytes_of_node.size()) range.bytes_per_node = options_.bytes_of_node[node];

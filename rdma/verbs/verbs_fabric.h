@@ -10,7 +10,7 @@
 // How it keeps the contract of fabric.h:
 //
 //  - One RC queue pair joins each channel and each node it talks to, made at the first use (rdma_cm). Its own node is
-//    no exception: verbs on it go through the card, too, because most cards' atomics are atomic only with each other,
+//    no exception: verbs on it go through the NIC, too, because most NICs' atomics are atomic only with each other,
 //    and because order among a channel's verbs on a node is the order of one queue pair.
 //  - Order (3): a queue pair's responder executes WRITEs, SENDs and atomics in the order sent (InfiniBand
 //    specification, C9-28), and a READ sent after them sees them. So nothing needs a fence, and a batch is posted as
@@ -45,23 +45,23 @@
 namespace gannet::rdma {
 
 struct VerbsOptions {
-  // host:port of every node's control port, by id. The host's address also chooses the card: it is the one that
-  // rdma_cm finds behind it, with the port and the GID that belong to the address. Empty: a guest's place; those come
+  // host:port of every node's control port, by id. The host's address also chooses the NIC: rdma_cm
+  // finds the NIC, the port and the GID that belong to the address. Empty: a guest's place; the guests' places come
   // last.
   std::vector<std::string> nodes;
   std::string guest_host;  // where a guest of this process listens; empty: its address on the way to node 0
   uint64_t bytes_per_node = uint64_t{1} << 30;
   std::vector<uint64_t> bytes_of_node;                   // of each, where they differ; none is more than bytes_per_node
-  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it is for what others only READ (heap_parts.h)
-  std::string secret;          // a process that knows it may read and write all memory of the cluster
-  uint64_t configuration = 0;  // processes with different ones refuse each other: a hash of what they share
-  // Whether a node with an address may come back as another process. If not, those who knew the first refuse it.
+  uint32_t read_only_percent = kDefaultReadOnlyPercent;  // part that others can only READ (heap_parts.h)
+  std::string secret;                                    // gives access to all memory of the cluster
+  uint64_t configuration = 0;  // a hash of all common settings; processes with different ones refuse each other
+  // Whether a node with an address may come back as another process. If not, nodes that knew the first refuse it.
   bool may_return = true;
   // Properties that the NIC must have, if given; they do not choose the NIC.
   std::string device;  // "mlx5_0"
   int port = 0;        // of the device, from 1 on
   int gid = -1;        // index in the port's table
-  // How long a server thread polls after its last work before it sleeps until the card wakes it. Zero: never polls
+  // How long a server thread polls after its last work before it sleeps until the NIC wakes it. Zero: never polls
   // (saves CPU); infinite: never sleeps.
   absl::Duration server_poll = absl::Microseconds(50);
   // How long a channel with operations in flight polls without success before it sleeps until the NIC wakes it, at most
@@ -76,7 +76,7 @@ struct VerbsStatistics {
   uint64_t queue_pairs_served = 0;  // that peers have here now
   uint64_t queue_pairs_cut = 0;     // since the start, because a peer broke the rules or its connection broke
   uint64_t refused = 0;             // connections to the control port that were turned away
-  uint64_t half_open = 0;           // connections to the control port that have not proved who they are
+  uint64_t half_open = 0;           // connections to the control port that have not authenticated yet
   std::string last_refusal;
 };
 
@@ -86,10 +86,10 @@ inline constexpr int kMaxVerbsChannelsPerNode = 128;
 class VerbsFabric : public Fabric {
  public:
   // InvalidArgument for bad options; NotFound if no address is one of an RDMA device of this machine (ListDevices of
-  // rdma/verbs/devices.h says why). Tells nobody anything yet.
+  // rdma/verbs/devices.h says why). Sends nothing to other processes yet.
   static StatusOr<std::unique_ptr<VerbsFabric>> Create(const VerbsOptions& options);
 
-  // Of the nodes that this fabric attached. PermissionDenied, with the reason, if the others refused them.
+  // Status of the nodes that this fabric attached. PermissionDenied, with the reason, if the others refused them.
   virtual Status standing() const = 0;
   // True if the node is alive or, if this process is a guest, if node 0 reported it alive in its last message.
   virtual bool KnowsOfGuest(NodeId id) const = 0;

@@ -10,7 +10,7 @@
 
 namespace gannet::rdma::verbs {
 
-// Makes the parts of node `id` and lets the cluster know.
+// Makes the parts of node `id` and announces it to the cluster.
 StatusOr<std::shared_ptr<NodeParts>> StartNode(const VerbsOptions& options, const ClusterMap& map, NodeId id);
 
 class VerbsNode final : public Node {
