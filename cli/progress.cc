@@ -57,11 +57,10 @@ void Progress::Loaded(const tpcc::LoadProgress& progress) {
 }
 
 void Progress::Ran(const tpcc::IntervalReport& interval) {
-  const double seconds = std::max(interval.seconds, 1e-9);
   const auto attempts = static_cast<double>(std::max<uint64_t>(interval.transactions + interval.aborts, 1));
   Step(absl::StrFormat("%7.1f s %12s transactions/s %12s NewOrders/min %7.2f%% aborted%s", interval.at_seconds,
-                       WithCommas(static_cast<uint64_t>(static_cast<double>(interval.transactions) / seconds)),
-                       WithCommas(static_cast<uint64_t>(static_cast<double>(interval.new_orders) * 60 / seconds)),
+                       WithCommas(static_cast<uint64_t>(interval.Rate(interval.transactions))),
+                       WithCommas(static_cast<uint64_t>(60 * interval.Rate(interval.new_orders))),
                        100 * static_cast<double>(interval.aborts) / attempts,
                        interval.warming_up ? "  (warming up)" : ""));
 }
@@ -72,9 +71,8 @@ void Progress::Loaded(uint64_t keys, uint64_t of) {
 }
 
 void Progress::Ran(const ycsb::IntervalReport& interval) {
-  const double seconds = std::max(interval.seconds, 1e-9);
   Step(absl::StrFormat("%9.4f s %14s operations/s%s", interval.at_seconds,
-                       WithCommas(static_cast<uint64_t>(static_cast<double>(interval.operations) / seconds)),
+                       WithCommas(static_cast<uint64_t>(interval.Rate(interval.operations))),
                        interval.warming_up ? "  (warming up)" : ""));
 }
 

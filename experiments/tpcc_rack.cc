@@ -42,13 +42,12 @@ class TpccRack {
     run.coroutines = options_.coroutines;
     run.warmup = options_.warmup;
     run.duration = options_.duration;
-    run.interval = std::max(options_.warmup, options_.duration);
+    run.watch = [&usage](bool end) { end ? usage.End() : usage.Begin(); };
     run.mix = options_.mix;
     run.seed = run.load_seed = options_.seed;
     const auto data_nodes = static_cast<size_t>(options_.data_nodes);
     const StatusOr<tpcc::RunReport> report = tpcc::RunBenchmark(
-        std::span(nodes_).subspan(data_nodes), std::span(std::as_const(tables_)).subspan(data_nodes), run,
-        [&usage](const tpcc::IntervalReport& interval) { interval.warming_up ? usage.Begin() : usage.End(); });
+        std::span(nodes_).subspan(data_nodes), std::span(std::as_const(tables_)).subspan(data_nodes), run, nullptr);
     if (!report.ok()) return report.status();
     std::string json = JsonOf(*report, usage);
     GANNET_RETURN_IF_ERROR(Close());

@@ -27,18 +27,9 @@ uint64_t ThinkNanos(Random& random, double mean_seconds) {
   return static_cast<uint64_t>(seconds * static_cast<double>(kSecond));
 }
 
-void Add(std::atomic<uint64_t>& counter, uint64_t n) {
-  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-}
-
 }  // namespace
 
-void BenchWorker::Prepare() {
-  Status status = Open();
-  if (!status.ok()) control_->Fail(std::move(status));
-}
-
-Status BenchWorker::Open() {
+Status BenchWorker::Prepare() {
   StatusOr<std::unique_ptr<txn::Session>> session = options_.database->OpenSession();
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
@@ -84,8 +75,7 @@ InputSource BenchWorker::MakeSource(uint64_t stream) const {
           .now = 0};
 }
 
-void BenchWorker::Run() {
-  if (session_ == nullptr) return;
+Status BenchWorker::Run() {
   for (size_t i = 0; i < terminals_.size(); ++i) {
     const uint32_t home = options_.run->think_time ? options_.homes[i / kDistricts] : 0;
     session_->worker().Spawn(Loop(terminals_[i].get(), home));
@@ -93,21 +83,24 @@ void BenchWorker::Run() {
   if (runs_ahead()) session_->worker().AddPoller([this] { return TellDurable(); });  // also while all coroutines wait
   session_->worker().Run();
   Status told = session_->worker().BlockOn(AwaitResults(0));
-  if (!told.ok()) control_->Fail(std::move(told));
   ObservePhase();
   statistics_.client_caches = session_->client_statistics();
+  return told;
+}
+
+void BenchWorker::Close() {
   terminals_.clear();
   session_.reset();
 }
 
 coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
   const bool think = options_.run->think_time;
-  while (control_->phase() != Phase::kStop) {
+  while (control().phase() != bench::Phase::kDrain) {
     const Procedure procedure = deck_->Deal(terminal->random());
     const Pace& pace = kPaces[static_cast<size_t>(procedure)];
     if (think) {
       co_await SleepWhileRunning(pace.keying * kSecond);
-      if (control_->phase() == Phase::kStop) break;
+      if (control().phase() == bench::Phase::kDrain) break;
     }
     Status status;
     if (runs_ahead()) {
@@ -116,7 +109,7 @@ coro::Task<void> BenchWorker::Loop(Terminal* terminal, uint32_t home) {
     }
     if (status.ok()) status = co_await RunOne(terminal, procedure, home);
     if (!status.ok() && !IsRolledBack(status)) {
-      control_->Fail(absl::Status(
+      control().Fail(absl::Status(
           status.code(), absl::StrFormat("%s: %s", kProcedureNames[static_cast<size_t>(procedure)], status.message())));
       break;
     }
@@ -151,10 +144,9 @@ coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, 
     const Result result{outcome.durable_at, start, procedure, status.ok(), outcome.aborts};
     outcome.durable_at == 0 ? Record(result, NowNanos()) : unacknowledged_.Add(result);
   }
-  if (sampled && seen_ == Phase::kMeasure) {
+  if (sampled && seen() == bench::Phase::kMeasure) {
     ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(procedure)];
-    statistics.verbs += session_->channel().counters() - before;
-    ++statistics.verb_samples;
+    statistics.SampleVerbs(session_->channel().counters() - before);
   }
   co_return status;
 }
@@ -176,7 +168,7 @@ void BenchWorker::Leave(bool alone) {
 coro::Task<void> BenchWorker::SleepWhileRunning(uint64_t nanos) {
   constexpr uint64_t kSlice = kSecond / 10;
   const uint64_t until = NowNanos() + nanos;
-  for (uint64_t now = NowNanos(); now < until && control_->phase() != Phase::kStop; now = NowNanos()) {
+  for (uint64_t now = NowNanos(); now < until && control().phase() != bench::Phase::kDrain; now = NowNanos()) {
     ObservePhase();
     co_await session_->worker().SleepUntil(std::min(until, now + kSlice));
   }
@@ -202,22 +194,14 @@ size_t BenchWorker::TellDurable() {
 }
 
 void BenchWorker::Record(const Result& result, uint64_t now_nanos) {
-  Add(live_.transactions, 1);
-  Add(live_.aborts, result.aborts);
-  if (result.committed && result.procedure == Procedure::kNewOrder) Add(live_.new_orders, 1);
-  if (seen_ != Phase::kMeasure) return;
+  CountLive(kTransactions, 1);
+  CountLive(kAborts, result.aborts);
+  if (result.committed && result.procedure == Procedure::kNewOrder) CountLive(kNewOrders, 1);
+  if (seen() != bench::Phase::kMeasure) return;
   ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(result.procedure)];
   ++(result.committed ? statistics.committed : statistics.rolled_back);
   statistics.aborted += result.aborts;
   statistics.latency.Record(now_nanos - result.begun_nanos);
-}
-
-void BenchWorker::ObservePhase() {
-  const Phase phase = control_->phase();
-  if (phase == seen_) return;
-  if (seen_ == Phase::kWarmup) verbs_at_start_ = session_->channel().counters();
-  if (phase == Phase::kStop) statistics_.verbs = session_->channel().counters() - verbs_at_start_;
-  seen_ = phase;
 }
 
 }  // namespace gannet::tpcc

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/coro/task.h"
-#include "base/histogram.h"
-#include "base/run_control.h"
 #include "base/status.h"
+#include "bench/harness/operation_statistics.h"
+#include "bench/harness/worker.h"
 #include "tpcc/deck.h"
 #include "tpcc/driver.h"
 #include "tpcc/random.h"
@@ -21,29 +21,21 @@
 
 namespace gannet::tpcc {
 
-// Counters that the driver reads while the worker runs. Only the worker writes them; they have a line of their own.
-struct alignas(64) LiveCounters {
-  std::atomic<uint64_t> transactions{0};
-  std::atomic<uint64_t> new_orders{0};
-  std::atomic<uint64_t> aborts{0};
-};
+// Live counts of a worker (bench/harness/worker.h).
+enum LiveCount : size_t { kTransactions, kNewOrders, kAborts };
 
-struct ProcedureStatistics {
+struct ProcedureStatistics : bench::OperationStatistics {
   uint64_t committed = 0;
   uint64_t aborted = 0;
   uint64_t rolled_back = 0;
-  Histogram latency;
-  rdma::VerbCounters verbs;
-  uint64_t verb_samples = 0;
 };
 
 struct WorkerStatistics {
   std::array<ProcedureStatistics, kProcedures> procedures;
-  rdma::VerbCounters verbs;
   std::vector<std::pair<std::string, index::ClientStatistics>> client_caches;
 };
 
-class BenchWorker {
+class BenchWorker final : public bench::Worker {
  public:
   struct Options {
     txn::Database* database = nullptr;
@@ -56,13 +48,12 @@ class BenchWorker {
     NonUniform non_uniform;
   };
 
-  BenchWorker(Options options, RunControl* control) : options_(std::move(options)), control_(control) {}
+  BenchWorker(Options options, bench::RunControl* control) : Worker(control), options_(std::move(options)) {}
 
-  // The thread's work, in two steps so that all workers begin together. Errors go to control->Fail.
-  void Prepare();
-  void Run();
+  Status Prepare() override;
+  Status Run() override;
+  void Close() override;
 
-  const LiveCounters& live() const { return live_; }
   // Valid after Run.
   const WorkerStatistics& statistics() const { return statistics_; }
 
@@ -73,7 +64,6 @@ class BenchWorker {
     bool exclusive = false;
   };
 
-  Status Open();
   // The first payment number that is not in HISTORY yet for this worker's number.
   Status FindNextPayment();
   InputSource MakeSource(uint64_t stream) const;
@@ -89,21 +79,16 @@ class BenchWorker {
   coro::Task<Status> AwaitResults(size_t most);
   size_t TellDurable();
   void Record(const Result& result, uint64_t now_nanos);
-  // Notices a change of phase: the measured window begins or ends here for this worker.
-  void ObservePhase();
+  const rdma::VerbCounters& VerbsSoFar() const override { return session_->channel().counters(); }
   Date Today(uint64_t now_ns) const { return static_cast<Date>((now_ns + unix_offset_ns_) / 1'000'000'000); }
 
   const Options options_;
-  RunControl* const control_;
-  LiveCounters live_;
   WorkerStatistics statistics_;
 
   std::unique_ptr<txn::Session> session_;
   std::vector<std::unique_ptr<Terminal>> terminals_;
   std::unique_ptr<Office> office_;
   std::unique_ptr<Deck> deck_;
-  Phase seen_ = Phase::kWarmup;
-  rdma::VerbCounters verbs_at_start_;
   Gate gate_;
   Unacknowledged unacknowledged_;
   uint32_t until_sample_ = kVerbSampleInterval;

@@ -1,24 +1,19 @@
 #include "tpcc/driver.h"
 
 #include <algorithm>
-#include <chrono>
-#include <latch>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "base/clock.h"
-#include "base/run_control.h"
-#include "base/thread.h"
+#include "bench/harness/operation_statistics.h"
+#include "bench/harness/run.h"
+#include "bench/harness/run_control.h"
 #include "tpcc/bench_worker.h"
 
 namespace gannet::tpcc {
 namespace {
-
-constexpr int kNanosPerMicro = 1000;
 
 Status CheckThreads(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {
   const bool owners = nodes[0]->owns_rows();
@@ -70,11 +65,7 @@ Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Table
                                                       options.mix[0], options.mix[1], options.mix[2], options.mix[3],
                                                       options.mix[4]));
   }
-  if (options.duration <= absl::ZeroDuration() || options.warmup < absl::ZeroDuration() ||
-      options.interval <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("duration and interval must be positive, warm-up not negative");
-  }
-  return absl::OkStatus();
+  return bench::CheckDurations(options);
 }
 
 // The home warehouses of a worker, and its number among their workers.
@@ -130,104 +121,58 @@ class Runner {
   }
 
   StatusOr<RunReport> Run() {
-    Latch prepared(workers_.size() + 1);
-    std::vector<Thread> threads;
-    for (const auto& worker : workers_) {
-      threads.emplace_back("worker", [&worker, &prepared] {
-        worker->Prepare();
-        prepared.arrive_and_wait();
-        worker->Run();
-      });
+    std::vector<bench::Worker*> workers;
+    for (const auto& worker : workers_) workers.push_back(worker.get());
+    bench::Hooks hooks{.thread_name = "worker", .prepared = nullptr, .interval = nullptr};
+    if (progress_) {
+      hooks.interval = [this](const bench::CountedInterval& interval) { progress_(ReportOf(interval)); };
     }
-    prepared.arrive_and_wait();
-    begin_ns_ = NowNanos();
-    Watch(options_.warmup);
-    const uint64_t measure_ns = NowNanos();
-    control_.Advance(Phase::kMeasure);
-    Watch(options_.duration);
-    control_.Advance(Phase::kStop);
-    const uint64_t stop_ns = NowNanos();
-    for (Thread& thread : threads) thread.join();
-    GANNET_RETURN_IF_ERROR(control_.error());
-    return MakeReport(static_cast<double>(stop_ns - measure_ns) * 1e-9);
+    const StatusOr<bench::RunResult> result = bench::RunWorkers(workers, &control_, options_, hooks);
+    if (!result.ok()) return result.status();
+    return MakeReport(*result);
   }
 
  private:
-  // True if a worker failed or the run was stopped.
-  bool Ended() const {
-    return control_.phase() == Phase::kStop ||
-           (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+  static IntervalReport ReportOf(const bench::CountedInterval& interval) {
+    return {interval, interval.counts[kTransactions], interval.counts[kNewOrders], interval.counts[kAborts]};
   }
 
-  // Waits for `duration`, or until the run has ended, and reports after each interval.
-  void Watch(absl::Duration duration) {
-    const uint64_t end = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
-    const uint64_t interval = static_cast<uint64_t>(absl::ToInt64Nanoseconds(options_.interval));
-    last_ns_ = NowNanos();
-    while (last_ns_ < end && !Ended()) {
-      WaitWhileRunning(std::min(end, last_ns_ + interval), [this] { return Ended(); });
-      ReportInterval();
-    }
-  }
-
-  void ReportInterval() {
-    const uint64_t now = NowNanos();
-    IntervalReport total;
-    for (const auto& worker : workers_) {
-      total.transactions += worker->live().transactions.load(std::memory_order_relaxed);
-      total.new_orders += worker->live().new_orders.load(std::memory_order_relaxed);
-      total.aborts += worker->live().aborts.load(std::memory_order_relaxed);
-    }
-    const IntervalReport interval{.warming_up = control_.phase() == Phase::kWarmup,
-                                  .at_seconds = static_cast<double>(now - begin_ns_) * 1e-9,
-                                  .seconds = static_cast<double>(now - last_ns_) * 1e-9,
-                                  .transactions = total.transactions - last_.transactions,
-                                  .new_orders = total.new_orders - last_.new_orders,
-                                  .aborts = total.aborts - last_.aborts};
-    last_ = total;
-    last_ns_ = now;
-    if (progress_) progress_(interval);
-  }
-
-  RunReport MakeReport(double seconds) const {
+  RunReport MakeReport(const bench::RunResult& result) const {
     RunReport report;
-    report.seconds = seconds;
+    report.seconds = result.seconds;
     report.threads = options_.threads;
     report.coroutines = coroutines_;
     report.in_flight = options_.think_time ? 0 : options_.in_flight;
-    uint64_t transactions = 0;
+    report.verbs = result.verbs;
+    for (const bench::CountedInterval& interval : result.timeline) report.timeline.push_back(ReportOf(interval));
+    auto all = std::make_unique<bench::OperationStatistics>();
     for (size_t p = 0; p < kProcedures; ++p) {
       ProcedureReport& procedure = report.procedures[p];
-      Histogram latency;
-      for (const auto& worker : workers_) AddProcedure(worker->statistics().procedures[p], procedure, latency);
-      SetLatencies(latency, procedure);
-      transactions += procedure.committed + procedure.rolled_back;
+      auto sum = std::make_unique<bench::OperationStatistics>();
+      for (const auto& worker : workers_) {
+        const ProcedureStatistics& part = worker->statistics().procedures[p];
+        procedure.committed += part.committed;
+        procedure.aborted += part.aborted;
+        procedure.rolled_back += part.rolled_back;
+        sum->Merge(part);
+      }
+      bench::Summarize(*sum, &procedure);
+      all->Merge(*sum);
+      report.all.committed += procedure.committed;
+      report.all.aborted += procedure.aborted;
+      report.all.rolled_back += procedure.rolled_back;
     }
-    for (const auto& worker : workers_) {
-      report.verbs += worker->statistics().verbs;
-      AddCaches(worker->statistics(), report);
+    bench::SetLatencies(all->latency, &report.all);
+    const uint64_t transactions = report.all.committed + report.all.rolled_back;
+    report.all.verbs = result.verbs;
+    report.all.verb_samples = transactions;
+    for (const auto& worker : workers_) AddCaches(worker->statistics(), report);
+    if (result.seconds > 0) {
+      report.transactions_per_second = static_cast<double>(transactions) / result.seconds;
+      report.new_orders_per_minute =
+          static_cast<double>(report.of(Procedure::kNewOrder).committed) * 60 / result.seconds;
     }
-    report.transactions_per_second = static_cast<double>(transactions) / seconds;
-    report.new_orders_per_minute = static_cast<double>(report.of(Procedure::kNewOrder).committed) * 60 / seconds;
     return report;
-  }
-
-  static void AddProcedure(const ProcedureStatistics& from, ProcedureReport& to, Histogram& latency) {
-    to.committed += from.committed;
-    to.aborted += from.aborted;
-    to.rolled_back += from.rolled_back;
-    to.verbs += from.verbs;
-    to.verb_samples += from.verb_samples;
-    latency.Merge(from.latency);
-  }
-
-  static void SetLatencies(const Histogram& latency, ProcedureReport& procedure) {
-    auto micros = [](uint64_t nanos) { return static_cast<double>(nanos) / kNanosPerMicro; };
-    procedure.mean_us = latency.mean() / kNanosPerMicro;
-    procedure.p50_us = micros(latency.Percentile(50));
-    procedure.p90_us = micros(latency.Percentile(90));
-    procedure.p99_us = micros(latency.Percentile(99));
-    procedure.max_us = micros(latency.max());
   }
 
   static void AddCaches(const WorkerStatistics& from, RunReport& report) {
@@ -249,11 +194,8 @@ class Runner {
   const RunOptions& options_;
   const RunProgress& progress_;
   int coroutines_ = 1;
-  RunControl control_;
+  bench::RunControl control_;
   std::vector<std::unique_ptr<BenchWorker>> workers_;
-  uint64_t begin_ns_ = 0;
-  uint64_t last_ns_ = 0;
-  IntervalReport last_;
 };
 
 }  // namespace

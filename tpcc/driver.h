@@ -13,13 +13,13 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "bench/harness/run.h"
 #include "tpcc/report.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"
@@ -27,10 +27,15 @@
 namespace gannet::tpcc {
 
 // If a worker runs several coroutines, one in this many transactions is sampled for the verb counters: see
-// ProcedureReport::verbs.
+// ProcedureReport.
 inline constexpr int kVerbSampleInterval = 64;
 
-struct RunOptions {
+struct RunOptions : bench::RunOptions {
+  RunOptions() {
+    warmup = absl::Seconds(2);
+    duration = absl::Seconds(30);
+  }
+
   int threads = 1;  // workers of this process, over all its nodes; at least one per node
   // The workers of each node are numbered from here on (keys.h, HISTORY). Processes that run at the same time with the
   // same home warehouses, as clients do, need disjoint ranges.
@@ -42,18 +47,11 @@ struct RunOptions {
   // transaction as soon as its previous one is visible; that one is acknowledged (and counted, with its latency) when
   // it is durable. 0: a coroutine waits for its own transactions. Without effect with `think_time`.
   int in_flight = 0;
-  absl::Duration warmup = absl::Seconds(2);
-  absl::Duration duration = absl::Seconds(30);
   std::array<int, kProcedures> mix = {45, 43, 4, 4, 4};  // percent, in the order of Procedure
   bool think_time = false;
-  uint64_t seed = 1;
   // The seed of the population (LoadOptions::seed): the run's constant for last names depends on the load's (clause
   // 2.1.6.1).
   uint64_t load_seed = 1;
-  absl::Duration interval = absl::Seconds(1);  // between two calls of the progress callback
-  // Set by another thread or a signal handler: the run ends within 100 ms and reports what it has measured
-  // (RunReport::seconds is the actual length, possibly 0). May be null; must outlive the run.
-  const std::atomic<bool>* stop = nullptr;
 };
 
 // Called on the thread that called RunBenchmark.

@@ -32,10 +32,11 @@ index::ClientStatistics Difference(index::ClientStatistics later, const index::C
 
 }  // namespace
 
-BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, RunControl* control)
-    : cluster_(cluster),
+BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads,
+                         bench::RunControl* control)
+    : Worker(control),
+      cluster_(cluster),
       options_(*options),
-      control_(control),
       number_(number),
       threads_(threads),
       random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
@@ -44,21 +45,22 @@ BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number
 
 BenchWorker::~BenchWorker() = default;
 
-void BenchWorker::Prepare() {
+Status BenchWorker::Prepare() {
   auto connection = Connection::Open(cluster_, number_ / options_.threads_per_machine, options_.caches);
-  if (!connection.ok()) return control_->Fail(connection.status());
+  if (!connection.ok()) return connection.status();
   connection_ = *std::move(connection);
   while (clients_.size() < static_cast<size_t>(options_.coroutines)) {
     clients_.push_back(std::make_unique<Client>(connection_.get(), options_.paths));
   }
-  if (const Status filled = FillCaches(); !filled.ok()) control_->Fail(filled);
+  return FillCaches();
 }
 
-void BenchWorker::Run() {
-  if (connection_ == nullptr || control_->phase() == Phase::kStop) return;
+Status BenchWorker::Run() {
+  if (control().phase() == bench::Phase::kDrain) return absl::OkStatus();
   running_ = static_cast<int>(clients_.size());
   for (const auto& client : clients_) connection_->worker().Spawn(Loop(client.get(), client == clients_.front()));
   connection_->worker().Run();
+  return absl::OkStatus();
 }
 
 void BenchWorker::Close() {
@@ -71,12 +73,12 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
   const bool at_once = connection_->channel().capabilities().completes_at_once;
   while (true) {
     ObservePhase();
-    if (seen_ == Phase::kStop) break;
+    if (seen() == bench::Phase::kDrain) break;
     if (inserts_only()) {
       const uint64_t next = NextInsertNanos();
       co_await connection_->worker().SleepUntil(next == kNever ? NowNanos() + kLookNanos : next);
       ObservePhase();
-      if (seen_ == Phase::kStop) break;
+      if (seen() == bench::Phase::kDrain) break;
       if (next == kNever) continue;
     }
     Outcome outcome;
@@ -85,13 +87,13 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
     Status done = co_await RunOne(client, &outcome);
     const uint64_t nanos = NowNanos() - start;
     if (!done.ok()) {
-      control_->Fail(std::move(done));
+      control().Fail(std::move(done));
       break;
     }
     KindStatistics& kind = StatisticsOf(outcome);
     ++kind.finished;
-    live_operations_.store(live_operations_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (seen_ == Phase::kMeasure) {
+    CountLive(kOperations, 1);
+    if (seen() == bench::Phase::kMeasure) {
       ++kind.operations;
       kind.records += outcome.records;
       kind.latency.Record(nanos);
@@ -109,7 +111,7 @@ uint64_t BenchWorker::NextInsertNanos() {
   constexpr uint64_t kMostBehind = 1'000'000;
   if (options_.insert_for < absl::InfiniteDuration()) {
     const auto burst = static_cast<uint64_t>(absl::ToInt64Nanoseconds(options_.insert_for));
-    if (seen_ != Phase::kMeasure || NowNanos() >= measure_nanos_ + burst) return kNever;
+    if (seen() != bench::Phase::kMeasure || NowNanos() >= measure_nanos_ + burst) return kNever;
   }
   const uint64_t interval = 1'000'000'000 * static_cast<uint64_t>(options_.threads_per_machine) / options_.insert_rate;
   next_insert_nanos_ = std::max(next_insert_nanos_ + interval, NowNanos() - kMostBehind);
@@ -119,13 +121,13 @@ uint64_t BenchWorker::NextInsertNanos() {
 coro::Task<void> BenchWorker::Profile(Client* client) {
   while (running_ > 0) co_await connection_->worker().Yield();
   const int operations = std::max(16, kProfiledOperations / threads_);
-  for (int i = 0; i < operations && control_->error().ok(); ++i) {
+  for (int i = 0; i < operations && control().error().ok(); ++i) {
     if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) break;
     Outcome outcome;
     const rdma::VerbCounters verbs = connection_->channel().counters();
     Status done = co_await RunOne(client, &outcome);
     if (!done.ok()) {
-      control_->Fail(std::move(done));
+      control().Fail(std::move(done));
       break;
     }
     ++StatisticsOf(outcome).finished;
@@ -134,25 +136,16 @@ coro::Task<void> BenchWorker::Profile(Client* client) {
 }
 
 void BenchWorker::Sample(const Outcome& outcome, const rdma::VerbCounters& before) {
-  KindStatistics& kind = StatisticsOf(outcome);
-  kind.verbs += connection_->channel().counters() - before;
-  ++kind.verb_samples;
+  StatisticsOf(outcome).SampleVerbs(connection_->channel().counters() - before);
 }
 
-void BenchWorker::ObservePhase() {
-  const Phase now = control_->phase();
-  if (now == seen_) return;
-  const rdma::VerbCounters& verbs = connection_->channel().counters();
-  if (seen_ == Phase::kWarmup) {
-    measure_nanos_ = NowNanos();
-    verbs_at_start_ = verbs;
-    lookups_at_start_ = connection_->statistics();
-  }
-  if (now == Phase::kStop) {
-    statistics_.verbs = verbs - verbs_at_start_;
-    statistics_.lookups = Difference(connection_->statistics(), lookups_at_start_);
-  }
-  seen_ = now;
+void BenchWorker::MeasurementBegins() {
+  measure_nanos_ = NowNanos();
+  lookups_at_start_ = connection_->statistics();
+}
+
+void BenchWorker::MeasurementEnds() {
+  statistics_.lookups = Difference(connection_->statistics(), lookups_at_start_);
 }
 
 coro::Task<Status> BenchWorker::RunOne(Client* client, Outcome* outcome) {

@@ -2,50 +2,44 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/coro/task.h"
-#include "base/histogram.h"
-#include "base/run_control.h"
 #include "base/status.h"
+#include "bench/harness/operation_statistics.h"
+#include "bench/harness/worker.h"
 #include "ycsb/client.h"
 #include "ycsb/driver.h"
 #include "ycsb/key_chooser.h"
 
 namespace gannet::ycsb {
 
-struct KindStatistics {
+// The live count of a worker (bench/harness/worker.h).
+inline constexpr size_t kOperations = 0;
+
+struct KindStatistics : bench::OperationStatistics {
   uint64_t operations = 0;
   uint64_t finished = 0;
   uint64_t records = 0;
-  Histogram latency;
-  rdma::VerbCounters verbs;
-  uint64_t verb_samples = 0;
 };
 
 struct WorkerStatistics {
   std::array<KindStatistics, kKinds> kinds;
-  rdma::VerbCounters verbs;
   index::ClientStatistics lookups;
 };
 
-class BenchWorker {
+class BenchWorker final : public bench::Worker {
  public:
   // Thread `number` of `threads` in the run.
-  BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, RunControl* control);
-  ~BenchWorker();
+  BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, bench::RunControl* control);
+  ~BenchWorker() override;
 
-  // The thread's work, in steps that all workers take together. Errors go to control->Fail.
-  void Prepare();
-  void Run();
-  // Called on the thread that ran it, because a channel belongs to one thread.
-  void Close();
+  Status Prepare() override;
+  Status Run() override;
+  void Close() override;
 
-  // Number of operations finished so far. Any thread may call it.
-  uint64_t operations() const { return live_operations_.load(std::memory_order_relaxed); }
   // Valid after Run.
   const WorkerStatistics& statistics() const { return statistics_; }
   uint64_t inserts_end() const { return keys_.inserts_end(); }
@@ -78,27 +72,23 @@ class BenchWorker {
   coro::Task<Status> Scan(Client* client, uint64_t from, Outcome* outcome);
   KindStatistics& StatisticsOf(const Outcome& outcome) { return statistics_.kinds[static_cast<size_t>(outcome.kind)]; }
   void Sample(const Outcome& outcome, const rdma::VerbCounters& before);
-  // Notices a change of phase: the measured window begins or ends here for this worker.
-  void ObservePhase();
+  const rdma::VerbCounters& VerbsSoFar() const override { return connection_->channel().counters(); }
+  void MeasurementBegins() override;
+  void MeasurementEnds() override;
 
   Cluster* const cluster_;
   const RunOptions& options_;
-  RunControl* const control_;
   const int number_;
   const int threads_;
   Random random_;
   KeyChooser keys_;
-  // On a line of its own, because the driver reads it.
-  alignas(64) std::atomic<uint64_t> live_operations_{0};
   alignas(64) WorkerStatistics statistics_;
 
   std::unique_ptr<Connection> connection_;
   std::vector<std::unique_ptr<Client>> clients_;
-  Phase seen_ = Phase::kWarmup;
   int running_ = 0;  // coroutines
   uint64_t next_insert_nanos_ = 0;
-  uint64_t measure_nanos_ = 0;  // beginning of the measured window
-  rdma::VerbCounters verbs_at_start_;
+  uint64_t measure_nanos_ = 0;  // beginning of the measured phase
   index::ClientStatistics lookups_at_start_;
 };
 

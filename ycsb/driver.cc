@@ -6,16 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "base/clock.h"
-#include "base/run_control.h"
 #include "base/runtime.h"
-#include "base/thread.h"
+#include "bench/harness/operation_statistics.h"
+#include "bench/harness/run.h"
+#include "bench/harness/run_control.h"
 #include "ycsb/bench_worker.h"
 
 namespace gannet::ycsb {
 namespace {
-
-constexpr double kNanosPerMicro = 1000;
 
 Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (o.threads_per_machine < 1 || o.coroutines < 1) {
@@ -37,23 +35,7 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (o.caches.share_xcache && Runtime::Current() == nullptr) {
     return absl::InvalidArgumentError("threads can share a cache of XStore in a simulation only");
   }
-  if (o.duration <= absl::ZeroDuration() || o.warmup < absl::ZeroDuration() || o.interval <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("duration and interval must be positive, warm-up not negative");
-  }
-  return absl::OkStatus();
-}
-
-uint64_t Nanos(absl::Duration duration) {
-  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
-}
-
-void SetLatencies(const Histogram& latency, KindReport* report) {
-  const auto micros = [](uint64_t nanos) { return static_cast<double>(nanos) / kNanosPerMicro; };
-  report->mean_us = latency.mean() / kNanosPerMicro;
-  report->p50_us = micros(latency.Percentile(50));
-  report->p90_us = micros(latency.Percentile(90));
-  report->p99_us = micros(latency.Percentile(99));
-  report->max_us = micros(latency.max());
+  return bench::CheckDurations(o);
 }
 
 class Runner {
@@ -74,42 +56,24 @@ class Runner {
   }
 
   StatusOr<RunReport> Run() {
-    Latch prepared(workers_.size() + 1);
-    Latch begin(workers_.size() + 1);
-    std::vector<Thread> threads;
-    for (const auto& worker : workers_) {
-      threads.emplace_back("ycsb", [&worker, &prepared, &begin] {
-        worker->Prepare();
-        prepared.arrive_and_wait();
-        begin.arrive_and_wait();
-        worker->Run();
-        worker->Close();
-      });
+    std::vector<bench::Worker*> workers;
+    for (const auto& worker : workers_) workers.push_back(worker.get());
+    bench::Hooks hooks{.thread_name = "ycsb", .prepared = [this] { CopyCaches(); }, .interval = nullptr};
+    if (progress_) {
+      hooks.interval = [this](const bench::CountedInterval& interval) { progress_(ReportOf(interval)); };
     }
-    prepared.arrive_and_wait();
-    if (options_.caches.share_xcache && options_.fill_caches) CopyCaches();
-    begin.arrive_and_wait();
-    begin_nanos_ = NowNanos();
-    Watch(options_.warmup, 0);
-    if (options_.watch) options_.watch(false);
-    const uint64_t measure_nanos = NowNanos();
-    control_.Advance(Phase::kMeasure);
-    Watch(options_.duration, options_.at_least);
-    control_.Advance(Phase::kStop);
-    const uint64_t stop_nanos = NowNanos();
-    if (options_.watch) options_.watch(true);
-    for (Thread& thread : threads) thread.join();
+    const StatusOr<bench::RunResult> result = bench::RunWorkers(workers, &control_, options_, hooks);
     for (const auto& worker : workers_) {
       cluster_->set_inserts_end(std::max(cluster_->inserts_end(), worker->inserts_end()));
     }
-    GANNET_RETURN_IF_ERROR(control_.error());
-    return MakeReport(static_cast<double>(stop_nanos - measure_nanos) * 1e-9);
+    if (!result.ok()) return result.status();
+    return MakeReport(*result);
   }
 
  private:
   // The threads of the first machine have filled its caches: the other machines get copies.
   void CopyCaches() {
-    if (Ended()) return;
+    if (!options_.caches.share_xcache || !options_.fill_caches) return;
     const Machine& filled = cluster_->machine(0);
     for (int i = 1; i < cluster_->options().machines; ++i) {
       Machine& machine = cluster_->machine(i);
@@ -120,68 +84,36 @@ class Runner {
     }
   }
 
-  // True if a worker failed or the run was stopped.
-  bool Ended() const {
-    return control_.phase() == Phase::kStop ||
-           (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed));
+  static IntervalReport ReportOf(const bench::CountedInterval& interval) {
+    return {interval, interval.counts[kOperations]};
   }
 
-  // Waits for `duration` and `at_least` operations, or until the run has ended, and reports after each interval.
-  void Watch(absl::Duration duration, uint64_t at_least) {
-    last_nanos_ = NowNanos();
-    const uint64_t end = last_nanos_ + Nanos(duration);
-    const uint64_t enough = last_operations_ + at_least;
-    while ((last_nanos_ < end || last_operations_ < enough) && !Ended()) {
-      const uint64_t next = last_nanos_ + Nanos(options_.interval);
-      WaitWhileRunning(last_nanos_ < end ? std::min(end, next) : next, [this] { return Ended(); });
-      ReportInterval();
-    }
-  }
-
-  void ReportInterval() {
-    const uint64_t now = NowNanos();
-    uint64_t operations = 0;
-    for (const auto& worker : workers_) operations += worker->operations();
-    const IntervalReport interval{.warming_up = control_.phase() == Phase::kWarmup,
-                                  .at_seconds = static_cast<double>(now - begin_nanos_) * 1e-9,
-                                  .seconds = static_cast<double>(now - last_nanos_) * 1e-9,
-                                  .operations = operations - last_operations_};
-    last_operations_ = operations;
-    last_nanos_ = now;
-    if (!interval.warming_up && control_.phase() == Phase::kMeasure) timeline_.push_back(interval);
-    if (progress_) progress_(interval);
-  }
-
-  RunReport MakeReport(double seconds) const {
+  RunReport MakeReport(const bench::RunResult& result) const {
     RunReport report;
-    report.seconds = seconds;
+    report.seconds = result.seconds;
     report.threads = static_cast<int>(workers_.size());
     report.coroutines = options_.coroutines;
-    report.timeline = timeline_;
-    auto all = std::make_unique<Histogram>();
+    for (const bench::CountedInterval& interval : result.timeline) report.timeline.push_back(ReportOf(interval));
+    auto all = std::make_unique<bench::OperationStatistics>();
     for (size_t k = 0; k < kKinds; ++k) {
       KindReport& kind = report.kinds[k];
-      auto latency = std::make_unique<Histogram>();
+      auto sum = std::make_unique<bench::OperationStatistics>();
       for (const auto& worker : workers_) {
         const KindStatistics& part = worker->statistics().kinds[k];
         kind.operations += part.operations;
         kind.finished += part.finished;
         kind.records += part.records;
-        kind.verbs += part.verbs;
-        kind.verb_samples += part.verb_samples;
-        latency->Merge(part.latency);
+        sum->Merge(part);
       }
-      SetLatencies(*latency, &kind);
-      all->Merge(*latency);
+      bench::Summarize(*sum, &kind);
+      all->Merge(*sum);
       report.all.operations += kind.operations;
       report.all.finished += kind.finished;
       report.all.records += kind.records;
     }
-    SetLatencies(*all, &report.all);
-    for (const auto& worker : workers_) {
-      report.all.verbs += worker->statistics().verbs;
-      report.lookups += worker->statistics().lookups;
-    }
+    bench::SetLatencies(all->latency, &report.all);
+    report.all.verbs = result.verbs;
+    for (const auto& worker : workers_) report.lookups += worker->statistics().lookups;
     for (int i = 0; i < cluster_->options().machines; ++i) {
       const auto& locations = cluster_->machine(i).locations;
       if (locations != nullptr) report.lookups.cache_bytes += locations->bytes();
@@ -189,19 +121,15 @@ class Runner {
     }
     report.all.verb_samples = report.all.operations;
     report.operations = report.all.operations;
-    report.operations_per_second = seconds > 0 ? static_cast<double>(report.operations) / seconds : 0;
+    if (result.seconds > 0) report.operations_per_second = static_cast<double>(report.operations) / result.seconds;
     return report;
   }
 
   Cluster* cluster_;
   const RunOptions& options_;
   const RunProgress& progress_;
-  RunControl control_;
+  bench::RunControl control_;
   std::vector<std::unique_ptr<BenchWorker>> workers_;
-  uint64_t begin_nanos_ = 0;
-  uint64_t last_nanos_ = 0;
-  uint64_t last_operations_ = 0;
-  std::vector<IntervalReport> timeline_;
 };
 
 }  // namespace

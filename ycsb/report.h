@@ -5,30 +5,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "bench/harness/report.h"
 #include "index/index.h"
-#include "rdma/counters.h"
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {
 
-struct KindReport {
+struct KindReport : bench::OperationReport {
   uint64_t operations = 0;  // measured
   uint64_t finished = 0;    // also in the warm-up and after the end
   uint64_t records = 0;     // returned by scans
-  double mean_us = 0;
-  double p50_us = 0;
-  double p90_us = 0;
-  double p99_us = 0;
-  double max_us = 0;
-  // Sum over `verb_samples` operations, each of which ran alone on its channel.
-  rdma::VerbCounters verbs;
-  uint64_t verb_samples = 0;
 };
 
-struct IntervalReport {
-  bool warming_up = false;
-  double at_seconds = 0;  // since the warm-up began
-  double seconds = 0;     // length of this interval
+struct IntervalReport : bench::Interval {
   uint64_t operations = 0;
 };
 

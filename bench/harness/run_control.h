@@ -1,7 +1,7 @@
-// RunControl: state shared by a benchmark's driver and its workers: the phase of the run and the first error.
+// RunControl: the state that a benchmark's driver and its workers share: the phase of the run and the first error.
 //
 //   control.Advance(Phase::kMeasure);                             // the driver
-//   while (control.phase() != Phase::kStop) ...                   // a worker
+//   while (control.phase() != Phase::kDrain) ...                  // a worker
 //   WaitWhileRunning(NowNanos() + nanos, [&] { return ended; });  // the driver, between two phases
 #pragma once
 
@@ -15,15 +15,19 @@
 #include "base/status.h"
 #include "base/thread.h"
 
-namespace gannet {
+namespace gannet::bench {
 
-enum class Phase : int { kWarmup, kMeasure, kStop };
+enum class Phase : int {
+  kWarmup,
+  kMeasure,  // what ends now counts
+  kDrain,    // nothing new begins; workers finish what is under way
+};
 
 // Thread-safe.
 class RunControl {
  public:
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
-  // Never goes back; after a failure it stays kStop.
+  // Never goes back; after a failure it stays kDrain.
   void Advance(Phase phase) {
     const std::lock_guard lock(mutex_);
     if (phase > phase_.load(std::memory_order_relaxed)) phase_.store(phase, std::memory_order_release);
@@ -32,7 +36,7 @@ class RunControl {
   void Fail(Status status) {
     const std::lock_guard lock(mutex_);
     error_.Update(std::move(status));
-    phase_.store(Phase::kStop, std::memory_order_release);
+    phase_.store(Phase::kDrain, std::memory_order_release);
   }
   Status error() const {
     const std::lock_guard lock(mutex_);
@@ -54,4 +58,4 @@ void WaitWhileRunning(uint64_t until_nanos, const Ended& ended) {
   }
 }
 
-}  // namespace gannet
+}  // namespace gannet::bench

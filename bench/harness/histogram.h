@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace gannet {
+namespace gannet::bench {
 
 class Histogram {
  public:
@@ -70,4 +70,4 @@ class Histogram {
   uint64_t max_ = 0;
 };
 
-}  // namespace gannet
+}  // namespace gannet::bench

@@ -1,4 +1,4 @@
-#include "base/histogram.h"
+#include "bench/harness/histogram.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 
-namespace gannet {
+namespace gannet::bench {
 namespace {
 
 TEST(HistogramTest, EmptyIsZero) {
@@ -70,4 +70,4 @@ TEST(HistogramTest, ValuesBeyondTheLastBucketKeepTheirMaximum) {
 }
 
 }  // namespace
-}  // namespace gannet
+}  // namespace gannet::bench

@@ -1,0 +1,67 @@
+// RunWorkers: the life of a benchmark's run.
+//
+//   prepare    every worker opens what it needs; all wait for the last
+//   warm-up    operations run and do not count
+//   measure    operations count: throughput, latencies, verbs
+//   drain      workers finish what is under way
+//
+// The first error of a worker ends the run, in any phase.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "bench/harness/report.h"
+#include "bench/harness/worker.h"
+#include "rdma/counters.h"
+
+namespace gannet::bench {
+
+// What the options of every benchmark have.
+struct RunOptions {
+  absl::Duration warmup = absl::Seconds(1);
+  absl::Duration duration = absl::Seconds(10);
+  uint64_t at_least = 0;                       // operations: `duration` is made longer until so many are done
+  absl::Duration interval = absl::Seconds(1);  // between two calls of the progress callback
+  uint64_t seed = 1;
+  // Set by another thread or a signal handler: the run ends within 100 ms and reports what it measured until then (the
+  // measured time is the real one, and may be 0). May be null; must outlive the run.
+  const std::atomic<bool>* stop = nullptr;
+  // Called when the measured phase begins and when it has ended, on the thread that started the run. May be null.
+  std::function<void(bool end)> watch;
+};
+
+// InvalidArgument says which of the durations is wrong.
+Status CheckDurations(const RunOptions& options);
+
+// An interval with the sums of what the workers' live counts grew by.
+struct CountedInterval : Interval {
+  std::array<uint64_t, kLiveCounts> counts{};
+};
+
+struct Hooks {
+  std::string thread_name;  // of the workers
+  // Called on the calling thread after all workers have prepared and before any runs. May be null.
+  std::function<void()> prepared;
+  // Called on the calling thread after each interval. May be null.
+  std::function<void(const CountedInterval& interval)> interval;
+};
+
+struct RunResult {
+  double seconds = 0;                     // length of the measured phase
+  rdma::VerbCounters verbs;               // all verbs of the workers' channels in it
+  std::vector<CountedInterval> timeline;  // of the measured phase
+};
+
+// Runs each worker on a thread of its own, and returns when all have closed. `control` is theirs, for one run.
+StatusOr<RunResult> RunWorkers(std::span<Worker* const> workers, RunControl* control, const RunOptions& options,
+                               const Hooks& hooks);
+
+}  // namespace gannet::bench
