@@ -1,43 +1,25 @@
 // The report for programs. Keys are stable; see docs/commands.md.
 #include <string>
 
+#include "bench/json/parts.h"
 #include "cli/parse.h"
 #include "cli/tpcc_result.h"
-#include "nlohmann/json.hpp"
 
 namespace gannet::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using bench::Json;
 
 double PerOne(uint64_t sum, uint64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
 }
 
-Json Of(const rdma::VerbCounters& verbs) {
-  return {{"read", verbs.reads},         {"write", verbs.writes},        {"cas", verbs.compare_and_swaps},
-          {"faa", verbs.fetch_and_adds}, {"call", verbs.calls},          {"bytes", verbs.bytes_in + verbs.bytes_out},
-          {"bytes_in", verbs.bytes_in},  {"bytes_out", verbs.bytes_out}, {"round_trips", verbs.round_trips},
-          {"retries", verbs.retries}};
-}
-
-// Of one transaction on average.
-Json Average(const tpcc::ProcedureReport& procedure) {
-  Json json = Of(procedure.verbs);
-  for (auto& [name, value] : json.items()) {
-    value = procedure.verb_samples == 0 ? 0.0 : value.get<double>() / static_cast<double>(procedure.verb_samples);
-  }
-  json["samples"] = procedure.verb_samples;
-  return json;
-}
-
 Json Of(const tpcc::ProcedureReport& p) {
-  return {
-      {"committed", p.committed},
-      {"aborted", p.aborted},
-      {"rolled_back", p.rolled_back},
-      {"latency_us", {{"mean", p.mean_us}, {"p50", p.p50_us}, {"p90", p.p90_us}, {"p99", p.p99_us}, {"max", p.max_us}}},
-      {"verbs", Average(p)}};
+  return {{"committed", p.committed},
+          {"aborted", p.aborted},
+          {"rolled_back", p.rolled_back},
+          {"latency_us", bench::LatencyJson(p)},
+          {"verbs", bench::VerbsJson(p)}};
 }
 
 Json Of(const MemoryReport& memory) {
@@ -146,7 +128,12 @@ void AddRun(const TpccResult& result, Json* json) {
   (*json)["interrupted"] = result.interrupted;
   Json& transactions = (*json)["transactions"] = Json::object();
   for (size_t i = 0; i < run.procedures.size(); ++i) transactions[tpcc::kProcedureNames[i]] = Of(run.procedures[i]);
-  (*json)["verbs"] = Of(run.verbs);
+  (*json)["all"] = Of(run.all);
+  (*json)["verbs"] = bench::VerbSumsJson(run.verbs);
+  (*json)["timeline"] = bench::TimelineJson(run.timeline, [](const tpcc::IntervalReport& interval) {
+    return Json{{"transactions_per_second", interval.Rate(interval.transactions)},
+                {"new_orders_per_minute", 60 * interval.Rate(interval.new_orders)}};
+  });
 }
 
 }  // namespace
@@ -177,9 +164,7 @@ std::string ToJson(const TpccResult& result) {
   if (result.run.has_value()) {
     json["configuration"]["coroutines"] = result.run->coroutines;
     json["configuration"]["in_flight"] = result.run->in_flight;
-    json["calibration"] = {{"dependent_read_ns_before_run", result.before_run_calibration.dependent_read_ns},
-                           {"dependent_read_ns_after_run", result.after_run_calibration.dependent_read_ns},
-                           {"buffer_bytes", result.before_run_calibration.buffer_bytes}};
+    json["calibration"] = bench::CalibrationJson(result.before_run_calibration, result.after_run_calibration);
   }
   // Text that is not UTF-8 (a row's, in a condition's detail) must not stop the report.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

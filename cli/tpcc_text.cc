@@ -1,23 +1,17 @@
 // The report for people.
-#include <algorithm>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/with_commas.h"
+#include "cli/bench_text.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 #include "cli/tpcc_result.h"
 
 namespace gannet::cli {
 namespace {
-
-std::string Decimal(double value) {
-  return absl::StrFormat("%.1f", value);
-}
-
-std::string Count(int n, const char* what) {
-  return absl::StrFormat("%d %s%s", n, what, n == 1 ? "" : "s");
-}
 
 std::string WhereTheDataIs(const TpccResult& result) {
   const TpccOptions& o = result.options;
@@ -45,26 +39,18 @@ std::string Heading(const TpccResult& result) {
       absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n", result.run->seconds,
                       absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"), InFlight(*result.run),
                       o.mix[0], o.mix[1], o.mix[2], o.mix[3], o.mix[4], o.think_time ? "think time" : "no think time");
-  if (result.interrupted)
-    text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
+  if (result.interrupted) text += InterruptedText();
   return text;
 }
 
 std::string Throughput(const TpccResult& result) {
   const tpcc::RunReport& run = *result.run;
-  Table table({"", "committed", "aborted+retried", "rolled back", "p50 us", "p90 us", "p99 us", "max us"});
-  tpcc::ProcedureReport total;
-  for (int i = 0; i < tpcc::kProcedures; ++i) {
-    const tpcc::ProcedureReport& p = run.procedures[static_cast<size_t>(i)];
-    table.Add({tpcc::kProcedureNames[static_cast<size_t>(i)], WithCommas(p.committed), WithCommas(p.aborted),
-               WithCommas(p.rolled_back), Decimal(p.p50_us), Decimal(p.p90_us), Decimal(p.p99_us), Decimal(p.max_us)});
-    total.committed += p.committed;
-    total.aborted += p.aborted;
-    total.rolled_back += p.rolled_back;
-    total.max_us = std::max(total.max_us, p.max_us);
-  }
-  table.Add({"total", WithCommas(total.committed), WithCommas(total.aborted), WithCommas(total.rolled_back), "", "", "",
-             Decimal(total.max_us)});
+  Table table(WithLatencyHeader({"", "committed", "aborted+retried", "rolled back"}));
+  const auto add = [&table](const char* name, const tpcc::ProcedureReport& p) {
+    table.Add(WithLatencies({name, WithCommas(p.committed), WithCommas(p.aborted), WithCommas(p.rolled_back)}, p));
+  };
+  for (size_t i = 0; i < run.procedures.size(); ++i) add(tpcc::kProcedureNames[i], run.procedures[i]);
+  add("all", run.all);
   return table.ToString() +
          absl::StrFormat("\n%s transactions per second\n%s NewOrder per minute (tpmC, unaudited, %s)\n",
                          WithCommas(static_cast<uint64_t>(run.transactions_per_second)),
@@ -112,21 +98,12 @@ std::string Durability(const TpccResult& result) {
 }
 
 std::string Verbs(const tpcc::RunReport& run) {
-  Table table({"per transaction", "READ", "WRITE", "CAS", "FAA", "CALL", "bytes", "round trips"});
-  for (int i = 0; i < tpcc::kProcedures; ++i) {
-    const tpcc::ProcedureReport& p = run.procedures[static_cast<size_t>(i)];
-    const auto each = [&p](uint64_t sum) {
-      return absl::StrFormat("%.2f", p.verb_samples == 0 ? 0.0 : static_cast<double>(sum) / p.verb_samples);
-    };
-    table.Add({tpcc::kProcedureNames[static_cast<size_t>(i)], each(p.verbs.reads), each(p.verbs.writes),
-               each(p.verbs.compare_and_swaps), each(p.verbs.fetch_and_adds), each(p.verbs.calls),
-               each(p.verbs.bytes_in + p.verbs.bytes_out), each(p.verbs.round_trips)});
+  std::vector<NamedReport> reports;
+  for (size_t i = 0; i < run.procedures.size(); ++i) {
+    reports.push_back({tpcc::kProcedureNames[i], &run.procedures[i]});
   }
-  const rdma::VerbCounters& all = run.verbs;
-  table.Add({"all of them", WithCommas(all.reads), WithCommas(all.writes), WithCommas(all.compare_and_swaps),
-             WithCommas(all.fetch_and_adds), WithCommas(all.calls), WithCommas(all.bytes_in + all.bytes_out),
-             WithCommas(all.round_trips)});
-  return table.ToString();
+  reports.push_back({"all", &run.all});
+  return VerbsText("transaction", reports, run.verbs);
 }
 
 std::string Memory(const TpccResult& result) {
@@ -158,13 +135,6 @@ std::string Consistency(const TpccResult& result) {
   return text;
 }
 
-std::string CalibrationLine(const TpccResult& result) {
-  return absl::StrFormat(
-      "calibration: %.0f ns before the run and %.0f ns after it per dependent 64-byte random read within %s\n",
-      result.before_run_calibration.dependent_read_ns, result.after_run_calibration.dependent_read_ns,
-      FormatBytes(result.before_run_calibration.buffer_bytes));
-}
-
 }  // namespace
 
 std::string ToText(const TpccResult& result) {
@@ -174,7 +144,8 @@ std::string ToText(const TpccResult& result) {
   text += "\n" + Memory(result);
   if (!result.not_checked.empty()) text += "\nconsistency: NOT CHECKED: " + result.not_checked + "\n";
   if (!result.consistency.empty()) text += "\n" + Consistency(result);
-  if (result.run.has_value()) text += "\n" + CalibrationLine(result);
+  if (result.run.has_value())
+    text += "\n" + CalibrationText(result.before_run_calibration, result.after_run_calibration);
   return text;
 }
 

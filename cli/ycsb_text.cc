@@ -1,23 +1,18 @@
 #include "cli/ycsb_text.h"
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/with_commas.h"
+#include "cli/bench_text.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 
 namespace gannet::cli {
 namespace {
-
-std::string Decimal(double value) {
-  return absl::StrFormat("%.1f", value);
-}
-
-std::string Count(uint64_t n, const char* what) {
-  return absl::StrFormat("%s %s%s", WithCommas(n), what, n == 1 ? "" : "s");
-}
 
 template <class Enum, size_t N>
 std::string NameOf(Enum value, const std::string_view (&names)[N]) {
@@ -40,16 +35,14 @@ std::string Heading(const bench::YcsbResult& result) {
                           absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
                           Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
                           Count(static_cast<uint64_t>(o.server_threads), "thread"));
-  if (result.interrupted)
-    text += "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
+  if (result.interrupted) text += InterruptedText();
   return text;
 }
 
 std::string Throughput(const ycsb::RunReport& run) {
-  Table table({"", "operations", "mean us", "p50 us", "p90 us", "p99 us", "max us"});
+  Table table(WithLatencyHeader({"", "operations"}));
   const auto add = [&table](std::string_view name, const ycsb::KindReport& kind) {
-    table.Add({std::string(name), WithCommas(kind.operations), Decimal(kind.mean_us), Decimal(kind.p50_us),
-               Decimal(kind.p90_us), Decimal(kind.p99_us), Decimal(kind.max_us)});
+    table.Add(WithLatencies({std::string(name), WithCommas(kind.operations)}, kind));
   };
   for (size_t k = 0; k < ycsb::kKinds; ++k) {
     if (run.kinds[k].operations > 0) add(ycsb::kKindNames[k], run.kinds[k]);
@@ -65,21 +58,10 @@ std::string Throughput(const ycsb::RunReport& run) {
 }
 
 std::string Verbs(const ycsb::RunReport& run) {
-  Table table(
-      {"per operation", "READ", "WRITE", "CAS", "FAA", "CALL", "bytes in", "bytes out", "round trips", "retries"});
-  const auto add = [&table](std::string_view name, const ycsb::KindReport& kind) {
-    const auto each = [&kind](uint64_t sum) {
-      return absl::StrFormat("%.2f", static_cast<double>(sum) / static_cast<double>(kind.verb_samples));
-    };
-    const rdma::VerbCounters& v = kind.verbs;
-    table.Add({std::string(name), each(v.reads), each(v.writes), each(v.compare_and_swaps), each(v.fetch_and_adds),
-               each(v.calls), each(v.bytes_in), each(v.bytes_out), each(v.round_trips), each(v.retries)});
-  };
-  for (size_t k = 0; k < ycsb::kKinds; ++k) {
-    if (run.kinds[k].verb_samples > 0) add(ycsb::kKindNames[k], run.kinds[k]);
-  }
-  if (run.all.verb_samples > 0) add("all", run.all);
-  return table.ToString();
+  std::vector<NamedReport> reports;
+  for (size_t k = 0; k < ycsb::kKinds; ++k) reports.push_back({ycsb::kKindNames[k], &run.kinds[k]});
+  reports.push_back({"all", &run.all});
+  return VerbsText("operation", reports, run.all.verbs);
 }
 
 std::string Lookups(const ycsb::RunReport& run) {
@@ -130,9 +112,7 @@ std::string ToText(const bench::YcsbResult& result) {
   std::string text = Heading(result) + "\n" + Throughput(result.run) + "\n" + Verbs(result.run) + "\n" +
                      Lookups(result.run) + Store(result);
   if (result.simulation.has_value()) return text + "\n" + Simulation(result);
-  return text + absl::StrFormat("calibration: %.0f ns per dependent read before the run, %.0f ns after\n",
-                                result.before_run_calibration.dependent_read_ns,
-                                result.after_run_calibration.dependent_read_ns);
+  return text + CalibrationText(result.before_run_calibration, result.after_run_calibration);
 }
 
 }  // namespace gannet::cli

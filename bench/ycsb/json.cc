@@ -1,40 +1,21 @@
-#include "nlohmann/json.hpp"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
+#include "bench/json/parts.h"
 #include "bench/ycsb/result.h"
 #include "rdma/sim/nic_profile.h"
 
 namespace gannet::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 template <class Enum, size_t N>
 std::string NameOf(Enum value, const std::string_view (&names)[N]) {
   return std::string(names[static_cast<size_t>(value)]);
 }
 
-// Of one operation on average.
-Json VerbsOf(const ycsb::KindReport& kind) {
-  const auto each = [&kind](uint64_t sum) {
-    return kind.verb_samples == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(kind.verb_samples);
-  };
-  const rdma::VerbCounters& v = kind.verbs;
-  return {{"read", each(v.reads)},         {"write", each(v.writes)},        {"cas", each(v.compare_and_swaps)},
-          {"faa", each(v.fetch_and_adds)}, {"call", each(v.calls)},          {"bytes", each(v.bytes_in + v.bytes_out)},
-          {"bytes_in", each(v.bytes_in)},  {"bytes_out", each(v.bytes_out)}, {"round_trips", each(v.round_trips)},
-          {"retries", each(v.retries)},    {"samples", kind.verb_samples}};
-}
-
 Json Of(const ycsb::KindReport& k) {
   return {
-      {"operations", k.operations},
-      {"records", k.records},
-      {"latency_us", {{"mean", k.mean_us}, {"p50", k.p50_us}, {"p90", k.p90_us}, {"p99", k.p99_us}, {"max", k.max_us}}},
-      {"verbs", VerbsOf(k)}};
+      {"operations", k.operations}, {"records", k.records}, {"latency_us", LatencyJson(k)}, {"verbs", VerbsJson(k)}};
 }
 
 Json Of(const Usage& u) {
@@ -100,15 +81,6 @@ Json Of(const index::ClientStatistics& l) {
           {"cache_bytes", l.cache_bytes}};
 }
 
-Json Timeline(const std::vector<ycsb::IntervalReport>& intervals) {
-  Json json = Json::array();
-  for (const ycsb::IntervalReport& i : intervals) {
-    json.push_back({{"at_seconds", i.at_seconds},
-                    {"operations_per_second", static_cast<double>(i.operations) / std::max(i.seconds, 1e-9)}});
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string ToJson(const YcsbResult& result) {
@@ -118,7 +90,9 @@ std::string ToJson(const YcsbResult& result) {
                {"interrupted", result.interrupted},
                {"all", Of(run.all)}};
   for (size_t k = 0; k < ycsb::kKinds; ++k) json["operations"][ycsb::kKindNames[k]] = Of(run.kinds[k]);
-  json["timeline"] = Timeline(run.timeline);
+  json["timeline"] = TimelineJson(run.timeline, [](const ycsb::IntervalReport& interval) {
+    return Json{{"operations_per_second", interval.Rate(interval.operations)}};
+  });
   json["clients"] = Of(run.lookups);
   json["index"] = StoreOf(result);
   if (result.model.has_value()) json["model"] = Of(*result.model);
@@ -131,9 +105,7 @@ std::string ToJson(const YcsbResult& result) {
                           {"switches", s.switches},
                           {"virtual_seconds", s.virtual_seconds}};
   } else {
-    json["calibration"] = {{"dependent_read_ns_before_run", result.before_run_calibration.dependent_read_ns},
-                           {"dependent_read_ns_after_run", result.after_run_calibration.dependent_read_ns},
-                           {"buffer_bytes", result.before_run_calibration.buffer_bytes}};
+    json["calibration"] = CalibrationJson(result.before_run_calibration, result.after_run_calibration);
   }
   json["load_seconds"] = result.load_seconds;
   json["run_seconds"] = result.run_seconds;

@@ -1,4 +1,5 @@
 // Short real runs of `gannet tpcc`, judged by their exit codes and reports.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -93,6 +94,38 @@ void ExpectTransactionsAddUp(const Json& report) {
               report.at("transactions").at("new_order").at("committed").get<double>(), 0.01);
 }
 
+// What is said of all transactions agrees with what is said of each kind.
+void ExpectAllIsTheSum(const Json& report) {
+  const Json& all = report.at("all");
+  std::map<std::string, uint64_t> sums;
+  double most = 0;
+  for (const Json& p : report.at("transactions")) {
+    for (const char* key : {"committed", "aborted", "rolled_back"}) sums[key] += p.at(key).get<uint64_t>();
+    most = std::max(most, p.at("latency_us").at("max").get<double>());
+  }
+  for (const auto& [key, sum] : sums) EXPECT_EQ(all.at(key), sum) << key;
+  EXPECT_EQ(all.at("latency_us").at("max"), most);
+  EXPECT_EQ(all.at("verbs").at("samples"), Finished(all));
+  EXPECT_NEAR(all.at("verbs").at("read").get<double>() * static_cast<double>(Finished(all)),
+              report.at("verbs").at("read").get<double>(), 0.01);
+}
+
+void ExpectTimelineOfTheMeasuredPhase(const Json& report) {
+  const double begin = report.at("configuration").at("warmup_seconds").get<double>();
+  ASSERT_FALSE(report.at("timeline").empty());
+  double before = begin;
+  double most = 0;
+  for (const Json& moment : report.at("timeline")) {
+    EXPECT_GT(moment.at("at_seconds").get<double>(), before);
+    before = moment.at("at_seconds").get<double>();
+    most = std::max(most, moment.at("transactions_per_second").get<double>());
+    EXPECT_GE(moment.at("new_orders_per_minute").get<double>(), 0);
+    EXPECT_LE(moment.at("new_orders_per_minute").get<double>(),
+              60 * moment.at("transactions_per_second").get<double>() + 0.01);
+  }
+  EXPECT_GT(most, 0);
+}
+
 void ExpectVerbsAddUp(const Json& report) {
   const auto of = [&verbs = report.at("verbs")](const char* key) { return verbs.at(key).get<uint64_t>(); };
   EXPECT_EQ(of("bytes"), of("bytes_in") + of("bytes_out"));
@@ -128,6 +161,8 @@ void ExpectTablesMatchTheCounts(const Json& report) {
 // The parts of the report on which other programs may rely.
 void ExpectCompleteRunReport(const Json& report) {
   ExpectTransactionsAddUp(report);
+  ExpectAllIsTheSum(report);
+  ExpectTimelineOfTheMeasuredPhase(report);
   ExpectVerbsAddUp(report);
   ExpectTablesMatchTheCounts(report);
   uint64_t cache_bytes = 0;
@@ -143,9 +178,10 @@ TEST_F(TpccTest, RunOnOneNodeReportsEverythingAndIsConsistent) {
   const Outcome outcome = RunProgram(With("run", {"--duration", "300ms", "--warmup", "100ms"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
   EXPECT_THAT(outcome.err, Not(HasSubstr("\r"))) << "only a terminal can rewrite a line";
-  for (const char* text : {"1 warehouse on 1 node (shm), seed 1", "1 thread with 1 coroutine each, mix 45,43,4,4,4",
-                           "order_line", "tpmC, unaudited, no think time", "transactions per second", "round trips",
-                           "registered memory: ", "client caches: ", "  12  holds  ", "calibration: "}) {
+  for (const char* text :
+       {"1 warehouse on 1 node (shm), seed 1", "1 thread with 1 coroutine each, mix 45,43,4,4,4", "order_line",
+        "mean us", "bytes in", "tpmC, unaudited, no think time", "transactions per second", "round trips",
+        "registered memory: ", "client caches: ", "  12  holds  ", "calibration: "}) {
     EXPECT_THAT(outcome.out, HasSubstr(text));
   }
   const Json report = Report();

@@ -100,6 +100,13 @@ TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
     EXPECT_LE(procedure.p50_us, procedure.p99_us);
     EXPECT_LE(procedure.p99_us, procedure.max_us);
   }
+  double seconds = 0;
+  for (const IntervalReport& interval : report->timeline) {
+    EXPECT_FALSE(interval.warming_up);
+    seconds += interval.seconds;
+  }
+  EXPECT_GT(seconds, 0);
+  EXPECT_LE(seconds, report->seconds);
   EXPECT_GT(report->of(Procedure::kNewOrder).committed, 0u);
   EXPECT_GT(report->of(Procedure::kPayment).committed, 0u);
   EXPECT_GE(TotalOrders(*small, 2), orders_before + report->of(Procedure::kNewOrder).committed);

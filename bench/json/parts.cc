@@ -1,0 +1,38 @@
+#include "bench/json/parts.h"
+
+namespace gannet::bench {
+namespace {
+
+// `value`: of a sum of verbs.
+template <class Value>
+Json Verbs(const rdma::VerbCounters& v, const Value& value) {
+  return {
+      {"read", value(v.reads)},         {"write", value(v.writes)},        {"cas", value(v.compare_and_swaps)},
+      {"faa", value(v.fetch_and_adds)}, {"call", value(v.calls)},          {"bytes", value(v.bytes_in + v.bytes_out)},
+      {"bytes_in", value(v.bytes_in)},  {"bytes_out", value(v.bytes_out)}, {"round_trips", value(v.round_trips)},
+      {"retries", value(v.retries)}};
+}
+
+}  // namespace
+
+Json LatencyJson(const OperationReport& r) {
+  return {{"mean", r.mean_us}, {"p50", r.p50_us}, {"p90", r.p90_us}, {"p99", r.p99_us}, {"max", r.max_us}};
+}
+
+Json VerbsJson(const OperationReport& report) {
+  Json json = Verbs(report.verbs, [&report](uint64_t sum) { return report.PerOperation(sum); });
+  json["samples"] = report.verb_samples;
+  return json;
+}
+
+Json VerbSumsJson(const rdma::VerbCounters& verbs) {
+  return Verbs(verbs, [](uint64_t sum) { return sum; });
+}
+
+Json CalibrationJson(const Calibration& before_run, const Calibration& after_run) {
+  return {{"dependent_read_ns_before_run", before_run.dependent_read_ns},
+          {"dependent_read_ns_after_run", after_run.dependent_read_ns},
+          {"buffer_bytes", before_run.buffer_bytes}};
+}
+
+}  // namespace gannet::bench

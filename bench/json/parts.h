@@ -1,0 +1,37 @@
+// The parts that the JSON reports of all benchmarks have. Keys are stable.
+#pragma once
+
+#include <vector>
+
+#include "bench/harness/calibration.h"
+#include "bench/harness/report.h"
+#include "nlohmann/json.hpp"
+#include "rdma/counters.h"
+
+namespace gannet::bench {
+
+using Json = nlohmann::ordered_json;
+
+// {"mean", "p50", "p90", "p99", "max"}, in microseconds.
+Json LatencyJson(const OperationReport& report);
+
+// The verbs of one operation on average, and "samples".
+Json VerbsJson(const OperationReport& report);
+// The same keys, but "samples": sums.
+Json VerbSumsJson(const rdma::VerbCounters& verbs);
+
+Json CalibrationJson(const Calibration& before_run, const Calibration& after_run);
+
+// An array with an object for each interval: "at_seconds", and what `rates(interval)` returns, an object.
+template <class IntervalReport, class Rates>
+Json TimelineJson(const std::vector<IntervalReport>& timeline, const Rates& rates) {
+  Json json = Json::array();
+  for (const IntervalReport& interval : timeline) {
+    Json moment = {{"at_seconds", interval.at_seconds}};
+    moment.update(rates(interval));
+    json.push_back(std::move(moment));
+  }
+  return json;
+}
+
+}  // namespace gannet::bench

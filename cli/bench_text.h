@@ -1,0 +1,39 @@
+// The parts that the text reports of all benchmarks have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/harness/calibration.h"
+#include "bench/harness/report.h"
+#include "rdma/counters.h"
+
+namespace gannet::cli {
+
+// A row of a table: a kind of operation, or all of them.
+struct NamedReport {
+  std::string_view name;
+  const bench::OperationReport* report;
+};
+
+// The cells of one row of a table that ends with latencies: `row`, and mean, percentiles and maximum in microseconds.
+std::vector<std::string> WithLatencies(std::vector<std::string> row, const bench::OperationReport& report);
+// The header of that table.
+std::vector<std::string> WithLatencyHeader(std::vector<std::string> header);
+
+// The table of verbs: for one `operation` ("transaction") on average, for each of `reports` that has a sample; the last
+// row is the sums of all verbs.
+std::string VerbsText(std::string_view operation, const std::vector<NamedReport>& reports,
+                      const rdma::VerbCounters& sums);
+
+// The line of the heading that says that Ctrl-C ended the run.
+std::string InterruptedText();
+
+std::string CalibrationText(const bench::Calibration& before_run, const bench::Calibration& after_run);
+
+// "3 threads", "1 thread".
+std::string Count(uint64_t n, std::string_view what);
+
+}  // namespace gannet::cli
