@@ -1,4 +1,5 @@
-// Bulk loads are not logged: a crash may take one away, but never half of it, and never from under a change that stays.
+// Bulk loads are not logged: a crash may remove a whole load, but never half of one, and never one on which a surviving
+// change depends.
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -26,8 +27,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kRows = 2000;
-constexpr uint64_t kLoaded = 7;    // what a load puts into a row
-constexpr uint64_t kChanged = 99;  // what a transaction puts there
+constexpr uint64_t kLoaded = 7;    // value that a load stores in a row
+constexpr uint64_t kChanged = 99;  // value that a transaction stores there
 
 // "first" is written to a checkpoint before "second".
 std::vector<TableOptions> Tables() {
@@ -76,7 +77,7 @@ std::unique_ptr<DurableCluster> Open(const std::shared_ptr<log::FileSystem>& dis
   return cluster.ok() ? *std::move(cluster) : nullptr;
 }
 
-// What a crash now leaves: the table's rows in all, and whether row `key` has the change.
+// State after a crash now: the number of the table's rows, and whether row `key` has the change.
 struct Left {
   uint64_t rows;
   bool changed;
@@ -91,7 +92,7 @@ Left AfterCrash(const log::FaultyFileSystem& disk, const std::string& name, uint
   return left;
 }
 
-// Holds the first operation on a path that has a certain text in it, until it is let go.
+// Blocks the first operation on a path that contains a certain text, until it is released.
 class Gate {
  public:
   Gate(log::FaultyFileSystem* disk, log::DiskOperation operation, std::string path_contains) : disk_(disk) {
@@ -155,7 +156,7 @@ TEST(BulkLoadCrashTest, CommitsAreRefusedUntilTheCheckpointIsWhole) {
   EXPECT_TRUE(after.changed);
 }
 
-// The walk has passed the table when it is loaded: that checkpoint does not have it.
+// The table is loaded after the walk has passed it: that checkpoint does not have the load.
 TEST(BulkLoadCrashTest, ALoadBesideACheckpointIsNotBelievedSaved) {
   const Disk disk = NewDisk();
   auto cluster = Open(disk);
@@ -218,7 +219,7 @@ TEST(BulkLoadCrashTest, ALoadOfNothingHoldsNothingUp) {
   EXPECT_TRUE(changed.ok()) << changed;
 }
 
-// The coordinator has loaded nothing: it learns it from the node whose rows they are.
+// The coordinator has loaded nothing: it learns of the load from the node that owns the rows.
 TEST(BulkLoadCrashTest, TheOwnerRefusesWhatOthersCommit) {
   const Disk disk = NewDisk();
   auto cluster = Open(disk, {.nodes = 2});
@@ -241,7 +242,7 @@ TEST(BulkLoadCrashTest, TheOwnerRefusesWhatOthersCommit) {
   EXPECT_EQ(Read(cluster->database(1), "second", 6), std::nullopt);
   EXPECT_FALSE(AfterCrash(*disk, "first", 2, 2).changed);
 
-  // What rests on loaded rows must not outlive them either, wherever it is.
+  // A change that depends on loaded rows must not outlive them either, on any node.
   const Status resting = cluster->database(1).Run([&](BlockingTransaction& t) -> Status {
     uint64_t value = 0;
     GANNET_RETURN_IF_ERROR(t.Get(first, uint64_t{2}, &value));
@@ -280,8 +281,8 @@ TEST(BulkLoadCrashTest, CloseSavesWhatNoCheckpointHas) {
   }
 }
 
-// Checkpoints follow one another while tables are loaded: each has all of a load or nothing of it, and what commits
-// rests on a checkpoint that has it.
+// Checkpoints follow one another while tables are loaded: each has all of a load or nothing of it, and every committed
+// change depends on a load that a checkpoint has.
 TEST(BulkLoadCrashTest, PeriodicCheckpointsHaveAllOfALoadOrNothing) {
   for (uint64_t round = 0; round < 6; ++round) {
     const Disk disk = NewDisk(round + 1);

@@ -1,4 +1,4 @@
-// BulkLoader: what an error, or a loader that is given up, leaves. Nothing.
+// BulkLoader: an error, or a loader that is given up, leaves nothing.
 #include "txn/bulk_loader.h"
 
 #include <cstdint>
@@ -62,7 +62,7 @@ class BulkLoaderTest : public testing::TestWithParam<IndexKind> {
   std::unique_ptr<Session> session_;
 };
 
-// More than the memory has room for, if something stayed each time.
+// More than the memory could hold if each left something.
 constexpr int kManyLoads = 2000;
 constexpr uint64_t kRows = 100;
 
@@ -92,13 +92,14 @@ TEST_P(BulkLoaderTest, ATableThatIsNotEmptyKeepsWhatItHas) {
   EXPECT_FALSE(Exists(10));
 }
 
-// A hash index takes its keys one by one: some were in it already.
+// A hash index takes its keys one by one: some were in it before the error.
 TEST_P(BulkLoaderTest, AnIndexThatDoesNotFitIsTakenApart) {
   std::vector<uint64_t> many;
   for (uint64_t key = 0; key < 2000; ++key) many.push_back(key);
   {
     rdma::SlabCache hoard(database_->state().slab.get());
-    // All of the part that indexes are in, in blocks of the size that this one takes: a block keeps its size there.
+    // Takes the whole part of the heap for indexes, in blocks of the size that this index takes: a block keeps its size
+    // there.
     const size_t bytes = GetParam() == IndexKind::kHash ? 64 : 320;
     std::vector<std::byte*> held;
     for (auto block = hoard.AllocateReadOnly(bytes); block.ok(); block = hoard.AllocateReadOnly(bytes)) {

@@ -13,12 +13,12 @@
 namespace gannet::txn {
 namespace {
 
-// Integer keys, for their hash is all that matters here.
+// Integer keys, because only their hash matters here.
 const KeyedHash hash_of_keys({1, 2, 3, 4});
 
 class Keys {
  public:
-  // The next key whose hash `wanted` takes.
+  // The next key whose hash satisfies `wanted`.
   RedoKeyView Next(const std::function<bool(uint64_t)>& wanted) {
     for (;; ++number_) {
       std::array<char, sizeof number_>& bytes = bytes_.emplace_back();
@@ -37,7 +37,7 @@ class Keys {
   std::deque<std::array<char, sizeof(uint64_t)>> bytes_;
 };
 
-// Fills a map and looks for all keys after each time that it grows.
+// Fills a map and looks up all keys each time that it has grown.
 void ExpectAllFound(size_t count, const std::function<bool(uint64_t)>& wanted) {
   Keys keys;
   ChangeMap map;
@@ -70,7 +70,7 @@ TEST(ChangeMapTest, FindsAllAfterItGrew) {
   ExpectAllFound(100'000, [](uint64_t) { return true; });
 }
 
-// Long runs that go round the end of the table, of the old one and of the new one.
+// Long runs that wrap around the end of the table, of the old one and of the new one.
 TEST(ChangeMapTest, FindsAllThatPassTheEnd) {
   for (const uint64_t bits : {3, 4, 5, 8}) {
     const uint64_t mask = (uint64_t{1} << bits) - 1;

@@ -1,4 +1,4 @@
-// Database::Close: what it refuses, and what is refused after it, with a directory and without.
+// Database::Close: when it is refused, and what is refused after it, with a directory and without.
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
-// A small cluster for tests: the same tables on each node, sessions on demand. All nodes are in this process; or, if
-// the program's main says so, those that the test does not work at are processes of their own.
+// A small cluster for tests: the same tables on each node, sessions on demand. All nodes are in this process, unless
+// the program's main chooses otherwise: then the nodes on which the test does not work are separate processes.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class Cluster {
     Open(made_.fabric.get(), here, all, tables);
     for (const auto& other : others_) other->AwaitReady();  // it has seen this process before that may leave again
   }
-  // On a fabric of the test's own (which outlives the cluster), such as a simulated one.
+  // On the test's own fabric, such as a simulated one. It outlives the cluster.
   Cluster(rdma::Fabric* on, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
     std::vector<int> here;
     for (int node = 0; node < on->num_nodes(); ++node) here.push_back(node);
@@ -62,13 +62,13 @@ class Cluster {
   ~Cluster() {
     sessions.clear();
     databases.clear();
-    while (!others_.empty()) others_.pop_back();  // each has what those before it are told by
+    while (!others_.empty()) others_.pop_back();  // each has the pipes of those before it
   }
 
   const Table& table(int node, const std::string& name) { return *databases[node]->FindTable(name); }
 
-  // The node dies on the spot. Where that is noticed later, as on verbs, what it still did until then is over when this
-  // returns.
+  // The node dies at once. Where its death is noticed later, as on verbs, everything that it still did until then is
+  // complete when this returns.
   void Kill(rdma::NodeId node) {
     made_.kill(node);
     const uint64_t deadline = NowNanos() + 60'000'000'000;
@@ -84,12 +84,12 @@ class Cluster {
     return *sessions.back();
   }
 
-  // By node; null: that is another process.
+  // By node; null: the node is another process.
   std::vector<std::unique_ptr<Database>> databases;
   std::vector<std::unique_ptr<Session>> sessions;
 
  private:
-  // A process of its own.
+  // The main function of a separate process.
   int Serve(int node, const DatabaseOptions& options, const std::vector<TableOptions>& tables,
             const rdma::Forked::Inside& inside) {
     const std::unique_ptr<rdma::Fabric> fabric = made_.join();
@@ -129,7 +129,7 @@ class Cluster {
   std::vector<std::unique_ptr<rdma::Forked>> others_;  // end after this process has left them
 };
 
-// A transaction by hand whose calls block: for interleavings that a test spells out.
+// A transaction by hand whose calls block, for tests that fix the interleaving.
 class Step {
  public:
   explicit Step(Session& session)

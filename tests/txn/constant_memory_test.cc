@@ -1,8 +1,8 @@
-// Loads of constant live size, turned over a thousand times: the memory that they have taken stays below a bound that
-// has nothing to do with how long they run. In real time and in the simulation.
+// Loads of constant live size, turned over a thousand times: the memory that they take stays below a bound that does
+// not depend on how long they run. In real time and in the simulation.
 //
-// What waits for a grace period depends on how fast a machine is. So each load lets grace periods pass after a number
-// of transactions, and the bound follows from that number.
+// The amount of memory that waits for a grace period depends on the speed of the machine. So each load lets grace
+// periods pass after a number of transactions, and the bound follows from that number.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -37,11 +37,11 @@ std::vector<TableOptions> Tables() {
           {.name = "fifo", .payload_bytes = kFifoMostBytes, .variable_length = true, .expected_rows = 1000}};
 }
 
-// Where a load runs.
+// The environment in which a load runs.
 class Machine {
  public:
   virtual ~Machine() = default;
-  // On a thread of the node.
+  // Runs `work` on a thread of the node.
   virtual void Run(const std::function<void()>& work) = 0;
   Cluster& cluster() { return *cluster_; }
 
@@ -89,7 +89,7 @@ class ConstantMemoryTest : public testing::TestWithParam<bool> {
     }
   }
 
-  // `load` on a thread of the node, with a session; then what it has taken must be below `bound`.
+  // Runs `load` on a thread of the node, with a session. Afterwards the memory that it has taken must be below `bound`.
   void Expect(uint64_t bound, const std::function<void(Session&)>& load) {
     machine_->Run([&] {
       const uint64_t before = Taken();
@@ -105,7 +105,7 @@ class ConstantMemoryTest : public testing::TestWithParam<bool> {
   Session& NewSession() { return machine_->cluster().NewSession(0); }
   const Table& table(const std::string& name) { return machine_->cluster().table(0, name); }
 
-  // Until what was retired before is free, and has been freed if its session idles.
+  // Waits until all blocks retired before are free, and have been freed if their session idles.
   void LetGracePeriodsPass(uint64_t rounds = 4) {
     for (const uint64_t until = state().epochs->current_epoch() + rounds; state().epochs->current_epoch() < until;) {
       SleepForNanos(1'000'000);
@@ -172,7 +172,7 @@ TEST_P(ConstantMemoryTest, UpdatesThatResize) {
   });
 }
 
-// In at one end, out at the other. The leaves that become empty must go, too.
+// Rows are inserted at one end and removed at the other. The leaves that become empty must be freed, too.
 TEST_P(ConstantMemoryTest, AQueue) {
   constexpr uint64_t kRows = 60;
   Expect(3 << 20, [&](Session& session) {
@@ -186,7 +186,7 @@ TEST_P(ConstantMemoryTest, AQueue) {
   });
 }
 
-// 300 rows go and come with each transaction: more than a fixed number per transaction ever frees.
+// 300 rows are removed and inserted by each transaction: more than any fixed number that a transaction frees.
 TEST_P(ConstantMemoryTest, TransactionsWithHundredsOfRemovals) {
   constexpr uint64_t kRows = 300;
   Expect(3 << 20, [&](Session& session) {
@@ -207,7 +207,7 @@ TEST_P(ConstantMemoryTest, TransactionsWithHundredsOfRemovals) {
   });
 }
 
-// Each session fills 1 MB, empties it, and does nothing any more.
+// Each session fills 1 MB, empties it, and then idles.
 TEST_P(ConstantMemoryTest, SessionsThatRetireMuchAndIdle) {
   constexpr int kSessions = 40;
   constexpr uint64_t kRows = 500;
@@ -226,8 +226,8 @@ TEST_P(ConstantMemoryTest, SessionsThatRetireMuchAndIdle) {
   });
 }
 
-// 16 MiB of records whose sizes grow slowly and begin again, oldest out: what is freed is never of the size that is
-// wanted. In the simulation nothing waits for a grace period: the epochs must keep up.
+// 16 MiB of records whose sizes grow slowly and start again; the oldest is removed. Freed blocks never have the wanted
+// size. In the simulation no thread waits for a grace period, so the epochs must keep up.
 TEST_P(ConstantMemoryTest, AFifoOfRecordsOfAllSizes) {
   constexpr size_t kLive = 16 << 20;
   constexpr int kEvery = 200;
@@ -250,7 +250,7 @@ TEST_P(ConstantMemoryTest, AFifoOfRecordsOfAllSizes) {
   });
 }
 
-// The heap is full, and all of it waits for a grace period. Who needs memory waits for that.
+// The heap is full, and all of it waits for a grace period. A thread that needs memory waits for that.
 TEST_P(ConstantMemoryTest, WhatWasJustRemovedMakesRoom) {
   Expect(kHeapBytes, [&](Session& session) {
     payload_.assign(kMostBytes, std::byte{5});
@@ -268,7 +268,7 @@ TEST_P(ConstantMemoryTest, WhatWasJustRemovedMakesRoom) {
       return absl::OkStatus();
     });
     ASSERT_TRUE(status.ok()) << status;
-    if (!GetParam()) LetGracePeriodsPass();  // how long a thread waits is real time
+    if (!GetParam()) LetGracePeriodsPass();  // a thread's patience is real time
     for (uint64_t key = 0; key < 100 && !HasFatalFailure(); ++key) Insert(session, "fifo", key, kFifoMostBytes);
     if (GetParam()) {
       EXPECT_GT(Mark::Reached("epoch: a thread that finds the memory full waits for a grace period"), 0u);
@@ -276,7 +276,7 @@ TEST_P(ConstantMemoryTest, WhatWasJustRemovedMakesRoom) {
   });
 }
 
-// A table of 2 MB is emptied and filled with rows of another size, again and again.
+// A table of 2 MB is emptied and filled with rows of another size, repeatedly.
 TEST_P(ConstantMemoryTest, AMixOfSizesThatShifts) {
   constexpr size_t kLive = 2 << 20;
   constexpr int kPhases = 50;

@@ -1,5 +1,5 @@
-// Whether a directory holds a database: what held data is never silently new, creating one can be interrupted anywhere,
-// and the parts of several databases are not mixed.
+// Whether a directory holds a database: a directory that held data never becomes a new database, creation can be
+// interrupted anywhere, and parts of several databases are not mixed.
 #include "txn/durable/data_directory.h"
 
 #include <atomic>
@@ -34,7 +34,7 @@ Status InsertRow(DurableCluster& cluster, uint64_t key) {
   return cluster.database().Run([&](BlockingTransaction& t) { return t.Insert(cluster.table("rows"), key, key); });
 }
 
-// How many of the rows 1 to `most` are there.
+// Number of the rows 1 to `most` that are there.
 uint64_t CountRows(DurableCluster& cluster, uint64_t most = kRows) {
   uint64_t rows = 0;
   for (uint64_t key = 1; key <= most; ++key) {
@@ -48,7 +48,7 @@ uint64_t CountRows(DurableCluster& cluster, uint64_t most = kRows) {
   return rows;
 }
 
-// What a database with rows leaves when it is killed, or closed.
+// The disk of a database with rows after it was killed or closed.
 DiskImage Used(int nodes, bool checkpoint, bool close, uint64_t seed = 1) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(seed);
   auto cluster = Open(disk, nodes, /*create=*/true);
@@ -65,7 +65,7 @@ DiskImage Used(int nodes, bool checkpoint, bool close, uint64_t seed = 1) {
   return ImageOf(*disk);
 }
 
-// Neither with nor without create_if_missing; every node by itself says the same, and nothing changes.
+// Opening is refused with and without create_if_missing; every node gives the same reason, and nothing changes.
 void ExpectRefused(const DiskImage& image, int nodes, absl::StatusCode code, const std::string& says) {
   const Disk disk = DiskOf(image);
   for (const bool create : {false, true}) {
@@ -114,7 +114,7 @@ TEST(DataDirectoryTest, WhatHeldDataIsNeverNew) {
           DiskImage lost = Without(two, path);
           const std::string says = std::string(node) + "/MANIFEST is missing";
           ExpectRefused(lost, 2, absl::StatusCode::kDataLoss, says);
-          // An empty directory, as where nothing is mounted.
+          // An empty directory, as when nothing is mounted there.
           if (*what == '\0') lost[path] = std::nullopt;
           ExpectRefused(lost, 2, absl::StatusCode::kDataLoss, says);
           EXPECT_TRUE(absl::IsDataLoss(ReadDataDirectory(*DiskOf(lost), "/data").status()));
@@ -188,7 +188,7 @@ TEST(DataDirectoryTest, TheLogOfAnotherNodeIsNamed) {
   }
 }
 
-// It is sound by itself, and the whole cluster would go back to it.
+// The copy is undamaged, and the whole cluster would go back to it.
 TEST(DataDirectoryTest, AnOldCopyOfOneNodeIsRefused) {
   for (const bool checkpoint : {false, true}) {
     const DiskImage old = Used(2, false, true);
@@ -232,7 +232,8 @@ TEST(DataDirectoryTest, WhatIsNoDirectoryIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Open(DiskOf(node), 2, /*create=*/true).status()));
 }
 
-// What the first version wrote has no identity; it gets one, the same on all nodes, whichever of them come again first.
+// A database written by the first version has no identity. It gets one, the same on all nodes, whichever node starts
+// first.
 TEST(DataDirectoryTest, ADatabaseOfTheFirstVersionGetsAnIdentity) {
   for (const int nodes : {1, 3}) {
     const Disk disk = DiskOf(Used(nodes, /*checkpoint=*/true, /*close=*/true));
@@ -262,7 +263,7 @@ TEST(DataDirectoryTest, ADatabaseOfTheFirstVersionGetsAnIdentity) {
   }
 }
 
-// All nodes at once, as processes that start together: one of them creates it.
+// All nodes at once, like processes that start together: one of them creates the database.
 TEST(DataDirectoryTest, NodesThatComeTogetherCreateOneDatabase) {
   constexpr int kNodes = 4;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
@@ -289,12 +290,12 @@ TEST(DataDirectoryTest, NodesThatComeTogetherCreateOneDatabase) {
   }
 }
 
-// --- Creation that is interrupted ---
+// --- Interrupted creation ---
 
 enum class Interruption { kPowerCut, kError };
 
-// Opens a new database and inserts a row, while the disk breaks at its `at`-th operation; nothing if there are fewer.
-// Else the disks that it may leave. *acknowledged: the row's insert.
+// Opens a new database and inserts a row, while the disk breaks at its `at`-th operation. Returns the disks that this
+// may leave; empty if there are fewer operations. *acknowledged: the row's insert.
 std::vector<Disk> CreateInterrupted(int nodes, uint64_t at, Interruption how, bool* acknowledged) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(at);
   std::atomic<uint64_t> operations{0};
@@ -304,7 +305,7 @@ std::vector<Disk> CreateInterrupted(int nodes, uint64_t at, Interruption how, bo
     if (how == Interruption::kError) disk->Schedule({.operation = operation, .path_contains = path});
   }});
   {
-    // Without the disk nothing becomes durable, however long one waits.
+    // Without the disk nothing becomes durable, so a long wait is useless.
     auto cluster =
         DurableCluster::Open(disk, Tables(), {.nodes = nodes, .database = {.durable_within = absl::Milliseconds(20)}});
     *acknowledged = cluster.ok() && InsertRow(**cluster, 1).ok();

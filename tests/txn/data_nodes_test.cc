@@ -1,4 +1,4 @@
-// Nodes that own no rows: what they run on, where rows are for them, and that nobody waits for them.
+// Nodes that own no rows: the fabrics they run on, which rows they see, and that no other node waits for them.
 #include <string>
 
 #include "gtest/gtest.h"
@@ -41,7 +41,7 @@ TEST(DataNodesTest, ClientsOwnNothingAndComeAndGo) {
     SCOPED_TRACE(data_nodes);
     std::vector<std::unique_ptr<Database>> servers;
     for (int node = 0; node < data_nodes; ++node) servers.push_back(OpenNode(fabric.get(), node, data_nodes));
-    // Started though nodes 2 and 3 are not there.
+    // The start succeeds although nodes 2 and 3 are not there.
     for (auto& server : servers) ASSERT_TRUE(server->Start().ok());
     for (int round = 0; round < 2; ++round) {  // the second client takes the place of the first
       auto client = OpenNode(fabric.get(), 3, data_nodes);
@@ -128,7 +128,7 @@ TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument((*database)->CreateTable(table).status()));
 }
 
-// A client reads its own copy by verbs where the CPU's atomics are not the NIC's; it is none of the data nodes.
+// If the CPU's atomics are not the NIC's, a client reads its own copy by verbs. It is not one of the data nodes.
 TEST(DataNodesTest, AClientScansItsCopy) {
   rdma::sim::Simulation simulation({.seed = 3});
   rdma::sim::SimFabricOptions options{.num_nodes = 2, .bytes_per_node = uint64_t{64} << 20};

@@ -1,4 +1,5 @@
-// A node dies while others use its records: nobody hangs, nobody keeps a lock, and the outcome is told apart.
+// A node dies while others use its records: no thread hangs, no dead node keeps a lock, and each outcome is reported
+// correctly.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -63,7 +64,7 @@ TEST_F(DeathTest, ReadsOfADeadNodeAreUnavailable) {
   cluster.Kill(1);
   Account account;
   ScanRows rows;
-  // Each in a transaction of its own: one that has failed does nothing more.
+  // Each in its own transaction: a failed one does nothing more.
   EXPECT_TRUE(absl::IsUnavailable(Step(survivor)->Get(points, 1, &account)));
   EXPECT_TRUE(absl::IsUnavailable(Step(survivor)->Get(ordered, 1, &account)));
   EXPECT_TRUE(absl::IsUnavailable(Step(survivor)->Scan(ordered, {.from = 0, .to = 10}, &rows)));
@@ -93,7 +94,7 @@ TEST_F(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
 }
 
 TEST_F(DeathTest, ALockOfADeadWorkerIsReleased) {
-  // Node 1 is known at node 0, and dies between its CAS and its unlock.
+  // Node 0 knows node 1, which dies between its CAS and its unlock.
   Session& victim = cluster.NewSession(1);
   const Status known = RunBlockingBody(
       victim, [&](BlockingTransaction& t) { return t.Update(cluster.table(1, "points"), 4, Account{.balance = 100}); });
@@ -128,7 +129,7 @@ TEST_F(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
     Session& session = cluster.NewSession(0);
     threads.emplace_back([&, i] {
       Random random(static_cast<uint64_t>(i) + 1);
-      // Until some transactions have met the death; bounded by their own number.
+      // Runs until some transactions have met the death; the number of transactions is bounded.
       for (int n = 0; n < 200000 && after_death < 20; ++n) {
         const uint64_t a = random.Below(100), b = random.Below(100);
         const Status status = session.RunBlocking([&](Transaction& t) -> coro::Task<Status> {

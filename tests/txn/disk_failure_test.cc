@@ -1,4 +1,4 @@
-// Disks that are full or fail: what is refused is not there, what was acknowledged is, and it goes on afterwards.
+// Disks that are full or fail: a refused change is not there, an acknowledged one is, and work continues afterwards.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -42,8 +42,8 @@ void FillTheDisk(log::FaultyFileSystem& disk, uint64_t free_bytes) {
   disk.SetCapacity(kMuch - *disk.FreeBytes("/") + free_bytes);
 }
 
-// However it got full and however the program ended: it opens, all of it can be read, and as soon as there is room it
-// goes on by itself.
+// However the disk got full and however the program ended: the database opens, all of it can be read, and once there is
+// room it accepts commits again by itself.
 TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
   for (const bool killed : {false, true}) {
     const Disk disk = NewDisk();
@@ -89,8 +89,8 @@ TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
   }
 }
 
-// The checkpoint before the newest, and the log that only it needs, make room for the next one; but the newest must be
-// good.
+// The previous checkpoint, and the log that only it needs, make room for the next one; but the newest must be
+// undamaged.
 TEST(DiskFailureTest, ACheckpointMakesRoomForItself) {
   for (const bool damaged : {false, true}) {
     const Disk disk = NewDisk();
@@ -131,7 +131,8 @@ TEST(DiskFailureTest, ACheckpointMakesRoomForItself) {
   }
 }
 
-// A full disk and a close in the middle end a checkpoint early, too: what there is of it would take room for nothing.
+// A full disk, or a close in the middle, ends a checkpoint early. Its files must be removed, because they would only
+// take room.
 TEST(DiskFailureTest, ACheckpointThatFailsLeavesNothing) {
   const Disk disk = NewDisk();
   auto cluster = DurableCluster::Open(disk, HistoryTables());
@@ -152,7 +153,8 @@ TEST(DiskFailureTest, ACheckpointThatFailsLeavesNothing) {
   EXPECT_TRUE(database.Checkpoint().ok());
 }
 
-// The disk dies when the checkpoint has begun its segment: the log cannot write what the checkpoint waits for.
+// The disk dies when the checkpoint has begun its segment: the log cannot write the records that the checkpoint waits
+// for.
 TEST(DiskFailureTest, ACheckpointOnADeadDiskSaysWhatTheDiskSays) {
   const Disk disk = NewDisk();
   auto cluster = DurableCluster::Open(disk, HistoryTables());
@@ -190,7 +192,7 @@ TEST(DiskFailureTest, AFailedSyncLosesNothingThatWasAcknowledged) {
                       .short_write = seed % 2 == 0});
       for (int i = 0; i < 10; ++i) {
         Status status;
-        do {  // refused while the log is not on sound ground: nothing happened
+        do {  // refused until the log is sound again: nothing happened
           status = RunStep(database, seed, 0, n + 1);
         } while (absl::IsDataLoss(status) || absl::IsUnavailable(status));
         ASSERT_TRUE(status.ok()) << status;

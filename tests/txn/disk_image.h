@@ -1,5 +1,5 @@
-// The files of a disk in memory, as values: to take some away, to bring them to another disk, and to see that nothing
-// has changed.
+// The files of a disk in memory as values, so that a test can remove some, copy them to another disk, and check that
+// nothing has changed.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace gannet::txn {
 
-// By path, parents before children; nothing: a directory.
+// By path, parents before children; nullopt: a directory.
 using DiskImage = std::map<std::string, std::optional<std::string>>;
 
-// Everything below `directory`, itself included; nothing if it is not there.
+// Everything at and below `directory`; empty if it is not there.
 inline DiskImage ImageOf(log::FileSystem& files, const std::string& directory = "/data") {
   DiskImage image;
   const auto names = files.List(directory);
@@ -40,7 +40,7 @@ inline DiskImage ImageOf(log::FileSystem& files, const std::string& directory = 
   return image;
 }
 
-// A disk that has exactly this, durably.
+// A disk that holds exactly this image, durably.
 inline std::shared_ptr<log::FaultyFileSystem> DiskOf(const DiskImage& image, uint64_t seed = 1) {
   auto disk = std::make_shared<log::FaultyFileSystem>(seed);
   for (const auto& [path, content] : image) {
@@ -61,13 +61,13 @@ inline std::shared_ptr<log::FaultyFileSystem> DiskOf(const DiskImage& image, uin
   return disk;
 }
 
-// Without `path` and all below it.
+// The image without `path` and everything below it.
 inline DiskImage Without(DiskImage image, const std::string& path) {
   std::erase_if(image, [&](const auto& entry) { return entry.first == path || entry.first.starts_with(path + "/"); });
   return image;
 }
 
-// With what lies at and below `path` of `other` in the place of what this has there.
+// The image with everything at and below `path` replaced by that of `other`.
 inline DiskImage WithPartOf(DiskImage image, const std::string& path, const DiskImage& other,
                             const std::string& path_there) {
   image = Without(std::move(image), path);

@@ -1,4 +1,4 @@
-// What is there when a database is opened again.
+// The content of a database that is opened again.
 #include <array>
 #include <string>
 #include <utility>
@@ -69,7 +69,7 @@ TEST(DurabilityTest, AKeyThatComesAndGoesKeepsItsLastState) {
   const Disk disk = NewDisk();
   uint64_t last = 0;
   {
-    // All within few epochs: the versions alone order the changes of a key.
+    // All within a few epochs: only the versions order the changes of a key.
     auto cluster = DurableCluster::Open(
         disk, HistoryTables(),
         {.database = {.durability = DurabilityMode::kAsync, .group_commit = absl::Milliseconds(50)}});
@@ -83,7 +83,7 @@ TEST(DurabilityTest, AKeyThatComesAndGoesKeepsItsLastState) {
   EXPECT_EQ(ExpectPrefix(ReadState((*cluster)->database(), 0), 3, 0, last), last);
 }
 
-// What the log has is what was installed, whatever a transaction did to a record before it committed.
+// The log has the installed state, whatever a transaction did to a record before it committed.
 TEST(DurabilityTest, RecordsThatGrowAndShrinkInOneTransactionAreRecovered) {
   for (const int nodes : {1, 2}) {
     const Disk disk = NewDisk();
@@ -114,7 +114,8 @@ TEST(DurabilityTest, RecordsThatGrowAndShrinkInOneTransactionAreRecovered) {
   }
 }
 
-// When the change is asked for, not when it is to be committed. What fits is committed, over several nodes too.
+// The refusal comes with the change that is too much, not at the commit. A transaction that fits is committed, over
+// several nodes too.
 TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
   for (const int nodes : {1, 2}) {
     const Disk disk = NewDisk();
@@ -129,7 +130,7 @@ TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
     const Status status = database.Run([&](BlockingTransaction& t) -> Status {
       for (refused_at = 0;; ++refused_at) {
         ignored = t.Insert(table, refused_at, refused_at);
-        if (!ignored.ok()) return absl::OkStatus();  // a program that does not look
+        if (!ignored.ok()) return absl::OkStatus();  // a program that ignores the error
       }
     });
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
@@ -144,7 +145,7 @@ TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
       return absl::OkStatus();
     });
     ASSERT_TRUE(fits.ok()) << fits;
-    // Removals and what was taken back take less.
+    // Removals and undone changes take less.
     const Status removed = database.Run([&](BlockingTransaction& t) -> Status {
       for (uint64_t i = 0; i < refused_at; ++i) {
         if (Status s = t.Remove(table, i); !s.ok()) return s;
@@ -166,7 +167,7 @@ TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
   }
 }
 
-// By default the log takes far more of one transaction than a writer's buffer holds.
+// By default the log takes far more of one transaction than a writer's buffer can hold.
 TEST(DurabilityTest, OneTransactionRemovesHundredsOfThousandsOfKeys) {
   constexpr uint64_t kKeys = 300'000;
   const Disk disk = NewDisk();
@@ -195,7 +196,7 @@ TEST(DurabilityTest, OneTransactionRemovesHundredsOfThousandsOfKeys) {
   EXPECT_EQ((*cluster)->table("rows").local_index().statistics().keys, 1u);
 }
 
-// The changes at another node are more than its log takes from others at once.
+// The changes at another node are more than its log's inbox takes at once.
 TEST(DurabilityTest, ALargeTransactionOverTwoNodesWaitsForTheOtherLog) {
   const Disk disk = NewDisk();
   const std::string payload(3000, 'x');
@@ -233,7 +234,7 @@ TEST(DurabilityTest, WithoutALogOnlyCloseAndCheckpointsAreDurable) {
   EXPECT_EQ(ExpectPrefix(ReadState((*cluster)->database(), 0), 4, 0, 50), 50u);
 }
 
-// Otherwise a crash would leave a log of changes to rows that are gone.
+// Otherwise a crash would leave a log of changes to rows that are lost.
 TEST(DurabilityTest, ChangesAreRefusedUntilALoadIsInACheckpoint) {
   const Disk disk = NewDisk();
   {
@@ -272,7 +273,7 @@ TEST(DurabilityTest, AnotherSchemaIsRefused) {
   tables = HistoryTables();
   std::swap(tables[0], tables[1]);
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, tables).status()));
-  // Whether or not a checkpoint has the rows in the order of its kind.
+  // With and without a checkpoint that has the rows in the order of its kind.
   tables = HistoryTables();
   const size_t hash = tables[0].index == IndexKind::kHash ? 0 : 1;
   for (const size_t other : {hash, 1 - hash}) {
@@ -300,7 +301,7 @@ std::vector<std::string> SegmentsIn(log::FileSystem& files, const std::string& d
   return names;
 }
 
-// Also at another node: what it acknowledged is the whole cluster's.
+// Also at another node: the whole cluster depends on what that node acknowledged.
 TEST(DurabilityTest, AnEndOfTheLogThatIsMissingIsRefused) {
   for (const int nodes : {1, 2}) {
     for (const bool clean : {true, false}) {

@@ -1,4 +1,4 @@
-// Databases with a directory on a disk in memory (log/file/faulty_file_system.h), for tests of what survives.
+// Databases with a directory on a disk in memory (log/file/faulty_file_system.h), for tests of recovery.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@ struct DurableOptions {
   DatabaseOptions database = {};
 };
 
-// All nodes of a cluster whose directories are on `disk`. Several may follow one another on one disk.
+// All nodes of a cluster whose directories are on `disk`. A disk may serve several clusters, one after the other.
 class DurableCluster {
  public:
-  // What Start says; databases are usable only if it is Ok.
+  // Returns the error of Start, if any; the databases are usable only if it succeeded.
   static StatusOr<std::unique_ptr<DurableCluster>> Open(const std::shared_ptr<log::FileSystem>& disk,
                                                         const std::vector<TableOptions>& tables,
                                                         const DurableOptions& options = {}) {
@@ -72,7 +72,7 @@ class DurableCluster {
 
   Database& database(int node = 0) { return *databases_[static_cast<size_t>(node)]; }
   const Table& table(const std::string& name, int node = 0) { return *database(node).FindTable(name); }
-  // All nodes together.
+  // Closes all nodes together.
   Status Close() {
     std::vector<Status> closed(databases_.size());
     std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-// Interleavings that a serializable engine must refuse, spelled out step by step: two or three transactions, of workers
-// on the data's node and on another one, in every combination.
+// Interleavings that a serializable engine must refuse, step by step: two or three transactions, of workers on the
+// data's node and on another one, in every combination.
 #include <string>
 #include <tuple>
 
@@ -9,7 +9,7 @@
 namespace gannet::txn {
 namespace {
 
-// Node of the first and of the second worker; data is on node 0.
+// Nodes of the first and the second worker; the data is on node 0.
 using Places = std::tuple<int, int>;
 
 class IsolationTest : public testing::TestWithParam<Places> {
@@ -53,7 +53,7 @@ class IsolationTest : public testing::TestWithParam<Places> {
   Cluster cluster;
   Session& one;
   Session& two;
-  int place_of_three;  // the data's, unless that is another process
+  int place_of_three;  // the data's node, unless that is another process
   Session& three;
 };
 
@@ -99,7 +99,7 @@ TEST_P(IsolationTest, UnrepeatableReadAborts) {
   EXPECT_TRUE(absl::IsAborted(a.Commit()));
 }
 
-// Fekete, O'Neil and O'Neil: a read-only transaction that sees a state which no order of the other two explains.
+// Fekete, O'Neil and O'Neil: a read-only transaction sees a state that no order of the other two explains.
 TEST_P(IsolationTest, ReadOnlyAnomaly) {
   Step withdraw(one);
   EXPECT_EQ(Get(withdraw, points1(), 0), 100);
@@ -134,7 +134,7 @@ TEST_P(IsolationTest, ReadOnlyTransactionOfTwoStatesAborts) {
 }
 
 TEST_P(IsolationTest, PhantomByInsertIntoAScan) {
-  // Within the range, before its first key, after its last, in an empty range.
+  // Within the range, before its first key, after its last key, in an empty range.
   struct Range {
     uint64_t from, to, insert;
   };
@@ -166,7 +166,7 @@ TEST_P(IsolationTest, PhantomByRemovalFromAScan) {
 }
 
 TEST_P(IsolationTest, PhantomByLimit) {
-  // The oldest order: a limit-1 scan must notice an older one.
+  // The oldest order: a scan with limit 1 must notice an older one.
   ScanRows rows;
   Step a(one);
   ASSERT_TRUE(a->Scan(ordered1(), {.from = 9, .to = 100, .limit = 1}, &rows).ok());
@@ -199,7 +199,7 @@ TEST_P(IsolationTest, OwnInsertsKeepOwnScansValid) {
   Step a(one);
   ScanRows rows;
   ASSERT_TRUE(a->Scan(ordered1(), {.from = 0, .to = 1000}, &rows).ok());
-  // Enough to split the leaves that were scanned.
+  // Enough to split the scanned leaves.
   for (uint64_t key = 1; key < 200; key += 2) ASSERT_TRUE(a->Insert(ordered1(), key, Account{.balance = 1}).ok());
   Account account;
   EXPECT_TRUE(absl::IsNotFound(a->Get(points1(), 1, &account)));
@@ -273,7 +273,7 @@ TEST_P(IsolationTest, AnErrorFromAStaleReadIsNotBelieved) {
   EXPECT_TRUE(absl::IsAborted(status));
 }
 
-// A record that is removed and made anew at the same place must not pass for the one that was read.
+// A record that is removed and inserted again at the same place must not be taken for the one that was read.
 TEST_P(IsolationTest, ReusedMemoryIsNotTheOldRecord) {
   Step a(one);
   EXPECT_EQ(Get(a, points1(), 0), 100);

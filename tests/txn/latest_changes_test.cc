@@ -25,7 +25,7 @@ struct TestChange {
   std::string payload;
 };
 
-// Everything that decides which change is the newest, and a payload that tells all of it.
+// The fields that decide which change is the newest, and a payload that encodes them.
 struct Newest {
   std::pair<uint64_t, uint64_t> order;
   bool removed;
@@ -48,7 +48,7 @@ log::ChangeView ViewOf(const TestChange& change) {
   return view;
 }
 
-// Keys of 0 to 40 bytes, many of them alike in their first eight, some only longer by zeros.
+// Keys of 0 to 40 bytes: many have the same first eight bytes, some differ only by zeros at the end.
 std::string KeyOf(uint64_t number) {
   std::string key(number % 41, '\0');
   if (!key.empty()) key.back() = static_cast<char>(number % 251);
@@ -62,7 +62,7 @@ void AddToModel(const TestChange& change, Model* model) {
   if (!added && at->second.order < newest.order) at->second = newest;
 }
 
-// What the log may hold: of a key no two changes have the same epoch and version.
+// Changes as a log may hold them: no two changes of a key have the same epoch and version.
 std::vector<TestChange> RandomChanges(uint64_t seed, size_t n) {
   std::mt19937_64 random(seed);
   std::vector<TestChange> changes(n);
@@ -80,7 +80,7 @@ std::vector<TestChange> RandomChanges(uint64_t seed, size_t n) {
   return changes;
 }
 
-// As transactions of 1 to 70 changes; of one transaction all have its epoch.
+// Adds them as transactions of 1 to 70 changes; all changes of one transaction have its epoch.
 void AddAll(const std::vector<TestChange>& changes, uint64_t seed, LatestChanges* to) {
   std::mt19937_64 random(seed);
   for (uint64_t epoch = 0; epoch < 7; ++epoch) {

@@ -1,5 +1,5 @@
-// One completion is lost, at every step of a commit in turn, done or not, while all nodes live on: the data is all or
-// nothing as the status says, no lock stays, and later transactions succeed.
+// One completion is lost, at each step of a commit in turn, with or without its effect, while all nodes live: all data
+// or none changes, as the status says, no lock stays, and later transactions succeed.
 #include <array>
 #include <memory>
 #include <string>
@@ -17,12 +17,12 @@
 namespace gannet::txn {
 namespace {
 
-constexpr uint64_t kCutNanos = 50'000'000;  // longer than call_timeout, and what a closing session waits
+constexpr uint64_t kCutNanos = 50'000'000;  // longer than call_timeout, and than a closing session waits
 constexpr uint64_t kSettleNanos = 30'000'000;
 
 struct Case {
   std::string name;
-  bool coherent = true;  // if not, own records are locked by verbs, too
+  bool coherent = true;  // if false, own records are locked by verbs, too
   bool durable = false;
 };
 
@@ -72,7 +72,7 @@ class LossTest : public testing::TestWithParam<Case> {
     return round;
   }
 
-  // One transaction whose commit loses submission number `skip`. False if it makes fewer.
+  // One transaction whose commit loses its submission number `skip`. False if it makes fewer.
   bool CommitWithLoss(int skip, Loss loss) {
     const uint64_t before = ExpectWhole();
     Status status;
@@ -95,7 +95,7 @@ class LossTest : public testing::TestWithParam<Case> {
       EXPECT_EQ(after, before) << status;
     }
     EXPECT_TRUE(fired || status.ok()) << status;
-    // Both sessions can change all of it: nothing is locked.
+    // Both sessions can change everything: nothing is locked.
     for (const int node : {1, 0}) {
       const Status next = RunBlockingBody(node == 0 ? *coordinator_ : *other_, [&](BlockingTransaction& t) {
         return rounds_->Write(t, node, ExpectedNext());
@@ -110,7 +110,7 @@ class LossTest : public testing::TestWithParam<Case> {
     fabric_->Cut(1, 0);
     simulation_.At(simulation_.now() + kCutNanos, [this] { fabric_->MendAll(); });
   }
-  // The round after the present one, looked up once per transaction.
+  // The round after the present one, read once per transaction.
   uint64_t ExpectedNext() {
     if (round_ == 0) round_ = ExpectWhole() + 1;
     return round_;
@@ -137,7 +137,7 @@ TEST_P(LossTest, EveryStepOfACommit) {
   }
 }
 
-// What is left when a session is closed is settled first.
+// Debts that are open when a session is closed are settled first.
 TEST_P(LossTest, ASessionThatClosesSettlesItsDebts) {
   for (int skip = 0;; ++skip) {
     std::unique_ptr<Session> session = cluster_->databases[0]->OpenSession().value();
@@ -162,8 +162,8 @@ TEST_P(LossTest, ASessionThatClosesSettlesItsDebts) {
   }
 }
 
-// The links between two nodes are cut in the middle of a commit, for longer than anybody waits, and the session is
-// closed meanwhile: the next one with its channel takes its debts over.
+// The links between two nodes are cut in the middle of a commit, for longer than any thread waits, and the session is
+// closed in that time: the next session with its channel takes its debts over.
 TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
   int unknown = 0;
   for (int skip = 0;; ++skip) {
@@ -183,19 +183,19 @@ TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
     session = cluster_->databases[0]->OpenSession().value();
     session->worker().BlockOn(session->state().debts.AwaitAll(NowNanos() + 2 * kCutNanos));
     EXPECT_TRUE(session->state().debts.empty());
-    session->worker().BlockOn(session->worker().Sleep(NowNanos() + kCutNanos));  // if there were none
+    session->worker().BlockOn(session->worker().Sleep(NowNanos() + kCutNanos));  // in case there were none
     const bool committed = status.ok() || absl::IsUnknown(status);
     EXPECT_TRUE(committed || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) << status;
     ASSERT_EQ(ExpectWhole(), committed ? before + 1 : before) << status << " after step " << skip;
     unknown += absl::IsUnknown(status) ? 1 : 0;
     if (!fired) break;
   }
-  // With a log a commit waits for as long as it takes, within its epoch.
+  // With a log, a commit waits as long as necessary, within its epoch.
   EXPECT_EQ(unknown > 0, !GetParam().durable);
 }
 
 // A decision that takes two messages. One completion of its commit is lost, while other transactions of the session
-// commit, and so take names as callers.
+// commit and so take caller names.
 class LargeDecision {
  public:
   static constexpr uint64_t kRows = 4;
@@ -301,7 +301,7 @@ class LargeDecision {
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<LargeRow> row_ = std::make_unique<LargeRow>();
   uint64_t round_ = 0;
-  uint64_t committed_ = 0;  // the last round that was
+  uint64_t committed_ = 0;  // the last round that committed
   int skip_ = 0;
 };
 

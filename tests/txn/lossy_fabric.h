@@ -1,5 +1,5 @@
-// A fabric that loses one completion: the n-th verb batch or call of one channel fails, done or not. For tests of what
-// transactions make of that; all else goes to the fabric beneath.
+// A fabric that loses one completion: the n-th verb batch or call of one channel fails, with or without its effect. For
+// tests of how transactions handle that; everything else goes to the underlying fabric.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@
 namespace gannet::txn {
 
 enum class Loss {
-  kNothing,  // is lost; for `when_fired`
+  kNothing,  // loses nothing; for `when_fired`
   kNotDone,
   kDone,
-  kHalf,  // of a batch: only its first half is done; of a call: as kDone
-  kLate,  // of a call: it is done, a while after it was given up; of a batch: as kDone
+  kHalf,  // batch: only its first half is done; call: as kDone
+  kLate,  // call: it is done some time after the caller gave up; batch: as kDone
 };
 
-// Which one. Armed by the test.
+// Which completion is lost. Set by the test.
 struct LossPlan {
   const rdma::Channel* channel = nullptr;  // null: none
   int skip = 0;
@@ -112,7 +112,7 @@ class LossyChannel : public RelayChannel {
   }
 
   coro::Task<void> Serve(LateCall* late) {
-    // Nobody hears what it says.
+    // No caller receives the result.
     const StatusOr<size_t> unheard =
         co_await inner().Call(late->call.node, late->call.method, late->request, late->response, late->call.timeout);
     late->response.clear();

@@ -1,4 +1,4 @@
-// When the newest checkpoint is damaged, the one before it and the log give the same.
+// When the newest checkpoint is damaged, the previous one and the log restore the same state.
 #include <array>
 #include <map>
 #include <string>
@@ -20,7 +20,7 @@ using ::testing::Not;
 
 constexpr uint64_t kKeys = 300;
 
-// So large that a file of a checkpoint has several blocks: some are loaded before the damaged one is met.
+// So large that a checkpoint file has several blocks: some are loaded before the damaged one is found.
 using Row = std::array<uint64_t, 1024>;
 
 Row RowOf(uint64_t value) {
@@ -36,7 +36,7 @@ TableOptions Large(TableOptions table) {
 
 class OlderCheckpointTest : public ::testing::Test {
  protected:
-  // Tables and what is in them, by name.
+  // Tables and their rows, by name.
   using Model = std::map<std::string, std::map<uint64_t, uint64_t>>;
 
   explicit OlderCheckpointTest(int nodes = 1) { options_.nodes = nodes; }
@@ -52,7 +52,7 @@ class OlderCheckpointTest : public ::testing::Test {
   Database& database(int node = 0) { return cluster_->database(node); }
   const RecoveryReport& report(int node = 0) { return database(node).recovery(); }
 
-  // Puts and removals of random keys in both tables, one transaction each, over all nodes.
+  // Puts and removals of random keys in both tables, one per transaction, on all nodes.
   void Work(int transactions) {
     for (int i = 0; i < transactions; ++i) {
       const uint64_t key = random_.Below(kKeys);
@@ -84,7 +84,7 @@ class OlderCheckpointTest : public ::testing::Test {
       ASSERT_TRUE(taken.ok()) << taken;
     }
   }
-  // Two checkpoints, with changes before, between and behind them. Then the power goes.
+  // Two checkpoints, with changes before, between and after them. Then a power cut.
   void WorkWithTwoCheckpoints() {
     ASSERT_TRUE(Open().ok());
     Work(200);
@@ -122,7 +122,7 @@ class OlderCheckpointTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
     return all;
   }
-  // Also by the index itself: no key that only it knows.
+  // Also checks by the index itself: it has no other key.
   void ExpectAllIsThere() {
     EXPECT_EQ(Read(), model_);
     for (const char* name : {"hash", "ordered"}) {
@@ -141,7 +141,7 @@ class OlderCheckpointTest : public ::testing::Test {
     return options_.nodes == 1 ? "/data" : "/data/node-" + std::to_string(node);
   }
   log::Manifest ManifestOf(int node = 0) const { return *log::ReadManifest(*disk_, DirectoryOf(node)); }
-  // The files of the newest checkpoint (0) or the one before (1).
+  // The files of the newest checkpoint (0) or the previous one (1).
   std::vector<std::string> FilesOf(size_t checkpoint, int node = 0) const {
     const log::Manifest manifest = ManifestOf(node);
     const log::CheckpointDescription& description = manifest.checkpoints.at(checkpoint);
@@ -215,7 +215,7 @@ TEST_F(OlderCheckpointTest, TakesThePlaceOfOneThatIsGone) {
   ExpectAllIsThere();
 }
 
-// What is damaged must not be counted on any more: not by recovery, and not when the log is cut.
+// A damaged checkpoint must not be relied on any more: neither by recovery nor when the log is cut.
 TEST_F(OlderCheckpointTest, StaysUntilThereAreTwoSoundOnes) {
   WorkWithTwoCheckpoints();
   for (const std::string& file : FilesOf(0)) Damage(file);

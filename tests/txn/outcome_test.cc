@@ -1,4 +1,4 @@
-// What becomes of an attempt: which errors of a body are believed, and what failures of operations do.
+// The outcome of an attempt: which errors of a body are returned, and the effect of failed operations.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,7 +42,7 @@ class OutcomeTest : public testing::TestWithParam<OutcomeCase> {
     EXPECT_TRUE(loaded.ok()) << loaded;
   }
 
-  // Moves money from kOne to kTwo, in the middle of somebody else's transaction.
+  // Moves money from kOne to kTwo, in the middle of another transaction.
   void Transfer(int64_t amount) {
     const Table& table = cluster.table(0, "points");
     const Status status = RunBlockingBody(other, [&](BlockingTransaction& t) -> Status {
@@ -57,7 +57,7 @@ class OutcomeTest : public testing::TestWithParam<OutcomeCase> {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // The record of `key` stays locked while this lives, as by a transaction that is slow.
+  // The record of `key` is locked while this lives, as by a slow transaction.
   class Locked {
    public:
     Locked(Cluster* cluster, const std::string& table, uint64_t key) {
@@ -84,7 +84,7 @@ class OutcomeTest : public testing::TestWithParam<OutcomeCase> {
   const Table& ordered;
 };
 
-// Every code that a user's program may choose.
+// All codes that a user's program may choose.
 const std::vector<absl::StatusCode> kCodes = {
     absl::StatusCode::kCancelled,         absl::StatusCode::kUnknown,     absl::StatusCode::kInvalidArgument,
     absl::StatusCode::kDeadlineExceeded,  absl::StatusCode::kNotFound,    absl::StatusCode::kAlreadyExists,
@@ -148,7 +148,7 @@ TEST_P(OutcomeTest, ABodyThatReturnsAbortedRunsAgain) {
   EXPECT_EQ(outcome.aborts, 2u);
 }
 
-// Each operation, by hand, on a locked record: what comes after it fails, too, and nothing is committed.
+// Each operation, by hand, on a locked record: later operations fail, too, and nothing is committed.
 TEST_P(OutcomeTest, WhatFailedStaysFailed) {
   using Operation = std::function<Status(Step&)>;
   Account account;
@@ -187,7 +187,7 @@ TEST_P(OutcomeTest, WhatFailedStaysFailed) {
   }
 }
 
-// A body that looks at no status.
+// A body that ignores all statuses.
 TEST_P(OutcomeTest, ABodyThatIgnoresAFailureDoesNotCommit) {
   int attempts = 0;
   const Status status = [&] {
@@ -200,7 +200,7 @@ TEST_P(OutcomeTest, ABodyThatIgnoresAFailureDoesNotCommit) {
       Account one{.balance = -1};
       Status ignored = co_await t.Get(points, kOne, &one);
       ignored = t.Insert(points, kNew, one);
-      // In the first two attempts of this body it is Aborted that it returns, or turns into something else.
+      // In the first two attempts the operations return Aborted, and the body returns something else.
       co_return attempts == 1 ? absl::InternalError("what is this?") : absl::OkStatus();
     };
     return session.RunBlocking(body);
@@ -288,7 +288,7 @@ struct Broke {
   int64_t balance;
 };
 
-// Counts itself, so that a test sees that what a coroutine had is destroyed.
+// Counts its instances, so that a test sees that a coroutine's variables are destroyed.
 struct Counted {
   explicit Counted(int* counter) : live(counter) { ++*live; }
   ~Counted() { --*live; }
@@ -327,7 +327,7 @@ TEST_P(OutcomeTest, AnExceptionRollsBackAndLeavesRun) {
     EXPECT_FALSE(Exists(kNew));
   }
   Database& database = *cluster.databases[GetParam().node];
-  for (int i = 0; i < 200; ++i) {  // more than there may be sessions
+  for (int i = 0; i < 200; ++i) {  // more than the largest number of sessions
     EXPECT_THROW(static_cast<void>(database.Run([&](BlockingTransaction& t) -> Status {
                    EXPECT_TRUE(t.Insert(points, kNew, Account{}).ok());
                    throw Broke{1};
@@ -335,13 +335,13 @@ TEST_P(OutcomeTest, AnExceptionRollsBackAndLeavesRun) {
                  Broke);
   }
   EXPECT_FALSE(Exists(kNew));
-  // Nothing is locked, and the sessions are of use.
+  // Nothing is locked, and the sessions are usable.
   const auto less = [&](Transaction& t) -> coro::Task<Status> { co_return co_await withdraw(t, 10); };
   EXPECT_TRUE(session.RunBlocking(less).ok());
   Transfer(0);
 }
 
-// One coroutine of several throws: who awaits its Run catches it, the others do not notice.
+// One coroutine of several throws: the one that awaits its Run catches the exception, the others do not notice it.
 TEST_P(OutcomeTest, AnExceptionGoesToTheCoroutineThatAwaits) {
   int caught = 0;
   int committed = 0;
@@ -370,7 +370,7 @@ TEST_P(OutcomeTest, AnExceptionGoesToTheCoroutineThatAwaits) {
   EXPECT_EQ(committed, 60);
 }
 
-// An exception about a state that never was, or after a failure, is not believed either.
+// An exception about a state that never was, or after a failure, does not leave Run either.
 TEST_P(OutcomeTest, AnExceptionIsBelievedAsAnErrorIs) {
   int attempts = 0;
   const auto audit = [&](Transaction& t) -> coro::Task<Status> {

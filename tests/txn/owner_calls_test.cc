@@ -1,5 +1,5 @@
-// Each step of a commit calls all owners together: a further owner adds far less than the round trip of a call to a
-// transaction, though it adds calls. In virtual time, so the machine has no part in it.
+// Each step of a commit calls all owners together: one more owner adds calls to a transaction, but far less time than
+// the round trip of a call. In virtual time, so the machine has no influence.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,7 @@ int OwnerOfRangeByRemainder(const index::Key& from, const index::Key& to, int nu
   return from.integer() == to.integer() ? OwnerByRemainder(from, num_nodes) : Placement::kSeveralNodes;
 }
 
-// What the shortest of several transactions took, and what each called.
+// The shortest duration of several transactions, and the calls of each.
 struct Took {
   uint64_t insert_nanos = UINT64_MAX;
   uint64_t insert_calls = 0;
@@ -46,7 +46,7 @@ class OwnerCallsTest : public testing::TestWithParam<bool> {
     if (GetParam()) {
       options.directory = "/data";
       options.create_if_missing = true;
-      options.durability = DurabilityMode::kAsync;  // the disk's time is not looked at here
+      options.durability = DurabilityMode::kAsync;  // the disk's time is not measured here
       options.files = std::make_shared<log::FaultyFileSystem>(3);
       options.log_segment_bytes = uint64_t{1} << 20;
       options.log_buffer_bytes = size_t{256} << 10;
@@ -118,7 +118,7 @@ TEST_P(OwnerCallsTest, AFurtherOwnerAddsCallsButNoRoundTrip) {
   const uint64_t call = CallNanos();
   const Took two = InsertAndRemove(2);
   const Took three = InsertAndRemove(3);
-  // A prepare, and a log part. (Both transactions tell two owners of the decision; the install is WRITEs.)
+  // A prepare, and a log part. (Both transactions tell two owners the decision; the install uses WRITEs.)
   EXPECT_EQ(three.insert_calls, two.insert_calls + 1 + (logs ? 1 : 0));
   EXPECT_LT(three.insert_nanos, two.insert_nanos + call / 2) << "a call takes " << call << " ns";
   // A finish (the decider does its part with the decision), and a log part.

@@ -1,4 +1,5 @@
-// An owner that is asked for a locked record does not wait for it: the lock's holder may wait for a call to that owner.
+// An owner whose record is locked does not wait for it when it is asked: the lock's holder may itself wait for a call
+// to that owner.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,7 @@ constexpr rdma::NodeId kOwner = 1;
 constexpr uint64_t kLocked = 1;
 constexpr uint64_t kFree = 100;
 constexpr int kReads = 20;
-// Virtual time. A call takes 4 us; sixteen looks at a locked record take less than ten.
+// Virtual time. A call takes 4 us; sixteen attempts to read a locked record take less than ten.
 constexpr uint64_t kMostNanos = 30'000;
 
 class OwnerWaitTest : public testing::TestWithParam<IndexKind> {

@@ -39,7 +39,7 @@ TEST(PeersTest, OnlyWhoHasJoinedIsAdmitted) {
 TEST(PeersTest, NobodyJoinsInThePlaceOfOneThatIsNotRepaired) {
   Peers peers(3, 0);
   ASSERT_TRUE(Join(&peers, 1, 50).ok());
-  EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 80)));  // which tells that the one before is dead
+  EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 80)));  // this shows that the earlier one is dead
   EXPECT_EQ(peers.phase(1), Phase::kDying);
   EXPECT_FALSE(Admits(&peers, 1, 60));
   EXPECT_FALSE(Admits(&peers, 1, 90));
@@ -57,7 +57,7 @@ TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
   EXPECT_TRUE(peers.IsForwarded(1, 50));  // a stranger decided nothing here
   ASSERT_TRUE(Join(&peers, 1, 50).ok());
   EXPECT_FALSE(peers.IsForwarded(1, 50));
-  EXPECT_EQ(peers.phase(1), Phase::kAccused);  // it may live, and go on writing here
+  EXPECT_EQ(peers.phase(1), Phase::kAccused);  // it may live, and continue to write here
   EXPECT_FALSE(Admits(&peers, 1, 60));
   EXPECT_TRUE(absl::IsUnavailable(Join(&peers, 1, 50)));
   EXPECT_FALSE(peers.IsForwarded(1, 50));
@@ -67,7 +67,7 @@ TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
   EXPECT_TRUE(peers.IsForwarded(1, 50));
   peers.SetReleased(1);
   ASSERT_TRUE(Join(&peers, 1, 80).ok());
-  EXPECT_TRUE(peers.IsForwarded(1, 50));  // of the one before; the new one lives
+  EXPECT_TRUE(peers.IsForwarded(1, 50));  // the earlier one; the new one lives
   EXPECT_TRUE(Admits(&peers, 1, 90));
   peers.NoteDeath(2);
   EXPECT_EQ(peers.phase(2), Phase::kStranger);
@@ -77,7 +77,7 @@ TEST(PeersTest, AFenceIsForOneIncarnation) {
   Peers peers(2, 0);
   EXPECT_EQ(peers.Fence(1, 50), Verdict::kUnknown);
   ASSERT_TRUE(Join(&peers, 1, 80).ok());
-  EXPECT_EQ(peers.Fence(1, 50), Verdict::kUnknown);  // late news of the one before
+  EXPECT_EQ(peers.Fence(1, 50), Verdict::kUnknown);  // late news of the earlier one
   EXPECT_TRUE(Admits(&peers, 1, 80));
   EXPECT_EQ(peers.Fence(1, 80), Verdict::kNotYet);
   EXPECT_FALSE(Admits(&peers, 1, 80));
@@ -89,11 +89,11 @@ TEST(PeersTest, AFenceIsForOneIncarnation) {
 TEST(PeersTest, AJoinIsGoodForOneConnection) {
   Peers peers(2, 0);
   ASSERT_TRUE(peers.Join(1, 50, 60, kConnection).ok());
-  EXPECT_FALSE(Admits(&peers, 1, 59));  // of before the join
+  EXPECT_FALSE(Admits(&peers, 1, 59));  // from before the join
   EXPECT_TRUE(Admits(&peers, 1, 60));
   EXPECT_TRUE(Admits(&peers, 1, Peers::kUnnumbered));
   ASSERT_TRUE(peers.Join(1, 50, 70, kConnection).ok());
-  EXPECT_TRUE(Admits(&peers, 1, 60));  // it asked again; what it has begun goes on
+  EXPECT_TRUE(Admits(&peers, 1, 60));  // it joined again; its requests in progress continue
   EXPECT_FALSE(peers.IsLost(1, kConnection));
   EXPECT_TRUE(peers.IsLost(1, kConnection + 1));
   EXPECT_TRUE(absl::IsUnavailable(peers.Join(1, 50, 70, kConnection + 1)));
@@ -112,7 +112,7 @@ TEST(PeersTest, WhoOnlyAnnouncesItselfHoldsNothingButProvesThatItsPredecessorIsD
   EXPECT_EQ(peers.phase(1), Phase::kStranger);
   EXPECT_FALSE(Admits(&peers, 1, 60));
   EXPECT_TRUE(peers.IsForwarded(1, 50));
-  EXPECT_EQ(peers.phase(1), Phase::kStranger);  // nobody is cut off for that
+  EXPECT_EQ(peers.phase(1), Phase::kStranger);  // no node is cut off because of that
   ASSERT_TRUE(Join(&peers, 1, 50).ok());
   EXPECT_TRUE(peers.Announce(1, 50).ok());
   EXPECT_TRUE(absl::IsUnavailable(peers.Announce(1, 80)));

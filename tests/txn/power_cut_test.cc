@@ -1,5 +1,5 @@
-// Power cuts in the middle of the work of several threads or nodes: what was acknowledged survives; what was not,
-// survives whole or not at all.
+// Power cuts in the middle of the work of several threads or nodes: acknowledged transactions survive; others survive
+// whole or not at all.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -17,13 +17,13 @@
 namespace gannet::txn {
 namespace {
 
-// Until `count` has grown by so much, or a worker has failed and left.
+// Waits until `count` has grown by `more`, or a worker has failed and left.
 void AwaitMore(const std::atomic<uint64_t>& count, uint64_t more) {
   const uint64_t target = count.load() + more;
   while (count.load() < target && !testing::Test::HasFailure()) std::this_thread::yield();
 }
 
-// Threads work, and every now and then we look at what a power cut would leave.
+// Threads work, and from time to time the test checks what a power cut would leave.
 void CrashWhileWorking(uint64_t seed, absl::Duration checkpoint_every) {
   constexpr uint64_t kWorkers = 3;
   constexpr int kCopies = 6;
@@ -83,11 +83,11 @@ TEST(PowerCutTest, AlsoBesideCheckpoints) {
   for (uint64_t seed = 11; seed <= 15; ++seed) CrashWhileWorking(seed, absl::Milliseconds(5));
 }
 
-// The power goes at each operation that changes a file, from the first start in an empty directory on: what is there
-// opens.
+// The power fails at each operation that changes a file, from the first start in an empty directory on: the result can
+// be opened.
 void CutAtEachOperation(int nodes, uint64_t stride) {
   DurableOptions options{.nodes = nodes};
-  options.database.durable_within = absl::Milliseconds(20);  // of what waits for a disk that is off
+  options.database.durable_within = absl::Milliseconds(20);  // for commits that wait for a disk that is off
   bool cut = true;
   for (uint64_t at = 0; cut; at += stride) {
     const Disk disk = NewDisk(1000 + at);
@@ -135,7 +135,7 @@ std::vector<TableOptions> BankTables() {
   return {HashTable("accounts", Placement::ByHash()), OrderedTable("receipts", Placement::ByHash())};
 }
 
-// Moves money between two accounts, wherever they are, and writes a receipt; every so often takes an old receipt away.
+// Moves money between two accounts on any nodes and writes a receipt; sometimes removes an old receipt.
 coro::Task<Status> Transfer(Transaction& t, const Table& accounts, const Table& receipts, uint64_t from, uint64_t to,
                             uint64_t amount, uint64_t receipt) {
   uint64_t a;
@@ -169,7 +169,7 @@ void ExpectBank(DurableCluster& cluster, const std::array<uint64_t, 2>& acknowle
       GANNET_RETURN_IF_ERROR(t.Scan(cluster.table("receipts"), {.from = base, .to = base + 999'999}, &rows));
       const uint64_t last = rows.empty() ? 0 : rows.key(rows.size() - 1).integer() - base;
       EXPECT_GE(last, acknowledged[node]);
-      std::vector<uint64_t> expected;  // what the receipts 1..last have left
+      std::vector<uint64_t> expected;  // the balances according to the receipts 1..last
       for (uint64_t n = 1; n <= last; ++n) {
         if (n % 4 != 2 || n + 2 > last) expected.push_back(base + n);
       }
@@ -183,7 +183,7 @@ void ExpectBank(DurableCluster& cluster, const std::array<uint64_t, 2>& acknowle
   ASSERT_TRUE(status.ok()) << status;
 }
 
-// Also in checkpoints: what is loaded is not in the log.
+// The rows are also in checkpoints: a load is not in the log.
 void LoadBank(DurableCluster& cluster) {
   for (int node = 0; node < 2; ++node) {
     auto session = cluster.database(node).OpenSession();
@@ -246,7 +246,7 @@ void WorkAndCrash(uint64_t seed, bool checkpoints) {
   const Status closed = (*cluster)->Close();
   EXPECT_TRUE(closed.ok()) << closed;
   for (auto& [least, copy] : copies) {
-    for (int again = 0; again < 2; ++again) {  // also after a crash after the recovery
+    for (int again = 0; again < 2; ++again) {  // also after a crash that follows the recovery
       auto survivor = DurableCluster::Open(copy, BankTables(), {.nodes = 2});
       ASSERT_TRUE(survivor.ok()) << survivor.status();
       ExpectBank(**survivor, least, &least);

@@ -1,5 +1,5 @@
-// Starvation has a bound (txn/commit/precedence.h): the bakery by itself, in virtual time; long transactions beside
-// many writers on simulated nodes; and one on real threads.
+// Starvation has a bound (txn/commit/precedence.h): tests of the bakery alone, in virtual time; of long transactions
+// and many writers on simulated nodes; and one on real threads.
 #include "txn/commit/precedence.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The bakery. The test brings the announcements from node to node.
+// The bakery. The test carries the announcements from node to node.
 
 class BakeryTest : public testing::Test {
  protected:
@@ -55,7 +55,7 @@ class BakeryTest : public testing::Test {
     const rdma::Node& at = *nodes_[node];
     return LoadWord(const_cast<rdma::Node&>(at).memory().data() + RoundUp(at.heap_offset(), kLineBytes) + kWordBytes);
   }
-  // Node `node` has a round, in which it sees what those say whose bit is set.
+  // Node `node` has a round, in which it sees the words of the nodes whose bits are set.
   void Round(int node, uint32_t sees = 7) {
     std::array<uint64_t, kNodes> words{};
     for (int i = 0; i < kNodes; ++i) words[i] = (sees >> i & 1) != 0 ? Announced(i) : 0;
@@ -64,7 +64,7 @@ class BakeryTest : public testing::Test {
   void RoundsOfAll() {
     for (int node = 0; node < kNodes; ++node) Round(node);
   }
-  // All but the last conflict. Attempts take 7 ms, so the lease is the least.
+  // All conflicts but the last. Attempts take 7 ms, so the lease is the shortest possible.
   void AlmostStarve(PrecedenceClaim* claim, int node) {
     for (int i = 0; i < 15; ++i) {
       claim->NoteConflict(precedence_[node].get(), NowNanos());
@@ -159,14 +159,14 @@ TEST_F(BakeryTest, TheSmallerTicketGoesFirstAndEqualOnesByNode) {
   AlmostStarve(&third, 0);
   AlmostStarve(&again, 1);
   LoseOnceMore(&second, 2);
-  LoseOnceMore(&first, 1);  // has not seen the other one: the same number
+  LoseOnceMore(&first, 1);  // does not know the other one's: the same number
   RoundsOfAll();
   LoseOnceMore(&third, 0);
   RoundsOfAll();
   const auto waits = [&] { return std::array{MustWait(0, &third), MustWait(1, &first), MustWait(2, &second)}; };
   EXPECT_EQ(waits(), (std::array{true, false, true}));
   first.GiveBack();
-  // A new one of node 1 is behind those that node 1 has seen.
+  // A new one of node 1 comes after those that node 1 has seen.
   LoseOnceMore(&again, 1);
   RoundsOfAll();
   EXPECT_EQ(waits(), (std::array{true, true, false}));
@@ -184,7 +184,7 @@ TEST_F(BakeryTest, ADeadNodesTicketIsVoid) {
   Starve(&claim, 2);
   RoundsOfAll();
   EXPECT_TRUE(MustWait(0));
-  Round(0, 3);  // what the epoch manager tells of a dead node
+  Round(0, 3);  // the words that the epoch manager gives for a dead node
   EXPECT_FALSE(MustWait(0));
 }
 
@@ -200,7 +200,7 @@ TEST_F(BakeryTest, ATicketExpiresAndAPauseFollows) {
   EXPECT_FALSE(MustWait(2));
   EXPECT_FALSE(MustWait(0));
   EXPECT_EQ(precedence_[0]->statistics().expired, 1u);
-  // It starts again with its count, and nobody gets a ticket for four leases.
+  // It starts again from zero conflicts, and no transaction gets a ticket for four leases.
   SleepForNanos(200 * kMillisecond);
   claim.NoteConflict(precedence_[0].get(), NowNanos());
   Starve(&claim, 0);
@@ -216,13 +216,13 @@ TEST_F(BakeryTest, TheLeaseFollowsTheLongestAttempt) {
   PrecedenceClaim claim;
   for (int i = 0; i < 4; ++i, SleepForNanos(400 * kMillisecond)) claim.NoteConflict(precedence_[0].get(), NowNanos());
   Round(1);
-  SleepForNanos(2500 * kMillisecond);  // of 8 times 400 ms, which began 400 ms ago
+  SleepForNanos(2500 * kMillisecond);  // 8 times 400 ms, which began 400 ms ago
   EXPECT_TRUE(MustWait(1));
   SleepForNanos(800 * kMillisecond);
   EXPECT_FALSE(MustWait(1));
 }
 
-// Real READs bring what is announced, of the living only.
+// Real READs carry the announcements, those of live nodes only.
 TEST_F(BakeryTest, TheEpochManagerBringsTheAnnouncements) {
   PrecedenceClaim claim;
   Starve(&claim, 2);
@@ -258,7 +258,7 @@ std::vector<TableOptions> Tables() {
           {.name = "sums", .payload_bytes = sizeof(int64_t), .placement = placement}};
 }
 
-// Moves money between two random rows, of any node.
+// Moves money between two random rows, on any nodes.
 Status Transfer(Session& session, const Table& accounts, int nodes, Random& random) {
   const auto pick = [&] { return random.Below(nodes) << kNodeShift | random.Below(kRowsPerNode); };
   return session.RunBlocking([&, a = pick(), b = pick()](Transaction& t) -> coro::Task<Status> {
@@ -277,11 +277,11 @@ Status Transfer(Session& session, const Table& accounts, int nodes, Random& rand
   });
 }
 
-// What a transaction that adds up does with each node's rows, beside adding.
+// Time that a summing transaction spends on each node's rows, besides adding.
 constexpr uint64_t kThinkNanos = 2 * kMillisecond;
 
-// Adds up all accounts of all nodes, and notes the sum in a row of `writes_at` if that is not negative. `attempt` is
-// called when each begins.
+// Adds up all accounts of all nodes, and records the sum in a row of `writes_at` if that is not negative. `attempt` is
+// called at the start of each attempt.
 Status Sum(Session& session, const Table& accounts, const Table& sums, int nodes, int writes_at, RunOutcome* outcome,
            int64_t* sum, const std::function<void()>& attempt) {
   ScanRows rows;
@@ -315,7 +315,7 @@ Status Load(Session& session, const Table& accounts, const Table& sums, int node
   });
 }
 
-// Simulated nodes, each with threads that transfer without a pause until the test says stop, or for some time.
+// Simulated nodes, each with threads that make transfers without a pause until the test stops them, or for some time.
 class Rack {
  public:
   Rack(int nodes, absl::Duration limit, uint64_t seed = 1) : nodes_(nodes), simulation_({.seed = seed}) {
@@ -364,7 +364,7 @@ class Rack {
       }
     }
   }
-  // The node of which no thread is waited for, because it will die.
+  // No thread of this node is waited for, because it will die.
   void MayDie(int node) { mortal_ = node; }
   void Kill(int node) {
     fabric_->Kill(static_cast<rdma::NodeId>(node));
@@ -376,7 +376,7 @@ class Rack {
     updaters_.clear();
   }
   bool updates_go_on() const { return !stop_ && simulation_.now() < updates_end_; }
-  // From the last commit of a node's transfers to the next, of all nodes but the mortal one.
+  // The longest time between two commits of a node's transfers, over all nodes but the mortal one.
   uint64_t longest_silence() const { return *std::max_element(silence_.begin(), silence_.end()); }
 
  private:
@@ -413,10 +413,10 @@ struct Starved {
   RunOutcome outcome = {};
   int64_t sum = 0;
   int attempts_with_ticket = 0;
-  bool beside_updates = false;  // they still went on
+  bool beside_updates = false;  // they still continued
 };
 
-// One that adds up all, at `node`.
+// One transaction at `node` that adds up all accounts.
 Starved RunSum(Rack& rack, Session& session, int nodes, int node, bool writes) {
   Starved result;
   result.status = Sum(session, rack.table(node, "accounts"), rack.table(node, "sums"), nodes, writes ? node : -1,
@@ -439,7 +439,7 @@ TEST_P(StarvationTest, ALongReaderGetsThroughBesideWriters) {
   EXPECT_EQ(reader.sum, nodes * static_cast<int64_t>(kRowsPerNode) * kBalance);
   EXPECT_TRUE(reader.beside_updates);
   EXPECT_TRUE(reader.outcome.asked_precedence);
-  EXPECT_LE(reader.attempts_with_ticket, 64);  // one for each commit under way, and until all nodes have seen it
+  EXPECT_LE(reader.attempts_with_ticket, 64);  // one for each commit in progress, and until all nodes have seen it
   rack.StopUpdates();
   const PrecedenceStatistics statistics = rack.database(0).precedence_statistics();
   EXPECT_EQ(statistics.asked, 1u);
@@ -449,7 +449,7 @@ TEST_P(StarvationTest, ALongReaderGetsThroughBesideWriters) {
   EXPECT_LT(rack.longest_silence(), 250 * kMillisecond);
 }
 
-// That it is the precedence which helps: without it the reader must wait until there are no more writers.
+// The precedence is what helps: without it the reader must wait until there are no more writers.
 TEST_P(StarvationTest, WithoutPrecedenceItDoesNot) {
   const int nodes = GetParam();
   Rack rack(nodes, absl::ZeroDuration());
@@ -499,11 +499,11 @@ TEST(PrecedenceTest, AHolderThatDiesHoldsNobodyUp) {
     }));
   });
   while (!has_ticket) SleepForNanos(kMillisecond);
-  SleepForNanos(20 * kMillisecond);  // the others have seen it
+  SleepForNanos(20 * kMillisecond);  // now the others have seen it
   rack.Kill(2);
   while (rack.updates_go_on()) SleepForNanos(10 * kMillisecond);
   EXPECT_GT(rack.database(0).precedence_statistics().held_up, 0u);
-  // Until it died, was known to be dead and was repaired; far less than its lease.
+  // The time until it died, was known to be dead and was repaired; far less than its lease.
   EXPECT_LT(rack.longest_silence(), 100 * kMillisecond);
 }
 
@@ -527,7 +527,7 @@ TEST(PrecedenceTest, AHolderThatDawdlesHoldsOthersUpForItsLease) {
   EXPECT_LT(rack.longest_silence(), 300 * kMillisecond);
 }
 
-// By hand: such a transaction waits for others, too, and not longer than the limit.
+// By hand: such a transaction waits for others, too, but not longer than the limit.
 TEST(PrecedenceTest, ACommitByHandWaitsAtMostForTheLimit) {
   Rack rack(1, absl::Milliseconds(300));
   PrecedenceClaim claim;
@@ -551,7 +551,7 @@ TEST(PrecedenceTest, ACommitByHandWaitsAtMostForTheLimit) {
   });
 }
 
-// Real threads: the writers go on until the reader and the starving writer are through, however long that takes.
+// Real threads: the writers continue until the reader and the starving writer have committed, however long that takes.
 TEST(PrecedenceTest, OnRealThreads) {
   Cluster cluster({.nodes = 2}, Tables());
   std::atomic<bool> stop = false;

@@ -1,16 +1,15 @@
-// Processes over one memory file (or over verbs: tests/softroce) that move money, and are killed at any instruction:
-// nobody who lives hangs, no record stays locked, and no money is made or lost where everybody whose money it is still
-// lives.
+// Processes over one memory file (or over verbs: tests/softroce) that move money, and are killed at any instruction: no
+// live process hangs, no record stays locked, and no money appears or is lost among owners that are all alive.
 //
-// Money is in accounts (a hash table, spread over the servers) and, now and then, in envelopes (an ordered table): a
-// row that is inserted with an amount, and removed again. Two groups of accounts trade among themselves only, so that
-// their sums hold also after server 1 has died: local ones of server 0, and a ring of servers 0 and 2, whose
-// transactions count something at server 1, too. That is their decider, and dies together with a client
-// (txn/repair/repair.h). This process only forks and kills, so that it needs no thread.
+// Money is in accounts (a hash table, spread over the servers) and sometimes in envelopes (an ordered table): rows that
+// are inserted with an amount, and removed again. Two groups of accounts trade only among themselves, so that their
+// sums hold also after server 1 has died: the local accounts of server 0, and a ring of servers 0 and 2, whose
+// transactions also count something at server 1. Server 1 is their decider, and dies together with a client
+// (txn/repair/repair.h). This process only forks and kills, so it needs no thread.
 //
-// Every other cluster has the adversarial fabric. That yields within the stores of lines, so many die there.
+// Every second cluster has the adversarial fabric. It yields within the stores of lines, so many processes die there.
 //
-// GANNET_KILLS=100 asks for that many deaths; the default is fewer, for a busy machine.
+// GANNET_KILLS=100 sets the number of deaths; the default is smaller, for a busy machine.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -55,7 +54,7 @@ constexpr int kCommitsPerSign = 5;
 constexpr uint64_t kPatienceNanos = 60'000'000'000;
 constexpr int kKillsPerCluster = 8;  // of clients; then a client and a server die, and the next cluster begins
 
-// Of the clusters to come; children have it from their parent.
+// Mode of the next clusters; children inherit it from their parent.
 bool adversarial = false;
 int impatient_server = -1;
 
@@ -69,7 +68,7 @@ Placement Spread() {
           .range_owner = [](const index::Key&, const index::Key&, int) { return Placement::kSeveralNodes; }};
 }
 
-// One process's part: attached, with its tables. Errors end the process with a message.
+// A process attached to the cluster, with its tables. Errors end the process with a message.
 struct Member {
   Member(const std::string& path, bool server, int first_node, int last_node) {
     rdma::SharedFabric shared = rdma::MakerOfSharedFabrics()({.path = path,
@@ -84,7 +83,7 @@ struct Member {
     options.call_timeout = shared.call_timeout;
     options.seed = WallNanos();
     Status last = absl::UnavailableError("no node");
-    // Over verbs it takes a while until a slot whose process was killed is free, and server 0 may not be there yet.
+    // Over verbs it takes some time until the slot of a killed process is free, and server 0 may not be there yet.
     for (const uint64_t deadline = NowNanos() + kPatienceNanos; database == nullptr;) {
       GANNET_CHECK(NowNanos() < deadline, "%s", last.ToString());
       for (int node = first_node; node <= last_node && database == nullptr; ++node) {
@@ -116,13 +115,13 @@ struct Member {
   const Table* envelopes = nullptr;
 };
 
-// Until the parent closes the other end, or is gone.
+// True until the parent closes the other end, or is gone.
 bool MayGoOn(int control, int patience_ms) {
   pollfd end = {control, POLLIN, 0};
   return poll(&end, 1, patience_ms) == 0;
 }
 
-// If the pipe is full, there are signs enough.
+// If the pipe is full, it has enough signs.
 void Sign(int to) {
   const char sign = '.';
   GANNET_CHECK(write(to, &sign, 1) == 1 || errno == EAGAIN, "errno %d", errno);
@@ -153,7 +152,7 @@ constexpr uint64_t OtherAccount(uint64_t i) {
   return kOthersBegin + i;
 }
 
-// Between two of `n` accounts.
+// Transfers between two of `n` accounts.
 Status Transfer(const Member& member, Random& random, uint64_t n, uint64_t (*account)(uint64_t)) {
   const int64_t amount = static_cast<int64_t>(random.Below(20));
   const uint64_t from = random.Below(n);
@@ -214,9 +213,9 @@ int RunClient(const std::string& path, uint64_t seed, int control, int signs) {
   return 0;
 }
 
-// Comes while all servers live, and waits until it is asked. Counts the money in one transaction that also writes
-// every account, so that no lock is left. With one server dead: what the others have, and of that only the local
-// accounts and the ring have known sums.
+// Starts while all servers live, and waits for the parent's signal. Counts the money in one transaction that also
+// writes every account, which shows that no lock is left. If one server is dead, it counts the accounts of the others;
+// only the sums of the local accounts and of the ring are known then.
 int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
   const Member member(path, /*server=*/false, kServers, kServers + kSlots - 1);
   Sign(signs);
@@ -248,7 +247,7 @@ int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
     }
     return absl::OkStatus();
   };
-  // What the last ones to die have left may still be under repair.
+  // What the processes that died last have left may still be under repair.
   const uint64_t deadline = NowNanos() + uint64_t{30'000'000'000};
   Status status;
   do {
@@ -271,7 +270,7 @@ class Child {
     pid_ = fork();
     GANNET_CHECK(pid_ >= 0, "errno %d", errno);
     if (pid_ == 0) {
-      // The others' ends must not stay open here: their readers would not see them closed.
+      // The other children's pipe ends must not stay open here: their readers would not see them closed.
       for (int fd = 3; fd < 1024; ++fd) {
         if (fd != control[0] && fd != signs[1]) close(fd);
       }
@@ -291,7 +290,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Waits until it has given `n` more signs. False if it ended.
+  // Waits until it has sent `n` more signs. False if it ended.
   bool AwaitSigns(int n) {
     std::array<char, 64> buffer;
     while (n > 0) {
@@ -301,7 +300,7 @@ class Child {
     }
     return true;
   }
-  // What it has said up to now does not count.
+  // Discards the signs that it has sent so far.
   void Forget() {
     std::array<char, 4096> buffer;
     pollfd end = {signs_, POLLIN, 0};
@@ -315,7 +314,7 @@ class Child {
     Strike();
     Reap();
   }
-  // Asks it to end; its exit code.
+  // Asks it to end; returns its exit code.
   int End() {
     close(control_);
     control_ = -1;
@@ -356,7 +355,7 @@ class ProcessKillTest : public ::testing::Test {
     return std::make_unique<Child>(
         [this, seed](int control, int signs) { return RunClient(path_, seed, control, signs); });
   }
-  // All that live get on: each commits again, after now.
+  // Every live process makes progress: each commits again after this call.
   void ExpectProgress() {
     const uint64_t start = NowNanos();
     for (auto& client : clients_) client->Forget();
@@ -433,9 +432,10 @@ TEST_F(ProcessKillTest, NobodyHangsAndNoMoneyIsLost) {
               static_cast<double>(longest_) * 1e-9);
 }
 
-// A client stands still for longer than server 0 has patience: that finds it dead, tells the others, for whom it lives,
-// and all release what it held. Then it goes on where it was, in the middle of a commit as like as not, and nothing
-// that it still writes may count. Where nobody is given up for standing still, the others wait for its locks.
+// A client is stopped for longer than server 0's silence limit. Server 0 finds it dead and tells the others, for whom
+// it lives, and all release what it held. Then it continues where it was, probably in the middle of a commit, and
+// nothing that it still writes may take effect. On a fabric that gives up no stopped process, the others wait for its
+// locks.
 TEST_F(ProcessKillTest, WhoStandsStillForTooLongMayGoOnLater) {
   impatient_server = 0;
   StartServers();

@@ -1,5 +1,5 @@
-// Whoever only reads, at another node, what is not durable yet: is not acknowledged before it is. And does not wait, or
-// make the disk work, if all of it is.
+// A transaction that only reads, at another node, data that is not durable yet, is not acknowledged before the data is
+// durable. If all of it is durable, the transaction neither waits nor makes the disk work.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -24,12 +24,12 @@ class RemoteReaderTest : public ::testing::Test {
     cluster_ = *std::move(cluster);
     while (cluster_->table("rows").OwnerOf(key_, 0) != 1) ++key_;
     Write(1);
-    while (Read(0).status().code() == absl::StatusCode::kUnknown) {  // a busy machine: until it is durable
+    while (Read(0).status().code() == absl::StatusCode::kUnknown) {  // a busy machine: repeat until it is durable
     }
   }
   void TearDown() override { blocked_.store(false); }
 
-  // By node 1, which has the row. Unknown: it is not durable in time.
+  // Node 1, which has the row, writes it. Unknown: not durable in time.
   void Write(uint64_t value) {
     const Table& rows = cluster_->table("rows", 1);
     const Status status = cluster_->database(1).Run(

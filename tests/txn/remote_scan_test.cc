@@ -1,4 +1,4 @@
-// Scans of another node's rows, by READs and by calls: what they find, and with how many verbs.
+// Scans of another node's rows, by READs and by calls: their results, and the number of verbs.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -53,7 +53,7 @@ class RemoteScanTest : public testing::TestWithParam<ReadPathPolicy> {
     }
   }
 
-  // The keys that a scan finds, after a look at its rows.
+  // The keys that a scan finds; checks its rows.
   std::vector<uint64_t> Keys(BlockingTransaction& t, const index::ScanRange& range, ScanOptions options = {}) {
     ScanRows found;
     const Status scanned = t.Scan(rows, range, &found, options);
@@ -166,8 +166,8 @@ TEST_P(RemoteScanTest, IsNoLongerTrueAfterAnInsertOrAnUpdate) {
   EXPECT_TRUE(absl::IsAborted(t.Commit()));
 }
 
-// Rows that were inserted together lie side by side. Each is of four lines here, too long for the words of a validation
-// to come together.
+// Rows that were inserted together lie side by side. Here each has four lines, so that the words that a validation
+// reads are too far apart for one READ.
 TEST_P(RemoteScanTest, TakesOneCallOrFewReads) {
   InsertRows(0, kRows);
   const index::ScanRange range{.from = 200, .to = 218};
@@ -204,7 +204,7 @@ TableOptions OrderedBlobs() {
           .expected_rows = 100};
 }
 
-// The row behind which the second answer begins is removed between the two.
+// The row after which the second answer begins is removed between the two answers.
 class ScanInTwoAnswersTest : public testing::TestWithParam<bool> {
  protected:
   static constexpr uint64_t kBlobs = 9;  // a message has room for the first two from either end, or for five others
@@ -277,7 +277,7 @@ TEST_P(ScanInTwoAnswersTest, DoesNotNeedTheRowAtWhichTheSecondBegins) {
 INSTANTIATE_TEST_SUITE_P(Directions, ScanInTwoAnswersTest, testing::Bool(),
                          [](const auto& reverse) { return reverse.param ? "Down" : "Up"; });
 
-// Leaves that were emptied stay until nobody can be looking at them. Their witnesses alone are more than a message.
+// Emptied leaves stay until no reader can have them. Their witnesses alone exceed a message.
 TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
   constexpr uint64_t kKeys = 160'000;
   constexpr uint64_t kBatch = 200;
@@ -318,7 +318,7 @@ TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
       EXPECT_TRUE(t.Commit().ok());
     }
   }
-  // What was passed over is a part of what was read.
+  // The empty leaves belong to the read range.
   Step t(client);
   ScanRows found;
   ASSERT_TRUE(t->Scan(there, {.from = 0, .to = UINT64_MAX}, &found).ok());
@@ -327,7 +327,7 @@ TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
   EXPECT_TRUE(absl::IsAborted(t.Commit()));
 }
 
-// A first READ brings more than a short record has. In the last lines of the heap there is nothing more.
+// A first READ brings more bytes than a short record has. At the end of the heap there are no more.
 TEST(HeapEndTest, ShortRecordsAreReadUpToTheLastLine) {
   constexpr uint64_t kBytesPerNode = 8 << 20;
   for (const auto read_path : {ReadPathPolicy::kOneSided, ReadPathPolicy::kCall}) {
@@ -337,7 +337,7 @@ TEST(HeapEndTest, ShortRecordsAreReadUpToTheLastLine) {
         {{.name = "short", .index = IndexKind::kXStore, .payload_bytes = kMaxPayloadBytes, .variable_length = true}});
     Session& owner = cluster.NewSession(0);
     const Table& here = cluster.table(0, "short");
-    // One by one near the end, so that the last block is taken.
+    // One by one near the end, so that the last block is used, too.
     uint64_t rows = 0;
     for (uint64_t step = 100; step > 0; step = step == 1 ? 0 : 1) {
       Status status;
@@ -387,9 +387,9 @@ TEST(NeighbourReadsTest, JoinsWhatIsClose) {
   const auto at = [](rdma::NodeId node, uint64_t offset) { return rdma::GlobalAddress(node, offset); };
   reads.Add(at(0, 4096), 64);
   reads.Add(at(1, 4096), 64);                                     // of another node
-  reads.Add(at(0, 4096 - 64 - NeighbourReads::kMostGap), 64);     // as far before as it may be
+  reads.Add(at(0, 4096 - 64 - NeighbourReads::kMostGap), 64);     // the largest gap before it
   reads.Add(at(0, 4096 + 64 + NeighbourReads::kMostGap + 8), 8);  // too far
-  reads.Add(at(0, 4096), 8);                                      // a part of another
+  reads.Add(at(0, 4096), 8);                                      // a part of another piece
   const std::vector<rdma::Operation> operations = Plan(&reads, true, &arena);
   ASSERT_EQ(operations.size(), 3u);
   EXPECT_EQ(operations[0].remote, at(0, 4096 - 64 - NeighbourReads::kMostGap));

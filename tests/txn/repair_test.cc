@@ -1,6 +1,6 @@
-// A node dies at every step of a commit in turn, a little earlier or later: at the others the transaction is done or
-// not, as far as anybody heard of it, and nothing of it stays locked. So it is if a second node dies with it, and
-// anybody may have read what that one had.
+// A node dies at each step of a commit in turn, at slightly different times. At the others the transaction is then done
+// or not done, consistent with everything that any node was told of it, and nothing of it stays locked. The same holds
+// if a second node dies with it; then the other nodes may have shown what the second one had.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,10 +28,10 @@ constexpr uint64_t kRepairedWithinNanos = 60'000'000;
 
 struct Case {
   std::string name;
-  bool coherent = true;  // if not, own records are locked by verbs, too
+  bool coherent = true;  // if false, own records are locked by verbs, too
 };
 
-// Three nodes whose first one dies.
+// Three nodes; the first one dies.
 class Rack {
  public:
   Rack(uint64_t seed, bool coherent) : simulation_({.seed = seed}), lossy_(MakeFabric(coherent), &plan_) {
@@ -44,14 +44,14 @@ class Rack {
     EXPECT_TRUE(warm.ok()) << warm;
   }
   ~Rack() {
-    for (const int node : dead_) {  // they died, and were not torn down
+    for (const int node : dead_) {  // they died without a shutdown
       static_cast<void>(cluster_->databases[static_cast<size_t>(node)].release());
     }
     cluster_.reset();
     fabric_.reset();
   }
 
-  // One transaction by a session of `node`, on a thread of it.
+  // One transaction in a session of `node`, on a thread of it.
   template <class Body>
   Status On(int node, Body body) {
     Status status;
@@ -62,8 +62,8 @@ class Rack {
     return status;
   }
 
-  // Node 0 commits round 2, and dies `nanos` after it has begun with step number `step` of that, and those `with` it.
-  // False if there are fewer steps.
+  // Node 0 commits round 2, and dies, together with the nodes `with`, `nanos` after the start of step `step` of the
+  // commit. False if there are fewer steps.
   bool DieInCommit(int step, uint64_t nanos, const std::vector<int>& with = {}) {
     dead_ = with;
     dead_.push_back(0);
@@ -91,7 +91,7 @@ class Rack {
     return plan_.fired;
   }
 
-  // What the others, nodes [first, end), make of it. True: it was done.
+  // Checks the state at the other nodes, [first, end). True: round 2 was done.
   bool ExpectRepaired(int first, int end) {
     SleepForNanos(kRepairedWithinNanos);
     rounds_->LimitTo(static_cast<uint64_t>(first), static_cast<uint64_t>(end));
@@ -107,7 +107,7 @@ class Rack {
     }
     return round == 2;
   }
-  // Node 2 tells node 1 that node 0 is dead, which lives on until it is killed.
+  // Node 2 tells node 1 that node 0 is dead. Node 0 lives until it is killed.
   void AccuseFirst() {
     const auto phase = [this] { return cluster_->databases[1]->state().peers->phase(0); };
     simulation_.Join(simulation_.StartOn(1, "accuse", [&] {
@@ -115,14 +115,14 @@ class Rack {
       EXPECT_FALSE(peers.IsForwarded(0, peers.incarnation(0)));
     }));
     SleepForNanos(kRepairedWithinNanos);
-    EXPECT_EQ(phase(), Peers::Phase::kAccused);  // this fabric cuts off no node that lives
+    EXPECT_EQ(phase(), Peers::Phase::kAccused);  // this fabric cuts off no live node
     EXPECT_GT(Mark::Reached("repair: a node is accused of being dead by another"), 0u);
     fabric_->Kill(0);
     SleepForNanos(kRepairedWithinNanos);
     EXPECT_EQ(phase(), Peers::Phase::kStranger);
   }
 
-  // Round 2 could be read at a node that died with the first.
+  // Whether round 2 could be read at a node that died with the first.
   bool shown() const { return shown_; }
 
  private:
@@ -190,7 +190,7 @@ TEST_P(RepairTest, DeathAtEveryStepOfACommit) {
   EXPECT_GT(undone, 0);
 }
 
-// The other one's part is gone, but it may have been seen.
+// The other node's part is lost, but it may have been seen.
 TEST_P(RepairTest, ASecondNodeDiesWithIt) {
   int shown = 0;
   int undone = 0;
@@ -209,8 +209,8 @@ TEST_P(RepairTest, ASecondNodeDiesWithIt) {
   EXPECT_GT(undone, 0);
 }
 
-// Node 0 dies between the two WRITEs of a record of several lines at node 2, with both owners that its decision was
-// told to: no node is left that knows what the record should be.
+// Node 0 dies between the two WRITEs of a record of several lines at node 2, together with both owners that knew its
+// decision: no live node knows what the record should contain.
 TEST(HalfWrittenTest, ARecordThatNobodyCanFinishStaysLocked) {
   constexpr int kNodes = 4;
   constexpr uint64_t kMostVerbs = 60;

@@ -1,5 +1,6 @@
-// Transactions that change everything there is, on three nodes, from one round to the next: fixed and variable records,
-// small and of several lines, removals and inserts, records that move. Whoever reads it all must find one round.
+// Transactions that take all data of three nodes from one round to the next: fixed and variable records, small ones and
+// ones of several lines, removals and inserts, records that move. A transaction that reads all data must find a single
+// round.
 #pragma once
 
 #include <array>
@@ -45,10 +46,10 @@ class Rounds {
     return absl::OkStatus();
   }
 
-  // The others are dead: from now on it is about the data of nodes [first, end).
+  // The other nodes are dead: from now on only the data of nodes [first, end) is written and read.
   void LimitTo(uint64_t first, uint64_t end) { first_ = first, end_ = end; }
 
-  // Everything there is, from the state of round - 1 to that of `round`.
+  // Takes all data from the state of round - 1 to that of `round`.
   Status Write(BlockingTransaction& t, int from, uint64_t round) {
     const auto balance = static_cast<int64_t>(round);
     for (uint64_t node = first_; node < end_; ++node) {
@@ -67,7 +68,7 @@ class Rounds {
     return absl::OkStatus();
   }
 
-  // Which round's state all data is in.
+  // Finds out which round's state all data is in.
   Status Read(BlockingTransaction& t, int from, uint64_t* round) {
     if (Status s = t.Get(Of(from, "small"), kStays + first_, round); !s.ok()) return s;
     for (uint64_t node = first_; node < end_; ++node) {
@@ -90,7 +91,7 @@ class Rounds {
   }
 
  private:
-  static constexpr uint64_t kStays = 0;      // first of one key per node
+  static constexpr uint64_t kStays = 0;      // first key of one per node
   static constexpr uint64_t kComesAt = 999;  // and of each round: one of two is inserted, the other removed
   static constexpr uint64_t kNeverThere = 4998;
 

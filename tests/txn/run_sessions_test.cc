@@ -1,4 +1,4 @@
-// Database::Run by many threads: the sessions it shares among them, and their limit.
+// Database::Run by many threads: the sessions that they share, and their limit.
 #include "txn/session/run_sessions.h"
 
 #include <atomic>
@@ -42,7 +42,7 @@ class RunSessionsTest : public testing::Test {
     return n;
   }
 
-  // So many threads call Run at a time; at least `together` of them are inside a body at one moment.
+  // `n` threads call Run at the same time; at least `together` of them are inside a body at one moment.
   void RunInThreads(int n, int together) {
     std::atomic<int> inside{0};
     std::vector<std::unique_ptr<Thread>> threads;
@@ -88,7 +88,7 @@ TEST_F(RunSessionsTest, IdleSessionsMakeRoomForOthers) {
   Open({.durable_within = absl::Minutes(10)});
   RunInThreads(100, 64);
   EXPECT_EQ(database_->state().run_sessions->open(), 64u);
-  // All channels, but those of the database itself.
+  // All channels except those of the database itself.
   std::vector<std::unique_ptr<Session>> sessions;
   StatusOr<std::unique_ptr<Session>> opened = database_->OpenSession();
   for (; opened.ok(); opened = database_->OpenSession()) sessions.push_back(*std::move(opened));
@@ -102,7 +102,7 @@ TEST_F(RunSessionsTest, IdleSessionsMakeRoomForOthers) {
     };
     EXPECT_TRUE(session->RunBlocking(body).ok());
   }
-  // Now Run has no session, and cannot have one. It says so, and works again when there is room.
+  // Now Run has no session and cannot open one. It says so, and works again when there is room.
   EXPECT_TRUE(absl::IsResourceExhausted(database_->Run([&](BlockingTransaction& t) { return Count(t); })));
   sessions.pop_back();
   EXPECT_TRUE(database_->Run([&](BlockingTransaction& t) { return Count(t); }).ok());

@@ -1,5 +1,5 @@
-// Transactions in which records of a variable-length table change their size several times, and come and go, against a
-// model. One worker at a time.
+// Transactions in which records of a variable-length table change their size several times, and are removed and
+// inserted, checked against a model. One worker at a time.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class SizeChanges {
   // `table` has keys of bytes.
   SizeChanges(uint64_t seed, uint32_t max_payload_bytes) : random_(seed), max_payload_bytes_(max_payload_bytes) {}
 
-  // One transaction of `operations` that commits, with a look at what it changed after each of them.
+  // One transaction of `operations` that commits; checks each change right after it.
   void Change(Session& session, const Table& table, int operations) {
     const Random random = random_;
     std::map<std::string, std::string> model;
@@ -34,7 +34,7 @@ class SizeChanges {
     model_ = std::move(model);
   }
 
-  // What a new transaction finds.
+  // Checks what a new transaction finds.
   void Expect(Session& session, const Table& table) {
     const Status status = RunBlockingBody(session, [&](BlockingTransaction& t) {
       ExpectAll(t, table, model_);

@@ -1,4 +1,4 @@
-// A session whose location cache names memory where its record no longer is.
+// A session whose location cache has the address of memory where the record no longer lies.
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -65,7 +65,7 @@ class StaleLocationTest : public testing::Test {
   const Table& table;
 };
 
-// Smaller objects have taken the place of its lines, its first one is free.
+// Smaller objects use its lines now; its first line is free.
 TEST_F(StaleLocationTest, LinesOfAFreeBlockNeedNotAgree) {
   std::byte* const record = Record();
   Move();
@@ -75,7 +75,7 @@ TEST_F(StaleLocationTest, LinesOfAFreeBlockNeedNotAgree) {
   EXPECT_EQ(Read(), after.substr(0, kPayload));
 }
 
-// What lies there now never looks like a record that is at rest.
+// The memory now holds something that never looks like an unlocked record.
 TEST_F(StaleLocationTest, WhatIsAlwaysLockedIsNotTheRecord) {
   std::byte* const record = Record();
   Move();
@@ -85,14 +85,14 @@ TEST_F(StaleLocationTest, WhatIsAlwaysLockedIsNotTheRecord) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Memory of small records becomes part of large ones, whose payload looks, line by line, like records with the keys
-// that readers remember: whatever line a stale address leads to, all but its first word is a record's.
+// Memory of small records becomes part of large ones. Their payload looks, line by line, like records with the keys
+// that readers remember: whatever line a stale address leads to, everything but its first word is a record's.
 
 constexpr uint32_t kSmallBytes = 40;  // one line
 constexpr char kTrue = 't';
 constexpr char kForged = 'f';
 
-// The first line's part of a payload is the record's own; each other line is a forged record of one of `victims`.
+// The first line of a payload is the record's own; each other line is a forged record of one of `victims`.
 std::vector<std::byte> ForgedPayload(uint64_t key, size_t lines, TableId table, std::span<const uint64_t> victims,
                                      Random* random) {
   std::vector<std::byte> payload(kSmallBytes + (lines - 1) * rdma::kLineDataBytes, std::byte{kTrue});
@@ -140,7 +140,7 @@ class ReusedMemoryTest : public testing::Test {
   Status Get(uint64_t key, std::span<std::byte> out) {
     return RunBlockingBody(reader, [&](BlockingTransaction& t) { return t.Get(cluster.table(1, "blobs"), key, out); });
   }
-  // What was removed before is free after that.
+  // Everything that was removed before is free afterwards.
   void PassGracePeriods(int rounds = 12) {
     rdma::EpochManager& epochs = *cluster.databases[0]->state().epochs;
     for (const uint64_t until = epochs.current_epoch() + static_cast<uint64_t>(rounds);
@@ -148,8 +148,8 @@ class ReusedMemoryTest : public testing::Test {
       SleepForNanos(1'000'000);
     }
   }
-  // Small records, which the reader remembers, make place for large ones. Returns how many of the places it remembers
-  // are in the middle of a large one, and appends to *lies the keys that it believes to be there.
+  // Replaces small records, which the reader remembers, by large ones. Returns the number of remembered places that are
+  // in the middle of a large one, and appends to *lies the keys that the reader believes to be there.
   int MakePlace(std::vector<uint64_t>* lies) {
     constexpr uint64_t kSmall = 30'000;
     constexpr uint64_t kStep = 100;
@@ -174,7 +174,7 @@ class ReusedMemoryTest : public testing::Test {
     }
     for (uint64_t key = 1; key <= kSmall; ++key) EXPECT_TRUE(Remove(key).ok());
     PassGracePeriods();
-    // Each place gets its own key, wherever a large record will have it: all lines of a round forge one victim.
+    // All lines of a round forge the same victim. So each place gets its own key, wherever it lies in a large record.
     int inside = 0;
     for (size_t i = 0; i < victims.size(); i += victims.size() / 8) {
       const std::span<const uint64_t> one = std::span(victims).subspan(i, 1);
@@ -204,7 +204,7 @@ TEST_F(ReusedMemoryTest, APlaceInTheMiddleOfALargerRecordIsNoRecord) {
   EXPECT_TRUE(lies.empty()) << lies.size() << " removed keys were found, such as " << lies[0];
 }
 
-// The marks are what makes it so.
+// Shows that the marks prevent it.
 TEST_F(ReusedMemoryTest, WithoutMarksItIsTakenForOne) {
   active_mutant = Mutant::kNoMarks;
   std::vector<uint64_t> lies;
@@ -218,8 +218,8 @@ class AdversarialReuseTest : public ReusedMemoryTest {
   AdversarialReuseTest() : ReusedMemoryTest(/*adversarial=*/true) {}
 };
 
-// Records come and go in all sizes, at their owner and from the other node, while a reader follows its memory of where
-// they were. What it finds is a record of that key, as somebody wrote it.
+// Records of all sizes are inserted and removed, by their owner and by the other node, while a reader uses its old
+// addresses. What it finds is always a record of that key that was really written.
 TEST_F(AdversarialReuseTest, ReadersFindWhatWasWrittenWhileSizesShift) {
   constexpr uint64_t kKeys = 400;
   constexpr int kPhases = 24;
@@ -256,7 +256,7 @@ TEST_F(AdversarialReuseTest, ReadersFindWhatWasWrittenWhileSizesShift) {
           const Table& blobs = cluster.table(node, "blobs");
           const Status there = t.Get(blobs, key, out);
           if (there.ok()) {
-            // The other writer may remove it between the two looks. RunBlockingBody validates no error.
+            // The other writer may remove it between the two reads. RunBlockingBody validates no error.
             const Status removed = t.Remove(blobs, key);
             return absl::IsNotFound(removed) ? absl::AbortedError("the other writer was faster") : removed;
           }

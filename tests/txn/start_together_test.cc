@@ -1,5 +1,5 @@
-// The nodes of a cluster with a log begin together or not at all: what one of them refuses, all refuse, with its
-// reason, and no directory is changed.
+// The nodes of a cluster with a log begin together or not at all: if one refuses, all refuse with its reason, and no
+// directory is changed.
 #include "txn/durable/start_together.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string Message(const Status& status) {
   return std::string(status.message());
 }
 
-// Nodes of which each may be started or not, and that tell what each Start says.
+// Nodes that can be started one by one, with the result of each Start.
 class Nodes {
  public:
   Nodes(const Disk& disk, int nodes, const DatabaseOptions& options = {}) {
@@ -64,7 +64,7 @@ class Nodes {
   }
   void Leave(int node) { databases_[static_cast<size_t>(node)].reset(); }
 
-  // What Start says at each node.
+  // Starts all nodes; returns the result of each Start.
   std::vector<Status> StartAll() {
     std::vector<Status> started(databases_.size());
     std::vector<std::thread> threads;
@@ -95,7 +95,7 @@ uint64_t CountRows(DurableCluster& cluster) {
   return rows;
 }
 
-// Checkpoints of node 0 only, which needs nothing of its first segments then. The other nodes need all of them.
+// Only node 0 takes checkpoints, so it does not need its first segments any more. The other nodes need all of them.
 DiskImage CheckpointedByOneNode(int nodes) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(1);
   auto cluster = DurableCluster::Open(disk, Tables(), {.nodes = nodes});
@@ -192,8 +192,8 @@ TEST(StartTogetherTest, ANodeThatDoesNotComeIsNamed) {
   ExpectAllRows(image, 3);
 }
 
-// The thread that recovers node 1 stands still before it reads, for longer than node 0 waits for nodes that are not
-// there. Then the node dies.
+// The thread that recovers node 1 stops before it reads, for longer than node 0 waits for absent nodes. Then the node
+// dies.
 TEST(StartTogetherTest, ANodeThatRecoversIsWaitedForUntilItDies) {
   thread_local bool of_node_1 = false;
   for (const bool dies : {false, true}) {
@@ -254,8 +254,8 @@ TEST(StartTogetherTest, ANodeWithoutADirectoryIsNoPartOfACluster) {
   EXPECT_TRUE(ImageOf(*disk) == image);
 }
 
-// Its disk fails when all have accepted. The others have begun then: they learn why nothing of theirs becomes durable,
-// and do not wait for it.
+// Its disk fails when all have accepted. The others have begun by then: they learn why none of their transactions
+// becomes durable, and do not wait for it.
 TEST(StartTogetherTest, AFailureAfterAllAcceptedIsToldToTheOthers) {
   const DiskImage image = CheckpointedByOneNode(2);
   for (const char* at : {"/data/node-1/MANIFEST", "/data/node-1/new-segment-"}) {

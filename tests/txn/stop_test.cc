@@ -1,4 +1,4 @@
-// DatabaseOptions::stop: what is stopped says so, and the directory is worth what it was before.
+// DatabaseOptions::stop: a stopped operation says so, and the directory is as usable as before.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -33,7 +33,7 @@ class StopTest : public ::testing::TestWithParam<int> {  // the number of nodes
     return cluster.ok() ? *std::move(cluster) : nullptr;
   }
 
-  // Sets the flag at the first such operation on a path with this text.
+  // Sets the flag at the first such operation on a path that contains `text`.
   void StopAt(log::DiskOperation operation, const std::string& text) {
     log::FaultOptions options;
     options.before = [this, operation, text](log::DiskOperation now, const std::string& path) {
@@ -98,7 +98,7 @@ TEST_P(StopTest, ALoadIsCancelledAndCloseWithoutCheckpointKeepsNothingOfIt) {
   EXPECT_EQ(Rows(*cluster), 0u);
 }
 
-// While the file of the first table is written.
+// Stopped while the file of the first table is written.
 TEST_P(StopTest, ACheckpointIsCancelledAndTheOneBeforeStays) {
   auto cluster = MustOpen();
   ASSERT_NE(cluster, nullptr);
@@ -117,7 +117,7 @@ TEST_P(StopTest, ACheckpointIsCancelledAndTheOneBeforeStays) {
   EXPECT_EQ(Rows(**survivor), 2 * kRows);
 }
 
-// Close keeps what was committed, also after a stop.
+// Close keeps all committed changes, also after a stop.
 TEST_P(StopTest, CloseTakesItsCheckpoint) {
   auto cluster = MustOpen();
   ASSERT_NE(cluster, nullptr);

@@ -1,4 +1,5 @@
-// What one transaction does, alone: on the owner's node by the direct path, on another node by verbs, and by calls.
+// The operations of a single transaction: on the owner's node by the direct path, on another node by verbs and by
+// calls.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -86,7 +87,7 @@ TEST_P(TransactionTest, InsertsGetsUpdatesRemoves) {
     ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Remove(*table, 7); }).ok());
     EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Get(*table, 7, &account); })));
     EXPECT_TRUE(absl::IsNotFound(Run([&](BlockingTransaction& t) { return t.Remove(*table, 7); })));
-    // The key can come back.
+    // The key can be inserted again.
     ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(*table, 7, Account{.balance = 1}); }).ok());
     ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Get(*table, 7, &account); }).ok());
     EXPECT_EQ(account.balance, 1);
@@ -107,7 +108,7 @@ TEST_P(TransactionTest, InsertOfAPresentKeyFailsAndLeavesNoTrace) {
 }
 
 TEST_P(TransactionTest, InsertOfAPresentKeyFailsBesideInsertsOfMissedKeys) {
-  // So many that some of them share the bucket, and so the witness, of a key that was missed.
+  // Enough keys that some of them share the bucket, and so the witness, of a missed key.
   constexpr uint64_t kPresent = 1000;
   ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Insert(points, kPresent, Account{.balance = 5}); }).ok());
   const Status status = Run([&](BlockingTransaction& t) -> Status {
@@ -197,7 +198,7 @@ TEST_P(TransactionTest, RollbackLeavesNoTrace) {
     Step step(session);
     EXPECT_TRUE(step->Remove(ordered, 1).ok());
     step.Rollback();
-    EXPECT_TRUE(step.Commit().ok());  // of nothing
+    EXPECT_TRUE(step.Commit().ok());  // commits nothing
   }
   ScanRows rows;
   ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = 100}, &rows); }).ok());
@@ -243,7 +244,7 @@ TEST_P(TransactionTest, GetManyGivesEachKeyItsOwnStatus) {
   EXPECT_EQ(account.balance, 22);
 }
 
-// A program keeps its requests and asks again: nothing of an earlier answer may be left.
+// A program uses its requests again: nothing of an earlier answer may remain.
 TEST_P(TransactionTest, GetManySetsEveryResultOfARequestThatIsUsedAgain) {
   const auto value = [](const Table& table) { return table.options().variable_length ? "five!" : "eight by"; };
   for (const Table* table : {&text, &blobs, &spread}) {
@@ -293,7 +294,7 @@ TEST_P(TransactionTest, GetManySetsEveryResultOfARequestThatIsUsedAgain) {
     const Status again = Run([&](BlockingTransaction& t) -> Status {
       expect(t, 4, false);
       expect(t, 4, true);
-      expect(t, 4, false);  // records that were got for update
+      expect(t, 4, false);  // records that were read for update
       if (Status s = t.Remove(*table, Key(keys[3])); !s.ok()) return s;
       if (Status s = t.Insert(*table, Key(keys[4]), bytes); !s.ok()) return s;
       if (Status s = t.Insert(*table, Key(keys[3]), bytes); !s.ok()) return s;
@@ -312,7 +313,7 @@ TEST_P(TransactionTest, GetManySetsEveryResultOfARequestThatIsUsedAgain) {
   }
 }
 
-// Whatever else of this process lies between the outputs, such as the copies of the keys.
+// Any other memory of this process may lie between the outputs, such as the copies of the keys.
 TEST_P(TransactionTest, TheOutputsOfGetManyMayBeFarApart) {
   static uint64_t low = 0;
   uint64_t high = 0;
@@ -334,7 +335,8 @@ TEST_P(TransactionTest, TheOutputsOfGetManyMayBeFarApart) {
   EXPECT_NE(high, 0u);
 }
 
-// Page after page into the same rows, from the last key of the page before: it lies in what the scan overwrites.
+// Page after page into the same rows. Each scan begins at the last key of the page before, which lies in the rows that
+// the scan overwrites.
 TEST_P(TransactionTest, ThePagesOfAScanBeginAtAKeyOfTheRowsTheyReplace) {
   constexpr uint64_t kRows = 60;
   const auto key = [](uint64_t i) { return std::string(1 + i % 40, static_cast<char>('a' + i / 40)) + "!"; };
@@ -347,7 +349,7 @@ TEST_P(TransactionTest, ThePagesOfAScanBeginAtAKeyOfTheRowsTheyReplace) {
     ASSERT_EQ(std::ranges::unique(keys).size(), 0u);
     for (const bool reverse : {false, true}) {
       Step step(session);
-      // All but every fourth are own inserts. (The second time they are there already.)
+      // All but every fourth are own inserts. (The second time they exist already.)
       for (uint64_t i = reverse ? kRows : 0; i < kRows; i += 4) {
         ASSERT_TRUE(Run([&](BlockingTransaction& t) {
                       return t.Insert(*table, Key(keys[i]), std::as_bytes(std::span(eight)));
@@ -397,7 +399,7 @@ TEST_P(TransactionTest, AKeyMayLieInTheOutputOfItsOwnGet) {
       for (const size_t i : {0, 1}) {
         if (!requests[i].status.ok()) return requests[i].status;
         EXPECT_EQ(buffers[1 - i].substr(0, 8), std::string(8, names[i][0]));
-        // To another block, so that the index is asked for the key.
+        // The longer payload needs another block, so that the index is asked for the key.
         const std::string longer(3000, static_cast<char>('x' + i));
         if (Status s = t.transaction().Update(requests[i].handle, std::as_bytes(std::span(longer)), 0, true); !s.ok())
           return s;
@@ -436,7 +438,7 @@ TEST_P(TransactionTest, ErrorsAboutAKeyNameItAndItsTable) {
   }
   ASSERT_TRUE(
       Run([&](BlockingTransaction& t) { return t.Insert(text, Key(odd), std::as_bytes(std::span(eight))); }).ok());
-  // From the commit, beside others that succeed.
+  // An error of the commit, next to operations that succeed.
   status = Run([&](BlockingTransaction& t) -> Status {
     for (const std::string& key : {std::string("a"), odd, std::string("z")}) {
       if (Status s = t.Insert(text, Key(key), std::as_bytes(std::span(eight))); !s.ok()) return s;
@@ -513,7 +515,7 @@ TEST_P(TransactionTest, BadArgumentsAreRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(step->Scan(points, {.from = 0, .to = 1}, &rows)));
 }
 
-// Records of a variable-length table grow and shrink, within their block and out of it.
+// Records of a variable-length table grow and shrink, within their block and beyond it.
 TEST_P(TransactionTest, VariableLengthRecordsMatchAModel) {
   const int steps = GetParam().cluster.adversarial ? 40 : 150;  // each of its yields may cost a slice of the CPU
   std::mt19937_64 random(7);
@@ -566,7 +568,7 @@ TEST_P(TransactionTest, RecordsChangeTheirSizeSeveralTimesInOneTransaction) {
   }
 }
 
-// The smallest case: what was written between is dead.
+// The smallest case: the content written in between has no effect.
 TEST_P(TransactionTest, ARecordThatGrowsAndShrinksLeavesItsNeighboursAlone) {
   constexpr uint64_t kKeys = 100;
   const std::string large(4000, 'x');
@@ -620,7 +622,7 @@ TEST_P(TransactionTest, ScansBothWaysWithLimitAndOwnChanges) {
     EXPECT_EQ(rows.size(), 100u);
     if (Status s = t.Scan(ordered, {.from = 60, .to = 50}, &rows); !s.ok()) return s;
     EXPECT_TRUE(rows.empty());
-    // Rows got for update can be updated and removed.
+    // Rows read for update can be updated and removed.
     if (Status s = t.Scan(ordered, {.from = 0, .to = 2}, &rows, {.for_update = true}); !s.ok()) return s;
     EXPECT_EQ(rows.size(), 2u);
     EXPECT_TRUE(t.Update(rows.handle(0), Account{.balance = 1000}).ok());
@@ -655,7 +657,7 @@ TEST_P(TransactionTest, ManyInsertsInOneTransaction) {
   EXPECT_TRUE(rows.empty());
 }
 
-// More writes than are looked through one by one, several times on the same keys, with scans between.
+// More writes than are searched one by one, several for each key, with scans in between.
 TEST_P(TransactionTest, ManyWritesOfOneTransactionMatchAModel) {
   constexpr uint64_t kKeys = 400;
   std::mt19937_64 random(3);

@@ -1,4 +1,4 @@
-// Session::Run with Until::kVisible: it does not wait for the disk, and says what is to be waited for.
+// Session::Run with Until::kVisible: it does not wait for the disk, and returns the epoch to wait for.
 #include <atomic>
 #include <deque>
 #include <thread>
@@ -9,7 +9,7 @@
 namespace gannet::txn {
 namespace {
 
-// A disk whose writes can be held up.
+// A disk whose writes can be blocked.
 class UntilVisibleTest : public ::testing::Test {
  protected:
   void Open(const DatabaseOptions& options = {}, int nodes = 1) {
@@ -66,7 +66,7 @@ TEST_F(UntilVisibleTest, OthersSeeItBeforeItIsDurable) {
   RunOutcome written;
   ASSERT_TRUE(Put(1, 10, &written).ok());
   EXPECT_GT(written.durable_at, database().durable_epoch());
-  // Whoever reads it depends on it, also who learns from it that something is not there.
+  // A transaction that reads it depends on it, also if it reads that something is not there.
   std::unique_ptr<Session> other = database().OpenSession().value();
   RunOutcome read;
   EXPECT_EQ(Get(*other, 1, &read).value(), 10u);
@@ -82,13 +82,13 @@ TEST_F(UntilVisibleTest, OthersSeeItBeforeItIsDurable) {
   EXPECT_EQ(read.durable_at, 0u);  // nothing is dirty
 }
 
-// An error tells of the database, too: that a key exists, or what a body concluded.
+// An error gives information about the database, too: a key exists, or the conclusion of a body.
 constexpr absl::StatusCode kErrors[] = {absl::StatusCode::kAlreadyExists,     absl::StatusCode::kNotFound,
                                         absl::StatusCode::kCancelled,         absl::StatusCode::kInternal,
                                         absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown,
                                         absl::StatusCode::kUnavailable,       absl::StatusCode::kDeadlineExceeded};
 
-// Looks at `key`, which is there, and says so with an error: of Commit if it is AlreadyExists, else of the body.
+// Finds that `key` is there, and reports it by an error: by Commit's if `code` is AlreadyExists, else by the body's.
 Status Complain(Session& session, const Table& rows, uint64_t key, absl::StatusCode code, RunOutcome* outcome,
                 Until until = Until::kVisible) {
   const auto complain = [&](Transaction& t) -> coro::Task<Status> {
@@ -107,14 +107,14 @@ TEST_F(UntilVisibleTest, AnErrorSaysWhatItWaitsFor) {
   RunOutcome written;
   ASSERT_TRUE(Put(1, 10, &written).ok());
   ASSERT_GT(written.durable_at, database().durable_epoch());
-  for (const int node : {0, 1}) {  // of the session that is told; the row is on node 0
+  for (const int node : {0, 1}) {  // node of the session that is told; the row is on node 0
     std::unique_ptr<Session> told = cluster_->database(node).OpenSession().value();
     for (const absl::StatusCode code : kErrors) {
       RunOutcome outcome;
       EXPECT_EQ(Complain(*told, cluster_->table("rows", node), 1, code, &outcome).code(), code);
       EXPECT_GE(outcome.durable_at, written.durable_at) << absl::StatusCodeToString(code) << " at node " << node;
     }
-    // What rests on nothing can be told at once.
+    // An outcome that depends on nothing can be told at once.
     RunOutcome outcome{.durable_at = 1};
     const auto refuse = [](Transaction&) -> coro::Task<Status> { co_return absl::CancelledError(""); };
     EXPECT_TRUE(absl::IsCancelled(told->worker().BlockOn(told->Run(refuse, &outcome, Until::kVisible))));
@@ -138,7 +138,8 @@ TEST_F(UntilVisibleTest, AnErrorWaitsAsAnAnswerDoes) {
   LetGo();
 }
 
-// A transaction that has a row for update, and inserts its key: the commit says AlreadyExists, which tells of that row.
+// A transaction that has a row for update and inserts its key: the commit returns AlreadyExists, which depends on that
+// row.
 Status InsertWhatIsHeld(Session& session, const Table& rows, uint64_t key, bool update, RunOutcome* outcome,
                         Until until = Until::kVisible) {
   const auto insert = [&](Transaction& t) -> coro::Task<Status> {
@@ -162,7 +163,7 @@ TEST_F(UntilVisibleTest, AlreadyExistsOfARowThatIsHeldForUpdateSaysWhatItWaitsFo
   RunOutcome written;
   ASSERT_TRUE(Put(1, 10, &written).ok());
   ASSERT_GT(written.durable_at, database().durable_epoch());
-  for (const int node : {0, 1}) {  // of the session that is told; the row is on node 0
+  for (const int node : {0, 1}) {  // node of the session that is told; the row is on node 0
     std::unique_ptr<Session> told = cluster_->database(node).OpenSession().value();
     for (const bool update : {false, true}) {
       RunOutcome outcome;
@@ -187,7 +188,7 @@ TEST_F(UntilVisibleTest, AlreadyExistsOfARowThatIsHeldForUpdateWaits) {
   LetGo();
 }
 
-// The power fails as soon as somebody has been told.
+// The power fails as soon as a client has been told.
 TEST_F(UntilVisibleTest, WhatAnErrorToldOfSurvives) {
   Open();
   std::unique_ptr<Session> other = database().OpenSession().value();
@@ -222,11 +223,11 @@ TEST_F(UntilVisibleTest, WithoutALogThereIsNothingToWaitFor) {
   EXPECT_TRUE(WhenDurable(written.durable_at).ok());
 }
 
-// What a power cut leaves is a prefix that has everything whose epoch had become durable.
+// A power cut leaves a prefix that contains everything whose epoch had become durable.
 TEST_F(UntilVisibleTest, WhatBecameDurableSurvives) {
   Open();
   uint64_t n = 0;
-  uint64_t told = 0;  // up to here all is durable
+  uint64_t told = 0;  // everything up to here is durable
   std::deque<RunOutcome> open;
   for (int round = 0; round < 10; ++round) {
     for (const uint64_t last = n + 50; n < last;) {

@@ -1,6 +1,6 @@
-// The same seeded run does the same verbs on every fabric: what is counted on one machine holds on another.
+// The same seeded run performs the same verbs on every fabric: a count made on one machine holds on another.
 //
-// Here that is shared memory against the simulation; tests/softroce runs it with real verbs in the first place.
+// Here shared memory is compared with the simulation; tests/softroce compares real verbs with the simulation.
 #include <vector>
 
 #include "base/entropy.h"
@@ -46,7 +46,7 @@ coro::Task<Status> Replace(Transaction& t, const Table& table, uint64_t key) {
   co_return t.Insert(table, key + kRows, a);
 }
 
-// A record of one line, and the only change at its node: one WRITE.
+// A record of one line that is the only change at its node: one WRITE.
 coro::Task<Status> Count(Transaction& t, const Table& table, uint64_t key) {
   uint64_t n = 0;
   StatusOr<RecordHandle> handle = co_await t.GetForUpdate(table, key, &n);
@@ -84,7 +84,7 @@ struct Counted {
   uint64_t committed = 0;
 };
 
-// Which keys share a bucket depends on the tables' secret seeds, and so do READs.
+// Which keys share a bucket depends on the tables' secret seeds, and so does the number of READs.
 class SameSeeds final : public SimulatedEntropy {
  public:
   uint64_t Draw() override { return random_(); }
@@ -109,7 +109,8 @@ Counted CountVerbs(rdma::Fabric* fabric) {
     return absl::OkStatus();
   });
   EXPECT_TRUE(loaded.ok()) << loaded;
-  // From here on: at which moment the nodes came to know each other (txn/repair/peers.h) is nobody's to say.
+  // Counts from here on: the moment at which the nodes came to know each other (txn/repair/peers.h) is not
+  // deterministic.
   const rdma::VerbCounters before = session.channel().counters();
   Counted counted;
   session.worker().BlockOn(Work(session, table, counters, &counted.committed));
@@ -147,7 +148,7 @@ TEST(VerbCountTest, AreTheSameOnEveryFabric) {
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     sim = CountVerbs(fabric->get());
   }
-  // It did something of everything.
+  // The run has done every kind of operation.
   EXPECT_GT(shm.committed, static_cast<uint64_t>(kTransactions) / 2);
   EXPECT_GT(shm.verbs.reads, 0u);
   EXPECT_GT(shm.verbs.writes, 0u);

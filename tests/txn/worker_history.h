@@ -1,4 +1,5 @@
-// A worker whose n-th transaction is always the same, so that what is left of its history can be told to be a prefix.
+// A worker whose n-th transaction is always the same, so that a test can check that a recovered state is a prefix of
+// its history.
 #pragma once
 
 #include <cstdint>
@@ -100,7 +101,7 @@ inline WorkerState ReadState(Database& database, uint64_t worker) {
   return state;
 }
 
-// The state is that after some n >= `acknowledged` of the worker's transactions; returns n.
+// Expects the state after some n >= `acknowledged` of the worker's transactions; returns n.
 inline uint64_t ExpectPrefix(const WorkerState& state, uint64_t seed, uint64_t worker, uint64_t acknowledged) {
   EXPECT_GE(state.counter, acknowledged) << "worker " << worker;
   WorkerState expected;
