@@ -47,7 +47,7 @@ Status CopyCheckpoint(log::FileSystem& files, const NodeData& node, const std::s
 }
 
 Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& to, const std::atomic<bool>* stop) {
-  // Of several nodes all there is: an older checkpoint of another node may need the decisions in it.
+  // With several nodes, the whole log: an older checkpoint of another node may need the decisions in it.
   const auto& checkpoints = node.manifest.checkpoints;
   const bool all = checkpoints.empty() || node.manifest.num_nodes > 1;
   const StatusOr<std::vector<std::string>> segments =
@@ -60,8 +60,8 @@ Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& 
   return absl::OkStatus();
 }
 
-// What the log reached when its copy began, so that a segment which is missing in the copy is missed. To be read before
-// the log is copied.
+// Where the log ended when its copy began, so that a segment missing from the copy is noticed. Call it before the log
+// is copied.
 StatusOr<std::optional<log::EndNote>> FindEndNote(log::FileSystem& files, const NodeData& node) {
   const StatusOr<log::EndNote> note = log::ReadEndNote(files, node.path);
   if (note.ok()) return *note;
@@ -69,8 +69,8 @@ StatusOr<std::optional<log::EndNote>> FindEndNote(log::FileSystem& files, const 
   return note.status();
 }
 
-// The copy has a log of its own end, which is not what the source's LOG-END says while the source is at work: nothing
-// behind it may be missing from now on.
+// Records where the copy of each log ends, so that nothing before that may be missing from now on. While the source is
+// in use, its LOG-END is not the end of the copy.
 Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Verification& verification,
                 const std::string& to) {
   for (size_t i = 0; i < nodes->size(); ++i) {
@@ -93,7 +93,7 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
   return absl::OkStatus();
 }
 
-// NotFound if something vanished; DataLoss if what was copied is not sound.
+// NotFound if a file vanished; DataLoss if the copy is damaged.
 StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to,
                                    const std::atomic<bool>* stop) {
   StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
@@ -112,7 +112,7 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
     GANNET_RETURN_IF_ERROR(CopyLog(files, node, target, stop));
     if (note->has_value()) GANNET_RETURN_IF_ERROR(log::EndNoteFile(&files, target).Write(**note));
     node.manifest.log_end = note->has_value();
-    // The older checkpoint was left out, and its part of the log.
+    // The older checkpoint and its part of the log were left out.
     if (node.manifest.checkpoints.size() > 1) node.manifest.checkpoints.resize(1);
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
   }
@@ -128,13 +128,13 @@ bool IsThere(log::FileSystem& files, const std::string& directory) {
   return files.List(directory).ok();
 }
 
-// `to` is to be a new or an empty directory, and no part of `from`: the copy would be a part of what it copies.
+// `to` must be a new or an empty directory, and must not lie in `from`: the copy would be a part of what it copies.
 Status CheckTarget(log::FileSystem& files, const std::string& from, const std::string& to) {
   const StatusOr<bool> empty = IsAbsentOrEmpty(files, to);
   if (!empty.ok()) return empty.status();
   if (!*empty) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s is not empty; name a new directory, or remove what is in it", to));
+        absl::StrFormat("%s is not empty; name a new directory, or remove its content", to));
   }
   namespace fs = std::filesystem;
   if (!IsThere(files, to)) {
@@ -145,8 +145,7 @@ Status CheckTarget(log::FileSystem& files, const std::string& from, const std::s
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(to, error).lexically_relative(fs::weakly_canonical(from, error));
   if (error || inside.empty() || *inside.begin() == "..") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s lies in %s; name a directory outside of what is copied", to, from));
+  return absl::InvalidArgumentError(absl::StrFormat("%s lies in %s; name a directory outside of it", to, from));
 }
 
 // Removes what a copy to `to` has made. A directory that `was_there` stays, empty.
@@ -158,12 +157,12 @@ Status RemoveCopy(log::FileSystem& files, const std::string& to, bool was_there)
   return files.Remove(to);
 }
 
-// `stopped`, with what is left of the copy.
+// Returns `stopped`, with a note on what remains of the copy.
 Status Stopped(log::FileSystem& files, const Status& stopped, const std::string& to, bool was_there) {
   const Status removed = RemoveCopy(files, to, was_there);
   if (!removed.ok()) {
     return absl::CancelledError(
-        absl::StrFormat("%s; %s is not whole, and cannot be removed: %s", stopped.message(), to, removed.message()));
+        absl::StrFormat("%s; %s is incomplete, and cannot be removed: %s", stopped.message(), to, removed.message()));
   }
   return absl::CancelledError(
       absl::StrFormat("%s; %s is %s", stopped.message(), to, was_there ? "empty again" : "removed"));

@@ -1,9 +1,9 @@
-// Backup of a data directory, also while another process works in it; and the way back.
+// Backup of a data directory, also while another process uses it; and the restore.
 //
-// What a backup has is what a crash at some moment of the copying would have left: the newest checkpoint, and the log
-// from its first segment on. Of each log the newest segment is copied first, and each segment from back to front: a
-// batch is on disk before the next is begun, so whatever is copied, what it needs was there and is copied later. The
-// manifests of all nodes are read before any log: an epoch that a checkpoint ends with is in the logs by then.
+// A backup has what a crash at some moment of the copying would have left: the newest checkpoint, and the log from its
+// first segment on. The newest segment of each log is copied first, and each segment from back to front. A batch is on
+// disk before the next one begins, so everything that a copied batch needs was on disk by then, and is copied later.
+// The manifests of all nodes are read before any log: the epoch with which a checkpoint ends is in the logs by then.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,14 @@
 
 namespace gannet::cli {
 
-// `to` must be absent or empty, and lie outside of `from` (else InvalidArgument). Verified at the end. Copies again if
-// a file vanished meanwhile because a newer checkpoint took its place. Cancelled soon after *stop (may be null) has
-// become true: what was made of the copy is removed, or the message says why it is not.
+// `to` must be absent or empty, and lie outside of `from` (else InvalidArgument). Verifies the copy at the end. Copies
+// again if a newer checkpoint replaced files during the copying. Cancelled soon after *stop (may be null) has become
+// true: the incomplete copy is removed, or the message says why it is not.
 StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to,
                               const std::atomic<bool>* stop = nullptr);
 
-// Verifies the backup, takes `to` (absent or empty) for this process, copies, verifies. Cancelled as BackUp.
+// Verifies the backup, locks `to` (absent or empty) for this process, copies, and verifies the copy. Cancelled as in
+// BackUp.
 StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to,
                                const std::atomic<bool>* stop = nullptr);
 

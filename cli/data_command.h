@@ -1,11 +1,11 @@
-// `gannet recover`, `verify`, `log dump`, `backup` and `restore`: data directories from outside.
+// `gannet recover`, `verify`, `log dump`, `backup` and `restore`: commands for data directories.
 #pragma once
 
 #include "CLI/App.hpp"
 
 namespace gannet::cli {
 
-// As AddTpccCommand.
+// Like AddTpccCommand.
 void AddDataCommands(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

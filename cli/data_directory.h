@@ -1,4 +1,4 @@
-// A directory with the data of a database, seen from outside: by those who do not open the database.
+// The data directory of a database, for callers that do not open the database.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,16 @@ namespace gannet::cli {
 using txn::NodeData;
 using txn::ReadDataDirectory;
 
-// The operating system's files. Any medium's can be read with it.
+// The operating system's files. They can read what any medium has written.
 std::shared_ptr<log::FileSystem> DiskFiles();
-// What the medium's files are written with.
+// The files with which the medium is written.
 std::shared_ptr<log::FileSystem> FilesOf(txn::LogMedium medium);
 
-// InvalidArgument, with the names of the tables that there are, if `node` has no table `table`.
+// InvalidArgument, with the names of the existing tables, if `node` has no table `table`.
 Status CheckTableName(const std::string& flag, const std::string& table, const txn::NodeData& node);
 
-// True if it is not there, or has nothing in it but what a file system makes by itself, and the empty directories that
-// the creation of a database leaves if it was interrupted early.
+// True if the directory is not there, or contains only what a file system makes by itself, and the empty directories of
+// a creation that was interrupted early.
 StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::cli

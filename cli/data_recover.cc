@@ -12,7 +12,7 @@
 namespace gannet::cli {
 namespace {
 
-// A table as the manifest describes it. Who owns which key does not matter: each node recovers what it has.
+// A table as the manifest describes it. Its placement does not matter: each node recovers its own rows.
 StatusOr<txn::TableOptions> TableOf(const log::TableDescription& description) {
   const StatusOr<index::IndexKind> kind = index::IndexKindOf(description.index);
   if (!kind.ok()) {
@@ -42,7 +42,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
   if (!fabric.ok()) return fabric.status();
   std::vector<NodeRecovery> result;
   for (const NodeData& node : *nodes) {
-    // Without a directory it takes no lock and writes no log.
+    // A database without a directory takes no lock and writes no log.
     txn::DatabaseOptions in_memory;
     in_memory.recovery_threads = options.threads;
     in_memory.salvage = options.salvage;

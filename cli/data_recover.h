@@ -1,5 +1,5 @@
-// Recovers a data directory into memory, without the program that made it and without changing anything, to see what it
-// gives and how fast.
+// Recovers a data directory into memory, without the program that made it and without changing anything, to examine the
+// result and the duration.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,8 @@ struct RecoverOptions {
   const std::atomic<bool>* stop = nullptr;  // may be null; true: Cancelled soon
 };
 
-// Node after node; each is given to `visit` (may be null) when its tables are there. An error of `visit` ends it.
+// Recovers one node after the other, and calls `visit` (may be null) for each when its tables are there. An error of
+// `visit` ends it.
 StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files, const std::string& directory,
                                                          const RecoverOptions& options,
                                                          const std::function<Status(txn::Database&)>& visit = nullptr);

@@ -1,4 +1,4 @@
-// What the data commands report, for people.
+// The reports of the data commands as text.
 #pragma once
 
 #include <string>

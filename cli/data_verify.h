@@ -1,8 +1,8 @@
-// Looks at everything in a data directory, and changes nothing.
+// Checks everything in a data directory, and changes nothing.
 //
-// Checked: every checksum of the log and of all checkpoints; that the files are those which the manifest names; that
-// every record fits its table; that ordered tables are in order, no key twice; that the log goes on where the newest
-// checkpoint ends; that the nodes belong together.
+// The checks: every checksum of the log and of all checkpoints; the files are those that the manifest names; every
+// record fits its table; ordered tables are in order, without duplicate keys; the log continues where the newest
+// checkpoint ends; the nodes belong together.
 #pragma once
 
 #include <atomic>
@@ -26,17 +26,17 @@ struct NodeVerification {
   std::string path;
   log::LogSummary log;
   uint64_t checkpoints = 0;
-  uint64_t checkpoint_bytes = 0;  // of all of them
+  uint64_t checkpoint_bytes = 0;  // of all checkpoints
   uint64_t checkpoint_records = 0;
 };
 
 struct Verification {
   std::vector<NodeVerification> nodes;
-  std::vector<Problem> problems;   // none: all is well
-  std::vector<std::string> notes;  // what is unusual, but harmless
+  std::vector<Problem> problems;   // empty: nothing is wrong
+  std::vector<std::string> notes;  // unusual, but harmless
 };
 
-// An error only if nothing can be looked at: NotFound if there is no database, DataLoss if the manifest is damaged.
+// Fails only if nothing can be checked: NotFound if there is no database, DataLoss if the manifest is damaged.
 // Cancelled soon after *stop (may be null) has become true.
 StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::string& directory, int threads,
                                            const std::atomic<bool>* stop = nullptr);

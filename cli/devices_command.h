@@ -5,7 +5,7 @@
 
 namespace gannet::cli {
 
-// As AddTpccCommand.
+// Like AddTpccCommand.
 void AddDevicesCommand(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

@@ -37,7 +37,7 @@ Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const 
   const StatusOr<uint64_t> size = (*source)->Size();
   if (!size.ok()) return size.status();
   if (*size % log::kDiskBlockBytes != 0) {
-    return absl::DataLossError(absl::StrFormat("%s has %d bytes, which is no multiple of %d: it is not whole", from,
+    return absl::DataLossError(absl::StrFormat("%s has %d bytes, which is not a multiple of %d: it is incomplete", from,
                                                *size, log::kDiskBlockBytes));
   }
   const StatusOr<std::unique_ptr<log::File>> target = files.Open(to, log::OpenMode::kCreate);

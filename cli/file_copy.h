@@ -9,19 +9,19 @@
 
 namespace gannet::cli {
 
-// A new file at `to` with the content of `from`, as long as it is when the copying begins; read from back to front.
-// Zeros at its end are not written. NotFound if `from` is not there. Cancelled soon after *stop (may be null) has
-// become true: a part of the new file may be there.
+// Makes a new file at `to` with the content of `from`, in its length at the begin of the copying; reads from back to
+// front. Does not write zeros at the end. NotFound if `from` is not there. Cancelled soon after *stop (may be null) has
+// become true; a part of the new file may then be there.
 Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const std::string& to,
                          const std::atomic<bool>* stop = nullptr);
 
-// All files of a directory, into a new or empty one.
+// Copies all files of a directory into a new or empty one.
 Status CopyFiles(log::FileSystem& files, const std::string& from, const std::string& to);
 
-// Removes what is in a directory. Ok if there is none.
+// Removes the content of a directory. Ok if there is none.
 Status EmptyTree(log::FileSystem& files, const std::string& directory);
 
-// Removes a directory and what is in it. Ok if there is none.
+// Removes a directory and its content. Ok if there is none.
 Status RemoveTree(log::FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::cli

@@ -1,4 +1,4 @@
-// Command line options whose values cli/parse.h understands.
+// Command line options whose values are parsed by cli/parse.h.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace gannet::cli {
 
-// An option whose text `parse` turns into *target. The last of several counts.
+// An option whose text `parse` converts into *target. If it is given several times, the last one counts.
 template <class Parse, class T>
 CLI::Option* Add(CLI::App& command, const std::string& flag, T* target, Parse parse, const std::string& type,
                  const std::string& description) {
@@ -38,8 +38,8 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& flag, T* target, 
       command, flag, target, [low](const std::string& text) { return ParseDuration(text, low); }, "TIME", description);
 }
 
-// A path, a name or an address. An empty value is refused: it is what a script passes whose variable is not set, and it
-// does not mean that the flag was left out. `flag` without dashes is a positional argument.
+// A path, a name or an address. An empty value is refused: a script passes it if its variable is not set, and it does
+// not mean that the flag was left out. `flag` without dashes is a positional argument.
 inline CLI::Option* AddPath(CLI::App& command, const std::string& flag, std::string* target, const std::string& type,
                             const std::string& description) {
   return Add(command, flag, target, ParseText, type, description);

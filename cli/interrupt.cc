@@ -28,7 +28,7 @@ void Install(int signal, void (*handler)(int), bool once) {
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
-  if (once) action.sa_flags |= static_cast<int>(SA_RESETHAND);  // the second signal meets the default action
+  if (once) action.sa_flags |= static_cast<int>(SA_RESETHAND);  // the second has its default action
   sigaction(signal, &action, nullptr);
 }
 

@@ -1,4 +1,4 @@
-// Ctrl-C: the first one asks a command to stop early and to say what is left; a second one ends the program at once.
+// Ctrl-C: the first one asks a command to stop early and to report what remains; a second one ends the program at once.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,14 @@
 
 namespace gannet::cli {
 
-// SIGINT and SIGTERM are watched while one of these exists. One at a time: a command makes it before it begins to work,
-// and gives requested() as the `stop` of all that it calls.
+// While an object of this class exists, SIGINT and SIGTERM are handled. There is one at a time: a command makes it
+// before it begins to work, and passes requested() as `stop` to everything that it calls.
 class InterruptGuard {
  public:
   enum class Second : uint8_t {
     kEnds,              // a second SIGINT or SIGTERM ends the program
     kSigtermIsIgnored,  // a supervisor may send SIGTERM to the process and to its group; a second SIGINT still ends it
-    kIsNoted,           // for a command that has something to remove first: requested_again(). A third one ends it
+    kIsNoted,           // for a command that must clean up first: requested_again(). A third signal ends the program
   };
   explicit InterruptGuard(Second second = Second::kEnds);
   ~InterruptGuard();
@@ -26,7 +26,7 @@ class InterruptGuard {
   static const std::atomic<bool>& requested_again();
   // The first signal, or 0.
   static int signal();
-  // What the program exits with after signal().
+  // Exit code of the program after signal().
   static int exit_code();
 };
 

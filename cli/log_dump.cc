@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kShownBytes = 32;  // of a payload, to people
+constexpr size_t kShownBytes = 32;  // of a payload, in the text form
 
 std::string Hex(std::span<const std::byte> bytes) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
@@ -33,7 +33,7 @@ uint64_t IntegerOf(std::span<const std::byte> key) {
   return __builtin_bswap64(swapped);
 }
 
-// Text as text, if it is.
+// Printable keys as text, others in hexadecimal.
 std::string KeyText(const log::TableDescription& table, std::span<const std::byte> key) {
   if (table.integer_keys) return absl::StrFormat("%d", IntegerOf(key));
   const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size());
@@ -72,7 +72,7 @@ class Dumper {
   }
 
  private:
-  // One that the manifest does not name has a number for a name.
+  // A table that the manifest does not name gets its number as its name.
   log::TableDescription TableOf(uint16_t id) const {
     const auto& tables = node_->manifest.tables;
     const auto found = std::ranges::find(tables, id, &log::TableDescription::id);

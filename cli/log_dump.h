@@ -1,4 +1,4 @@
-// The records of a log, for people and for programs.
+// The records of a log, as text or as JSON.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct DumpOptions {
   const std::atomic<bool>* stop = nullptr;  // may be null; true: Cancelled soon
 };
 
-// In the order of each node's log. InvalidArgument if there is no such table.
+// Each node's log in its order. InvalidArgument if there is no such table.
 Status DumpLog(log::FileSystem& files, const std::string& directory, const DumpOptions& options, std::FILE* to);
 
 }  // namespace gannet::cli

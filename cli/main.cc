@@ -26,7 +26,7 @@
 
 namespace {
 
-// The command that was understood last, and its full name ("gannet tpcc run").
+// The last command that was recognized, and its full name ("gannet tpcc run").
 const CLI::App* Deepest(const CLI::App& app, std::string* name) {
   const CLI::App* command = &app;
   *name = app.get_name();
@@ -37,7 +37,7 @@ const CLI::App* Deepest(const CLI::App& app, std::string* name) {
   return command;
 }
 
-// What is wrong with the command line, in one clause.
+// The error in the command line, in one clause.
 std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = command.remaining();
   std::vector<std::string> choices;
@@ -67,19 +67,19 @@ std::string Explain(const CLI::App& command, const CLI::ParseError& error) {
   _exit(gannet::cli::kExitFailed);
 }
 
-// What was printed may still be in a buffer, and the disk behind it full.
+// The output may still be in a buffer, and its disk may be full.
 int FinishOutput(int exit_code) {
   const bool failed_before = std::ferror(stdout) != 0;
   errno = 0;
   if (std::fflush(stdout) == 0 && !failed_before) return exit_code;
-  absl::FPrintF(stderr, "gannet: cannot write to standard output%s%s; what it got is not complete\n",
+  absl::FPrintF(stderr, "gannet: cannot write to standard output%s%s; the output is not complete\n",
                 errno == 0 ? "" : ": ", errno == 0 ? "" : std::strerror(errno));
   return exit_code == gannet::cli::kExitOk ? gannet::cli::kExitFailed : exit_code;
 }
 
 }  // namespace
 
-// An exception that nobody expects ends the program.
+// An unexpected exception ends the program.
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   std::set_new_handler(EndWithoutMemory);
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of its write, which says which file
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   gannet::cli::AddCrashCommand(app, &exit_code);
   gannet::cli::AddSimCommand(app, &exit_code);
   gannet::cli::AddReproduceCommand(app, &exit_code);
-  // Last: a command that is added later would have it too.
+  // Last, because a command that is added later would get the footer, too.
   app.footer(
       "Ctrl-C or SIGTERM stops a command soon: it says what is left, and exits with 130 or 143 (gannet serve: with "
       "0).\n"

@@ -68,7 +68,7 @@ Status OutputFile::Write(const std::string& contents) {
   const int file = std::exchange(file_, -1);
   struct stat kind = {};
   Status status;
-  if (is_stdout_) std::fflush(stdout);  // what was said before comes first
+  if (is_stdout_) std::fflush(stdout);  // earlier output comes first
   // A pipe or a terminal has nothing to replace, and standard output may be the end of a file that others append to.
   if (!is_stdout_ && fstat(file, &kind) == 0 && S_ISREG(kind.st_mode) && ftruncate(file, 0) != 0)
     status = SystemError(path_, "empty it");

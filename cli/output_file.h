@@ -1,4 +1,4 @@
-// A file that is proven writable long before its contents exist.
+// An output file that is known to be writable long before its content exists.
 #pragma once
 
 #include <cstdio>
@@ -11,15 +11,15 @@ namespace gannet::cli {
 
 class OutputFile {
  public:
-  // Opens or creates the file without touching what it holds. "-" is standard output. InvalidArgument says why that is
+  // Opens or creates the file without changing its content. "-" is standard output. InvalidArgument says why that is
   // not possible.
   static StatusOr<OutputFile> Open(const std::string& path);
-  // A file that Open created and nobody wrote is removed again.
+  // Removes a file that Open created and that was not written.
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
-  // Replaces the contents. Once.
+  // Replaces the content. Call it once.
   Status Write(const std::string& contents);
 
   bool is_stdout() const { return is_stdout_; }
@@ -34,18 +34,18 @@ class OutputFile {
   bool is_stdout_;
 };
 
-// Where the report for people goes: standard output, unless a program reads JSON there; then standard error.
+// Stream of the text report: standard output, unless the JSON goes there; then standard error.
 inline std::FILE* TextStream(const std::optional<OutputFile>& json) {
   return json.has_value() && json->is_stdout() ? stderr : stdout;
 }
 
-// InvalidArgument, with the reason, unless this process may make files in `directory` (empty: the working directory).
+// InvalidArgument, with the reason, if this process may not make files in `directory` (empty: the working directory).
 Status CheckMayMakeIn(const std::string& directory);
 
-// InvalidArgument if `path` lies beside a MANIFEST: the file would replace a part of a database.
+// InvalidArgument if `path` is next to a MANIFEST: the file could replace a part of a database.
 Status CheckNotInDatabase(const std::string& path);
 
-// The file that flag `flag` names; nothing if `path` is empty. InvalidArgument names the flag and says what to do.
+// Opens the file for the flag `flag`; nullopt if `path` is empty. InvalidArgument names the flag and says what to do.
 StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path);
 
 }  // namespace gannet::cli

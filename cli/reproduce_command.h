@@ -6,7 +6,7 @@ class App;
 
 namespace gannet::cli {
 
-// Adds `gannet reproduce xstore` to `app`. When it was the one given, *exit_code says how it went.
+// Adds `gannet reproduce xstore` to `app`. When it runs, it sets *exit_code.
 void AddReproduceCommand(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

@@ -37,7 +37,7 @@ constexpr int64_t kMaxSeed = INT64_MAX;
 
 struct SimOptions {
   uint64_t seed = 1;
-  uint64_t seeds = 0;       // 0: just the one, in this process
+  uint64_t seeds = 0;       // 0: one seed, in this process
   std::optional<int> jobs;  // none: one per core
   std::string scenario_file;
   std::string workload;
@@ -61,7 +61,7 @@ StatusOr<std::string> ParseWorkload(const std::string& text) {
   return absl::InvalidArgumentError("must be one of " + absl::StrJoin(names, ", "));
 }
 
-// The words after `gannet sim` that run `seed` alone as it was run here.
+// The words after `gannet sim` that repeat the run of `seed`.
 std::string ReplayArguments(const SimOptions& o, uint64_t seed) {
   std::string line = absl::StrCat("--seed ", seed);
   if (!o.scenario_file.empty()) absl::StrAppend(&line, " --scenario ", o.scenario_file);
@@ -112,13 +112,14 @@ void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const Sce
   if (!report.passed) absl::FPrintF(to, "replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
 }
 
-// Each Sometimes mark with the seeds that reached it, the rarest first. False if one is left out that is required.
+// Prints each Sometimes mark with the number of seeds that reached it, the rarest first. False if marks are required
+// and one was not reached.
 bool PrintMarks(std::FILE* to, const SimOptions& o, const scenario::MarkTally& tally) {
   std::vector<std::pair<uint64_t, std::string>> marks;
   for (const auto& [mark, seeds] : tally.seeds()) marks.emplace_back(seeds, mark);
   std::ranges::sort(marks);
   const std::vector<std::string> never = tally.NeverReached();
-  absl::FPrintF(to, "%d of %d marks reached; by so many seeds:\n", marks.size() - never.size(), marks.size());
+  absl::FPrintF(to, "%d of %d marks reached; number of seeds for each:\n", marks.size() - never.size(), marks.size());
   for (const auto& [seeds, mark] : marks) absl::FPrintF(to, "  %8d  %s\n", seeds, mark);
   if (never.empty() || !o.require_marks) return true;
   for (const std::string& mark : never) absl::FPrintF(to, "FAILED: no seed reached the mark \"%s\"\n", mark);
@@ -133,10 +134,10 @@ int WriteJson(std::optional<OutputFile> file, const nlohmann::ordered_json& json
   return passed ? kExitOk : kExitFailed;
 }
 
-// What a stopped run of one seed leaves.
+// Reports what a stopped run of one seed leaves; returns the exit code.
 int Stopped(const SimOptions& o, const ScenarioReport& report) {
   std::string files;
-  if (!o.trace_file.empty()) absl::StrAppend(&files, "; ", o.trace_file, " has what happened until then");
+  if (!o.trace_file.empty()) absl::StrAppend(&files, "; ", o.trace_file, " has the events until then");
   if (!o.elle_file.empty()) absl::StrAppend(&files, "; ", o.elle_file, " has no history");
   absl::FPrintF(stderr, "gannet sim: stopped after %.3f virtual seconds, without a verdict%s\n",
                 static_cast<double>(report.virtual_nanos) * 1e-9, files);
@@ -240,7 +241,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   return interrupted && exit_code == kExitOk ? InterruptGuard::exit_code() : exit_code;
 }
 
-// The flags of a sweep fit each other.
+// InvalidArgument if the flags of a sweep do not fit each other.
 Status CheckSweep(const SimOptions& o) {
   const char* flag = o.require_marks      ? "--require-marks"
                      : o.jobs.has_value() ? "--jobs"
@@ -278,26 +279,25 @@ int Execute(const SimOptions& o) {
 }  // namespace
 
 void AddSimCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("sim", "Run a cluster in a deterministic simulation, with faults; judge it.");
+  CLI::App* command =
+      app.add_subcommand("sim", "Run a cluster in a deterministic simulation, with faults, and check its results.");
   command->footer(
       "Everything runs in one thread and virtual time, driven by the seed: the same seed gives the same run. What the\n"
-      "scenario leaves open (nodes, workload, which faults and how strong) is drawn from the seed. First there are "
-      "faults,\n"
-      "and nothing wrong may be seen; then they stop, and everybody must make progress. At the end all transactions "
-      "are\n"
-      "checked: strict serializability, phantoms included; and the structure of every index.\n"
-      "Exit code 1, what is wrong and the line that repeats it, if a seed fails; 130 if Ctrl-C stopped it (of a sweep\n"
-      "what was run is still summed up; of one seed nothing is known).\n\n"
+      "scenario does not set (nodes, workload, kinds and rates of faults) is drawn from the seed. During the faults "
+      "no\n"
+      "result may be wrong; after them, every worker must make progress. At the end all transactions are checked\n"
+      "(strict serializability, phantoms included), and so is the structure of every index.\n"
+      "If a seed fails, the exit code is 1, and the output has the error and the command that repeats it. If Ctrl-C\n"
+      "stops the command, the exit code is 130; a sweep still sums up what was run, a single seed has no result.\n\n"
       "Example: gannet sim --seeds 1000\n"
       "         gannet sim --seed 17 --trace trace.txt");
   auto options = std::make_shared<SimOptions>();
   SimOptions* o = options.get();
-  AddInteger(*command, "--seed", &o->seed, 0, kMaxSeed, "Of everything. Default: 1");
-  AddInteger(*command, "--seeds", &o->seeds, 1, INT64_MAX,
-             "So many seeds, from --seed on, each in a process of its own");
+  AddInteger(*command, "--seed", &o->seed, 0, kMaxSeed, "Seed of everything random. Default: 1");
+  AddInteger(*command, "--seeds", &o->seeds, 1, INT64_MAX, "Number of seeds, from --seed on, each in its own process");
   AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
   AddPath(*command, "--scenario", &o->scenario_file, "FILE",
-          "A JSON object that settles what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
+          "A JSON object that sets what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
           "nic,\ncoherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, "
           "and options "
           "of\nthe databases. --json shows one in full");
@@ -308,13 +308,13 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
   Add(
       *command, "--until", &o->until,
       [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1), absl::Hours(1)); }, "TIME",
-      "Virtual time under faults, about; at most 1h. Default: 20ms");
-  command->add_flag("--no-faults", o->no_faults, "Nothing breaks");
+      "Approximate virtual time with faults; at most 1h. Default: 20ms");
+  command->add_flag("--no-faults", o->no_faults, "Inject no faults");
   command->add_flag("--require-marks", o->require_marks,
                     "With --seeds: fail if a place in the code that only bad luck leads to (docs/simulation.md) was "
                     "reached by no seed");
   command->add_flag("--keep-going", o->keep_going, "With --seeds: do not stop at the first seed that fails");
-  AddPath(*command, "--trace", &o->trace_file, "FILE", "Write what happened, one line per event");
+  AddPath(*command, "--trace", &o->trace_file, "FILE", "Write a trace, one line per event");
   AddPath(*command, "--elle", &o->elle_file, "FILE", "With --workload append: write the history as EDN, for Elle");
   AddPath(*command, "--json", &o->json_file, "FILE", "Write the report as JSON to this file; -: to standard output");
   command->callback([options, exit_code] { *exit_code = Execute(*options); });

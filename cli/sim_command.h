@@ -5,7 +5,7 @@
 
 namespace gannet::cli {
 
-// Adds `sim` to `app`; when it runs, *exit_code is what the program returns.
+// Adds `sim` to `app`; when it runs, it sets *exit_code.
 void AddSimCommand(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

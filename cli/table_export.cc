@@ -28,7 +28,7 @@ std::string Format(ByteText format, std::string_view bytes) {
   return log::IsUtf8(bytes) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
 }
 
-// RFC 4180: quoted if it must be.
+// A field of RFC 4180: quoted if necessary.
 std::string Field(const std::string& text) {
   if (text.find_first_of("\",\r\n") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -71,7 +71,7 @@ class RowWriter {
   uint64_t rows_ = 0;
 };
 
-// Nobody else uses the database: every record in the index is committed and unlocked.
+// No other thread uses the database: every record in the index is committed and unlocked.
 Status WriteRows(txn::Database& database, const txn::Table& table, RowWriter* writer) {
   const std::byte* memory = database.node().memory().data();
   index::WalkPosition position;

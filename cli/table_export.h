@@ -13,7 +13,7 @@ namespace gannet::cli {
 // How bytes (byte keys, payloads) are written.
 enum class ByteText {
   kHex,
-  kText,  // characters of UTF-8 as they are, unless other bytes are among them; all else escaped as in C ("\x00")
+  kText,  // UTF-8 characters as they are, if all bytes are UTF-8; everything else escaped as in C ("\x00")
 };
 
 struct ExportOptions {
@@ -24,9 +24,9 @@ struct ExportOptions {
   RecoverOptions recover;
 };
 
-// Recovers the directory into memory (changing nothing) and writes every row: node after node; in the order of the keys
-// if the table's index is ordered, else in any order. A replicated table is written once. Integer keys are numbers.
-// *rows: how many. InvalidArgument if there is no such table; Unavailable if `to` cannot be written.
+// Recovers the directory into memory (changing nothing) and writes every row: node after node; in key order if the
+// table's index is ordered, else in any order. Writes a replicated table once. Integer keys are numbers. *rows: their
+// number. InvalidArgument if there is no such table; Unavailable if `to` cannot be written.
 Status ExportTable(log::FileSystem& files, const std::string& directory, const ExportOptions& options, std::FILE* to,
                    uint64_t* rows);
 

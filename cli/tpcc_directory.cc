@@ -33,7 +33,7 @@ StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
     return absl::InvalidArgumentError(
         absl::StrFormat("has a database of another program ('%s'); name another directory", application));
   }
-  // The load is kept by the first checkpoint, which each node takes when all have loaded.
+  // The first checkpoint keeps the load; each node takes it when all have loaded.
   const auto with_rows =
       std::ranges::count_if(*nodes, [](const NodeData& node) { return !node.manifest.checkpoints.empty(); });
   if (with_rows != 0 && with_rows != std::ssize(*nodes)) {

@@ -1,4 +1,4 @@
-// What the manifest of a data directory says about TPC-C.
+// The information about TPC-C in the manifest of a data directory.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ struct TpccDirectory {
   int nodes = 0;  // 0: there is no database yet, and one may be created
   int warehouses = 0;
   uint64_t seed = 0;    // of the population
-  bool loaded = false;  // false: a load that did not finish left tables without rows
+  bool loaded = false;  // false: a load that was not finished left tables without rows
 };
 
-// Looks without opening the database. An error, in words that go after the directory's name, if there is something
-// there that is not TPC-C data.
+// Reads the directory without opening the database. If it contains anything but TPC-C data, returns an error whose text
+// follows the directory's name.
 StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory);
 
 // The manifest's note.

@@ -42,7 +42,7 @@ void AddClusterFlags(CLI::App& command, TpccOptions* o) {
   const std::string group = "Where it is served";
   AddPath(command, "--cluster", &o->cluster, "FILE",
           "Run against the servers of this cluster (`gannet serve`), as a client that has no data. The file says what\n"
-          "is loaded; --seed is of the run only. Default: all nodes are in this process")
+          "is loaded; --seed affects only the run. Default: all nodes are in this process")
       ->group(group);
   AddDuration(command, "--wait", &o->wait, absl::ZeroDuration(),
               "How long to wait until the servers have loaded. Default: 1m")
@@ -53,9 +53,9 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   const std::string group = "Where it is kept";
   AddPath(command, "--dir", &o->directory, "DIR",
           o->verb == TpccVerb::kCheck
-              ? "Check the database in this directory instead of loading one. Default: load one that is gone at the end"
-              : "Keep the data in this directory: the database that is there is recovered instead of loaded.\n"
-                "With --create, one is created if there is none. Default: nowhere, all is gone at the end")
+              ? "Check the database in this directory instead of loading one. Default: load one into memory only"
+              : "Keep the data in this directory: an existing database is recovered, and nothing is loaded.\n"
+                "With --create, one is created if there is none. Default: in memory only")
       ->group(group);
   if (o->verb != TpccVerb::kCheck) {
     command
@@ -66,28 +66,28 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   }
   if (o->verb == TpccVerb::kCheck) return;  // it writes nothing
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM",
-      "How it is written: file (io_uring, past the page cache) or pmem (mapped). Default: file")
+      "How files are written: file (io_uring, without the page cache) or pmem (mapped). Default: file")
       ->group(group);
   if (o->verb != TpccVerb::kRun) return;
   Add(command, "--durability", &o->durability, ParseDurability, "MODE",
       "When a commit returns: sync (when it is durable), async (at once; a crash loses the last group commit and\n"
       "what was being written, a few milliseconds), or none\n"
-      "(nothing is logged; only what was there before and after the run is kept). Default with --dir: sync")
+      "(nothing is logged; only the states before and after the run are kept). Default with --dir: sync")
       ->group(group);
   Add(
       command, "--group-commit", &o->group_commit,
       [](const std::string& text) { return ParseDuration(text, absl::Microseconds(1), txn::kMaxGroupCommit); }, "TIME",
-      "From one write of the log to the next; and at least six times what a write takes (at most 1.3ms for that).\n"
+      "Time from one write of the log to the next, but at least six times that of a write (at most 1.3ms for that).\n"
       "At most 1s. Default: 300us")
       ->group(group);
   Add(
       command, "--checkpoint-every", &o->checkpoint_every,
       [](const std::string& text) { return ParseDuration(text, absl::ZeroDuration()); }, "TIME",
-      "Take a checkpoint so often beside the run, and shorten the log. Default: 0s, never")
+      "Interval of checkpoints during the run; each shortens the log. Default: 0s, never")
       ->group(group);
   Add(command, "--log-preallocate", &o->log_preallocate, ParseSizeOrZero, "SIZE",
-      "Make so much of each node's log ready before the run, and reuse what checkpoints free: space that was never\n"
-      "written before takes twice the work. Default: what the run may write, at most 4G and a quarter of the disk")
+      "Prepare this much of each node's log before the run, and reuse what checkpoints free: writing to new space\n"
+      "takes twice the work. Default: what the run may write, at most 4G and a quarter of the disk")
       ->group(group);
 }
 
@@ -103,13 +103,12 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       ->group(group);
   AddInteger(
       command, "--in-flight", &o->in_flight, 0, kMaxInFlight,
-      "Transactions of each thread that are at work or wait for the disk, each from another terminal: a thread goes "
-      "on\n"
+      "Transactions of each thread that run or wait for the disk, each from another terminal: a thread continues\n"
       "when a commit is visible, and answers when it is durable. 0: it waits for each. Default: 384 with --durability\n"
       "sync, else 0")
       ->group(group);
   Add(command, "--prefault", &o->prefault, ParseSizeOrZero, "SIZE",
-      "Make so much of each node's memory resident before the run, so that finding pages is not measured. 0: none.\n"
+      "Make this much of each node's memory resident before the run, so that finding pages is not measured. 0: none.\n"
       "Default: 128M for each thread and second, at most 4G and half of the node's memory")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Milliseconds(10),
@@ -121,16 +120,15 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       "Percent of NewOrder, Payment, OrderStatus, Delivery, StockLevel. Default: 45,43,4,4,4")
       ->group(group);
   command
-      .add_flag(
-          "--think-time", o->think_time,
-          "Ten terminals per warehouse that key in and think as clause 5.2.5 says (about 12.86 tpmC per warehouse)")
+      .add_flag("--think-time", o->think_time,
+                "Ten terminals per warehouse with the think times of clause 5.2.5 (about 12.86 tpmC per warehouse)")
       ->group(group);
   Add(command, "--read-path", &o->read_path, ParseReadPath, "PATH",
-      "How a single record of another node is read: adaptive (whichever was cheaper lately), one-sided, or call.\n"
+      "How a single record of another node is read: adaptive (whichever was cheaper recently), one-sided, or call.\n"
       "Several at once are always read one-sided. Default: adaptive")
       ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Milliseconds(10),
-              "Between two lines of progress. Anything but a terminal gets one every ten seconds. Default: 1s")
+              "Time between two lines of progress on a terminal; elsewhere it is ten seconds. Default: 1s")
       ->group(group);
 }
 

@@ -1,4 +1,4 @@
-// The command line of the tpcc verbs.
+// Command line flags of the tpcc verbs.
 #pragma once
 
 #include "CLI/App.hpp"
@@ -6,9 +6,8 @@
 
 namespace gannet::cli {
 
-// Adds the flags that `options->verb` takes. Parsing `command` fills `*options`, which must live until then. A value
-// that is wrong by itself is a CLI::ValidationError "--flag value: what to do"; what is wrong together, Complete()
-// says.
+// Adds the flags that `options->verb` takes. Parsing `command` fills `*options`, which must live until then. A wrong
+// value is a CLI::ValidationError "--flag value: what to do"; Complete() reports values that do not fit together.
 void AddTpccFlags(CLI::App& command, TpccOptions* options);
 
 }  // namespace gannet::cli

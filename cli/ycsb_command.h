@@ -7,7 +7,7 @@ class App;
 
 namespace gannet::cli {
 
-// Adds the command to the program; when it runs, *exit_code becomes what the program should exit with.
+// Adds the command to the program; when it runs, it sets *exit_code.
 void AddYcsbCommand(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli
