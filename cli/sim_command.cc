@@ -283,8 +283,7 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       app.add_subcommand("sim", "Run a cluster in a deterministic simulation, with faults, and check its results.");
   command->footer(
       "Everything runs in one thread and virtual time, driven by the seed: the same seed gives the same run. What the\n"
-      "scenario does not set (nodes, workload, kinds and rates of faults) is drawn from the seed. During the faults "
-      "no\n"
+      "scenario does not set (nodes, workload, kinds and rates of faults) is drawn from the seed. During faults no\n"
       "result may be wrong; after them, every worker must make progress. At the end all transactions are checked\n"
       "(strict serializability, phantoms included), and so is the structure of every index.\n"
       "If a seed fails, the exit code is 1, and the output has the error and the command that repeats it. If Ctrl-C\n"
