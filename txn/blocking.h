@@ -17,7 +17,7 @@
 
 namespace gannet::txn {
 
-// The calls mean what they mean in transaction.h.
+// transaction.h has the contracts of these calls.
 class BlockingTransaction {
  public:
   BlockingTransaction(Transaction* transaction, coro::Worker* worker) : transaction_(transaction), worker_(worker) {}
@@ -57,7 +57,7 @@ class BlockingTransaction {
     return Wait(transaction_->Scan(table, range, rows, options));
   }
 
-  // The transaction beneath, for what has no blocking form here.
+  // The underlying transaction, for operations that have no blocking form here.
   Transaction& transaction() { return *transaction_; }
 
  private:

@@ -12,30 +12,33 @@
 
 namespace gannet::txn {
 
-// Fills this node's part of an empty table, without transactions: nobody may use the table yet.
+// Fills this node's part of an empty table without transactions. Nothing else may use the table before Finish has
+// returned.
 //
-// Not logged: in a database with a directory a load becomes durable by a checkpoint of this node that begins to write
-// the table after Finish (Database::Checkpoint, a periodic one, that of Close). After a crash all of the load is there
-// or nothing. Until it is durable it can be read, but no transaction of any node commits that changes rows of this
-// node, or that read some and changes others: FailedPrecondition, which names the node. That holds for all of this
-// node's tables, not only for the one that was loaded: what a transaction did to one may rest on what it read in
-// another. The nodes of a cluster load and checkpoint each for itself: a program that loads on several knows that all
-// of it is durable when each has taken its checkpoint, and may then commit a row that says so. (With
-// DurabilityMode::kNone nothing is logged, so nothing is refused.)
+// A load is not logged. In a database with a directory it becomes durable by a checkpoint of this node that begins to
+// write the table after Finish (Database::Checkpoint, a periodic checkpoint, or that of Close). After a crash either
+// all of the load is there or nothing of it. Until the load is durable, its rows can be read, but a transaction of any
+// node that changes rows of this node, or that read some of them and changes others, does not commit:
+// FailedPrecondition, which names the node. This holds for all of this node's tables, not only for the loaded one,
+// because a change to one table may depend on rows read in another. Each node of a cluster loads and checkpoints its
+// own part. So a program that loads on several nodes knows that everything is durable when each has taken its
+// checkpoint, and may then commit a row that says so. (With DurabilityMode::kNone nothing is logged, so nothing is
+// refused.)
 class BulkLoader {
  public:
-  // Both must outlive it.
+  // Both must outlive this.
   BulkLoader(Session* session, const Table* table);
-  // Gives back what was added and not finished.
+  // Frees rows that were added and not finished.
   ~BulkLoader();
-  // Keys of an ordered table come in strictly ascending order, those of other tables in any. The key must belong to
-  // this node. Cancelled, as Finish, by DatabaseOptions::stop: nothing of this load is visible.
+  // Keys of an ordered table must come in strictly ascending order, those of other tables in any order. The key must
+  // belong to this node. Add and Finish return Cancelled once DatabaseOptions::stop is set; nothing of this load is
+  // visible then.
   Status Add(const Key& key, std::span<const std::byte> payload);
   template <PayloadType Row>
   Status Add(const Key& key, const Row& row) {
     return Add(key, std::as_bytes(std::span(&row, 1)));
   }
-  // Builds the index. Nothing is visible before. After an error nothing of the load is there, and it may begin again:
+  // Builds the index. Nothing is visible before. After an error nothing of the load is there, and a new one may begin:
   // FailedPrecondition if the table is not empty, InvalidArgument if a key was added twice, ResourceExhausted if the
   // index does not fit into the memory.
   Status Finish();

@@ -1,4 +1,4 @@
-// The payloads of a scan's rows, one behind the other.
+// The payloads of a scan's rows, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace gannet::txn {
 class RowBytes {
  public:
   size_t size() const { return bytes_.size(); }
-  // `size` more bytes, with any content. Returns their place.
+  // Appends `size` bytes of undefined content and returns their place.
   size_t Append(size_t size) {
     const size_t place = bytes_.size();
     bytes_.resize(place + size);
     return place;
   }
-  // Drops what lies behind the first `size` bytes.
+  // Drops everything after the first `size` bytes.
   void Cut(size_t size) { bytes_.resize(size); }
   void Clear() { bytes_.clear(); }
   // Valid until the next Append.

@@ -19,13 +19,13 @@ namespace gannet::txn {
 using TableId = uint16_t;
 inline constexpr size_t kMaxPayloadBytes = 64 * 1024;
 
-// A payload type: plain bytes, and not itself a view of bytes (a span or a vector means the bytes it names).
+// A payload type: plain bytes, but not a view of bytes (a span or a vector stands for the bytes it refers to).
 template <class T>
 concept PayloadType = std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::span<const std::byte>>;
 
 using index::IndexKind;
 
-// Which node owns a key. Plain functions of the key and the number of nodes that own rows
+// Which node owns a key. Plain functions of the key and of the number of nodes that own rows
 // (DatabaseOptions::data_nodes), the same on every node.
 struct Placement {
   // Owner of one key.
@@ -52,7 +52,7 @@ struct TableOptions {
   index::KeyKind key_kind = index::KeyKind::kInteger;
   size_t max_key_bytes = index::kIntegerKeyBytes;  // of byte keys; at most 64
   IndexKind index = IndexKind::kHash;
-  size_t payload_bytes = 0;  // of every record, or the most if variable_length; at most kMaxPayloadBytes
+  size_t payload_bytes = 0;  // of every record; if variable_length, the maximum; at most kMaxPayloadBytes
   bool variable_length = false;
   uint64_t expected_rows = 1024;  // on one node: sizes the hash table (which grows no further than its stated bound)
   Placement placement = Placement::OnFirstNode();
@@ -64,7 +64,7 @@ class Table {
   TableId id() const { return id_; }
   const std::string& name() const { return options_.name; }
   const TableOptions& options() const { return options_; }
-  // What the kind of index can do: paths through a transaction are chosen by this.
+  // Capabilities of the kind of index; transactions choose their paths by them.
   const index::IndexTraits& index_traits() const { return index_traits_; }
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
@@ -82,7 +82,7 @@ class Table {
 
  private:
   friend class Database;
-  // `self` is of the node that has this object. options.index is a kind of the registry.
+  // `self`: the node that has this object. options.index is in the registry.
   Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
       : id_(id),
         options_(std::move(options)),

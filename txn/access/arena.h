@@ -32,7 +32,7 @@ class Arena {
     return {copy, data.size()};
   }
 
-  // The same key, with its bytes here.
+  // The same key, with a copy of its bytes in this arena.
   index::Key Keep(const index::Key& key) {
     if (key.kind() == index::KeyKind::kInteger) return key;
     const std::span<std::byte> copy = Copy(std::as_bytes(std::span(key.bytes().data(), key.size())));

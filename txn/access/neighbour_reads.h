@@ -1,10 +1,10 @@
-// READs of several pieces of memory, of which those that lie close together come with one READ: rows that were inserted
-// together mostly lie side by side, such as the lines of an order. A NIC serves so many READs per second, so the gaps
-// between them cost less than READs of their own would.
+// READs of several pieces of memory. Pieces that lie close together come with one READ: rows that were inserted
+// together mostly lie side by side, such as the lines of an order. A NIC performs a limited number of READs per second,
+// so reading a gap costs less than another READ.
 //
-// What comes with a READ is what would have come with several: fabric.h promises nothing about the order of lines or
-// of READs anyway. Words come whole from every device. But of an object every line must: where a device may tear lines
-// (line_consistent is false), each needs a READ of its own, for its header is READ again after it.
+// One READ gives the same guarantees as several would: fabric.h promises nothing about the order of lines or of READs,
+// and every device reads words whole. The exception is a device that may tear lines (line_consistent is false). There
+// each object needs a READ of its own, because its first word is READ again after it.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace gannet::txn {
 
 class NeighbourReads {
  public:
-  // A gap of two lines takes a link of 100 Gb/s as long as its NIC takes for a READ.
+  // A link of 100 Gb/s takes as long for a gap of two lines as its NIC takes for a READ.
   static constexpr size_t kMostGap = 2 * kLineBytes;
   static_assert(kMostGap < rdma::kReadBeyondBytes, "a READ must not go from one part of a heap into the next");
-  // Of one READ that brings several pieces: a large one delays those behind it.
+  // Limit for a READ of several pieces: a large one delays the READs behind it.
   static constexpr size_t kMostBytes = 2048;
 
   void Clear() { pieces_.clear(); }
@@ -56,7 +56,7 @@ class NeighbourReads {
     }
   }
 
-  // After that, and the READs: what was READ for the piece that was added as the `i`th.
+  // The content of the piece that was added as the `i`th. Valid after AppendTo and its READs.
   std::byte* image(size_t i) const { return pieces_[i].image; }
   uint32_t bytes(size_t i) const { return pieces_[i].bytes; }
 
@@ -67,7 +67,7 @@ class NeighbourReads {
     std::byte* image;
   };
 
-  // Whether `piece`, which does not lie before `from`, shall come with the `bytes` from there on.
+  // True if `piece`, which does not lie before `from`, may come with the READ of the `bytes` from there on.
   static bool Joins(const Piece& piece, rdma::GlobalAddress from, size_t bytes) {
     if (piece.address.node() != from.node()) return false;
     const size_t at = piece.address.offset() - from.offset();

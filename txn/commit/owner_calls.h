@@ -1,23 +1,23 @@
 // Internal to txn/: the calls by which one step of a commit reaches all owners that take part in it.
 //
-// The calls of a step are issued together, and then all are awaited, so that the step takes as long as its slowest
+// The calls of a step are issued together and then awaited together, so that the step takes as long as its slowest
 // owner and not as long as all owners one after the other. An owner whose part does not fit one message gets the next
-// message in the next round, after its answer to the one before: a caller has at most one request under way
-// (request_ledger.h), and each round begins when nothing is under way.
+// message in the next round, after its answer to the one before: a caller has at most one request in flight
+// (request_ledger.h), and each round begins when nothing is in flight.
 //
-// If a call fails while others are under way:
-//   - The others are awaited, and each answer is taken. What an owner has made is known then, and the release unmakes
-//     it. So nothing of the transaction is under way when the step returns.
-//   - Each call of unknown outcome becomes a debt of its own. The debt takes the slot under which the call was made
-//     (debts.h); that is why calls of one step do not share a slot. A later call to that owner is made under another
-//     slot, so the repetition of the first is not overtaken.
+// If a call fails while others are in flight:
+//   - The others are awaited, and each answer is taken. It is then known what each owner has made, and the release
+//     unmakes it. So nothing of the transaction is in flight when the step returns.
+//   - Each call of unknown outcome becomes a debt. The debt takes the slot under which the call was made (debts.h);
+//     that is why calls of one step do not share a slot. A later call to that owner is made under another slot, so it
+//     does not overtake the repetition of the first.
 //   - Answers are taken in the order of nodes, not of arrival, and the first error in that order is the result. So a
 //     step's effects on the transaction do not depend on timing.
 //
 // The order of effects between owners is free within a step. A placeholder, a log part or a finish at one owner does
-// not depend on that at another: placeholders are locked and a part counts only with the decision, which is appended
-// after the last answer; a finish comes after the commit point, or undoes what nobody saw. Calls whose order matters
-// (the decision: first the second owner, then the decider) are not issued by this.
+// not depend on that at another: placeholders are locked; a part counts only with the decision, which is appended after
+// the last answer; a finish comes after the commit point, or undoes what no transaction saw. Calls whose order matters
+// (the decision: first the second owner, then the decider) are not issued here.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +39,10 @@ namespace gannet::txn {
 // One owner's call in a step, and its memory. Kept by the transaction for the capacity of its buffers.
 struct OwnerCall {
   rdma::NodeId node = 0;
-  std::optional<uint16_t> slot = {};    // of the name that requests to this owner bear; taken at the first of them
-  size_t next = 0;                      // number of the first write entry that was not looked at
-  std::vector<uint32_t> prepared = {};  // entries of the prepare under way
-  std::vector<rdma::GlobalAddress> finished = {};  // records of the finish under way
+  std::optional<uint16_t> slot = {};    // under which this owner's requests are sent; taken at the first of them
+  size_t next = 0;                      // the first write entry that is not processed yet
+  std::vector<uint32_t> prepared = {};  // entries of the prepare in flight
+  std::vector<rdma::GlobalAddress> finished = {};  // records of the finish in flight
   rdma::MessageBuffer message = {};
   std::span<const std::byte> request = {};  // in message
   rdma::MessageBuffer response = {};

@@ -12,9 +12,10 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// Lost for too long: this many conflicts in a row, and DatabaseOptions::precedence_after since the first.
+// A transaction has lost for too long after this many conflicts in a row, if DatabaseOptions::precedence_after has
+// passed since the first.
 constexpr uint32_t kManyConflicts = 16;
-// Or this many conflicts, and this many times as long.
+// The same after fewer conflicts, if this many times precedence_after has passed.
 constexpr uint32_t kFewConflicts = 4;
 constexpr uint64_t kFewConflictsTimes = 10;
 

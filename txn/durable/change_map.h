@@ -1,5 +1,6 @@
-// The newest change of each key, by key: a hash table of lines, so that a lookup costs one miss, whose address is known
-// as soon as the hash is (absl::flat_hash_map has two, one after the other, and its second cannot be fetched ahead).
+// The newest change of each key: a hash table whose entries are cache lines. A lookup costs one cache miss, whose
+// address is known as soon as the hash is. (absl::flat_hash_map has two misses, one after the other, and the second
+// cannot be prefetched.)
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 
 namespace gannet::txn {
 
-// A key of the log; its bytes belong to somebody else.
+// A key of the log; its bytes belong to another object.
 class RedoKeyView {
  public:
   RedoKeyView() = default;
@@ -27,7 +28,7 @@ class RedoKeyView {
     first_ = __builtin_bswap64(first_);
   }
   std::string_view bytes() const { return {data_, size_}; }
-  // The same key; `bytes` are a copy of its own.
+  // The same key, with its bytes at `bytes`, which are a copy.
   RedoKeyView At(const char* bytes) const {
     RedoKeyView copy = *this;
     copy.data_ = bytes;
@@ -37,7 +38,7 @@ class RedoKeyView {
   friend bool operator==(const RedoKeyView& a, const RedoKeyView& b) {
     return a.first_ == b.first_ && a.size_ == b.size_ && (a.size_ <= sizeof a.first_ || a.bytes() == b.bytes());
   }
-  // As the bytes compare.
+  // Orders keys as their bytes compare.
   friend bool operator<(const RedoKeyView& a, const RedoKeyView& b) {
     return a.first_ != b.first_ ? a.first_ < b.first_ : a.bytes() < b.bytes();
   }
@@ -56,20 +57,20 @@ struct LatestChange {
   uint64_t version;
   char* payload;
   uint32_t payload_bytes;
-  uint32_t room : 31;  // at `payload`
+  uint32_t room : 31;  // capacity at `payload`
   uint32_t removed : 1;
 
   std::string_view bytes() const { return {payload, payload_bytes}; }
 };
 
-// Open addressing, linear probing, never more than three quarters full; nothing is removed. Not thread-safe. Whoever
-// chose the keys must not know the seed of the hash.
+// Open addressing, linear probing, at most three quarters full; nothing is removed. Not thread-safe. Whatever chose the
+// keys must not know the seed of the hash.
 class ChangeMap {
  public:
   struct alignas(kLineBytes) Entry {
     RedoKeyView key;
     LatestChange change;
-    uint64_t used;  // 0: not; else the key's hash, with kUsed
+    uint64_t used;  // 0: free; else the key's hash, with kUsed
   };
   static constexpr uint64_t kUsed = uint64_t{1} << 63;  // no table is so large that this bit would choose a place
   static_assert(sizeof(Entry) == kLineBytes && std::is_trivial_v<Entry>);
@@ -82,7 +83,8 @@ class ChangeMap {
     const Entry* entry = Probe(key, hash);
     return entry->used != 0 ? entry : nullptr;
   }
-  // Where the key is, or a place where it may be put, by Use: all zeros, so not `used`. Valid until the next call.
+  // Returns the key's entry or, if there is none, a free place for it, to be taken by Use (all zeros, so not `used`).
+  // Valid until the next call.
   Entry* FindOrMakeRoom(const RedoKeyView& key, uint64_t hash) {
     if (size_ >= capacity() / 4 * 3) Grow();
     return Probe(key, hash);
@@ -94,7 +96,7 @@ class ChangeMap {
     ++size_;
   }
 
-  // Calls visit(entry) for each, in no order that means anything.
+  // Calls visit(entry) for each, in no particular order.
   template <class Visit>
   void ForEach(const Visit& visit) const {
     for (size_t i = 0; i < capacity(); ++i) {
@@ -102,13 +104,13 @@ class ChangeMap {
     }
   }
 
-  // What PrefetchAt needs to know: one word, so that other threads may read it while the map grows. 0: nothing.
+  // Input of PrefetchAt: one word, so that other threads may read it while the map grows. 0: nothing to prefetch.
   uint64_t hint() const {
     return capacity() == 0
                ? 0
                : reinterpret_cast<uintptr_t>(entries()) | static_cast<uint64_t>(std::countr_zero(capacity()));
   }
-  // Fetches the line where a key of this hash is, most probably, if the map has not grown since.
+  // Prefetches the line where a key of this hash most probably is, if the map has not grown since.
   static void PrefetchAt(uint64_t hint, uint64_t hash) {
     const auto* entries = reinterpret_cast<const Entry*>(hint & ~uint64_t{kLineBytes - 1});
     __builtin_prefetch(entries + (hash & ((uint64_t{1} << (hint & (kLineBytes - 1))) - 1)), 1);
@@ -126,14 +128,14 @@ class ChangeMap {
       if (entry->used == 0 || entry->key == key) return entry;
     }
   }
-  // Doubles in place: an entry stays in its half or goes to the new one, so both are passed through from front to back.
+  // Doubles in place. An entry stays in its half or moves to the new one, so both halves are filled from front to back.
   //
-  // Why each is found again: a probe must meet no gap between an entry's home and its place. Entries are taken in the
-  // order of their places, from the first gap on; what lies before that, perhaps with its home at the end of the old
-  // table, is put back at last. So the home of entry i is at i or before, and so is that of each that was put back.
-  // None of those lies further on than it did, counted within its half: of the places from i's home to i, in either
-  // half, they can hold only as many as lay there before i, which leaves one free for i, and never passes the end. And
-  // what is in front of i is only added to from now on.
+  // Why each entry is found again: a probe must meet no gap between an entry's home and its place. Entries are moved in
+  // the order of their places, from the first gap on; entries before that gap, whose homes may be at the end of the old
+  // table, are put back last. So the home of entry i is at i or before, and so is the home of each entry that was put
+  // back before it. None of those lies further on than it did, counted within its half. So of the places from i's home
+  // to i, in either half, they take at most as many as lay there before i. This leaves one free for i, and never passes
+  // the end. After that, entries are only added in front of i.
   void Grow() {
     const size_t old = capacity_;
     capacity_ = std::max(kLeastEntries, 2 * old);

@@ -24,14 +24,14 @@ constexpr std::string_view kManifestName = "MANIFEST";
 // Another node may be creating the database, on a slow disk.
 constexpr uint64_t kLockWithinNanos = 30'000'000'000;
 
-// What lies in the directory of one node.
+// The content of one node's directory.
 struct Part {
   std::string path;
   std::optional<log::Manifest> manifest{};
-  std::string remains{};  // a file that only a node that has started makes; empty: there is none
+  std::string remains{};  // a file that only a node that has started makes; empty: none
   bool started() const { return !remains.empty() || (manifest.has_value() && manifest->started); }
   bool used() const { return !remains.empty() || manifest.has_value(); }
-  // Name of what makes it `used`, for messages.
+  // Name of the file that makes it `used`, for messages.
   std::string evidence() const { return remains.empty() ? absl::StrCat(path, "/MANIFEST") : remains; }
 };
 
@@ -76,8 +76,8 @@ std::optional<int> NodeOfName(std::string_view name) {
 // Everything in a directory that a node may have made.
 struct Survey {
   std::string directory;
-  Part root;                  // of a node that is alone
-  std::map<int, Part> nodes;  // of several: those whose directory has a name
+  Part root;                  // of a single node
+  std::map<int, Part> nodes;  // of several nodes: those that have a directory
   bool several() const {
     return std::ranges::any_of(nodes, [](const auto& node) { return node.second.used(); });
   }
@@ -103,7 +103,7 @@ StatusOr<Survey> LookInto(log::FileSystem& files, const std::string& directory) 
   return survey;
 }
 
-// How many nodes the database has, as far as one can tell; 0: there is no manifest.
+// Number of the database's nodes, as far as it can be found out; 0: there is no manifest.
 int NodesOf(const Survey& survey) {
   if (survey.root.used()) return 1;
   for (const auto& [node, part] : survey.nodes) {
@@ -117,7 +117,7 @@ Status OtherShape(const std::string& directory, absl::string_view whose) {
       absl::StrCat(directory, " belongs to ", whose, "; open it with as many nodes, or name another directory"));
 }
 
-// The parts of all `num_nodes` nodes, those that are not there included.
+// The parts of all `num_nodes` nodes, including those that are not there.
 StatusOr<std::vector<Part>> PartsOf(const Survey& survey, int num_nodes) {
   if (num_nodes == 1) {
     if (!survey.nodes.empty()) return OtherShape(survey.directory, "a cluster of several nodes");
@@ -167,7 +167,7 @@ StatusOr<Found> Judge(const std::vector<Part>& parts) {
     GANNET_RETURN_IF_ERROR(CheckIdentity(parts));
     return Found::kDatabase;
   }
-  // Its own file speaks loudest.
+  // If the node has such a file itself, the message names that one.
   auto witness = missing->started() ? missing : std::ranges::find_if(parts, &Part::started);
   if (witness != parts.end()) {
     return absl::DataLossError(absl::StrCat(
@@ -187,7 +187,7 @@ StatusOr<Verdict> JudgeOnce(log::FileSystem& files, const std::string& directory
   const StatusOr<Survey> survey = LookInto(files, directory);
   if (!survey.ok()) return survey.status();
   if (num_nodes == 0) num_nodes = NodesOf(*survey);
-  // Without any manifest nobody knows how many; those that are there speak for themselves.
+  // Without any manifest the number is not known; the directories that are there give it.
   if (num_nodes == 0) num_nodes = survey->nodes.empty() ? 1 : std::max(2, survey->nodes.rbegin()->first + 1);
   StatusOr<std::vector<Part>> parts = PartsOf(*survey, num_nodes);
   if (!parts.ok()) return parts.status();
@@ -196,9 +196,9 @@ StatusOr<Verdict> JudgeOnce(log::FileSystem& files, const std::string& directory
   return Verdict{.found = *found, .parts = *std::move(parts)};
 }
 
-// `num_nodes` 0: as many as the directory has. The places are looked at one after the other: a part that was looked at
-// early may be missing because the creation was going on, while another that was looked at late had started. So what is
-// missing counts when it is missing still: whatever started by then did so after all parts were there.
+// `num_nodes` 0: as many as the directory has. The parts are examined one after the other. During a creation, a part
+// that was examined early may be missing although a node that was examined late has started. So a missing part counts
+// only if it is still missing the second time: a node that had started by then did so after all parts were there.
 StatusOr<Verdict> JudgeDirectory(log::FileSystem& files, const std::string& directory, int num_nodes) {
   StatusOr<Verdict> verdict = JudgeOnce(files, directory, num_nodes);
   return absl::IsDataLoss(verdict.status()) ? JudgeOnce(files, directory, num_nodes) : std::move(verdict);
@@ -219,13 +219,13 @@ std::string ParentOf(std::string path) {
   return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
 }
 
-// Its name survives, too.
+// The directory's name survives a crash, too.
 Status MakeDurableDirectory(log::FileSystem& files, const std::string& path) {
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(path));
   return files.SyncDirectory(ParentOf(path));
 }
 
-// Waits while another node has it, which is not for long.
+// Waits while another node holds the lock, which is not for long.
 StatusOr<std::shared_ptr<void>> LockPatiently(log::FileSystem& files, const std::string& directory) {
   const uint64_t deadline = NowNanos() + kLockWithinNanos;
   for (;;) {
@@ -240,7 +240,7 @@ std::string NewIdentity() {
   return absl::StrFormat("%016x%016x", high, EntropyBits() ^ NowNanos());
 }
 
-// The identity of a database of which `parts` are there; empty if none says.
+// The identity of a database that has these `parts`; empty if none of them has one.
 std::string IdentityOf(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     if (part.manifest.has_value() && !part.manifest->database.empty()) return part.manifest->database;
@@ -248,7 +248,7 @@ std::string IdentityOf(const std::vector<Part>& parts) {
   return "";
 }
 
-// Under the lock of the directory, which exists.
+// The caller holds the lock of the directory, which exists.
 Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std::string& application) {
   std::string identity = IdentityOf(parts);
   if (identity.empty()) identity = NewIdentity();
@@ -267,7 +267,7 @@ Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std:
   return absl::OkStatus();
 }
 
-// *lock: of the node's own directory, if that is the one that was locked.
+// *lock gets the lock if the locked directory is the node's own.
 Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int num_nodes,
                        const std::string& application, std::shared_ptr<void>* lock) {
   GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, directory));
@@ -281,7 +281,7 @@ Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int
 }
 
 bool SameTables(const log::Manifest& a, const log::Manifest& b) {
-  // A node that died early may not have noted those that were added last.
+  // A node that died early may not have recorded the last tables.
   const size_t both = std::min(a.tables.size(), b.tables.size());
   return std::equal(a.tables.begin(), a.tables.begin() + static_cast<ptrdiff_t>(both), b.tables.begin(),
                     [](const auto& one, const auto& other) { return one.id == other.id && one.name == other.name; });
@@ -329,7 +329,7 @@ StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::str
   return held;
 }
 
-// Two nodes may want to give the first identity at the same moment.
+// Two nodes may want to give the first identity at the same time.
 Status WriteIdentified(log::FileSystem& files, const std::string& directory, log::Manifest manifest) {
   const std::string path = NodeDirectory(directory, manifest.node, manifest.num_nodes);
   std::shared_ptr<void> lock;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kWords = 6;  // stage, current, loads, drained, flushed, oldest
 
-// Where the words of a reason are, in words.
+// Positions of a reason's words.
 constexpr size_t kReasonCode = 0;
 constexpr size_t kReasonNode = 1;
 constexpr size_t kReasonBytes = 2;
@@ -100,7 +100,7 @@ Status EpochWords::Start(uint64_t current) {
   return absl::OkStatus();
 }
 
-// Not in the place of a refusal, which another thread may tell at this moment.
+// Does not replace a refusal, which another thread may store at this moment.
 void EpochWords::Ready() {
   const auto accepts = static_cast<uint64_t>(Stage::kAccepts);
   CompareAndSwapWord(words_, accepts, static_cast<uint64_t>(Stage::kLogs));
@@ -163,7 +163,7 @@ Status EpochWords::NotTakingPart(rdma::NodeId node) {
                    " failed, so nothing becomes durable: ", absl::string_view(refusal->why.message())));
 }
 
-// One READ per node. Before a node's log has started nothing has been drained there.
+// One READ per node. A node whose log has not started has drained nothing.
 StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   StoreWord(words_ + kDrained, own.drained);
   StoreWord(words_ + kFlushed, own.flushed);

@@ -1,21 +1,21 @@
 // This node's log epochs in registered memory, where other nodes READ them (log/log.h says what they mean).
 //
 //   | stage | current | loads | drained | flushed | oldest | closing | dirty |   one line
-//   | code | node | bytes | text ... |                                           why the node refuses: kReasonLines
-//   lines
+//   | code | node | bytes | text ... |   kReasonLines lines: why the node refuses
 //
-// stage: how far the start of the node has come (start_together.h). What follows it counts only at stage kLogs. The
-// reason is written once, before the stage kRefuses: a READ that follows one of that stage finds all of it.
+// stage: how far the start of the node has come (start_together.h). The other words count only at stage kLogs. The
+// reason is written once, before the stage kRefuses: a READ that follows one that returned this stage finds all of it.
 //
-// loads: how many bulk loads are not durable (txn/durable/unsaved_loads.h). Beside current: one READ brings both.
+// loads: number of bulk loads that are not durable (txn/durable/unsaved_loads.h). It lies beside current, so that one
+// READ brings both.
 //
 // oldest: the begin epoch of the older checkpoint that the node keeps. No node removes log of that epoch or later: it
-// may hold decisions of transactions whose parts that node would recover.
+// may hold decisions of transactions whose parts the node would recover.
 //
-// dirty: the newest epoch in which something was appended to this node's log. Whoever reads a record here, and this
+// dirty: the newest epoch in which something was appended to this node's log. A node that reads a record here, and this
 // word after that, knows that the record is durable once this epoch is.
 //
-// It lies at the same offset on every node: Database::Open allocates it right after the grace period's slots.
+// The words lie at the same offset on every node: Database::Open allocates them right after the grace period's slots.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ namespace gannet::txn {
 
 class EpochWords : public log::PeerEpochs {
  public:
-  // A word that is none of these is of no version that is known, and counts as kNone.
+  // A word that is none of these is of an unknown version, and counts as kNone.
   enum class Stage : uint64_t {
     kNone = 0,     // Database::Start was not called
-    kReads = 1,    // recovers
+    kReads = 1,    // is recovering
     kAccepts = 2,  // has recovered, and has written nothing yet
     kRefuses = 3,  // Start has failed or is about to; the reason is there
     kNoLog = 4,    // was opened without a directory
@@ -50,40 +50,41 @@ class EpochWords : public log::PeerEpochs {
   static StatusOr<std::unique_ptr<EpochWords>> Create(rdma::Fabric* fabric, rdma::Node* node,
                                                       rdma::SlabAllocator* slab);
 
-  // Of this node. From kRefuses no way leads elsewhere: a second refusal and a later stage have no effect. One thread
-  // at a time calls these two; Ready may come at the same time from another.
+  // The stage of this node. kRefuses is final: a second refusal and a later stage have no effect. One thread at a time
+  // calls these two; another thread may call Ready at the same time.
   void SetStage(Stage stage);
   void Refuse(const Refusal& refusal);
   bool refuses() const;
-  // Of another node, by READs of `channel`, which `worker` polls. The errors are the channel's. RefusalOf: after
-  // StageOf has brought kRefuses.
+  // The stage and the refusal of another node, by READs on `channel`, which `worker` polls. The errors are the
+  // channel's. Call RefusalOf after StageOf has returned kRefuses.
   StatusOr<Stage> StageOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
   StatusOr<Refusal> RefusalOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
 
   // This node's commits begin in `current`. Other nodes see a log here once it is Ready.
   Status Start(uint64_t current);
 
-  // The current epoch of `node` and its loads, for a READ in a batch.
+  // Address of the current epoch of `node` and its loads, for a READ in a batch.
   static constexpr size_t kCommitWords = 2;
   rdma::GlobalAddress CurrentAt(rdma::NodeId node) const { return {node, offset_ + kCurrent}; }
 
-  // The newest epoch of `node` in which something was logged, likewise.
+  // Address of the newest epoch of `node` in which something was logged.
   rdma::GlobalAddress DirtyAt(rdma::NodeId node) const { return {node, offset_ + kDirty}; }
 
-  // This node appends nothing any more. Waits until that is true of all nodes that live, so that each can still close
-  // its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
+  // Announces that this node appends nothing any more. Waits until all live nodes have announced this, so that each can
+  // still close its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
   Status CloseTogether(absl::Duration timeout);
 
-  // So many bulk loads of this node are not durable now.
+  // Announces the number of this node's bulk loads that are not durable now.
   void AnnounceLoads(uint64_t loads);
 
-  // This node will recover nothing of earlier epochs from the log.
+  // Announces that this node will recover nothing of earlier epochs from the log.
   void PublishOldest(uint64_t begin_epoch);
-  // The least that any node published, as of the last Exchange; this node's own if it is alone.
+  // The smallest epoch that a node published, as of the last Exchange; this node's own if it is alone.
   uint64_t least_oldest() const { return least_oldest_.load(std::memory_order_acquire); }
 
-  // log::PeerEpochs. Ready is for who starts the log, or the log thread. Announce and AnnounceDirty are thread-safe;
-  // Exchange is for the log thread: Unavailable, with its reason, if a node (also this one) refuses.
+  // log::PeerEpochs. Ready is called by the thread that starts the log, or by the log thread. Announce and
+  // AnnounceDirty are thread-safe. Exchange is for the log thread: Unavailable, with the reason, if a node (also this
+  // one) refuses.
   void Ready() override;
   void Announce(uint64_t current) override;
   void AnnounceDirty(uint64_t epoch) override;
@@ -102,7 +103,7 @@ class EpochWords : public log::PeerEpochs {
 
   EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
   void Raise(size_t offset, uint64_t epoch);
-  // Unavailable: `node` has stopped to take part.
+  // Unavailable: `node` does not take part any more.
   Status NotTakingPart(rdma::NodeId node);
 
   rdma::Fabric* fabric_;

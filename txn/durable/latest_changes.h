@@ -1,8 +1,8 @@
-// Of every key in the log, the newest change. Filled by several threads at once.
+// The newest change of every key in the log. Filled by several threads at once.
 //
-// A log has tens of millions of changes, and each is a miss somewhere in gigabytes: so nothing here is a heap object of
-// its own, keys and payloads lie in arenas, and what a transaction's changes will meet is fetched before the first of
-// them is looked up.
+// A log has tens of millions of changes, and each is a cache miss somewhere in gigabytes. So no change is a heap object
+// of its own, keys and payloads lie in arenas, and the lines that a transaction's changes need are prefetched before
+// the first of them is looked up.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class LatestChanges {
     }
   }
 
-  // Not while others add. Null if there is none.
+  // Must not run while other threads add. Null if there is none.
   const LatestChange* Find(uint16_t table, std::string_view bytes) const {
     const RedoKeyView key(bytes);
     const uint64_t hash = key.Hash(hash_);
@@ -53,7 +53,7 @@ class LatestChanges {
     const ChangeMap::Entry* entry = map == nullptr ? nullptr : map->Find(key, hash);
     return entry == nullptr ? nullptr : &entry->change;
   }
-  // The changes of one table in the parts [from, to), by key. Not while others add.
+  // The changes of one table in the parts [from, to), by key. Must not run while other threads add.
   std::vector<Change> Sorted(uint16_t table, size_t from, size_t to) const {
     size_t changes = 0;
     for (size_t part = from; part < to; ++part) {
@@ -104,8 +104,8 @@ class LatestChanges {
     Mutex mutex;  // guards tables and arena
     std::vector<ChangeMap> tables;
     Arena arena;
-    // Where the lines of a table's map are (of several tables, if there are more of them: of one that grew last). Read
-    // without the mutex: what is fetched by an old one, or by another table's, is fetched in vain, and no more.
+    // PrefetchAt's hint for a table's map. If there are more tables, several share a hint: that of the map that grew
+    // last. Read without the mutex: an old hint, or one of another table, only makes the prefetch useless.
     std::array<std::atomic<uint64_t>, kHints> hints{};
   };
 
@@ -144,7 +144,7 @@ class LatestChanges {
   static std::string_view AsText(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  // Other bits than the map uses.
+  // Uses other bits of the hash than the map does.
   static size_t PartOf(uint64_t hash) { return hash >> 58; }
 
   const KeyedHash hash_{KeyedHash::DrawSeed()};

@@ -39,7 +39,7 @@ void LogsReader::NoteDecision(const log::TransactionView& transaction) {
   decided_.emplace(transaction.epoch, transaction.id);
 }
 
-// Of the epochs that this node's checkpoint leaves, the other logs must have all decisions.
+// The other logs must have all decisions of the epochs that this node's checkpoint leaves to the log.
 Status LogsReader::ReadOthers() {
   for (int node = 0; node < std::ssize(nodes_); ++node) {
     if (node == node_) continue;
@@ -70,8 +70,8 @@ void LogsReader::NoteEnd(int node, const log::LogSummary& summary) {
   run_recovered_ = std::max(run_recovered_, summary.run_recovered_epoch);
 }
 
-// What all logs once reached, they always reach. So a log that is as sound as can be, but ends before that, is an old
-// copy, as where the directory of one node was restored from a backup and the others were not.
+// Once all logs have reached an epoch, they always reach it. So an undamaged log that ends before it is an old copy:
+// for example, the directory of one node was restored from a backup and the others were not.
 Status LogsReader::CheckReach() const {
   uint64_t reached = run_recovered_;
   for (const NodeData& node : nodes_) {
@@ -102,7 +102,7 @@ void LogsReader::KeepAside(const log::TransactionView& transaction) {
 
 Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges* changes) {
   GANNET_RETURN_IF_ERROR(CheckStop(stop_, kReading));
-  if (transaction.epoch > recovered_) return absl::OkStatus();  // some other log does not have its epoch
+  if (transaction.epoch > recovered_) return absl::OkStatus();  // another log does not have its epoch
   if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
   NoteDecision(transaction);
   if (transaction.part == log::TransactionPart::kPart || transaction.epoch > transaction.closed_epoch) {

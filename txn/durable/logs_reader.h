@@ -1,8 +1,8 @@
 // Step 2 of recovery (recovery.h): reads the logs of all nodes, each once.
 //
 // A change may be taken at once if its epoch is closed by its own batch and by the other nodes' logs, which are read
-// first. What is not is kept aside until the end of this node's log is known: transactions of the last, open epoch, and
-// the parts of transactions whose decision is another node's.
+// first. Other changes are kept aside until the end of this node's log is known: transactions of the last, open epoch,
+// and the parts of transactions that another node decides.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ namespace gannet::txn {
 // One Read.
 class LogsReader {
  public:
-  // `nodes`: of the whole cluster; this reads for `node`. `files`, `nodes` and `checkpoint` must outlive this.
-  // `make_durable`: as of log::ReadOptions.
+  // `nodes`: all nodes of the cluster; this reads for `node`. `files`, `nodes` and `checkpoint` must outlive this.
+  // `make_durable`: see log::ReadOptions.
   LogsReader(log::FileSystem& files, const std::vector<NodeData>& nodes, int node,
              const log::CheckpointDescription& checkpoint, int threads, bool salvage, bool make_durable,
              const std::atomic<bool>* stop)
@@ -41,8 +41,8 @@ class LogsReader {
         make_durable_(make_durable),
         stop_(stop) {}
 
-  // Changes of this node's records that the checkpoint leaves go to *changes. Cancelled once *stop (may be null) is
-  // true.
+  // Puts the changes of this node's records that the checkpoint does not have into *changes. Cancelled once *stop (may
+  // be null) is true.
   Status Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report);
 
  private:
@@ -67,15 +67,15 @@ class LogsReader {
   int node_;
   const log::CheckpointDescription& checkpoint_;
   int threads_;
-  bool salvage_;  // go on after damage; report->damages has it
+  bool salvage_;  // continue after damage; report->damages has it
   bool make_durable_;
   const std::atomic<bool>* stop_;
-  uint64_t recovered_ = UINT64_MAX;  // by all logs read so far
-  int least_node_ = 0;               // whose log closed no more than that
+  uint64_t recovered_ = UINT64_MAX;  // the epoch that all logs read so far recover
+  int least_node_ = 0;               // the node whose log recovers no later one
   uint64_t last_epoch_ = 0;
-  uint64_t run_recovered_ = 0;  // by the nodes together when a last run began
+  uint64_t run_recovered_ = 0;  // the largest epoch that the nodes had recovered together when a run began
 
-  Mutex mutex_;  // of what follows, while a log is read
+  Mutex mutex_;  // guards the members below while a log is read
   std::set<Id> decided_;
   std::vector<Aside> aside_;
 };

@@ -37,8 +37,8 @@ std::string Placed(const log::TableDescription& table) {
   return table.replicated ? "replicated" : "not replicated";
 }
 
-// `had`: as the directory has it; `has`: as the program creates it. Checkpoints of ordered tables are in key order,
-// those of others are not, and nothing is converted when a database is opened.
+// `had`: the table in the directory; `has`: the table that the program creates. Checkpoints of ordered tables are in
+// key order, those of others are not, and nothing is converted when a database is opened.
 Status CheckTable(const log::TableDescription& had, const log::TableDescription& has, const std::string& directory) {
   const auto differs = [&](absl::string_view was, absl::string_view is) {
     return absl::InvalidArgumentError(
@@ -115,15 +115,15 @@ class Recovery {
 
 Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
                           log::LogEnd* end, RecoveryReport* report) const {
-  const bool goes_on = !state_->options.directory.empty();  // who only looks opens a database without one
+  const bool goes_on = !state_->options.directory.empty();  // a caller that only inspects opens a database without one
   LogsReader reader(*files_, nodes_, state_->node->id(), checkpoint, state_->options.recovery_threads, salvage, goes_on,
                     state_->options.stop);
   return reader.Read(changes, end, report);
 }
 
-// Makes the damaged tables from the checkpoint before; *damaged keeps those that cannot be made, and *why_not says why.
-// A table's state is a function of the recovered epoch, so it does not matter that the others come from the newest
-// checkpoint. Nothing may be missing in what this takes, with salvage neither.
+// Makes the damaged tables from the previous checkpoint. *damaged keeps those that cannot be made, and *why_not gets
+// the reason. A table's state is a function of the recovered epoch, so the other tables may come from the newest
+// checkpoint. Nothing may be missing from what this reads, also not in salvage.
 Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>* damaged, Status* why_not,
                                RecoveryReport* report) {
   const log::CheckpointDescription& older = manifest_.checkpoints[1];

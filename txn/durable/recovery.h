@@ -2,13 +2,15 @@
 //
 //   1. the manifest: tables, checkpoints
 //   2. the logs of all nodes, in parallel: the epoch that all of them recover, the decisions of transactions of several
-//      nodes, and of every key of this node the newest change
+//      nodes, and the newest change of every key of this node
 //   3. per table: newest checkpoint and changes merged; records made, the index filled in bulk (ordered kinds) or in
-//      parallel (hash kinds). XStore models are trained when the first client asks, as ever.
-//   4. if files of the newest checkpoint are damaged: 2 and 3 for their tables, with the checkpoint before. Nothing is
-//      lost then: the log is kept back to where that one began. Not if something changed past the log between the two.
+//      parallel (hash kinds). XStore models are trained when the first client asks, as always.
+//   4. if files of the newest checkpoint are damaged: 2 and 3 for their tables, with the previous checkpoint. Nothing
+//      is lost then, because the log is kept back to where that one began. Impossible if something between the two
+//      changed without being logged.
 //
-// The memory that it needs beside the tables: the newest change of every key in the log that the checkpoint leaves.
+// Memory that it needs in addition to the tables: the newest change of every key in the log that the checkpoint does
+// not have.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +29,9 @@ namespace gannet::txn {
 
 struct DatabaseState;
 
-// Everything that `state`'s tables had, as of the greatest epoch that all nodes' logs have closed. *end: where this
-// node's log goes on. The tables are empty and nobody uses them yet. DataLoss if what a manifest of any node says is
-// not there. Cancelled soon after *state.options.stop has become true.
+// Restores everything that `state`'s tables had at the greatest epoch that all nodes' logs have closed. *end: where
+// this node's log continues. The tables must be empty and not in use. DataLoss if something that a manifest of any node
+// lists is not there. Cancelled soon after *state.options.stop has become true.
 Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 

@@ -1,5 +1,5 @@
-// Keys between a transaction and its log: an integer key is its big-endian 8 bytes there, so that bytes sort as keys
-// do.
+// Conversion of keys between a transaction and its log. In the log an integer key is its big-endian 8 bytes, so that
+// bytes sort as keys do.
 #pragma once
 
 #include <array>

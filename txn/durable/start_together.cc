@@ -21,7 +21,7 @@ using Stage = EpochWords::Stage;
 using Refusal = EpochWords::Refusal;
 
 constexpr uint64_t kLookEveryNanos = 200'000;
-// A node that refuses waits so long for a node that has not come to its own outcome.
+// How long a node that refuses waits for a node that has not come to its own outcome.
 constexpr absl::Duration kTellWithin = absl::Seconds(5);
 
 uint64_t NanosOf(absl::Duration duration) {
@@ -36,13 +36,13 @@ class Starter {
     worker_.AddPoller([channel] { return channel->Poll(); });
   }
 
-  // Nothing: all nodes accept.
+  // Returns nothing if all nodes accept.
   std::optional<Refusal> AwaitAcceptance(absl::Duration timeout);
-  // Until every other node has refused too, begun, or gone.
+  // Waits until every other node has refused, too, has begun, or is gone.
   void AwaitHeard(absl::Duration timeout);
 
  private:
-  // kNone also if it is not there.
+  // kNone also if the node is not alive.
   Stage Look(rdma::NodeId node) {
     if (!fabric_.Alive(node)) return Stage::kNone;
     return words_.StageOf(node, channel_, &worker_).value_or(Stage::kNone);
@@ -71,7 +71,7 @@ std::optional<Refusal> Starter::AwaitAcceptance(absl::Duration timeout) {
       if (node == self_) continue;
       switch (Look(node)) {
         case Stage::kRefuses:
-          // If it has gone meanwhile, it may come again.
+          // If the node has gone in the meantime, it may come back.
           if (StatusOr<Refusal> refusal = words_.RefusalOf(node, channel_, &worker_); refusal.ok()) return *refusal;
           absl::StrAppend(&missing, " ", i);
           break;

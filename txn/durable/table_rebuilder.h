@@ -40,12 +40,12 @@ class TableRebuilder {
         damages_(state->tables.size()),
         bytes_(state->tables.size()) {}
 
-  // Fills `tables`, which are empty, by `threads` threads; the pieces of work are ordered tables, and files and parts
-  // of hash tables. Tables of which a file is damaged are empty afterwards, and in *damaged.
+  // Fills `tables`, which are empty, with `threads` threads. The pieces of work are ordered tables, and files and parts
+  // of hash tables. Tables with a damaged file are empty afterwards, and listed in *damaged.
   Status Rebuild(const std::vector<const Table*>& tables, int threads, std::vector<DamagedTable>* damaged);
-  // The same, but damaged blocks are left out; Count tells them.
+  // The same, but leaves out damaged blocks, which Count reports.
   Status Salvage(const std::vector<const Table*>& tables, int threads);
-  // To be called once, at the end: into the report and the database's counters.
+  // Adds the results to the report and the database's counters. Call it once, at the end.
   void Count(RecoveryReport* report);
 
  private:
@@ -54,12 +54,12 @@ class TableRebuilder {
 
   Status LoadFiles(const std::vector<const Table*>& tables, int threads);
   Status AddChanges(const std::vector<const Table*>& tables, int threads);
-  // Ok if `status` says that a file is damaged: the table is then given up, and the others go on.
+  // Ok if `status` says that a file is damaged: the table is then given up, and the others continue.
   Status GiveUpIfDamaged(const Table& table, const Status& status);
   bool IsGivenUp(const Table& table);
-  // Takes a record that nobody has seen out of memory; it is in no index.
+  // Frees a record that no other thread has seen and that is in no index.
   void Discard(index::Context& context, const Table& table, rdma::GlobalAddress record);
-  // Takes everything out of a hash table.
+  // Removes everything from a hash table.
   Status Empty(const Table& table);
   OnDamage DamageNoter(const log::CheckpointFile& file);
 
@@ -70,7 +70,7 @@ class TableRebuilder {
   StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, const Table& table, std::string_view key,
                                            std::string_view payload);
   Status AddToUnordered(index::Context& context, const Table& table, std::string_view key, std::string_view payload);
-  // True if the log has something newer of the key than the checkpoint.
+  // True if the log has a newer change of the key than the checkpoint.
   bool IsSuperseded(const log::CheckpointRecord& record);
 
   DatabaseState* state_;
@@ -80,7 +80,7 @@ class TableRebuilder {
   LatestChanges* changes_;
   bool salvage_ = false;
   std::atomic<uint64_t> records_{0};
-  Mutex mutex_;                  // of the next two
+  Mutex mutex_;                  // guards the next two
   std::vector<Status> damages_;  // by table: why it was given up
   std::vector<std::string> left_out_;
   std::vector<std::atomic<int64_t>> bytes_;  // of records, by table

@@ -1,19 +1,19 @@
 // UnsavedLoads: the bulk loads of one node that no checkpoint has yet.
 //
-// A load is not logged, so a crash takes it away until a checkpoint has it. A change that rests on loaded rows must not
-// survive such a crash. Three rules see to that:
+// A load is not logged, so a crash takes it away until a checkpoint has it. A change that depends on loaded rows must
+// not survive such a crash. Three rules ensure that:
 //
-//   1. A load counts from before its first row can be seen until a checkpoint that has all of it is in the manifest.
-//      While one counts, no change of this node's rows is logged as committed: its own sessions ask any() between
-//      their validation and their log (commit.cc, redo.cc), the others are refused their part of the log (kTxnLog in
-//      owner_service.cc). A transaction that read rows of this node and changes rows elsewhere finds the count in the
-//      READ that brings this node's epoch (EpochWords).
+//   1. A load counts from before its first row is visible until a checkpoint that has all of it is in the manifest.
+//      While one counts, no change of this node's rows is logged as committed: its own sessions check any() between
+//      their validation and their log (commit.cc, redo.cc), and those of other nodes are refused their part of the log
+//      (kTxnLog in owner_service.cc). A transaction that read rows of this node and changes rows elsewhere finds the
+//      count in the READ that brings this node's epoch (EpochWords).
 //   2. A load and the walk of a checkpoint over the same table exclude each other, so a checkpoint has all of a load or
 //      nothing of it.
 //   3. A checkpoint saves the loads that had ended when it walked their tables, and only if it is published.
 //
-// Why asking is not too early: a transaction asks when it has read and locked all that it ever will. If nothing counts
-// then, every load that is not durable begins to be seen later, and the transaction saw nothing of it.
+// Why the check is not too early: a transaction checks after it has read and locked everything that it ever will. If
+// nothing counts then, every load that is not durable becomes visible later, and the transaction saw nothing of it.
 //
 // Thread-safe. Checkpoints are taken one at a time.
 #pragma once
@@ -35,32 +35,32 @@ class EpochWords;
 
 class UnsavedLoads {
  public:
-  // Other nodes READ in `words`, which must outlive this, whether any() is true.
+  // Lets other nodes READ in `words`, which must outlive this, whether any() is true.
   void AnnounceIn(EpochWords* words);
 
-  // Some load is not durable.
+  // True if a load is not durable.
   bool any() const { return unsaved_.load(std::memory_order_seq_cst) != 0; }
-  // What a commit is told that changes, or rests on, rows of `node`: FailedPrecondition.
+  // FailedPrecondition, for a commit that changes rows of `node` or depends on them.
   static Status Refusal(rdma::NodeId node);
 
-  // Around the building of the index. Begin waits for a walk, or another load, of the same table.
+  // Called before and after the index is built. Begin waits for a walk, or another load, of the same table.
   void Begin(TableId table);
-  // `seen`: something of it can be seen now.
+  // `seen`: rows of it are visible now.
   void End(TableId table, bool seen);
 
-  // Around a checkpoint's walk of one table. BeginWalk waits for a load of it.
+  // Called before and after a checkpoint walks one table. BeginWalk waits for a load of it.
   void BeginWalk(TableId table);
   void EndWalk();
-  // Whether the walks since the last EndCheckpoint met a load.
+  // True if the walks since the last EndCheckpoint met a load.
   bool met() const;
-  // `published`: all that those walks met is durable.
+  // `published`: all loads that those walks met are durable.
   void EndCheckpoint(bool published);
 
  private:
-  void Count(int64_t loads);  // with the lock held
+  void Count(int64_t loads);  // the caller holds the lock
 
   std::atomic<uint64_t> unsaved_{0};
-  mutable Mutex mutex_;  // of what follows
+  mutable Mutex mutex_;  // guards the members below
   CondVar changed_;
   std::set<TableId> loading_;
   std::optional<TableId> walked_;

@@ -1,4 +1,4 @@
-// The owner's part of repair.h: decisions that are noted here, and the end of what dead nodes left.
+// The owner's part of repair.h: the decisions that are noted here, and the release of what dead nodes left.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -19,7 +19,8 @@ uint64_t WordOf(std::span<const std::byte> image, size_t at) {
   return word;
 }
 
-// All lines are from one write. (Not so: its writer died in between, and took along whoever could tell what it wrote.)
+// True if all lines are from one write. (Otherwise the writer died in between, together with all that could tell what
+// it wrote.)
 bool IsWhole(const std::byte* record, size_t lines, uint64_t state) {
   const uint64_t version = IsAbsent(state) ? NextState(state, false) : VersionOf(state);
   for (size_t i = 1; i < lines; ++i) {
@@ -59,7 +60,7 @@ void OwnerService::Install(const FinishItem& item) {
 Status OwnerService::FinishWork(std::span<const std::byte> work) {
   std::lock_guard lock(work_mutex_);
   index::IndexService::Lease lease(db_->indexes.get());
-  for (const bool apply : {false, true}) {  // all of it is looked at before any of it is done
+  for (const bool apply : {false, true}) {  // checks all of it before it does any of it
     rdma::WireReader reader(work);
     const uint64_t owner_bits = reader.GetU64();
     const uint16_t n = reader.GetU16();
@@ -96,8 +97,8 @@ Status OwnerService::NoteDecision(rdma::WireReader& reader, uint8_t flags, Reque
   return reader.Finish();
 }
 
-// What is noted before the last part counts for nothing. With it the transaction is decided, and its records here are
-// finished, unless this node is only to know of it.
+// Parts noted before the last one have no effect. With the last part the transaction is decided, and its records here
+// are finished, unless this node only notes the decision.
 StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const Caller caller = GetCaller(reader);
@@ -127,7 +128,8 @@ StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
   return 0;
 }
 
-// A call that was under way for long comes when all has been done, and another incarnation may hold locks: not its.
+// A call that was in flight for long may arrive after everything has been done, when another incarnation may hold
+// locks. It must not touch those.
 StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const rdma::NodeId node = reader.GetU16();
@@ -141,7 +143,7 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
     Sometimes<"owner: a dead node's decision comes while that node may still write">();
     return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
   }
-  db_->peers->AwaitQuiet(node);  // what it asked for itself may be the same
+  db_->peers->AwaitQuiet(node);  // its own requests may ask for the same work
   GANNET_RETURN_IF_ERROR(FinishWork(work));
   return 0;
 }

@@ -1,4 +1,4 @@
-// OwnerService: ranges of rows, for transactions that let the owner look for them.
+// OwnerService: ranges of rows, for transactions that let the owner search them.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace gannet::txn {
 namespace {
 
-// Of one answer, however short they are.
+// Most rows of one answer, however short they are.
 constexpr size_t kMostRows = 1024;
 // Most leaves that one answer passes, with rows or without. They leave room for the longest row.
 constexpr size_t kMostWitnesses = 2048;
@@ -23,7 +23,7 @@ static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(kMaxPayload
 // (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
 constexpr size_t kOverlappedMisses = 4;
 
-// Whole and unlocked; false if that does not come about. `payload` receives what row->payload points to.
+// Reads a whole and unlocked row; false if it cannot. row->payload points into `payload`.
 bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std::vector<std::byte>* payload,
              ScannedRow* row) {
   for (int spins = 0; spins < kOwnersSpins; ++spins, CpuRelax()) {

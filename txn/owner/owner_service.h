@@ -1,14 +1,14 @@
-// What the owner of records does for transactions of other nodes: makes locked placeholders for their inserts, takes
-// records out of its indexes at their end, and answers reads that come as a call. One per node; handlers of
+// The owner's work for transactions of other nodes: it makes locked placeholders for their inserts, removes records
+// from its indexes when they commit or abort, and answers reads that come as a call. One per node; handlers of
 // rdma/fabric.h.
 //
 // Requests come from peers and are checked: tables, keys, lengths, and that a record to finish lies in this node's
-// memory, is of that table and is locked by the worker that asks. What changes something is carried out once, however
-// often it is asked for (request_ledger.h), and only for nodes that have joined and are not known to be dead (peers.h).
-// kTxnLog is not repeated, and may come late: a part that nobody decides counts for nothing.
+// memory, is of that table and is locked by the calling worker. A request that changes something is carried out once,
+// however often it arrives (request_ledger.h), and only for nodes that have joined and are not known to be dead
+// (peers.h). kTxnLog is not repeated, and may come late: a part without a decision has no effect.
 //
-// owner_service.cc: of transactions whose coordinator lives. owner_scan.cc: ranges of rows for them.
-// owner_decisions.cc: what repair.h needs.
+// owner_service.cc: requests of live coordinators. owner_scan.cc: ranges of rows for them. owner_decisions.cc: the
+// parts that repair.h needs.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ class OwnerService {
 
   // For the Repairer, about a node none of whose requests is admitted any more.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
-  // Of one transaction: the items whose records it still has locked; the others have been done.
+  // Finishes the items of one transaction whose records it still has locked; the others have been finished.
   Status FinishWork(std::span<const std::byte> work);
-  // Undoes all that it holds here: locks, placeholders, blocks to move to. False if `stop` said so before the end.
+  // Undoes everything that the node holds here: locks, placeholders, blocks to move to. False if `stop` ended it early.
   bool ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop);
 
  private:
@@ -53,7 +53,7 @@ class OwnerService {
 
   Status CheckItem(const PrepareItem& item) const;
   Status CheckItem(const FinishItem& item, uint64_t owner_bits) const;
-  // The record at `address` if that can be one, is of `table` and holds `locked_state`; else null.
+  // The record at `address` if it can be one, is of `table` and has the state `locked_state`; else null.
   std::byte* LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const;
   StatusOr<PrepareOutcome> PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
                                       Prepared* prepared);
@@ -71,10 +71,10 @@ class OwnerService {
   DatabaseState* db_;
   RequestLedger ledger_;
   PendingMoves moves_;
-  Mutex work_mutex_;  // one FinishWork at a time: it looks, and then acts
+  Mutex work_mutex_;  // one FinishWork at a time: it checks, and then acts
 };
 
-// Answers of its handlers.
+// Error answers of its handlers.
 Status NotAdmitted();
 Status TooLate(const char* what);
 Status UnderWay();

@@ -1,5 +1,5 @@
-// Blocks of an owner to which records of it are to move: made by a kTxnPrepare, and in no index until the transaction
-// that asked for them is installed. When its coordinator dies nothing else leads to them.
+// Blocks to which records of this owner are to move. A kTxnPrepare makes them, and they are in no index until the
+// transaction that asked for them is installed. If its coordinator dies, nothing else leads to them.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class PendingMoves {
  public:
   // `block` has been made for a worker of `coordinator`.
   void Add(rdma::NodeId coordinator, Unmaking block);
-  // It is a record now, or free. Nothing if it is not here.
+  // The block is a record now, or free. No effect if it is not here.
   void Remove(rdma::GlobalAddress block);
-  // All that are here for workers of `coordinator`, in the order of their addresses. They stay here.
+  // All blocks for workers of `coordinator`, in the order of their addresses. They stay here.
   std::vector<Unmaking> Of(rdma::NodeId coordinator) const;
 
  private:

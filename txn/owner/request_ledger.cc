@@ -31,7 +31,7 @@ RequestLedger::Claim::Claim(RequestLedger* ledger, const Caller& caller) : ledge
 
 std::vector<DecidedWork> RequestLedger::DecidedBy(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
-  std::map<uint64_t, const Entry*> ordered;  // the order of a hash table is not the same everywhere
+  std::map<uint64_t, const Entry*> ordered;  // a hash table's order differs between programs
   for (const auto& [name, entry] : entries_) {
     if (LockOwnerNode(name) == node && entry.all_decided) ordered.emplace(name, &entry);
   }

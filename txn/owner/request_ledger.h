@@ -1,15 +1,15 @@
-// What an owner remembers of the requests that change something for transactions of other nodes, so that each is
-// carried out at most once, however often it arrives, and none after it was cancelled.
+// RequestLedger: an owner's notes on the requests that change something for transactions of other nodes. With them each
+// request is carried out at most once, however often it arrives, and never after it was cancelled.
 //
-// A request carries its caller (a worker's owner bits and a slot, wire.h) and a number. A caller has one request at a
-// time under way to one owner: it asks for the next only when it knows the outcome of the one before, or has made it
-// known (a repeated kTxnFinish, a kTxnCancel). Its numbers only grow. So one number per caller tells everything:
+// A request carries its caller (a worker's owner bits and a slot, wire.h) and a number. A caller has at most one
+// request to one owner in flight: it sends the next only when it knows the outcome of the one before, or has ensured it
+// (a repeated kTxnFinish, a kTxnCancel). Its numbers only grow. So one number per caller is enough:
 //
-//   greater than the last   new: it is carried out, and that the caller knows the outcome of the last is known too
-//   the last                a repetition; or it is still being carried out, and must be asked for again
-//   less                    it was under way for long, and nobody waits for its answer: it is refused
+//   greater than the last   new: carried out. It also shows that the caller knows the outcome of the last
+//   the last                a repetition; or it is still being carried out, and the caller must ask again
+//   less                    it was in flight for long, and no caller waits for its answer: refused
 //
-// Callers are few (two for each transaction at a time: its steps and its decision), so nothing is ever forgotten.
+// Callers are few (two for each transaction at a time: its steps and its decision), so no caller is ever forgotten.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace gannet::txn {
 
-// What a kTxnPrepare made, as it takes to unmake it.
+// Something that a kTxnPrepare made, with the data needed to unmake it.
 struct Unmaking {
   FinishKind kind;
   TableId table;
@@ -33,7 +33,7 @@ struct Unmaking {
   uint64_t state;
 };
 
-// What an owner has to do for a transaction to end (wire.h).
+// The work of an owner that completes a transaction (wire.h).
 struct DecidedWork {
   rdma::NodeId node;
   std::vector<std::byte> message;  // of a kTxnFinishFor
@@ -44,9 +44,9 @@ class RequestLedger {
  public:
   enum class Turn : uint8_t {
     kRun,   // carry it out
-    kDone,  // it has been: result() is what came of it
-    kBusy,  // another thread is at it
-    kLate,  // newer ones of this caller have been served
+    kDone,  // it has been carried out: result() is its result
+    kBusy,  // another thread is carrying it out
+    kLate,  // newer requests of this caller have been served
   };
 
   struct Entry {
@@ -54,13 +54,13 @@ class RequestLedger {
     bool busy = false;
     Status result;
     std::vector<Unmaking> made;  // by the last request
-    // Of the last transaction that this node is to decide (repair.h). Kept until the caller's next one, for until then
-    // nobody knows that it has come to its end.
+    // The last transaction that this node decides (repair.h). Kept until the caller's next one, because until then no
+    // node knows that the transaction is complete.
     std::vector<DecidedWork> decided;
     bool all_decided = false;
   };
 
-  // A request's stay in the ledger. Of one caller, at most one thread has a claim that is kRun or kDone.
+  // A request's stay in the ledger. For each caller, at most one thread has a claim that is kRun or kDone.
   class Claim {
    public:
     Claim(RequestLedger* ledger, const Caller& caller);
@@ -68,9 +68,9 @@ class RequestLedger {
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
     Turn turn() const { return turn_; }
-    // If kRun: to be set; it is Ok until then. If kDone: of the request, when it was carried out.
+    // kRun: set by the handler; Ok until then. kDone: the result of the request when it was carried out.
     Status& result() { return entry_->result; }
-    // Not if kBusy or kLate.
+    // Not for kBusy or kLate.
     std::vector<Unmaking>& made() { return entry_->made; }
     Entry& entry() { return *entry_; }
 
@@ -80,9 +80,9 @@ class RequestLedger {
     Turn turn_ = Turn::kRun;
   };
 
-  // Of all callers that are workers of `node`. None of their requests may be under way.
+  // The decided work of all callers that are workers of `node`. None of their requests may be in progress.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node);
-  // Likewise. What their requests made and decided is over: only their numbers are remembered.
+  // Forgets what their requests made and decided; only their numbers are kept. None of them may be in progress.
   void CloseAllOf(rdma::NodeId node);
 
  private:

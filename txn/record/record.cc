@@ -10,7 +10,7 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
                                      std::span<const std::byte> payload, uint64_t owner_bits, uint64_t above_version) {
   StatusOr<std::byte*> block = slab.Allocate(index::RecordBytes(key.size(), payload.size()));
   if (!block.ok()) return block.status();
-  // Nobody can reach the block by an index. Whoever still holds its old address finds it locked from here on.
+  // No index leads to the block. A thread that still has its old address finds it locked from here on.
   const uint64_t before = GANNET_MUTANT(kReuseWithoutGrace) ? 0 : VersionOf(LoadWord(*block));
   const uint64_t state = std::max(before, above_version) | kAbsentBit;
   StoreWord(*block, Locked(state, owner_bits));

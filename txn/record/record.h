@@ -16,7 +16,7 @@ namespace gannet::txn {
 
 using index::Key;
 
-// Of state words.
+// Functions and constants of state words.
 using index::IsAbsent;
 using index::IsLocked;
 using index::kAbsentBit;
@@ -30,7 +30,7 @@ using rdma::kVersionMask;
 
 struct NewRecord {
   std::byte* block = nullptr;
-  uint64_t state = 0;  // absent, without lock and owner: what the installed record's version follows
+  uint64_t state = 0;  // absent, without lock and owner; the installed record's version follows it
 };
 
 // Lines of a record with this payload.
@@ -38,14 +38,14 @@ inline size_t RecordLines(const Key& key, size_t payload_bytes) {
   return rdma::LinesFor(index::PayloadDataOffset(key.size()) + payload_bytes);
 }
 
-// Bytes of memory that it takes. Records of equal BlockBytesOf may grow and shrink in place.
+// Bytes of memory that it takes. A record may grow and shrink in place while its BlockBytesOf stays the same.
 inline int64_t BlockBytesOf(const Key& key, size_t payload_bytes) {
   return static_cast<int64_t>(rdma::SlabAllocator::BlockBytes(index::RecordBytes(key.size(), payload_bytes)));
 }
 
-// A complete record that is locked by `owner_bits` and absent. Its lines already carry the version of the install, so
-// that storing NextState(state, false) in the state word, by a CPU or by one 8-byte WRITE, makes it whole and visible.
-// That version will be above `above_version` (a record that moves: of where it was).
+// Makes a complete record that is locked by `owner_bits` and absent. Its lines already carry the version of the
+// install, so that storing NextState(state, false) in the state word, by a CPU or by one 8-byte WRITE, makes it whole
+// and visible. That version is above `above_version` (for a record that moves: the version at its old place).
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
                                      std::span<const std::byte> payload, uint64_t owner_bits,
                                      uint64_t above_version = 0);
@@ -54,7 +54,7 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
 // Returns its new state.
 uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits);
 
-// Marks a record that the caller has locked absent, for good, and unlocks it. `state`: before the lock.
+// Marks a record that the caller has locked as absent, permanently, and unlocks it. `state`: before the lock.
 void MarkAbsent(std::byte* record, size_t lines, uint64_t state);
 
 }  // namespace gannet::txn

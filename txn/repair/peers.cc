@@ -13,7 +13,8 @@ Peers::Peers(int num_nodes, rdma::NodeId self) : peers_(static_cast<size_t>(num_
   peers_[self].admits_from = 0;
 }
 
-// Either the stay sees that nobody is admitted, or whoever said so sees the stay (AwaitQuiet): all is seq_cst.
+// Either the stay sees that no request is admitted, or the thread that ended the admission sees the stay (AwaitQuiet),
+// because all these accesses are seq_cst.
 Peers::Stay::Stay(Peers* peers, rdma::NodeId node, uint64_t number) {
   if (!peers->Knows(node)) return;
   Peer& peer = peers->peers_[node];
@@ -65,7 +66,7 @@ Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_reque
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
   const bool is_there = peer.phase == Phase::kJoined || peer.phase == Phase::kAccused;
-  // By another connection: the fabric has ended the one before.
+  // Over another connection: the fabric has ended the one before.
   if (is_there && peer.incarnation == incarnation && peer.connection != connection) Kill(&peer, Phase::kDying);
   GANNET_RETURN_IF_ERROR(MakeWay(&peer, node, incarnation));
   if (peer.phase == Phase::kJoined) return absl::OkStatus();

@@ -1,21 +1,22 @@
-// Which incarnation of each other node may change this node's records, and how far the repair of what a dead one left
-// has come (repair.h).
+// Which incarnation of each other node may change this node's records, and how far the repair after a dead one has come
+// (repair.h).
 //
 //   stranger --Join--> joined --it is dead--> dying --its decisions are carried out--> forwarded --released--> stranger
 //                         '----> accused ------^
 //
-// Accused: another node has found it dead, but for this one's fabric it lives (it stood still; a link of others broke).
-// It may go on writing here until it is cut off (Node::CutOff), so nothing it holds is touched before that.
+// Accused: another node has found it dead, but for this node's fabric it lives (it was stopped for a while, or a link
+// between others broke). It may continue to write here until it is cut off (Node::CutOff), so nothing that it holds is
+// touched before that.
 //
-// A node joins at an owner before it asks for the first lock there. Its requests are admitted while it is joined, and
-// if they are numbered as its incarnation numbers them; so no request of a dead node is carried out any more once its
-// repair has begun and those inside have come out (AwaitQuiet). Its verbs the fabric stops (fabric.h, 5).
+// A node joins at an owner before it asks for the first lock there. Its requests are admitted while it is joined and if
+// they have numbers of its incarnation. So no request of a dead node is carried out any more once its repair has begun
+// and the requests in progress have ended (AwaitQuiet). The fabric stops its verbs (fabric.h, 5).
 //
 // An incarnation is a number that only grows from one process of a node to the next; its requests' numbers are above.
-// Nobody can join in the place of a node before what that left here has been repaired: locks name the node, not the
-// incarnation. A join is good for one connection (Node::ConnectionTo): when that breaks, the node has died as far as
-// this one is concerned, though it may live and join again. At its end the other asks for locks, and writes what it has
-// locked, over the connection it joined by and no other; so what this one has released nobody goes on writing.
+// No process can join in the place of a node before the repair after its predecessor is complete: locks name the node,
+// not the incarnation. A join is valid for one connection (Node::ConnectionTo). When that connection breaks, the other
+// node counts as dead here, though it may live and join again. The other node asks for locks, and writes what it has
+// locked, only over the connection by which it joined. So it cannot write what this node has released.
 #pragma once
 
 #include <atomic>
@@ -35,12 +36,12 @@ class Peers {
   enum class Phase : uint8_t { kStranger, kJoined, kAccused, kDying, kForwarded };
   enum class Verdict : uint8_t { kUnknown, kNotYet, kFenced };
 
-  // Of a request that has no number.
+  // The number for a request that has none.
   static constexpr uint64_t kUnnumbered = UINT64_MAX - 1;
 
   Peers(int num_nodes, rdma::NodeId self);
 
-  // For as long as a request is carried out.
+  // Exists as long as a request is carried out.
   class Stay {
    public:
     Stay(Peers* peers, rdma::NodeId node, uint64_t number);
@@ -53,25 +54,29 @@ class Peers {
     std::atomic<uint32_t>* peer_ = nullptr;  // how many are inside
   };
 
-  // It asks for no locks yet, but its predecessor is dead. As Join otherwise.
+  // Like Join, but the node does not ask for locks yet; this only shows that its predecessor is dead.
   Status Announce(rdma::NodeId node, uint64_t incarnation);
-  // Over `connection` (not 0). Its requests are numbered from `first_request` on, which is not below `incarnation`.
-  // Unavailable: the one before is still being repaired; ask again. FailedPrecondition: there is a newer one.
+  // `connection`: by which it joins (not 0). Its requests are numbered from `first_request` on, which is not below
+  // `incarnation`. Unavailable: its predecessor is still being repaired; ask again. FailedPrecondition: there is a
+  // newer one.
   Status Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_request, uint64_t connection);
-  // Another node says that this incarnation of `node` is dead. True if none of its decisions waits here any more.
+  // Called when another node says that this incarnation of `node` is dead. True if none of its decisions waits here any
+  // more.
   bool IsForwarded(rdma::NodeId node, uint64_t incarnation);
-  // Likewise. From now on none of its requests is admitted. kUnknown: there is none here that could have locked
-  // anything. kNotYet: it may still write here. kFenced: nothing of it takes effect any more, but for those inside.
+  // Called for the same reason. From now on none of its requests is admitted. kUnknown: no incarnation here could have
+  // locked anything. kNotYet: it may still write here. kFenced: nothing of it takes effect any more, except requests in
+  // progress.
   Verdict Fence(rdma::NodeId node, uint64_t incarnation);
-  // This node's fabric has lost it, or has cut it off. Joined or accused: it is dying now. Otherwise nothing happens.
+  // This node's fabric has lost it, or has cut it off. If it was joined or accused, it is dying now. Otherwise nothing
+  // happens.
   void NoteDeath(rdma::NodeId node);
-  // Joined, but not by this connection, which is the present one: it has been lost.
+  // True if the node joined by another connection than `connection`, which is the present one: it has been lost.
   bool IsLost(rdma::NodeId node, uint64_t connection) const;
 
   Phase phase(rdma::NodeId node) const;
   uint64_t incarnation(rdma::NodeId node) const;  // 0: a stranger
   uint64_t connection(rdma::NodeId node) const;   // by which it joined; 0: a stranger
-  // While dying: until none of its requests is being carried out.
+  // Waits until none of a dying node's requests is being carried out.
   void AwaitQuiet(rdma::NodeId node);
   void SetForwarded(rdma::NodeId node);
   void SetReleased(rdma::NodeId node);
@@ -87,11 +92,11 @@ class Peers {
   };
 
   void Kill(Peer* peer, Phase phase);
-  // With the lock held: whether what was there before `incarnation` is out of the way.
+  // Ok if no predecessor of `incarnation` is in the way. The caller holds the lock.
   Status MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation);
   bool Knows(rdma::NodeId node) const { return node < peers_.size(); }
 
-  mutable Mutex mutex_;  // of phases and incarnations
+  mutable Mutex mutex_;  // guards phases and incarnations
   std::vector<Peer> peers_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
 constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(1);
-// What is asked may be asked again, so it need not be waited for as long as others.
+// Calls can be repeated, so they have a shorter timeout than others.
 constexpr absl::Duration kCallTimeout = absl::Milliseconds(100);
 constexpr size_t kHeaderBytes = 32;  // of a kTxnFinishFor
 

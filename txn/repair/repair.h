@@ -1,26 +1,26 @@
-// Repair of what a dead node left in the memory of those that live: locks, placeholders, transactions that were half
-// installed. docs/repair.md has the argument, and what a death can leave at each step.
+// Repair after the death of a node: the locks, placeholders and half installed transactions that it left in the memory
+// of live nodes. docs/repair.md has the argument, and lists what a death can leave at each step.
 //
 // A transaction that changes more than one thing at other nodes first has all of it noted at one of them, its decider
-// (kTxnDecide): from then on it is committed, and the decider can bring it to its end in the place of a coordinator
-// that died. If several nodes own the changes, another one has the same note before the decider, which shows its own
-// part at once: so the decision outlives any two nodes that die together. A transaction that changes one thing
-// elsewhere needs no note: that thing is done or not. So what a dead node left is
+// (kTxnDecide). From then on it is committed, and the decider can complete it if the coordinator dies. If several nodes
+// own the changes, another one has the same note before the decider, because the decider shows its own part at once. So
+// the decision outlives any two nodes that die together. A transaction that changes one thing elsewhere needs no note:
+// that thing is done or not. So everything that a dead node left is one of these:
 //
-//   decided       carried out: whoever has the note sends each owner what it has not seen yet (kTxnFinishFor)
-//   anything else undone: each owner releases the locks, and takes the placeholders out of its indexes. Nobody can have
-//                 seen any of it.
+//   decided       carried out: each node that has the note sends each owner what it has not seen yet (kTxnFinishFor)
+//   anything else undone: each owner releases the locks, and removes the placeholders from its indexes. No transaction
+//                 can have seen any of it.
 //
-// Every node does this, for itself, about each node that died:
+// Every node does this for its own memory, for each node that died:
 //
-//   1  no request of it is admitted any more, and no verb of it takes effect (peers.h): it has been lost by this
-//      node's own fabric, or, if others found it dead, has been cut off here
-//   2  the decisions of it that are noted here are carried out, here and elsewhere
+//   1  none of its requests is admitted any more, and none of its verbs takes effect (peers.h): this node's own fabric
+//      has lost it or, if others found it dead, has cut it off
+//   2  its decisions that are noted here are carried out, here and elsewhere
 //   3  wait until every other live node has done 2
 //   4  all records here that it holds are released
 //
-// Three nodes that die together may take both notes and the coordinator along. Then what was decided may be undone at
-// one owner and have been seen at another. Data in the memory of the dead is Unavailable in any case.
+// If three nodes die together, both notes and the coordinator may be lost. Then a decided transaction may be undone at
+// one owner after its effect was seen at another. Data in the memory of dead nodes is Unavailable in any case.
 #pragma once
 
 #include <cstdint>
@@ -44,36 +44,36 @@ class Repairer {
   Repairer(const Repairer&) = delete;
   Repairer& operator=(const Repairer&) = delete;
 
-  // This incarnation is announced to the others, and from now on deaths are looked for, in a thread of its own.
+  // Announces this incarnation to the others and begins to watch for deaths, in a thread of its own.
   void Start();
-  // Leaves what it is at as it is.
+  // Stops at once, also in the middle of a repair.
   void Stop();
-  // A node has been found dead: do not wait.
+  // A node has been found dead: begins the repair without delay.
   void Wake();
 
  private:
   void Loop();
   // True if there is more to do.
   bool Round();
-  // Makes this incarnation known: or else nobody might notice that the one before it died.
+  // Announces this incarnation. Otherwise possibly no node would notice that the one before it died.
   bool AnnounceAll();
-  // Each true if its step is done, false to be tried again.
+  // Each returns true if its step is done, false if it must be tried again.
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
-  // The node took it, or is dead itself.
+  // True if the node took it, or is dead itself.
   bool Send(rdma::NodeId to, std::span<const std::byte> request);
   StatusOr<size_t> Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
                         std::span<std::byte> response, uint64_t connection = 0);
   bool Stopped() const;
 
   DatabaseState* db_;
-  mutable Mutex mutex_;  // of the flags
+  mutable Mutex mutex_;  // guards the flags
   CondVar wake_;
   bool stop_ = false;
   bool woken_ = false;
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
-  std::vector<uint64_t> announced_;  // by node: over which connection
+  std::vector<uint64_t> announced_;  // by node: the connection over which it was told
   Thread thread_;
 };
 

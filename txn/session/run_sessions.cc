@@ -25,12 +25,12 @@ StatusOr<RunSessions::Lease> RunSessions::Borrow() {
   return Wait(lock);
 }
 
-// Has counted itself among the open ones already.
+// The caller has already counted the session in open_.
 StatusOr<RunSessions::Lease> RunSessions::Open() {
   StatusOr<std::unique_ptr<Session>> session = database_->OpenSession();
   if (session.ok()) return Lease(this, *std::move(session));
   std::unique_lock lock(mutex_);
-  // The node has no place for another session. Those that are borrowed come back.
+  // The node has no place for another session, but borrowed ones will come back.
   if (absl::IsResourceExhausted(session.status()) && open_ > 1) {
     --open_;
     return Wait(lock);

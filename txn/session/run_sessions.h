@@ -43,9 +43,9 @@ class RunSessions {
 
   // ResourceExhausted if no session becomes free within the patience.
   StatusOr<Lease> Borrow();
-  // Closes one that nobody borrows; false: there is none.
+  // Closes a session that is not borrowed; false: there is none.
   bool CloseIdle();
-  // Closes all that nobody borrows.
+  // Closes all sessions that are not borrowed.
   void Clear();
   size_t open();
 
@@ -53,7 +53,7 @@ class RunSessions {
   struct Waiter {
     CondVar given;
     std::unique_ptr<Session> session = nullptr;
-    bool may_open = false;  // instead of a session: the place of one that could not be opened
+    bool may_open = false;  // instead of a session: the right to open one in place of one that could not be opened
   };
   struct Idle {
     std::unique_ptr<Session> session;
@@ -61,7 +61,7 @@ class RunSessions {
   };
 
   void GiveBack(std::unique_ptr<Session> session);
-  // One that has been idle for long; null: there is none. Under the mutex.
+  // Takes a session that has been idle for long; null: there is none. The caller holds the mutex.
   std::unique_ptr<Session> TakeExpired(uint64_t now);
   StatusOr<Lease> Open();
   StatusOr<Lease> Wait(std::unique_lock<Mutex>& lock);
@@ -70,7 +70,7 @@ class RunSessions {
   const size_t most_;
   const absl::Duration patience_;
 
-  Mutex mutex_;            // guards what follows
+  Mutex mutex_;            // guards the members below
   std::deque<Idle> idle_;  // the one given back last is at the end
   std::deque<Waiter*> waiters_;
   size_t open_ = 0;  // idle, borrowed, or being opened
