@@ -1,13 +1,22 @@
 // Witnesses and changes in requests and responses (rdma/rpc.h gives the integers).
 //
 //   witness   address of the word (8), value seen (8)
-//   change    witness before, value after (8), witness of the split
+//   change    number of words (1), for each: address (8), before (8; of a created word kCreated), after (8)
 #pragma once
 
 #include "index/index.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index {
+
+// A change of more words travels as one that lists none, which costs a transaction that holds one of them a conflict
+// (index.h). An insert into an R-tree that splits every node on its path lists fewer.
+inline constexpr size_t kMostWordsInMessage = 16;
+
+// Bytes of a change that lists so many words.
+constexpr size_t ChangeBytes(size_t words) {
+  return 1 + words * 24;
+}
 
 inline void PutWitness(rdma::WireWriter& writer, const Witness& witness) {
   writer.PutAddress(witness.word);
@@ -22,18 +31,34 @@ inline Witness GetWitness(rdma::WireReader& reader) {
   return witness;
 }
 
-inline void PutChange(rdma::WireWriter& writer, const Change& change) {
-  PutWitness(writer, change.before);
-  writer.PutU64(change.after);
-  PutWitness(writer, change.split_to);
+// Writes a change that lists no word if less than `reserve` bytes of the message would be left behind `change`.
+inline void PutChange(rdma::WireWriter& writer, const Change& change, size_t reserve = 0) {
+  const size_t listed = change.words().size();
+  if (listed > kMostWordsInMessage || ChangeBytes(listed) + reserve > writer.room()) {
+    writer.PutU8(0);
+    return;
+  }
+  writer.PutU8(static_cast<uint8_t>(listed));
+  for (const WordChange& word : change.words()) {
+    writer.PutAddress(word.word);
+    writer.PutU64(word.before);
+    writer.PutU64(word.after);
+  }
 }
 
-inline Change GetChange(rdma::WireReader& reader) {
-  Change change;
-  change.before = GetWitness(reader);
-  change.after = reader.GetU64();
-  change.split_to = GetWitness(reader);
-  return change;
+// False if the message is no change: too many words, a null address, or an early end. Words may be of other nodes.
+[[nodiscard]] inline bool GetChange(rdma::WireReader& reader, Change* change) {
+  *change = {};
+  const size_t listed = reader.GetU8();
+  if (listed > kMostWordsInMessage) return false;
+  for (size_t i = 0; i < listed; ++i) {
+    const rdma::GlobalAddress word = reader.GetAddress();
+    const uint64_t before = reader.GetU64();
+    const uint64_t after = reader.GetU64();
+    if (!reader.ok() || word.is_null()) return false;
+    change->AddChanged(word, before, after);
+  }
+  return reader.ok();
 }
 
 }  // namespace gannet::index

@@ -9,14 +9,39 @@
 //
 // Neither knows about transactions or looks into records; what they give to a transaction is witnesses.
 //
-// Witness. (address of an 8-byte version word, value seen.) The word changes whenever the set of keys it covers
-// changes, and its lock bit (bit 63) is set while that set is being changed. Each Find that misses returns the witness
-// that covers the key; each Scan returns the witnesses that cover the whole range it looked at, gaps included. A value
-// that is returned never has the lock bit. Validating = loading the word again and comparing for equality.
+// Witness. (address of an 8-byte version word, value seen.) A word covers a set of keys, present and absent ones. It
+// changes whenever a key enters or leaves that set of the index, and whenever keys that it covered come to be covered
+// by another word. It never returns to a value that it had, also when its memory is reused. Each Find that misses
+// returns the witness that covers the key; each Scan returns the witnesses that cover the whole range it looked at,
+// gaps included. A value that is returned is one that the word has only while the set is not being changed. (In the
+// kinds of today: bit 63 is the word's lock bit, and is clear.) It is never WordChange::kCreated. Validating = loading
+// the word again and comparing for equality. Only the owner's CPU changes a word; or, if the kind's traits say
+// client_writes (registry.h), the worker of any node that holds the word's lock.
 //
-// Changes. Insert and Remove say what they did to version words, so that the transaction that did it can carry its own
-// witnesses over: wherever it holds {word, before} it now holds {word, after}; where `split_to` is set, the keys that
-// `word` covered are now covered by `word` and `split_to` together, and it adds that witness.
+// Change. Insert and Remove list what they did to version words, so that the transaction that did it can carry its own
+// witnesses over:
+//
+//   - If the transaction holds {word, before} of at least one listed word, it holds {word, after} of every listed word
+//     from then on.
+//   - Otherwise its witnesses stay as they are.
+//
+// An index lists each word that its operation changed or created, once. Nothing but the operation changed the word
+// between `before` and `after`. Or it lists nothing: a transaction that holds a changed word then fails its own
+// validation, and is run again. To leave out only some is wrong.
+//
+// Why that is right. Let the witnesses of transaction T cover a set Q of keys.
+//
+//   - No change by others is hidden. T goes from `before` to `after` only where it held `before`. A word that T held
+//     with another value keeps that value, so that T fails its validation.
+//   - Q stays covered. Keys come to be covered by another word only out of words that change, so if T held none of the
+//     listed words, its witnesses still cover Q. If it held one, it now holds all words that may have taken keys from
+//     that one. They need not be new. A full leaf may hand keys to its sibling, which a scan did not reach; in an
+//     R-tree an insert can make a leaf's rectangle grow into a window that a search looked at without meeting the leaf.
+//   - T need not have seen such a word before. Up to the operation its part of Q was covered by words that T held. A
+//     change by others in that part would have changed one of those.
+//
+// The list does not tell which word took keys from which, so T may get a witness that it does not need. That can cost
+// a conflict, but no correctness.
 //
 // Memory. Leaves, buckets and all that clients READ live in registered memory and follow rdma/versioned.h. Removed
 // nodes are reused after the grace period (rdma/epoch.h); callers of LocalIndex must be inside
@@ -56,10 +81,46 @@ struct FindResult {
   bool from_cache = false;  // the address is remembered, not read now (location cache)
 };
 
-struct Change {
-  Witness before;  // null word: nothing changed
+// What an operation did to one version word.
+struct WordChange {
+  static constexpr uint64_t kCreated = UINT64_MAX;
+
+  rdma::GlobalAddress word;
+  uint64_t before = kCreated;  // this value: the operation created the word, so no witness has seen it
   uint64_t after = 0;
-  Witness split_to;  // null word: no split
+
+  bool created() const { return before == kCreated; }
+};
+
+// The words that an operation changed or created (see above). Up to two take no memory of their own: one changed word
+// is the usual case, and the split of a leaf adds one that is created. Moved, not copied.
+class Change {
+ public:
+  Change() = default;
+  Change(rdma::GlobalAddress word, uint64_t before, uint64_t after) : few_{{{word, before, after}, {}}}, size_(1) {}
+
+  void AddChanged(rdma::GlobalAddress word, uint64_t before, uint64_t after) { Add({word, before, after}); }
+  void AddCreated(const Witness& created) { Add({created.word, WordChange::kCreated, created.seen}); }
+
+  bool empty() const { return size_ == 0; }
+  std::span<const WordChange> words() const { return {many_ == nullptr ? few_.data() : many_->data(), size_}; }
+
+ private:
+  void Add(const WordChange& word) {
+    if (size_ == few_.size() && many_ == nullptr) {
+      many_ = std::make_unique<std::vector<WordChange>>(few_.begin(), few_.end());
+    }
+    if (many_ != nullptr) {
+      many_->push_back(word);
+    } else {
+      few_[size_] = word;
+    }
+    ++size_;
+  }
+
+  std::array<WordChange, 2> few_{};
+  std::unique_ptr<std::vector<WordChange>> many_;  // all words, if they are more than two
+  size_t size_ = 0;
 };
 
 struct Entry {
@@ -213,8 +274,12 @@ class RemoteIndex {
 // Names a table's index on every node: the RPCs of all indexes of a node share methods and carry this id.
 using IndexId = uint16_t;
 
-// Methods of the index layer (rdma/fabric.h: 64-255). Each kind has its own.
-inline constexpr rdma::MethodId kHashMethods = 64;    // 64..79
-inline constexpr rdma::MethodId kXStoreMethods = 80;  // 80..95
+// Methods of the index layer (rdma/fabric.h: 64-255). Each kind has a range of its own. These are taken or reserved:
+//
+//   64 .. 79    hash          112 .. 127   rolex
+//   80 .. 95    xstore        128 .. 143   dolphin
+//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   memory that owners lend to clients
+inline constexpr rdma::MethodId kHashMethods = 64;
+inline constexpr rdma::MethodId kXStoreMethods = 80;
 
 }  // namespace gannet::index

@@ -39,7 +39,7 @@ int HashIndex::SlotOfRecord(const LockedChain& chain, KeyHash hash, const Key& k
 }
 
 Change HashIndex::ChangeOf(const LockedChain& chain) const {
-  return {.before = {AddressOf(chain.head()), chain.before()}, .after = chain.after(), .split_to = {}};
+  return {AddressOf(chain.head()), chain.before(), chain.after()};
 }
 
 StatusOr<Change> HashIndex::Insert(Context& context, const Key& key, rdma::GlobalAddress record,
@@ -65,7 +65,7 @@ StatusOr<Change> HashIndex::Insert(Context& context, const Key& key, rdma::Globa
   }
   chain->Append(hash::MakeSlot(hash, record.offset()));
   chain->Publish();
-  const Change change = ChangeOf(*chain);
+  Change change = ChangeOf(*chain);
   if (overflows) GrowIfCrowded(context);
   return change;
 }

@@ -1,5 +1,7 @@
 #include "index/hash/hash_rpc.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "index/change_wire.h"
 #include "index/hash/hash_index.h"
@@ -79,10 +81,10 @@ StatusOr<FindResult> GetFindResult(std::span<const std::byte> response, rdma::No
 
 StatusOr<Change> GetChange(std::span<const std::byte> response, rdma::NodeId owner) {
   rdma::WireReader reader(response);
-  const Change change = index::GetChange(reader);
-  if (!reader.Finish().ok() || !IsNullOrOf(change.before.word, owner) || !IsNullOrOf(change.split_to.word, owner)) {
-    return Malformed("change");
-  }
+  Change change;
+  const bool valid = index::GetChange(reader, &change) && reader.Finish().ok() && !change.empty();
+  const auto is_foreign = [owner](const WordChange& word) { return !IsNullOrOf(word.word, owner); };
+  if (!valid || std::ranges::any_of(change.words(), is_foreign)) return Malformed("change");
   return change;
 }
 

@@ -47,7 +47,7 @@ StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafM
   leaf.set_pair(slot, key, record);
   leaf.set_meta({.right = meta.right, .incarnation = meta.incarnation, .count = meta.count + 1});
   leaf.Publish(state + 1);
-  return Change{.before = {AddressOf(leaf), state}, .after = state + 1, .split_to = {}};
+  return Change(AddressOf(leaf), state, state + 1);
 }
 
 template <int W>
@@ -102,7 +102,7 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
       NoteEmpty(context, low);
       UnlinkEmptyLeaves(context);
     }
-    return Change{.before = {AddressOf(leaf), state}, .after = state + 1, .split_to = {}};
+    return Change(AddressOf(leaf), state, state + 1);
   }
 }
 

@@ -91,7 +91,9 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
 
   const Leaf<W> target = high < key ? right : left;
   LeafHint<W>::Set(number_, key, target, target.low(), target.high());
-  return Change{.before = {AddressOf(left), state}, .after = state + 1, .split_to = {AddressOf(right), right_state}};
+  Change change(AddressOf(left), state, state + 1);
+  change.AddCreated({AddressOf(right), right_state});
+  return change;
 }
 
 template <int W>
@@ -113,7 +115,7 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
       const Words low = leaf.low();
       const Words high = leaf.high();
       Sometimes<"xstore: a leaf splits">();
-      const Change change = SplitLeaf(place, state, fresh->at(), key, record);
+      Change change = SplitLeaf(place, state, fresh->at(), key, record);
       place.parent->Unlock();
       if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
       return change;

@@ -28,19 +28,20 @@ OwnedKey TestKey(KeyKind kind, uint64_t n) {
   return OwnedKey(Key(std::string_view(bytes)));
 }
 
+bool Changes(const Change& change, const Witness& witness) {
+  return std::ranges::any_of(
+      change.words(), [&](const WordChange& word) { return word.word == witness.word && word.before == witness.seen; });
+}
+
 bool HeldWitnesses::Valid() const {
   return std::all_of(witnesses_.begin(), witnesses_.end(), [this](const Witness& w) { return cluster_->Valid(w); });
 }
 
 void HeldWitnesses::Apply(const Change& change) {
-  if (change.before.word.is_null()) return;
-  bool held = false;
-  for (Witness& witness : witnesses_) {
-    if (witness.word != change.before.word || witness.seen != change.before.seen) continue;
-    witness.seen = change.after;
-    held = true;
-  }
-  if (held && !change.split_to.word.is_null()) witnesses_.push_back(change.split_to);
+  std::vector<Witness> carried;
+  for (const WordChange& word : change.words()) carried.push_back({word.word, word.after});
+  const bool held = std::erase_if(witnesses_, [&](const Witness& witness) { return Changes(change, witness); }) > 0;
+  if (held) witnesses_.insert(witnesses_.end(), carried.begin(), carried.end());
 }
 
 RandomRange::RandomRange(KeyKind kind, uint64_t keys, Random* random) {
@@ -90,7 +91,7 @@ Change IndexSuite::MustInsert(OwnerThread* owner, const OwnedKey& key, rdma::Glo
   StatusOr<Change> change = index_->Insert(owner->context(), key.view(), made, nullptr);
   EXPECT_TRUE(change.ok()) << "inserting " << key.view().ToString() << ": " << change.status();
   if (record != nullptr) *record = made;
-  return change.ok() ? *change : Change{};
+  return change.ok() ? *std::move(change) : Change{};
 }
 
 Change IndexSuite::MustRemove(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress record) {
@@ -98,12 +99,12 @@ Change IndexSuite::MustRemove(OwnerThread* owner, const OwnedKey& key, rdma::Glo
   StatusOr<Change> change = index_->Remove(owner->context(), key.view(), record);
   EXPECT_TRUE(change.ok()) << "removing " << key.view().ToString() << ": " << change.status();
   if (change.ok()) owner->RetireRecord(record);
-  return change.ok() ? *change : Change{};
+  return change.ok() ? *std::move(change) : Change{};
 }
 
 Change IndexSuite::InsertBoth(const OwnedKey& key) {
   rdma::GlobalAddress record;
-  const Change change = MustInsert(main_.get(), key, &record);
+  Change change = MustInsert(main_.get(), key, &record);
   EXPECT_TRUE(model_.emplace(key, record).second);
   return change;
 }
@@ -111,9 +112,18 @@ Change IndexSuite::InsertBoth(const OwnedKey& key) {
 Change IndexSuite::RemoveBoth(const OwnedKey& key) {
   const auto at = model_.find(key);
   EXPECT_NE(at, model_.end());
-  const Change change = MustRemove(main_.get(), at->first, at->second);
+  Change change = MustRemove(main_.get(), at->first, at->second);
   model_.erase(at);
   return change;
+}
+
+void IndexSuite::ExpectSound(const Change& change) const {
+  EXPECT_FALSE(change.empty());
+  for (const WordChange& word : change.words()) {
+    EXPECT_NE(word.before, word.after);
+    EXPECT_TRUE(cluster_->Valid({word.word, word.after})) << word.word.ToString();
+    EXPECT_EQ(std::ranges::count(change.words(), word.word, &WordChange::word), 1);
+  }
 }
 
 const OwnedKey& IndexSuite::AnyKey(Random* random) const {

@@ -56,7 +56,10 @@ struct KeyLess {
 };
 using Model = std::map<OwnedKey, rdma::GlobalAddress, KeyLess>;
 
-// Witnesses as a transaction keeps them.
+// True if the change lists the witness's word with the value that the witness saw as the one before.
+bool Changes(const Change& change, const Witness& witness);
+
+// Witnesses as a transaction holds them.
 class HeldWitnesses {
  public:
   HeldWitnesses(IndexCluster* cluster, std::vector<Witness> witnesses)
@@ -80,6 +83,8 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
 
   bool ordered() const { return GetParam().factory.ordered; }
   bool has_clients() const { return GetParam().factory.connect != nullptr; }
+  // The change lists words, each once; each has changed, and now has the value that the change tells.
+  void ExpectSound(const Change& change) const;
   OwnedKey KeyOf(uint64_t n) const { return TestKey(GetParam().key_kind, n); }
   std::unique_ptr<RemoteIndex> Connect(ClientThread* client);
 

@@ -203,7 +203,9 @@ class Proxy final : public RemoteIndex {
     };
     rdma::WireReader answer = wire_->AskFor(what, put);
     GANNET_RETURN_IF_ERROR(GetStatus(answer));
-    return GetChange(answer);
+    Change change;
+    GANNET_CHECK(GetChange(answer, &change), "the client process sent no change");
+    return change;
   }
 
   Wire* wire_;

@@ -216,8 +216,7 @@ TEST(HashMessagesTest, GarbageResponsesAreDataLoss) {
     std::array<std::byte, 200> bytes;
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     const auto message = std::span<const std::byte>(bytes).first(random.Below(bytes.size()));
-    // A change is five words, so a random message of the right length could look valid; its node ids show that it is
-    // not.
+    // A random message of the right length could look like a change; its node ids show that it is none.
     EXPECT_FALSE(hash::GetDescription(message).ok());
     EXPECT_FALSE(hash::GetFindResult(message, 0).ok());
     EXPECT_FALSE(hash::GetChange(message, 0).ok());
@@ -259,17 +258,19 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
       EXPECT_TRUE(absl::IsDataLoss(hash::GetDescription(again.written()).status()));
     }
   }
-  const Change change{
-      .before = {rdma::GlobalAddress(3, 640), 7}, .after = 8, .split_to = {rdma::GlobalAddress(3, 1280), 9}};
+  Change change(rdma::GlobalAddress(3, 640), 7, 8);
+  change.AddCreated({rdma::GlobalAddress(3, 1280), 9});
   rdma::WireWriter writer(buffer);
   PutChange(writer, change);
   const auto read = hash::GetChange(writer.written(), 3);
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->before.word, change.before.word);
-  EXPECT_EQ(read->before.seen, 7u);
-  EXPECT_EQ(read->after, 8u);
-  EXPECT_EQ(read->split_to.word, change.split_to.word);
-  EXPECT_EQ(read->split_to.seen, 9u);
+  ASSERT_EQ(read->words().size(), 2u);
+  EXPECT_EQ(read->words()[0].word, change.words()[0].word);
+  EXPECT_EQ(read->words()[0].before, 7u);
+  EXPECT_EQ(read->words()[0].after, 8u);
+  EXPECT_EQ(read->words()[1].word, change.words()[1].word);
+  EXPECT_TRUE(read->words()[1].created());
+  EXPECT_EQ(read->words()[1].after, 9u);
   EXPECT_TRUE(absl::IsDataLoss(hash::GetChange(writer.written(), 2).status()));
 }
 

@@ -107,6 +107,59 @@ TEST(IndexKindTest, ForeignInsertsAreConflicts) {
   }
 }
 
+// A commit whose own insert moves keys from one version word to another carries its witnesses along: it goes through,
+// and a foreign insert among the moved keys, which comes between the own insert and the validation, is a conflict.
+struct CarryCase {
+  const char* name;
+  bool by_call;             // the transaction runs at another node than that of the rows
+  bool makes_a_region;      // the keys move to a version word that the insert creates, not to one that was there
+  bool has_many_witnesses;  // which are carried another way
+};
+
+class CarriesWitnessesTest : public testing::TestWithParam<CarryCase> {};
+
+TEST_P(CarriesWitnessesTest, OverAnInsertThatMovesKeys) {
+  const CarryCase& how = GetParam();
+  for (const bool foreign : {false, true}) {
+    Cluster cluster({.nodes = how.by_call ? 2 : 1, .read_path = ReadPathPolicy::kCall}, {ToyTable()});
+    Session& owner = cluster.NewSession(0);
+    const auto insert = [&](uint64_t key) {
+      const Status inserted =
+          RunBlockingBody(owner, [&](BlockingTransaction& t) { return t.Insert(cluster.table(0, "rows"), key, key); });
+      EXPECT_TRUE(inserted.ok()) << inserted;
+    };
+    // The ninth key makes a second region, which begins at 40. Then the first is filled, and perhaps the second.
+    for (uint64_t key = 0; key <= 80; key += 10) insert(key);
+    for (uint64_t key = 1; key <= 4; ++key) insert(key);
+    for (uint64_t key = 81; key <= 83 && how.makes_a_region; ++key) insert(key);
+
+    // One more key in the first region moves 20 and 30 to the second; or, if that is full, 60 and more to a third.
+    const uint64_t moves = how.makes_a_region ? 70 : 30;
+    const int writer = how.by_call ? 1 : 0;
+    const Table& table = cluster.table(writer, "rows");
+    Session& session = cluster.NewSession(writer);
+    Step step(session);
+    EXPECT_THAT(RowsIn(*step.operator->(), table, moves - 5, moves + 5), ElementsAre(testing::Pair(moves, moves)));
+    for (int i = 0; i < 100 && how.has_many_witnesses; ++i) {
+      uint64_t value = 0;
+      ASSERT_TRUE(absl::IsNotFound(step->Get(table, moves - 1, &value)));
+    }
+    for (const uint64_t key : {5, 6}) ASSERT_TRUE(step->Insert(table, key, key).ok());
+    if (foreign) index::ActAfterNextInsert([&] { insert(moves + 3); });
+    const Status committed = step.Commit();
+    EXPECT_EQ(committed.code(), foreign ? absl::StatusCode::kAborted : absl::StatusCode::kOk) << committed;
+    EXPECT_EQ(cluster.table(0, "rows").local_index().statistics().nodes, how.makes_a_region ? 3u : 2u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    IndexKind, CarriesWitnessesTest,
+    testing::Values(CarryCase{"local", false, false, false}, CarryCase{"local_created", false, true, false},
+                    CarryCase{"local_many", false, false, true}, CarryCase{"local_created_many", false, true, true},
+                    CarryCase{"by_call", true, false, false}, CarryCase{"by_call_created", true, true, false},
+                    CarryCase{"by_call_many", true, false, true}, CarryCase{"by_call_created_many", true, true, true}),
+    [](const auto& each) { return std::string(each.param.name); });
+
 TEST(IndexKindTest, IsLoadedAndRecovered) {
   auto disk = std::make_shared<log::FaultyFileSystem>(1);
   {

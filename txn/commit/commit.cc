@@ -61,42 +61,60 @@ Status TransactionImpl::LockDirect(WriteEntry& entry) {
 }
 
 void TransactionImpl::CarryWitnesses(const index::Change& change) {
-  if (change.before.word.is_null() || witnesses_.empty()) return;
+  if (change.empty() || witnesses_.empty()) return;
   if (witnesses_.size() > kFewWitnesses || !witness_of_.empty()) [[unlikely]]
     return CarryManyWitnesses(change);
-  bool held = false;
-  for (ReadEntry& witness : witnesses_) {
-    if (witness.word != change.before.word || witness.seen != change.before.seen) continue;
-    Sometimes<"commit: a witness is carried over an own insert">();
-    witness.seen = change.after;
-    held = true;
+  size_t held = 0;  // of the change's words
+  for (const index::WordChange& word : change.words()) {
+    bool is_held = false;
+    for (ReadEntry& witness : witnesses_) {
+      if (witness.word != word.word || witness.seen != word.before) continue;
+      Sometimes<"commit: a witness is carried over an own insert">();
+      witness.seen = word.after;
+      is_held = true;
+    }
+    if (is_held) ++held;
   }
-  if (!held || change.split_to.word.is_null()) return;
-  Sometimes<"commit: a witness is carried over the split of a leaf">();
-  witnesses_.push_back({change.split_to.word, change.split_to.seen});
+  if (held == 0 || held == change.words().size()) return;
+  for (const index::WordChange& word : change.words()) {
+    const auto has_word = [&](const ReadEntry& witness) { return witness.word == word.word; };
+    if (std::ranges::none_of(witnesses_, has_word)) TakeWitness(word);
+  }
 }
 
 // The same in constant time. Witnesses of one word that say the same are one here; of some that differ, all but one are
 // out of date, and the validation will find that.
 void TransactionImpl::CarryManyWitnesses(const index::Change& change) {
-  const auto note = [this](uint32_t i) { return witness_of_.try_emplace(witnesses_[i].word.bits(), i).second; };
+  const auto note = [this](rdma::GlobalAddress word, size_t i) {
+    return witness_of_.try_emplace(word.bits(), static_cast<uint32_t>(i)).second;
+  };
   if (witness_of_.empty()) {
     size_t kept = 0;
     for (const ReadEntry witness : witnesses_) {
       witnesses_[kept] = witness;
-      const bool first = note(static_cast<uint32_t>(kept));
+      const bool first = note(witness.word, kept);
       if (first || witnesses_[witness_of_[witness.word.bits()]].seen != witness.seen) ++kept;
     }
     witnesses_.resize(kept);
   }
-  const auto found = witness_of_.find(change.before.word.bits());
-  if (found == witness_of_.end() || witnesses_[found->second].seen != change.before.seen) return;
-  Sometimes<"commit: a witness is carried over an own insert">();
-  witnesses_[found->second].seen = change.after;
-  if (change.split_to.word.is_null()) return;
-  Sometimes<"commit: a witness is carried over the split of a leaf">();
-  witnesses_.push_back({change.split_to.word, change.split_to.seen});
-  note(static_cast<uint32_t>(witnesses_.size() - 1));
+  size_t held = 0;
+  for (const index::WordChange& word : change.words()) {
+    const auto found = witness_of_.find(word.word.bits());
+    if (found == witness_of_.end() || witnesses_[found->second].seen != word.before) continue;
+    Sometimes<"commit: a witness is carried over an own insert">();
+    witnesses_[found->second].seen = word.after;
+    ++held;
+  }
+  if (held == 0 || held == change.words().size()) return;
+  for (const index::WordChange& word : change.words()) {
+    if (note(word.word, witnesses_.size())) TakeWitness(word);
+  }
+}
+
+// A word that came to cover keys of a word that this transaction holds (index/index.h, "Change").
+void TransactionImpl::TakeWitness(const index::WordChange& word) {
+  if (word.created()) Sometimes<"commit: a witness is carried over the split of a leaf">();
+  witnesses_.push_back({word.word, word.after});
 }
 
 // What the transaction made of its own insert since. Before anybody can find the record, and under a version of its

@@ -202,9 +202,7 @@ bool TransactionImpl::EncodePrepare(OwnerCall* call) {
     const std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
     CopyOwnPayload(entry, 0, payload);
     constexpr size_t kItemOverhead = 16 + index::kMaxKeyBytes;
-    constexpr size_t kPreparedBytes = 64;  // of the response, per item
-    if (writer.room() < payload.size() + kItemOverhead ||
-        (prepared.size() + 1) * kPreparedBytes > rdma::kMaxMessageBytes) {
+    if (writer.room() < payload.size() + kItemOverhead || PreparedBytes(prepared.size() + 1) > rdma::kMaxMessageBytes) {
       break;
     }
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});

@@ -74,7 +74,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   StatusOr<index::Change> change =
       db_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
   if (change.ok()) {
-    prepared->change = *change;
+    prepared->change = *std::move(change);
     if (RemovalVersions* removals = db_->removals()) {
       prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
                                            removals->Of(item.table, item.key), owner_bits);
@@ -146,7 +146,7 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
       index::PutWitness(writer, {prepared[i].record, prepared[i].state});
       writer.PutU16(static_cast<uint16_t>(i));
       if (i > 0) Sometimes<"owner: an insert meets a committed record after others were made">();
-      for (size_t done = 0; done < i; ++done) Put(writer, prepared[done]);
+      for (size_t done = 0; done < i; ++done) Put(writer, prepared[done], PreparedBytes(i - done));
       return writer.Finish();
     }
     if (!made->empty()) Sometimes<"owner: a prepare is undone in the middle">();
@@ -156,7 +156,7 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
     return writer.Finish();
   }
   writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kPrepared));
-  for (const Prepared& one : prepared) Put(writer, one);
+  for (size_t i = 0; i < prepared.size(); ++i) Put(writer, prepared[i], PreparedBytes(prepared.size() - i));
   return writer.Finish();
 }
 

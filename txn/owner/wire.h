@@ -117,16 +117,22 @@ inline bool Get(rdma::WireReader& reader, PrepareItem* item) {
   return valid && reader.ok();
 }
 
-inline void Put(rdma::WireWriter& writer, const Prepared& prepared) {
+// Bytes of the response to a prepare of `items` items whose changes list at most two words each, as B+trees do.
+constexpr size_t PreparedBytes(size_t items) {
+  return 1 + 16 + 2 + items * (16 + index::ChangeBytes(2));
+}
+
+// `reserve`: bytes of the response that later items need. A change that would take them is sent as one that lists no
+// word.
+inline void Put(rdma::WireWriter& writer, const Prepared& prepared, size_t reserve) {
   writer.PutAddress(prepared.record);
   writer.PutU64(prepared.state);
-  index::PutChange(writer, prepared.change);
+  index::PutChange(writer, prepared.change, reserve);
 }
 inline bool Get(rdma::WireReader& reader, Prepared* prepared) {
   prepared->record = reader.GetAddress();
   prepared->state = reader.GetU64();
-  prepared->change = index::GetChange(reader);
-  return reader.ok();
+  return index::GetChange(reader, &prepared->change);
 }
 
 inline void Put(rdma::WireWriter& writer, const FinishItem& item) {

@@ -190,6 +190,7 @@ class TransactionImpl {
   Status IndexInsert(WriteEntry& entry);
   void CarryWitnesses(const index::Change& change);
   void CarryManyWitnesses(const index::Change& change);
+  void TakeWitness(const index::WordChange& word);
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
   Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
   // AlreadyExists of the insert that met a live record.

@@ -25,10 +25,11 @@ coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Word
       co_await channel_->Call(owner_, method, writer.written(), session->response.room(), call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(session->response.room().first(*bytes));
-  const Change change = GetChange(reader);
-  const Status read = reader.Finish();
-  GANNET_CO_RETURN_IF_ERROR(read);
-  co_return change;
+  Change change;
+  if (!GetChange(reader, &change) || !reader.Finish().ok()) {
+    co_return absl::DataLossError("the owner sent a malformed change");
+  }
+  co_return std::move(change);
 }
 
 #define GANNET_INSTANTIATE(W)                                                          \
