@@ -10,8 +10,8 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "cli/cluster_file.h"
-#include "txn/access/path_chooser.h"
 #include "txn/database.h"
+#include "txn/read_path.h"
 
 namespace gannet::cli {
 

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "tpcc/schema.h"
-#include "txn/access/path_chooser.h"
+#include "txn/read_path.h"
 
 namespace gannet::experiments {
 

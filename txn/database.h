@@ -24,9 +24,9 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "rdma/fabric.h"
-#include "txn/access/path_chooser.h"
 #include "txn/blocking.h"
-#include "txn/commit/precedence.h"
+#include "txn/precedence_statistics.h"
+#include "txn/read_path.h"
 #include "txn/table.h"
 
 namespace gannet::txn {

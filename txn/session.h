@@ -20,8 +20,8 @@
 #include "index/index.h"
 #include "rdma/fabric.h"
 #include "txn/blocking.h"
-#include "txn/commit/precedence.h"
 #include "txn/database.h"
+#include "txn/precedence_claim.h"
 #include "txn/transaction.h"
 
 namespace gannet::txn {

@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "txn/read_path.h"
+
 namespace gannet::txn {
 
 enum class ReadPath : uint8_t { kOneSided, kCall };
-
-// A fixed path makes verb counts a function of the workload alone.
-enum class ReadPathPolicy : uint8_t { kAdaptive, kOneSided, kCall };
 
 struct PathStatistics {
   uint64_t one_sided = 0;

@@ -55,53 +55,10 @@
 #include "base/thread.h"
 #include "rdma/epoch.h"
 #include "rdma/global_address.h"
+#include "txn/precedence_claim.h"
+#include "txn/precedence_statistics.h"
 
 namespace gannet::txn {
-
-// Counted at this node since it was opened.
-struct PrecedenceStatistics {
-  uint64_t asked = 0;          // times that a transaction of this node lost for too long
-  uint64_t tickets = 0;        // drawn by this node
-  uint64_t expired = 0;        // of those, how many ended with their lease
-  uint64_t held_up = 0;        // commits of this node that waited for the transaction with precedence
-  uint64_t held_up_nanos = 0;  // their waiting times, added up
-};
-
-class Precedence;
-
-// One call of Run: its conflicts, and its place in the wait queue. Belongs to the thread of its session.
-class PrecedenceClaim {
- public:
-  PrecedenceClaim() = default;
-  ~PrecedenceClaim() { GiveBack(); }
-  PrecedenceClaim(const PrecedenceClaim&) = delete;
-  PrecedenceClaim& operator=(const PrecedenceClaim&) = delete;
-
-  // An attempt lost, now. Asks `precedence` if that was once too often.
-  void NoteConflict(Precedence* precedence, uint64_t now);
-  // The last attempt did not lose: its body asked for another one (rule 7). NoteConflict still follows.
-  void NoteAskedAgain();
-  // The last attempt spent so much of its time waiting for others' precedence.
-  void NoteHeldUp(uint64_t nanos) { last_ += nanos; }
-  void GiveBack() {
-    if (asked_ != nullptr) [[unlikely]]
-      Leave();
-  }
-  // Whether it ever asked.
-  bool has_asked() const { return has_asked_; }
-
- private:
-  friend class Precedence;
-  void Leave();
-
-  Precedence* asked_ = nullptr;  // may be in its queue
-  bool has_asked_ = false;
-  bool asked_again_ = false;
-  uint32_t conflicts_ = 0;
-  uint64_t first_ = 0;    // time of the first of them
-  uint64_t last_ = 0;     // time of the last of them
-  uint64_t longest_ = 0;  // attempt
-};
 
 // One per node. Thread-safe.
 class Precedence {
