@@ -64,9 +64,9 @@ coro::Task<Status> Client::ReadRemembered(uint64_t key) {
   while (true) {
     const Status read = co_await channel_->Read(record_, image_.data(), static_cast<uint32_t>(image_.size()));
     GANNET_CO_RETURN_IF_ERROR(read);
-    const Image look = LookAt(image_.data(), value_.size(), key);
-    if (look == Image::kGood) co_return absl::OkStatus();
-    if (look == Image::kOther) break;
+    const index::RecordLook look = LookAt(image_.data(), value_.size(), key);
+    if (look.is == index::RecordImage::kWhole) co_return absl::OkStatus();
+    if (!look.is_unsettled()) break;
     channel_->CountRetry();
     if (patience.over()) co_return Patience::Error();
     co_await connection_->worker().Yield();
@@ -90,17 +90,17 @@ coro::Task<Status> Client::ReadOneSided(uint64_t key) {
     if (!found.ok()) co_return found.status();
     if (found->record.is_null()) co_return NotThere(key);
     record_ = found->record;
-    Image look = Image::kBusy;
+    index::RecordLook look;
     while (true) {
       const Status read = co_await channel_->Read(record_, image_.data(), bytes);
       GANNET_CO_RETURN_IF_ERROR(read);
       look = LookAt(image_.data(), value_.size(), key);
-      if (look != Image::kBusy) break;
+      if (!look.is_unsettled()) break;
       channel_->CountRetry();
       if (patience.over()) co_return Patience::Error();
       co_await connection_->worker().Yield();
     }
-    if (look == Image::kGood) {
+    if (look.is == index::RecordImage::kWhole) {
       if (connection_->locations() != nullptr) connection_->locations()->Put(key, record_);
       co_return absl::OkStatus();
     }

@@ -55,8 +55,8 @@ coro::Task<Status> Client::ReadEntries() {
   for (size_t i = 0; i < found_.entries.size(); ++i) {
     const uint64_t key = found_.entries[i].key.integer();
     std::byte* const image = images_.image(i);
-    Image look = LookAt(image, value_.size(), key);
-    while (look == Image::kBusy) {
+    index::RecordLook look = LookAt(image, value_.size(), key);
+    while (look.is_unsettled()) {
       channel_->CountRetry();
       if (patience.over()) co_return Patience::Error();
       co_await connection_->worker().Yield();
@@ -65,7 +65,9 @@ coro::Task<Status> Client::ReadEntries() {
       look = LookAt(image, value_.size(), key);
     }
     // The bench removes no records.
-    if (look == Image::kOther) co_return absl::DataLossError(absl::StrCat("a scan led to no record of key ", key));
+    if (look.is != index::RecordImage::kWhole) {
+      co_return absl::DataLossError(absl::StrCat("a scan led to no record of key ", key));
+    }
     scanned_keys_.push_back(key);
     scanned_values_.resize(scanned_keys_.size() * value_.size());
     rdma::CopyOut(image, kValueOffset, std::span(scanned_values_).last(value_.size()));

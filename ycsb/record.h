@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/runtime.h"
-#include "index/record_header.h"
+#include "index/record_image.h"
 #include "txn/record/record.h"
 
 namespace gannet::ycsb {
@@ -24,20 +24,10 @@ inline uint64_t RecordLines(size_t value_bytes) {
   return RecordBytes(value_bytes) / kLineBytes;
 }
 
-// The state of an image from a READ. `key`: the wanted key.
-enum class Image {
-  kGood,
-  kBusy,   // torn or locked: READ again
-  kOther,  // another key's record, or none
-};
-inline Image LookAt(const std::byte* image, size_t value_bytes, uint64_t key) {
+// Judges the image of a whole record from a READ. `key`: the wanted key.
+inline index::RecordLook LookAt(const std::byte* image, size_t value_bytes, uint64_t key) {
   Charge(Cost::kRecordLine, RecordLines(value_bytes));
-  const uint64_t state = LoadWord(image);
-  if (txn::IsLocked(state)) return Image::kBusy;
-  if (txn::IsAbsent(state)) return Image::kOther;  // the lines of an absent record need not agree
-  if (!rdma::IsConsistentImage(image, RecordLines(value_bytes))) return Image::kBusy;
-  if (!index::RecordHoldsKey(image, key)) return Image::kOther;
-  return Image::kGood;
+  return index::LookAtRecord(image, RecordBytes(value_bytes), kTable, key);
 }
 
 }  // namespace gannet::ycsb

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
+#include "index/record_image.h"
 #include "rdma/rpc.h"
 #include "rdma/slab.h"
 #include "rdma/versioned.h"
@@ -47,38 +48,38 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
     ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
     return Look::kDone;
   }
-  const uint64_t state = LoadWord(image);
-  if (IsLocked(state)) {
-    Sometimes<"read: a record of another node is locked">();
-    return Look::kConflict;
+  const index::RecordLook look = index::LookAtRecord(image, image_bytes, request->table->id(), request->key);
+  switch (look.is) {
+    case index::RecordImage::kLocked:
+      Sometimes<"read: a record of another node is locked">();
+      return Look::kConflict;
+    case index::RecordImage::kTorn:
+      Sometimes<"read: a record of another node is torn">();
+      return Look::kConflict;
+    case index::RecordImage::kAbsent:
+      return Look::kGone;
+    case index::RecordImage::kOther:
+      Sometimes<"read: the address of a record leads to another key">();
+      if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
+      ReadMissing(request, found.witness);
+      return Look::kDone;
+    case index::RecordImage::kLonger:
+      request->payload_bytes = look.meta.payload_bytes;
+      return Look::kConflict;
+    case index::RecordImage::kWhole:
+      request->payload_bytes = look.meta.payload_bytes;
+      break;
   }
-  // The first word alone tells. Of a block that was given back, the lines may never agree again.
-  if (IsAbsent(state)) return Look::kGone;
-  const index::RecordMeta meta = index::LoadMeta(image);
-  const size_t needed = RecordBytes(meta.key_bytes, meta.payload_bytes);
-  const bool whole = needed <= image_bytes;
-  if (!rdma::IsConsistentImage(image, (whole ? needed : image_bytes) / kLineBytes)) {
-    Sometimes<"read: a record of another node is torn">();
-    return Look::kConflict;
-  }
-  if (meta.table != request->table->id() || !index::RecordHoldsKey(image, request->key)) {
-    Sometimes<"read: the address of a record leads to another key">();
-    if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
-    ReadMissing(request, found.witness);
-    return Look::kDone;
-  }
-  request->payload_bytes = meta.payload_bytes;
-  if (!whole) return Look::kConflict;
   touched_remote_ = true;
   if (request->for_update) {
-    request->handle = AddForUpdate(*request, found.record, state, nullptr, const_cast<std::byte*>(image));
+    request->handle = AddForUpdate(*request, found.record, look.state, nullptr, const_cast<std::byte*>(image));
   } else {
     request->handle = {};
-    reads_.push_back({found.record, state});
+    reads_.push_back({found.record, look.state});
   }
-  if (request->offset + request->out.size() > meta.payload_bytes) {
+  if (request->offset + request->out.size() > request->payload_bytes) {
     request->status =
-        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), meta.payload_bytes);
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), request->payload_bytes);
   } else {
     rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset, request->out);
     request->status = absl::OkStatus();
