@@ -130,7 +130,7 @@ class NodeVerifier {
                     const std::string& path) {
     const log::TableDescription* const table = TableOf(file.table);
     const index::IndexKindEntry* const kind = table == nullptr ? nullptr : index::FindIndexKind(table->index);
-    const bool ordered = kind != nullptr && kind->traits.ordered;
+    const bool ordered = kind != nullptr && kind->traits.keeps_order;
     std::optional<std::string> last;
     uint64_t record_number = 0;
     const auto visit = [&](const log::CheckpointRecord& record) -> Status {

@@ -30,13 +30,20 @@ enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
 
 // What a caller must know about a kind to use it well. Small: copied by value to where it is asked often.
 struct IndexTraits {
-  // Offers Scan, ScanStep and PositionBehind, and Walk meets keys in ascending order. Recovery fills such an index by
-  // one BulkLoad, others by inserts from several threads.
+  // Offers Scan, ScanStep and PositionBehind.
   bool ordered = false;
+  // Walk meets keys in the order that BulkLoad wants, which is ascending. Recovery fills such an index by one BulkLoad,
+  // others by inserts from several threads.
+  bool keeps_order = false;
   // PrefetchFor and GuessRecord pay: the owner looks several keys up by them, not by FindMany.
   bool guesses_records = false;
   // LocalIndex is an XStore: the owner trains a model, and clients keep parts of it (XCacheOptions).
   bool learned = false;
+  // Keys are rectangles, and the index finds those that meet a window. No kind does yet.
+  bool spatial = false;
+  // Clients change nodes of the index by verbs, under the locks in the nodes' version words (lock_word.h). If false,
+  // only the owner's CPU changes them, and they lie where clients cannot write. No kind does yet.
+  bool client_writes = false;
 };
 
 // What the index of a table holds, on one node.

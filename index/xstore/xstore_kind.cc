@@ -7,7 +7,7 @@ namespace gannet::index {
 IndexKindEntry XStoreKind() {
   return {
       .name = "xstore",
-      .traits = {.ordered = true, .learned = true},
+      .traits = {.ordered = true, .keeps_order = true, .learned = true},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) -> StatusOr<std::unique_ptr<LocalIndex>> {
         return XStore::Create(service, id,

@@ -345,7 +345,7 @@ void ActAfterNextInsert(std::function<void()> act) {
 
 IndexKind SortedArrayKind() {
   static const StatusOr<IndexKind> kind = RegisterIndexKind({.name = "sorted_array",
-                                                             .traits = {.ordered = true},
+                                                             .traits = {.ordered = true, .keeps_order = true},
                                                              .create = SortedArray::Create,
                                                              .connect = ConnectNoClient,
                                                              .register_methods = [](IndexService*) {},

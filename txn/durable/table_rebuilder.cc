@@ -273,7 +273,7 @@ Status TableRebuilder::AddUnorderedChanges(const Table& table, size_t part) {
 Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int threads) {
   std::vector<std::function<Status()>> work;
   for (const Table* table : tables) {
-    if (table->index_traits().ordered) work.emplace_back([this, table] { return RebuildOrdered(*table); });
+    if (table->index_traits().keeps_order) work.emplace_back([this, table] { return RebuildOrdered(*table); });
   }
   for (const log::CheckpointFile& file : checkpoint_.files) {
     const Table* table = state_->TableById(file.table);
@@ -281,7 +281,7 @@ Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int th
       return absl::DataLossError(
           absl::StrCat(directory_, ": the checkpoint has a table ", file.table, " that the manifest does not name"));
     }
-    if (!table->index_traits().ordered && std::ranges::find(tables, table) != tables.end()) {
+    if (!table->index_traits().keeps_order && std::ranges::find(tables, table) != tables.end()) {
       work.emplace_back([this, table, &file] { return LoadUnorderedFile(*table, file); });
     }
   }
@@ -291,7 +291,7 @@ Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int th
 Status TableRebuilder::AddChanges(const std::vector<const Table*>& tables, int threads) {
   std::vector<std::function<Status()>> work;
   for (const Table* table : tables) {
-    if (table->index_traits().ordered || IsGivenUp(*table)) continue;
+    if (table->index_traits().keeps_order || IsGivenUp(*table)) continue;
     for (size_t part = 0; part < LatestChanges::kParts; ++part) {
       work.emplace_back([this, table, part] { return AddUnorderedChanges(*table, part); });
     }
@@ -305,7 +305,7 @@ Status TableRebuilder::Rebuild(const std::vector<const Table*>& tables, int thre
   GANNET_RETURN_IF_ERROR(AddChanges(tables, threads));
   for (const Table* table : tables) {
     if (!IsGivenUp(*table)) continue;
-    if (!table->index_traits().ordered) GANNET_RETURN_IF_ERROR(Empty(*table));
+    if (!table->index_traits().keeps_order) GANNET_RETURN_IF_ERROR(Empty(*table));
     damaged->push_back({table, std::exchange(damages_[table->id()], absl::OkStatus())});
   }
   return absl::OkStatus();
