@@ -194,7 +194,7 @@ BENCHMARK(LocalScan)->Arg(1)->Arg(100);
 
 // A client with a warm cache, after the owner has trained its model.
 std::unique_ptr<RemoteIndex> ConnectWarm(World& world, XCacheMode mode) {
-  auto remote = ConnectXStore(world.client->channel(), 0, kId, {.mode = mode});
+  auto remote = ConnectXStore(world.client->channel(), 0, kId, {}, {.mode = mode});
   GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
   Random random(5);
   for (int i = 0; i < 100'000; ++i) {

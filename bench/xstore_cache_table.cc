@@ -88,7 +88,7 @@ class Trial {
   }
 
   std::unique_ptr<RemoteIndex> Connect(XCacheMode mode) {
-    auto remote = ConnectXStore(client_->channel(), 0, kId, {.mode = mode});
+    auto remote = ConnectXStore(client_->channel(), 0, kId, {}, {.mode = mode});
     GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
     Find(remote->get(), 0);  // tells the owner to train
     WaitForTraining();

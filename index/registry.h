@@ -4,6 +4,7 @@
 // A new kind has a folder index/<kind>/ that defines its IndexKindEntry, and one line in GANNET_INDEX_KINDS.
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,18 +52,20 @@ struct IndexOptions {
   KeyKind key_kind = KeyKind::kInteger;
   size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes
   uint64_t expected_keys = 1024;            // more keys are allowed
-  uint32_t fixed_sub_models = 0;            // of learned kinds (XStoreOptions); others ignore it
+  // Options that only the kind knows, as its header defines them (XStoreOptions), or nothing. What they have in common
+  // with the fields above is taken from above. A kind ignores options of another kind.
+  std::any own = {};
 };
 
-struct XCacheOptions;
-
-// How a client uses an index. A kind ignores what it has no use for.
+// What the index of a table holds, and how a client uses it. A kind ignores what it has no use for.
 struct IndexClientOptions {
+  KeyKind key_kind = KeyKind::kInteger;  // this and the next: as in the owner's IndexOptions
+  size_t max_key_bytes = kIntegerKeyBytes;
   size_t location_cache_bytes = 1 << 20;  // of kinds that remember where records are; 0: none
   bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  // If not null, a learned kind uses this and ignores `by_call` and `call_timeout`. Only connect reads it.
-  const XCacheOptions* learned = nullptr;
+  // Options that only the kind knows (XCacheOptions), or nothing. They replace `by_call` and `call_timeout`.
+  std::any own = {};
 };
 
 // All functions are set. They may be called from several threads at once.

@@ -21,7 +21,9 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
     StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
         index::EntryOf(table.options().index)
             .connect(channel.get(), node, table.id(),
-                     {.location_cache_bytes = db->options.location_cache_bytes,
+                     {.key_kind = table.options().key_kind,
+                      .max_key_bytes = table.options().max_key_bytes,
+                      .location_cache_bytes = db->options.location_cache_bytes,
                       .by_call = db->options.read_path == ReadPathPolicy::kCall,
                       .call_timeout = db->options.call_timeout});
     if (!opened.ok()) return opened.status();

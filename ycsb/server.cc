@@ -41,8 +41,9 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
   epochs_ = *std::move(epochs);
   service_ = std::make_unique<index::IndexService>(node_.get(), slab_.get(), epochs_.get());
   const index::IndexKindEntry& kind = index::EntryOf(options_.index);
-  auto created = kind.create(service_.get(), kIndex,
-                             {.expected_keys = options_.expected_keys, .fixed_sub_models = options_.sub_models});
+  auto created = kind.create(
+      service_.get(), kIndex,
+      {.expected_keys = options_.expected_keys, .own = index::XStoreOptions{.fixed_sub_models = options_.sub_models}});
   if (!created.ok()) return created.status();
   index_ = *std::move(created);
   if (kind.traits.learned) xstore_ = static_cast<index::XStore*>(index_.get());

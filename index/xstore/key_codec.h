@@ -17,7 +17,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "index/key.h"
 
 namespace gannet::index::xstore {
@@ -72,6 +74,22 @@ KeyWords<W> FenceBetween(KeyKind kind, const KeyWords<W>& a, const KeyWords<W>& 
 // Longest byte key that W words hold.
 constexpr size_t CapacityOf(int words) {
   return static_cast<size_t>(words) * 8 - 1;
+}
+
+// InvalidArgument if keys of an index may not be that long.
+inline Status CheckMaxKeyBytes(size_t max_key_bytes) {
+  if (max_key_bytes >= 1 && max_key_bytes <= kMaxKeyBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("keys of an index have 1 to ", kMaxKeyBytes, " bytes, not ", max_key_bytes));
+}
+
+// Returns body.operator()<W>() for the number of words that the keys of an index take.
+template <class Body>
+auto WithWordsOf(KeyKind kind, size_t max_key_bytes, const Body& body) {
+  if (kind == KeyKind::kInteger || max_key_bytes <= CapacityOf(1)) return body.template operator()<1>();
+  if (max_key_bytes <= CapacityOf(3)) return body.template operator()<3>();
+  if (max_key_bytes <= CapacityOf(5)) return body.template operator()<5>();
+  return body.template operator()<9>();
 }
 
 inline uint64_t FromBigEndian(uint64_t word) {

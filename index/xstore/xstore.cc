@@ -14,24 +14,14 @@ StatusOr<std::unique_ptr<XStore>> CreateOf(IndexService* service, const XStoreOp
   return std::make_unique<XStoreOf<W>>(std::move(*tree), options);
 }
 
-StatusOr<std::unique_ptr<XStore>> CreateAny(IndexService* service, const XStoreOptions& options) {
-  if (options.key_kind == KeyKind::kInteger || options.max_key_bytes <= CapacityOf(1))
-    return CreateOf<1>(service, options);
-  if (options.max_key_bytes <= CapacityOf(3)) return CreateOf<3>(service, options);
-  if (options.max_key_bytes <= CapacityOf(5)) return CreateOf<5>(service, options);
-  return CreateOf<9>(service, options);
-}
-
 }  // namespace
 }  // namespace xstore
 
 StatusOr<std::unique_ptr<XStore>> XStore::Create(IndexService* service, IndexId id, const XStoreOptions& options) {
-  if (options.max_key_bytes < 1 || options.max_key_bytes > kMaxKeyBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("keys of an index have 1 to ", kMaxKeyBytes, " bytes, not ", options.max_key_bytes));
-  }
+  GANNET_RETURN_IF_ERROR(xstore::CheckMaxKeyBytes(options.max_key_bytes));
   if (options.keys_per_sub_model < 1) return absl::InvalidArgumentError("keys_per_sub_model must be at least 1");
-  StatusOr<std::unique_ptr<XStore>> index = xstore::CreateAny(service, options);
+  StatusOr<std::unique_ptr<XStore>> index = xstore::WithWordsOf(
+      options.key_kind, options.max_key_bytes, [&]<int W>() { return xstore::CreateOf<W>(service, options); });
   if (!index.ok()) return index.status();
   GANNET_RETURN_IF_ERROR(service->Add(id, index->get()));
   return index;

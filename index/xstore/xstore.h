@@ -55,8 +55,8 @@ class XStore : public LocalIndex {
   virtual ModelStatistics model_statistics() = 0;
 };
 
-// Serves the clients of all XStore indexes of `service` on its node, and trains their models on one thread from the
-// first client on. Must be called before Node::Serve.
+// Serves the clients of all XStore indexes of `service` on its node. Trains the models that clients ask for, on one
+// thread. Must be called before Node::Serve.
 void RegisterXStoreMethods(IndexService* service);
 
 // The content of a client's cache. More memory means fewer READs per lookup.
@@ -89,9 +89,11 @@ uint64_t BytesOf(const xstore::CachedModel& cache);
 // Copies `from` to *to. Both must belong to clients of the same index.
 void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to);
 
-// The client's side, for index `id` of node `owner`, on `channel` (which must outlive it). Makes no call yet: the first
-// operation asks for the index's description, and is NotFound if there is no such index.
+// Connects to index `id` of node `owner` on `channel`, which must outlive the client. `index`: the options with which
+// the owner made the index; the client uses only the part about keys. InvalidArgument for keys out of range. Makes no
+// call yet. The first lookup or scan asks for the model, unless options.by_call is set. It returns NotFound if the owner
+// has no such index, and FailedPrecondition if that index has other keys.
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
-                                                     const XCacheOptions& options);
+                                                     const XStoreOptions& index, const XCacheOptions& options);
 
 }  // namespace gannet::index

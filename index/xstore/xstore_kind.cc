@@ -1,4 +1,6 @@
 // XStore's entry in the registry.
+#include <any>
+
 #include "index/registry.h"
 #include "index/xstore/xstore.h"
 
@@ -10,16 +12,19 @@ IndexKindEntry XStoreKind() {
       .traits = {.ordered = true, .keeps_order = true, .learned = true},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) -> StatusOr<std::unique_ptr<LocalIndex>> {
-        return XStore::Create(service, id,
-                              {.key_kind = options.key_kind,
-                               .max_key_bytes = options.max_key_bytes,
-                               .fixed_sub_models = options.fixed_sub_models});
+        const auto* const own = std::any_cast<XStoreOptions>(&options.own);
+        XStoreOptions all = own != nullptr ? *own : XStoreOptions{};
+        all.key_kind = options.key_kind;
+        all.max_key_bytes = options.max_key_bytes;
+        return XStore::Create(service, id, all);
       },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
-            if (options.learned != nullptr) return ConnectXStore(channel, owner, id, *options.learned);
-            return ConnectXStore(channel, owner, id,
-                                 {.by_call = options.by_call, .call_timeout = options.call_timeout});
+            const auto* const own = std::any_cast<XCacheOptions>(&options.own);
+            return ConnectXStore(
+                channel, owner, id, {.key_kind = options.key_kind, .max_key_bytes = options.max_key_bytes},
+                own != nullptr ? *own
+                               : XCacheOptions{.by_call = options.by_call, .call_timeout = options.call_timeout});
           },
       .register_methods = RegisterXStoreMethods,
       // A leaf of 16 keys, with its share of the tree and of the model.

@@ -15,7 +15,8 @@ IndexFactory Factory(const char* name, const XCacheOptions& cache) {
   };
   factory.register_methods = RegisterXStoreMethods;
   factory.connect = [cache](rdma::Channel* channel, rdma::NodeId owner, const IndexFactory::Shape& shape) {
-    return ConnectXStore(channel, owner, shape.id, cache);
+    return ConnectXStore(channel, owner, shape.id, {.key_kind = shape.key_kind, .max_key_bytes = shape.max_key_bytes},
+                         cache);
   };
   return factory;
 }

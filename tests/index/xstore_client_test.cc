@@ -55,7 +55,7 @@ class XStoreClientTest : public testing::Test {
     keys_.erase(key);
   }
   std::unique_ptr<RemoteIndex> Connect(const XCacheOptions& options = {}) {
-    auto remote = ConnectXStore(client_->channel(), 0, kId, options);
+    auto remote = ConnectXStore(client_->channel(), 0, kId, {}, options);
     EXPECT_TRUE(remote.ok()) << remote.status();
     return std::move(*remote);
   }
@@ -475,7 +475,7 @@ TEST_F(XStoreClientTest, NonsenseFromPeersIsRefused) {
 
 TEST_F(XStoreClientTest, AnIndexThatDoesNotExistIsNotFound) {
   Start();
-  auto remote = ConnectXStore(client_->channel(), 0, kId + 1, {});
+  auto remote = ConnectXStore(client_->channel(), 0, kId + 1, {}, {});
   ASSERT_TRUE(remote.ok());
   EpochGuard guard(client_->epoch());
   EXPECT_TRUE(absl::IsNotFound(client_->Await((*remote)->Find(1)).status()));

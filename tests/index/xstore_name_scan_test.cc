@@ -17,6 +17,7 @@ namespace gannet::index {
 namespace {
 
 constexpr IndexId kId = 6;
+constexpr XStoreOptions kKeys = {.key_kind = KeyKind::kBytes, .max_key_bytes = 39};
 constexpr uint32_t kNames = 1000;
 constexpr uint32_t kDistricts = 10;
 constexpr uint32_t kCustomersPerDistrict = 3000;
@@ -42,8 +43,7 @@ class XStoreNameScanTest : public testing::Test {
  protected:
   XStoreNameScanTest() {
     RegisterXStoreMethods(cluster_.owner().service.get());
-    auto index =
-        XStore::Create(cluster_.owner().service.get(), kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = 39});
+    auto index = XStore::Create(cluster_.owner().service.get(), kId, kKeys);
     EXPECT_TRUE(index.ok()) << index.status();
     index_ = std::move(*index);
     cluster_.Serve();
@@ -95,7 +95,7 @@ class XStoreNameScanTest : public testing::Test {
     }
   }
   std::unique_ptr<RemoteIndex> Connect(XCacheMode mode) {
-    auto remote = ConnectXStore(client_->channel(), 0, kId, {.mode = mode});
+    auto remote = ConnectXStore(client_->channel(), 0, kId, kKeys, {.mode = mode});
     EXPECT_TRUE(remote.ok()) << remote.status();
     return std::move(*remote);
   }

@@ -219,7 +219,7 @@ coro::Task<Status> RemoteOf<W>::RenewModel(Session& session) {
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(session.response.room().first(*bytes));
   if (reader.GetU8() != W || reader.GetU8() != static_cast<uint8_t>(kind_)) {
-    co_return absl::FailedPreconditionError("the index at the owner is no longer the one this client was connected to");
+    co_return absl::FailedPreconditionError("the index at the owner has other keys than this client was connected for");
   }
   co_return AcceptModel(reader);
 }

@@ -42,9 +42,6 @@ class RemoteOf final : public RemoteIndex {
   void Forget(const Key&) override {}
   ClientStatistics statistics() const override;
 
-  // Takes the model from a response to kDescribe, after the shape (a response without a model is valid).
-  Status AcceptModel(rdma::WireReader& reader);
-
  private:
   static constexpr size_t kGroup = 16;      // lookups that share a doorbell
   static constexpr size_t kScanBatch = 32;  // leaves of one batch of a scan
@@ -82,6 +79,8 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> FindByCall(Session& session, std::span<const Words> keys, std::span<FindResult> results);
   bool ShouldRenewModel() const { return outdated_ && !by_call_; }
   coro::Task<Status> RenewModel(Session& session);
+  // Takes the model from a response to kDescribe, after the shape (none is fine).
+  Status AcceptModel(rdma::WireReader& reader);
   Status ReadRefresh(rdma::WireReader& reader, const Words& key);
   FindResult ResultOf(const Lookup<W>& lookup) const;
   PositionHint HintFor(const Words& key) const;
@@ -108,7 +107,7 @@ class RemoteOf final : public RemoteIndex {
   const bool by_call_;
   const std::shared_ptr<CachedModel> cache_;
   const bool shares_cache_;
-  bool outdated_ = true;  // the owner may have another generation of the model than the cache
+  bool outdated_ = true;  // the owner may have another generation of the model than the cache; true at first
   ClientStatistics statistics_;
   std::vector<std::unique_ptr<Session>> free_sessions_;
 };
