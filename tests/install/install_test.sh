@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# usage: install_test.sh <build directory> <consumer project> <its source> <C++ compiler>
+# usage: install_test.sh <build directory> <consumer project> <examples> <C++ compiler>
 set -euo pipefail
-build=$1 consumer=$2 source=$3 compiler=$4
+build=$1 consumer=$2 examples=$3 compiler=$4
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -11,18 +11,20 @@ cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
 mv "$scratch/prefix" "$scratch/moved"
 prefix=$scratch/moved
 # Away from the source tree, so that no header is found there.
-cp "$source" "$scratch/consumer.cc"
+mkdir "$scratch/sources"
+cp "$examples"/{hello_transaction,cluster_bank}.cc "$scratch/sources"
 
 echo "== find_package"
-cmake -S "$consumer" -B "$scratch/build" -G Ninja -DSOURCE="$scratch/consumer.cc" -DCMAKE_CXX_COMPILER="$compiler" \
+cmake -S "$consumer" -B "$scratch/build" -G Ninja -DSOURCES="$scratch/sources" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$scratch/build"
 "$scratch/build/consumer"
+"$examples/cluster_bank_test.sh" "$scratch/build/cluster_bank" "$examples/cluster_bank.toml"
 
 echo "== pkg-config"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name gannet.pc)")
 export PKG_CONFIG_PATH
 read -ra cflags <<<"$(pkg-config --cflags gannet)"
 read -ra libs <<<"$(pkg-config --libs gannet)"
-"$compiler" "${cflags[@]}" "$scratch/consumer.cc" "${libs[@]}" -o "$scratch/consumer"
-"$scratch/consumer"
+"$compiler" "${cflags[@]}" "$scratch/sources/cluster_bank.cc" "${libs[@]}" -o "$scratch/cluster_bank"
+"$examples/cluster_bank_test.sh" "$scratch/cluster_bank" "$examples/cluster_bank.toml"
