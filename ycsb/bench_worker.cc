@@ -30,6 +30,14 @@ index::ClientStatistics Difference(index::ClientStatistics later, const index::C
   return later;
 }
 
+// Numbers of inserts that a thread gets at a time if clients are processes: one call for each block.
+constexpr uint32_t kInsertBlock = 1024;
+
+KeyChooser ChooserFor(const Cluster& cluster, const RunOptions& options, uint64_t number, uint64_t threads) {
+  if (!cluster.has_servers()) return {&cluster.keys(), options.distribution};
+  return {&cluster.keys(), options.distribution, cluster.inserts_end(), number, threads};
+}
+
 }  // namespace
 
 BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads,
@@ -40,8 +48,7 @@ BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number
       number_(number),
       threads_(threads),
       random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
-      keys_(&cluster->keys(), options->distribution, cluster->inserts_end(), static_cast<uint64_t>(number),
-            static_cast<uint64_t>(threads)) {}
+      keys_(ChooserFor(*cluster, *options, static_cast<uint64_t>(number), static_cast<uint64_t>(threads))) {}
 
 BenchWorker::~BenchWorker() = default;
 
@@ -190,6 +197,11 @@ coro::Task<Status> BenchWorker::Update(Client* client, uint64_t key) {
 coro::Task<Status> BenchWorker::Insert(Client* client) {
   std::array<std::byte, kMaxValueBytes> room;
   const std::span<std::byte> value = std::span(room).first(cluster_->options().value_bytes);
+  if (keys_.needs_block()) {
+    const StatusOr<uint64_t> first = co_await ReserveInserts(&connection_->channel(), kInsertBlock);
+    if (!first.ok()) co_return first.status();
+    keys_.Give(*first, kInsertBlock);
+  }
   const uint64_t key = keys_.Fresh();
   MakeValue(key, static_cast<uint32_t>(random_()), value);
   Status inserted = co_await client->Insert(key, value);
@@ -222,10 +234,11 @@ Status BenchWorker::FillCaches() {
 }
 
 // Fills the location cache from the servers, as a client would have filled it over a long time. If threads share a
-// cache, the first thread does it.
+// cache, the first thread does it. Servers in other processes do not tell all addresses: there the cache fills as keys
+// are read.
 void BenchWorker::FillLocations() {
   LocationCache* const locations = connection_->locations();
-  if (locations == nullptr || (options_.caches.share_xcache && number_ > 0)) return;
+  if (locations == nullptr || !cluster_->has_servers() || (options_.caches.share_xcache && number_ > 0)) return;
   for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
 }
 
@@ -235,7 +248,9 @@ Status BenchWorker::FillModels(int server) {
   const KeySpace& space = cluster_->keys();
   const uint64_t first = space.FirstRankOf(server);
   if (!fills_caches()) return connection_->FindOnce(space.LoadedKey(first));
-  const uint64_t sub_models = std::max<uint64_t>(1, cluster_->server(server).xstore()->model_statistics().sub_models);
+  const StatusOr<index::XStore::ModelStatistics> model = connection_->ModelOf(static_cast<rdma::NodeId>(server));
+  if (!model.ok()) return model.status();
+  const uint64_t sub_models = std::max<uint64_t>(1, model->sub_models);
   const uint64_t end = space.FirstRankOf(server + 1);
   const uint64_t step = std::max<uint64_t>(1, (end - first) / sub_models / 2);
   const bool shared = options_.caches.share_xcache;

@@ -15,12 +15,8 @@ namespace {
 constexpr absl::Duration kTrainingTime = absl::Minutes(10);
 constexpr uint64_t kLookEveryNanos = 1'000'000;
 
-Status CheckOptions(const rdma::Fabric& fabric, const ClusterOptions& o) {
+Status CheckOptions(const ClusterOptions& o) {
   const auto wrong = [](const std::string& what) { return absl::InvalidArgumentError(what); };
-  if (o.servers < 1 || o.machines < 1 || o.servers + o.machines != fabric.num_nodes()) {
-    return wrong(absl::StrFormat("%d servers and %d machines on a fabric of %d nodes", o.servers, o.machines,
-                                 fabric.num_nodes()));
-  }
   if (o.server_threads < 1) return wrong(absl::StrFormat("%d server threads: at least 1", o.server_threads));
   if (o.keys < static_cast<uint64_t>(o.servers) || o.keys >= uint64_t{1} << 32) {
     return wrong(absl::StrFormat("%d keys: at least one for each server, and less than 2^32", o.keys));
@@ -32,14 +28,18 @@ Status CheckOptions(const rdma::Fabric& fabric, const ClusterOptions& o) {
     return wrong(absl::StrFormat("index is %d, which is no IndexKind", static_cast<int>(o.index)));
   }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
-  if (!fabric.capabilities().line_consistent) {
-    return absl::FailedPreconditionError(
-        "the bench runs on cards, shared memory and the simulation: a device made of software has no speed to measure");
-  }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& keys, int server) {
+  return {.index = options.index,
+          .expected_keys = keys.FirstRankOf(server + 1) - keys.FirstRankOf(server),
+          .value_bytes = options.value_bytes,
+          .fill = options.fill,
+          .sub_models = options.sub_models};
+}
 
 Machine::~Machine() {
   if (node != nullptr) node->Shutdown();
@@ -52,34 +52,52 @@ Cluster::Cluster(rdma::Fabric* fabric, const ClusterOptions& options)
 Cluster::~Cluster() = default;
 
 StatusOr<std::unique_ptr<Cluster>> Cluster::Create(rdma::Fabric* fabric, const ClusterOptions& options) {
-  GANNET_RETURN_IF_ERROR(CheckOptions(*fabric, options));
+  if (options.servers < 1 || options.machines < 1 || options.servers + options.machines != fabric->num_nodes()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d servers and %d machines on a fabric of %d nodes",
+                                                      options.servers, options.machines, fabric->num_nodes()));
+  }
+  GANNET_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<Cluster> cluster(new Cluster(fabric, options));
-  GANNET_RETURN_IF_ERROR(cluster->Open());
+  GANNET_RETURN_IF_ERROR(cluster->OpenServers());
+  for (int i = 0; i < options.machines; ++i) {
+    GANNET_RETURN_IF_ERROR(cluster->OpenMachine(static_cast<rdma::NodeId>(options.servers + i)));
+  }
   return cluster;
 }
 
-Status Cluster::Open() {
+StatusOr<std::unique_ptr<Cluster>> Cluster::Attach(rdma::Fabric* fabric, rdma::NodeId node,
+                                                   const ClusterOptions& options) {
+  if (options.servers < 1 || node < options.servers || node >= fabric->num_nodes()) {
+    return absl::InvalidArgumentError(absl::StrFormat("a machine at node %d beside %d servers on a fabric of %d nodes",
+                                                      node, options.servers, fabric->num_nodes()));
+  }
+  GANNET_RETURN_IF_ERROR(CheckOptions(options));
+  ClusterOptions one_machine = options;
+  one_machine.machines = 1;
+  std::unique_ptr<Cluster> cluster(new Cluster(fabric, one_machine));
+  GANNET_RETURN_IF_ERROR(cluster->OpenMachine(node));
+  return cluster;
+}
+
+Status Cluster::OpenServers() {
   for (int i = 0; i < options_.servers; ++i) {
-    const ServerOptions server_options = {.index = options_.index,
-                                          .expected_keys = keys_.FirstRankOf(i + 1) - keys_.FirstRankOf(i),
-                                          .value_bytes = options_.value_bytes,
-                                          .fill = options_.fill,
-                                          .sub_models = options_.sub_models};
-    auto server = Server::Create(fabric_, static_cast<rdma::NodeId>(i), server_options);
+    auto server = Server::Create(fabric_, static_cast<rdma::NodeId>(i), ServerOptionsOf(options_, keys_, i));
     if (!server.ok()) return server.status();
     servers_.push_back(*std::move(server));
   }
-  for (int i = 0; i < options_.machines; ++i) {
-    auto machine = std::make_unique<Machine>();
-    auto node = fabric_->Attach(static_cast<rdma::NodeId>(options_.servers + i));
-    if (!node.ok()) return node.status();
-    machine->node = *std::move(node);
-    machine->slab = std::make_unique<rdma::SlabAllocator>(machine->node.get());
-    auto epochs = rdma::EpochManager::Create(fabric_, machine->node.get(), machine->slab.get());
-    if (!epochs.ok()) return epochs.status();
-    machine->epochs = *std::move(epochs);
-    machines_.push_back(std::move(machine));
-  }
+  return absl::OkStatus();
+}
+
+Status Cluster::OpenMachine(rdma::NodeId id) {
+  auto machine = std::make_unique<Machine>();
+  auto node = fabric_->Attach(id);
+  if (!node.ok()) return node.status();
+  machine->node = *std::move(node);
+  machine->slab = std::make_unique<rdma::SlabAllocator>(machine->node.get());
+  auto epochs = rdma::EpochManager::Create(fabric_, machine->node.get(), machine->slab.get());
+  if (!epochs.ok()) return epochs.status();
+  machine->epochs = *std::move(epochs);
+  machines_.push_back(std::move(machine));
   return absl::OkStatus();
 }
 
@@ -113,7 +131,10 @@ Status Cluster::TrainModels(const std::atomic<bool>* stop) {
   for (int i = 0; i < options_.servers; ++i) {
     const Status found = (*connection)->FindOnce(keys_.LoadedKey(keys_.FirstRankOf(i)));
     GANNET_RETURN_IF_ERROR(found);
-    while (!server(i).xstore()->model_statistics().caught_up) {
+    while (true) {
+      const StatusOr<index::XStore::ModelStatistics> model = (*connection)->ModelOf(static_cast<rdma::NodeId>(i));
+      if (!model.ok()) return model.status();
+      if (model->caught_up) break;
       GANNET_RETURN_IF_ERROR(CheckStop(stop, "models were trained"));
       if (NowNanos() - start > static_cast<uint64_t>(absl::ToInt64Nanoseconds(kTrainingTime))) {
         return absl::DeadlineExceededError(
@@ -123,6 +144,23 @@ Status Cluster::TrainModels(const std::atomic<bool>* stop) {
     }
   }
   return absl::OkStatus();
+}
+
+StatusOr<std::vector<ServerReport>> Cluster::Report() {
+  std::vector<ServerReport> reports;
+  if (has_servers()) {
+    for (const auto& server : servers_) reports.push_back(server->Report());
+    return reports;
+  }
+  auto connection = Connection::Open(this, 0, {});
+  if (!connection.ok()) return connection.status();
+  for (int i = 0; i < options_.servers; ++i) {
+    rdma::Channel* const channel = &(*connection)->channel();
+    StatusOr<ServerReport> report = (*connection)->worker().BlockOn(AskReport(channel, static_cast<rdma::NodeId>(i)));
+    if (!report.ok()) return report.status();
+    reports.push_back(*std::move(report));
+  }
+  return reports;
 }
 
 }  // namespace gannet::ycsb

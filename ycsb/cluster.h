@@ -5,6 +5,8 @@
 //   (*cluster)->Load(progress);
 //   (*cluster)->Start();
 //   ... driver.h ...
+//
+// Or one client machine in this process, whose servers are other processes: Attach in place of Create and Load.
 #pragma once
 
 #include <atomic>
@@ -39,6 +41,9 @@ struct ClusterOptions {
   bool train_models = true;
 };
 
+// The part of server `server`.
+ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& keys, int server);
+
 // A machine for client threads. Its node lends only the memory that the grace period needs.
 struct Machine {
   ~Machine();
@@ -54,6 +59,10 @@ class Cluster {
  public:
   // `fabric` has servers + machines nodes and must outlive the cluster. InvalidArgument says which option is wrong.
   static StatusOr<std::unique_ptr<Cluster>> Create(rdma::Fabric* fabric, const ClusterOptions& options);
+  // The client machine at node `node`; the servers, which are other processes, hold what `options` says (its machines
+  // and server_threads do not count). FailedPrecondition if `node` is taken.
+  static StatusOr<std::unique_ptr<Cluster>> Attach(rdma::Fabric* fabric, rdma::NodeId node,
+                                                   const ClusterOptions& options);
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -67,8 +76,14 @@ class Cluster {
   const ClusterOptions& options() const { return options_; }
   const KeySpace& keys() const { return keys_; }
   rdma::Fabric& fabric() { return *fabric_; }
+  // Whether the servers are in this process. If not, there is one machine.
+  bool has_servers() const { return !servers_.empty(); }
+  // Only if has_servers().
   Server& server(int i) { return *servers_[static_cast<size_t>(i)]; }
   Machine& machine(int i) { return *machines_[static_cast<size_t>(i)]; }
+
+  // The reports of all servers. Walks over their indexes: slow. Unavailable if one is gone.
+  StatusOr<std::vector<ServerReport>> Report();
 
   // End of the numbers of inserted keys (KeySpace::InsertedKey) used so far: the next run continues from here.
   uint64_t inserts_end() const { return inserts_end_; }
@@ -76,7 +91,8 @@ class Cluster {
 
  private:
   Cluster(rdma::Fabric* fabric, const ClusterOptions& options);
-  Status Open();
+  Status OpenServers();
+  Status OpenMachine(rdma::NodeId node);
   Status TrainModels(const std::atomic<bool>* stop);
 
   rdma::Fabric* fabric_;

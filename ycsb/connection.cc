@@ -77,6 +77,11 @@ index::ClientStatistics Connection::statistics() const {
   return sum;
 }
 
+StatusOr<index::XStore::ModelStatistics> Connection::ModelOf(rdma::NodeId server) {
+  if (cluster_->has_servers()) return cluster_->server(server).xstore()->model_statistics();
+  return worker_.BlockOn(AskModel(channel_.get(), server));
+}
+
 Status Connection::FindOnce(uint64_t key) {
   const uint64_t entered = epoch_->Enter();
   Status found = worker_.BlockOn(Find(indexes_[keys().OwnerOf(key)].get(), key));

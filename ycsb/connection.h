@@ -47,6 +47,9 @@ class Connection {
   // Sum over all its index clients, without shared caches.
   index::ClientStatistics statistics() const;
 
+  // The learned model of a server. Asked by a call if the server is another process.
+  StatusOr<index::XStore::ModelStatistics> ModelOf(rdma::NodeId server);
+
   // Looks the key up and waits for the result. For the first operation of a client.
   Status FindOnce(uint64_t key);
   // The same for many keys of one server. Cancelled soon after *stop (may be null) has become true.

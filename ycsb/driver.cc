@@ -28,7 +28,7 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (o.mix[static_cast<size_t>(Kind::kScan)] > 0 && !kind.traits.ordered) {
     return absl::InvalidArgumentError(absl::StrFormat("scans need an ordered index; %s is not", kind.name));
   }
-  if (o.insert_rate > 0 && cluster.options().machines < 2) {
+  if (o.insert_rate > 0 && cluster.has_servers() && cluster.options().machines < 2) {
     return absl::InvalidArgumentError("insert_rate needs at least two machines: the last one only inserts");
   }
   if (o.insert_for <= absl::ZeroDuration()) return absl::InvalidArgumentError("insert_for must be positive");
@@ -47,7 +47,7 @@ class Runner {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
     }
-    for (int i = 0; i < cluster->options().servers; ++i) {
+    for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
       cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
     }
     for (int i = 0; i < threads; ++i) {

@@ -2,14 +2,16 @@
 
 namespace gannet::ycsb {
 
+KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution)
+    : space_(space), distribution_(distribution), scatter_(space->loaded()) {}
+
 KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
                        uint64_t clients)
-    : space_(space),
-      distribution_(distribution),
-      first_insert_(first_insert),
-      client_(client),
-      clients_(clients),
-      scatter_(space->loaded()) {}
+    : KeyChooser(space, distribution) {
+  next_ = first_insert + client;
+  step_ = clients;
+  end_ = UINT64_MAX;
+}
 
 uint64_t KeyChooser::Existing(Random* random) const {
   const uint64_t loaded = space_->loaded();

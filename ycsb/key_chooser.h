@@ -14,30 +14,41 @@ namespace gannet::ycsb {
 // Not thread-safe.
 class KeyChooser {
  public:
-  // For client number `client` of `clients`. Together they insert KeySpace's numbers from `first_insert` on. `space`
-  // must outlive this.
+  // For client number `client` of `clients`, all in this process. Together they insert KeySpace's numbers from
+  // `first_insert` on. `space` must outlive this.
   KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
              uint64_t clients);
+  // For a client beside those of other processes: its numbers come in blocks (Give).
+  KeyChooser(const KeySpace* space, Distribution distribution);
 
   // An existing key: loaded, or inserted by this client.
   uint64_t Existing(Random* random) const;
-  // A key that no client has inserted.
-  uint64_t Fresh() { return space_->InsertedKey(next_insert_number()); }
+  // A key that no client has inserted. Not while needs_block().
+  uint64_t Fresh() {
+    const uint64_t number = next_;
+    next_ += step_;
+    inserts_end_ = number + 1;
+    return space_->InsertedKey(number);
+  }
+  // Whether Fresh must wait for a block: the numbers [first, first + count), which no other client has.
+  bool needs_block() const { return next_ >= end_; }
+  void Give(uint64_t first, uint64_t count) {
+    next_ = first;
+    end_ = first + count;
+  }
   // Records that the key exists now.
   void Inserted(uint64_t key) { inserted_.push_back(key); }
 
   // One more than the last number that Fresh used, or 0.
-  uint64_t inserts_end() const { return taken_ == 0 ? 0 : first_insert_ + (taken_ - 1) * clients_ + client_ + 1; }
+  uint64_t inserts_end() const { return inserts_end_; }
 
  private:
-  uint64_t next_insert_number() { return first_insert_ + taken_++ * clients_ + client_; }
-
   const KeySpace* space_;
   Distribution distribution_;
-  uint64_t first_insert_;
-  uint64_t client_;
-  uint64_t clients_;
-  uint64_t taken_ = 0;
+  uint64_t next_ = 0;  // number of the next insert; then every step_-th one, below end_
+  uint64_t step_ = 1;
+  uint64_t end_ = 0;
+  uint64_t inserts_end_ = 0;
   std::vector<uint64_t> inserted_;  // in the order of acknowledgement
   Zipf zipf_{kYcsbTheta};
   Permutation scatter_;

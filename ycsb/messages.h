@@ -8,6 +8,13 @@
 //                                           (the first `limit` keys of this server from `from` on)
 //
 // Aborted: the record stays locked by another writer; ask again.
+//
+// Of clients in other processes, outside of what is measured (server_report.h):
+//
+//   kReportCall   nothing                -> ServerReport
+//   kModelCall    nothing                -> ModelStatistics                   Unimplemented (not a learned index)
+//   kReserveCall  u32 n                  -> u64 first                         ResourceExhausted (no room for more keys)
+//                                           (n numbers of keys to insert, given to this client only; server 0)
 #pragma once
 
 #include "rdma/fabric.h"
@@ -18,5 +25,8 @@ inline constexpr rdma::MethodId kGetCall = 768;  // ycsb: 768-1023 (rdma/fabric.
 inline constexpr rdma::MethodId kUpdateCall = 769;
 inline constexpr rdma::MethodId kInsertCall = 770;
 inline constexpr rdma::MethodId kScanCall = 771;
+inline constexpr rdma::MethodId kReportCall = 772;
+inline constexpr rdma::MethodId kModelCall = 773;
+inline constexpr rdma::MethodId kReserveCall = 774;
 
 }  // namespace gannet::ycsb

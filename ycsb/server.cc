@@ -31,6 +31,10 @@ StatusOr<std::unique_ptr<Server>> Server::Create(rdma::Fabric* fabric, rdma::Nod
 }
 
 Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
+  if (!fabric->capabilities().line_consistent) {
+    return absl::FailedPreconditionError(
+        "the bench runs on cards, shared memory and the simulation: a device made of software has no speed to measure");
+  }
   auto node = fabric->Attach(id);
   if (!node.ok()) return node.status();
   node_ = *std::move(node);
@@ -68,6 +72,7 @@ StatusOr<rdma::GlobalAddress> Server::MakeRecord(index::Context& context, uint64
 
 Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
                     const std::atomic<bool>* stop) {
+  max_inserts_.store(space.max_inserts(), std::memory_order_relaxed);
   index::IndexService::Lease lease(service_.get());
   std::vector<index::LoadEntry> entries;
   entries.reserve(end - first);
@@ -92,6 +97,12 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
 Status Server::Start(int threads) {
   GANNET_RETURN_IF_ERROR(epochs_->Start());
   return node_->Serve(threads);
+}
+
+ServerReport Server::Report() {
+  ServerReport report{.index = index_->statistics(), .memory = memory(), .model = std::nullopt};
+  if (xstore_ != nullptr) report.model = xstore_->model_statistics();
+  return report;
 }
 
 void Server::FillLocations(LocationCache* cache) {

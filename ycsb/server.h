@@ -20,6 +20,7 @@
 #include "rdma/slab.h"
 #include "ycsb/key_space.h"
 #include "ycsb/location_cache.h"
+#include "ycsb/server_report.h"
 
 namespace gannet::ycsb {
 
@@ -40,15 +41,16 @@ inline constexpr uint64_t kLoadBytesPerKey = sizeof(index::Entry);
 
 class Server {
  public:
-  // Attaches node `id`. `fabric` must outlive the server.
+  // Attaches node `id`. `fabric` must outlive the server. FailedPrecondition if the fabric's device is made of
+  // software: it has no speed to measure.
   static StatusOr<std::unique_ptr<Server>> Create(rdma::Fabric* fabric, rdma::NodeId id, const ServerOptions& options);
   // Stops serving. All channels to this node must be idle.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Loads the keys of ranks [first, end); once, before Start. `progress`, if not null, is called now and then with the
-  // number of keys loaded so far. Cancelled soon after *stop (may be null) has become true.
+  // Loads the keys of ranks [first, end); once, before any client uses the server. `progress`, if not null, is called
+  // now and then with the number of keys loaded so far. Cancelled soon after *stop (may be null) has become true.
   Status Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
               const std::atomic<bool>* stop);
 
@@ -60,6 +62,8 @@ class Server {
   // Null if the index is not a learned one.
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
+  // Walks over the index: slow. Thread-safe.
+  ServerReport Report();
 
   // Says whether clients lock records by CAS, or this server's CPU does: where atomics of NICs are not atomic with
   // those of CPUs (fabric.h), only one of them may. There, an update by call is refused in the first case.
@@ -94,6 +98,9 @@ class Server {
   Status ServeUpdate(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeInsert(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeScan(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
+  Status ServeReport(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
+  Status ServeModel(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
+  Status ServeReserve(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
 
   const ServerOptions options_;
   std::unique_ptr<rdma::Node> node_;
@@ -104,6 +111,9 @@ class Server {
   index::XStore* xstore_ = nullptr;
   bool cpu_atomics_ = false;  // as the fabric says
   std::atomic<bool> locked_by_clients_{false};
+  // For clients in other processes: numbers of keys to insert that were given away, and how many there are.
+  std::atomic<uint64_t> reserved_inserts_{0};
+  std::atomic<uint64_t> max_inserts_{0};
 };
 
 }  // namespace gannet::ycsb

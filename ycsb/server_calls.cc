@@ -44,6 +44,9 @@ void Server::RegisterCalls() {
   handle(kUpdateCall, &Server::ServeUpdate);
   handle(kInsertCall, &Server::ServeInsert);
   handle(kScanCall, &Server::ServeScan);
+  handle(kReportCall, &Server::ServeReport);
+  handle(kModelCall, &Server::ServeModel);
+  handle(kReserveCall, &Server::ServeReserve);
 }
 
 // The record's first line was prefetched, or costs a miss that the caller charges.
@@ -129,6 +132,32 @@ Status Server::ServeScan(index::Context&, rdma::WireReader& request, rdma::WireW
     if (value.empty()) return absl::InvalidArgumentError("scan: the client has no room for the values");
     if (!ReadRecord(At(entry.record), value)) return StaysLocked();
   }
+  return absl::OkStatus();
+}
+
+Status Server::ServeReport(index::Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  Put(Report(), response);
+  return absl::OkStatus();
+}
+
+Status Server::ServeModel(index::Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  if (xstore_ == nullptr) return absl::UnimplementedError("this kind of index has no model");
+  Put(xstore_->model_statistics(), response);
+  return absl::OkStatus();
+}
+
+Status Server::ServeReserve(index::Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  const uint32_t count = request.GetU32();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  uint64_t first = reserved_inserts_.load(std::memory_order_relaxed);
+  do {
+    if (first + count > max_inserts_.load(std::memory_order_relaxed)) {
+      return absl::ResourceExhaustedError("the key space has no room for more inserted keys; start the servers again");
+    }
+  } while (!reserved_inserts_.compare_exchange_weak(first, first + count, std::memory_order_relaxed));
+  response.PutU64(first);
   return absl::OkStatus();
 }
 

@@ -80,6 +80,21 @@ TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
   }
 }
 
+TEST(KeyChooser, AClientBesideOtherProcessesInsertsTheNumbersItIsGiven) {
+  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  KeyChooser chooser(&space, Distribution::kUniform);
+  for (const uint64_t first : {7, 100}) {
+    ASSERT_TRUE(chooser.needs_block());
+    chooser.Give(first, 3);
+    for (uint64_t number = first; number < first + 3; ++number) {
+      EXPECT_FALSE(chooser.needs_block());
+      EXPECT_EQ(chooser.Fresh(), space.InsertedKey(number));
+    }
+  }
+  EXPECT_TRUE(chooser.needs_block());
+  EXPECT_FALSE(KeyChooser(&space, Distribution::kUniform, 0, 0, 1).needs_block());
+}
+
 TEST(KeyChooser, AKeyIsNotDrawnBeforeItIsInserted) {
   const KeySpace space(KeyForm::kLinear, 10, 1);
   KeyChooser chooser(&space, Distribution::kUniform, 0, 0, 1);
