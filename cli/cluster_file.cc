@@ -1,12 +1,18 @@
 #include "cli/cluster_file.h"
 
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/parse.h"
+#include "cli/ycsb_flags.h"
+#include "index/registry.h"
 #include "tpcc/keys.h"
 #include "tpcc/schema.h"
+#include "ycsb/location_cache.h"
+#include "ycsb/value.h"
 
 namespace gannet::cli {
 namespace {
@@ -30,12 +36,70 @@ Status ReadTpcc(cluster::Section& section, int servers, TpccSection* tpcc) {
   return absl::OkStatus();
 }
 
+// A name of `names`; *value stays as it is if the key is absent.
+template <class Enum>
+Status TakeChoice(cluster::Section& section, const std::string& key, std::span<const std::string_view> names,
+                  Enum* value) {
+  std::string name(names[static_cast<size_t>(*value)]);
+  GANNET_RETURN_IF_ERROR(section.TakeString(key, absl::StrCat("\"", name, "\""), &name));
+  const StatusOr<size_t> at = ParseChoice(name, names);
+  if (!at.ok()) return section.Wrong(key, std::string(at.status().message()));
+  *value = static_cast<Enum>(*at);
+  return absl::OkStatus();
+}
+
+Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSection* ycsb) {
+  ycsb::ClusterOptions& o = ycsb->options;
+  o.servers = config.num_servers();
+  if (o.servers > ycsb::LocationCache::kMaxServers) {
+    return section.Wrong("keys", absl::StrCat("YCSB has at most ", ycsb::LocationCache::kMaxServers, " servers; ",
+                                              config.file, " has ", o.servers));
+  }
+  int64_t keys = 0;
+  int64_t value_bytes = static_cast<int64_t>(o.value_bytes);
+  int64_t fill_percent = ycsb->fill_percent;
+  int64_t sub_models = 0;
+  GANNET_RETURN_IF_ERROR(section.NeedInteger("keys", o.servers, kMaxYcsbKeys, "1000000", &keys));
+  GANNET_RETURN_IF_ERROR(TakeChoice(section, "index", index::IndexKindNames(), &o.index));
+  GANNET_RETURN_IF_ERROR(TakeChoice(section, "keyspace", ycsb::kKeyFormNames, &o.key_form));
+  GANNET_RETURN_IF_ERROR(section.TakeInteger("value_bytes", ycsb::kMinValueBytes, ycsb::kMaxValueBytes,
+                                             absl::StrCat(ycsb::kMinValueBytes), &value_bytes));
+  GANNET_RETURN_IF_ERROR(section.TakeInteger("fill_percent", 10, 100, "50", &fill_percent));
+  GANNET_RETURN_IF_ERROR(section.TakeInteger("sub_models", 1, UINT32_MAX, "5000", &sub_models));
+  GANNET_RETURN_IF_ERROR(TakeChoice(section, "updates", ycsb::kPathNames, &ycsb->updates));
+  o.keys = static_cast<uint64_t>(keys);
+  o.value_bytes = static_cast<size_t>(value_bytes);
+  ycsb->fill_percent = static_cast<int>(fill_percent);
+  o.fill = static_cast<double>(fill_percent) / 100;
+  o.sub_models = static_cast<uint32_t>(sub_models);
+  return absl::OkStatus();
+}
+
 std::vector<cluster::SectionReader> Readers(ClusterFile* file) {
   return {{.name = "tpcc",
-           .purpose = "it says what the servers load",
-           .read = [file](cluster::Section& section, const cluster::Config& config) {
-             return ReadTpcc(section, config.num_servers(), &file->tpcc);
+           .purpose = "",
+           .read =
+               [file](cluster::Section& section, const cluster::Config& config) {
+                 return ReadTpcc(section, config.num_servers(), &file->tpcc.emplace());
+               }},
+          {.name = "ycsb", .purpose = "", .read = [file](cluster::Section& section, const cluster::Config& config) {
+             return ReadYcsb(section, config, &file->ycsb.emplace());
            }}};
+}
+
+StatusOr<ClusterFile> Complete(StatusOr<cluster::Config> config, ClusterFile file) {
+  if (!config.ok()) return config.status();
+  file.config = *std::move(config);
+  const std::string& name = file.config.file;
+  if (!file.tpcc.has_value() && !file.ycsb.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": has neither the table [tpcc] nor [ycsb]; add one: it says ", "what the servers load"));
+  }
+  if (file.tpcc.has_value() && file.ycsb.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": has the tables [tpcc] and [ycsb]; remove one: the servers load what the other one says"));
+  }
+  return file;
 }
 
 }  // namespace
@@ -48,23 +112,13 @@ tpcc::SchemaOptions SchemaOf(const TpccSection& section) {
 StatusOr<ClusterFile> ReadClusterFile(const std::string& file) {
   ClusterFile read;
   StatusOr<cluster::Config> config = cluster::ReadConfig(file, Readers(&read));
-  if (!config.ok()) return config.status();
-  read.config = *std::move(config);
-  return read;
+  return Complete(std::move(config), std::move(read));
 }
 
 StatusOr<ClusterFile> ParseClusterFile(std::string_view text, const std::string& file) {
   ClusterFile read;
   StatusOr<cluster::Config> config = cluster::ParseConfig(text, file, Readers(&read));
-  if (!config.ok()) return config.status();
-  read.config = *std::move(config);
-  return read;
-}
-
-Status NameWaitFlag(const Status& status) {
-  if (!absl::IsDeadlineExceeded(status)) return status;
-  return absl::DeadlineExceededError(
-      absl::StrCat(absl::string_view(status.message()), " (`gannet serve` starts a server; --wait)"));
+  return Complete(std::move(config), std::move(read));
 }
 
 }  // namespace gannet::cli

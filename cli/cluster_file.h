@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "cluster/config.h"
 #include "tpcc/schema.h"
+#include "ycsb/client.h"
+#include "ycsb/cluster.h"
 
 namespace gannet::cli {
 
@@ -22,9 +24,18 @@ struct TpccSection {
 
 tpcc::SchemaOptions SchemaOf(const TpccSection& section);
 
+// The table [ycsb].
+struct YcsbSection {
+  ycsb::ClusterOptions options;            // but for machines and server_threads
+  int fill_percent = 50;                   // options.fill
+  ycsb::Path updates = ycsb::Path::kCall;  // of all clients
+};
+
+// One of the tables is there.
 struct ClusterFile {
   cluster::Config config;
-  TpccSection tpcc;
+  std::optional<TpccSection> tpcc;
+  std::optional<YcsbSection> ycsb;
 };
 
 // InvalidArgument names the line and says what to write instead; NotFound if the file cannot be read.
@@ -32,7 +43,7 @@ StatusOr<ClusterFile> ReadClusterFile(const std::string& file);
 // The same of a text. `file` is the name for errors.
 StatusOr<ClusterFile> ParseClusterFile(std::string_view text, const std::string& file);
 
-// `status`; if it says that a server did not come in time, it also names the command and the flag that help.
-Status NameWaitFlag(const Status& status);
+// What to do if servers did not come in time (cluster::Patience::advice).
+inline constexpr const char* kWaitAdvice = "start it with `gannet serve`, or wait longer (--wait)";
 
 }  // namespace gannet::cli

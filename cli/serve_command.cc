@@ -38,9 +38,10 @@ int Serve(const ServeOptions& options) {
 
   const InterruptGuard interrupts(InterruptGuard::Second::kSigtermIsIgnored);
   const cluster::Patience patience = {
-      .at_most = options.wait, .stop = &InterruptGuard::requested(), .note = [&](const std::string& what) {
-        absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what);
-      }};
+      .at_most = options.wait,
+      .advice = kWaitAdvice,
+      .stop = &InterruptGuard::requested(),
+      .note = [&](const std::string& what) { absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what); }};
   // The port comes first: a node that joined and cannot continue takes the others' data with it.
   StatusOr<std::unique_ptr<cluster::MetricsEndpoint>> metrics = std::unique_ptr<cluster::MetricsEndpoint>();
   cluster::CallMeter meter;
@@ -48,12 +49,13 @@ int Serve(const ServeOptions& options) {
   if (!metrics.ok()) {
     return fail(absl::UnavailableError(absl::StrFormat("--metrics %s", metrics.status().message())), kExitFailed);
   }
-  auto served = ServeTpcc(*file, *id, patience, options.metrics.empty() ? nullptr : &meter);
+  const auto serve = file->tpcc.has_value() ? ServeTpcc : ServeYcsb;
+  auto served = serve(*file, *id, patience, options.metrics.empty() ? nullptr : &meter);
   if (absl::IsCancelled(served.status())) {
     patience.Note(std::string(served.status().message()));
     return kExitOk;
   }
-  if (!served.ok()) return fail(NameWaitFlag(served.status()), kExitFailed);
+  if (!served.ok()) return fail(served.status(), kExitFailed);
   if (*metrics != nullptr) {
     (*metrics)->Show((*served)->server(), [&served] { return (*served)->memory(); }, meter);
     patience.Note(absl::StrFormat("metrics at port %d, /metrics", (*metrics)->port()));
@@ -80,7 +82,9 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       "what waits, leaves, and exits with 0. It does not matter which process of a cluster is started first.\n"
       "Exit code: 1 it cannot serve; 2 a flag or the cluster file is wrong.\n\n"
       "Example: gannet serve --cluster cluster.toml --node 0\n"
-      "then     gannet tpcc run --cluster cluster.toml --threads 2 --duration 10s");
+      "then     gannet tpcc run --cluster cluster.toml --threads 2 --duration 10s\n"
+      "or, if the file has the table [ycsb]:\n"
+      "         gannet ycsb --cluster cluster.toml --clients 1x2 --duration 10s");
   auto options = std::make_shared<ServeOptions>();
   AddPath(*command, "--cluster", &options->cluster, "FILE", "The cluster; see docs/cluster.md")->required();
   AddPath(*command, "--node", &options->node, "ID", "Which server this is: its id or name in the cluster file")

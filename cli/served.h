@@ -28,7 +28,11 @@ class Served {
 
 // Waits for the other servers, loads this server's part, and lets clients in. Cancelled if Patience::stop was set;
 // ResourceExhausted says which key of the file to change. `meter` may be null and must outlive the result.
+// The file has the table [tpcc] for ServeTpcc, and [ycsb] for ServeYcsb.
 StatusOr<std::unique_ptr<Served>> ServeTpcc(const ClusterFile& file, int id, const cluster::Patience& patience,
+                                            cluster::CallMeter* meter);
+
+StatusOr<std::unique_ptr<Served>> ServeYcsb(const ClusterFile& file, int id, const cluster::Patience& patience,
                                             cluster::CallMeter* meter);
 
 }  // namespace gannet::cli

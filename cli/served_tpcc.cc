@@ -60,7 +60,7 @@ StatusOr<std::unique_ptr<Served>> ServeTpcc(const ClusterFile& file, int id, con
                                             cluster::CallMeter* meter) {
   StatusOr<std::unique_ptr<cluster::Server>> server = cluster::Server::Open(file.config, id, patience, meter);
   if (!server.ok()) return server.status();
-  auto served = std::make_unique<ServedTpcc>(*std::move(server), file.tpcc);
+  auto served = std::make_unique<ServedTpcc>(*std::move(server), *file.tpcc);
   GANNET_RETURN_IF_ERROR(served->Load(patience));
   return std::unique_ptr<Served>(std::move(served));
 }

@@ -69,7 +69,7 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& op
   const ClusterFile& file = *options.cluster_file;
   StatusOr<std::unique_ptr<cluster::Client>> client = cluster::Client::Attach(file.config, patience, database_options);
   if (!client.ok()) return client.status();
-  StatusOr<tpcc::Tables> tables = tpcc::Tables::Create((*client)->database(), SchemaOf(file.tpcc));
+  StatusOr<tpcc::Tables> tables = tpcc::Tables::Create((*client)->database(), SchemaOf(*file.tpcc));
   if (!tables.ok()) return tables.status();
   GANNET_RETURN_IF_ERROR((*client)->Start());
   std::unique_ptr<TpccCluster> attached(new TpccCluster);

@@ -198,6 +198,7 @@ StatusOr<std::unique_ptr<TpccCluster>> OpenCluster(const TpccOptions& options, P
     return TpccCluster::Open(options, &InterruptGuard::requested());
   }
   return TpccCluster::Attach(options, {.at_most = options.wait.value_or(absl::Minutes(1)),
+                                       .advice = kWaitAdvice,
                                        .stop = &InterruptGuard::requested(),
                                        .note = [&progress](const std::string& what) { progress.Step(what); }});
 }
@@ -210,9 +211,7 @@ Status RunAndCheck(TpccCluster& cluster, Progress& progress, TpccResult* result)
 Status LoadRunCheck(TpccResult* result) {
   Progress progress;
   auto cluster = OpenCluster(result->options, progress);
-  if (!cluster.ok()) {
-    return result->options.cluster_file.has_value() ? NameWaitFlag(cluster.status()) : cluster.status();
-  }
+  if (!cluster.ok()) return cluster.status();
   const cluster::Client* const client = (*cluster)->client();
   if (client != nullptr) result->slot = client->slot();
   if (Status filled = Fill(**cluster, progress, result); !filled.ok()) {

@@ -157,11 +157,15 @@ Status CompleteFromCluster(TpccOptions* o) {
   GANNET_RETURN_IF_ERROR(NeedNoCluster(*o));
   StatusOr<ClusterFile> file = ReadClusterFile(o->cluster);
   if (!file.ok()) return file.status();
+  if (!file->tpcc.has_value()) {
+    return Wrong("--cluster %s: its servers hold the keys of YCSB ([ycsb]), not TPC-C; run gannet ycsb --cluster %s",
+                 o->cluster, o->cluster);
+  }
   o->cluster_file = *std::move(file);
   const cluster::Config& config = o->cluster_file->config;
   o->nodes = config.num_servers();
-  o->warehouses = o->cluster_file->tpcc.warehouses;
-  o->load_seed = o->cluster_file->tpcc.seed;
+  o->warehouses = o->cluster_file->tpcc->warehouses;
+  o->load_seed = o->cluster_file->tpcc->seed;
   o->prefault = 0;
   if (o->threads == 0) o->threads = 1;
   if (const int most = MostThreadsOfClient(config); o->threads > most) {

@@ -21,27 +21,25 @@
 namespace gannet::cli {
 namespace {
 
-struct Flags {
-  bench::YcsbOptions options;
-  std::string json;  // empty: no report there
-};
-
-int Execute(Flags flags) {
+int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::YcsbOptions options) {
   const auto fail = [](const Status& status, int exit_code) {
     absl::FPrintF(stderr, "gannet ycsb: %s\n", status.message());
     return exit_code;
   };
-  if (const Status complete = Complete(&flags.options); !complete.ok()) return fail(complete, kExitBadFlags);
+  Status complete = ReadCluster(flags, flag_of_servers, &options);
+  if (complete.ok()) complete = Complete(&options);
+  if (!complete.ok()) return fail(complete, kExitBadFlags);
   StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", flags.json);
   if (!json.ok()) return fail(json.status(), kExitBadFlags);
   const InterruptGuard interrupts;
   Progress progress;
   bench::YcsbResult result;
-  result.options = std::move(flags.options);
+  result.options = std::move(options);
   const Status done = bench::RunYcsb(YcsbProgressOf(&progress), &InterruptGuard::requested(), &result);
   if (absl::IsCancelled(done)) {
-    return fail(absl::CancelledError(absl::StrFormat("%s; nothing is left of it", done.message())),
-                InterruptGuard::exit_code());
+    const char* const left =
+        result.options.cluster_config.has_value() ? "the servers are as they were" : "nothing is left of it";
+    return fail(absl::CancelledError(absl::StrFormat("%s; %s", done.message(), left)), InterruptGuard::exit_code());
   }
   if (!done.ok()) return fail(done, kExitFailed);
   absl::FPrintF(TextStream(*json), "%s", ToText(result));
@@ -61,15 +59,17 @@ void AddYcsbCommand(CLI::App& app, int* exit_code) {
       "cache, or by calls. Every value that is read is checked against its key. Reported are throughput, latencies,\n"
       "verbs, bytes and round trips per operation, what the index and its caches take, how good its model is, and, on\n"
       "sim, how busy CPUs and NICs are. On shm, times are this machine's; on sim they are those of the modelled "
-      "rack.\n\n"
+      "rack. With --cluster the servers are processes (`gannet serve`), and this process is one client machine.\n\n"
       "Exit code: 0 all is well; 1 the run failed or a wrong value was read; 2 a flag is wrong; 130 stopped by Ctrl-C\n"
       "(the report is printed if the run had begun).\n\n"
       "Examples: gannet ycsb --workload c --index xstore --keys 1M\n"
       "          gannet ycsb --workload c --index xstore --keys 1M --path rpc\n"
+      "          gannet ycsb --workload a --cluster cluster.toml --clients 1x2\n"
       "          gannet ycsb --workload c --distribution uniform --fabric sim --keys 1M --clients 15x24 --json c.json");
-  auto flags = std::make_shared<Flags>();
-  AddYcsbFlags(*command, &flags->options, &flags->json);
-  command->callback([flags, exit_code] { *exit_code = Execute(*flags); });
+  auto flags = std::make_shared<YcsbFlags>();
+  auto options = std::make_shared<bench::YcsbOptions>();
+  AddYcsbFlags(*command, options.get(), flags.get());
+  command->callback([=] { *exit_code = Execute(*flags, FlagOfServers(*command), *options); });
 }
 
 }  // namespace gannet::cli

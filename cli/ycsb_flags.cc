@@ -1,5 +1,6 @@
 #include "cli/ycsb_flags.h"
 
+#include <span>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr int kMaxCoroutines = 256;
-constexpr uint64_t kMaxKeys = 4'000'000'000;
+constexpr uint64_t kMaxKeys = kMaxYcsbKeys;
 
 StatusOr<ycsb::Workload> ParseWorkload(const std::string& text) {
   const auto workload = ycsb::FindWorkload(text);
@@ -32,6 +33,12 @@ auto Choice(const std::string_view (&names)[N]) {
     if (!at.ok()) return at.status();
     return static_cast<Enum>(*at);
   };
+}
+
+StatusOr<bench::FabricKind> ParseFabric(const std::string& text) {
+  const auto at = ParseChoice(text, std::span(bench::kFabricNames).first(2));  // verbs: by a cluster file
+  if (!at.ok()) return at.status();
+  return static_cast<bench::FabricKind>(*at);
 }
 
 StatusOr<index::IndexKind> ParseIndex(const std::string& text) {
@@ -56,7 +63,8 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
   Add(
       command, "--insert-rate", &o->insert_rate, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); },
       "N",
-      "The last client machine inserts so many keys per second, such as 500K or 2M, in place of the mix. Default: none")
+      "The last client machine inserts so many keys per second, such as 500K or 2M, in place of the mix. With\n"
+      "--cluster this process does. Default: none")
       ->group(group);
   AddDuration(command, "--insert-for", &o->insert_for, absl::Microseconds(1),
               "How long it inserts, from the beginning of what is measured on. Default: to the end")
@@ -114,14 +122,26 @@ StatusOr<CacheChoice> ParseCache(const std::string& text) {
   return CacheChoice{static_cast<index::XCacheMode>(*at), false};
 }
 
+void AddClusterFlags(CLI::App& command, YcsbFlags* flags) {
+  const std::string group = "Where it is served";
+  AddPath(command, "--cluster", &flags->cluster, "FILE",
+          "Run against the servers of this cluster (`gannet serve`), as one client machine of it. The file says what\n"
+          "the servers hold and how updates are done. Default: servers and clients are in this process")
+      ->group(group);
+  AddDuration(command, "--wait", &flags->wait, absl::ZeroDuration(),
+              "How long to wait until the servers have loaded. Default: 1m")
+      ->group(group);
+}
+
 void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "Where";
-  Add(command, "--fabric", &o->fabric, Choice<bench::FabricKind>(bench::kFabricNames), "NAME",
+  Add(command, "--fabric", &o->fabric, ParseFabric, "NAME",
       "shm: threads of this process that reach each other's memory through shared memory, in real time.\n"
       "sim: a simulated rack, in virtual time: the same seed gives the same numbers on every machine. Default: shm")
       ->group(group);
   Add(command, "--clients", &o->clients, ParseClients, "MxT",
-      "Client machines x threads of each. Default: 1x2 on shm, 15x24 on sim")
+      "Client machines x threads of each. With --cluster this process is one machine. Default: 1x2 on shm, 15x24 on\n"
+      "sim")
       ->group(group);
   AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
              "Operations that a client thread has under way. Default: 1 on shm, 8 on sim")
@@ -158,6 +178,14 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
 
 }  // namespace
 
+std::string FlagOfServers(const CLI::App& command) {
+  for (const char* flag : {"--index", "--keys", "--keyspace", "--value-bytes", "--fill", "--sub-models", "--updates",
+                           "--fabric", "--servers", "--server-threads", "--nic"}) {
+    if (command.count(flag) > 0) return flag;
+  }
+  return "";
+}
+
 StatusOr<bench::ClientThreads> ParseClients(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, 'x');
   if (parts.size() == 2) {
@@ -169,11 +197,12 @@ StatusOr<bench::ClientThreads> ParseClients(const std::string& text) {
   return absl::InvalidArgumentError("must be machines x threads of each, such as 15x24");
 }
 
-void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, std::string* json) {
+void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, YcsbFlags* flags) {
   AddWorkFlags(command, options);
   AddDataFlags(command, options);
   AddPlaceFlags(command, options);
-  AddPath(command, "--json", json, "FILE", "Write the report as JSON to this file; -: to standard output")
+  AddClusterFlags(command, flags);
+  AddPath(command, "--json", &flags->json, "FILE", "Write the report as JSON to this file; -: to standard output")
       ->group("Report");
 }
 

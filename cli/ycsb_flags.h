@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "bench/ycsb/options.h"
 
@@ -11,10 +14,22 @@ class App;
 
 namespace gannet::cli {
 
-// Adds the flags of `gannet ycsb`. Parsing them fills *options and *json (the file for the report; empty: none), which
-// must live until then. A value that is wrong by
+inline constexpr int64_t kMaxYcsbKeys = 4'000'000'000;
+
+// The flags of `gannet ycsb` that do not say what is run.
+struct YcsbFlags {
+  std::string json;                    // file for the report; empty: none
+  std::string cluster;                 // file of the cluster whose servers are other processes; empty: none
+  std::optional<absl::Duration> wait;  // for these servers
+};
+
+// Adds the flags of `gannet ycsb`. Parsing them fills *options and *flags, which must live until then. A value that is
+// wrong by
 // itself is a CLI::ValidationError "--flag value: what to do"; what is wrong together, Complete() says.
-void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, std::string* json);
+void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, YcsbFlags* flags);
+
+// The first flag on the command line that says what a cluster file says; empty if there is none.
+std::string FlagOfServers(const CLI::App& command);
 
 // "15x24".
 StatusOr<bench::ClientThreads> ParseClients(const std::string& text);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "cli/cluster_file.h"
 #include "cli/machine_memory.h"
 #include "cli/parse.h"
 #include "rdma/shm/shm_fabric.h"
@@ -48,11 +49,12 @@ Status Complete(bench::YcsbOptions* o) {
     return Wrong("--clients %dx%d: at most %d threads on a machine", o->clients.machines, o->clients.threads,
                  kMaxThreadsPerMachine);
   }
-  if (o->clients.machines + o->servers > rdma::kMaxShmNodes) {
+  const bool in_cluster = o->cluster_config.has_value();
+  if (!in_cluster && o->clients.machines + o->servers > rdma::kMaxShmNodes) {
     return Wrong("--clients %dx%d: at most %d machines beside %d servers", o->clients.machines, o->clients.threads,
                  rdma::kMaxShmNodes - o->servers, o->servers);
   }
-  if (o->insert_rate > 0 && o->clients.machines < 2) {
+  if (o->insert_rate > 0 && !in_cluster && o->clients.machines < 2) {
     return Wrong("--insert-rate %d: takes a machine of its own; give --clients 2x%d or more", o->insert_rate,
                  o->clients.threads);
   }
@@ -70,7 +72,48 @@ Status Complete(bench::YcsbOptions* o) {
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
     return Wrong("--cache: says what a client of xstore keeps; one of %s has no models (but --cache-bytes)", kind.name);
   }
-  return CheckMemory(*o);
+  return in_cluster ? absl::OkStatus() : CheckMemory(*o);
+}
+
+Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, YcsbOptions* o) {
+  if (flags.cluster.empty()) {
+    if (!flags.wait.has_value()) return absl::OkStatus();
+    return Wrong("--wait: is for servers that load; give --cluster, too, or leave it out");
+  }
+  if (!flag_of_servers.empty()) {
+    return Wrong("%s: is for servers in this process; with --cluster the file says it, so leave %s out",
+                 flag_of_servers, flag_of_servers);
+  }
+  if (o->clients.machines > 1) {
+    return Wrong(
+        "--clients %dx%d: this process is one client machine; give 1x%d, and start a process for each other one",
+        o->clients.machines, o->clients.threads, o->clients.threads);
+  }
+  StatusOr<ClusterFile> file = ReadClusterFile(flags.cluster);
+  if (!file.ok()) return file.status();
+  if (!file->ycsb.has_value()) {
+    return Wrong(
+        "--cluster %s: its servers hold TPC-C ([tpcc]), not the keys of YCSB; run gannet tpcc run --cluster %s",
+        flags.cluster, flags.cluster);
+  }
+  const cluster::Config& config = file->config;
+  const YcsbSection& section = *file->ycsb;
+  o->fabric = config.fabric == cluster::FabricKind::kVerbs ? bench::FabricKind::kVerbs : bench::FabricKind::kShm;
+  o->servers = config.num_servers();
+  o->server_threads = 1;
+  for (const cluster::ServerConfig& server : config.servers) {
+    o->server_threads = std::max(o->server_threads, server.server_threads);
+  }
+  o->index = section.options.index;
+  o->keys = section.options.keys;
+  o->key_form = section.options.key_form;
+  o->value_bytes = static_cast<int>(section.options.value_bytes);
+  o->fill_percent = section.fill_percent;
+  o->sub_models = section.options.sub_models;
+  o->updates = section.updates;
+  o->wait = flags.wait.value_or(o->wait);
+  o->cluster_config = config;
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::cli

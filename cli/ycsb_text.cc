@@ -19,6 +19,17 @@ std::string NameOf(Enum value, const std::string_view (&names)[N]) {
   return std::string(names[static_cast<size_t>(value)]);
 }
 
+std::string WhereTheServersAre(const bench::YcsbResult& result) {
+  const bench::YcsbOptions& o = result.options;
+  const std::string fabric = NameOf(o.fabric, bench::kFabricNames);
+  if (o.cluster_config.has_value()) {
+    return absl::StrFormat(" of %s (%s), as its client in slot %d, seed %d", o.cluster_config->file, fabric,
+                           result.slot, o.seed);
+  }
+  return absl::StrFormat(" (%s%s), seed %d; loaded in %.1f s", fabric, o.nic.empty() ? "" : ", " + o.nic, o.seed,
+                         result.load_seconds);
+}
+
 std::string Heading(const bench::YcsbResult& result) {
   const bench::YcsbOptions& o = result.options;
   const ycsb::RunReport& run = result.run;
@@ -26,10 +37,9 @@ std::string Heading(const bench::YcsbResult& result) {
       "workload %c (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
       o.workload.letter, absl::StrJoin(o.operations(), ","), NameOf(o.keys_drawn(), ycsb::kDistributionNames),
       index::EntryOf(o.index).name, NameOf(o.paths.reads, ycsb::kPathNames), NameOf(o.paths.updates, ycsb::kPathNames));
-  text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s (%s%s), seed %d; loaded in %.1f s\n",
-                          WithCommas(o.keys), NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
-                          Count(static_cast<uint64_t>(o.servers), "server"), NameOf(o.fabric, bench::kFabricNames),
-                          o.nic.empty() ? "" : ", " + o.nic, o.seed, result.load_seconds);
+  text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s%s\n", WithCommas(o.keys),
+                          NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
+                          Count(static_cast<uint64_t>(o.servers), "server"), WhereTheServersAre(result));
   text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server\n",
                           absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
                           absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,

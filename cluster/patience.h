@@ -11,6 +11,8 @@ namespace gannet::cluster {
 
 struct Patience {
   absl::Duration at_most = absl::Minutes(5);
+  // What a user can do if others did not come in time, for the error that says so. Programs name their flags here.
+  std::string advice = "start it, or wait longer";
   // Set by another thread or a signal handler: whatever waits or serves ends soon. May be null; must outlive every
   // object that was given this Patience.
   const std::atomic<bool>* stop = nullptr;

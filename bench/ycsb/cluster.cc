@@ -10,19 +10,24 @@ namespace gannet::bench {
 StatusOr<std::unique_ptr<YcsbCluster>> YcsbCluster::Open(const YcsbOptions& o) {
   std::unique_ptr<YcsbCluster> opened(new YcsbCluster(o));
   GANNET_RETURN_IF_ERROR(opened->OpenFabric());
-  auto cluster = ycsb::Cluster::Create(opened->fabric_.get(), {.servers = o.servers,
-                                                               .server_threads = o.server_threads,
-                                                               .machines = o.clients.machines,
-                                                               .key_form = o.key_form,
-                                                               .keys = o.keys,
-                                                               .index = o.index,
-                                                               .value_bytes = static_cast<size_t>(o.value_bytes),
-                                                               .fill = o.fill_percent / 100.0,
-                                                               .sub_models = static_cast<uint32_t>(o.sub_models),
-                                                               .train_models = o.paths.reads == ycsb::Path::kOneSided});
+  auto cluster = ycsb::Cluster::Create(opened->fabric_.get(), o.cluster_options());
   if (!cluster.ok()) return cluster.status();
   opened->cluster_ = *std::move(cluster);
   return opened;
+}
+
+StatusOr<std::unique_ptr<YcsbCluster>> YcsbCluster::Attach(const YcsbOptions& o, const cluster::Patience& patience) {
+  StatusOr<std::unique_ptr<cluster::BareClient>> client = cluster::BareClient::Open(*o.cluster_config, patience);
+  if (!client.ok()) return client.status();
+  std::unique_ptr<YcsbCluster> attached(new YcsbCluster(o));
+  attached->client_ = *std::move(client);
+  GANNET_RETURN_IF_ERROR(attached->client_->TakeSlot([&](rdma::NodeId node) {
+    auto cluster = ycsb::Cluster::Attach(&attached->client_->fabric(), node, o.cluster_options());
+    if (cluster.ok()) attached->cluster_ = *std::move(cluster);
+    return cluster.status();
+  }));
+  GANNET_RETURN_IF_ERROR(attached->client_->WaitUntilReady(*attached->cluster_->machine(0).node));
+  return attached;
 }
 
 YcsbCluster::~YcsbCluster() = default;

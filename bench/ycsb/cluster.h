@@ -1,4 +1,5 @@
-// What the YCSB bench runs on: a fabric within this process, real or simulated, and the bench's cluster on it.
+// What the YCSB bench runs on: a fabric within this process, real or simulated, and the bench's cluster on it; or a
+// client machine of servers that are other processes.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,8 @@
 #include "bench/harness/rack_usage.h"
 #include "bench/ycsb/options.h"
 #include "bench/ycsb/result.h"
+#include "cluster/bare_client.h"
+#include "cluster/patience.h"
 #include "rdma/fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
@@ -20,11 +23,15 @@ class YcsbCluster {
   // SetDefaults() was called on `options`. If they say so, the calling thread becomes the observer of a simulation for
   // as long as this lives.
   static StatusOr<std::unique_ptr<YcsbCluster>> Open(const YcsbOptions& options);
+  // `options` has a cluster_config: a client of its servers. Waits until they have loaded.
+  static StatusOr<std::unique_ptr<YcsbCluster>> Attach(const YcsbOptions& options, const cluster::Patience& patience);
   ~YcsbCluster();
   YcsbCluster(const YcsbCluster&) = delete;
   YcsbCluster& operator=(const YcsbCluster&) = delete;
 
   ycsb::Cluster& cluster() { return *cluster_; }
+  // Null if the servers are in this process.
+  const cluster::BareClient* client() const { return client_.get(); }
 
   // What is measured begins, or has ended.
   void Watch(bool end);
@@ -40,6 +47,7 @@ class YcsbCluster {
   // The cluster goes before the fabric, and that before the simulation.
   std::unique_ptr<rdma::sim::Simulation> simulation_;
   std::unique_ptr<rdma::Fabric> fabric_;
+  std::unique_ptr<cluster::BareClient> client_;  // in place of fabric_
   std::unique_ptr<ycsb::Cluster> cluster_;
   std::optional<RackUsage> usage_;  // of a simulation
 };

@@ -110,6 +110,10 @@ std::string ToJson(const YcsbResult& result) {
   json["load_seconds"] = result.load_seconds;
   json["run_seconds"] = result.run_seconds;
   json["configuration"] = ConfigurationOf(result.options);
+  if (result.options.cluster_config.has_value()) {
+    json["configuration"]["cluster"] = result.options.cluster_config->file;
+    json["configuration"]["slot"] = result.slot;
+  }
   return json.dump(2) + "\n";
 }
 

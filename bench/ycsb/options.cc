@@ -30,6 +30,19 @@ void SetDefaults(YcsbOptions* o) {
   }
 }
 
+ycsb::ClusterOptions YcsbOptions::cluster_options() const {
+  return {.servers = servers,
+          .server_threads = server_threads,
+          .machines = clients.machines,
+          .key_form = key_form,
+          .keys = keys,
+          .index = index,
+          .value_bytes = static_cast<size_t>(value_bytes),
+          .fill = fill_percent / 100.0,
+          .sub_models = static_cast<uint32_t>(sub_models),
+          .train_models = paths.reads == ycsb::Path::kOneSided};
+}
+
 uint64_t LoadBytes(const YcsbOptions& o) {
   const ycsb::ServerOptions server = ServerOf(o);
   return ycsb::BytesNeeded(server) * static_cast<uint64_t>(o.servers) + ycsb::kLoadBytesPerKey * server.expected_keys;

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "cluster/config.h"
 #include "ycsb/client.h"
 #include "ycsb/cluster.h"
 #include "ycsb/connection.h"
@@ -14,8 +15,8 @@
 
 namespace gannet::bench {
 
-enum class FabricKind : uint8_t { kShm, kSim };
-inline constexpr std::string_view kFabricNames[] = {"shm", "sim"};
+enum class FabricKind : uint8_t { kShm, kSim, kVerbs };  // kVerbs: only by a cluster file
+inline constexpr std::string_view kFabricNames[] = {"shm", "sim", "verbs"};
 
 // What `clients` says: 16x24.
 struct ClientThreads {
@@ -56,8 +57,14 @@ struct YcsbOptions {
   bool locations = false;    // xstore: and a cache of record addresses before the model
   uint64_t cache_bytes = 0;  // 0: the default of the index
 
+  // The cluster whose servers are other processes. This process is one client machine of it, and the options above say
+  // what the servers hold. None: servers and clients are in this process.
+  std::optional<cluster::Config> cluster_config;
+  absl::Duration wait = absl::Minutes(1);  // for the servers of `cluster_config`, until they have loaded
+
   ycsb::Distribution keys_drawn() const { return distribution.value_or(workload.distribution); }
   const ycsb::Mix& operations() const { return mix.has_value() ? *mix : workload.mix; }
+  ycsb::ClusterOptions cluster_options() const;
   bool simulated() const { return fabric == FabricKind::kSim; }
 };
 

@@ -1,6 +1,7 @@
 #include "bench/ycsb/result.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "bench/harness/resident_memory.h"
 
@@ -21,25 +22,24 @@ void AddModel(const index::XStore::ModelStatistics& server, int servers, index::
 
 }  // namespace
 
-void MeasureStore(ycsb::Cluster* cluster, YcsbResult* result) {
-  const int servers = cluster->options().servers;
-  for (int i = 0; i < servers; ++i) {
-    ycsb::Server& server = cluster->server(i);
-    const index::Statistics statistics = server.index().statistics();
-    result->index.keys += statistics.keys;
-    result->index.registered_bytes += statistics.registered_bytes;
-    result->index.private_bytes += statistics.private_bytes;
-    result->index.nodes += statistics.nodes;
-    result->index.height = std::max(result->index.height, statistics.height);
-    const rdma::SlabStatistics memory = server.memory();
-    result->memory.capacity_bytes += memory.capacity_bytes;
-    result->memory.carved_bytes += memory.carved_bytes;
-    result->memory.free_bytes += memory.free_bytes;
-    if (server.xstore() == nullptr) continue;
+Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result) {
+  const StatusOr<std::vector<ycsb::ServerReport>> reports = cluster->Report();
+  if (!reports.ok()) return reports.status();
+  for (const ycsb::ServerReport& server : *reports) {
+    result->index.keys += server.index.keys;
+    result->index.registered_bytes += server.index.registered_bytes;
+    result->index.private_bytes += server.index.private_bytes;
+    result->index.nodes += server.index.nodes;
+    result->index.height = std::max(result->index.height, server.index.height);
+    result->memory.capacity_bytes += server.memory.capacity_bytes;
+    result->memory.carved_bytes += server.memory.carved_bytes;
+    result->memory.free_bytes += server.memory.free_bytes;
+    if (!server.model.has_value()) continue;
     if (!result->model.has_value()) result->model.emplace();
-    AddModel(server.xstore()->model_statistics(), servers, &*result->model);
+    AddModel(*server.model, static_cast<int>(reports->size()), &*result->model);
   }
   result->resident_bytes = ResidentBytes();
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::bench

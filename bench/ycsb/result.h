@@ -26,7 +26,8 @@ struct SimulationReport {
 
 struct YcsbResult {
   YcsbOptions options;
-  double load_seconds = 0;  // real time
+  int slot = 0;             // of a client of other processes
+  double load_seconds = 0;  // real time; 0 if other processes have loaded
   double run_seconds = 0;   // real time, of everything after the load
   ycsb::RunReport run;
   bool interrupted = false;
@@ -42,8 +43,9 @@ struct YcsbResult {
   Calibration after_run_calibration;
 };
 
-// Into result's index, memory, model and resident_bytes. Walks the indexes: slow.
-void MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
+// Fills in result's index, memory, model and resident_bytes. Walks the indexes: slow. Unavailable if a server that is
+// another process is gone.
+Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
 
 // The report for programs: an object of JSON. Keys are stable.
 std::string ToJson(const YcsbResult& result);

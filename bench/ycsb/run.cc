@@ -23,7 +23,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, const std::atomic<bool>* stop) {
+ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<bool>* stop) {
   ycsb::RunOptions run;
   run.threads_per_machine = o.clients.threads;
   run.coroutines = o.coroutines;
@@ -42,7 +42,8 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, const std::atomic<bool>* sto
   run.warmup = *o.warmup;
   run.duration = *o.duration;
   run.interval = *o.interval;
-  run.seed = o.seed;
+  // Clients of one cluster do not all draw the same keys in the same order.
+  run.seed = o.seed + (static_cast<uint64_t>(slot) << 32);
   run.stop = stop;
   return run;
 }
@@ -63,7 +64,7 @@ Status Start(YcsbCluster& cluster, const YcsbProgress& progress, const std::atom
 Status Run(YcsbCluster& cluster, const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result) {
   const Stopwatch watch;
   progress.step("connecting clients and filling their caches");
-  ycsb::RunOptions options = RunOptionsOf(result->options, stop);
+  ycsb::RunOptions options = RunOptionsOf(result->options, result->slot, stop);
   options.watch = [&cluster](bool end) { cluster.Watch(end); };
   auto run = ycsb::RunBenchmark(&cluster.cluster(), options, progress.ran);
   if (!run.ok()) return run.status();
@@ -82,26 +83,49 @@ Status CalibrateFor(const YcsbOptions& options, Calibration* calibration) {
   return measured.status();
 }
 
+// `status`; if it is an error and a server that is another process is gone, an error that names that server.
+Status Explain(const YcsbCluster& cluster, const Status& status) {
+  return cluster.client() == nullptr ? status : cluster.client()->Explain(status);
+}
+
+StatusOr<std::unique_ptr<YcsbCluster>> Attach(const YcsbProgress& progress, const std::atomic<bool>* stop,
+                                              YcsbResult* result) {
+  auto attached =
+      YcsbCluster::Attach(result->options, {.at_most = result->options.wait,
+                                            .advice = "start it with `gannet serve`, or wait longer (--wait)",
+                                            .stop = stop,
+                                            .note = progress.step});
+  if (attached.ok()) result->slot = (*attached)->client()->slot();
+  return attached;
+}
+
+StatusOr<std::unique_ptr<YcsbCluster>> OpenAndLoad(const YcsbProgress& progress, const std::atomic<bool>* stop,
+                                                   YcsbResult* result) {
+  auto opened = YcsbCluster::Open(result->options);
+  if (!opened.ok()) return opened.status();
+  GANNET_RETURN_IF_ERROR(Load((*opened)->cluster(), progress, stop, result));
+  return opened;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
                                                    YcsbResult* result) {
-  auto opened = YcsbCluster::Open(result->options);
+  auto opened =
+      result->options.cluster_config.has_value() ? Attach(progress, stop, result) : OpenAndLoad(progress, stop, result);
   if (!opened.ok()) return opened.status();
   std::unique_ptr<YcsbCluster> cluster = *std::move(opened);
-  GANNET_RETURN_IF_ERROR(Load(cluster->cluster(), progress, stop, result));
   GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->before_run_calibration));
-  GANNET_RETURN_IF_ERROR(Start(*cluster, progress, stop, result->options));
+  GANNET_RETURN_IF_ERROR(Explain(*cluster, Start(*cluster, progress, stop, result->options)));
   return cluster;
 }
 
 Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
                        YcsbResult* result) {
-  GANNET_RETURN_IF_ERROR(Run(*cluster, progress, stop, result));
+  GANNET_RETURN_IF_ERROR(Explain(*cluster, Run(*cluster, progress, stop, result)));
   GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->after_run_calibration));
   progress.step("measuring the index");
-  MeasureStore(&cluster->cluster(), result);
-  return absl::OkStatus();
+  return Explain(*cluster, MeasureStore(&cluster->cluster(), result));
 }
 
 bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {

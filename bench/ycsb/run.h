@@ -25,7 +25,8 @@ struct YcsbProgress {
 // *stop becomes true before there is something to report; later, the run ends early. `stop` may be null.
 Status RunYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result);
 
-// The same in two steps: a cluster that was loaded and serves, and the run.
+// The same in two steps: a cluster that was loaded and serves, and the run. If options.cluster_config is there, other
+// processes have loaded it and serve.
 StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
                                                    YcsbResult* result);
 Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,

@@ -25,8 +25,8 @@ Status WaitWhile(const Patience& patience, const char* what, const std::function
       return absl::CancelledError(absl::StrCat("stopped while waiting for ", *now, what));
     }
     if (NowNanos() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat("waited ", absl::FormatDuration(patience.at_most), " for ", *now,
-                                                      what, "; start it, or wait longer"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("waited ", absl::FormatDuration(patience.at_most), " for ", *now, what, "; ", patience.advice));
     }
     if (*now != told) {
       told = *now;

@@ -38,18 +38,51 @@ void ExpectTold(const std::vector<Mistake>& mistakes) {
 TEST(ClusterFileTest, SaysWhatTpccLoads) {
   const StatusOr<ClusterFile> file = ParseClusterFile(With("[tpcc]\nwarehouses = 5\nseed = 7"), "c.toml");
   ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->tpcc.warehouses, 5);
-  EXPECT_EQ(file->tpcc.seed, 7u);
-  EXPECT_EQ(file->tpcc.items, 100000u);
-  EXPECT_EQ(file->tpcc.customers_per_district, 3000u);
+  EXPECT_EQ(file->tpcc->warehouses, 5);
+  EXPECT_EQ(file->tpcc->seed, 7u);
+  EXPECT_EQ(file->tpcc->items, 100000u);
+  EXPECT_EQ(file->tpcc->customers_per_district, 3000u);
 }
 
 TEST(ClusterFileTest, MistakesAboutTpccAreTold) {
   ExpectTold({
-      {"", "c.toml:1: tpcc: ", "the table is missing"},
+      {"", "c.toml: ", "has neither the table [tpcc] nor [ycsb]"},
       {"[tpcc]\nwarehouses = 1", "c.toml:5: [tpcc] warehouses: ", "from 2 to 65535"},
       {"[tpcc]\nwarehouses = 2\nseed = -7", "c.toml:6: [tpcc] seed: ", "a whole number from 0"},
       {"[tpcc]\nwarehouses = 2\nsede = 7", "c.toml:6: [tpcc] sede: ", "no such key"},
+  });
+}
+
+TEST(ClusterFileTest, SaysWhatYcsbLoads) {
+  const StatusOr<ClusterFile> file = ParseClusterFile(
+      With("[ycsb]\nkeys = 20_000\nindex = \"hash\"\nkeyspace = \"noised\"\nvalue_bytes = 100\nfill_percent = 75\n"
+           "sub_models = 3\nupdates = \"one-sided\""),
+      "c.toml");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE(file->tpcc.has_value());
+  const ycsb::ClusterOptions& options = file->ycsb->options;
+  EXPECT_EQ(options.servers, 2);
+  EXPECT_EQ(options.keys, 20'000u);
+  EXPECT_EQ(options.index, index::IndexKind::kHash);
+  EXPECT_EQ(options.key_form, ycsb::KeyForm::kNoised);
+  EXPECT_EQ(options.value_bytes, 100u);
+  EXPECT_EQ(options.fill, 0.75);
+  EXPECT_EQ(options.sub_models, 3u);
+  EXPECT_EQ(file->ycsb->updates, ycsb::Path::kOneSided);
+}
+
+TEST(ClusterFileTest, MistakesAboutYcsbAreTold) {
+  ExpectTold({
+      {"[ycsb]\nindex = \"hash\"", "c.toml:4: [ycsb] keys: ", "is missing; add a line such as: keys = 1000000"},
+      {"[ycsb]\nkeys = 1", "c.toml:5: [ycsb] keys: ", "from 2 to 4000000000"},
+      {"[ycsb]\nkeys = \"1M\"", "c.toml:5: [ycsb] keys: ", "must be a whole number"},
+      {"[ycsb]\nkeys = 9\nindex = \"tree\"", "c.toml:6: [ycsb] index: ", "must be hash or xstore"},
+      {"[ycsb]\nkeys = 9\nupdates = \"call\"", "c.toml:6: [ycsb] updates: ", "must be one-sided or rpc"},
+      {"[ycsb]\nkeys = 9\nkeyspace = 3", "c.toml:6: [ycsb] keyspace: ", "such as \"linear\""},
+      {"[ycsb]\nkeys = 9\nvalue_bytes = 4", "c.toml:6: [ycsb] value_bytes: ", "from 8 to 1024"},
+      {"[ycsb]\nkeys = 9\nfill = 50", "c.toml:6: [ycsb] fill: ", "no such key here; the keys are fill_percent"},
+      {"[tpcc]\nwarehouses = 2\n[ycsb]\nkeys = 9", "c.toml: ", "has the tables [tpcc] and [ycsb]"},
+      {"[ycsc]\nkeys = 9", "c.toml:4: ycsc: ", "no such key here; the keys are client_slots"},
   });
 }
 
@@ -65,7 +98,7 @@ TEST(ClusterFileTest, TheExampleIsRight) {
   const StatusOr<ClusterFile> file = ReadClusterFile(GANNET_SOURCE_DIR "/examples/cluster.toml");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->config.num_servers(), 3);
-  EXPECT_EQ(file->tpcc.warehouses, 3);
+  EXPECT_EQ(file->tpcc->warehouses, 3);
 }
 
 }  // namespace

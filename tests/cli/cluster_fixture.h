@@ -1,4 +1,5 @@
-// Shared by tests of long-lived processes: a directory for their files, servers by id, clients that run TPC-C.
+// Shared by tests of long-lived processes: a directory for their files, servers by id, clients that run TPC-C
+// or YCSB.
 #pragma once
 
 #include <unistd.h>
@@ -59,7 +60,11 @@ class ClusterFixture : public ::testing::Test {
                                 const std::string& file = "cluster.toml") const {
     return Joined({"tpcc", verb, "--cluster", Path(file)}, flags);
   }
-  // Starts a client that runs until it is stopped, and waits until it has committed something.
+  std::vector<std::string> Ycsb(const std::vector<std::string>& flags = {},
+                                const std::string& file = "cluster.toml") const {
+    return Joined({"ycsb", "--cluster", Path(file)}, flags);
+  }
+  // Starts a client of TPC-C that runs until it is stopped, and waits until it has committed something.
   std::unique_ptr<Program> StartClient(const std::vector<std::string>& flags = {}) const {
     auto client = std::make_unique<Program>(
         Tpcc("run", Joined({"--duration", "10m", "--warmup", "0s", "--interval", "50ms"}, flags)),
