@@ -1,4 +1,4 @@
-// Large numbers for people.
+// Large numbers in groups of three digits.
 #pragma once
 
 #include <cstdint>

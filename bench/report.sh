@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the table of figures of README.md on this machine and prints it as Markdown, each line with its command.
-# `./dev report` builds the program and calls this. The machine should have nothing else to do.
+# `./dev report` builds the program and calls this. The machine should be idle otherwise.
 #   usage: bench/report.sh PROGRAM [SECONDS [RUNS]]
 # SECONDS (5) is the measured time of a run of TPC-C or YCSB; a figure is the median of RUNS (3) runs.
 set -euo pipefail
@@ -14,11 +14,11 @@ if ! [[ $seconds =~ ^[1-9][0-9]*$ && $runs =~ ^[1-9][0-9]*$ ]]; then
 fi
 [[ -x $program ]] || { echo "report: '$program' is not a program" >&2; exit 2; }
 
-# On a disk, if there is one: a figure of durability on a file system in memory says nothing.
+# On a disk, if there is one, because a file system in memory says nothing about durability.
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/gannet-report.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# The first number of this name in a JSON report; nothing if there is none.
+# The first number of this name in a JSON report; empty if there is none.
 field() {
   sed -n "/\"$1\": [-0-9]/{s/.*: \([-0-9.e+]*\).*/\1/p;q;}" "$2"
 }
@@ -28,7 +28,7 @@ with_commas() {
   printf '%.0f\n' "$1" | sed -e ':next' -e 's/^\([0-9]*[0-9]\)\([0-9]\{3\}\)/\1,\2/' -e 't next'
 }
 
-# run ARGUMENT...: the program; what it prints goes to $work/output, and is shown if it fails.
+# run ARGUMENT...: runs the program. Its output goes to $work/output, and is shown if it fails.
 run() {
   echo "gannet $*" >&2
   if ! "$program" "$@" >"$work/output" 2>"$work/errors"; then
@@ -72,7 +72,7 @@ rate() {
   row "$what" "$shown $unit" "$range" "$memory" "$*"
 }
 
-# count WHAT PATTERN ARGUMENT...: a row with what the sed script PATTERN, which prints one line, makes of the output.
+# count WHAT PATTERN ARGUMENT...: a row with the line that the sed script PATTERN prints for the output.
 count() {
   local what=$1 pattern=$2 shown
   shift 2

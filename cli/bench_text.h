@@ -1,4 +1,4 @@
-// The parts that the text reports of all benchmarks have.
+// The parts that the text reports of all benchmarks share.
 #pragma once
 
 #include <cstdint>

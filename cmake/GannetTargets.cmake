@@ -1,8 +1,8 @@
-# How every target of Gannet is made, in one place.
+# The definitions of all kinds of targets of Gannet.
 
 option(GANNET_WERROR "Treat warnings as errors" ON)
 set(GANNET_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
-# The default binary runs on any x86-64 of the last decade (Haswell, Zen); -DGANNET_MARCH=native is for measuring.
+# The default binary runs on any x86-64 of the last decade (Haswell, Zen); -DGANNET_MARCH=native is for measurements.
 set(GANNET_MARCH "x86-64-v3" CACHE STRING "Value of -march")
 
 add_library(gannet_flags INTERFACE)
@@ -12,7 +12,7 @@ target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtu
                        # build, and models are trained in floating point.
                        -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # At -O3 it sees copies overlap in `"literal" + string` (GCC bug 105651).
+  # At -O3 it warns of overlapping copies in `"literal" + string` (GCC bug 105651).
   target_compile_options(gannet_flags INTERFACE -Wno-restrict)
 endif()
 if(GANNET_WERROR)
@@ -33,13 +33,13 @@ if(GANNET_SANITIZE)
   endif()
 endif()
 
-# gannet_compile_quickly(target): half of what these sources take to compile at -O3 is optimisation that nobody waits for
+# gannet_compile_quickly(target): at -O3 half of the compile time of these sources is optimisation that does not matter
 # when they run.
 function(gannet_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# Headers of the standard library and of Abseil are 19 of 20 lines that a source file includes. They are compiled once
+# The headers of the standard library and of Abseil are 19 of 20 lines that a source file includes. They are compiled once
 # for all libraries, and once, with GoogleTest, for all tests. (-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON: not at all.)
 # gannet_precompile(target DEPS ... HEADERS ... [PIC])
 function(gannet_precompile name)
@@ -61,8 +61,8 @@ gannet_precompile(gannet_quick_precompiled
 gannet_compile_quickly(gannet_quick_precompiled)
 
 # gannet_library(name [INTERNAL] [COMPILE_QUICKLY] SOURCES ... DEPS ...): a static library of one folder; its includes
-# are relative to the root. An INTERNAL one is for our own programs and tests, and is not installed. COMPILE_QUICKLY:
-# nothing in it is on a transaction's path; only for an INTERNAL one.
+# are relative to the root. An INTERNAL library is for our own programs and tests, and is not installed. COMPILE_QUICKLY:
+# nothing in it is on a transaction's path; only for INTERNAL libraries.
 function(gannet_library name)
   cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY" "" "SOURCES;DEPS" ${ARGN})
   add_library(gannet_${name} STATIC ${ARG_SOURCES})

@@ -1,5 +1,5 @@
-# What `cmake --install` puts down: the libraries, their headers under include/gannet, the program, and the two ways for
-# another project to find them: find_package(gannet) and pkg-config.
+# The files that `cmake --install` installs: the libraries, their headers under include/gannet, the program, and the files
+# by which another project finds them: for find_package(gannet) and for pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -33,7 +33,7 @@ list(FILTER pc_requires INCLUDE REGEX "^(absl|PkgConfig)::")
 list(TRANSFORM pc_requires REPLACE "^absl::" "absl_")
 list(TRANSFORM pc_requires REPLACE "^PkgConfig::" "")
 list(JOIN pc_requires ", " pc_requires)
-# The file finds its prefix from where it lies, so that `cmake --install --prefix` and a moved tree work.
+# The file derives its prefix from its own path, so that `cmake --install --prefix` and a moved tree work.
 file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 configure_file(cmake/gannet.pc.in gannet.pc @ONLY)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: durable_counter_test.sh <program>
-# Kills the program while it counts, starts it again: it must go on from a number not less than the last it has printed.
+# Kills the program while it counts, and starts it again: it must continue from at least the last number that it printed.
 set -euo pipefail
 program=$1
 scratch=$(mktemp -d)

@@ -97,7 +97,7 @@ class TpccRack {
     });
   }
 
-  // On a thread of each at once: nodes wait for each other.
+  // Runs `work` on a thread of each node at the same time, because the nodes wait for each other.
   Status OnEachNode(const std::function<Status(int node)>& work) {
     std::vector<Status> statuses(static_cast<size_t>(num_nodes()));
     std::vector<Runtime::Thread*> threads;
@@ -161,7 +161,7 @@ class TpccRack {
 
   const TpccRackOptions options_;
   const tpcc::SchemaOptions schema_;
-  // Databases go before the fabric, and that before the simulation.
+  // Databases are destroyed before the fabric, and the fabric before the simulation.
   std::unique_ptr<rdma::sim::Simulation> simulation_;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
