@@ -26,7 +26,7 @@
 namespace gannet::log {
 namespace {
 
-constexpr uint64_t kMostSegments = 8;  // older ones are removed now and then
+constexpr uint64_t kMostSegments = 8;  // older ones are removed from time to time
 
 class Directory {
  public:

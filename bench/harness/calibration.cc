@@ -14,11 +14,11 @@ namespace gannet::bench {
 namespace {
 
 constexpr uint64_t kReads = 400'000;
-// An emulated machine would take seconds for as many: then fewer must do.
+// The time is checked after this many reads, because an emulated machine would take seconds for all of them.
 constexpr uint64_t kReadsPerLook = 10'000;
 constexpr uint64_t kLongestNanos = 250'000'000;
 
-// A bijection of [0, 2^bits): where step `i` of the walk lies. It looks random to a prefetcher.
+// A bijection of [0, 2^bits): the place of step `i` of the walk. It looks random to a prefetcher.
 uint64_t PlaceOfStep(uint64_t i, int bits) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   for (const uint64_t multiplier : {0x9e3779b97f4a7c15ull, 0xbf58476d1ce4e5b9ull, 0x94d049bb133111ebull}) {
@@ -46,7 +46,7 @@ StatusOr<Calibration> Calibrate() {
                         "(ulimit -v), or of its "
                         "container",
                         bytes));
-  // As the fabric does, so that page walks weigh what they weigh there. Advice: refusing it is no failure.
+  // Huge pages, as in the fabric, so that page walks cost the same. This is advice; a refusal is no failure.
   madvise(memory, bytes, MADV_HUGEPAGE);
   auto* lines = static_cast<std::byte*>(memory);
   for (uint64_t i = 0; i < bytes / kLineBytes; ++i) {

@@ -1,4 +1,4 @@
-// What a worker records about one kind of operation, and how that becomes an OperationReport.
+// A worker's records of one kind of operation, and their conversion to an OperationReport.
 #pragma once
 
 #include "bench/harness/histogram.h"

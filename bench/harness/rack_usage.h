@@ -1,4 +1,4 @@
-// How busy the nodes of a simulated rack were while something was measured.
+// How busy the nodes of a simulated rack were during a measurement.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace gannet::bench {
 
 // Averages over some nodes, 1 = busy all the time.
 struct Usage {
-  double cpu = 0;        // of as many cores as the node has threads for calls, or for clients
+  double cpu = 0;        // of the cores in use: as many as threads for calls, or for clients
   double nic_send = 0;   // the engine that takes verbs from the CPU
   double nic_serve = 0;  // the engine that serves others' verbs
   double link_out = 0;
@@ -20,18 +20,18 @@ struct Usage {
 
 class RackUsage {
  public:
-  // Both must outlive it.
+  // Both must outlive this.
   RackUsage(const rdma::sim::Simulation* simulation, const rdma::sim::SimFabric* fabric)
       : simulation_(simulation), fabric_(fabric) {}
 
   void Begin() { begin_ = Look(); }
   void End() { end_ = Look(); }
   bool ended() const { return !end_.nodes.empty(); }
-  // Of nodes [first, end) with so many cores in use each, between the two.
+  // Usage of the nodes [first, end), with `cores` cores in use each, between Begin and End.
   Usage Of(int first, int end, int cores) const;
 
  private:
-  // Of one node, since the simulation began.
+  // Busy times of one node since the simulation began, in nanoseconds.
   struct Busy {
     uint64_t cpu = 0;
     rdma::sim::NicStatistics nic;

@@ -1,5 +1,5 @@
-// The parts that the reports of all benchmarks have. Plain data. Times are the fabric's: real on shm and verbs, virtual
-// in a simulation.
+// The parts that the reports of all benchmarks share. Plain data. Times are the fabric's: real on shm and verbs,
+// virtual in a simulation.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct OperationReport {
   double p99_us = 0;
   double max_us = 0;
 
-  // Sum over `verb_samples` operations; nothing else ran on their channels meanwhile. Divide for the average of one.
+  // Sum over `verb_samples` operations; nothing else ran on their channels during them. Divide for the average of one.
   rdma::VerbCounters verbs;
   uint64_t verb_samples = 0;
 

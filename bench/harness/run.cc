@@ -53,14 +53,14 @@ class Driver {
   }
 
  private:
-  // False, and the end of the run, if `status` is an error.
+  // True if `status` is Ok; an error ends the run.
   bool Try(Status status) {
     if (status.ok()) return true;
     control_.Fail(std::move(status));
     return false;
   }
 
-  // A worker failed, or the run was stopped.
+  // True if a worker failed, or the run was stopped.
   bool Ended() const { return control_.phase() == Phase::kDrain || IsStopRequested(options_.stop); }
 
   // Waits for `duration` and `at_least` operations, or until the run has ended, and reports after each interval.

@@ -3,7 +3,7 @@
 //   prepare    every worker opens what it needs; all wait for the last
 //   warm-up    operations run and do not count
 //   measure    operations count: throughput, latencies, verbs
-//   drain      workers finish what is under way
+//   drain      workers finish the operations in flight
 //
 // The first error of a worker ends the run, in any phase.
 #pragma once
@@ -24,11 +24,11 @@
 
 namespace gannet::bench {
 
-// What the options of every benchmark have.
+// The options that all benchmarks share.
 struct RunOptions {
   absl::Duration warmup = absl::Seconds(1);
   absl::Duration duration = absl::Seconds(10);
-  uint64_t at_least = 0;                       // operations: `duration` is made longer until so many are done
+  uint64_t at_least = 0;                       // operations: `duration` is extended until this many are done
   absl::Duration interval = absl::Seconds(1);  // between two calls of the progress callback
   uint64_t seed = 1;
   // Set by another thread or a signal handler: the run ends within 100 ms and reports what it measured until then (the
@@ -41,7 +41,7 @@ struct RunOptions {
 // InvalidArgument says which of the durations is wrong.
 Status CheckDurations(const RunOptions& options);
 
-// An interval with the sums of what the workers' live counts grew by.
+// An interval with the growth of each live count, summed over the workers.
 struct CountedInterval : Interval {
   std::array<uint64_t, kLiveCounts> counts{};
 };
@@ -60,7 +60,8 @@ struct RunResult {
   std::vector<CountedInterval> timeline;  // of the measured phase
 };
 
-// Runs each worker on a thread of its own, and returns when all have closed. `control` is theirs, for one run.
+// Runs each worker on its own thread, and returns when all have closed. The workers share `control`, which is for one
+// run.
 StatusOr<RunResult> RunWorkers(std::span<Worker* const> workers, RunControl* control, const RunOptions& options,
                                const Hooks& hooks);
 

@@ -19,8 +19,8 @@ namespace gannet::bench {
 
 enum class Phase : int {
   kWarmup,
-  kMeasure,  // what ends now counts
-  kDrain,    // nothing new begins; workers finish what is under way
+  kMeasure,  // operations that end now count
+  kDrain,    // nothing new begins; workers finish the operations in flight
 };
 
 // Thread-safe.

@@ -2,8 +2,8 @@
 // them.
 //
 // The worker counts an operation when it ends, and only in the measured phase. It calls ObservePhase() before it
-// counts: the measured phase begins and ends for it there, between two of its operations, so that its verbs are those
-// of the operations that it counted, and of those under way at both ends.
+// counts. There the measured phase begins and ends for it, between two of its operations. So its verbs are those of the
+// operations that it counted, and of those in flight at both ends.
 #pragma once
 
 #include <array>
@@ -30,14 +30,14 @@ class Worker {
 
   // The life of the thread, in steps: all workers have prepared before any runs. An error ends the run.
   virtual Status Prepare() = 0;
-  // Works until the phase is kDrain, and then finishes what is under way. Not called if Prepare failed.
+  // Works until the phase is kDrain, and then finishes the operations in flight. Not called if Prepare failed.
   virtual Status Run() = 0;
   // Releases what belongs to the thread. Called always, and last.
   virtual void Close() = 0;
 
-  // So far, of all phases. Any thread.
+  // The count so far, over all phases. Thread-safe.
   uint64_t live(size_t count) const { return live_.counts[count].load(std::memory_order_relaxed); }
-  // All verbs of the worker's channel in the measured phase. After Run.
+  // All verbs of the worker's channel in the measured phase. Valid after Run.
   const rdma::VerbCounters& verbs() const { return verbs_; }
 
  protected:
@@ -50,7 +50,7 @@ class Worker {
     if (phase != seen_) [[unlikely]]
       Enter(phase);
   }
-  // Adds to a live count. On the worker's thread only.
+  // Adds to a live count. Called only on the worker's thread.
   void CountLive(size_t count, uint64_t n) {
     std::atomic<uint64_t>& value = live_.counts[count];
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
@@ -59,13 +59,13 @@ class Worker {
  private:
   // Counters of the worker's channel.
   virtual const rdma::VerbCounters& VerbsSoFar() const = 0;
-  // The measured phase begins or ends for this worker. Both are called, in this order, also if the run was stopped
-  // during the warm-up.
+  // Called when the measured phase begins and ends for this worker. Both are called, in this order, even if the run was
+  // stopped during the warm-up.
   virtual void MeasurementBegins() {}
   virtual void MeasurementEnds() {}
   void Enter(Phase phase);
 
-  // On a line of their own: the driver reads while the worker adds.
+  // On a cache line of their own, because the driver reads while the worker adds.
   struct alignas(64) LiveCounters {
     std::array<std::atomic<uint64_t>, kLiveCounts> counts{};
   };

@@ -3,7 +3,7 @@
 namespace gannet::bench {
 namespace {
 
-// `value`: of a sum of verbs.
+// `value` converts a sum of verbs.
 template <class Value>
 Json Verbs(const rdma::VerbCounters& v, const Value& value) {
   return {

@@ -1,4 +1,4 @@
-// The parts that the JSON reports of all benchmarks have. Keys are stable.
+// The parts that the JSON reports of all benchmarks share. Keys are stable.
 #pragma once
 
 #include <vector>
@@ -17,12 +17,12 @@ Json LatencyJson(const OperationReport& report);
 
 // The verbs of one operation on average, and "samples".
 Json VerbsJson(const OperationReport& report);
-// The same keys, but "samples": sums.
+// The same keys except "samples", with sums.
 Json VerbSumsJson(const rdma::VerbCounters& verbs);
 
 Json CalibrationJson(const Calibration& before_run, const Calibration& after_run);
 
-// An array with an object for each interval: "at_seconds", and what `rates(interval)` returns, an object.
+// An array with an object for each interval: "at_seconds", and the keys of `rates(interval)`, which returns an object.
 template <class IntervalReport, class Rates>
 Json TimelineJson(const std::vector<IntervalReport>& timeline, const Rates& rates) {
   Json json = Json::array();
