@@ -120,17 +120,17 @@ void AddChildCommand(CLI::App& app, int* exit_code) {
 
 void AddCrashCommand(CLI::App& app, int* exit_code) {
   CLI::App* command =
-      app.add_subcommand("crashtest", "Kill a database again and again; look whether it keeps its word.");
+      app.add_subcommand("crashtest", "Kill a database repeatedly and check that it keeps its promises.");
   command->footer(
       "A child process works in a directory until it is killed (-9), at a random moment or at a named place in the\n"
-      "code. The next one recovers what is there, and is killed in turn. What was begun and acknowledged is noted\n"
-      "outside: with sync every acknowledged operation must have survived; with async a prefix, with every operation "
-      "of\n"
-      "which the log had said that it is durable: so what is lost is what was acknowledged in the last group commit\n"
-      "and while it was being written. How long that was is measured. What was told by an error (NotFound,\n"
-      "AlreadyExists, an error of the caller's own) must have survived as what was read.\n"
-      "Exit code 1, the directory and the command that repeats it, if something is lost or half there; 130 if Ctrl-C\n"
-      "stopped it (after the cycle under way, with the report of those that were run; at once, if pressed twice).");
+      "code. The next one recovers what is there, and is killed in turn. This process notes which operations were\n"
+      "begun and acknowledged. With sync every acknowledged operation must have survived. With async a prefix of the\n"
+      "operations must have survived, with every operation that the log reported durable: so only operations of the\n"
+      "last group commit, or of the one being written, may be lost. How long that was is measured. Whatever an error\n"
+      "told (NotFound, AlreadyExists, an error of the caller) must have survived like a value that was read.\n"
+      "If an operation is lost or half there, the exit code is 1, and the output has the directory and the command\n"
+      "that repeats the test. If Ctrl-C stops it, the exit code is 130 (after the current cycle, with a report of\n"
+      "the cycles so far; at once, if pressed twice).");
   auto options = std::make_shared<CrashOptions>();
   AddCrashFlags(*command, options.get());
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
