@@ -65,7 +65,7 @@ Status CheckHistory(const CrashOptions& o) {
   const bool append = o.workload == crash::WorkloadKind::kAppend;
   if (append && o.mode != txn::DurabilityMode::kSync) {
     return absl::InvalidArgumentError(
-        "--mode async: a crash may take what was acknowledged, so the history of --workload append would not be "
+        "--mode async: a crash may lose acknowledged transactions, so the history of --workload append would not be "
         "serializable; use sync");
   }
   if (!append && !o.elle_file.empty()) {
@@ -102,12 +102,12 @@ int Execute(CrashOptions options) {
   if (temporary) std::filesystem::remove_all(options.directory, error);
   if (!InterruptGuard::requested()) return kExitOk;
   absl::FPrintF(stderr, "gannet crashtest: stopped after %d of %d cycles%s\n", test.report().cycles, options.cycles,
-                judged ? "" : "; what the last child left was not judged");
+                judged ? "" : "; the state after the last kill was not judged");
   return InterruptGuard::exit_code();
 }
 
 void AddChildCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("crashtest-child", "What crashtest starts and kills.")->group("");
+  CLI::App* command = app.add_subcommand("crashtest-child", "The process that crashtest starts and kills.")->group("");
   auto options = std::make_shared<crash::ChildOptions>();
   AddCrashChildFlags(*command, options.get());
   command->callback([options, exit_code] {

@@ -39,51 +39,50 @@ StatusOr<crash::WorkloadKind> ParseWorkload(const std::string& text) {
   return static_cast<crash::WorkloadKind>(*at);
 }
 
-// The flags that the test and its children have in common.
+// The flags that the test and its children share.
 void AddCommonFlags(CLI::App& command, CrashOptions* o) {
-  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything that is drawn. Default: 1");
+  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Seed of everything that is drawn. Default: 1");
   Add(command, "--workload", &o->workload, ParseWorkload, "NAME",
-      "kv (rows of its own for every worker: exactly what was promised must be there), bank (transfers between shared\n"
+      "kv (every worker has its own rows; exactly the promised ones must be there), bank (transfers between shared\n"
       "accounts: the sum), tpcc (the twelve conditions and no order lost), append (appends to shared lists: one "
-      "strictly\n"
-      "serializable history over all kills; sync only), or load (bulk loads beside changes: all of a load or nothing, "
-      "and\n"
-      "no change without it). Default: kv");
+      "history\n"
+      "over all kills that is strictly serializable; sync only), or load (bulk loads and changes: all of a load or\n"
+      "nothing, and no change without it). Default: kv");
   Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
   AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");
-  AddInteger(command, "--threads", &o->threads, 1, 16, "Of the process that is killed. Default: 2");
+  AddInteger(command, "--threads", &o->threads, 1, 16, "Threads of the process that is killed. Default: 2");
   AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");
   AddPath(command, "--dir", &o->directory, "DIR",
-          "New or empty; it is kept. Default: one in $TMPDIR, removed at the end");
+          "A new or empty directory, which is kept. Default: one in $TMPDIR, removed at the end");
 }
 
 }  // namespace
 
 void AddCrashFlags(CLI::App& command, CrashOptions* options) {
-  AddInteger(command, "--cycles", &options->cycles, 1, 1'000'000, "How often it is killed. Default: 20");
+  AddInteger(command, "--cycles", &options->cycles, 1, 1'000'000, "Number of kills. Default: 20");
   AddCommonFlags(command, options);
   Add(command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME",
-      "Where: the name of a place, random (all of them in turn, and by the clock), or none (by the clock). Default:\n"
-      "random");
+      "Where to kill: the name of a place, random (all places in turn, and the clock), or none (the clock).\n"
+      "Default: random");
   AddDuration(command, "--cycle-time", &options->cycle_time, absl::Milliseconds(1),
-              "The longest that a child works until the clock kills it. Default: 150ms");
+              "The longest time that a child works before the clock kills it. Default: 150ms");
   AddPath(command, "--elle", &options->elle_file, "FILE",
           "With --workload append: write the history as EDN, for Elle (docs/checking.md)");
 }
 
 void AddCrashChildFlags(CLI::App& command, crash::ChildOptions* options) {
   AddCommonFlags(command, &options->test);
-  AddInteger(command, "--cycle", &options->cycle, 0, INT64_MAX, "Which cycle");
+  AddInteger(command, "--cycle", &options->cycle, 0, INT64_MAX, "Number of the cycle");
   Add(command, "--kill-point", &options->kill_point, ParseKillPoint, "NAME", "Where to die");
   AddInteger(command, "--kill-count", &options->kill_count, 1, INT64_MAX, "At which passage");
   AddDuration(command, "--checkpoint-every", &options->checkpoint_every, absl::ZeroDuration(), "0s: never");
   AddDuration(command, "--group-commit", &options->group_commit, absl::Microseconds(1), "Between batches");
   command.add_flag("--armed-from-start", options->armed_from_start, "Passages of recovery count");
-  AddInteger(command, "--lists-from", &options->test.lists.from, 0, INT64_MAX, "append: tell the lists from here on");
-  AddInteger(command, "--lists-to", &options->test.lists.to, 0, INT64_MAX, "append: there are none from here on");
+  AddInteger(command, "--lists-from", &options->test.lists.from, 0, INT64_MAX, "append: the first list to report");
+  AddInteger(command, "--lists-to", &options->test.lists.to, 0, INT64_MAX, "append: there is no list from this one on");
   command.add_flag("--create", options->create, "The database may not be there yet");
-  command.add_flag("--finish", options->finish, "Tell, close, end");
+  command.add_flag("--finish", options->finish, "Report, close, end");
 }
 
 std::vector<std::string> CrashChildArguments(const crash::ChildOptions& child) {

@@ -1,4 +1,5 @@
-// The command lines of `gannet crashtest` and of its hidden child, `gannet crashtest-child`: to options, and back.
+// The command lines of `gannet crashtest` and of its hidden child, `gannet crashtest-child`: conversion to options and
+// back.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace gannet::cli {
 void AddCrashFlags(CLI::App& command, scenario::crash::CrashOptions* options);
 void AddCrashChildFlags(CLI::App& command, scenario::crash::ChildOptions* options);
 
-// The command line that AddCrashChildFlags reads as `child`, but for what only the test itself needs.
+// The command line that AddCrashChildFlags reads as `child`, except for options that only the test itself needs.
 std::vector<std::string> CrashChildArguments(const scenario::crash::ChildOptions& child);
 // The command that repeats a test up to and with `cycle`, in a new directory.
 std::string CrashReplayCommand(const scenario::crash::CrashOptions& options, uint64_t cycle);

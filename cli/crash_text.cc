@@ -19,19 +19,19 @@ std::string ToText(const crash::CrashOptions& options, const crash::CrashReport&
       absl::StrFormat("%s: %d cycles with seed %d, durability %s on %s, %d %s\n\n%s\n", NameOf(options.workload),
                       report.cycles, options.seed, FormatDurability(options.mode), FormatMedium(options.medium),
                       options.nodes, options.nodes == 1 ? "node" : "nodes", table.ToString());
-  // A terminal of TPC-C tells what was acknowledged only.
+  // A terminal of TPC-C reports only acknowledged operations.
   const std::string begun = options.workload == crash::WorkloadKind::kTpcc ? "" : WithCommas(o.begun) + " begun, ";
   text += absl::StrFormat("operations: %s%s acknowledged, %s seen by readers\n", begun, WithCommas(o.acknowledged),
                           WithCommas(o.observed));
   text +=
-      absl::StrFormat("recovered: %s times and compared %s times; %s operations that nobody had been told of\n",
+      absl::StrFormat("recovered: %s times and compared %s times; %s operations survived without an acknowledgement\n",
                       WithCommas(report.recoveries), WithCommas(o.recoveries), WithCommas(o.recovered_unacknowledged));
   if (options.mode == txn::DurabilityMode::kAsync) {
     text += absl::StrFormat(
         "acknowledged and lost, as async may: %s, at most %s in one crash, the oldest of them acknowledged %.1f ms "
         "before the last\n",
         WithCommas(o.lost), WithCommas(o.most_lost), static_cast<double>(o.longest_loss_nanos) * 1e-6);
-    text += absl::StrFormat("what was durable by then must be there: %s reports of it were compared\n",
+    text += absl::StrFormat("operations reported durable must have survived: %s reports were compared\n",
                             WithCommas(o.durable_reports));
   }
   if (!report.verdict.empty()) text += report.verdict + "\n";

@@ -1,4 +1,4 @@
-// The report of `gannet crashtest` for people.
+// The report of `gannet crashtest` as text.
 #pragma once
 
 #include <string>

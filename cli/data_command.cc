@@ -41,11 +41,11 @@ struct DataOptions {
   DumpOptions dump;
   ExportOptions rows;
   std::string out;
-  bool csv = false;  // of export; also if neither this nor JSON is asked for
+  bool csv = false;  // of export; the default
 };
 
 constexpr const char* kClusters =
-    "A directory of several nodes has sub-directories node-0, node-1, ...; name the one above.";
+    "A directory of several nodes has sub-directories node-0, node-1, ...; name their parent.";
 
 int Fail(const char* name, const Status& status) {
   absl::FPrintF(stderr, "gannet %s: %s\n", name, status.message());
@@ -53,7 +53,7 @@ int Fail(const char* name, const Status& status) {
   return absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed;
 }
 
-// `status`, and if Ctrl-C stopped the command, what it left.
+// `status`; if Ctrl-C stopped the command, its message also says what is left.
 Status WithRest(const Status& status, const std::string& rest) {
   if (!absl::IsCancelled(status)) return status;
   return absl::CancelledError(absl::StrFormat("%s; %s", status.message(), rest));
@@ -96,11 +96,11 @@ int RunDump(const DataOptions& options) {
   DumpOptions dump = options.dump;
   dump.stop = &InterruptGuard::requested();
   const Status dumped = DumpLog(*DiskFiles(), options.directory, dump, stdout);
-  return dumped.ok() ? kExitOk : Fail("log dump", WithRest(dumped, "what was printed is not all"));
+  return dumped.ok() ? kExitOk : Fail("log dump", WithRest(dumped, "the output is not complete"));
 }
 
-// Writes the rows to the file `out`. A regular file gets its name when it is whole: an error, or Ctrl-C, leaves what
-// was there before. A device or a pipe is written as it is.
+// Writes the rows to the file `out`. A regular file gets its name when it is complete, so an error, or Ctrl-C, leaves
+// the old file unchanged. A device or a pipe is written directly.
 Status ExportToFile(const std::string& directory, const ExportOptions& rows, const std::string& out, uint64_t* count) {
   const auto wrong = [&out](const char* what) {
     return absl::InvalidArgumentError(absl::StrFormat("--out %s: %s: %s", out, what, std::strerror(errno)));
@@ -114,10 +114,10 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
   Status exported = ExportTable(*DiskFiles(), directory, rows, to, count);
   errno = 0;
   if (std::fclose(to) != 0 && exported.ok()) exported = absl::UnavailableError(wrong("cannot be finished").message());
-  if (in_place) return WithRest(exported, out + " has a part of the rows");
+  if (in_place) return WithRest(exported, out + " has only a part of the rows");
   if (exported.ok() && std::rename(path.c_str(), out.c_str()) != 0) exported = wrong("cannot get its name");
   if (!exported.ok()) std::filesystem::remove(path, error);
-  return WithRest(exported, out + " is as it was");
+  return WithRest(exported, out + " is unchanged");
 }
 
 // `out` empty: standard output.
@@ -130,7 +130,7 @@ int RunExport(const DataOptions& options) {
   uint64_t count = 0;
   const Status exported =
       options.out.empty()
-          ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count), "what was printed is not all")
+          ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count), "the output is not complete")
           : ExportToFile(options.directory, rows, options.out, &count);
   if (!exported.ok()) return Fail("export", NameMemoryFlag(exported));
   absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
@@ -154,7 +154,7 @@ StatusOr<ByteText> ParseByteText(const std::string& text) {
   return *choice == 0 ? ByteText::kHex : ByteText::kText;
 }
 
-// A command with its options, which `run` gets while Ctrl-C is watched.
+// A command whose options are passed to `run`, with an InterruptGuard.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* description, const std::string& footer,
                      const std::shared_ptr<DataOptions>& options, int (*run)(const DataOptions&), int* exit_code) {
   CLI::App* command = app.add_subcommand(name, description);
@@ -171,12 +171,12 @@ void AddDirectory(CLI::App& command, const char* name, std::string* target, cons
 }
 
 void AddThreads(CLI::App& command, DataOptions* options) {
-  AddInteger(command, "--threads", &options->recover.threads, 1, 256, "That read. Default: one per CPU");
+  AddInteger(command, "--threads", &options->recover.threads, 1, 256, "Threads that read. Default: one per CPU");
 }
 
 void AddRecover(CLI::App& app, int* exit_code) {
   const auto options = std::make_shared<DataOptions>();
-  CLI::App* command = AddCommand(app, "recover", "Recover a data directory into memory, and tell how it went.",
+  CLI::App* command = AddCommand(app, "recover", "Recover a data directory into memory, and report the result.",
                                  absl::StrFormat("Changes nothing, and needs no other program: the directory describes "
                                                  "its tables. Of a directory in use, recover a backup.\n%s",
                                                  kClusters),
@@ -184,7 +184,7 @@ void AddRecover(CLI::App& app, int* exit_code) {
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   AddThreads(*command, options.get());
   command->add_flag("--salvage", options->recover.salvage,
-                    "Go on after damage, and list what is left out. Exit code 1 if there is something");
+                    "Continue after damage, and list what is left out. Exit code 1 if anything is");
   Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
       "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
 }
@@ -215,15 +215,15 @@ void AddExport(CLI::App& app, int* exit_code) {
                                  kClusters),
                  options, RunExport, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
-  AddPath(*command, "--table", &options->rows.table, "NAME", "Which table")->required();
+  AddPath(*command, "--table", &options->rows.table, "NAME", "Name of the table")->required();
   CLI::Option* csv = command->add_flag("--csv", options->csv, "RFC 4180, with a header. This is the default");
   command->add_flag("--json", options->rows.json, "One JSON object per line and row")->excludes(csv);
   Add(*command, "--keys", &options->rows.keys, ParseByteText, "FORMAT",
-      "How byte keys are written: text (UTF-8, all else escaped as in C) or hex. Default: text");
+      "How byte keys are written: text (UTF-8, everything else escaped as in C) or hex. Default: text");
   Add(*command, "--payloads", &options->rows.payloads, ParseByteText, "FORMAT",
       "How payloads are written: hex or text. Default: hex");
   AddPath(*command, "--out", &options->out, "FILE",
-          "Write there; the file appears when it is whole. Default: standard output");
+          "Write to this file, which appears when it is complete. Default: standard output");
   AddThreads(*command, options.get());
   Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
       "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
@@ -256,7 +256,7 @@ void AddCopies(CLI::App& app, int* exit_code) {
   command = AddCommand(app, "restore", "Make a data directory from a backup.",
                        "The backup is verified before anything is written, the directory at the end.", restore,
                        RunRestore, exit_code);
-  AddDirectory(*command, "BACKUP", &restore->directory, "What gannet backup made");
+  AddDirectory(*command, "BACKUP", &restore->directory, "A directory made by gannet backup");
   AddDirectory(*command, "DIR", &restore->other, "A new or empty directory");
 }
 

@@ -50,9 +50,8 @@ std::string ToText(const std::vector<NodeRecovery>& nodes) {
     }
     if (r.older_checkpoint_id != 0) {
       details += absl::StrFormat(
-          "  checkpoint %d and the log took the place of what is damaged: nothing is lost. Let a checkpoint be taken, "
-          "and "
-          "look after the disk\n",
+          "  checkpoint %d and the log replaced the damaged data: nothing is lost. Take a checkpoint, and check the "
+          "disk\n",
           r.older_checkpoint_id);
     }
     if (r.torn_tail) details += "  the last write was torn, as a crash leaves it\n";

@@ -1,4 +1,4 @@
-// How much memory there is.
+// The memory that is available.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace gannet::cli {
 // Memory that this process may use: the machine's, or its control group's if that is less.
 uint64_t UsableMemoryBytes();
 
-// `status`, and, where it says that nodes need more or less memory, the flag that gives it.
+// `status`; if it says that nodes need more or less memory, its message also names the flag for that.
 Status NameMemoryFlag(const Status& status);
 
 }  // namespace gannet::cli

@@ -1,6 +1,6 @@
-// Progress of a long command, on stderr. A terminal gets every line, and counts that are rewritten in place. Anything
-// else (a file, a pipe, the log of a build) gets whole lines, at most one every ten seconds: a short command says
-// nothing there.
+// Progress of a long command, on stderr. A terminal gets every line, and counts that are rewritten in place. Any other
+// output (a file, a pipe, the log of a build) gets whole lines, at most one every ten seconds, and none from a short
+// command.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace gannet::cli {
 // Thread-safe.
 class Progress {
  public:
-  // Looks at stderr.
+  // Finds out whether stderr is a terminal.
   Progress();
 
   // A step begins: "checking the twelve conditions".
   void Step(const std::string& what);
   // A count, such as "3 of 20 seeds", which takes the place of the one before.
   void Count(const std::string& what);
-  // Ends the line of counts, so that something else can be said.
+  // Ends the line of counts, so that another line can be printed.
   void EndCount();
   // One line that is overwritten until the last warehouse.
   void Loaded(const tpcc::LoadProgress& progress);
@@ -35,12 +35,12 @@ class Progress {
   void Ran(const ycsb::IntervalReport& interval);
 
  private:
-  void Say(const std::string& line);  // with mutex_ held
+  void Say(const std::string& line);  // the caller holds mutex_
 
   const bool terminal_;
-  std::mutex mutex_;       // guards what follows
+  std::mutex mutex_;       // guards the members below
   bool counting_ = false;  // the terminal's cursor is behind a count
-  uint64_t next_nanos_;    // when anything but a terminal gets the next line
+  uint64_t next_nanos_;    // when an output other than a terminal gets the next line
 };
 
 // Shows a run of the YCSB bench. `progress` must outlive it.

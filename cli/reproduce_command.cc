@@ -68,7 +68,7 @@ StatusOr<std::vector<std::string>> ParseOnly(const std::string& text) {
   return ids;
 }
 
-// Checks the options of all points. InvalidArgument: which of the flags is wrong.
+// Completes and checks the options of all points. InvalidArgument names the wrong flag.
 Status CompleteAll(std::vector<Experiment>* all) {
   for (Experiment& experiment : *all) {
     for (experiments::Point& point : experiment.points) {
@@ -104,7 +104,7 @@ int Execute(const Options& options) {
   const Status run = experiments::RunExperiments(how, &runs);
   const bool interrupted = absl::IsCancelled(run);
   if (!run.ok() && !interrupted) return Fail(run, kExitFailed);
-  if (interrupted) absl::FPrintF(stderr, "gannet reproduce xstore: stopped; the report has what was run\n");
+  if (interrupted) absl::FPrintF(stderr, "gannet reproduce xstore: stopped; the report has the finished runs\n");
   const experiments::Report report = experiments::xstore::MakeReport(options.rack, std::move(runs));
   absl::FPrintF(TextStream(*json), "%s", ToText(report));
   if (json->has_value()) {
@@ -128,11 +128,10 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
   CLI::App* xstore =
       command->add_subcommand("xstore", "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, TPC-C.");
   xstore->footer(
-      "Every point is a run of `gannet ycsb --fabric sim` in a process of its own. The report has our throughput "
-      "beside\n"
-      "the paper's, where its text gives one, and what bounds ours. The same flags give the same figures.\n\n"
-      "Exit code: 0 all ran; 1 a run failed; 2 a flag is wrong; 130 stopped by Ctrl-C (the report has what was "
-      "run).\n\n"
+      "Every point is a run of `gannet ycsb --fabric sim` in its own process. The report compares our throughput with\n"
+      "the paper's, where its text gives one, and says what bounds ours. The same flags give the same figures.\n\n"
+      "Exit code: 0 all ran; 1 a run failed; 2 a flag is wrong; 130 stopped by Ctrl-C (the report has the "
+      "finished runs).\n\n"
       "Examples: gannet reproduce xstore --html xstore.html\n"
       "          gannet reproduce xstore --keys 10M --scale 3 --only fig10,fig12");
   auto options = std::make_shared<Options>();
@@ -141,14 +140,14 @@ void AddReproduceCommand(CLI::App& app, int* exit_code) {
       *xstore, "--keys", &o->rack.keys, [](const std::string& text) { return ParseCount(text, kMinKeys, kMaxKeys); },
       "N", "Keys that are loaded (the paper: 100M). Default: 1M");
   Add(*xstore, "--scale", &o->rack.scale, ParseScale, "F",
-      "Length of what is measured, times 300 us of virtual time for each point. Default: 1");
+      "Length of the measurement: F x 300 us of virtual time for each point. Default: 1");
   Add(*xstore, "--clients", &o->rack.clients, ParseClients, "MxT",
-      "Client machines x threads of each. Default: 15x24, as the paper");
+      "Client machines x threads of each. Default: 15x24, as in the paper");
   Add(*xstore, "--only", &o->only, ParseOnly, "NAMES", "Only these: fig10,fig12,fig14b,burst,fig15b,fig15d,fig16b");
-  AddInteger(*xstore, "--seed", &o->rack.seed, 0, INT64_MAX, "Of everything random. Default: 1");
+  AddInteger(*xstore, "--seed", &o->rack.seed, 0, INT64_MAX, "Seed of everything random. Default: 1");
   AddInteger(*xstore, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
   AddPath(*xstore, "--json", &o->json, "FILE", "Write the report as JSON to this file; -: to standard output");
-  AddPath(*xstore, "--html", &o->html, "FILE", "Write one page with plots there");
+  AddPath(*xstore, "--html", &o->html, "FILE", "Write the report with plots as one HTML page");
   xstore->callback([options, exit_code] { *exit_code = Execute(*options); });
 }
 

@@ -20,7 +20,7 @@ using experiments::Measured;
 using experiments::Moment;
 using experiments::Point;
 
-// Beyond it a difference from the paper wants a reason.
+// A larger difference from the paper needs a reason.
 constexpr double kNear = 0.15;
 
 constexpr char kHead[] = R"(<!DOCTYPE html>
@@ -106,7 +106,7 @@ std::string Lines(const Experiment& experiment) {
       if (point.series != name) continue;
       const Measured& m = point.measured;
       line.places.push_back({latency ? m.mops : point.x, latency ? m.p50_us : m.mops, HintOf(point)});
-      // Of latency the text gives too little to plot.
+      // The paper's text has too few latencies for a plot.
       if (point.paper.has_value() && !latency) line.paper.push_back({point.x, point.paper->value, HintOf(point)});
     }
     lines.push_back(std::move(line));

@@ -1,4 +1,4 @@
-// The report of `gannet reproduce`, for people and for programs.
+// The report of `gannet reproduce` as text, JSON and HTML.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace gannet::cli {
 std::string ToText(const experiments::Report& report);
 // Keys are stable.
 std::string ToJson(const experiments::Report& report);
-// One page that needs nothing else.
+// One page that needs no other file.
 std::string ToHtml(const experiments::Report& report);
 
 }  // namespace gannet::cli

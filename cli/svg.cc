@@ -31,7 +31,8 @@ struct Ticks {
   double end() const { return step * count; }
 };
 
-// As few as reach `most`: the step is the least 1, 2, 2.5 or 5 times a power of ten of which kMostTicks do.
+// The fewest ticks that reach `most`. The step is the smallest number 1, 2, 2.5 or 5 times a power of ten with which
+// kMostTicks reach it.
 Ticks TicksFor(double most) {
   if (most <= 0) return {1, kMostTicks};
   const double power = std::pow(10, std::floor(std::log10(most / kMostTicks)));
@@ -42,7 +43,7 @@ Ticks TicksFor(double most) {
   return {step, std::clamp(static_cast<int>(std::ceil(most / step)), 1, kMostTicks)};
 }
 
-// From values to places in the picture.
+// Converts values to positions in the picture.
 struct Scale {
   Ticks x_ticks;
   Ticks y_ticks;
@@ -76,7 +77,7 @@ std::string Frame(const Axes& axes, const Scale& scale) {
   return svg;
 }
 
-// The paper's values: a stroke over a bar, a cross beside a line.
+// The paper's values: a stroke over a bar, a cross next to a line.
 constexpr char kPaperBar[] = "h12";
 constexpr char kPaperPlace[] = "h14 m-7 -7 v14";
 

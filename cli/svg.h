@@ -1,4 +1,4 @@
-// Plots as SVG, for the page of `gannet reproduce`: what it needs and no more.
+// Plots as SVG, with only the features that the page of `gannet reproduce` needs.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace gannet::cli {
 
-// Text as it must stand in XML.
+// Text with XML's special characters escaped.
 std::string EscapeXml(std::string_view text);
 
 struct Place {
@@ -19,8 +19,8 @@ struct Place {
 
 struct Line {
   std::string name;
-  std::vector<Place> places;  // joined in their order
-  std::vector<Place> paper;   // what it is compared with: marks of their own
+  std::vector<Place> places;  // joined in this order
+  std::vector<Place> paper;   // the values to compare with, which have separate marks
 };
 
 struct Axes {

@@ -1,4 +1,4 @@
-// Tables for people: the first column left, the others right, each as wide as it must be.
+// Text tables: the first column is left-aligned, the others right-aligned, each as wide as its widest cell.
 #pragma once
 
 #include <string>

@@ -19,11 +19,11 @@ namespace gannet::cli {
 
 class TpccCluster {
  public:
-  // Complete() was called on `options`. The tables have what was recovered; the databases serve each other.
+  // Complete() was called on `options`. The tables have the recovered rows; the databases serve each other.
   // Once *stop (may be null) is true, Open, loads and Checkpoint return Cancelled (txn::DatabaseOptions::stop).
   static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options, const std::atomic<bool>* stop);
 
-  // `options` names a cluster file: a client of processes that have the data. Waits until they have loaded.
+  // For `options` with a cluster file: a client of the processes that have the data. Waits until they have loaded.
   static StatusOr<std::unique_ptr<TpccCluster>> Attach(const TpccOptions& options, const cluster::Patience& patience);
 
   std::span<txn::Database* const> databases() const { return databases_; }
@@ -35,11 +35,11 @@ class TpccCluster {
   // What each node recovered from its directory; empty without directories.
   std::span<const txn::RecoveryReport> recoveries() const { return recoveries_; }
 
-  // Makes what was loaded durable, on all nodes.
+  // Makes the load durable, on all nodes.
   Status Checkpoint();
-  // No session may be open. The first error of any node.
+  // No session may be open. Returns the first error of a node.
   Status Close();
-  // Close without a checkpoint: for a load that did not come to its end.
+  // Close without a checkpoint: for a load that was not finished.
   void Abandon();
 
  private:
@@ -47,16 +47,16 @@ class TpccCluster {
   Status RecoverWithoutLog(const std::string& directory);
 
   std::vector<std::shared_ptr<void>> locks_;  // of directories that are only read
-  // Databases go before the fabric they are attached to.
+  // Databases are destroyed before the fabric to which they are attached.
   std::unique_ptr<rdma::Fabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> owned_;
-  std::unique_ptr<cluster::Client> client_;  // has both of a client
+  std::unique_ptr<cluster::Client> client_;  // has the fabric and the database of a client
   std::vector<txn::Database*> databases_;
   std::vector<tpcc::Tables> tables_;
   std::vector<txn::RecoveryReport> recoveries_;
 };
 
-// The workers of TPC-C that a client has: each slot has numbers of its own (tpcc/keys.h, HISTORY).
+// The TPC-C workers of a client: each slot has its own numbers (tpcc/keys.h, HISTORY).
 int MostThreadsOfClient(const cluster::Config& config);
 uint32_t FirstWorkerOfSlot(const cluster::Config& config, int slot);
 

@@ -51,7 +51,7 @@ Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   return loaded;
 }
 
-// Loads, and makes the load durable; or takes note of what the directory had.
+// Loads, and makes the load durable; or records what was recovered from the directory.
 Status Fill(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const bool durable = !result->options.directory.empty();
   if (durable) result->durability.emplace().log_description = cluster.databases()[0]->log_description();
@@ -69,7 +69,7 @@ Status Fill(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   return absl::OkStatus();
 }
 
-// The log's part in a run: from its start to its last interval, by when as many transactions are known.
+// The log's statistics for a run, from its start to its last interval, whose transactions are known, too.
 class LogWatch {
  public:
   LogWatch(TpccCluster* cluster, DurabilityReport* report)
@@ -87,7 +87,7 @@ class LogWatch {
   log::LogStatistics start_;
 };
 
-// How many were ever taken in the directory, all nodes: they are numbered.
+// Number of checkpoints ever taken in the directory, on all nodes: they are numbered.
 StatusOr<uint64_t> CheckpointsOf(const TpccOptions& options) {
   if (options.directory.empty()) return 0;
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*DiskFiles(), options.directory);
@@ -174,16 +174,16 @@ Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   }
   progress.Step("checking the twelve consistency conditions");
   const uint64_t start = NowNanos();
-  // What a stopped run left is checked; a signal after the run, or without one, ends the check.
+  // After a stopped run, the check continues. A signal after the run, or without a run, ends the check.
   const std::atomic<bool>* const stop = result->interrupted ? nullptr : &InterruptGuard::requested();
   auto conditions = tpcc::CheckConsistency(cluster.databases(), cluster.tables(), stop);
   if (absl::IsCancelled(conditions.status()) && result->options.verb == TpccVerb::kRun) {
     result->interrupted = true;
-    result->not_checked = "stopped meanwhile";
+    result->not_checked = "the check was stopped";
     return absl::OkStatus();
   }
   if (!conditions.ok()) return conditions.status();
-  if (OthersRun(cluster)) {  // it came meanwhile
+  if (OthersRun(cluster)) {  // it came during the check
     result->not_checked = kOthersRun;
     return absl::OkStatus();
   }
@@ -227,12 +227,12 @@ Status LoadRunCheck(TpccResult* result) {
   return closed;
 }
 
-// What a stopped command leaves of the data, in one clause.
+// The state in which a stopped command leaves the data, in one clause.
 std::string WhatIsLeft(const TpccOptions& options) {
   const std::string& directory = options.directory;
-  if (options.cluster_file.has_value()) return "the servers are as they were";
-  if (directory.empty()) return "nothing is left of it";
-  if (options.loaded) return directory + " has what it had";
+  if (options.cluster_file.has_value()) return "the servers still have their data";
+  if (directory.empty()) return "no data is kept";
+  if (options.loaded) return directory + " still has its data";
   const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(directory);
   if (!found.ok()) return absl::StrFormat("%s %s", directory, found.status().message());
   if (found->loaded) return directory + " has the load";
@@ -286,13 +286,12 @@ void AddTpccCommand(CLI::App& app, int* exit_code) {
   CLI::App* tpcc = app.add_subcommand("tpcc", "The TPC-C benchmark: nine tables, five transactions.");
   tpcc->require_subcommand(1);
   tpcc->footer(
-      "Without --dir a database lives as long as the process that owns it: the verbs load what they need, and nothing\n"
-      "is left when they end. With --dir they keep it, and go on from what they find; --create makes a new one there.\n"
+      "Without --dir a database lives as long as the process that owns it: the verbs load what they need, and keep\n"
+      "nothing. With --dir they keep the data, and continue with it; --create makes a new database there.\n"
       "`run` is the one to start with.");
   AddVerb(
       *tpcc, TpccVerb::kPrepare, "prepare", "Load the tables; report their rows and memory.",
-      "Tells how long loading takes and how much memory so many warehouses need. The tables are gone when it ends,\n"
-      "unless --dir keeps them.",
+      "Reports how long loading takes and how much memory the warehouses need. Without --dir the tables are not kept.",
       exit_code);
   AddVerb(*tpcc, TpccVerb::kRun, "run", "Load the tables, run the mix, check consistency, report.",
           "Exit code: 0 all is well; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"

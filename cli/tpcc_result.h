@@ -1,4 +1,4 @@
-// Everything that `gannet tpcc` has to report, before it takes a form.
+// Everything that `gannet tpcc` reports, before it becomes text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@ struct MemoryReport {
   uint64_t resident_bytes = 0;               // of the process, as the kernel counts it
 };
 
-// What a directory costs and gives.
+// The cost and the results of a data directory.
 struct DurabilityReport {
   std::string log_description;                // how the log is written
   std::vector<txn::RecoveryReport> recovery;  // per node; empty if nothing was there
   uint64_t checkpoints = 0;                   // taken during the run, all nodes
-  // From the begin of the warm-up to the last interval: what was logged, and by what.
+  // From the begin of the warm-up to the last interval: the log, and the transactions that it has.
   log::LogStatistics log;
   uint64_t transactions = 0;
   uint64_t new_orders = 0;
-  // To the end of the run, when what was acknowledged has been written.
+  // Until the end of the run, when everything acknowledged has been written.
   log::LogStatistics log_of_run;
   double close_seconds = 0;
 
@@ -49,7 +49,7 @@ struct TpccResult {
   double load_seconds = 0;  // or, from a directory, of the recovery
   MemoryReport after_load;
 
-  // Only if there was a run.
+  // Set only if there was a run.
   std::optional<tpcc::RunReport> run;
   MemoryReport after_run;
   bench::Calibration before_run_calibration;
@@ -63,7 +63,7 @@ struct TpccResult {
   std::string not_checked;  // why they were not; empty otherwise
 
   bool consistent() const;
-  // The last that was looked at.
+  // The last one that was measured.
   const MemoryReport& memory() const { return run.has_value() ? after_run : after_load; }
   uint64_t client_cache_bytes() const;
 };

@@ -1,4 +1,4 @@
-// The report of `gannet ycsb` for people.
+// The report of `gannet ycsb` as text.
 #pragma once
 
 #include <string>

@@ -9,8 +9,8 @@
 
 namespace gannet::txn {
 
-// Calls work(database) for all databases at once, on a thread of each. Returns when all are done; the first error, if
-// there is one.
+// Calls work(database) for all databases at once, each on its own thread. Waits for all, and returns the first error,
+// if there is one.
 Status OnAllNodes(std::span<Database* const> databases, Status (*work)(Database&));
 
 }  // namespace gannet::txn

@@ -43,7 +43,7 @@ id = 0
 memory = "1G"
 )";
 
-// What a program keeps in the file.
+// The settings of a program in the file.
 struct Bank {
   int64_t accounts = 0;
   std::string name;

@@ -1,4 +1,4 @@
-// A child's messages about acknowledged operations: nothing is called durable before the log says so.
+// A child's messages about acknowledged operations: no operation is called durable before the log says so.
 #include "scenario/crash/acknowledgements.h"
 
 #include <fcntl.h>
