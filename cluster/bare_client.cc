@@ -28,7 +28,7 @@ StatusOr<std::unique_ptr<BareClient>> BareClient::Open(const Config& config, con
 BareClient::~BareClient() = default;
 
 Status BareClient::TakeSlot(const std::function<Status(rdma::NodeId)>& attach) {
-  // Over verbs a process sees nobody before it has a place. On shm it need not take one to see which servers are there.
+  // Over verbs a process sees no other one before it has a place. On shm it sees the servers without a place.
   if (verbs_ == nullptr) GANNET_RETURN_IF_ERROR(WaitUntilAttached(*fabric_, nullptr, config_, patience_));
   // Unavailable: over verbs, if server 0 is not there to be asked.
   const auto take = [&]() -> Status {

@@ -21,9 +21,9 @@ namespace gannet::cluster {
 // Methods may be called by any one thread at a time; const methods by any thread.
 class BareClient {
  public:
-  // Opens the fabric. FailedPrecondition says what does not fit to the servers.
+  // Opens the fabric. FailedPrecondition: this process does not fit the servers; the message says why.
   static StatusOr<std::unique_ptr<BareClient>> Open(const Config& config, const Patience& patience);
-  // The node must be gone.
+  // The node must be destroyed before.
   ~BareClient();
   BareClient(const BareClient&) = delete;
   BareClient& operator=(const BareClient&) = delete;
@@ -43,7 +43,7 @@ class BareClient {
   rdma::Fabric& fabric() { return *fabric_; }
   const rdma::Fabric& fabric() const { return *fabric_; }
 
-  // Whether another client is attached.
+  // True if another client is attached.
   bool OtherClients() const;
   // `status`; if it is an error and a server is gone, an error that names that server.
   Status Explain(const Status& status) const;

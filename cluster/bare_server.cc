@@ -13,7 +13,7 @@
 namespace gannet::cluster {
 namespace {
 
-constexpr uint64_t kLookNanos = 20'000'000;  // between two looks at which processes are there
+constexpr uint64_t kLookNanos = 20'000'000;  // interval at which it checks which processes are there
 
 }  // namespace
 

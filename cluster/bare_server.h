@@ -32,7 +32,7 @@ class BareServer {
   // counts the calls that the node answers; it may be null and must outlive this.
   static StatusOr<std::unique_ptr<BareServer>> Open(const Config& config, int id, const Patience& patience,
                                                     CallMeter* meter = nullptr);
-  // The node must be gone.
+  // The node must be destroyed before.
   ~BareServer();
   BareServer(const BareServer&) = delete;
   BareServer& operator=(const BareServer&) = delete;
@@ -43,9 +43,9 @@ class BareServer {
   // Waits until all servers are attached. DeadlineExceeded names the missing ones; Cancelled if Patience::stop was set;
   // FailedPrecondition says why the others refuse this process.
   Status WaitForServers();
-  // Clients are let in from now on.
+  // Admits clients from now on.
   void SetReady();
-  // Clients that come from now on are sent away. Call it before the node is destroyed.
+  // Refuses new clients from now on. Call it before the node is destroyed.
   void SetLeaving();
   // Returns when Patience::stop is set. Unavailable if the other processes hold this node for dead. Notes which
   // processes come and go.

@@ -35,7 +35,7 @@ class Client {
   Status Start();
 
   int slot() const { return bare_->slot(); }
-  // Whether another client is attached.
+  // True if another client is attached.
   bool OtherClients() const { return bare_->OtherClients(); }
   // `status`; if it is an error and a server is gone, an error that names that server.
   Status Explain(const Status& status) const { return bare_->Explain(status); }

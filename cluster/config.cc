@@ -128,7 +128,7 @@ Status ReadServers(Section& top, Config* config) {
   }
   std::vector<std::optional<ServerConfig>> servers(tables->size());
   for (Section& table : *tables) GANNET_RETURN_IF_ERROR(ReadServer(table, config->fabric, count, &servers));
-  // Every id is in range and none twice, so each is there.
+  // Every id is in range and none is used twice, so all are there.
   for (std::optional<ServerConfig>& server : servers) config->servers.push_back(*std::move(server));
   return absl::OkStatus();
 }

@@ -1,17 +1,15 @@
 // The file that describes a cluster of long-lived processes; docs/cluster.md explains every key.
 //
 // It is read strictly: a key that is unknown, missing or of the wrong type, a value out of range, and an id that is
-// there twice are errors that name the file, the line, the key, and what to write instead. A program has a table of its
-// own in the file, say [bank], and reads it by a SectionReader:
+// used twice are errors that name the file, the line, the key, and what to write instead. A program has its own table
+// in the file, say [bank], and reads it by a SectionReader:
 //
 //   int64_t accounts = 0;
-//   auto config = cluster::ReadConfig("cluster.toml", {{.name = "bank",
-//                                                       .purpose = "it says what the servers load",
-//                                                       .read = [&](cluster::Section& section, const cluster::Config&)
-//                                                       {
-//                                                         return section.NeedInteger("accounts", 2, 1'000'000, "1000",
-//                                                                                    &accounts);
-//                                                       }}});
+//   const auto read = [&](cluster::Section& section, const cluster::Config&) {
+//     return section.NeedInteger("accounts", 2, 1'000'000, "1000", &accounts);
+//   };
+//   auto config = cluster::ReadConfig(
+//       "cluster.toml", {{.name = "bank", .purpose = "it says what the servers load", .read = read}});
 #pragma once
 
 #include <cstdint>
@@ -71,7 +69,7 @@ struct Config {
   std::string NameOfNode(int node) const;
   // The id of the server with this id or name. NotFound lists the servers.
   StatusOr<int> FindServer(const std::string& id_or_name) const;
-  // Of everything that all processes must agree on, the tables of programs included.
+  // A hash of everything on which all processes must agree, including the tables of programs.
   uint64_t Hash() const;
 };
 
@@ -87,7 +85,7 @@ struct SectionReader {
 // InvalidArgument for a mistake in the file, NotFound if the file cannot be read. A relative file name in the file is
 // taken relative to the file's folder.
 StatusOr<Config> ReadConfig(const std::string& file, const std::vector<SectionReader>& sections);
-// The same of a text. `file` is the name for errors; file names in the text stay as they are.
+// The same for a text. `file` is the name for errors; file names in the text stay as they are.
 StatusOr<Config> ParseConfig(std::string_view text, const std::string& file,
                              const std::vector<SectionReader>& sections);
 

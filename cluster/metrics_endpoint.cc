@@ -164,7 +164,7 @@ StatusOr<std::string> ParseMetricsAddress(const std::string& text) {
 StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Listen(const std::string& address) {
   try {  // the library reports errors by exceptions
     return std::make_unique<HttpEndpoint>(address);
-  } catch (const std::exception&) {  // its text does not say why
+  } catch (const std::exception&) {  // its text does not give the reason
     return absl::UnavailableError(absl::StrCat(address,
                                                ": cannot listen there; give an address of this machine and "
                                                "a port that no other program uses"));

@@ -12,7 +12,7 @@
 
 namespace gannet::cluster {
 
-// host:port, where `text` may be a port alone: then of the loopback interface. InvalidArgument if it is neither.
+// Returns host:port. `text` may be a port alone, then of the loopback interface. InvalidArgument if it is neither.
 StatusOr<std::string> ParseMetricsAddress(const std::string& text);
 
 // Thread-safe. It answers on a thread of its own.
@@ -24,7 +24,7 @@ class MetricsEndpoint {
   // Answers with the server's metrics from now on. Call it once. `server`, `meter` and what `memory` uses must outlive
   // the endpoint. `memory` returns what the registered memory of this server's node holds; any thread may call it.
   virtual void Show(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter) = 0;
-  // The port that it listens at. Worth asking if the address said 0.
+  // The port at which it listens. Useful if the address had port 0.
   virtual int port() const = 0;
 };
 

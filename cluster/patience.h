@@ -1,4 +1,4 @@
-// How long a process of a cluster waits for others, and what it says meanwhile.
+// How long a process of a cluster waits for others, and where it reports its progress.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,14 @@ namespace gannet::cluster {
 
 struct Patience {
   absl::Duration at_most = absl::Minutes(5);
-  // What a user can do if others did not come in time, for the error that says so. Programs name their flags here.
+  // What a user can do if other processes did not come in time, for the error that says so. Programs name their flags
+  // here.
   std::string advice = "start it, or wait longer";
-  // Set by another thread or a signal handler: whatever waits or serves ends soon. May be null; must outlive every
+  // Set by another thread or a signal handler; waiting and serving then end soon. May be null; must outlive every
   // object that was given this Patience.
   const std::atomic<bool>* stop = nullptr;
-  // Called when there is something new to say in one line, such as "waiting for server 1 (beta) to come". On the thread
-  // that waits or serves. May be null.
+  // Called with each news in one line, such as "waiting for server 1 (beta) to come", on the thread that waits or
+  // serves. May be null.
   std::function<void(const std::string&)> note = nullptr;
 
   bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }

@@ -1,7 +1,7 @@
 // Section: one table of a cluster file, read key by key. A program reads its own table this way (config.h).
 //
-// Reading is strict. A value of the wrong type or out of range, a key that is missing, and a key that nobody asked for
-// are InvalidArgument errors that name the file, the line and the key, and say what to write instead.
+// Reading is strict. A value of the wrong type or out of range, a missing key, and a key that is not asked for are
+// InvalidArgument errors that name the file, the line and the key, and say what to write instead.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Section {
   // A string such as "512M" or "8G" (base/quantity.h).
   Status NeedSize(const std::string& key, const std::string& example, uint64_t* bytes);
 
-  // The table [key]; nothing if it is absent.
+  // The table [key]; nullopt if it is absent.
   StatusOr<std::optional<Section>> Table(const std::string& key);
   // The tables [[key]], in the order of the file; empty if there is none.
   StatusOr<std::vector<Section>> Tables(const std::string& key);

@@ -1,6 +1,6 @@
 // An experiment of a paper: its runs on a simulated rack like the paper's, and what the paper measured.
-//
-// Each paper has a folder with a file for each of its figures. In it is a table of the figure's points: one more point
+// Each paper has a folder with a file for each of its figures. The file has a table of the figure's points, with one
+// line for each point.
 // is one more line.
 #pragma once
 
@@ -18,7 +18,7 @@ struct PaperValue {
   std::string source;  // "table 3", "section 7.2: ..."
 };
 
-// A moment of a run, from the beginning of what is measured on.
+// A moment of a run, counted from the begin of the measurement.
 struct Moment {
   double milliseconds = 0;
   double mops = 0;

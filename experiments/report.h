@@ -8,18 +8,18 @@
 
 namespace gannet::experiments {
 
-// A number that the paper gives and that is no point of a figure: a factor, READs, an error, memory.
+// A number in the paper that is not a point of a figure: a factor, READs, an error, memory.
 struct Claim {
   std::string what;
   double ours;
   PaperValue paper;
-  std::string note;  // why we differ
+  std::string note;  // reason for the difference
 
   double difference_percent() const { return 100 * (ours / paper.value - 1); }
 };
 
 struct Report {
-  std::string system;   // what the paper calls its own: "XStore"
+  std::string system;   // the paper's name for its own system: "XStore"
   std::string setting;  // one sentence: what was run in place of the paper's rack
   std::vector<Experiment> experiments;
   std::vector<Claim> claims;

@@ -18,7 +18,7 @@ namespace {
 // A point of 100M keys takes minutes, and more on a busy machine.
 constexpr uint64_t kLimitSeconds = 4 * 3600;
 
-// Points that run on the same loaded cluster. It is loaded once: their children are forked after that.
+// Points that run on the same loaded cluster. It is loaded once, and their processes are forked after that.
 struct Group {
   std::vector<Point*> points;
   std::vector<std::string> names;
@@ -42,12 +42,12 @@ std::vector<Group> GroupsOf(std::vector<Experiment>* experiments) {
   return groups;
 }
 
-// What points of one group share, and their runs.
+// The shared state of the points of one group, and their runs.
 class Runs {
  public:
   explicit Runs(const RunExperimentsOptions& options) : options_(options) {}
 
-  // Loads the cluster, unless it is for one run (or each has its own).
+  // Loads the cluster, unless the group has a single point (or each point loads its own).
   Status Prepare(const Group& group) {
     const Point& first = *group.points.front();
     if (first.tpcc.has_value() || group.points.size() == 1) return absl::OkStatus();
@@ -58,7 +58,7 @@ class Runs {
     return absl::OkStatus();
   }
 
-  // In a child.
+  // Called in a child process.
   StatusOr<std::string> Run(const Point& point) {
     if (point.tpcc.has_value()) return RunTpccRack(*point.tpcc);
     bench::YcsbResult result;
@@ -125,7 +125,7 @@ Measured MeasuredOf(const std::string& report) {
   return m;
 }
 
-// Points are taken from `experiments`, and keep their places.
+// Runs the points group by group; they keep their places in `experiments`.
 Status RunAll(const RunExperimentsOptions& options, std::vector<Experiment>* experiments) {
   std::vector<Group> groups = GroupsOf(experiments);
   size_t of = 0;

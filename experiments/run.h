@@ -12,7 +12,7 @@
 
 namespace gannet::experiments {
 
-// `done` of `of` runs are done; the last of them, or what begins, is `what`.
+// `done` of `of` runs are finished. `what` is the last of them, or the one that begins.
 using RunExperimentsProgress = std::function<void(size_t done, size_t of, const std::string& what)>;
 
 struct RunExperimentsOptions {
@@ -23,7 +23,7 @@ struct RunExperimentsOptions {
 };
 
 // Fills in `measured` of all points. Points that need the same keys and index load them once. Cancelled soon after
-// *stop has become true: then only the points that were run are left. Any other error names the run that failed.
+// *stop has become true: then only the finished points are left. Any other error names the run that failed.
 Status RunExperiments(const RunExperimentsOptions& options, std::vector<Experiment>* experiments);
 
 }  // namespace gannet::experiments

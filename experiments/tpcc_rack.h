@@ -29,7 +29,7 @@ struct TpccRackOptions {
   uint64_t seed = 1;
 };
 
-// The report as JSON. The calling thread is the simulation's observer meanwhile.
+// Returns the report as JSON. The calling thread is the simulation's observer during the run.
 StatusOr<std::string> RunTpccRack(const TpccRackOptions& options);
 
 }  // namespace gannet::experiments

@@ -1,4 +1,4 @@
-// What the cluster decides of a database's options, for servers and clients.
+// The options of a database that the cluster decides, for servers and clients.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The first call of a client to each server: do the two fit together, and is the server ready?
+// The first call of a client to each server: it finds out whether the two fit together and the server is ready.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class HelloService {
  public:
   // `configuration` is Config::Hash().
   explicit HelloService(uint64_t configuration) : configuration_(configuration) {}
-  // Before the node serves. This must outlive the node.
+  // Call it before the node serves. This must outlive the node.
   void Register(rdma::Node& node);
   void Set(ServerState state) { state_.store(state, std::memory_order_release); }
 

@@ -16,8 +16,8 @@
 namespace gannet::cluster {
 namespace {
 
-// A process that touches a page which a full memory file system cannot give is killed by SIGBUS. So this looks for room
-// before.
+// A process that touches a page that a full memory file system cannot provide is killed by SIGBUS. So this checks the
+// room before.
 Status CheckRoom(const Config& config) {
   const std::filesystem::path file = config.memory_file;
   std::error_code error;
@@ -132,7 +132,7 @@ const rdma::VerbsFabric* AsVerbs(const rdma::Fabric& fabric) {
 }
 
 absl::Duration CallTimeout(const Config& config) {
-  // Where a process may be silent for longer and live, so may an answer be.
+  // A live process may be silent for this long, so its answer may take as long.
   const absl::Duration usual = txn::DatabaseOptions().call_timeout;
   return config.fabric == FabricKind::kVerbs ? std::max(usual, config.verbs.silence_limit) : usual;
 }

@@ -13,8 +13,8 @@
 namespace gannet::cluster {
 
 // Opens the fabric for a server (its id) or for a client. The process may be the first of the cluster or any later one.
-// FailedPrecondition says why this process does not fit to those that run. Over verbs, only attaching and waiting for
-// the others find that out.
+// FailedPrecondition: it does not fit the running processes; the message says why. Over verbs, only attaching and
+// waiting for the others find that out.
 StatusOr<std::unique_ptr<rdma::Fabric>> OpenFabric(const Config& config, std::optional<int> server);
 
 // Null if it is another kind of fabric.

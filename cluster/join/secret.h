@@ -8,8 +8,8 @@
 
 namespace gannet::cluster {
 
-// The environment variable that holds the secret if the cluster file names no file. (There is no flag for it: everybody
-// on the machine can read command lines.)
+// The environment variable that holds the secret if the cluster file names no file. (There is no flag for it, because
+// every user of the machine can read command lines.)
 inline constexpr const char* kSecretVariable = "GANNET_CLUSTER_SECRET";
 inline constexpr size_t kLeastSecretBytes = 16;
 

@@ -12,8 +12,8 @@ namespace {
 constexpr uint64_t kPollNanos = 5'000'000;
 constexpr uint64_t kNoteNanos = 1'000'000'000;
 
-// Waits until `missing` returns "". It returns the names of those that are still missing, or an error that ends the
-// wait.
+// Waits until `missing` returns "". `missing` returns the names of those that are still missing, or an error that ends
+// the wait.
 Status WaitWhile(const Patience& patience, const char* what, const std::function<StatusOr<std::string>()>& missing) {
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience.at_most));
   std::string told;

@@ -1,4 +1,4 @@
-// What the paper says of its system in numbers that are not points of a figure: factors, READs, errors, memory.
+// The paper's claims about its system that are not points of a figure: factors, READs, errors, memory.
 
 #include <algorithm>
 #include <string>
@@ -11,7 +11,7 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-// In steps: as one braced expression g++ 12 takes a part of it for uninitialised.
+// Step by step, because g++ 12 takes a part of a single braced expression for uninitialised.
 Claim MakeClaim(std::string_view what, double ours, double paper, std::string_view source, std::string_view note) {
   Claim claim;
   claim.what = what;
@@ -51,8 +51,9 @@ void AddFactors(const std::vector<Experiment>& experiments, std::vector<Claim>* 
       "children, the paper's 16, and fewer keys make the tree lower still (with 10M keys 6 levels for the paper's 8), "
       "so the server's cores answer more of them");
   factor("C zipfian", 2.5, "section 7.2 (DrTM-Tree)",
-         "as for uniform. The other way: the modelled NIC does not slow down when many read the same lines, as the "
-         "paper's did by 18%; and its calls got faster by the server's CPU caches, which are not modelled");
+         "as for uniform. In the other direction: the paper's NIC slows down by 18% when many clients read the same "
+         "lines, the modelled one does not; and the paper's calls get faster by the server's CPU caches, which are not "
+         "modelled");
 }
 
 void AddReads(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
@@ -64,9 +65,8 @@ void AddReads(const std::vector<Experiment>& experiments, std::vector<Claim>* cl
       "prediction error in positions, YCSB C", uniform->mean_error_keys, 0.74, "section 7.2",
       "counted as in xstore's published code: the width of a sub-model's range of errors, in slots of leaves, where a "
       "prediction within the right leaf is no error; averaged over sub-models. Ours are fitted to the borders of "
-      "leaves, "
-      "which lie midway between keys, for the least maximal error, theirs to the keys by least squares: so ours do not "
-      "miss the leaf of a straight line. Both READ one leaf"));
+      "leaves, which lie midway between keys, for the least maximal error, theirs to the keys by least squares: so "
+      "ours do not miss the leaf of a straight line. Both READ one leaf"));
   claims->push_back(MakeClaim("cache of a client in bytes per key", uniform->cache_bytes / KeysOf(experiments),
                               (98 + 6.8) / 100, "section 7.6: 98 MB and 6.8 MB for 100M keys",
                               "leaves are half full in both; our sub-models are 18 bytes"));
@@ -83,7 +83,7 @@ const Point* PeakOf(const std::vector<Experiment>& experiments, std::string_view
   return peak;
 }
 
-// What a transaction takes of the servers: "1.2 us of the servers' CPUs and 28 READs".
+// The cost of a transaction at the servers: "1.2 us of the servers' CPUs and 28 READs".
 std::string CostOf(const Point& point) {
   const double cores = point.tpcc->data_nodes * point.tpcc->server_threads;
   return absl::StrFormat("%.1f us of the servers' CPUs and %.0f READs",
@@ -97,10 +97,8 @@ void AddTpcc(const std::vector<Experiment>& experiments, std::vector<Claim>* cla
     if (xstore == nullptr || rpc == nullptr) continue;
     const std::string note = absl::StrFormat(
         "a transaction takes %s through the learned index, %s by calls. So which is faster depends on what is scarce: "
-        "here "
-        "the bounds are %s and %s. The paper's servers spend at least 444 us of CPU (96 cores, 216K/s), so its CPUs "
-        "are "
-        "the bound",
+        "here the bounds are %s and %s. The paper's servers spend at least 444 us of CPU (96 cores, 216K/s), so its "
+        "CPUs are the bound",
         CostOf(*xstore), CostOf(*rpc), BoundOf(xstore->measured), BoundOf(rpc->measured));
     claims->push_back(MakeClaim("TPC-C with the learned index against without" + cores,
                                 xstore->measured.mops / rpc->measured.mops, 2.27, "section 7.10", note));
@@ -118,7 +116,7 @@ void AddLatency(const std::vector<Experiment>& experiments, std::vector<Claim>* 
     claims->push_back(
         MakeClaim("median latency (us) of XStore at its peak, " + most->label, most->measured.p50_us, 16,
                   "section 7.2, at 82 M/s",
-                  "it is a matter of how many operations queue at the full links; see the curve for less"));
+                  "depends on the number of operations that queue at the full links; see the curve for smaller loads"));
   }
 }
 

@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
     {'f', Distribution::kZipfian, 0, "", 0, ""},
 };
 
-// A scan takes that much longer than a read, about.
+// A scan takes about this many times as long as a read.
 constexpr int kScanWindows = 4;
 
 Point PointOf(const Options& options, const Row& row, System system) {
@@ -64,26 +64,23 @@ Experiment Fig10(const Options& options) {
   e.x_axis = "workload and distribution";
   for (const Row& row : kRows) {
     for (const System system : {System::kXStore, System::kRpc}) e.points.push_back(PointOf(options, row, system));
-    // It is of no use to scans.
+    // Scans do not use location caches.
     if (row.workload != 'e') e.points.push_back(PointOf(options, row, System::kLocations));
   }
   e.notes = {
       "E is bound by the server's links. A scan of about 50 records brings 6.0 KB: a line for each record, and seven "
-      "or "
-      "eight leaves of six lines, half filled. The paper's values lie in the leaves, about 2 KB in all. Records that "
-      "lie "
-      "side by side, as loaded ones do, come with one READ: 11 READs for a scan; one for each record had been 59.",
-      "The modelled server answers 27 M calls/s, the paper's DrTM-Tree about 22: so A and F, whose updates call, come "
-      "out "
-      "above the paper's.",
-      "B has 10% updates, as the paper's (table 1); YCSB's own has 5%.",
+      "or eight leaves of six lines, half filled. The paper's values lie in the leaves, about 2 KB in all. Records "
+      "that lie side by side, as loaded ones do, come with one READ: a scan takes 11 READs; with one for each record "
+      "it would be 59.",
+      "The modelled server answers 27 M calls/s, the paper's DrTM-Tree about 22: so A and F, whose updates are calls, "
+      "are above the paper's values.",
+      "B has 10% updates, as in the paper (table 1); in YCSB itself it has 5%.",
       "The paper's RPC is DrTM-Tree. Where its text gives a factor only as 'up to', there is no value here.",
-      "A value of the paper lies in the leaf, and a GET reads the keys (136 bytes) and the value (8 bytes) of it. Ours "
-      "is "
-      "a record of its own, one cache line; of the leaf a GET reads the line or two where the key is predicted.",
+      "In the paper a value lies in the leaf, and a GET reads the leaf's keys (136 bytes) and the value (8 bytes). "
+      "Here a value is a record of one cache line, and a GET reads only the one or two lines of the leaf where the key "
+      "is predicted.",
       "XStore + locations is not in the paper: clients also remember where records are, in 16 bytes for each key on "
-      "each "
-      "machine, filled before the run; the key in the record tells whether the place still holds it. A GET is one "
+      "each machine, filled before the run; the key in the record tells whether the place still holds it. A GET is one "
       "READ.",
   };
   return e;

@@ -1,4 +1,4 @@
-// Throughput and latency of YCSB C, uniform, with ever more clients.
+// Throughput and latency of YCSB C, uniform, with more and more clients.
 #include <algorithm>
 #include <string>
 
@@ -42,7 +42,7 @@ Experiment Fig12(const Options& options) {
   e.id = "fig12";
   e.title = "Fig. 12: throughput and median latency of YCSB C, uniform";
   e.chart = Chart::kThroughputLatency;
-  e.x_axis = "machines x threads x operations under way in each";
+  e.x_axis = "machines x threads x operations in flight in each";
   for (const System system : {System::kXStore, System::kRpc, System::kLocations}) {
     for (const Load& load : kLoads) e.points.push_back(PointOf(options, load, system));
   }

@@ -1,4 +1,4 @@
-// Reads beside a machine that inserts at a given speed, and what a burst of inserts leaves behind.
+// Reads while one machine inserts at a given rate, and the effects of a burst of inserts.
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
@@ -46,7 +46,7 @@ bench::YcsbOptions Rack(const Options& options, uint64_t insert_rate) {
 
 std::string KeysNote(const Options& options) {
   return absl::StrFormat(
-      "%d keys in leaves that are %d%% full: so the splits that the paper's 100M keys have in a minute come within "
+      "%d keys in leaves that are %d%% full. So the splits that the paper's 100M keys have in a minute happen within "
       "milliseconds. A leaf that splits makes every client machine miss once, and is trained again by one thread.",
       std::min(options.keys, kMostKeys), kFillPercent);
 }

@@ -1,4 +1,4 @@
-// What a client keeps, and what keys look like.
+// Sizes of a client's cache, and distributions of keys.
 #include <algorithm>
 #include <string>
 

@@ -75,21 +75,18 @@ Experiment Fig16b(const Options& options) {
                       "whole warehouses), %d machines x %d client threads.",
                       rack.warehouses, rack.scale.customers_per_district, rack.scale.items, rack.machines,
                       rack.threads),
-      "As the paper's: four data servers that only serve, and clients that only ask. XStore: clients look up ordered "
-      "tables through their learned caches, and READ the rows. RPC: the data servers look ordered tables up and return "
-      "the "
-      "rows of a scan with one call, as for DrTM+H. In both, single rows of hash tables are READ, what was read is "
-      "validated by READs, and written by WRITEs; inserts are calls. Rows that lie side by side come with one READ.",
-      "With 24 cores the modelled servers' CPUs have room, and their NICs are closer to their limits: then the path "
-      "with "
-      "fewer READs, calls, is faster. The paper's servers were bound by their CPUs at a small part of our rate: 216K "
-      "transactions per second on 96 cores are 444 us of a core for each, of which a few lookups in an index can be no "
-      "more "
-      "than a few (its own figure is 1.8M lookups per second and core). So what its servers do besides is not in our "
-      "model. Servers with 4 cores show what the learned index brings where CPUs are scarce.",
+      "As in the paper: four data servers that only serve, and clients that only send requests. XStore: clients look "
+      "up ordered tables through their learned caches, and READ the rows. RPC: the data servers look ordered tables up "
+      "and return the rows of a scan with one call, as for DrTM+H. In both, single rows of hash tables are READ, reads "
+      "are validated by READs, and updates are WRITEs; inserts are calls. Rows that lie side by side come with one "
+      "READ.",
+      "With 24 cores the modelled servers' CPUs have room, and their NICs are closer to their limits: then calls, the "
+      "path with fewer READs, are faster. The paper's servers were bound by their CPUs at a small part of our rate: "
+      "216K transactions per second on 96 cores are 444 us of a core for each, of which the few lookups in an index "
+      "can take only a few (its own figure is 1.8M lookups per second and core). So our model does not contain the "
+      "rest of their work. Servers with 4 cores show the gain of the learned index where CPUs are scarce.",
       "A fourth of the learned cache's lookups fall back to a call: the newest orders of a district lie where leaves "
-      "split "
-      "all the time.",
+      "split all the time.",
   };
   return e;
 }

@@ -10,7 +10,7 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-// Of a point, at scale 1. Warm-up: until the queues of the saturated rack are as long as they get.
+// For one point, at scale 1. Warm-up: until the queues of the saturated rack have their full length.
 constexpr absl::Duration kWarmup = absl::Microseconds(150);
 constexpr absl::Duration kWindow = absl::Microseconds(300);
 

@@ -11,7 +11,7 @@
 
 namespace gannet::experiments::xstore {
 
-// What the paper's rack becomes.
+// The setting that replaces the paper's rack.
 struct Options {
   uint64_t keys = 1'000'000;  // the paper: 100M
   double scale = 1;           // of all that is measured: warm-up and window of each point
@@ -36,7 +36,7 @@ Report MakeReport(const Options& options, std::vector<Experiment> experiments);
 // For the files of this folder: the claims of MakeReport.
 std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
 
-// How a series reads.
+// How the clients of a series read.
 enum class System {
   kXStore,     // one-sided, through the learned cache
   kRpc,        // one call each
@@ -45,7 +45,7 @@ enum class System {
 std::string SeriesOf(System system);
 void Use(System system, bench::YcsbOptions* options);
 
-// The paper's rack, for the points to change: one server with 24 cores and two ConnectX-4, clients as given.
+// Options for the paper's rack, which the points change: one server with 24 cores and two ConnectX-4, clients as given.
 bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distribution distribution);
 
 }  // namespace gannet::experiments::xstore

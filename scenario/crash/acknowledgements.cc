@@ -11,7 +11,7 @@ void Acknowledgements::Add(uint32_t worker, uint64_t number) {
   TellDurable();
 }
 
-// One message for several operations of a worker, one after the other: the last of them says it of all.
+// Sends one message for several consecutive operations of a worker: the last one stands for all.
 void Acknowledgements::TellDurable() {
   const uint64_t durable = database_->durable_epoch();
   while (!waiting_.empty() && waiting_.front().epoch <= durable) {

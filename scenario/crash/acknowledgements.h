@@ -1,5 +1,5 @@
-// What one coroutine of a child tells of its operations: that they were acknowledged and, where that does not say it
-// already (durability async), when the log says that they are durable.
+// Reports the operations of one coroutine of a child: that they were acknowledged and, if that does not imply it
+// (durability async), when the log says that they are durable.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Acknowledgements {
   Acknowledgements(const txn::Database* database, txn::DurabilityMode mode, const MessagePipe* pipe)
       : database_(database), mode_(mode), pipe_(pipe) {}
 
-  // Operation `number` of `worker` has just been acknowledged. Tells it, and which earlier ones are durable by now.
+  // Operation `number` of `worker` has just been acknowledged. Reports that, and which earlier ones are durable by now.
   void Add(uint32_t worker, uint64_t number);
 
  private:

@@ -1,8 +1,8 @@
-// AppendJudge: collects the transactions of all children into one list-append history, and has it judged at the end.
+// AppendJudge: collects the transactions of all children into one list-append history, and judges it at the end.
 //
-// The pipe is the clock. A child sends the begin of a transaction before it runs it, and its end after that has been
-// acknowledged; what this process receives first happened first, as far as real time can tell. Transactions of a child
-// that is killed have an unknown outcome, and each start reads the lists back: whatever was acknowledged or seen must
+// The pipe is the clock. A child sends the begin of a transaction before it runs it, and the end after it was
+// acknowledged; messages received earlier happened earlier, as far as real time can show. Transactions of a killed
+// child have an unknown outcome, and each start reads the lists back: everything that was acknowledged or seen must
 // still be there, in the same order.
 #pragma once
 
@@ -21,19 +21,19 @@ inline constexpr uint64_t kListSlots = 16;
 
 class AppendJudge final : public Judge {
  public:
-  // One client for each worker, and one that reads what was recovered.
+  // It has one client for each worker, and one that reads the recovered lists.
   explicit AppendJudge(const CrashOptions& options);
 
   Status Take(const Message& message) override;
   void ChildDied() override;
   KeyRange ListsToTell(bool last) const override;
-  // Writes CrashOptions::elle_file, if it is asked for, and judges. DataLoss has the anomalies.
+  // Writes CrashOptions::elle_file, if it is set, and judges. DataLoss lists the anomalies.
   Status Finish() override;
   std::string Verdict() const override { return verdict_; }
   const AppendHistory& history() const { return history_; }
 
  private:
-  // A transaction, as told so far.
+  // A transaction, as far as it has been reported.
   struct Client {
     uint64_t micro_ops_to_come = 0;
     uint64_t values_to_come = 0;  // of the last of `lists`
@@ -54,7 +54,7 @@ class AppendJudge final : public Judge {
   std::vector<Client> clients_;
   uint64_t now_ = 0;
   uint64_t next_list_ = 0;     // above the keys of all lists
-  uint64_t changed_from_ = 0;  // no list below has been appended to since the lists were told
+  uint64_t changed_from_ = 0;  // no list below has been appended to since the lists were reported
   std::string verdict_;
 };
 

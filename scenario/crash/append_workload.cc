@@ -1,5 +1,5 @@
-// Transactions that append unique numbers to lists and read whole lists, told one and all to the parent: the workload
-// that Elle judges (scenario/workload/append_transaction.h has the transactions, append_judge.h the history).
+// Transactions that append unique numbers to lists and read whole lists, all of them reported to the parent: the
+// workload that Elle judges (scenario/workload/append_transaction.h has the transactions, append_judge.h the history).
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kListsPerRead = 16;  // of a transaction that reads back what was recovered
 
-// Children in turn go on with the last lists, which the one before may have changed, and begin new ones: else a run of
-// short cycles would make one list ever longer.
+// Children alternately continue the last lists, which the one before may have changed, and begin new ones. Otherwise a
+// run of short cycles would make one list longer and longer.
 uint64_t FirstGeneration(const CrashOptions& options, uint64_t cycle) {
   const uint64_t generations = options.lists.to / kListSlots;
   return generations == 0 || cycle % 2 == 0 ? generations : generations - 1;
@@ -73,7 +73,7 @@ class AppendWorkload final : public Workload {
   coro::Task<Status> Observe(txn::Session*, uint64_t) override { co_return absl::OkStatus(); }
 
  private:
-  // Ok also if the outcome is not known: that is told, too.
+  // Ok also if the outcome is unknown, which is reported, too.
   coro::Task<Status> Execute(txn::Session* session, AppendTransaction* transaction, uint32_t client,
                              std::vector<MicroOp> micro_ops) const {
     TellBegin(client, micro_ops);
@@ -96,7 +96,7 @@ class AppendWorkload final : public Workload {
     pipe_->SendAll(messages);
   }
 
-  // `lists`: null if the outcome is not known.
+  // `lists`: null if the outcome is unknown.
   void TellEnd(uint32_t client, const std::vector<MicroOp>& micro_ops, const std::vector<List>* lists) const {
     std::vector<Message> messages;
     for (size_t i = 0; lists != nullptr && i < micro_ops.size(); ++i) {

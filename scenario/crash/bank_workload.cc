@@ -1,5 +1,5 @@
-// Transfers between accounts that all workers share, each with a line in its worker's journal, which keeps the last
-// few.
+// Transfers between accounts that all workers share. Each also writes a line of its worker's journal, which keeps the
+// last few lines.
 #include <vector>
 
 #include "scenario/crash/acknowledgements.h"
@@ -41,7 +41,7 @@ class BankWorkload final : public Workload {
     return counters_.CreateTable(database);
   }
 
-  // All accounts or none.
+  // Makes all accounts or none.
   Status Prepare(std::span<txn::Database* const> databases) override {
     if (opened_) return absl::OkStatus();
     const txn::Table& accounts = *databases[0]->FindTable("account");

@@ -30,9 +30,9 @@ class Child {
   explicit Child(const ChildOptions& options)
       : options_(options), workload_(Workload::Make(options.test, options.cycle, &pipe_)) {}
 
-  // Opens, tells, prepares.
+  // Opens the database, reports its state, and prepares the workload.
   Status MakeReady();
-  // Until it is killed.
+  // Works until the process is killed.
   void Work();
   Status Close();
 
@@ -60,7 +60,7 @@ void Arm(const ChildOptions& options) {
   if (const Status armed = log::ArmKillPoint(options.kill_point, options.kill_count); !armed.ok()) Die(armed);
 }
 
-// Small segments and buffers: everything that happens seldom happens often.
+// Small segments and buffers, so that rare events happen often.
 txn::DatabaseOptions DatabaseOptionsOf(const ChildOptions& options) {
   txn::DatabaseOptions database;
   database.directory = options.test.directory;
@@ -113,7 +113,7 @@ Status Child::Close() {
 coro::Task<void> Child::Endlessly(coro::Task<Status> work, bool may_end) {
   const Status status = co_await work;
   if (!status.ok()) Die(status);
-  if (!may_end) Die(absl::InternalError("a worker came to an end"));
+  if (!may_end) Die(absl::InternalError("a worker ended"));
 }
 
 void Child::WorkOnThread(int thread) {
@@ -146,7 +146,7 @@ void Child::Work() {
 }  // namespace
 
 void RunChild(const ChildOptions& options) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would kill it if the parent were gone
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // without the parent nothing else would end it
   if (options.armed_from_start) Arm(options);
   Child child(options);
   const Status ready = child.MakeReady();

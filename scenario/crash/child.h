@@ -1,4 +1,4 @@
-// The process that a crash test kills: opens the database, tells what it recovered, works until it dies.
+// The process that a crash test kills: it opens the database, reports what it recovered, and works until it dies.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct ChildOptions {
   absl::Duration checkpoint_every;
   absl::Duration group_commit = absl::Microseconds(500);
   bool create = false;  // the database, if it is not there: only until a child has started in the directory
-  bool finish = false;  // tell, prepare, close and end
+  bool finish = false;  // report, prepare, close and end
 };
 
 // Sends its messages to standard output. Returns when the child has finished. Ends the process with EXIT_FAILURE and a

@@ -15,7 +15,7 @@ namespace gannet::scenario::crash {
 
 class ChildProcess {
  public:
-  // This same program, with these arguments.
+  // Starts this same program with these arguments.
   static StatusOr<ChildProcess> Start(const std::vector<std::string>& arguments);
   // Kills it, if it lives.
   ~ChildProcess();
@@ -23,10 +23,11 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
 
   enum class Result { kMessages, kNothing, kEnd };
-  // Waits up to `timeout` for messages and puts them in *messages. kEnd: the child is dead and has told all.
+  // Waits up to `timeout` for messages and puts them in *messages. kEnd: the child is dead and all its messages were
+  // read.
   StatusOr<Result> Read(absl::Duration timeout, std::vector<Message>* messages);
   void Kill();
-  // After kEnd. What waitpid says.
+  // Call it after kEnd. Returns the status from waitpid.
   StatusOr<int> Wait();
 
  private:

@@ -11,10 +11,10 @@ namespace {
 
 constexpr uint64_t kObserveEveryNanos = 300'000;
 
-constexpr uint64_t kNoWorker = UINT64_MAX;  // whose counter is never there
+constexpr uint64_t kNoWorker = UINT64_MAX;  // its counter is never there
 
-// How a transaction that read a counter ends, and its caller learns what it read. All of these tell, so with sync what
-// was read must be durable by then.
+// How a transaction that read a counter ends, so that its caller learns what it read. Each of these tells the caller,
+// so with sync the value must be durable by then.
 enum class Ending : uint8_t {
   kOk,
   kVisible,        // Ok before it is durable: the caller waits
@@ -37,7 +37,7 @@ absl::StatusCode CodeOf(Ending ending) {
   }
 }
 
-// Ok with *number 0 if there is no counter.
+// Ok, with *number 0, if there is no counter.
 coro::Task<Status> ReadCounter(txn::Transaction& transaction, const txn::Table& table, uint64_t key, Ending ending,
                                uint64_t* number) {
   *number = 0;
@@ -69,7 +69,7 @@ Status Counters::CreateTable(txn::Database& database) {
 }
 
 StatusOr<uint64_t> Counters::Tell(txn::Database& database) {
-  // One transaction: over several nodes, each may wait for the log.
+  // One transaction, because over several nodes each may wait for the log.
   std::vector<txn::GetRequest> requests;
   GANNET_RETURN_IF_ERROR(database.Run([&](txn::BlockingTransaction& t) {
     requests.clear();
@@ -112,7 +112,7 @@ coro::Task<Status> Counters::Observe(txn::Session* session, uint64_t seed) const
     const auto until = ending == Ending::kVisible ? txn::Until::kVisible : txn::Until::kDurable;
     Status status = co_await session->Run(read, &outcome, until);
     if (ending == Ending::kVisible) status = co_await session->WhenDurable(outcome.durable_at, std::move(status));
-    if (ending == Ending::kAlreadyExists && absl::IsFailedPrecondition(status)) {  // a load is not durable: not told
+    if (ending == Ending::kAlreadyExists && absl::IsFailedPrecondition(status)) {  // a load is not durable
       co_await session->worker().SleepUntil(NowNanos() + kObserveEveryNanos);
       continue;
     }

@@ -1,5 +1,5 @@
-// The table that kv and bank have in common: of every worker, the number of its last operation, written by the same
-// transaction as the operation's rows.
+// The table that kv and bank share: for every worker, the number of its last operation, written by the same transaction
+// as the operation's rows.
 #pragma once
 
 #include <vector>
@@ -20,12 +20,13 @@ class Counters {
   Status CreateTable(txn::Database& database);
   // Sends kCounter for every worker that has one, and returns how many these are.
   StatusOr<uint64_t> Tell(txn::Database& database);
-  // As of Tell.
+  // The counter that Tell found.
   uint64_t last(uint32_t worker) const { return last_[worker]; }
 
-  // Part of a transaction.
+  // Called within a transaction.
   coro::Task<Status> Set(txn::Transaction& transaction, uint32_t worker, uint64_t number) const;
-  // Reads random counters, and sends what it saw: by transactions that commit, and by such that end with an error.
+  // Reads random counters and reports what it saw, by transactions that commit and by transactions that end with an
+  // error.
   coro::Task<Status> Observe(txn::Session* session, uint64_t seed) const;
 
  private:

@@ -17,9 +17,9 @@
 namespace gannet::scenario::crash {
 namespace {
 
-// A machine may be busy: what takes longer than this is stuck.
+// A machine may be busy, but a child that takes longer than this is stuck.
 constexpr absl::Duration kPatience = absl::Seconds(120);
-// For an armed kill point to be passed, from the first operation on; then the clock kills.
+// How long an armed kill point may take to be passed, from the first operation on; then the clock kills.
 constexpr absl::Duration kPatienceForPoint = absl::Seconds(20);
 
 double SecondsSince(uint64_t start) {
@@ -83,7 +83,7 @@ Status CrashTest::Follow(ChildProcess* child, const CyclePlan* plan) {
   std::vector<Message> messages;
   while (true) {
     GANNET_RETURN_IF_ERROR(CheckStop(stop_now_, "a child was at work"));
-    // Without a cycle there is nothing to judge by the start in peace.
+    // Before the first kill, a start without a kill would have nothing to judge.
     if (report_.cycles == 0 && !running_) GANNET_RETURN_IF_ERROR(CheckStop(stop_, "the first child was at work"));
     absl::Duration left = kPatience - Since(since);
     if (plan != nullptr) {
@@ -122,7 +122,7 @@ Status CrashTest::RunCycle(const CyclePlan& plan) {
     return absl::InternalError(
         WIFSIGNALED(*status)
             ? absl::StrFormat("the child died by itself, of signal %d", WTERMSIG(*status))
-            : absl::StrFormat("the child ended with exit code %d; what it said is above", WEXITSTATUS(*status)));
+            : absl::StrFormat("the child ended with exit code %d; its messages are above", WEXITSTATUS(*status)));
   }
   KillStatistics& kills = report_.kills[NameOf(plan)];
   ++kills.planned;
@@ -139,7 +139,7 @@ Status CrashTest::RunInPeace(uint64_t cycle) {
   if (!status.ok()) return status.status();
   judge_->ChildDied();
   if (closed_ && WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return absl::OkStatus();
-  return absl::InternalError("a child that was to close the database and end did not; what it said is above");
+  return absl::InternalError("a child that was to close the database and end did not; its messages are above");
 }
 
 Status CrashTest::Explain(const Status& status, uint64_t cycle, const std::string& what) const {
@@ -152,9 +152,9 @@ Status CrashTest::Explain(const Status& status, uint64_t cycle, const std::strin
 
 Status CrashTest::BeginDirectory(uint64_t cycle) {
   if (options_.workload == WorkloadKind::kLoad) {
-    if (cycle != 0) {  // what the last kill in the directory before has left
+    if (cycle != 0) {  // the state that the last kill in the previous directory has left
       const Status ended = RunInPeace(cycle);
-      if (!ended.ok()) return Explain(ended, cycle, "before it, the last start in a directory, in peace");
+      if (!ended.ok()) return Explain(ended, cycle, "before it, the last start in a directory, without a kill");
     }
     directory_ = absl::StrCat(options_.directory, "/", cycle / kLoadCycles);
     std::error_code error;
@@ -163,12 +163,13 @@ Status CrashTest::BeginDirectory(uint64_t cycle) {
     judge_->NewDirectory();
     created_ = false;
   }
-  // What a first child leaves is there to be recovered by all others; TPC-C's load is not what is tested.
+  // TPC-C's load is not under test, and a kill in recovery needs something to recover. Then the first start has no
+  // kill.
   if (options_.workload != WorkloadKind::kTpcc && !PlanCycle(options_, cycle).kill_point.starts_with("recovery-")) {
     return absl::OkStatus();
   }
   const Status prepared = RunInPeace(cycle);
-  return prepared.ok() ? prepared : Explain(prepared, cycle, "before it, a start in peace");
+  return prepared.ok() ? prepared : Explain(prepared, cycle, "before it, a start without a kill");
 }
 
 Status CrashTest::RunCycles(const std::function<void(uint64_t)>& progress) {
@@ -196,7 +197,7 @@ Status CrashTest::RunCycles(const std::function<void(uint64_t)>& progress) {
   const Status ended = RunInPeace(options_.cycles);
   report_.operations = judge_->statistics();
   report_.seconds = SecondsSince(start);
-  return ended.ok() ? ended : Explain(ended, options_.cycles, last + "; the last start, in peace");
+  return ended.ok() ? ended : Explain(ended, options_.cycles, last + "; the last start, without a kill");
 }
 
 Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop,
@@ -204,7 +205,7 @@ Status CrashTest::Run(const std::function<void(uint64_t)>& progress, const std::
   stop_ = stop;
   stop_now_ = stop_now;
   Status done = RunCycles(progress);
-  if (absl::IsCancelled(done)) return done;  // the last child told only a part
+  if (absl::IsCancelled(done)) return done;  // the last child reported only a part
   judge_->ChildDied();
   const Status judged = judge_->Finish();
   report_.verdict = judge_->Verdict();

@@ -1,4 +1,5 @@
-// A crash test: child after child in one directory, each killed, each judging what the one before left.
+// A crash test: one child after the other in a directory. Each is killed, and reports what it recovered from the one
+// before.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ struct CrashReport {
   double recovery_seconds = 0;
   double longest_recovery_seconds = 0;
   double longest_cycle_seconds = 0;
-  std::string longest_cycle;  // what it waited for
+  std::string longest_cycle;  // the kill that it waited for
   double seconds = 0;
   std::string verdict;  // of the judge on all cycles together; may be empty
 };
@@ -46,31 +47,31 @@ struct CrashProgram {
 
 class CrashTest {
  public:
-  // `options.directory` is there, or can be made.
+  // `options.directory` must exist, or it must be possible to make it.
   CrashTest(CrashOptions options, CrashProgram program)
       : options_(std::move(options)),
         program_(std::move(program)),
         judge_(Judge::Make(options_)),
         directory_(options_.directory) {}
 
-  // All cycles, then a start that ends in peace. An error says which cycle, what was wrong and how to repeat it.
-  // `progress` is called after each cycle. Once *stop is true, a child that works is killed at once, and this was the
-  // last cycle; the start that ends in peace still follows. Cancelled once *stop_now is true, or if *stop was before
-  // there was something to judge.
+  // Runs all cycles, then a start without a kill. An error names the cycle, the reason and how to repeat it. `progress`
+  // is called after each cycle. Once *stop is true, a working child is killed at once, and this was the last cycle; the
+  // start without a kill still follows. Cancelled once *stop_now is true, or if *stop was set before there was
+  // something to judge.
   Status Run(const std::function<void(uint64_t cycle)>& progress, const std::atomic<bool>* stop,
              const std::atomic<bool>* stop_now);
   const CrashReport& report() const { return report_; }
 
  private:
   Status RunCycles(const std::function<void(uint64_t cycle)>& progress);
-  // `cycle` is the first that works in a directory.
+  // `cycle` is the first one in a directory.
   Status BeginDirectory(uint64_t cycle);
   Status RunCycle(const CyclePlan& plan);
   Status RunInPeace(uint64_t cycle);
   // Reads until the child is dead.
   Status Follow(ChildProcess* child, const CyclePlan* plan);
   Status Take(const Message& message);
-  // The child of this cycle. `finish`: it ends in peace.
+  // The options of this cycle's child. `finish`: it closes the database and ends without a kill.
   ChildOptions ChildOf(const CyclePlan& plan, bool finish) const;
   Status Explain(const Status& status, uint64_t cycle, const std::string& what) const;
 
@@ -83,7 +84,7 @@ class CrashTest {
   const std::atomic<bool>* stop_now_ = nullptr;
   bool created_ = false;  // a child has started in directory_: from now on the database must be there
   bool running_ = false;  // this child has begun its operations
-  bool closed_ = false;   // and has ended them in peace
+  bool closed_ = false;   // and has closed the database
   bool killed_ = false;   // by this process
 };
 

@@ -57,7 +57,7 @@ class KvJudge final : public CounterJudge {
   std::map<RowKey, uint64_t> rows_;
 };
 
-// The sum of all accounts, how often they moved, and the journals' ends.
+// Checks the sum of all accounts, their numbers of transfers, and the journals' ends.
 class BankJudge final : public CounterJudge {
  public:
   explicit BankJudge(const CrashOptions& options) : CounterJudge(options) {}
@@ -112,7 +112,7 @@ class BankJudge final : public CounterJudge {
   }
 };
 
-// What TPC-C's own conditions do not say is said by the counters: no order that was acknowledged is missing.
+// The counters show what TPC-C's own conditions do not: no acknowledged order is missing.
 class TpccJudge final : public CounterJudge {
  public:
   explicit TpccJudge(const CrashOptions& options) : CounterJudge(options) {}
@@ -250,7 +250,7 @@ Status CounterJudge::CheckState() {
     if (number < progress.acknowledged) lost += progress.acknowledged - number;
     oldest_lost = std::min(oldest_lost, OldestAcknowledgement(progress, number));
     const uint64_t told = std::max(progress.acknowledged, progress.recovered);
-    // The first orders of TPC-C are loaded.
+    // The first orders of TPC-C come from the load.
     const bool loaded = options_.workload == WorkloadKind::kTpcc && progress.recovered == 0;
     if (number > told && !loaded) statistics_.recovered_unacknowledged += number - told;
     progress = {.recovered = number, .promised = number, .durable = number, .acknowledged = number, .begun = number};

@@ -1,5 +1,5 @@
 // Rows of fixed and of variable length in a hash table and an ordered one: inserted, updated and removed, up to four of
-// them and the worker's counter at once.
+// them and the worker's counter in one transaction.
 #include <array>
 #include <vector>
 
@@ -82,7 +82,8 @@ class KvWorkload final : public Workload {
     return *database.FindTable(table == kHashTable ? "hash" : "ordered");
   }
 
-  // All rows of a worker, in one transaction: over several nodes, each may wait for the log. Returns how many.
+  // Reports all rows of a worker, and returns their number. One transaction, because over several nodes each may wait
+  // for the log.
   StatusOr<uint64_t> TellRows(txn::Database& database, uint32_t worker) const {
     std::vector<Message> messages;
     const Status status = database.Run([&](txn::BlockingTransaction& t) -> Status {
@@ -105,7 +106,7 @@ class KvWorkload final : public Workload {
   // NotFound if there is none.
   static StatusOr<uint64_t> ReadRow(txn::BlockingTransaction& t, const txn::Table& table, const RowKey& key) {
     std::array<std::byte, kMostPayloadBytes> payload{};
-    // The first byte tells how long the row is.
+    // A read of the first byte also gives the row's length.
     std::array<txn::GetRequest, 1> request;
     request[0] = {.table = &table, .key = key.get(), .out = std::span(payload).first(1)};
     const Status first = t.GetMany(request);

@@ -1,8 +1,8 @@
-// What the workload of bulk loads and its judge have in common.
+// Definitions that the workload of bulk loads and its judge share.
 //
-// Each table is filled once by a BulkLoader, each node's part by itself, while workers change rows of what is there
-// already. A part is there as a whole or not at all; it is there if a checkpoint was taken after it, and if an
-// operation that changed one of its rows is there.
+// Each table is filled once by a BulkLoader, on each node separately, while workers change existing rows. A node's part
+// is there as a whole or not at all. It must be there if a checkpoint was taken after its load, or if an operation that
+// changed one of its rows is there.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace gannet::scenario::crash {
 
 inline constexpr uint64_t kLoadTables = 10;  // even: hash, odd: ordered
 inline constexpr uint64_t kLoadRows = 400;   // of a table, on all nodes
-// A directory is left for a new one after so many cycles: its tables are full.
+// After this many cycles a new directory is used, because the tables of the old one are full.
 inline constexpr uint64_t kLoadCycles = 8;
 
 inline uint64_t NodeOfLoadRow(uint64_t key, int nodes) {
   return key % static_cast<uint64_t>(nodes);
 }
-// The one worker that changes it.
+// The only worker that changes it.
 inline uint32_t WorkerOfLoadRow(uint64_t key, int workers) {
   return static_cast<uint32_t>(key / 4 % static_cast<uint64_t>(workers));
 }
 
-// What a row says, as a child tells it (Message::c of kRow).
+// The content of a row, as a child reports it (Message::c of kRow).
 struct LoadRow {
-  uint32_t load = 0;    // that made it
-  uint32_t number = 0;  // of the operation that changed it last; 0: none
+  uint32_t load = 0;    // the load that made it
+  uint32_t number = 0;  // the operation that changed it last; 0: none
 
   uint64_t content() const { return uint64_t{load} << 32 | number; }
   static LoadRow Of(uint64_t content) { return {static_cast<uint32_t>(content >> 32), static_cast<uint32_t>(content)}; }

@@ -29,7 +29,7 @@ class LoadJudge final : public CounterJudge {
   using Part = std::pair<uint64_t, uint64_t>;  // table, node
   struct PartState {
     std::set<uint32_t> begun;
-    uint32_t there = 0;                    // the load that must be there; 0: none need be
+    uint32_t there = 0;                    // the load that must be there; 0: none
     std::string because;                   // why
     std::map<uint64_t, uint32_t> changed;  // by key: the last operation that is in the database
   };
@@ -67,7 +67,7 @@ class LoadJudge final : public CounterJudge {
     state.because = std::move(because);
   }
 
-  // What operations that are there changed, and that others are not there.
+  // Notes the rows changed by the operations that are there; the parts of these rows must be there, too.
   void Follow(const State& state) {
     for (const auto& [name, touched] : operations_) {
       const auto& [worker, number] = name;
@@ -132,7 +132,7 @@ class LoadJudge final : public CounterJudge {
   }
 
   std::map<Part, PartState> parts_;
-  std::map<std::pair<uint32_t, uint64_t>, Touched> operations_;  // by worker and number: not yet known to be there
+  std::map<std::pair<uint32_t, uint64_t>, Touched> operations_;  // by worker and number: not known to be there
   uint64_t begun_ = 0;
   uint64_t saved_ = 0;
   uint64_t gone_ = 0;

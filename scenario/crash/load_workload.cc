@@ -1,4 +1,4 @@
-// Bulk loads beside transactions, with a checkpoint after them, at once or late, and periodic ones.
+// Bulk loads while transactions run, each followed by a checkpoint, at once or later, besides periodic checkpoints.
 #include "scenario/crash/load.h"
 
 #include <array>
@@ -19,7 +19,7 @@
 namespace gannet::scenario::crash {
 namespace {
 
-constexpr uint64_t kPauseNanos = 40'000'000;  // the longest from one load to the next
+constexpr uint64_t kPauseNanos = 40'000'000;  // the longest pause between two loads
 constexpr uint64_t kRefusedNanos = 500'000;   // until a worker tries again
 constexpr int kMostNodes = 16;
 
@@ -94,7 +94,7 @@ class LoadWorkload final : public Workload {
 
   coro::Task<Status> Observe(txn::Session* session, uint64_t seed) override { return counters_.Observe(session, seed); }
 
-  // The loads of this cycle.
+  // Makes the loads of this cycle.
   Status WorkBeside(std::span<txn::Database* const> databases) override {
     Random random(Mix64(options_.seed + cycle_) + 1);
     std::vector<Message> unsaved;

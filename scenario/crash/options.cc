@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kDeck = 32;
 constexpr uint64_t kInRecovery = kDeck - 3;  // cards from here on
 
-// A point is passed at least so often within a moment of work, so any of these passages is reached.
+// A point is passed at least this often within a short time of work, so each of these passages is reached.
 uint64_t MostPassages(std::string_view point) {
   if (point.starts_with("commit-")) return 400;
   if (point.starts_with("batch-")) return 60;
@@ -29,7 +29,7 @@ bool NeedsCheckpoints(std::string_view point) {
   return point.starts_with("checkpoint-") || point.starts_with("manifest-") || point.starts_with("segment-");
 }
 
-// The card of this cycle: below the number of kill points that point, else a kill by the clock.
+// The card of this cycle: the number of a kill point, or a larger one for a kill by the clock.
 uint64_t CardOf(const CrashOptions& options, uint64_t cycle) {
   Random random(Mix64(options.seed) ^ (cycle / kDeck));
   std::vector<uint64_t> deck(kDeck);
@@ -54,7 +54,7 @@ CyclePlan PlanCycle(const CrashOptions& options, uint64_t cycle) {
   // The very first start has nothing to recover, and no checkpoint of another run.
   plan.kill_in_recovery = plan.kill_point.empty() && card >= kInRecovery;
   plan.kill_count = static_cast<uint64_t>(random.Between(1, static_cast<int64_t>(MostPassages(plan.kill_point))));
-  // Of what a start passes, too, some kills come there.
+  // For points that a start passes, too, some of the kills happen there.
   const bool at_start = plan.kill_point.starts_with("manifest-") || plan.kill_point.starts_with("segment-");
   plan.armed_from_start = plan.kill_point.starts_with("recovery-") || (at_start && random.OneIn(2));
   plan.kill_after = options.cycle_time * (plan.kill_in_recovery ? 0.3 : 1.0) * random.Unit();

@@ -1,4 +1,4 @@
-// What a crash test is asked to do, and what it decides for each cycle.
+// The options of a crash test, and the plan of each cycle.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct KeyRange {
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
-// Of the crash test and, but for the cycles, of each of its children.
+// Options of the crash test and, except for the cycles, of each of its children.
 struct CrashOptions {
   uint64_t cycles = 20;
   uint64_t seed = 1;
@@ -36,22 +36,22 @@ struct CrashOptions {
   std::string directory;              // empty: a temporary one
   int nodes = 1;
   int threads = 2;                                      // of a child
-  int coroutines = 8;                                   // per thread: so many operations at once
-  absl::Duration cycle_time = absl::Milliseconds(150);  // most, of a cycle that is killed by the clock
+  int coroutines = 8;                                   // per thread: operations at the same time
+  absl::Duration cycle_time = absl::Milliseconds(150);  // longest time of a cycle that is killed by the clock
 
-  std::string elle_file;  // append: where the history goes, as EDN
-  // append, of a child: the lists that it tells. They are those that the child before may have changed; it goes on with
-  // the last of them, or after them.
+  std::string elle_file;  // append: file for the history, as EDN
+  // append, for a child: the lists that it reports. The child before may have changed them; this one continues the last
+  // of them, or begins after them.
   KeyRange lists;
 
   int workers() const { return threads * coroutines; }
 };
 
-// All that is drawn for one cycle.
+// Everything that is drawn for one cycle.
 struct CyclePlan {
   uint64_t cycle = 0;
   std::string kill_point;         // empty: by the clock
-  uint64_t kill_count = 1;        // at which passage
+  uint64_t kill_count = 1;        // at this passage
   bool armed_from_start = false;  // else when operations begin
   bool kill_in_recovery = false;  // the clock starts with the process, not with the operations
   absl::Duration kill_after;      // by the clock

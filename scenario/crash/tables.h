@@ -1,4 +1,4 @@
-// How rows are named between the child and the judge.
+// Names of rows in the messages from the child to the judge.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace gannet::scenario::crash {
 
-// kv has KvTable. bank: an account's row is told as two, one number each.
+// kv has KvTable. bank: an account's row is reported as two, with one number each.
 enum BankTable : uint64_t { kBalances, kMoves, kJournal };
 
 // tpcc: a "worker" is a district, its operations are its orders, which have numbers without gaps.

@@ -1,5 +1,5 @@
-// NewOrder, Payment and Delivery on small tables. A NewOrder that was acknowledged must be there, in a sequence without
-// gaps, and the twelve conditions must hold.
+// NewOrder, Payment and Delivery on small tables. An acknowledged NewOrder must be there, in a sequence without gaps,
+// and the twelve conditions must hold.
 #include <vector>
 
 #include "absl/strings/str_format.h"

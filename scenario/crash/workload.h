@@ -1,4 +1,4 @@
-// What the child of a crash test runs, in a database of one or two nodes within its process.
+// The work of a crash test's child, in a database of one or two nodes within its process.
 #pragma once
 
 #include <memory>
@@ -15,23 +15,23 @@
 
 namespace gannet::scenario::crash {
 
-// One thread calls all but what Workers() returned.
+// Work and Observe run on the workers' threads, WorkBeside on its own; one thread calls the other methods, before that.
 class Workload {
  public:
   static std::unique_ptr<Workload> Make(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
   virtual ~Workload() = default;
 
-  // On every node, before Start.
+  // Called for every node, before Start.
   virtual Status CreateTables(txn::Database& database) = 0;
-  // Makes what the workload needs, if it is not there; after Start.
+  // Called after Start: makes what the workload needs, unless it is there.
   virtual Status Prepare(std::span<txn::Database* const> databases) = 0;
-  // Tells all that was recovered, up to kStateEnd. An error if something in it is wrong by itself.
+  // Reports everything that was recovered, up to kStateEnd. An error if a part of it is wrong by itself.
   virtual Status TellState(std::span<txn::Database* const> databases) = 0;
   // A worker's endless operations, in a session of node `node`. Returns only with an error.
   virtual coro::Task<Status> Work(txn::Session* session, uint32_t worker) = 0;
-  // Beside all workers, in a thread of its own.
+  // Runs at the same time as the workers, in its own thread.
   virtual Status WorkBeside(std::span<txn::Database* const>) { return absl::OkStatus(); }
-  // Transactions that change nothing, likewise. One per thread.
+  // Transactions that change nothing, at the same time as the workers. One per thread.
   virtual coro::Task<Status> Observe(txn::Session* session, uint64_t seed) = 0;
 };
 
@@ -40,7 +40,7 @@ uint64_t KeysIn(std::span<txn::Database* const> databases);
 
 std::unique_ptr<Workload> MakeKvWorkload(const CrashOptions& options, const MessagePipe* pipe);
 std::unique_ptr<Workload> MakeBankWorkload(const CrashOptions& options, const MessagePipe* pipe);
-// `cycle`: payments of different cycles have different numbers, so have what they append and what they load.
+// `cycle`: different cycles use different numbers for payments, appended values and loads.
 std::unique_ptr<Workload> MakeTpccWorkload(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
 std::unique_ptr<Workload> MakeAppendWorkload(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
 std::unique_ptr<Workload> MakeLoadWorkload(const CrashOptions& options, uint64_t cycle, const MessagePipe* pipe);
