@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
 #include "txn/access/arena.h"
+#include "txn/durable/durability.h"
 #include "txn/record/record.h"
 #include "txn/session.h"
 #include "txn/session/session_internal.h"
@@ -107,20 +108,20 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
 Status BulkLoader::Finish() {
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*state_->session));
   rdma::EpochManager::Participant& participant = *state_->session->participant;
-  DatabaseState& db = *state_->session->db;
+  Durability& durability = *state_->session->db->durability;
   index::Context context{state_->session->slab.get(), &participant};
   if (Status status = state_->PutInOrder(); !status.ok()) {
     state_->TakeBack(context, /*indexed=*/false);
     return status;
   }
-  const bool counts = db.durability != nullptr && !state_->entries.empty();
-  if (counts) db.loads.Begin(state_->table->id());
+  const bool counts = durability.has_directory() && !state_->entries.empty();
+  if (counts) durability.loads().Begin(state_->table->id());
   const uint64_t entered = participant.Enter();
   const Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
   const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/true);
   participant.Leave(entered);
   // Who saw a row of a load that failed rests on what a crash takes away, too.
-  if (counts) db.loads.End(state_->table->id(), /*seen=*/seen > 0);
+  if (counts) durability.loads().End(state_->table->id(), /*seen=*/seen > 0);
   state_->Clear();
   return status;
 }

@@ -182,17 +182,13 @@ Database::~Database() {
     const std::lock_guard lock(state_->sessions_mutex);
     closed = std::exchange(state_->closed, true);
   }
-  if (!closed) CloseFiles(LastCheckpoint::kIfNeeded).IgnoreError();
+  if (!closed) state_->durability->Close(/*keep_unlogged=*/true).IgnoreError();
   if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
   state_->epochs->Stop();
 }
 
 DatabaseState::~DatabaseState() = default;
-
-RemovalVersions* DatabaseState::removals() const {
-  return durability == nullptr || options.durability == DurabilityMode::kNone ? nullptr : &durability->removals();
-}
 
 StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                    const DatabaseOptions& options) {
@@ -222,12 +218,9 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   // Also where nothing is logged: every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
-  state->epoch_words = std::move(*words);
-  if (!options.directory.empty()) {
-    StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state.get());
-    if (!durability.ok()) return durability.status();
-    state->durability = *std::move(durability);
-  }
+  StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state.get(), *std::move(words));
+  if (!durability.ok()) return durability.status();
+  state->durability = *std::move(durability);
   return std::unique_ptr<Database>(new Database(std::move(state)));
 }
 
@@ -280,20 +273,16 @@ Status Database::Start(absl::Duration wait_for_others) {
     const std::lock_guard lock(state_->sessions_mutex);
     if (state_->closed) return Closed();
   }
-  if (state_->durability == nullptr) {
-    state_->epoch_words->SetStage(EpochWords::Stage::kNoLog);
-    return StartNode(wait_for_others);
+  if (state_->durability->start_was_called()) {
+    return absl::FailedPreconditionError("Start has failed; open the database again");
   }
-  if (state_->epoch_words == nullptr) return absl::FailedPreconditionError("Start has failed; open the database again");
   const Status status = StartNode(wait_for_others);
   if (!status.ok()) state_->durability->NoteFailedStart(status);
   return status;
 }
 
 Status Database::StartNode(absl::Duration wait_for_others) {
-  if (state_->durability != nullptr) {
-    GANNET_RETURN_IF_ERROR(state_->durability->Start(std::move(state_->epoch_words), wait_for_others));
-  }
+  GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others));
   state_->started = true;
   // A node that calls nobody: no thread waits for calls that cannot come.
   if (state_->calls()) {
@@ -348,21 +337,10 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->self = state_->node->id();
   session->owner_bits = OwnerBits(session->self, session->channel->index());
   session->memory = state_->node->memory().data();
-  if (state_->durability != nullptr && state_->options.durability != DurabilityMode::kNone) {
-    StatusOr<std::unique_ptr<log::LogWriter>> writer = state_->durability->log().OpenWriter();
-    if (!writer.ok()) return writer.status();
-    session->log_writer = *std::move(writer);
-    session->worker.AddPoller([s = session.get()] {
-      return s->log_writer->Poll([s](std::coroutine_handle<> handle) { s->worker.Resume(handle); });
-    });
-    if (!state_->calls()) {  // nobody else's calls or completions to look for
-      session->worker.SetIdle([s = session.get()] {
-        constexpr uint64_t kAtMostNanos = 100'000;
-        s->log_writer->waiting() > 0 ? s->log_writer->SleepUntilDurable(kAtMostNanos)
-                                     : static_cast<void>(YieldThread());
-      });
-    }
-  }
+  StatusOr<std::unique_ptr<CommitLog>> log = state_->durability->OpenCommitLog();
+  if (!log.ok()) return log.status();
+  session->log = *std::move(log);
+  session->log->AddTo(&session->worker, /*alone=*/!state_->calls());
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
   session->remote_indexes.resize(state_->tables.size() * nodes);
   session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
@@ -396,10 +374,7 @@ Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
 }
 
 Status Database::Checkpoint() {
-  if (state_->durability == nullptr || !state_->started) {
-    return absl::FailedPreconditionError("a checkpoint needs a database that was opened with a directory, and started");
-  }
-  return state_->durability->checkpointer().Take(state_->options.stop);
+  return state_->durability->Checkpoint(state_->options.stop);
 }
 
 Status Database::Close() {
@@ -423,39 +398,27 @@ Status Database::Close(LastCheckpoint checkpoint) {
     }
     state_->closed = true;
   }
-  return CloseFiles(checkpoint);
-}
-
-Status Database::CloseFiles(LastCheckpoint checkpoint) {
-  if (state_->durability == nullptr) return absl::OkStatus();
-  Status status;
-  const bool needs_checkpoint = checkpoint == LastCheckpoint::kIfNeeded &&
-                                (state_->options.durability == DurabilityMode::kNone || state_->loads.any());
-  if (state_->started && needs_checkpoint) status = state_->durability->checkpointer().Take(/*stop=*/nullptr);
-  const Status stopped = state_->durability->Stop();
-  return status.ok() ? stopped : status;
+  return state_->durability->Close(/*keep_unlogged=*/checkpoint == LastCheckpoint::kIfNeeded);
 }
 
 const RecoveryReport& Database::recovery() const {
-  static const RecoveryReport nothing;
-  return state_->durability == nullptr ? nothing : state_->durability->recovery();
+  return state_->durability->recovery();
 }
 log::LogStatistics Database::log_statistics() const {
-  return state_->durability == nullptr || !state_->started ? log::LogStatistics{}
-                                                           : state_->durability->log().statistics();
+  return state_->durability->log_statistics();
 }
 // A commit's epoch is noted as dirty at its coordinator's log, too, before it is acknowledged.
 uint64_t Database::logged_epoch() const {
-  return state_->durability == nullptr || !state_->started ? 0 : state_->durability->log().last_dirty_epoch();
+  return state_->durability->logged_epoch();
 }
 uint64_t Database::durable_epoch() const {
-  return state_->durability == nullptr || !state_->started ? 0 : state_->durability->log().durable_epoch();
+  return state_->durability->durable_epoch();
 }
 Status Database::log_health() const {
-  return state_->durability == nullptr || !state_->started ? absl::OkStatus() : state_->durability->log().health();
+  return state_->durability->health();
 }
 std::string Database::log_description() const {
-  return state_->durability == nullptr ? "" : state_->durability->files().Description();
+  return state_->durability->Description();
 }
 
 PrecedenceStatistics Database::precedence_statistics() const {

@@ -235,8 +235,6 @@ class Database {
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);
-  // What Close does once no session can be opened.
-  Status CloseFiles(LastCheckpoint checkpoint);
   Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
 };

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
-#include "txn/durable/durability.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
 
@@ -55,10 +54,10 @@ void Transaction::Release() {
 // While it waits the transaction holds nothing: its writes are visible, its memory serves others.
 coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epoch, Status status) {
   const absl::Duration within = session->db->options.durable_within;
-  const DurableAwaiter awaiter{session->log_writer.get(), epoch,
+  const DurableAwaiter awaiter{&session->log->writer(), epoch,
                                NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(within))};
   co_await awaiter;
-  const log::Log& log = session->db->durability->log();
+  const CommitLog& log = *session->log;
   if (log.durable_epoch() >= epoch) co_return status;
   Sometimes<"durable: a result is Unknown because it did not become durable in time">();
   const Status health = log.health();
@@ -73,7 +72,7 @@ coro::Async<Status> Transaction::WhenDurable(Status status) {
   Release();
   if (epoch_at_ != nullptr) {
     *epoch_at_ = epoch;
-    if (epoch != 0) session_->log_writer->Want(epoch);
+    if (epoch != 0) session_->log->writer().Want(epoch);
     return status;
   }
   if (epoch == 0) return status;

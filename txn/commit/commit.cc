@@ -134,7 +134,7 @@ Status TransactionImpl::IndexInsert(WriteEntry& entry) {
       entry.table->local_index().Insert(context_, entry.key, entry.record, &existing);
   if (change.ok()) [[likely]] {
     entry.indexed = true;
-    if (log_ != nullptr) RaiseInsertVersion(entry);
+    RaiseInsertVersion(entry);
     CarryWitnesses(*change);
     return absl::OkStatus();
   }
@@ -226,7 +226,7 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
   } else {  // a removal, of an old record or of an own insert
     if (entry.kind == WriteKind::kRemove) {
       session_->live_bytes->Add(entry.table->id(), -block_bytes);
-      if (log_ != nullptr) NoteRemovedVersion(entry);
+      NoteRemovedVersion(entry);
     }
     const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", entry.record.ToString(),
@@ -311,7 +311,7 @@ Status TransactionImpl::CommitDirect() noexcept {
   const RedoScope redo(this);
   if (status.ok()) status = ValidateDirect();
   if (status.ok() && exists_ != kNone) status = Exists();
-  if (redo_bytes_ > 0 && session_->db->loads.any() && status.ok()) [[unlikely]]
+  if (redo_bytes_ > 0 && log_->any_unsaved_load() && status.ok()) [[unlikely]]
     status = UnsavedLoads::Refusal(session_->self);
   if (!status.ok()) [[unlikely]] {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
@@ -363,11 +363,10 @@ coro::Task<Status> TransactionImpl::CommitInTurn() {
 }
 
 coro::Async<Status> TransactionImpl::CommitNow() {
-  if (log_ == nullptr) return CommitReserved();
-  redo_bytes_ = buffered_redo_ == 0 ? 0 : buffered_redo_ + log::kTransactionOverheadBytes;
+  redo_bytes_ = log_->RedoBytes(buffered_redo_);
   if (redo_bytes_ > 0) {
     bool wait = false;
-    Status reserved = log_->Reserve(redo_bytes_, &wait);
+    Status reserved = log_->writer().Reserve(redo_bytes_, &wait);
     if (wait) return CommitWhenRoom();
     if (!reserved.ok()) {
       redo_bytes_ = 0;

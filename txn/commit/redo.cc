@@ -23,7 +23,7 @@
 #include "rdma/versioned.h"
 #include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
-#include "txn/durable/durability.h"
+#include "txn/durable/commit_log.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record/record.h"
 #include "txn/session/transaction_impl.h"
@@ -89,7 +89,7 @@ void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entr
 
 // This node's changes.
 void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
-  log::TransactionEncoder encoder(log_->Room(redo_bytes_));
+  log::TransactionEncoder encoder(log_->writer().Room(redo_bytes_));
   uint32_t changes = 0;
   size_t payload_bytes = 0;
   for (WriteEntry& entry : writes_.entries()) {
@@ -99,7 +99,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
     if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
   }
   Charge(Cost::kLogByte, redo_bytes_);
-  log_->Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
+  log_->writer().Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
   log::MayDieHere(log::KillPoint::kCommitAppended);
 }
 
@@ -114,7 +114,7 @@ coro::Task<Status> TransactionImpl::CommitWhenRoom() {
                                                           " does not take what is written; see log_health()"));
     }
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
-    Status reserved = log_->Reserve(redo_bytes_, &wait);
+    Status reserved = log_->writer().Reserve(redo_bytes_, &wait);
     if (reserved.ok()) break;
     if (!wait) {
       redo_bytes_ = 0;
@@ -127,15 +127,15 @@ coro::Task<Status> TransactionImpl::CommitWhenRoom() {
 
 // After the validation: nothing is installed unless all of the redo is in its logs' buffers.
 coro::Task<Status> TransactionImpl::LogMixed() {
-  if (session_->db->loads.any()) [[unlikely]]
+  if (log_->any_unsaved_load()) [[unlikely]]
     co_return UnsavedLoads::Refusal(session_->self);
-  session_->db->durability->log().RaiseEpoch(epoch_);
+  log_->RaiseEpoch(epoch_);
   const bool elsewhere = std::ranges::any_of(writes_.entries(), [this](const WriteEntry& entry) {
     return IsLogged(entry) && entry.record.node() != session_->self;
   });
   uint64_t id = 0;
   if (elsewhere) {
-    id = session_->db->durability->NextTransactionId();
+    id = log_->NextTransactionId();
     const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.call_timeout);
     const auto start = [this, id, deadline](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
       if (call.node == session_->self || !EncodePart(&call, id)) return {};
@@ -184,7 +184,7 @@ bool TransactionImpl::EncodePart(OwnerCall* call, uint64_t id) {
 
 // The key is in the index now, so no removal of it comes before this insert any more that is not noted.
 void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
-  const uint64_t removed = session_->db->durability->removals().Of(entry.table->id(), entry.key);
+  const uint64_t removed = log_->RemovedVersion(entry.table->id(), entry.key);
   if (removed == 0) return;
   entry.seen = RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen, removed,
                                   session_->owner_bits);
@@ -192,7 +192,7 @@ void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
 
 // Before the key leaves its index.
 void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
-  session_->db->durability->removals().Note(entry.table->id(), entry.key, InstalledVersion(entry));
+  log_->NoteRemoval(entry.table->id(), entry.key, InstalledVersion(entry));
 }
 
 // With changes: the current epochs of the nodes that it touched, for its own must not be less. Without: the newest in
@@ -205,10 +205,9 @@ void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
 // before or after it: they only confirm what had been read. (B's current epoch would do, too, but a transaction would
 // then wait for a group commit though nothing is dirty.)
 std::span<const uint64_t> TransactionImpl::AskForEpochs() {
-  if (log_ == nullptr) return {};
-  if (!logged_ && session_->db->options.durability != DurabilityMode::kSync) return {};  // nothing is awaited
+  const size_t words_each = log_->EpochWordsToRead(logged_);
+  if (words_each == 0) return {};
   const auto nodes = static_cast<size_t>(session_->db->fabric->num_nodes());
-  const EpochWords& words = session_->db->durability->words();
   const std::span<std::byte> touched(arena_.Allocate(nodes), nodes);
   std::fill(touched.begin(), touched.end(), std::byte{0});
   const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };
@@ -218,13 +217,12 @@ std::span<const uint64_t> TransactionImpl::AskForEpochs() {
     if (!entry.record.is_null()) touch(entry.record);
   }
   touched[session_->self] = std::byte{0};
-  const size_t words_each = logged_ ? EpochWords::kCommitWords : 1;
   auto* read = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes * words_each * sizeof(uint64_t)));
   size_t n = 0;
   for (size_t node = 0; node < nodes; ++node) {
     if (touched[node] == std::byte{0}) continue;
     const auto id = static_cast<rdma::NodeId>(node);
-    operations_.push_back(rdma::Operation::Read(logged_ ? words.CurrentAt(id) : words.DirtyAt(id), &read[n],
+    operations_.push_back(rdma::Operation::Read(log_->EpochsAt(id, logged_), &read[n],
                                                 static_cast<uint32_t>(words_each * sizeof(uint64_t))));
     n += words_each;
   }
@@ -232,9 +230,10 @@ std::span<const uint64_t> TransactionImpl::AskForEpochs() {
 }
 
 Status TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> words) {
-  const size_t words_each = logged_ ? EpochWords::kCommitWords : 1;
-  const size_t nodes = words.size() / words_each;
   Status unsaved;
+  if (words.empty()) return unsaved;
+  const size_t words_each = log_->EpochWordsToRead(logged_);
+  const size_t nodes = words.size() / words_each;
   for (size_t i = 0; i < nodes; ++i) {
     epoch_ = std::max(epoch_, words[i * words_each]);
     if (logged_ && words[i * words_each + 1] != 0) [[unlikely]]
@@ -248,15 +247,13 @@ Status TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> words) {
 // nodes that failed because a key exists has epoch_, too: it was taken after that key was found.
 uint64_t TransactionImpl::EpochToAwait() const {
   if (GANNET_MUTANT(kAcknowledgeEarly)) return 0;
-  if (log_ == nullptr || session_->db->options.durability != DurabilityMode::kSync) return 0;
-  const log::Log& log = session_->db->durability->log();
+  if (!log_->awaits_durability()) return 0;
   // Then there is nothing to rely on. A record to update or remove was read, too, though a commit that failed because
   // of another insert has not put it among the reads.
   const bool read_nothing =
       reads_.empty() && witnesses_.empty() &&
       std::ranges::all_of(writes_.entries(), [](const WriteEntry& e) { return e.kind == WriteKind::kInsert; });
-  const uint64_t epoch = std::max(epoch_, logged_ || read_nothing ? 0 : log.last_dirty_epoch());
-  return epoch > log.durable_epoch() ? epoch : 0;
+  return log_->EpochToAwait(epoch_, /*rests_on_reads=*/!logged_ && !read_nothing);
 }
 
 }  // namespace gannet::txn

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "log/kill_point.h"
-#include "log/log_writer.h"
+#include "txn/durable/commit_log.h"
 #include "txn/session/transaction_impl.h"
 
 namespace gannet::txn {
@@ -12,15 +12,15 @@ class TransactionImpl::RedoScope {
  public:
   explicit RedoScope(TransactionImpl* transaction) : transaction_(transaction) {
     if (transaction->redo_bytes_ == 0) return;
-    entered_ = transaction->log_->Enter();
+    entered_ = transaction->log_->writer().Enter();
     transaction->epoch_ = entered_;
     transaction->logged_ = true;
     log::MayDieHere(log::KillPoint::kCommitLocked);
   }
   ~RedoScope() {
     if (entered_ == 0) return;
-    transaction_->log_->Leave(entered_);
-    transaction_->log_->Release(transaction_->redo_bytes_);
+    transaction_->log_->writer().Leave(entered_);
+    transaction_->log_->writer().Release(transaction_->redo_bytes_);
     transaction_->redo_bytes_ = 0;
   }
   RedoScope(const RedoScope&) = delete;

@@ -12,6 +12,7 @@
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
+#include "txn/durable/unsaved_loads.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
@@ -80,8 +81,8 @@ void RemoveCheckpoint(uint64_t id, log::Manifest* manifest) {
 }  // namespace
 
 Checkpointer::Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
-                           const std::string& directory, uint64_t damaged)
-    : state_(state), files_(files), log_(log), words_(words), directory_(directory), damaged_(damaged) {
+                           UnsavedLoads* loads, const std::string& directory, uint64_t damaged)
+    : state_(state), files_(files), log_(log), words_(words), loads_(loads), directory_(directory), damaged_(damaged) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return;
   RemoveCheckpoint(damaged_, &*manifest);
@@ -124,7 +125,7 @@ Status Checkpointer::Take(const std::atomic<bool>* stop) {
   take_stop_ = stop;
   const uint64_t start = NowNanos();
   Status status = TakeWithRoom();
-  state_->loads.EndCheckpoint(/*published=*/status.ok());
+  loads_->EndCheckpoint(/*published=*/status.ok());
   std::lock_guard lock(mutex_);
   statistics_.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
   statistics_.last_status = status;
@@ -226,7 +227,7 @@ Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
       log::CheckpointWriter::Create(files_, directory_, description->id, state_->options.checkpoint_bytes_per_second);
   if (!writer.ok()) return writer.status();
   GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
-  description->all_logged = state_->options.durability != DurabilityMode::kNone && !state_->loads.met();
+  description->all_logged = state_->options.durability != DurabilityMode::kNone && !loads_->met();
   const StatusOr<uint64_t> end = CloseEpoch();
   if (!end.ok()) return end.status();
   description->end_epoch = *end;
@@ -274,9 +275,9 @@ Status Checkpointer::RemoveUnneededSegments() {
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
   for (const std::unique_ptr<Table>& table : state_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
-    state_->loads.BeginWalk(table->id());
+    loads_->BeginWalk(table->id());
     const Status written = WriteTable(*table, writer);
-    state_->loads.EndWalk();
+    loads_->EndWalk();
     if (!written.ok()) return written;
     log::MayDieHere(log::KillPoint::kCheckpointTable);
   }

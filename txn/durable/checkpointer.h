@@ -24,6 +24,7 @@ namespace gannet::txn {
 struct DatabaseState;
 class EpochWords;
 class Table;
+class UnsavedLoads;
 
 struct CheckpointStatistics {
   uint64_t taken = 0;
@@ -37,7 +38,7 @@ class Checkpointer {
  public:
   // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did without, 0 if
   // none. It goes when the next one is complete; the one before it stays.
-  Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
+  Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
                const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
@@ -73,6 +74,7 @@ class Checkpointer {
   log::FileSystem* files_;
   log::Log* log_;
   EpochWords* words_;
+  UnsavedLoads* loads_;
   std::string directory_;
   const uint64_t damaged_;
 

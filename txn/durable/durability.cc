@@ -19,24 +19,36 @@ constexpr absl::Duration kCloseWithin = absl::Seconds(10);
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state) {
-  const DatabaseOptions& options = state->options;
-  std::unique_ptr<Durability> durability(new Durability(state));
-  durability->files_ = options.files;
-  if (durability->files_ == nullptr) {
+Durability::Durability(DatabaseState* state, std::unique_ptr<EpochWords> words)
+    : state_(state), words_(std::move(words)), removals_(/*kept=*/IsLogged()) {}
+
+bool Durability::IsLogged() const {
+  return !state_->options.directory.empty() && state_->options.durability != DurabilityMode::kNone;
+}
+
+StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state, std::unique_ptr<EpochWords> words) {
+  std::unique_ptr<Durability> durability(new Durability(state, std::move(words)));
+  if (!state->options.directory.empty()) GANNET_RETURN_IF_ERROR(durability->TakeDirectory());
+  return durability;
+}
+
+Status Durability::TakeDirectory() {
+  const DatabaseOptions& options = state_->options;
+  files_ = options.files;
+  if (files_ == nullptr) {
     if (options.medium == LogMedium::kPmem) {
-      durability->files_ = std::make_shared<log::PmemFileSystem>();
+      files_ = std::make_shared<log::PmemFileSystem>();
     } else {
-      durability->files_ = std::make_shared<log::PosixFileSystem>();
+      files_ = std::make_shared<log::PosixFileSystem>();
     }
   }
   StatusOr<HeldDirectory> held =
-      TakeDataDirectory(*durability->files_, options.directory, state->node->id(), state->fabric->num_nodes(),
+      TakeDataDirectory(*files_, options.directory, state_->node->id(), state_->fabric->num_nodes(),
                         options.create_if_missing, options.application);
   if (!held.ok()) return held.status();
-  durability->directory_ = std::move(held->path);
-  durability->lock_ = std::move(held->lock);
-  return durability;
+  directory_ = std::move(held->path);
+  lock_ = std::move(held->lock);
+  return absl::OkStatus();
 }
 
 Durability::~Durability() {
@@ -89,8 +101,12 @@ Status Durability::NoteStarted() {
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
-Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_for_others) {
-  words_ = std::move(words);
+Status Durability::Start(absl::Duration wait_for_others) {
+  start_was_called_ = true;
+  if (!has_directory()) {
+    words_->SetStage(EpochWords::Stage::kNoLog);
+    return absl::OkStatus();
+  }
   words_->SetStage(EpochWords::Stage::kReads);
   const DatabaseOptions& options = state_->options;
   log::LogEnd end;
@@ -99,6 +115,11 @@ Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_
       StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others, state_->options.stop));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables());
+  return StartLog(end);
+}
+
+Status Durability::StartLog(const log::LogEnd& end) {
+  const DatabaseOptions& options = state_->options;
   StatusOr<std::unique_ptr<log::Log>> log =
       log::Log::Create(files_.get(), directory_, end,
                        {.group_commit = options.group_commit,
@@ -110,13 +131,13 @@ Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_
                         .num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes())});
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
-  state_->loads.AnnounceIn(words_.get());
+  loads_.AnnounceIn(words_.get());
   GANNET_RETURN_IF_ERROR(NoteStarted());
   const bool alone = state_->fabric->num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
   checkpointer_ =
-      std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), directory_,
+      std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), &loads_, directory_,
                                      recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
     checkpointer_->Start(options.checkpoint_every);
@@ -125,7 +146,44 @@ Status Durability::Start(std::unique_ptr<EpochWords> words, absl::Duration wait_
 }
 
 void Durability::NoteFailedStart(const Status& why) {
-  words_->Refuse({state_->node->id(), why});
+  if (has_directory()) words_->Refuse({state_->node->id(), why});
+}
+
+StatusOr<std::unique_ptr<CommitLog>> Durability::OpenCommitLog() {
+  std::unique_ptr<log::LogWriter> writer;
+  if (IsLogged()) {
+    StatusOr<std::unique_ptr<log::LogWriter>> opened = log_->OpenWriter();
+    if (!opened.ok()) return opened.status();
+    writer = *std::move(opened);
+  }
+  return std::make_unique<CommitLog>(this, std::move(writer), state_->options.durability == DurabilityMode::kSync);
+}
+
+Status Durability::Checkpoint(const std::atomic<bool>* stop) {
+  if (checkpointer_ == nullptr) {
+    return absl::FailedPreconditionError("a checkpoint needs a database that was opened with a directory, and started");
+  }
+  return checkpointer_->Take(stop);
+}
+
+Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part) {
+  const rdma::NodeId self = state_->node->id();
+  if (log_ == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", self, " keeps no log; give every node a directory"));
+  }
+  if (loads_.any()) return UnsavedLoads::Refusal(self);
+  const Status appended = log_->AppendForPeer(epoch, part);
+  // Too much for now: the transaction is run again. (A full disk is no conflict: health() knows of it.)
+  if (absl::IsResourceExhausted(appended) && log_->health().ok()) return Status(absl::StatusCode::kAborted, "");
+  return appended;
+}
+
+Status Durability::Close(bool keep_unlogged) {
+  Status status;
+  const bool has_unlogged = state_->options.durability == DurabilityMode::kNone || loads_.any();
+  if (checkpointer_ != nullptr && keep_unlogged && has_unlogged) status = checkpointer_->Take(/*stop=*/nullptr);
+  const Status stopped = Stop();
+  return status.ok() ? stopped : status;
 }
 
 Status Durability::Stop() {

@@ -1,9 +1,15 @@
-// What a database with a data directory has beside the tables: the directory's lock, the log, the epochs that it shares
-// with other nodes, checkpoints. Made by Database::Open, starts with Database::Start.
+// Durability: how a database keeps its data. Every database has one. With a directory: the directory's lock, the log,
+// the epochs that it shares with other nodes, checkpoints. Without one it keeps nothing: it logs nothing, and what it
+// answers is zero, empty or Ok.
+//
+// Made by Database::Open, starts with Database::Start.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -11,52 +17,76 @@
 #include "log/log.h"
 #include "txn/database.h"
 #include "txn/durable/checkpointer.h"
+#include "txn/durable/commit_log.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/removal_versions.h"
+#include "txn/durable/unsaved_loads.h"
 
 namespace gannet::txn {
 
 class Durability {
  public:
-  // Takes the directory for this process; creates the database if the options say so (data_directory.h).
-  static StatusOr<std::unique_ptr<Durability>> Open(DatabaseState* state);
+  // Takes the directory for this process, if the options name one; creates the database if they say so
+  // (data_directory.h). `words`: this node's.
+  static StatusOr<std::unique_ptr<Durability>> Open(DatabaseState* state, std::unique_ptr<EpochWords> words);
   ~Durability();
 
   // Recovers the tables; when all nodes have done that (start_together.h), notes them in the manifest, and starts the
-  // log. Once only.
-  Status Start(std::unique_ptr<EpochWords> words, absl::Duration wait_for_others);
+  // log. FailedPrecondition: it was called before.
+  Status Start(absl::Duration wait_for_others);
+  bool start_was_called() const { return start_was_called_; }
   // The start of this node failed, here or later: the other nodes learn why, and nobody waits for this one.
   void NoteFailedStart(const Status& why);
-  // Flushes, stops, and gives the directory back.
-  Status Stop();
+  // One for each session. ResourceExhausted or the like: the log takes no further writer.
+  StatusOr<std::unique_ptr<CommitLog>> OpenCommitLog();
+  // As Database::Checkpoint.
+  Status Checkpoint(const std::atomic<bool>* stop);
+  // Takes a checkpoint if changes or loads are in no log and `keep_unlogged`; flushes, stops, and gives the directory
+  // back.
+  Status Close(bool keep_unlogged);
 
-  log::Log& log() { return *log_; }
+  // For a part of a transaction that another node coordinates (kTxnLog). FailedPrecondition: this node keeps no log, or
+  // has a load that is not durable. Aborted: too much for now. Other errors: those of the disk.
+  Status AppendForPeer(uint64_t epoch, std::span<const std::byte> part);
+
+  bool has_directory() const { return files_ != nullptr; }
   RemovalVersions& removals() { return removals_; }
   EpochWords& words() { return *words_; }
-  Checkpointer& checkpointer() { return *checkpointer_; }
-  log::FileSystem& files() { return *files_; }
-  bool started() const { return log_ != nullptr; }
+  UnsavedLoads& loads() { return loads_; }
   const RecoveryReport& recovery() const { return recovery_; }
-  const std::string& directory() const { return directory_; }
+  // After Start, with a directory.
+  log::Log& log() { return *log_; }
+  // As those of Database.
+  log::LogStatistics log_statistics() const { return log_ == nullptr ? log::LogStatistics{} : log_->statistics(); }
+  uint64_t logged_epoch() const { return log_ == nullptr ? 0 : log_->last_dirty_epoch(); }
+  uint64_t durable_epoch() const { return log_ == nullptr ? 0 : log_->durable_epoch(); }
+  Status health() const { return log_ == nullptr ? absl::OkStatus() : log_->health(); }
+  std::string Description() const { return files_ == nullptr ? "" : files_->Description(); }
   // Numbers transactions of several nodes that this node coordinates.
   uint64_t NextTransactionId();
 
  private:
-  explicit Durability(DatabaseState* state) : state_(state) {}
+  Durability(DatabaseState* state, std::unique_ptr<EpochWords> words);
+  bool IsLogged() const;
+  Status TakeDirectory();
+  Status StartLog(const log::LogEnd& end);
+  Status Stop();
   void RemoveUnfinished();
   Status NoteTables();
   Status NoteStarted();
 
   DatabaseState* state_;
-  std::shared_ptr<log::FileSystem> files_;
-  std::string directory_;  // of this node
-  std::shared_ptr<void> lock_;
   std::unique_ptr<EpochWords> words_;
-  std::unique_ptr<log::Log> log_;
-  std::unique_ptr<Checkpointer> checkpointer_;
   RemovalVersions removals_;
+  UnsavedLoads loads_;
+  std::shared_ptr<log::FileSystem> files_;  // null: there is no directory
+  std::string directory_;                   // of this node
+  std::shared_ptr<void> lock_;
+  std::unique_ptr<log::Log> log_;               // null without a directory, and before Start
+  std::unique_ptr<Checkpointer> checkpointer_;  // null unless the log runs
   RecoveryReport recovery_;
   std::atomic<uint64_t> transaction_ids_{0};
+  bool start_was_called_ = false;
   bool stopped_ = false;
 };
 

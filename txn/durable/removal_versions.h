@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "base/random.h"
 #include "index/key.h"
@@ -20,8 +21,12 @@ namespace gannet::txn {
 // Thread-safe.
 class RemovalVersions {
  public:
+  // `kept`: false where nothing is logged: no version is noted then, and Of returns 0.
+  explicit RemovalVersions(bool kept) : versions_(kept ? std::make_unique<Versions>() : nullptr) {}
+
   void Note(uint16_t table, const index::Key& key, uint64_t version) {
-    std::atomic<uint64_t>& least = versions_[PlaceOf(table, key)];
+    if (versions_ == nullptr) return;
+    std::atomic<uint64_t>& least = versions_->of[PlaceOf(table, key)];
     uint64_t seen = least.load(std::memory_order_relaxed);
     while (seen < version && !least.compare_exchange_weak(seen, version, std::memory_order_release)) {
     }
@@ -31,7 +36,7 @@ class RemovalVersions {
   // The greatest version noted for this key, or one that shares its place; 0 if nothing was removed from the table.
   uint64_t Of(uint16_t table, const index::Key& key) const {
     if ((tables_.load(std::memory_order_acquire) & BitOf(table)) == 0) return 0;
-    return versions_[PlaceOf(table, key)].load(std::memory_order_acquire);
+    return versions_->of[PlaceOf(table, key)].load(std::memory_order_acquire);
   }
 
  private:
@@ -49,7 +54,10 @@ class RemovalVersions {
 
   static constexpr size_t kPlaces = 8192;  // 64 KiB: stays in a core's cache
   static constexpr size_t kPlacesPerLine = 8;
-  alignas(64) std::array<std::atomic<uint64_t>, kPlaces> versions_{};
+  struct Versions {
+    alignas(64) std::array<std::atomic<uint64_t>, kPlaces> of{};
+  };
+  const std::unique_ptr<Versions> versions_;
   alignas(64) std::atomic<uint64_t> tables_{0};  // bit table % 64: something of it was noted
 };
 

@@ -75,10 +75,8 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
       db_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
   if (change.ok()) {
     prepared->change = *std::move(change);
-    if (RemovalVersions* removals = db_->removals()) {
-      prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
-                                           removals->Of(item.table, item.key), owner_bits);
-    }
+    prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
+                                         db_->durability->removals().Of(item.table, item.key), owner_bits);
     CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
     return PrepareOutcome::kPrepared;
   }
@@ -219,9 +217,7 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   std::byte* record = db_->node->memory().data() + item.record.offset();
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
   if (item.kind == FinishKind::kRemove) {
-    if (RemovalVersions* removals = db_->removals()) {
-      removals->Note(item.table, item.key, VersionOf(NextState(item.state, true)));
-    }
+    db_->durability->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
     const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),
                  change.status().ToString());
@@ -285,22 +281,13 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
   if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
   const Peers::Stay stay(db_->peers.get(), caller, Peers::kUnnumbered);
   if (!stay.admitted()) return NotAdmitted();
-  if (db_->durability == nullptr || !db_->durability->started()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("node ", db_->node->id(), " keeps no log; give every node a directory"));
-  }
-  if (db_->loads.any()) return UnsavedLoads::Refusal(db_->node->id());
   const std::span<const std::byte> part = request.subspan(sizeof epoch);
   log::TransactionDecoder decoder(part, log::kFormatVersion);
   const StatusOr<bool> whole = decoder.Next();
   if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
     return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");
   }
-  log::Log& log = db_->durability->log();
-  const Status appended = log.AppendForPeer(epoch, part);
-  // Too much for now: the transaction is run again. (A full disk is no conflict: health() knows of it.)
-  if (absl::IsResourceExhausted(appended) && log.health().ok()) return Status(absl::StatusCode::kAborted, "");
-  GANNET_RETURN_IF_ERROR(appended);
+  GANNET_RETURN_IF_ERROR(db_->durability->AppendForPeer(epoch, part));
   return 0;
 }
 

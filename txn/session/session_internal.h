@@ -11,7 +11,6 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "index/service.h"
-#include "log/log.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
@@ -19,7 +18,7 @@
 #include "txn/commit/debts.h"
 #include "txn/commit/precedence.h"
 #include "txn/database.h"
-#include "txn/durable/unsaved_loads.h"
+#include "txn/durable/commit_log.h"
 #include "txn/repair/peers.h"
 #include "txn/repair/repair.h"
 #include "txn/session.h"
@@ -27,9 +26,7 @@
 namespace gannet::txn {
 
 class Durability;
-class EpochWords;
 class OwnerService;
-class RemovalVersions;
 class RunSessions;
 class TransactionImpl;
 
@@ -62,10 +59,8 @@ struct DatabaseState {
   std::unique_ptr<Precedence> precedence;
   std::unique_ptr<index::IndexService> indexes;
   std::unique_ptr<OwnerService> owner_service;
-  std::unique_ptr<EpochWords> epoch_words;  // until the log starts, which takes them
-  std::unique_ptr<Durability> durability;   // null without a data directory
+  std::unique_ptr<Durability> durability;
   std::vector<std::unique_ptr<Table>> tables;
-  UnsavedLoads loads;  // of BulkLoader; with a data directory
   // Numbers of requests (wire.h): above those of whoever was this node before.
   std::atomic<uint64_t> next_request{0};
   uint64_t incarnation = 0;  // the first of them
@@ -85,8 +80,6 @@ struct DatabaseState {
 
   // Whether sessions of this node call, or await verbs: a node alone whose CPU may do everything itself does not.
   bool calls() const { return fabric->num_nodes() > 1 || !fabric->capabilities().cpu_coherent_atomics; }
-  // Null if no versions are kept: nothing is logged.
-  RemovalVersions* removals() const;
   const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
 };
 
@@ -94,7 +87,7 @@ struct SessionState {
   DatabaseState* db = nullptr;
   Session* session = nullptr;
   std::unique_ptr<rdma::Channel> channel;
-  std::unique_ptr<log::LogWriter> log_writer;  // null if commits are not logged
+  std::unique_ptr<CommitLog> log;
   std::unique_ptr<rdma::SlabCache> slab;
   std::unique_ptr<rdma::EpochManager::Participant> participant;  // of all its transactions
   std::unique_ptr<LiveBytes> live_bytes;

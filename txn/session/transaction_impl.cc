@@ -23,11 +23,11 @@ constexpr size_t kMostKeptReads = 64 * 1024;
 
 TransactionImpl::TransactionImpl(SessionState* session)
     : session_(session),
-      log_(session->log_writer.get()),
+      log_(session->log.get()),
       precedence_(session->db->precedence.get()),
       participant_(session->participant.get()),
       context_{session->slab.get(), participant_},
-      most_redo_(log_ == nullptr ? SIZE_MAX : log_->most_bytes() - log::kTransactionOverheadBytes) {
+      most_redo_(log_->most_change_bytes()) {
   reads_.reserve(512);
   witnesses_.reserve(64);
 }

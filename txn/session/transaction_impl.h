@@ -274,7 +274,7 @@ class TransactionImpl {
   Status NoteRemoteEpochs(std::span<const uint64_t> words);
 
   SessionState* session_;
-  log::LogWriter* log_;     // null: nothing is logged
+  CommitLog* const log_;    // the session's
   Precedence* precedence_;  // of this node
   PrecedenceClaim* claim_ = nullptr;
   rdma::EpochManager::Participant* const participant_;  // the session's
