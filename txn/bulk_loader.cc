@@ -75,8 +75,7 @@ BulkLoader::BulkLoader(Session* session, const Table* table)
     : state_(std::make_unique<State>(State{&session->state(), table, {}, {}})) {}
 
 BulkLoader::~BulkLoader() {
-  index::Context context{state_->session->slab.get(), state_->session->participant.get()};
-  state_->TakeBack(context, /*indexed=*/false);
+  state_->TakeBack(state_->session->context, /*indexed=*/false);
 }
 
 Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
@@ -109,7 +108,7 @@ Status BulkLoader::Finish() {
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*state_->session));
   rdma::EpochManager::Participant& participant = *state_->session->participant;
   Durability& durability = *state_->session->db->durability;
-  index::Context context{state_->session->slab.get(), &participant};
+  index::Context& context = state_->session->context;
   if (Status status = state_->PutInOrder(); !status.ok()) {
     state_->TakeBack(context, /*indexed=*/false);
     return status;

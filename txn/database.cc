@@ -14,6 +14,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/durability.h"
 #include "txn/owner/owner_service.h"
+#include "txn/record/record.h"
 #include "txn/session.h"
 #include "txn/session/run_sessions.h"
 #include "txn/session/session_internal.h"
@@ -333,6 +334,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
       rdma::EpochManager::Participant::Join(state_->epochs.get());
   if (!participant.ok()) return participant.status();
   session->participant = *std::move(participant);
+  session->context = {session->slab.get(), session->participant.get()};
   session->live_bytes = std::make_unique<LiveBytes>(state_->tables.size());
   session->self = state_->node->id();
   session->owner_bits = OwnerBits(session->self, session->channel->index());

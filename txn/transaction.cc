@@ -97,51 +97,51 @@ coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
 coro::Async<Status> Transaction::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Get(table, key, out, offset);
+  return impl_->access().Get(table, key, out, offset);
 }
 coro::Async<Status> Transaction::GetMany(std::span<GetRequest> requests) {
   if (!failure_->ok()) [[unlikely]] {
     for (GetRequest& request : requests) request.status = *failure_;
     return *failure_;
   }
-  return impl_->GetMany(requests);
+  return impl_->access().GetMany(requests);
 }
 coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                               uint32_t offset) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<RecordHandle>(*failure_);
-  return impl_->GetForUpdate(table, key, out, offset);
+  return impl_->access().GetForUpdate(table, key, out, offset);
 }
 Status Transaction::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Update(handle, data, offset, resize);
+  return impl_->writes().Update(handle, data, offset, resize);
 }
 coro::Async<Status> Transaction::Update(const Table& table, Key key, std::span<const std::byte> data) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Update(table, key, data);
+  return impl_->access().Update(table, key, data);
 }
 Status Transaction::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Insert(table, key, payload);
+  return impl_->writes().Insert(table, key, payload);
 }
 Status Transaction::Remove(RecordHandle handle) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Remove(handle);
+  return impl_->writes().Remove(handle);
 }
 coro::Async<Status> Transaction::Remove(const Table& table, Key key) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Remove(table, key);
+  return impl_->access().Remove(table, key);
 }
 coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange& range, ScanRows* rows,
                                       ScanOptions options) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->Scan(table, range, rows, options);
+  return impl_->access().Scan(table, range, rows, options);
 }
 Status Transaction::RefuseToEnd(const char* why) {
   if (impl_ != nullptr) impl_->Fail(absl::FailedPreconditionError(why));

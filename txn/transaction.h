@@ -59,6 +59,7 @@ namespace gannet::txn {
 
 using index::Key;
 
+class Access;
 class Session;
 class TransactionImpl;
 struct SessionState;
@@ -105,7 +106,7 @@ class ScanRows {
   RecordHandle handle(size_t i) const { return rows_[i].handle; }
 
  private:
-  friend class TransactionImpl;
+  friend class Access;
   struct Item {
     index::OwnedKey key;
     size_t place;

@@ -1,11 +1,10 @@
-#include "txn/access/access_set.h"
-
 #include <cstring>
 #include <new>
 
 #include "gtest/gtest.h"
 #include "txn/access/arena.h"
 #include "txn/access/path_chooser.h"
+#include "txn/access/write_set.h"
 #include "txn/row_bytes.h"
 
 namespace gannet::txn {

@@ -15,7 +15,11 @@
 #include "base/cache_line.h"
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/access/access.h"
+#include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 
@@ -25,10 +29,6 @@ using index::PayloadDataOffset;
 namespace {
 
 constexpr int kSpinsOnLock = 256;
-
-Status Gone() {
-  return Status(absl::StatusCode::kAborted, "");
-}
 
 // One attempt to copy `out` from a record. False if it was locked or changed meanwhile; then *state is the last word
 // seen.
@@ -48,18 +48,52 @@ bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out
 
 }  // namespace
 
-TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::GlobalAddress address) {
+Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state) {
+  if (IsLocked(state) && !rdma::IsLineBusy(state) && !fabric.Alive(LockOwnerNode(state))) {
+    Sometimes<"txn: a record is locked by a worker that is gone">();
+    return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
+                                               LockOwnerNode(state),
+                                               ", which is gone; what it left is being repaired, try again"));
+  }
+  return Conflict();
+}
+
+[[gnu::cold]] Status Access::Failed(Status status, std::span<GetRequest> requests) {
+  for (GetRequest& request : requests) request.status = status;
+  return Failed(std::move(status));
+}
+
+void Access::ReadMissing(GetRequest* request, const index::Witness& witness) {
+  if (const int own = writes_.FindInsert(*request->table, request->key); own >= 0) {
+    writes_.ReadOwn(own, request);
+    return;
+  }
+  reads_.AddWitness(witness);
+  request->payload_bytes = 0;
+  request->handle = {};
+  request->status = Status(absl::StatusCode::kNotFound, "");
+}
+
+Status Access::Served(GetRequest* request) {
+  if (request->status.ok()) [[likely]]
+    return absl::OkStatus();
+  if (absl::IsAborted(request->status)) return request->status;
+  if (absl::IsNotFound(request->status)) request->status = KeyNotFound(*request->table, request->key);
+  return absl::OkStatus();
+}
+
+Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address) {
   if (const int own = writes_.FindRecord(address); own >= 0) {
-    ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
+    writes_.ReadOwn(own, request);
     return Look::kDone;
   }
-  std::byte* record = Direct(address);
+  std::byte* record = session_->Direct(address);
   uint64_t state;
   int spins = 0;
   while (!TryCopy(record, request->key.size(), request->out, request->offset, &state, &request->payload_bytes)) {
     if (++spins > kSpinsOnLock) {
       Sometimes<"read: a record of this node stays locked">();
-      request->status = LockedTooLong(state);
+      request->status = LockedTooLong(*session_->db->fabric, state);
       return Look::kConflict;
     }
     CpuRelax();
@@ -69,10 +103,10 @@ TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::Glo
     return Look::kGone;
   }
   if (request->for_update) {
-    request->handle = AddForUpdate(*request, address, state, record, nullptr);
+    request->handle = writes_.AddForUpdate(*request, address, state, record, nullptr);
   } else {
     request->handle = {};
-    reads_.push_back({address, state});
+    reads_.AddRecord(address, state);
   }
   if (request->offset + request->out.size() > request->payload_bytes) [[unlikely]] {
     request->status =
@@ -83,7 +117,7 @@ TransactionImpl::Look TransactionImpl::LookDirect(GetRequest* request, rdma::Glo
   return Look::kDone;
 }
 
-Status TransactionImpl::GetDirect(GetRequest* request) {
+Status Access::GetDirect(GetRequest* request) {
   GANNET_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
   for (int looks = 0; looks < kLookAgain; ++looks) {
     const FindResult found = request->table->local_index().Find(request->key);
@@ -101,7 +135,7 @@ Status TransactionImpl::GetDirect(GetRequest* request) {
         break;
     }
   }
-  return Gone();
+  return Conflict();
 }
 
 namespace {
@@ -126,7 +160,7 @@ void PrefetchLines(const std::byte* record, const GetRequest& request) {
 // Where the records of all requests are, or probably are, into found_; their lines are on the way. Indexes that guess
 // records take two steps, e.g. the buckets and then the records, each for all requests at once: a cache miss is waited
 // for once per step.
-Status TransactionImpl::LocateDirect(std::span<GetRequest> requests) {
+Status Access::LocateDirect(std::span<GetRequest> requests) {
   found_.resize(std::max(found_.size(), requests.size()));
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
@@ -145,14 +179,14 @@ Status TransactionImpl::LocateDirect(std::span<GetRequest> requests) {
       found_[i] = {.record = request.table->local_index().GuessRecord(request.key)};
     }
     if (found_[i].record.is_null()) continue;
-    Prefetch(Direct(found_[i].record));
-    PrefetchLines(Direct(found_[i].record), request);
+    Prefetch(session_->Direct(found_[i].record));
+    PrefetchLines(session_->Direct(found_[i].record), request);
   }
   return absl::OkStatus();
 }
 
 // Index lookups of the requests in pending_, those of one table together, into found_.
-void TransactionImpl::FindOrdered(std::span<const GetRequest> requests) {
+void Access::FindOrdered(std::span<const GetRequest> requests) {
   while (!pending_.empty()) {
     const Table* table = requests[pending_.front()].table;
     keys_.clear();
@@ -173,20 +207,20 @@ void TransactionImpl::FindOrdered(std::span<const GetRequest> requests) {
   }
 }
 
-Status TransactionImpl::GetManyDirect(std::span<GetRequest> requests) {
+Status Access::GetManyDirect(std::span<GetRequest> requests) {
   for (; requests.size() > kLookupGroup; requests = requests.subspan(kLookupGroup)) {
     GANNET_RETURN_IF_ERROR(GetGroupDirect(requests.first(kLookupGroup)));
   }
   return GetGroupDirect(requests);
 }
 
-Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
+Status Access::GetGroupDirect(std::span<GetRequest> requests) {
   GANNET_RETURN_IF_ERROR(LocateDirect(requests));
   for (size_t i = 0; i < requests.size(); ++i) {
     GetRequest& request = requests[i];
     FindResult found = found_[i];
     if (request.table->index_traits().guesses_records &&
-        (found.record.is_null() || !HoldsKey(Direct(found.record), request.key))) [[unlikely]] {
+        (found.record.is_null() || !HoldsKey(session_->Direct(found.record), request.key))) [[unlikely]] {
       found = request.table->local_index().Find(request.key);
     }
     if (found.record.is_null()) {
@@ -208,26 +242,25 @@ Status TransactionImpl::GetGroupDirect(std::span<GetRequest> requests) {
   return absl::OkStatus();
 }
 
-index::ScanRange TransactionImpl::BeyondOwnRemovals(const Table& table, index::ScanRange range) const {
-  if (removals_ == 0 || range.limit == SIZE_MAX) return range;
+index::ScanRange Access::BeyondOwnRemovals(const Table& table, index::ScanRange range) const {
+  if (range.limit == SIZE_MAX) return range;
   const size_t removals = writes_.RemovalsIn(table, range);
   if (range.limit < SIZE_MAX - removals) range.limit += removals;
   return range;
 }
 
 // False: *look says why (gone: scan again; conflict).
-bool TransactionImpl::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options,
-                                Look* look) {
+bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look) {
   const Key key = entry.key.view();
   const int own = writes_.FindRecord(entry.record);
-  if (own >= 0 && IsRemoved(writes_[own])) {
+  if (own >= 0 && writes_[own].is_removed()) {
     *look = Look::kDone;
     return true;
   }
   uint32_t size = 0;
   if (!options.keys_only) {
     size = own >= 0                          ? writes_[own].payload_bytes
-           : table.options().variable_length ? index::LoadMeta(Direct(entry.record)).payload_bytes
+           : table.options().variable_length ? index::LoadMeta(session_->Direct(entry.record)).payload_bytes
                                              : static_cast<uint32_t>(table.options().payload_bytes);
   }
   const size_t place = rows->bytes_.Append(size);
@@ -243,49 +276,48 @@ bool TransactionImpl::AppendRow(const Table& table, const index::Entry& entry, S
   return false;
 }
 
-Status TransactionImpl::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows,
-                                   ScanOptions options) {
+Status Access::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
   const index::ScanRange wider = BeyondOwnRemovals(table, range);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {
     scan_.Clear();
     GANNET_RETURN_IF_ERROR(table.local_index().Scan(wider, &scan_));
-    const size_t reads = reads_.size();
-    for (const index::Entry& entry : scan_.entries) Prefetch(Direct(entry.record));
+    const size_t reads = reads_.records().size();
+    for (const index::Entry& entry : scan_.entries) Prefetch(session_->Direct(entry.record));
     Look look = Look::kDone;
     for (const index::Entry& entry : scan_.entries) {
       if (!AppendRow(table, entry, rows, options, &look)) break;
     }
-    if (look == Look::kConflict) return Gone();
+    if (look == Look::kConflict) return Conflict();
     if (look == Look::kDone) {
-      for (const index::Witness& witness : scan_.witnesses) witnesses_.push_back({witness.word, witness.seen});
+      for (const index::Witness& witness : scan_.witnesses) reads_.AddWitness(witness);
       return absl::OkStatus();
     }
     // A record went away while we looked. What was read so far is forgotten (entries got for update stay, unchanged:
     // the commit validates them, so a stale one costs an abort, never a wrong answer).
-    reads_.resize(reads);
+    reads_.ForgetRecordsFrom(reads);
     rows->rows_.resize(first_row);
     rows->bytes_.Cut(first_byte);
     CpuRelax();
   }
-  return Gone();
+  return Conflict();
 }
 
-void TransactionImpl::AppendOwnRow(WriteEntry& entry, uint32_t index, ScanRows* rows, ScanOptions options) {
+void Access::AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options) {
+  const WriteEntry& entry = writes_[number];
   const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
   const size_t place = rows->bytes_.Append(size);
-  CopyOwnPayload(entry, 0, rows->bytes_.At(place, size));
-  rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{index}});
+  writes_.CopyPayload(entry, 0, rows->bytes_.At(place, size));
+  rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{number}});
 }
 
 // This transaction's inserts are not in the index yet: they are put in their places.
-void TransactionImpl::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows,
-                                      ScanOptions options) {
-  if (inserts_ > 0) {
+void Access::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
+  if (writes_.has_inserts()) {
     group_.clear();
     writes_.InsertsIn(table, range, &group_);
-    for (const uint32_t i : group_) AppendOwnRow(writes_[i], i, rows, options);
+    for (const uint32_t i : group_) AppendOwnRow(i, rows, options);
     if (!group_.empty()) {
       std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
         return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
@@ -295,12 +327,12 @@ void TransactionImpl::MergeOwnInserts(const Table& table, const index::ScanRange
   if (rows->rows_.size() > range.limit) rows->rows_.resize(range.limit);
 }
 
-coro::Async<Status> TransactionImpl::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,
-                                          ScanOptions options) {
+coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,
+                                 ScanOptions options) {
   // The ends may be keys of *rows. For the coroutines behind, too, this transaction keeps their bytes.
   index::ScanRange range = asked;
-  range.from = arena_.Keep(asked.from);
-  range.to = arena_.Keep(asked.to);
+  range.from = writes_.arena().Keep(asked.from);
+  range.to = writes_.arena().Keep(asked.to);
   rows->rows_.clear();
   rows->bytes_.Clear();
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
@@ -354,9 +386,9 @@ bool KeysLieInOutputs(std::span<const GetRequest> requests) {
 
 }  // namespace
 
-coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
+coro::Async<Status> Access::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
   if (LiesIn(key, out)) [[unlikely]]
-    key = arena_.Keep(key);
+    key = writes_.arena().Keep(key);
   GetRequest request{.table = &table, .key = key, .out = out, .offset = offset};
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
@@ -365,10 +397,10 @@ coro::Async<Status> TransactionImpl::Get(const Table& table, Key key, std::span<
   return status.ok() ? std::move(request.status) : Failed(std::move(status));
 }
 
-coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
-                                                                  uint32_t offset) {
+coro::Async<StatusOr<RecordHandle>> Access::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
+                                                         uint32_t offset) {
   if (LiesIn(key, out)) [[unlikely]]
-    key = arena_.Keep(key);
+    key = writes_.arena().Keep(key);
   GetRequest request{.table = &table, .key = key, .out = out, .offset = offset, .for_update = true};
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
@@ -379,7 +411,7 @@ coro::Async<StatusOr<RecordHandle>> TransactionImpl::GetForUpdate(const Table& t
   return StatusOr<RecordHandle>(request.handle);
 }
 
-coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
+coro::Async<Status> Access::GetMany(std::span<GetRequest> requests) {
   bool all_here = true;
   bool integer_keys = true;
   for (GetRequest& request : requests) {
@@ -401,11 +433,11 @@ coro::Async<Status> TransactionImpl::GetMany(std::span<GetRequest> requests) {
 }
 
 // With copies of the keys. They, too, may lie between two outputs, and are not looked at again.
-coro::Task<Status> TransactionImpl::GetManyApart(std::span<GetRequest> requests) {
+coro::Task<Status> Access::GetManyApart(std::span<GetRequest> requests) {
   std::vector<GetRequest> copies(requests.begin(), requests.end());
   bool all_here = true;
   for (GetRequest& copy : copies) {
-    copy.key = arena_.Keep(copy.key);
+    copy.key = writes_.arena().Keep(copy.key);
     rdma::NodeId owner;
     all_here = all_here && session_->OwnedHere(*copy.table, copy.key, &owner);
   }
@@ -424,22 +456,22 @@ coro::Task<Status> TransactionImpl::GetManyApart(std::span<GetRequest> requests)
   co_return status;
 }
 
-coro::Async<Status> TransactionImpl::Update(const Table& table, Key key, std::span<const std::byte> data) {
+coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const std::byte> data) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data);
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
   if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
   if (!request.status.ok()) return request.status;
-  return Update(request.handle, data, 0, table.options().variable_length);
+  return writes_.Update(request.handle, data, 0, table.options().variable_length);
 }
 
-coro::Async<Status> TransactionImpl::Remove(const Table& table, Key key) {
+coro::Async<Status> Access::Remove(const Table& table, Key key) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
   if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
   if (!request.status.ok()) return request.status;
-  return Remove(request.handle);
+  return writes_.Remove(request.handle);
 }
 
 }  // namespace gannet::txn

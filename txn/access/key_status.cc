@@ -43,6 +43,20 @@ std::string NameOfRow(const Table& table, const index::Key& key) {
                       key.kind() == index::KeyKind::kInteger ? absl::StrCat(key.integer()) : Quoted(key.bytes()));
 }
 
+Status CheckKey(const Table& table, const index::Key& key) {
+  const TableOptions& options = table.options();
+  if (key.kind() != options.key_kind) [[unlikely]] {
+    return absl::InvalidArgumentError(absl::StrCat("table ", options.name, " has ",
+                                                   options.key_kind == index::KeyKind::kInteger ? "integer" : "byte",
+                                                   " keys; give it a key of that kind"));
+  }
+  if (key.size() > options.max_key_bytes) [[unlikely]] {
+    return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is too long for table ",
+                                                   options.name, ": at most ", options.max_key_bytes));
+  }
+  return absl::OkStatus();
+}
+
 Status KeyNotFound(const Table& table, const index::Key& key) {
   return absl::NotFoundError(NameOfRow(table, key));
 }

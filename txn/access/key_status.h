@@ -15,6 +15,9 @@ namespace gannet::txn {
 // `table "cities", key "Zürich"`; an integer key as its number. Bytes that cannot be printed are escaped as in C.
 std::string NameOfRow(const Table& table, const index::Key& key);
 
+// InvalidArgument if `key` is not of the kind, or is longer, than the table's keys are.
+Status CheckKey(const Table& table, const index::Key& key);
+
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);
 [[gnu::cold]] Status KeyExists(const Table& table, const index::Key& key);
 // Error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.

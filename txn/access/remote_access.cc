@@ -15,9 +15,12 @@
 #include "rdma/rpc.h"
 #include "rdma/slab.h"
 #include "rdma/versioned.h"
+#include "txn/access/access.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
 #include "txn/owner/wire.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 
@@ -33,19 +36,19 @@ static_assert(kFirstReadOfVariable <= kLineBytes + rdma::kReadBeyondBytes, "a re
 
 }  // namespace
 
-uint32_t TransactionImpl::FirstReadBytes(const Table& table, const Key& key) const {
+uint32_t Access::FirstReadBytes(const Table& table, const Key& key) const {
   const TableOptions& options = table.options();
   const size_t whole = RecordBytes(key.size(), options.payload_bytes);
   return static_cast<uint32_t>(options.variable_length ? std::min(whole, kFirstReadOfVariable) : whole);
 }
 
 // kConflict here means: READ again. If the record is longer than the image, request->payload_bytes tells how long.
-TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
-                                                   size_t image_bytes) {
+Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
+                                 size_t image_bytes) {
   // An index cache may name a record that meanwhile is another key's.
   if (const int own = writes_.FindRecord(found.record);
       own >= 0 && writes_[own].table == request->table && writes_[own].key == request->key) {
-    ReadOwn(writes_[own], static_cast<uint32_t>(own), request);
+    writes_.ReadOwn(own, request);
     return Look::kDone;
   }
   const index::RecordLook look = index::LookAtRecord(image, image_bytes, request->table->id(), request->key);
@@ -70,12 +73,12 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
       request->payload_bytes = look.meta.payload_bytes;
       break;
   }
-  touched_remote_ = true;
+  reads_.NoteVerbs();
   if (request->for_update) {
-    request->handle = AddForUpdate(*request, found.record, look.state, nullptr, const_cast<std::byte*>(image));
+    request->handle = writes_.AddForUpdate(*request, found.record, look.state, nullptr, const_cast<std::byte*>(image));
   } else {
     request->handle = {};
-    reads_.push_back({found.record, look.state});
+    reads_.AddRecord(found.record, look.state);
   }
   if (request->offset + request->out.size() > request->payload_bytes) {
     request->status =
@@ -87,12 +90,12 @@ TransactionImpl::Look TransactionImpl::LookAtImage(GetRequest* request, const Fi
   return Look::kDone;
 }
 
-coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
+coro::Task<Status> Access::GetRemote(GetRequest* request) {
   GANNET_CO_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
   const rdma::NodeId owner = request->table->OwnerOf(request->key, session_->self);
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
   if (!remote.ok()) co_return remote.status();
-  touched_remote_ = true;
+  reads_.NoteVerbs();
   const size_t place = request->table->id() * static_cast<size_t>(session_->db->fabric->num_nodes()) + owner;
   const ReadPath path = session_->paths.Choose(place);
   const uint64_t start = NowNanos();
@@ -115,7 +118,7 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
     for (int reads = 0; reads < kReadAgain && look == Look::kConflict; ++reads) {
       if (reads > 0) session_->channel->CountRetry();
       if (reads > 2) co_await session_->worker.Yield();
-      std::byte* image = arena_.Allocate(bytes);
+      std::byte* image = writes_.arena().Allocate(bytes);
       Status read = co_await session_->channel->Read(found->record, image, bytes);
       if (!read.ok()) co_return read;
       request->payload_bytes = 0;
@@ -129,7 +132,7 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
       Sometimes<"read: a record of another node stays locked or torn">();
       // Perhaps it is no record any more, but part of something else that is being written all the time.
       if (found->from_cache) (*remote)->Forget(request->key);
-      co_return LockedTooLong(state);
+      co_return LockedTooLong(*session_->db->fabric, state);
     }
     if (look == Look::kDone) {
       session_->paths.Record(place, path, NowNanos() - start);
@@ -141,18 +144,18 @@ coro::Task<Status> TransactionImpl::GetRemote(GetRequest* request) {
 }
 
 // A record that a call brought, as a READ would have.
-const std::byte* TransactionImpl::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
-                                            std::span<const std::byte> payload, size_t* bytes) {
+const std::byte* Access::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
+                                   std::span<const std::byte> payload, size_t* bytes) {
   *bytes = RecordBytes(key.size(), payload.size());
-  std::byte* const image = arena_.Allocate(*bytes);
+  std::byte* const image = writes_.arena().Allocate(*bytes);
   rdma::StampImage(image, *bytes / kLineBytes, state, state);
   index::StoreHeader(image, meta, key);
   rdma::CopyIn(image, PayloadDataOffset(key.size()), payload);
   return image;
 }
 
-coro::Task<StatusOr<size_t>> TransactionImpl::AskOwner(rdma::NodeId owner, rdma::MethodId method,
-                                                       std::span<const std::byte> question) {
+coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId method,
+                                              std::span<const std::byte> question) {
   for (int asked = 1;; ++asked) {
     StatusOr<size_t> size =
         co_await session_->channel->Call(owner, method, question, response_.room(), session_->db->options.call_timeout);
@@ -162,7 +165,7 @@ coro::Task<StatusOr<size_t>> TransactionImpl::AskOwner(rdma::NodeId owner, rdma:
   }
 }
 
-coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId owner) {
+coro::Task<Status> Access::GetByCall(GetRequest* request, rdma::NodeId owner) {
   std::array<std::byte, 128> message;
   rdma::WireWriter writer(message);
   writer.PutU16(request->table->id());
@@ -191,37 +194,37 @@ coro::Task<Status> TransactionImpl::GetByCall(GetRequest* request, rdma::NodeId 
   co_return Served(request);
 }
 
-coro::Task<Status> TransactionImpl::GetOne(GetRequest request) {
+coro::Task<Status> Access::GetOne(GetRequest request) {
   Status status = co_await GetRemote(&request);
   if (!status.ok()) co_return Failed(std::move(status));
   co_return std::move(request.status);
 }
 
-coro::Task<StatusOr<RecordHandle>> TransactionImpl::GetOneForUpdate(GetRequest request) {
+coro::Task<StatusOr<RecordHandle>> Access::GetOneForUpdate(GetRequest request) {
   Status status = co_await GetRemote(&request);
   status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
   co_return request.handle;
 }
 
-coro::Task<Status> TransactionImpl::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
+coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
   Status status = co_await GetRemote(&request);
   status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
-  co_return Update(request.handle, data, 0, table.options().variable_length);
+  co_return writes_.Update(request.handle, data, 0, table.options().variable_length);
 }
 
-coro::Task<Status> TransactionImpl::RemoveByKey(const Table& table, Key key) {
+coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
   Status status = co_await GetRemote(&request);
   status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
-  co_return Remove(request.handle);
+  co_return writes_.Remove(request.handle);
 }
 
 // Index lookups of the requests numbered in `which`: one batch per (table, owner). Results go to found_[number].
-coro::Task<Status> TransactionImpl::FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which) {
+coro::Task<Status> Access::FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which) {
   std::vector<Key> keys;
   std::vector<FindResult> results;
   for (size_t first = 0; first < which.size();) {
@@ -247,7 +250,7 @@ coro::Task<Status> TransactionImpl::FindRemote(std::span<GetRequest> requests, s
 }
 
 // Sorted by table and owner, so that neighbours share a batch.
-std::vector<uint32_t> TransactionImpl::RemoteOf(std::span<const GetRequest> requests) const {
+std::vector<uint32_t> Access::RemoteOf(std::span<const GetRequest> requests) const {
   std::vector<uint32_t> remote;
   for (uint32_t i = 0; i < requests.size(); ++i) {
     rdma::NodeId owner;
@@ -261,7 +264,7 @@ std::vector<uint32_t> TransactionImpl::RemoteOf(std::span<const GetRequest> requ
 }
 
 // Of the requests numbered in `remote`: all records with one doorbell.
-coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
+coro::Task<Status> Access::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
   std::vector<FindResult> found_remote;
   found_.resize(std::max(found_.size(), requests.size()));
   Status status = co_await FindRemote(requests, remote);
@@ -271,7 +274,7 @@ coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests
     found_remote.push_back(found_[i]);
     if (found_[i].record.is_null()) continue;
     const uint32_t bytes = FirstReadBytes(*requests[i].table, requests[i].key);
-    operations_.push_back(rdma::Operation::Read(found_[i].record, arena_.Allocate(bytes), bytes));
+    operations_.push_back(rdma::Operation::Read(found_[i].record, writes_.arena().Allocate(bytes), bytes));
   }
   if (!operations_.empty()) {
     status = co_await session_->channel->Post(operations_);
@@ -303,14 +306,14 @@ coro::Task<Status> TransactionImpl::GetManyRemote(std::span<GetRequest> requests
   co_return absl::OkStatus();
 }
 
-coro::Task<Status> TransactionImpl::GetManyMixed(std::span<GetRequest> requests) {
+coro::Task<Status> Access::GetManyMixed(std::span<GetRequest> requests) {
   Status status = co_await GetManyOfAll(requests);
   if (!status.ok()) co_return Failed(std::move(status), requests);
   co_return status;
 }
 
-coro::Task<Status> TransactionImpl::GetManyOfAll(std::span<GetRequest> requests) {
-  touched_remote_ = true;
+coro::Task<Status> Access::GetManyOfAll(std::span<GetRequest> requests) {
+  reads_.NoteVerbs();
   const std::vector<uint32_t> remote = RemoteOf(requests);
   Status status = co_await GetManyRemote(requests, remote);
   if (!status.ok()) co_return status;

@@ -5,9 +5,11 @@
 
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
+#include "txn/access/access.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/neighbour_reads.h"
 #include "txn/owner/wire.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 
@@ -16,15 +18,15 @@ using index::PayloadDataOffset;
 using index::RecordBytes;
 
 // Appends the row of `image`, which was looked at for `request`.
-Status TransactionImpl::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
-                                    ScanRows* rows, ScanOptions options) {
+Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
+                           ScanRows* rows, ScanOptions options) {
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
   if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict();
   const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
   const size_t place = rows->bytes_.Append(size);
   const std::span<std::byte> out = rows->bytes_.At(place, size);
   if (const int own = writes_.FindRecord(record); own >= 0) {
-    CopyOwnPayload(writes_[own], 0, out);
+    writes_.CopyPayload(writes_[own], 0, out);
   } else {
     rdma::CopyOut(image, PayloadDataOffset(request.key.size()), out);
   }
@@ -32,10 +34,10 @@ Status TransactionImpl::AppendImage(const GetRequest& request, rdma::GlobalAddre
   return absl::OkStatus();
 }
 
-coro::Task<Status> TransactionImpl::ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node,
-                                             ScanRows* rows, ScanOptions options) {
+coro::Task<Status> Access::ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                    ScanOptions options) {
   if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
-  touched_remote_ = true;
+  reads_.NoteVerbs();
   range = BeyondOwnRemovals(table, range);
   if (session_->db->options.read_path == ReadPathPolicy::kCall) {
     Status called = co_await ScanByCalls(table, range, node, rows, options);
@@ -45,20 +47,20 @@ coro::Task<Status> TransactionImpl::ScanNode(const Table& table, index::ScanRang
   co_return read;
 }
 
-coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node,
-                                                ScanRows* rows, ScanOptions options) {
+coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                       ScanOptions options) {
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
   if (!remote.ok()) co_return remote.status();
   index::ScanResult scan;
   Status status = co_await (*remote)->Scan(range, &scan);
   if (!status.ok()) co_return status;
-  for (const index::Witness& witness : scan.witnesses) witnesses_.push_back({witness.word, witness.seen});
+  for (const index::Witness& witness : scan.witnesses) reads_.AddWitness(witness);
   if (scan.entries.empty()) co_return absl::OkStatus();
 
   NeighbourReads pieces;
   for (const index::Entry& entry : scan.entries) pieces.Add(entry.record, FirstReadBytes(table, entry.key.view()));
   std::vector<rdma::Operation> reads;
-  pieces.AppendTo(&reads, session_->channel->capabilities().line_consistent, &arena_);
+  pieces.AppendTo(&reads, session_->channel->capabilities().line_consistent, &writes_.arena());
   status = co_await session_->channel->Post(reads);
   if (!status.ok()) co_return status;
 
@@ -73,7 +75,7 @@ coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanR
       session_->channel->CountRetry();
       co_await session_->worker.Yield();
       bytes = std::max(bytes, static_cast<uint32_t>(RecordBytes(request.key.size(), request.payload_bytes)));
-      image = arena_.Allocate(bytes);
+      image = writes_.arena().Allocate(bytes);
       status = co_await session_->channel->Read(entry.record, image, bytes);
       if (!status.ok()) co_return status;
       look = LookAtImage(&request, found, image, bytes);
@@ -87,8 +89,8 @@ coro::Task<Status> TransactionImpl::ScanByReads(const Table& table, index::ScanR
 
 // Makes as many calls as it takes: an answer is one message. A later one goes on where the owner says that the one
 // before it stopped: behind a row, or behind leaves without any.
-coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node,
-                                                ScanRows* rows, ScanOptions options) {
+coro::Task<Status> Access::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                       ScanOptions options) {
   ScanRequest request{.table = table.id(), .range = range};
   for (bool more = true; more;) {
     rdma::WireWriter writer(message_.room());
@@ -104,14 +106,14 @@ coro::Task<Status> TransactionImpl::ScanByCalls(const Table& table, index::ScanR
 }
 
 // One answer to a kTxnScan. If there is more, *request becomes what is left of it.
-Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader,
-                                    ScanRequest* request, ScanRows* rows, ScanOptions options, bool* more) {
+Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
+                           ScanRows* rows, ScanOptions options, bool* more) {
   *more = reader.GetU8() != 0;
   const index::ScanPosition next = GetPosition(reader);
   const uint16_t witnesses = reader.GetU16();
   for (uint16_t i = 0; i < witnesses && reader.ok(); ++i) {
     const index::Witness witness = index::GetWitness(reader);
-    witnesses_.push_back({witness.word, witness.seen});
+    reads_.AddWitness(witness);
   }
   const uint32_t n = reader.GetU32();
   const std::optional<index::ScanPosition>& last = request->position;
@@ -123,7 +125,7 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
         row.meta.key_bytes != row.key.size() || row.key.kind() != table.options().key_kind) {
       return MalformedReply(node, "a scan");
     }
-    const Key key = arena_.Keep(row.key);
+    const Key key = writes_.arena().Keep(row.key);
     size_t bytes = 0;
     const std::byte* const image = MakeImage(key, row.state, row.meta, row.payload, &bytes);
     GetRequest got{.table = &table, .key = key, .out = {}, .for_update = options.for_update};
@@ -136,8 +138,7 @@ Status TransactionImpl::TakeScanned(const Table& table, rdma::NodeId node, rdma:
   return reader.Finish().ok() ? absl::OkStatus() : MalformedReply(node, "a scan");
 }
 
-coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows,
-                                               ScanOptions options) {
+coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options) {
   Status status = co_await ScanNodes(table, range, rows, options);
   if (!status.ok()) {
     rows->rows_.clear();
@@ -147,8 +148,7 @@ coro::Task<Status> TransactionImpl::ScanRemote(const Table& table, index::ScanRa
   co_return status;
 }
 
-coro::Task<Status> TransactionImpl::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows,
-                                              ScanOptions options) {
+coro::Task<Status> Access::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options) {
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
   // The owner is none of the data nodes if this is a client, and the table is replicated.
   const bool several = owner == Placement::kSeveralNodes;

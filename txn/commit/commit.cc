@@ -19,6 +19,8 @@
 //
 // With a log (redo.cc): the commit's epoch is read between lock and validate, and the changes are in the log's buffers,
 // here and at the other nodes, before anything is installed.
+#include "txn/commit/commit.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -33,16 +35,9 @@
 #include "txn/commit/redo_scope.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
-
-namespace {
-
-// Looked through for each change of a set; more are indexed.
-constexpr size_t kFewWitnesses = 64;
-
-}  // namespace
 
 using index::PayloadDataOffset;
 using index::RecordBytes;
@@ -50,7 +45,7 @@ using index::RecordBytes;
 // ---------------------------------------------------------------------------------------------------------------------
 // Records of this node, by its CPU.
 
-Status TransactionImpl::LockDirect(WriteEntry& entry) {
+Status Commit::LockDirect(WriteEntry& entry) {
   const uint64_t found = CompareAndSwapWord(entry.direct, entry.seen, Locked(entry.seen, session_->owner_bits));
   if (found != entry.seen) [[unlikely]] {
     Sometimes<"commit: a record to write is locked or was changed">();
@@ -60,90 +55,33 @@ Status TransactionImpl::LockDirect(WriteEntry& entry) {
   return absl::OkStatus();
 }
 
-void TransactionImpl::CarryWitnesses(const index::Change& change) {
-  if (change.empty() || witnesses_.empty()) return;
-  if (witnesses_.size() > kFewWitnesses || !witness_of_.empty()) [[unlikely]]
-    return CarryManyWitnesses(change);
-  size_t held = 0;  // of the change's words
-  for (const index::WordChange& word : change.words()) {
-    bool is_held = false;
-    for (ReadEntry& witness : witnesses_) {
-      if (witness.word != word.word || witness.seen != word.before) continue;
-      Sometimes<"commit: a witness is carried over an own insert">();
-      witness.seen = word.after;
-      is_held = true;
-    }
-    if (is_held) ++held;
-  }
-  if (held == 0 || held == change.words().size()) return;
-  for (const index::WordChange& word : change.words()) {
-    const auto has_word = [&](const ReadEntry& witness) { return witness.word == word.word; };
-    if (std::ranges::none_of(witnesses_, has_word)) TakeWitness(word);
-  }
-}
-
-// The same in constant time. Witnesses of one word that say the same are one here; of some that differ, all but one are
-// out of date, and the validation will find that.
-void TransactionImpl::CarryManyWitnesses(const index::Change& change) {
-  const auto note = [this](rdma::GlobalAddress word, size_t i) {
-    return witness_of_.try_emplace(word.bits(), static_cast<uint32_t>(i)).second;
-  };
-  if (witness_of_.empty()) {
-    size_t kept = 0;
-    for (const ReadEntry witness : witnesses_) {
-      witnesses_[kept] = witness;
-      const bool first = note(witness.word, kept);
-      if (first || witnesses_[witness_of_[witness.word.bits()]].seen != witness.seen) ++kept;
-    }
-    witnesses_.resize(kept);
-  }
-  size_t held = 0;
-  for (const index::WordChange& word : change.words()) {
-    const auto found = witness_of_.find(word.word.bits());
-    if (found == witness_of_.end() || witnesses_[found->second].seen != word.before) continue;
-    Sometimes<"commit: a witness is carried over an own insert">();
-    witnesses_[found->second].seen = word.after;
-    ++held;
-  }
-  if (held == 0 || held == change.words().size()) return;
-  for (const index::WordChange& word : change.words()) {
-    if (note(word.word, witnesses_.size())) TakeWitness(word);
-  }
-}
-
-// A word that came to cover keys of a word that this transaction holds (index/index.h, "Change").
-void TransactionImpl::TakeWitness(const index::WordChange& word) {
-  if (word.created()) Sometimes<"commit: a witness is carried over the split of a leaf">();
-  witnesses_.push_back({word.word, word.after});
-}
-
 // What the transaction made of its own insert since. Before anybody can find the record, and under a version of its
 // own: a reader that knows the block from earlier (a location cache) may have READ lines of what Insert put there.
-void TransactionImpl::ApplyToOwnInsert(WriteEntry& entry) {
+void Commit::ApplyToOwnInsert(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   rdma::BeginWrite(entry.direct, lines);
   ApplyPatches(entry.direct, entry);
   entry.seen = RaiseLockedVersion(entry.direct, lines, entry.seen, VersionOf(entry.seen) + 1, session_->owner_bits);
 }
 
-Status TransactionImpl::IndexInsert(WriteEntry& entry) {
+Status Commit::IndexInsert(WriteEntry& entry) {
   if (entry.patches != nullptr) [[unlikely]]
     ApplyToOwnInsert(entry);
   rdma::GlobalAddress existing;
   const StatusOr<index::Change> change =
-      entry.table->local_index().Insert(context_, entry.key, entry.record, &existing);
+      entry.table->local_index().Insert(session_->context, entry.key, entry.record, &existing);
   if (change.ok()) [[likely]] {
     entry.indexed = true;
     RaiseInsertVersion(entry);
-    CarryWitnesses(*change);
+    reads_.Carry(*change);
     return absl::OkStatus();
   }
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  return NoteExisting(entry, {existing, LoadWord(Direct(existing))});
+  return NoteExisting(entry, {existing, LoadWord(session_->Direct(existing))});
 }
 
 // `insert` met `existing`. If that is a committed record, the insert fails, provided that the rest validates.
-Status TransactionImpl::NoteExisting(const WriteEntry& insert, const ReadEntry& existing) {
+Status Commit::NoteExisting(const WriteEntry& insert, const ReadEntry& existing) {
   if (exists_ == kNone) exists_ = static_cast<size_t>(&insert - writes_.entries().data());
   const int own = writes_.FindRecord(existing.word);
   if (own >= 0 && writes_[own].locked && existing.seen == Locked(writes_[own].seen, session_->owner_bits)) {
@@ -155,22 +93,22 @@ Status TransactionImpl::NoteExisting(const WriteEntry& insert, const ReadEntry& 
     return LockedTooLong(existing.seen);
   }
   Sometimes<"commit: an insert meets a committed record">();
-  reads_.push_back(existing);
+  reads_.AddRecord(existing.word, existing.seen);
   return absl::OkStatus();
 }
 
 // A record that this transaction read and then locked itself still is what it read. (The owner bits alone do not tell:
 // other transactions of this worker share them.)
-bool TransactionImpl::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
+bool Commit::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
   if (word != Locked(read.seen, session_->owner_bits)) return false;
   const int own = writes_.FindRecord(read.word);
   return own >= 0 && writes_[own].locked;
 }
 
-Status TransactionImpl::ValidateDirect() const {
+Status Commit::ValidateDirect() const {
   PreemptionPoint();
-  for (const ReadEntry& entry : reads_) {
-    const uint64_t word = LoadWord(Direct(entry.word));
+  for (const ReadEntry& entry : reads_.records()) {
+    const uint64_t word = LoadWord(session_->Direct(entry.word));
     if (GANNET_MUTANT(kSkipValidation)) continue;
     if (word != entry.seen && !IsOwnLockOf(entry, word)) {
       Sometimes<"commit: a record that was read has changed">();
@@ -178,18 +116,18 @@ Status TransactionImpl::ValidateDirect() const {
     }
   }
   PreemptionPoint();
-  for (const ReadEntry& entry : witnesses_) {
+  for (const ReadEntry& entry : reads_.witnesses()) {
     if (GANNET_MUTANT(kSkipWitness)) break;
-    if (LoadWord(Direct(entry.word)) == entry.seen) continue;
+    if (LoadWord(session_->Direct(entry.word)) == entry.seen) continue;
     Sometimes<"commit: a witness has changed">();
     return Conflict();
   }
   return absl::OkStatus();
 }
 
-Status TransactionImpl::PrepareMove(WriteEntry& entry) {
-  std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
-  CopyOwnPayload(entry, 0, payload);
+Status Commit::PrepareMove(WriteEntry& entry) {
+  std::span<std::byte> payload(writes_.arena().Allocate(entry.payload_bytes), entry.payload_bytes);
+  writes_.CopyPayload(entry, 0, payload);
   StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload,
                                               session_->owner_bits, VersionOf(entry.seen));
   if (!made.ok()) return made.status();
@@ -198,20 +136,21 @@ Status TransactionImpl::PrepareMove(WriteEntry& entry) {
   return absl::OkStatus();
 }
 
-void TransactionImpl::FinishMove(WriteEntry& entry) {
+void Commit::FinishMove(WriteEntry& entry) {
   Sometimes<"commit: a record moves to a block of another size">();
   const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
   GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", entry.record.ToString(), replaced.ToString());
-  StoreWord(Direct(entry.moved_to), NextState(entry.moved_state, false));
+  StoreWord(session_->Direct(entry.moved_to), NextState(entry.moved_state, false));
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
-  participant_->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes), session_->slab.get());
+  session_->participant->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
+                                session_->slab.get());
   session_->live_bytes->Add(entry.table->id(), BlockBytesOf(entry.key, entry.payload_bytes) -
                                                    BlockBytesOf(entry.key, entry.image_payload_bytes));
   entry.moved_to = {};
   entry.locked = false;
 }
 
-void TransactionImpl::InstallDirect(WriteEntry& entry) {
+void Commit::InstallDirect(WriteEntry& entry) {
   if (!entry.moved_to.is_null()) return FinishMove(entry);
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const int64_t block_bytes = BlockBytesOf(entry.key, entry.image_payload_bytes);
@@ -228,26 +167,27 @@ void TransactionImpl::InstallDirect(WriteEntry& entry) {
       session_->live_bytes->Add(entry.table->id(), -block_bytes);
       NoteRemovedVersion(entry);
     }
-    const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
+    const StatusOr<index::Change> change =
+        entry.table->local_index().Remove(session_->context, entry.key, entry.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", entry.record.ToString(),
                  change.status().ToString());
     MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
     if (GANNET_MUTANT(kReuseWithoutGrace))
       session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));
     else
-      participant_->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
-                           session_->slab.get());
+      session_->participant->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
+                                    session_->slab.get());
   }
   entry.locked = false;
 }
 
-void TransactionImpl::ReleaseDirect(WriteEntry& entry) {
+void ReleaseDirect(SessionState& session, WriteEntry& entry) {
   if (!entry.is_direct()) return;
   if (!entry.moved_to.is_null()) {  // nobody could reach it
     Sometimes<"commit: an abort gives back the block that a record was to move to">();
-    std::byte* block = Direct(entry.moved_to);
+    std::byte* block = session.Direct(entry.moved_to);
     MarkAbsent(block, RecordLines(entry.key, entry.payload_bytes), entry.moved_state);
-    session_->slab->Free(block, RecordBytes(entry.key.size(), entry.payload_bytes));
+    session.slab->Free(block, RecordBytes(entry.key.size(), entry.payload_bytes));
     entry.moved_to = {};
   }
   if (!entry.locked) return;
@@ -259,21 +199,21 @@ void TransactionImpl::ReleaseDirect(WriteEntry& entry) {
   const size_t bytes = RecordBytes(entry.key.size(), entry.image_payload_bytes);
   if (!entry.indexed) {
     MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
-    session_->slab->Free(entry.direct, bytes);
+    session.slab->Free(entry.direct, bytes);
     return;
   }
   Sometimes<"commit: an abort takes an insert out of its index">();
-  const StatusOr<index::Change> change = entry.table->local_index().Remove(context_, entry.key, entry.record);
+  const StatusOr<index::Change> change = entry.table->local_index().Remove(session.context, entry.key, entry.record);
   GANNET_CHECK(change.ok(), "%s was inserted but is not in its index: %s", entry.record.ToString(),
                change.status().ToString());
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
-  participant_->Retire(entry.direct, bytes, session_->slab.get());
+  session.participant->Retire(entry.direct, bytes, session.slab.get());
 }
 
-Status TransactionImpl::LockAndIndexDirect() {
+Status Commit::LockAndIndexDirect() {
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.kind == WriteKind::kNone) {
-      reads_.push_back({entry.record, entry.seen});
+      reads_.AddRecord(entry.record, entry.seen);
       continue;
     }
     if (!entry.is_direct()) continue;
@@ -291,13 +231,13 @@ Status TransactionImpl::LockAndIndexDirect() {
 }
 
 // An own insert that was resized: a new block, which nobody has seen either.
-Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
+Status Commit::RemakeInsert(WriteEntry& entry) {
   Sometimes<"commit: an own insert was resized">();
   GANNET_RETURN_IF_ERROR(PrepareMove(entry));
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
   session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));
   writes_.SetRecord(static_cast<size_t>(&entry - writes_.entries().data()), entry.moved_to);
-  entry.direct = Direct(entry.moved_to);
+  entry.direct = session_->Direct(entry.moved_to);
   entry.seen = entry.moved_state;
   entry.moved_to = {};
   entry.image_payload_bytes = entry.payload_bytes;
@@ -306,7 +246,7 @@ Status TransactionImpl::RemakeInsert(WriteEntry& entry) {
   return absl::OkStatus();
 }
 
-Status TransactionImpl::CommitDirect() noexcept {
+Status Commit::CommitDirect() noexcept {
   Status status = LockAndIndexDirect();
   const RedoScope redo(this);
   if (status.ok()) status = ValidateDirect();
@@ -314,7 +254,7 @@ Status TransactionImpl::CommitDirect() noexcept {
   if (redo_bytes_ > 0 && log_->any_unsaved_load() && status.ok()) [[unlikely]]
     status = UnsavedLoads::Refusal(session_->self);
   if (!status.ok()) [[unlikely]] {
-    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(*session_, entry);
     logged_ = false;  // it only read
     epoch_ = 0;
     return status;
@@ -327,23 +267,18 @@ Status TransactionImpl::CommitDirect() noexcept {
   return absl::OkStatus();
 }
 
-bool TransactionImpl::Writes() const {
+bool Commit::Writes() const {
   return std::any_of(writes_.entries().begin(), writes_.entries().end(),
                      [](const WriteEntry& entry) { return entry.kind != WriteKind::kNone; });
 }
 
-coro::Async<Status> TransactionImpl::Commit() {
-  if (precedence_->somebody_has_it() && Writes()) [[unlikely]]
-    return CommitInTurn();
-  return CommitNow();
-}
-
 // It holds nothing yet that others wait for: no lock, no place in an index, no room in the log.
-coro::Task<Status> TransactionImpl::CommitInTurn() {
+coro::Task<Status> Commit::RunInTurn() {
   constexpr uint64_t kLookEveryNanos = 200'000;
+  Precedence* const precedence = session_->db->precedence.get();
   const uint64_t start = NowNanos();
   uint64_t now = start;
-  while (now - start < precedence_->limit_nanos() && precedence_->MustWait(claim_, now)) {
+  while (now - start < precedence->limit_nanos() && precedence->MustWait(claim_, now)) {
     // A thread that has nothing else to do leaves its core to the transaction that it waits for.
     if (!session_->db->calls() && session_->worker.unfinished() == 0) {
       SleepUntilNanos(now + kLookEveryNanos);
@@ -354,47 +289,40 @@ coro::Task<Status> TransactionImpl::CommitInTurn() {
   }
   if (now > start) {
     Sometimes<"precedence: a commit waits for the transaction that goes first">();
-    if (now - start >= precedence_->limit_nanos()) Sometimes<"precedence: a commit has waited as long as it may">();
-    precedence_->NoteHeldUp(now - start);
+    if (now - start >= precedence->limit_nanos()) Sometimes<"precedence: a commit has waited as long as it may">();
+    precedence->NoteHeldUp(now - start);
     if (claim_ != nullptr) claim_->NoteHeldUp(now - start);
   }
-  coro::Async<Status> committed = CommitNow();
+  coro::Async<Status> committed = RunNow();
   co_return co_await committed;
 }
 
-coro::Async<Status> TransactionImpl::CommitNow() {
-  redo_bytes_ = log_->RedoBytes(buffered_redo_);
+coro::Async<Status> Commit::RunNow() {
+  redo_bytes_ = log_->RedoBytes(writes_.change_bytes());
   if (redo_bytes_ > 0) {
     bool wait = false;
     Status reserved = log_->writer().Reserve(redo_bytes_, &wait);
-    if (wait) return CommitWhenRoom();
+    if (wait) return RunWhenRoom();
     if (!reserved.ok()) {
       redo_bytes_ = 0;
       return reserved;
     }
   }
-  return CommitReserved();
+  return RunReserved();
 }
 
-coro::Async<Status> TransactionImpl::CommitReserved() {
-  if (touched_remote_) return CommitMixed();
+coro::Async<Status> Commit::RunReserved() {
+  if (UsesVerbs()) return CommitMixed();
   return CommitDirect();
 }
 
-coro::Async<Status> TransactionImpl::Validate() {
+coro::Async<Status> Commit::Validate() {
   // What was got for update was read too.
   for (const WriteEntry& entry : writes_.entries()) {
-    if (entry.kind != WriteKind::kInsert) reads_.push_back({entry.record, entry.seen});
+    if (entry.kind != WriteKind::kInsert) reads_.AddRecord(entry.record, entry.seen);
   }
-  if (touched_remote_) return ValidateAll();
-  Status valid = ValidateDirect();
-  return valid.ok() ? valid : Failed(std::move(valid));
-}
-
-coro::Task<Status> TransactionImpl::ValidateAll() {
-  Status valid = co_await ValidateMixed();
-  if (!valid.ok()) co_return Failed(std::move(valid));
-  co_return valid;
+  if (UsesVerbs()) return ValidateMixed();
+  return ValidateDirect();
 }
 
 }  // namespace gannet::txn

@@ -8,7 +8,7 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/access_set.h"
+#include "txn/access/write_set.h"
 #include "txn/record/record.h"
 
 namespace gannet::txn {

@@ -25,12 +25,13 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
+#include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -47,21 +48,21 @@ bool IsInstalledByVerbs(const WriteEntry& entry) {
 
 }  // namespace
 
-coro::Task<Status> TransactionImpl::LockRemote() {
-  operations_.clear();
+coro::Task<Status> Commit::LockRemote() {
+  scratch_.operations.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
     if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]] {
       Sometimes<"commit: a record to write is owed by the same session">();
       co_return Conflict();
     }
-    operations_.push_back(
+    scratch_.operations.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
-    operations_.back().connection = entry.connection;
+    scratch_.operations.back().connection = entry.connection;
   }
-  if (operations_.empty()) co_return absl::OkStatus();
+  if (scratch_.operations.empty()) co_return absl::OkStatus();
   asks_for_locks_ = true;
-  Status status = co_await session_->channel->Post(operations_);
+  Status status = co_await session_->channel->Post(scratch_.operations);
   if (!status.ok()) {
     Sometimes<"commit: locks at other nodes may be held or not">();
     for (const WriteEntry& entry : writes_.entries()) {
@@ -73,7 +74,7 @@ coro::Task<Status> TransactionImpl::LockRemote() {
   size_t i = 0;
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
-    const rdma::Operation& operation = operations_[i++];
+    const rdma::Operation& operation = scratch_.operations[i++];
     entry.locked = operation.result == entry.seen;
     if (entry.locked || !conflict.ok()) continue;
     Sometimes<"commit: a record at another node is locked or was changed">();
@@ -82,14 +83,14 @@ coro::Task<Status> TransactionImpl::LockRemote() {
   co_return conflict;
 }
 
-void TransactionImpl::PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot) {
+void Commit::PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot) {
   if (!slot->has_value()) *slot = session_->debts.TakeSlot();
   rdma::WireWriter writer(place);
   txn::Put(writer,
            Caller{.name = Caller::NameOf(session_->owner_bits, **slot), .number = ++session_->db->next_request});
 }
 
-void TransactionImpl::OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message) {
+void Commit::OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message) {
   Debt debt{.kind = Debt::Kind::kCall,
             .node = call->node,
             .connection = ConnectionOf(call->node),
@@ -102,7 +103,7 @@ void TransactionImpl::OweCall(OwnerCall* call, rdma::MethodId method, std::span<
   session_->debts.Add(std::move(debt));
 }
 
-void TransactionImpl::OweUnlock(const WriteEntry& entry) {
+void Commit::OweUnlock(const WriteEntry& entry) {
   session_->debts.Add({.kind = Debt::Kind::kUnlock,
                        .node = entry.record.node(),
                        .connection = entry.connection,
@@ -111,7 +112,7 @@ void TransactionImpl::OweUnlock(const WriteEntry& entry) {
                        .next = entry.seen});
 }
 
-void TransactionImpl::OweInstall(const WriteEntry& entry) {
+void Commit::OweInstall(const WriteEntry& entry) {
   Debt debt{.kind = Debt::Kind::kInstall,
             .node = entry.record.node(),
             .connection = entry.connection,
@@ -125,18 +126,18 @@ void TransactionImpl::OweInstall(const WriteEntry& entry) {
   session_->debts.Add(std::move(debt));
 }
 
-uint64_t TransactionImpl::DebtDeadline() const {
+uint64_t Commit::DebtDeadline() const {
   if (logged_) return UINT64_MAX;
   return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
 }
 
 // The transaction goes on, or ends, while debts of its ticket are open: its decision stays noted until they are closed.
-void TransactionImpl::LeaveSlot() {
-  if (decision_slot_.has_value()) ticket_->slots.push_back(*decision_slot_);
-  decision_slot_.reset();
+void Commit::LeaveSlot() {
+  if (scratch_.decision_slot.has_value()) ticket_->slots.push_back(*scratch_.decision_slot);
+  scratch_.decision_slot.reset();
 }
 
-coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
+coro::Task<Status> Commit::AwaitDebts(Status first_error) {
   if (ticket_ != nullptr) {
     const bool done = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (done) Sometimes<"commit: what was owed after the commit point is done in time">();
@@ -151,18 +152,18 @@ coro::Task<Status> TransactionImpl::AwaitDebts(Status first_error) {
                    absl::string_view(first_error.message())));
 }
 
-std::span<OwnerCall> TransactionImpl::OwnerCalls() {
-  if (owner_calls_.empty()) {
-    owner_calls_ = std::vector<OwnerCall>(static_cast<size_t>(session_->db->data_nodes));
-    for (size_t node = 0; node < owner_calls_.size(); ++node) {
-      owner_calls_[node].node = static_cast<rdma::NodeId>(node);
+std::span<OwnerCall> Commit::OwnerCalls() {
+  if (scratch_.owner_calls.empty()) {
+    scratch_.owner_calls = std::vector<OwnerCall>(static_cast<size_t>(session_->db->data_nodes));
+    for (size_t node = 0; node < scratch_.owner_calls.size(); ++node) {
+      scratch_.owner_calls[node].node = static_cast<rdma::NodeId>(node);
     }
   }
-  return owner_calls_;
+  return scratch_.owner_calls;
 }
 
-coro::Task<StatusOr<size_t>> TransactionImpl::SendTo(OwnerCall* call, rdma::MethodId method,
-                                                     std::span<std::byte> response, absl::Duration timeout) {
+coro::Task<StatusOr<size_t>> Commit::SendTo(OwnerCall* call, rdma::MethodId method, std::span<std::byte> response,
+                                            absl::Duration timeout) {
   co_return co_await session_->channel->Call(call->node, method, call->request, response, timeout,
                                              ConnectionOf(call->node));
 }
@@ -170,7 +171,7 @@ coro::Task<StatusOr<size_t>> TransactionImpl::SendTo(OwnerCall* call, rdma::Meth
 // Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit, and
 // those to different owners together. Two transactions that insert the same keys at two owners may so each get one of
 // them, and both fail; they are run again after a random pause, as with locks, which are asked for together, too.
-coro::Task<Status> TransactionImpl::PrepareRemote() {
+coro::Task<Status> Commit::PrepareRemote() {
   const auto start = [this](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
     if (!EncodePrepare(&call)) return {};
     return SendTo(&call, kTxnPrepare, call.response.room(), session_->db->options.call_timeout);
@@ -188,7 +189,7 @@ coro::Task<Status> TransactionImpl::PrepareRemote() {
 
 // Writes the request for the owner's entries from call->next on that fit one message, and notes them in call->prepared.
 // False if there are none.
-bool TransactionImpl::EncodePrepare(OwnerCall* call) {
+bool Commit::EncodePrepare(OwnerCall* call) {
   std::vector<uint32_t>& prepared = call->prepared;
   prepared.clear();
   rdma::WireWriter writer(call->message.room());
@@ -199,8 +200,8 @@ bool TransactionImpl::EncodePrepare(OwnerCall* call) {
     const bool move = NeedsMove(entry);
     if (entry.is_direct() || (entry.kind != WriteKind::kInsert && !move)) continue;
     if (entry.table->OwnerOf(entry.key, session_->self) != call->node) continue;
-    const std::span<std::byte> payload(arena_.Allocate(entry.payload_bytes), entry.payload_bytes);
-    CopyOwnPayload(entry, 0, payload);
+    const std::span<std::byte> payload(writes_.arena().Allocate(entry.payload_bytes), entry.payload_bytes);
+    writes_.CopyPayload(entry, 0, payload);
     constexpr size_t kItemOverhead = 16 + index::kMaxKeyBytes;
     if (writer.room() < payload.size() + kItemOverhead || PreparedBytes(prepared.size() + 1) > rdma::kMaxMessageBytes) {
       break;
@@ -216,7 +217,7 @@ bool TransactionImpl::EncodePrepare(OwnerCall* call) {
   return true;
 }
 
-Status TransactionImpl::DecodePrepared(OwnerCall* call, std::span<const std::byte> response) {
+Status Commit::DecodePrepared(OwnerCall* call, std::span<const std::byte> response) {
   rdma::WireReader reader(response);
   const auto outcome = static_cast<PrepareOutcome>(reader.GetU8());
   if (outcome == PrepareOutcome::kExists) {
@@ -239,7 +240,7 @@ Status TransactionImpl::DecodePrepared(OwnerCall* call, std::span<const std::byt
 }
 
 // Reads the placeholder, or the block to move to, of each entry that the owner prepared.
-Status TransactionImpl::DecodeMade(const OwnerCall& call, rdma::WireReader& reader) {
+Status Commit::DecodeMade(const OwnerCall& call, rdma::WireReader& reader) {
   for (uint32_t i : call.prepared) {
     WriteEntry& entry = writes_[i];
     Prepared prepared;
@@ -254,28 +255,30 @@ Status TransactionImpl::DecodeMade(const OwnerCall& call, rdma::WireReader& read
       entry.moved_to = prepared.record;
       entry.moved_state = prepared.state;
     }
-    CarryWitnesses(prepared.change);
+    reads_.Carry(prepared.change);
   }
   return reader.Finish();
 }
 
-coro::Task<Status> TransactionImpl::ValidateMixed() {
-  operations_.clear();
-  const size_t n = reads_.size() + witnesses_.size();
-  words_.Clear();
+coro::Task<Status> Commit::ValidateMixed() {
+  scratch_.operations.clear();
+  const std::span<const ReadEntry> records = reads_.records();
+  const std::span<const ReadEntry> witnesses = reads_.witnesses();
+  const size_t n = records.size() + witnesses.size();
+  scratch_.words.Clear();
   const auto nth = [&](size_t i) -> const ReadEntry& {
-    return i < reads_.size() ? reads_[i] : witnesses_[i - reads_.size()];
+    return i < records.size() ? records[i] : witnesses[i - records.size()];
   };
   const auto is_direct = [&](const ReadEntry& entry) {
     return session_->direct && entry.word.node() == session_->self;
   };
   for (size_t i = 0; i < n; ++i) {
-    if (!is_direct(nth(i))) words_.Add(nth(i).word, sizeof(uint64_t));
+    if (!is_direct(nth(i))) scratch_.words.Add(nth(i).word, sizeof(uint64_t));
   }
-  words_.AppendTo(&operations_, /*merge=*/true, &arena_);
+  scratch_.words.AppendTo(&scratch_.operations, /*merge=*/true, &writes_.arena());
   const std::span<const uint64_t> epochs = AskForEpochs();
-  if (!operations_.empty()) {
-    Status status = co_await session_->channel->Post(operations_);
+  if (!scratch_.operations.empty()) {
+    Status status = co_await session_->channel->Post(scratch_.operations);
     if (!status.ok()) {
       Sometimes<"commit: the READs of a validation fail">();
       co_return status;
@@ -284,9 +287,10 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
   Status unsaved = NoteRemoteEpochs(epochs);
   for (size_t i = 0, read = 0; i < n; ++i) {
     const ReadEntry& entry = nth(i);
-    const uint64_t word = is_direct(entry) ? LoadWord(Direct(entry.word)) : LoadWord(words_.image(read++));
-    if (i < reads_.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
-    if (word == entry.seen || (i < reads_.size() && IsOwnLockOf(entry, word))) continue;
+    const uint64_t word =
+        is_direct(entry) ? LoadWord(session_->Direct(entry.word)) : LoadWord(scratch_.words.image(read++));
+    if (i < records.size() ? GANNET_MUTANT(kSkipValidation) : GANNET_MUTANT(kSkipWitness)) continue;
+    if (word == entry.seen || (i < records.size() && IsOwnLockOf(entry, word))) continue;
     Sometimes<"commit: something read at another node has changed">();
     co_return Conflict();
   }
@@ -294,12 +298,12 @@ coro::Task<Status> TransactionImpl::ValidateMixed() {
 }
 
 // The whole record as it will be, in the image that the READ left in the arena.
-void TransactionImpl::BuildImage(WriteEntry& entry) {
+void Commit::BuildImage(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const size_t old_lines = RecordLines(entry.key, entry.image_payload_bytes);
   if (lines > old_lines) {  // grows within its block
     Sometimes<"commit: a record of another node grows within its block">();
-    std::byte* larger = arena_.Allocate(lines * kLineBytes);
+    std::byte* larger = writes_.arena().Allocate(lines * kLineBytes);
     std::memset(larger, 0, lines * kLineBytes);
     std::memcpy(larger, entry.image, old_lines * kLineBytes);
     entry.image = larger;
@@ -312,15 +316,15 @@ void TransactionImpl::BuildImage(WriteEntry& entry) {
 }
 
 // Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
-coro::Task<void> TransactionImpl::InstallRemote(Where where) {
-  operations_.clear();
+coro::Task<void> Commit::InstallRemote(Where where) {
+  scratch_.operations.clear();
   const auto write = [&](const std::byte* source, const WriteEntry& entry, size_t bytes) {
-    operations_.push_back(rdma::Operation::Write(source, entry.record, static_cast<uint32_t>(bytes)));
-    operations_.back().connection = entry.connection;
+    scratch_.operations.push_back(rdma::Operation::Write(source, entry.record, static_cast<uint32_t>(bytes)));
+    scratch_.operations.back().connection = entry.connection;
   };
   const auto unlock = [&](const WriteEntry& entry) {
     const uint64_t value = NextState(entry.seen, false);
-    std::byte* source = arena_.Allocate(sizeof value);
+    std::byte* source = writes_.arena().Allocate(sizeof value);
     std::memcpy(source, &value, sizeof value);
     write(source, entry, sizeof value);
   };
@@ -336,8 +340,8 @@ coro::Task<void> TransactionImpl::InstallRemote(Where where) {
       if (lines > 1) unlock(entry);
     }
   }
-  if (operations_.empty()) co_return;
-  const Status status = co_await session_->channel->Post(operations_);
+  if (scratch_.operations.empty()) co_return;
+  const Status status = co_await session_->channel->Post(scratch_.operations);
   if (!status.ok()) Sometimes<"commit: an install fails after the commit point">();
   if (!status.ok() && ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
   for (WriteEntry& entry : writes_.entries()) {
@@ -349,7 +353,7 @@ coro::Task<void> TransactionImpl::InstallRemote(Where where) {
 
 // What `entry` needs from its owner to end. Committed: removals, own inserts that were removed again, moves. Aborted:
 // placeholders are unmade.
-bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const {
+bool Commit::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const {
   if (entry.is_direct() || entry.installed) return false;
   *item = {.kind = FinishKind::kRemove,
            .table = entry.table->id(),
@@ -374,7 +378,7 @@ bool TransactionImpl::FinishItemOf(const WriteEntry& entry, bool committed, Fini
 
 // Writes the request for the owner's entries from call->next on that fit one message, and notes their records in
 // call->finished. False if there are none.
-bool TransactionImpl::EncodeFinish(OwnerCall* call, bool committed) {
+bool Commit::EncodeFinish(OwnerCall* call, bool committed) {
   rdma::WireWriter writer(call->message.room());
   const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
@@ -399,7 +403,7 @@ bool TransactionImpl::EncodeFinish(OwnerCall* call, bool committed) {
 }
 
 // Every owner is asked for all of its part, also after another one has failed.
-coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) {
+coro::Task<Status> Commit::FinishAtOwners(bool committed, Where where) {
   const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
   Status first_error;
   const auto start = [this, committed, where, timeout](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
@@ -421,18 +425,18 @@ coro::Task<Status> TransactionImpl::FinishAtOwners(bool committed, Where where) 
   co_return first_error.ok() ? called : first_error;
 }
 
-coro::Task<void> TransactionImpl::ReleaseRemote() {
+coro::Task<void> Commit::ReleaseRemote() {
   // What is left after this is owed; or the owner does not know the placeholder, and it is not there.
   Status status = co_await FinishAtOwners(/*committed=*/false, Where::kElsewhere);
   status = co_await FinishAtOwners(/*committed=*/false, Where::kHere);
-  operations_.clear();
+  scratch_.operations.clear();
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
-    operations_.push_back(rdma::Operation::Write(&entry.seen, entry.record, sizeof entry.seen));
-    operations_.back().connection = entry.connection;
+    scratch_.operations.push_back(rdma::Operation::Write(&entry.seen, entry.record, sizeof entry.seen));
+    scratch_.operations.back().connection = entry.connection;
   }
-  if (operations_.empty()) co_return;
-  status = co_await session_->channel->Post(operations_);
+  if (scratch_.operations.empty()) co_return;
+  status = co_await session_->channel->Post(scratch_.operations);
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
     if (!status.ok()) Sometimes<"commit: the unlocking of an abort fails">();
@@ -441,7 +445,7 @@ coro::Task<void> TransactionImpl::ReleaseRemote() {
   }
 }
 
-coro::Task<Status> TransactionImpl::CommitMixed() {
+coro::Task<Status> Commit::CommitMixed() {
   if (!session_->debts.empty()) [[unlikely]]
     session_->debts.Awaken();
   Status status = co_await JoinOwners();
@@ -453,7 +457,7 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
   if (status.ok() && exists_ != kNone) status = Exists();
   if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
   if (!status.ok()) {
-    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(entry);
+    for (WriteEntry& entry : writes_.entries()) ReleaseDirect(*session_, entry);
     co_await ReleaseRemote();
     co_return status;
   }
@@ -462,7 +466,7 @@ coro::Task<Status> TransactionImpl::CommitMixed() {
 
 // Other nodes first, and until it is done: should this node die, what was seen of this transaction must not be only
 // what died with it.
-coro::Task<Status> TransactionImpl::InstallAll() {
+coro::Task<Status> Commit::InstallAll() {
   if (NeedsDecider()) co_await Decide();
   co_await InstallRemote(Where::kElsewhere);
   Status finished = co_await FinishAtOwners(/*committed=*/true, Where::kElsewhere);

@@ -142,7 +142,7 @@ coro::Task<bool> Debts::Install(std::shared_ptr<Debt> debt) {
     co_return true;
   }
   Sometimes<"debts: an install is repeated">();
-  // As TransactionImpl::InstallRemote: the image of several lines leaves the first one locked.
+  // As Commit::InstallRemote: the image of several lines leaves the first one locked.
   std::array<rdma::Operation, 2> operations;
   size_t n = 0;
   if (!debt->image.empty()) {

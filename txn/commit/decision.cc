@@ -13,10 +13,11 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
+#include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -28,12 +29,12 @@ constexpr uint64_t kJoinAgainNanos = 200'000;
 
 }  // namespace
 
-rdma::NodeId TransactionImpl::OwnerOf(const WriteEntry& entry) const {
+rdma::NodeId Commit::OwnerOf(const WriteEntry& entry) const {
   return entry.record.is_null() ? entry.table->OwnerOf(entry.key, session_->self) : entry.record.node();
 }
 
 // Before the first lock or placeholder is asked for at a node, it must know whose they are (peers.h).
-coro::Task<Status> TransactionImpl::JoinOwners() {
+coro::Task<Status> Commit::JoinOwners() {
   DatabaseState& db = *session_->db;
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || entry.kind == WriteKind::kNone) continue;
@@ -48,18 +49,18 @@ coro::Task<Status> TransactionImpl::JoinOwners() {
   co_return absl::OkStatus();
 }
 
-uint64_t TransactionImpl::ConnectionOf(rdma::NodeId node) const {
+uint64_t Commit::ConnectionOf(rdma::NodeId node) const {
   for (const WriteEntry& entry : writes_.entries()) {
     if (!entry.is_direct() && entry.kind != WriteKind::kNone && OwnerOf(entry) == node) return entry.connection;
   }
   return 0;
 }
 
-coro::Task<StatusOr<uint64_t>> TransactionImpl::Join(rdma::NodeId owner) {
+coro::Task<StatusOr<uint64_t>> Commit::Join(rdma::NodeId owner) {
   DatabaseState& db = *session_->db;
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
   while (true) {
-    rdma::WireWriter writer(message_.room());
+    rdma::WireWriter writer(scratch_.message.room());
     writer.PutU64(db.incarnation);
     writer.PutU64(db.next_request.load() + 1);
     request_ = writer.written();
@@ -80,7 +81,7 @@ coro::Task<StatusOr<uint64_t>> TransactionImpl::Join(rdma::NodeId owner) {
 }
 
 // The changes at other nodes take effect one after the other: would a part of them be something?
-bool TransactionImpl::NeedsDecider() const {
+bool Commit::NeedsDecider() const {
   if (GANNET_MUTANT(kSkipDecision)) return false;
   size_t elsewhere = 0;
   for (const WriteEntry& entry : writes_.entries()) {
@@ -91,7 +92,7 @@ bool TransactionImpl::NeedsDecider() const {
   return false;
 }
 
-FinishItem TransactionImpl::DecidedItemOf(WriteEntry& entry) {
+FinishItem Commit::DecidedItemOf(WriteEntry& entry) {
   FinishItem item;
   if (FinishItemOf(entry, /*committed=*/true, &item)) return item;
   item = {.kind = FinishKind::kInstall,
@@ -107,11 +108,10 @@ FinishItem TransactionImpl::DecidedItemOf(WriteEntry& entry) {
 }
 
 // A request to `keeper` with as many of the entries `order` from `next` on as fit; returns where to go on. The records
-// among them that it finishes go to finished_.
-size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper,
-                                       bool only_note) {
+// among them that it finishes go to scratch_.finished.
+size_t Commit::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note) {
   const bool first = next == 0;
-  rdma::WireWriter writer(message_.room());
+  rdma::WireWriter writer(scratch_.message.room());
   const std::span<std::byte> caller = writer.Reserve(kCallerBytes);  // more than the header of a kTxnFinishFor
   const std::span<std::byte> flags = writer.Reserve(1);
   const std::span<std::byte> parts = writer.Reserve(sizeof(uint16_t));
@@ -132,8 +132,8 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
       if (entry.record.node() != node || writer.room() < bytes_of(entry)) break;
       txn::Put(writer, DecidedItemOf(entry));
       if (node != keeper || only_note) continue;
-      finished_.push_back(entry.record);
-      if (!entry.moved_to.is_null()) finished_.push_back(entry.moved_to);
+      scratch_.finished.push_back(entry.record);
+      if (!entry.moved_to.is_null()) scratch_.finished.push_back(entry.moved_to);
     }
     std::memcpy(items.data(), &n, sizeof n);
     const auto bytes = static_cast<uint32_t>(writer.size() - begin);
@@ -143,48 +143,48 @@ size_t TransactionImpl::EncodeDecision(std::span<const uint32_t> order, size_t n
   flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == order.size() ? kLastOfDecision : 0) |
                                     (only_note ? kDecisionIsNoted : 0));
   std::memcpy(parts.data(), &count, sizeof count);
-  PutCaller(caller, &decision_slot_);
+  PutCaller(caller, &scratch_.decision_slot);
   request_ = writer.written();
   return next;
 }
 
 // The entries at other nodes, the decider's first.
-void TransactionImpl::OrderForDecision() {
-  pending_.clear();
+void Commit::OrderForDecision() {
+  scratch_.decided.clear();
   for (uint32_t i = 0; i < writes_.size(); ++i) {
     const WriteEntry& entry = writes_[i];
-    if (entry.kind != WriteKind::kNone && entry.record.node() != session_->self) pending_.push_back(i);
+    if (entry.kind != WriteKind::kNone && entry.record.node() != session_->self) scratch_.decided.push_back(i);
   }
-  const rdma::NodeId decider = writes_[pending_.front()].record.node();
+  const rdma::NodeId decider = writes_[scratch_.decided.front()].record.node();
   const auto rank = [this, decider](uint32_t i) {
     const rdma::NodeId node = writes_[i].record.node();
     return node == decider ? -1 : int{node};
   };
-  std::ranges::stable_sort(pending_, {}, rank);
+  std::ranges::stable_sort(scratch_.decided, {}, rank);
 }
 
 // A decision of several messages is noted under one name, and stays noted until the transaction's end: the slot stays
 // the transaction's, or its ticket's.
-void TransactionImpl::OweDecision(rdma::NodeId keeper) {
+void Commit::OweDecision(rdma::NodeId keeper) {
   Debt debt{.kind = Debt::Kind::kCall,
             .node = keeper,
             .connection = ConnectionOf(keeper),
             .ticket = ticket_,
             .method = kTxnDecide,
-            .slot = *decision_slot_,
+            .slot = *scratch_.decision_slot,
             .returns_slot = false};
   debt.message.assign(request_.begin(), request_.end());
-  debt.records = finished_;
+  debt.records = scratch_.finished;
   session_->debts.Add(std::move(debt));
 }
 
-// The entries of pending_. False if `keeper` cannot be told.
-coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_note) {
+// The entries of scratch_.decided. False if `keeper` cannot be told.
+coro::Task<bool> Commit::TellDecision(rdma::NodeId keeper, bool only_note) {
   const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
   const uint64_t connection = ConnectionOf(keeper);
-  finished_.clear();
-  for (size_t next = 0; next < pending_.size();) {
-    next = EncodeDecision(pending_, next, keeper, only_note);
+  scratch_.finished.clear();
+  for (size_t next = 0; next < scratch_.decided.size();) {
+    next = EncodeDecision(scratch_.decided, next, keeper, only_note);
     StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
     // Refused. An owner does that only if what it is asked for is not of the protocol: no simulation comes here.
@@ -194,15 +194,15 @@ coro::Task<bool> TransactionImpl::TellDecision(rdma::NodeId keeper, bool only_no
     OweDecision(keeper);
     const bool settled = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (!settled && ticket_->open > 0) LeaveSlot();
-    if (!settled && next < pending_.size()) co_return false;
+    if (!settled && next < scratch_.decided.size()) co_return false;
   }
   co_return true;
 }
 
-coro::Task<void> TransactionImpl::Decide() {
+coro::Task<void> Commit::Decide() {
   OrderForDecision();
-  const rdma::NodeId decider = writes_[pending_.front()].record.node();
-  const rdma::NodeId second = writes_[pending_.back()].record.node();
+  const rdma::NodeId decider = writes_[scratch_.decided.front()].record.node();
+  const rdma::NodeId second = writes_[scratch_.decided.back()].record.node();
   if (second != decider) {
     Sometimes<"decision: a second owner notes it">();
     // If it cannot be told, then without: as long as this node or the decider lives.
@@ -213,7 +213,7 @@ coro::Task<void> TransactionImpl::Decide() {
     Sometimes<"decision: the transaction goes on without its decider">();
     co_return;
   }
-  for (const uint32_t i : pending_) {
+  for (const uint32_t i : scratch_.decided) {
     if (writes_[i].record.node() != decider) continue;
     writes_[i].installed = true;
     writes_[i].locked = false;

@@ -15,18 +15,18 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/mutant.h"
 #include "base/sometimes.h"
 #include "log/kill_point.h"
 #include "log/largest_part.h"
 #include "log/transaction_format.h"
 #include "rdma/versioned.h"
+#include "txn/commit/commit.h"
 #include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
 #include "txn/durable/commit_log.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record/record.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 
@@ -60,8 +60,7 @@ uint64_t InstalledVersion(const WriteEntry& entry) {
 
 // Nearly every change is of this kind: a small record of this node, as large as it was, with an integer key. False if
 // this one is not.
-[[gnu::always_inline]] inline bool TransactionImpl::AddSmallRedo(log::TransactionEncoder* encoder,
-                                                                 const WriteEntry& entry) {
+[[gnu::always_inline]] inline bool Commit::AddSmallRedo(log::TransactionEncoder* encoder, const WriteEntry& entry) {
   const size_t payload_bytes = entry.payload_bytes;
   if (entry.kind == WriteKind::kRemove || entry.key.kind() != index::KeyKind::kInteger || !entry.is_direct() ||
       entry.image_payload_bytes != payload_bytes || payload_bytes > kSmallPayload)
@@ -75,7 +74,7 @@ uint64_t InstalledVersion(const WriteEntry& entry) {
   return true;
 }
 
-void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
+void Commit::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry) {
   const bool removed = entry.kind == WriteKind::kRemove;
   const log::ChangeKind kind = removed ? log::ChangeKind::kRemove : log::ChangeKind::kPut;
   const size_t payload_bytes = removed ? 0 : entry.payload_bytes;
@@ -84,11 +83,11 @@ void TransactionImpl::AddRedo(log::TransactionEncoder* encoder, WriteEntry& entr
   std::byte* const payload =
       integer ? encoder->Add(kind, entry.table->id(), version, entry.key.integer(), payload_bytes)
               : encoder->Add(kind, entry.table->id(), version, RedoKey(entry.key).bytes(), payload_bytes);
-  if (!removed) CopyOwnPayload(entry, 0, std::span(payload, payload_bytes));
+  if (!removed) writes_.CopyPayload(entry, 0, std::span(payload, payload_bytes));
 }
 
 // This node's changes.
-void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
+void Commit::AppendRedo(log::TransactionPart part, uint64_t id) {
   log::TransactionEncoder encoder(log_->writer().Room(redo_bytes_));
   uint32_t changes = 0;
   size_t payload_bytes = 0;
@@ -103,7 +102,7 @@ void TransactionImpl::AppendRedo(log::TransactionPart part, uint64_t id) {
   log::MayDieHere(log::KillPoint::kCommitAppended);
 }
 
-coro::Task<Status> TransactionImpl::CommitWhenRoom() {
+coro::Task<Status> Commit::RunWhenRoom() {
   Sometimes<"log: a commit waits for room in its buffer">();
   const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.durable_within);
   for (bool wait = true; wait;) {
@@ -121,12 +120,12 @@ coro::Task<Status> TransactionImpl::CommitWhenRoom() {
       co_return reserved;
     }
   }
-  coro::Async<Status> committed = CommitReserved();
+  coro::Async<Status> committed = RunReserved();
   co_return co_await committed;
 }
 
 // After the validation: nothing is installed unless all of the redo is in its logs' buffers.
-coro::Task<Status> TransactionImpl::LogMixed() {
+coro::Task<Status> Commit::LogMixed() {
   if (log_->any_unsaved_load()) [[unlikely]]
     co_return UnsavedLoads::Refusal(session_->self);
   log_->RaiseEpoch(epoch_);
@@ -152,7 +151,7 @@ coro::Task<Status> TransactionImpl::LogMixed() {
 
 // A part that finds the other log's buffer full waits until its log thread has emptied it: a transaction whose parts
 // are more than that buffer takes would otherwise be run again without end. Aborted if that takes too long.
-coro::Task<StatusOr<size_t>> TransactionImpl::LogPart(OwnerCall* call, uint64_t deadline_nanos) {
+coro::Task<StatusOr<size_t>> Commit::LogPart(OwnerCall* call, uint64_t deadline_nanos) {
   while (true) {
     StatusOr<size_t> answer = co_await session_->channel->Call(
         call->node, kTxnLog, call->request, {}, session_->db->options.call_timeout, ConnectionOf(call->node));
@@ -163,7 +162,7 @@ coro::Task<StatusOr<size_t>> TransactionImpl::LogPart(OwnerCall* call, uint64_t 
 
 // Writes a request for kTxnLog with the changes of the owner's records from entry call->next on, as many as fit one
 // message. False if there are none.
-bool TransactionImpl::EncodePart(OwnerCall* call, uint64_t id) {
+bool Commit::EncodePart(OwnerCall* call, uint64_t id) {
   const std::span<std::byte> room = call->message.room();
   std::memcpy(room.data(), &epoch_, sizeof epoch_);
   log::TransactionEncoder encoder(room.data() + sizeof epoch_);
@@ -183,7 +182,7 @@ bool TransactionImpl::EncodePart(OwnerCall* call, uint64_t id) {
 }
 
 // The key is in the index now, so no removal of it comes before this insert any more that is not noted.
-void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
+void Commit::RaiseInsertVersion(WriteEntry& entry) {
   const uint64_t removed = log_->RemovedVersion(entry.table->id(), entry.key);
   if (removed == 0) return;
   entry.seen = RaiseLockedVersion(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen, removed,
@@ -191,7 +190,7 @@ void TransactionImpl::RaiseInsertVersion(WriteEntry& entry) {
 }
 
 // Before the key leaves its index.
-void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
+void Commit::NoteRemovedVersion(const WriteEntry& entry) {
   log_->NoteRemoval(entry.table->id(), entry.key, InstalledVersion(entry));
 }
 
@@ -204,32 +203,32 @@ void TransactionImpl::NoteRemovedVersion(const WriteEntry& entry) {
 // body have completed, so it finds that. It does not matter that the validation's READs, in the same batch, may come
 // before or after it: they only confirm what had been read. (B's current epoch would do, too, but a transaction would
 // then wait for a group commit though nothing is dirty.)
-std::span<const uint64_t> TransactionImpl::AskForEpochs() {
+std::span<const uint64_t> Commit::AskForEpochs() {
   const size_t words_each = log_->EpochWordsToRead(logged_);
   if (words_each == 0) return {};
   const auto nodes = static_cast<size_t>(session_->db->fabric->num_nodes());
-  const std::span<std::byte> touched(arena_.Allocate(nodes), nodes);
+  const std::span<std::byte> touched(writes_.arena().Allocate(nodes), nodes);
   std::fill(touched.begin(), touched.end(), std::byte{0});
   const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };
-  for (const ReadEntry& entry : reads_) touch(entry.word);
-  for (const ReadEntry& entry : witnesses_) touch(entry.word);
+  for (const ReadEntry& entry : reads_.records()) touch(entry.word);
+  for (const ReadEntry& entry : reads_.witnesses()) touch(entry.word);
   for (const WriteEntry& entry : writes_.entries()) {
     if (!entry.record.is_null()) touch(entry.record);
   }
   touched[session_->self] = std::byte{0};
-  auto* read = reinterpret_cast<uint64_t*>(arena_.Allocate(nodes * words_each * sizeof(uint64_t)));
+  auto* read = reinterpret_cast<uint64_t*>(writes_.arena().Allocate(nodes * words_each * sizeof(uint64_t)));
   size_t n = 0;
   for (size_t node = 0; node < nodes; ++node) {
     if (touched[node] == std::byte{0}) continue;
     const auto id = static_cast<rdma::NodeId>(node);
-    operations_.push_back(rdma::Operation::Read(log_->EpochsAt(id, logged_), &read[n],
-                                                static_cast<uint32_t>(words_each * sizeof(uint64_t))));
+    scratch_.operations.push_back(rdma::Operation::Read(log_->EpochsAt(id, logged_), &read[n],
+                                                        static_cast<uint32_t>(words_each * sizeof(uint64_t))));
     n += words_each;
   }
   return {read, n};
 }
 
-Status TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> words) {
+Status Commit::NoteRemoteEpochs(std::span<const uint64_t> words) {
   Status unsaved;
   if (words.empty()) return unsaved;
   const size_t words_each = log_->EpochWordsToRead(logged_);
@@ -237,23 +236,9 @@ Status TransactionImpl::NoteRemoteEpochs(std::span<const uint64_t> words) {
   for (size_t i = 0; i < nodes; ++i) {
     epoch_ = std::max(epoch_, words[i * words_each]);
     if (logged_ && words[i * words_each + 1] != 0) [[unlikely]]
-      unsaved = UnsavedLoads::Refusal(operations_[operations_.size() - nodes + i].remote.node());
+      unsaved = UnsavedLoads::Refusal(scratch_.operations[scratch_.operations.size() - nodes + i].remote.node());
   }
   return unsaved;
-}
-
-// Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
-// one. What it read at other nodes is not later than the epoch it found there (AskForEpochs). A commit over several
-// nodes that failed because a key exists has epoch_, too: it was taken after that key was found.
-uint64_t TransactionImpl::EpochToAwait() const {
-  if (GANNET_MUTANT(kAcknowledgeEarly)) return 0;
-  if (!log_->awaits_durability()) return 0;
-  // Then there is nothing to rely on. A record to update or remove was read, too, though a commit that failed because
-  // of another insert has not put it among the reads.
-  const bool read_nothing =
-      reads_.empty() && witnesses_.empty() &&
-      std::ranges::all_of(writes_.entries(), [](const WriteEntry& e) { return e.kind == WriteKind::kInsert; });
-  return log_->EpochToAwait(epoch_, /*rests_on_reads=*/!logged_ && !read_nothing);
 }
 
 }  // namespace gannet::txn

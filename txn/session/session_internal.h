@@ -90,6 +90,7 @@ struct SessionState {
   std::unique_ptr<CommitLog> log;
   std::unique_ptr<rdma::SlabCache> slab;
   std::unique_ptr<rdma::EpochManager::Participant> participant;  // of all its transactions
+  index::Context context;                                        // of these two
   std::unique_ptr<LiveBytes> live_bytes;
   Debts debts{this};  // before the worker, whose coroutines settle them
   coro::Worker worker;
@@ -106,6 +107,8 @@ struct SessionState {
   std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
   std::vector<const TransactionImpl*> transactions;  // all, also those that are not idle
 
+  // A record of this node, for its CPU.
+  std::byte* Direct(rdma::GlobalAddress record) const { return memory + record.offset(); }
   bool OwnedHere(const Table& table, const Key& key, rdma::NodeId* owner) const {
     *owner = table.OwnerOf(key, self);
     return *owner == self && direct;

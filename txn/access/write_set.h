@@ -1,4 +1,5 @@
-// What a transaction read and what it means to write.
+// WriteSet: the records that a transaction means to write, in the order in which it named them. write_buffer.h has what
+// it does with them before the commit.
 #pragma once
 
 #include <array>
@@ -13,12 +14,6 @@
 #include "txn/table.h"
 
 namespace gannet::txn {
-
-// Validation: the word at `word` must still hold `seen`. Records (their state word) and witnesses alike.
-struct ReadEntry {
-  rdma::GlobalAddress word;
-  uint64_t seen;
-};
 
 // A piece of new payload, in the transaction's arena. A later patch wins. No patch reaches beyond the entry's
 // payload_bytes: a new size comes with a whole payload, and no older patch is kept then.
@@ -70,9 +65,11 @@ struct WriteEntry {
 
   // Where the commit protocol goes: this node's CPU, or verbs and calls.
   bool is_direct() const { return direct != nullptr; }
+  // This transaction removes the record, or has removed what it inserted.
+  bool is_removed() const { return kind == WriteKind::kRemove || removed; }
 };
 
-// The write set: entries in the order added, and ways to find one that are cheap when (as nearly always) there is none.
+// Entries in the order added, and ways to find one that are cheap when (as nearly always) there is none.
 // A few entries are looked through; from kFew on there are indexes, so that no operation takes longer than the
 // logarithm of their number.
 class WriteSet {
@@ -99,10 +96,11 @@ class WriteSet {
       return -1;
     return FindFiltered(record.bits());
   }
-  // The entry's record has been made, or made anew.
+  // The record of entry `i` is `record` from now on.
   void SetRecord(size_t i, rdma::GlobalAddress record);
 
-  // Entry `i`, whose key is set, inserts or removes it: as long as it does, the next three find it. Again: no harm.
+  // Entry `i`, whose key is set, inserts or removes it: as long as it does, the next three find it. A second call for
+  // the same entry does no harm.
   void NoteKey(size_t i);
   // The entry that inserts or removes `key` (also an insert that was removed again), or -1.
   int FindKey(const Table& table, const index::Key& key) const;

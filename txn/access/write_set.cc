@@ -1,4 +1,4 @@
-#include "txn/access/access_set.h"
+#include "txn/access/write_set.h"
 
 #include <tuple>
 #include <utility>

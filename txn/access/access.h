@@ -1,0 +1,146 @@
+// Access: the reads of a transaction, by keys and by ranges, and what they leave behind.
+//
+// Every read adds what it saw to the read set, or, for update, to the write buffer, and serves what the transaction
+// itself has written from there. Access owns both until the transaction ends; its commit works on them.
+//
+//   direct_access.cc   records of this node, by its CPU; the entrance of every operation
+//   remote_access.cc   records of other nodes: one-sided, or by call
+//   remote_scan.cc     scans of them
+//
+// One for each transaction; reused for the next after Clear.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/coro/async.h"
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "index/record_header.h"
+#include "rdma/fabric.h"
+#include "rdma/message_buffer.h"
+#include "rdma/rpc.h"
+#include "txn/access/failure.h"
+#include "txn/access/read_set.h"
+#include "txn/access/write_buffer.h"
+#include "txn/owner/wire.h"
+#include "txn/session/session_internal.h"
+#include "txn/transaction.h"
+
+namespace gannet::txn {
+
+class Access {
+ public:
+  explicit Access(SessionState* session) : session_(session), writes_(session, &failure_) {}
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
+
+  // As those of Transaction.
+  coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset);
+  coro::Async<Status> GetMany(std::span<GetRequest> requests);
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
+                                                   uint32_t offset);
+  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
+  coro::Async<Status> Remove(const Table& table, Key key);
+  coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+
+  ReadSet& reads() { return reads_; }
+  const ReadSet& reads() const { return reads_; }
+  WriteBuffer& writes() { return writes_; }
+  const WriteBuffer& writes() const { return writes_; }
+  Failure& failure() { return failure_; }
+  const Failure& failure() const { return failure_; }
+
+  void Clear() {
+    reads_.Clear();
+    writes_.Clear();
+    failure_.Clear();
+  }
+
+ private:
+  // What looking at one record gave.
+  enum class Look : uint8_t {
+    kDone,      // request->status is set
+    kGone,      // the record is absent or holds another key: ask the index again
+    kConflict,  // locked for long
+  };
+
+  Status Failed(Status status) { return failure_.Note(std::move(status)); }
+  // The same of a GetMany: the requests get it, too.
+  Status Failed(Status status, std::span<GetRequest> requests);
+
+  // direct_access.cc
+  // A request of the user's was looked at: what its Get or GetMany returns if nothing else happens.
+  static Status Served(GetRequest* request);
+  // The key is not in the index: serves the insert of this transaction, if there is one; else NotFound, under
+  // `witness`.
+  void ReadMissing(GetRequest* request, const index::Witness& witness);
+  Look LookDirect(GetRequest* request, rdma::GlobalAddress record);
+  Status GetDirect(GetRequest* request);
+  Status LocateDirect(std::span<GetRequest> requests);
+  void FindOrdered(std::span<const GetRequest> requests);
+  Status GetManyDirect(std::span<GetRequest> requests);
+  Status GetGroupDirect(std::span<GetRequest> requests);
+  coro::Task<Status> GetManyApart(std::span<GetRequest> requests);
+  Status ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  // Appends the rows of `found_` to *rows, merged with this transaction's inserts.
+  bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
+  void MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  void AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options);
+  // `range` with a limit that leaves room for the rows of it that this transaction has removed.
+  index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
+
+  // remote_access.cc
+  coro::Task<Status> GetOne(GetRequest request);
+  coro::Task<StatusOr<RecordHandle>> GetOneForUpdate(GetRequest request);
+  coro::Task<Status> GetRemote(GetRequest* request);
+  coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
+  // The owner's answer, in response_. It does not wait for locked records, and is asked again.
+  coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
+  coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
+  coro::Task<Status> GetManyOfAll(std::span<GetRequest> requests);
+  std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
+  coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
+  coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
+  Look LookAtImage(GetRequest* request, const index::FindResult& found, const std::byte* image, size_t image_bytes);
+  uint32_t FirstReadBytes(const Table& table, const Key& key) const;
+  const std::byte* MakeImage(const Key& key, uint64_t state, index::RecordMeta meta, std::span<const std::byte> payload,
+                             size_t* bytes);
+  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
+  coro::Task<Status> RemoveByKey(const Table& table, Key key);
+
+  // remote_scan.cc
+  coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                              ScanOptions options);
+  coro::Task<Status> ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                 ScanOptions options);
+  coro::Task<Status> ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+                                 ScanOptions options);
+  Status TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
+                     ScanRows* rows, ScanOptions options, bool* more);
+  Status AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image, ScanRows* rows,
+                     ScanOptions options);
+
+  SessionState* const session_;
+  Failure failure_;
+  ReadSet reads_;
+  WriteBuffer writes_;
+
+  // Scratch, kept for its capacity.
+  std::vector<Key> keys_;
+  std::vector<index::FindResult> found_;    // by request
+  std::vector<index::FindResult> results_;  // by key of one group
+  std::vector<uint32_t> pending_;           // requests of ordered tables not looked up yet
+  std::vector<uint32_t> group_;             // requests of one table
+  index::ScanResult scan_;
+  std::vector<rdma::Operation> operations_;
+  rdma::MessageBuffer message_;  // a request
+  rdma::MessageBuffer response_;
+};
+
+}  // namespace gannet::txn

@@ -1,0 +1,259 @@
+#include "txn/access/write_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "log/transaction_format.h"
+#include "rdma/versioned.h"
+#include "txn/access/key_status.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+
+using index::PayloadDataOffset;
+
+WriteBuffer::WriteBuffer(SessionState* session, Failure* failure)
+    : session_(session), failure_(failure), most_change_bytes_(session->log->most_change_bytes()) {}
+
+int WriteBuffer::FindInsert(const Table& table, const Key& key) const {
+  if (inserts_ == 0) [[likely]]
+    return -1;
+  const int own = set_.FindKey(table, key);
+  return own >= 0 && set_[own].kind == WriteKind::kInsert ? own : -1;
+}
+
+[[gnu::cold]] Status WriteBuffer::TooMuchRedo(size_t total) {
+  return failure_->Note(absl::ResourceExhaustedError(absl::StrCat(
+      "the transaction's changes take up to ", total, " bytes of the log, which takes at most ", most_change_bytes_,
+      " of one transaction: make it several, or raise DatabaseOptions::log_large_buffer_bytes")));
+}
+
+void WriteBuffer::ReadOwn(int number, GetRequest* request) {
+  const WriteEntry& entry = set_[number];
+  request->payload_bytes = 0;
+  request->handle = {};
+  if (entry.is_removed()) {
+    request->status = Status(absl::StatusCode::kNotFound, "");
+    return;
+  }
+  request->payload_bytes = entry.payload_bytes;
+  if (request->for_update) request->handle = RecordHandle{static_cast<uint32_t>(number)};
+  if (request->offset + request->out.size() > entry.payload_bytes) {
+    request->status =
+        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), entry.payload_bytes);
+    return;
+  }
+  CopyPayload(entry, request->offset, request->out);
+  request->status = absl::OkStatus();
+  // The base was read again; it must be the state that this transaction builds on.
+  if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
+    Sometimes<"read: the base of an own write has changed">();
+    request->status = Status(absl::StatusCode::kAborted, "");
+  }
+}
+
+void WriteBuffer::CopyPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out) const {
+  // What lies below a patch over all of it need not be looked at.
+  const Patch* bottom = nullptr;
+  for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next) {
+    if (patch->offset <= offset && patch->offset + patch->size >= offset + out.size()) bottom = patch;
+  }
+  const uint32_t base_end = std::min<uint32_t>(offset + static_cast<uint32_t>(out.size()), entry.image_payload_bytes);
+  if (bottom == nullptr && offset < base_end) {
+    const std::span<std::byte> base = out.first(base_end - offset);
+    if (entry.kind == WriteKind::kInsert && !entry.is_direct()) {
+      std::memcpy(base.data(), entry.image + offset, base.size());
+    } else {
+      rdma::CopyOut(entry.is_direct() ? entry.direct : entry.image, PayloadDataOffset(entry.key.size()) + offset, base);
+    }
+  }
+  for (const Patch* patch = bottom != nullptr ? bottom : entry.patches; patch != nullptr; patch = patch->next) {
+    const uint32_t from = std::max(offset, patch->offset);
+    const uint32_t to = std::min<uint32_t>(offset + static_cast<uint32_t>(out.size()), patch->offset + patch->size);
+    if (from < to) std::memcpy(out.data() + (from - offset), patch->data + (from - patch->offset), to - from);
+  }
+}
+
+RecordHandle WriteBuffer::AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state,
+                                       std::byte* direct, std::byte* image) {
+  if (direct == nullptr) uses_verbs_ = true;
+  WriteEntry& entry = set_.Add(record);
+  entry.table = request.table;
+  entry.seen = state;
+  entry.direct = direct;
+  entry.image = image;
+  entry.payload_bytes = entry.image_payload_bytes = request.payload_bytes;
+  entry.key = arena_.Keep(request.key);
+  return RecordHandle{static_cast<uint32_t>(set_.size() - 1)};
+}
+
+Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const {
+  const TableOptions& options = entry.table->options();
+  if (options.placement.replicated) {
+    return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
+  }
+  if (entry.is_removed()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOfRow(*entry.table, entry.key), " was removed by this transaction before"));
+  }
+  if (resize && (!options.variable_length || offset != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("only a whole record (offset 0) of a variable-length table can be resized; table ", options.name));
+  }
+  const size_t limit = resize ? options.payload_bytes : entry.payload_bytes;
+  if (offset + size > limit) {
+    return absl::InvalidArgumentError(absl::StrCat("bytes [", offset, ", ", offset + size, ") do not fit a payload of ",
+                                                   limit, " bytes of table ", options.name));
+  }
+  return absl::OkStatus();
+}
+
+// A part of the payload, which keeps its size.
+void WriteBuffer::AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset) {
+  const auto size = static_cast<uint32_t>(data.size());
+  if (size == entry.payload_bytes && !GANNET_MUTANT(kKeepStalePatches)) return ReplacePayload(entry, data);
+  if (size == 0) return;
+  if (entry.patch_count == kMostPatches) [[unlikely]]
+    JoinPatches(entry);
+  Patch* const last = entry.last_patch;
+  if (last != nullptr && last->offset <= offset && offset + size <= last->offset + last->size) {
+    std::memcpy(last->data + (offset - last->offset), data.data(), size);
+    return;
+  }
+  auto* patch = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
+  *patch = {offset, size, arena_.Copy(data).data(), nullptr};
+  (last == nullptr ? entry.patches : last->next) = patch;
+  entry.last_patch = patch;
+  ++entry.patch_count;
+}
+
+// The whole payload, of any size. Older patches are dead: they might reach beyond it.
+void WriteBuffer::ReplacePayload(WriteEntry& entry, std::span<const std::byte> data) {
+  const auto size = static_cast<uint32_t>(data.size());
+  Patch* patch = entry.patches;
+  if (GANNET_MUTANT(kKeepStalePatches) && patch != nullptr) {
+    AddPatch(entry, data, 0);
+    entry.payload_bytes = size;
+    return;
+  }
+  if (patch == nullptr || patch->size < size) {
+    patch = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
+    patch->data = arena_.Allocate(size);
+  }
+  if (size > 0) std::memcpy(patch->data, data.data(), size);
+  *patch = {0, size, patch->data, nullptr};
+  entry.patches = entry.last_patch = patch;
+  entry.patch_count = 1;
+  entry.payload_bytes = size;
+}
+
+void WriteBuffer::JoinPatches(WriteEntry& entry) {
+  auto* whole = reinterpret_cast<Patch*>(arena_.Allocate(sizeof(Patch)));
+  *whole = {0, entry.payload_bytes, arena_.Allocate(entry.payload_bytes), nullptr};
+  CopyPayload(entry, 0, {whole->data, whole->size});
+  entry.patches = entry.last_patch = whole;
+  entry.patch_count = 1;
+}
+
+Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+  if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
+  WriteEntry& entry = set_[handle.index];
+  GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
+  GANNET_RETURN_IF_ERROR(CountChange(
+      &entry.redo_bytes, log::MaxChangeBytes(entry.key.size(), resize ? data.size() : entry.payload_bytes)));
+  if (resize) {
+    ReplacePayload(entry, data);
+  } else {
+    AddPatch(entry, data, offset);
+  }
+  if (entry.kind == WriteKind::kNone) entry.kind = WriteKind::kUpdate;
+  return absl::OkStatus();
+}
+
+Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
+  GANNET_RETURN_IF_ERROR(CheckKey(table, key));
+  const TableOptions& options = table.options();
+  if (options.placement.replicated) {
+    return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
+  }
+  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload.size(), " bytes does not fit table ",
+                                                   options.name, options.variable_length ? ", at most " : ", exactly ",
+                                                   options.payload_bytes));
+  }
+  const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
+  if (const int own = inserts_ + removals_ == 0 ? -1 : set_.FindKey(table, key); own >= 0) [[unlikely]] {
+    WriteEntry& entry = set_[own];
+    if (!entry.is_removed()) return KeyExists(table, key);
+    // Removed and inserted again: an update of the whole payload.
+    GANNET_RETURN_IF_ERROR(CountChange(&entry.redo_bytes, redo_bytes));
+    if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
+    entry.removed = false;
+    --removals_;
+    ReplacePayload(entry, payload);
+    return absl::OkStatus();
+  }
+  uint32_t share = 0;
+  GANNET_RETURN_IF_ERROR(CountChange(&share, redo_bytes));
+  rdma::NodeId owner;
+  if (session_->OwnedHere(table, key, &owner)) return InsertDirect(table, key, payload);
+  uses_verbs_ = true;
+  ++inserts_;
+  WriteEntry& entry = set_.Add({});
+  entry.table = &table;
+  entry.image = arena_.Copy(payload).data();
+  entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
+  entry.kind = WriteKind::kInsert;
+  entry.redo_bytes = share;
+  entry.key = arena_.Keep(key);
+  set_.NoteKey(set_.size() - 1);
+  return absl::OkStatus();
+}
+
+Status WriteBuffer::InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload) {
+  StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, table.id(), key, payload, session_->owner_bits);
+  const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
+  if (!made.ok()) {
+    change_bytes_ -= redo_bytes;
+    return made.status();
+  }
+  ++inserts_;
+  WriteEntry& entry = set_.Add(session_->db->node->AddressOf(made->block));
+  entry.table = &table;
+  entry.seen = made->state;
+  entry.direct = made->block;
+  entry.payload_bytes = entry.image_payload_bytes = static_cast<uint32_t>(payload.size());
+  entry.kind = WriteKind::kInsert;
+  entry.locked = true;
+  entry.redo_bytes = static_cast<uint32_t>(redo_bytes);
+  entry.key = arena_.Keep(key);
+  set_.NoteKey(set_.size() - 1);
+  return absl::OkStatus();
+}
+
+Status WriteBuffer::Remove(RecordHandle handle) {
+  if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
+  WriteEntry& entry = set_[handle.index];
+  if (entry.table->options().placement.replicated) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("table ", entry.table->name(), " is replicated and so read-only"));
+  }
+  if (entry.is_removed()) return KeyNotFound(*entry.table, entry.key);
+  const bool inserted = entry.kind == WriteKind::kInsert;
+  GANNET_RETURN_IF_ERROR(CountChange(&entry.redo_bytes, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0)));
+  ++removals_;
+  if (inserted) {
+    entry.removed = true;
+  } else {
+    entry.kind = WriteKind::kRemove;
+    set_.NoteKey(handle.index);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::txn

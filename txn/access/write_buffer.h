@@ -1,0 +1,113 @@
+// WriteBuffer: what a transaction is to write, until its commit makes it visible.
+//
+// It owns the write set, and the memory of it (keys, payloads, images of records of other nodes). It serves reads of
+// the transaction's own writes, inserts and removals, and counts how much of the log the changes may take. An insert at
+// this node makes its record at once, locked, absent and in no index; that record is the write set's until the commit,
+// or the transaction's end, releases it. All else is buffered.
+//
+// One for each transaction; reused for the next after Clear.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "index/index.h"
+#include "rdma/global_address.h"
+#include "txn/access/arena.h"
+#include "txn/access/failure.h"
+#include "txn/access/write_set.h"
+#include "txn/table.h"
+#include "txn/transaction.h"
+
+namespace gannet::txn {
+
+class WriteBuffer {
+ public:
+  // Both must outlive it. Changes that the log cannot take are a failure.
+  WriteBuffer(SessionState* session, Failure* failure);
+
+  // As those of Transaction.
+  Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize);
+  Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
+  Status Remove(RecordHandle handle);
+
+  // The record, as it was read for `request`, may be written. `direct` or `image`: WriteEntry has both.
+  RecordHandle AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state, std::byte* direct,
+                            std::byte* image);
+
+  // Number of the entry of `record`, or -1.
+  int FindRecord(rdma::GlobalAddress record) const { return set_.FindRecord(record); }
+  // Number of the entry that inserts `key` (also one that was removed again), or -1.
+  int FindInsert(const Table& table, const Key& key) const;
+  // Appends the numbers of the inserts in `range` that were not removed again: all, or at least the first range.limit.
+  void InsertsIn(const Table& table, const index::ScanRange& range, std::vector<uint32_t>* numbers) const {
+    if (inserts_ > 0) set_.InsertsIn(table, range, numbers);
+  }
+  // How many entries remove a record in `range`.
+  size_t RemovalsIn(const Table& table, const index::ScanRange& range) const {
+    return removals_ == 0 ? 0 : set_.RemovalsIn(table, range);
+  }
+
+  // Serves `request` from entry `number`.
+  void ReadOwn(int number, GetRequest* request);
+  // The payload of `entry` with this transaction's changes; [offset, offset + out.size()) must lie in it.
+  void CopyPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out) const;
+
+  WriteEntry& operator[](size_t i) { return set_[i]; }
+  const WriteEntry& operator[](size_t i) const { return set_[i]; }
+  std::span<WriteEntry> entries() { return set_.entries(); }
+  std::span<const WriteEntry> entries() const { return set_.entries(); }
+  size_t size() const { return set_.size(); }
+  // The record of entry `i` is `record` from now on.
+  void SetRecord(size_t i, rdma::GlobalAddress record) { set_.SetRecord(i, record); }
+
+  bool has_inserts() const { return inserts_ > 0; }
+  // Bytes that its changes take in logs, at most.
+  size_t change_bytes() const { return change_bytes_; }
+  // Some entry is of a record that this CPU does not write itself.
+  bool uses_verbs() const { return uses_verbs_; }
+
+  // Memory until Clear.
+  Arena& arena() { return arena_; }
+
+  // No record may be locked any more.
+  void Clear() {
+    set_.Clear();
+    arena_.Reset();
+    change_bytes_ = 0;
+    inserts_ = removals_ = 0;
+    uses_verbs_ = false;
+  }
+
+ private:
+  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: that is more than the log takes of one transaction.
+  Status CountChange(uint32_t* share, size_t bytes) {
+    const size_t total = change_bytes_ - *share + bytes;
+    if (total > most_change_bytes_) [[unlikely]]
+      return TooMuchRedo(total);
+    change_bytes_ = total;
+    *share = static_cast<uint32_t>(bytes);
+    return absl::OkStatus();
+  }
+  Status TooMuchRedo(size_t total);
+  Status CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const;
+  Status InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload);
+  void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
+  void ReplacePayload(WriteEntry& entry, std::span<const std::byte> data);
+  void JoinPatches(WriteEntry& entry);
+
+  SessionState* const session_;
+  Failure* const failure_;
+  const size_t most_change_bytes_;
+  size_t change_bytes_ = 0;
+  uint32_t inserts_ = 0;
+  uint32_t removals_ = 0;
+  bool uses_verbs_ = false;
+  WriteSet set_;
+  Arena arena_;
+};
+
+}  // namespace gannet::txn

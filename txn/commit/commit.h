@@ -1,0 +1,195 @@
+// Commit: one commit of one transaction, from its first lock to the last install; or one validation.
+//
+// It takes what was read and what is to be written, and holds what only the commit knows: the reservation in the log
+// and the epoch, the insert that met a record, the debts that the transaction waits for. Made when the transaction
+// commits or validates; it stays until the transaction ends, because the epoch says what its result waits for, and
+// because debts ask whether it may hold a lock. Its memory that is worth keeping is lent by the transaction
+// (CommitScratch), so that a commit allocates nothing.
+//
+//   commit.cc          the protocol: lock, validate, install, unlock; records of this node
+//   commit_remote.cc   its part with records of other nodes
+//   decision.cc        its part with several changes at other nodes: what survivors of this node need
+//   redo.cc            its part with the log: epoch, redo
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/coro/async.h"
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "log/transaction_format.h"
+#include "rdma/fabric.h"
+#include "rdma/message_buffer.h"
+#include "rdma/rpc.h"
+#include "txn/access/access.h"
+#include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
+#include "txn/access/neighbour_reads.h"
+#include "txn/commit/debts.h"
+#include "txn/commit/owner_calls.h"
+#include "txn/durable/commit_log.h"
+#include "txn/owner/wire.h"
+#include "txn/precedence_claim.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+
+// What one commit leaves to the next one of the same transaction object. Used by one commit at a time.
+struct CommitScratch {
+  // Of the name under which decisions are noted. A decision that is still owed takes it along (debts.h).
+  std::optional<uint16_t> decision_slot;
+
+  // The rest is kept for its capacity.
+  std::vector<rdma::Operation> operations;
+  NeighbourReads words;                       // of a validation
+  std::vector<uint32_t> decided;              // numbers of the entries of a decision
+  std::vector<rdma::GlobalAddress> finished;  // records of the decision call under way
+  rdma::MessageBuffer message;                // for a request
+  std::vector<OwnerCall> owner_calls;         // by node; empty until a commit calls owners
+};
+
+// Gives back what a write that did not take effect holds at this node: its lock, its record, the block to move to.
+void ReleaseDirect(SessionState& session, WriteEntry& entry);
+
+class Commit {
+ public:
+  // All must outlive it. `claim` may be null: of a transaction by hand.
+  Commit(SessionState* session, Access* access, PrecedenceClaim* claim, CommitScratch* scratch)
+      : session_(session),
+        log_(session->log.get()),
+        claim_(claim),
+        reads_(access->reads()),
+        writes_(access->writes()),
+        scratch_(*scratch) {}
+  Commit(const Commit&) = delete;
+  Commit& operator=(const Commit&) = delete;
+
+  // As Transaction::Commit, but the result does not wait for the disk. Once.
+  coro::Async<Status> Run() {
+    if (session_->db->precedence->somebody_has_it() && Writes()) [[unlikely]]
+      return RunInTurn();
+    return RunNow();
+  }
+  // Ok if all that was read is as it was; else Aborted, or why that cannot be told. Once, and then no Run.
+  coro::Async<Status> Validate();
+
+  // It has asked for locks of other nodes' records: it may hold them until the transaction ends.
+  bool asks_for_locks() const { return asks_for_locks_; }
+  // It has changes, and they belong to epoch().
+  bool logged() const { return logged_; }
+  // If it has no changes: the latest that it found at other nodes.
+  uint64_t epoch() const { return epoch_; }
+
+ private:
+  static constexpr size_t kNone = SIZE_MAX;
+
+  // commit.cc
+  // Rule 3 of precedence.h.
+  bool Writes() const;
+  coro::Task<Status> RunInTurn();
+  coro::Async<Status> RunNow();
+  // Some word is read, or some record written, by verbs or calls: the commit is a coroutine.
+  bool UsesVerbs() const { return reads_.uses_verbs() || writes_.uses_verbs(); }
+  Status LockedTooLong(uint64_t state) const { return txn::LockedTooLong(*session_->db->fabric, state); }
+  Status LockDirect(WriteEntry& entry);
+  void ApplyToOwnInsert(WriteEntry& entry);
+  Status IndexInsert(WriteEntry& entry);
+  bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
+  Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
+  // AlreadyExists of the insert that met a live record.
+  Status Exists() const { return KeyExists(*writes_[exists_].table, writes_[exists_].key); }
+  Status ValidateDirect() const;
+  void InstallDirect(WriteEntry& entry);
+  Status LockAndIndexDirect();
+  Status RemakeInsert(WriteEntry& entry);
+  Status PrepareMove(WriteEntry& entry);
+  void FinishMove(WriteEntry& entry);
+  Status CommitDirect() noexcept;  // an exception in the middle (memory) ends the process
+
+  // commit_remote.cc
+  coro::Task<Status> CommitMixed();
+  coro::Task<Status> LockRemote();
+  coro::Task<Status> PrepareRemote();
+  coro::Task<Status> ValidateMixed();
+  // Other nodes come first; then this one, where own records take the remote path.
+  enum class Where : uint8_t { kElsewhere, kHere };
+  bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }
+  coro::Task<void> InstallRemote(Where where);
+  coro::Task<void> ReleaseRemote();
+  // Writes the head of a request: the name of `slot`, which is taken if there is none, and a new number.
+  void PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot);
+  // For what failed though it must be done (debts.h). After the commit point the transaction waits for it.
+  void OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message);
+  void OweUnlock(const WriteEntry& entry);
+  void OweInstall(const WriteEntry& entry);
+  coro::Task<Status> AwaitDebts(Status first_error);
+  void LeaveSlot();
+  // One for each data node.
+  std::span<OwnerCall> OwnerCalls();
+  // Sends call->request.
+  coro::Task<StatusOr<size_t>> SendTo(OwnerCall* call, rdma::MethodId method, std::span<std::byte> response,
+                                      absl::Duration timeout);
+  bool EncodePrepare(OwnerCall* call);
+  Status DecodePrepared(OwnerCall* call, std::span<const std::byte> response);
+  Status DecodeMade(const OwnerCall& call, rdma::WireReader& reader);
+  bool FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const;
+  bool EncodeFinish(OwnerCall* call, bool committed);
+  coro::Task<Status> FinishAtOwners(bool committed, Where where);
+  void BuildImage(WriteEntry& entry);
+  uint64_t DebtDeadline() const;
+  coro::Task<Status> InstallAll();
+
+  // decision.cc
+  rdma::NodeId OwnerOf(const WriteEntry& entry) const;
+  coro::Task<Status> JoinOwners();
+  // The connection by which this node is known at the owner now.
+  coro::Task<StatusOr<uint64_t>> Join(rdma::NodeId owner);
+  // Of the entries at `node`.
+  uint64_t ConnectionOf(rdma::NodeId node) const;
+  bool NeedsDecider() const;
+  void OrderForDecision();
+  FinishItem DecidedItemOf(WriteEntry& entry);
+  size_t EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note);
+  void OweDecision(rdma::NodeId keeper);
+  coro::Task<bool> TellDecision(rdma::NodeId keeper, bool only_note);
+  coro::Task<void> Decide();
+
+  // redo.cc
+  class RedoScope;  // the commit's stay in its epoch, and its reservation in the log's buffer
+  coro::Async<Status> RunReserved();
+  coro::Task<Status> RunWhenRoom();
+  void AppendRedo(log::TransactionPart part, uint64_t id);
+  void AddRedo(log::TransactionEncoder* encoder, WriteEntry& entry);
+  bool AddSmallRedo(log::TransactionEncoder* encoder, const WriteEntry& entry);
+  coro::Task<Status> LogMixed();
+  coro::Task<StatusOr<size_t>> LogPart(OwnerCall* call, uint64_t deadline_nanos);
+  bool EncodePart(OwnerCall* call, uint64_t id);
+  void RaiseInsertVersion(WriteEntry& entry);
+  void NoteRemovedVersion(const WriteEntry& entry);
+  // READs of the other nodes' epochs, for the validation's batch; then what they brought. FailedPrecondition if there
+  // are changes to log, and one of those nodes has a load that is not durable (unsaved_loads.h).
+  std::span<const uint64_t> AskForEpochs();
+  Status NoteRemoteEpochs(std::span<const uint64_t> words);
+
+  SessionState* const session_;
+  CommitLog* const log_;
+  PrecedenceClaim* const claim_;
+  ReadSet& reads_;
+  WriteBuffer& writes_;
+  CommitScratch& scratch_;
+
+  size_t exists_ = kNone;  // number of the entry whose insert met a live record
+  size_t redo_bytes_ = 0;  // reserved in the log's buffer; 0: nothing to log
+  uint64_t epoch_ = 0;
+  bool logged_ = false;
+  bool asks_for_locks_ = false;
+  std::shared_ptr<DebtTicket> ticket_;  // null: nothing is owed after the commit point
+  std::span<const std::byte> request_;  // the one in scratch_.message
+};
+
+}  // namespace gannet::txn
