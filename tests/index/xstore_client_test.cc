@@ -180,8 +180,9 @@ TEST_F(XStoreClientTest, ManyAbsentKeysDoNotTakeTwoBatches) {
 TEST_F(XStoreClientTest, AClientWithoutACacheOnlyCalls) {
   Start();
   for (uint64_t i = 0; i < 2000; ++i) Insert(i * 10);
+  const auto other = Connect();
+  Train(other.get());  // there is a model, which the client that only calls does not ask for
   const auto remote = Connect({.by_call = true});
-  Train(remote.get());
   const rdma::VerbCounters before = Counters();
   for (uint64_t key = 0; key < 20000; key += 100) ExpectFind(remote.get(), key);
   ExpectScan(remote.get(), 500, 15000);
