@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/with_commas.h"
 #include "cli/served.h"
-#include "cli/table.h"
 #include "ycsb/cluster.h"
 #include "ycsb/server.h"
 
