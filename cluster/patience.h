@@ -11,8 +11,7 @@ namespace gannet::cluster {
 
 struct Patience {
   absl::Duration at_most = absl::Minutes(5);
-  // What a user can do if other processes did not come in time, for the error that says so. Programs name their flags
-  // here.
+  // Advice for the user if other processes did not come in time, for that error's text. Programs name their flags here.
   std::string advice = "start it, or wait longer";
   // Set by another thread or a signal handler; waiting and serving then end soon. May be null; must outlive every
   // object that was given this Patience.

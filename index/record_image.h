@@ -1,11 +1,12 @@
-// How a client reads a record of another node: what a READ brought, and what is to be READ next.
+// How a client reads a record of another node: it judges the image that a READ brought, and finds out what to READ
+// next.
 //
 //   1. READ as many bytes as the record probably has, at least HeaderReadBytes (record_header.h) of the key.
-//   2. LookAtRecord. kLocked and kTorn: READ again. kLonger: READ RecordLook::bytes. Otherwise it is settled.
+//   2. LookAtRecord. kLocked and kTorn: READ again. kLonger: READ RecordLook::bytes. Any other result is settled.
 //
-// This header judges images and does no I/O. How often to READ again, how to wait before that, and what a settled
-// answer means is the caller's: a transaction gives up after a few READs, since the worker that holds the lock may be
-// dead, or may wait for this one; the bench of indexes, which has neither, waits for the writer.
+// This header does no I/O. The caller decides how often to READ again, how to wait before that, and what a settled
+// result means. A transaction gives up after a few READs, because the worker that holds the lock may be dead, or may
+// wait for this one. The bench of indexes has neither case, and waits for the writer.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@ namespace gannet::index {
 
 enum class RecordImage : uint8_t {
   kWhole,   // the key's record, as one write left it
-  kLonger,  // the same, but the payload ends behind the image
-  kLocked,  // a writer has it
+  kLonger,  // the same, but the payload ends after the image
+  kLocked,  // a writer has locked it
   kTorn,    // the image has lines of several writes
   kAbsent,  // removed, not yet committed, or no record at all
   kOther,   // the record of another key or table
@@ -38,8 +39,8 @@ struct RecordLook {
   bool is_unsettled() const { return is == RecordImage::kLocked || is == RecordImage::kTorn; }
 };
 
-// Judges an image of `bytes` bytes (whole lines), which a READ from a record's address brought. Stale addresses are
-// fine: what lies there now is judged (rdma/versioned.h).
+// Judges an image of `bytes` bytes (whole lines) from a READ of a record's address. A stale address is allowed: then
+// this judges whatever lies there now (rdma/versioned.h).
 inline RecordLook LookAtRecord(const std::byte* image, size_t bytes, uint16_t table, const Key& key) {
   RecordLook look{.is = RecordImage::kWhole, .state = LoadWord(image), .meta = LoadMeta(image), .bytes = 0};
   const auto settle = [&look](RecordImage is) {
@@ -47,7 +48,7 @@ inline RecordLook LookAtRecord(const std::byte* image, size_t bytes, uint16_t ta
     return look;
   };
   if (IsLocked(look.state)) return settle(RecordImage::kLocked);
-  // The first word alone tells. Of a block that was given back, the lines may never agree again.
+  // The first word alone decides. The lines of a freed block may never agree again.
   if (IsAbsent(look.state)) return settle(RecordImage::kAbsent);
   look.bytes = RecordBytes(look.meta.key_bytes, look.meta.payload_bytes);
   const bool is_whole = look.bytes <= bytes;

@@ -33,7 +33,7 @@ enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
 struct IndexTraits {
   // Offers Scan, ScanStep and PositionBehind.
   bool ordered = false;
-  // Walk meets keys in the order that BulkLoad wants, which is ascending. Recovery fills such an index by one BulkLoad,
+  // Walk finds keys in ascending order, as BulkLoad needs them. Recovery fills such an index by one BulkLoad,
   // others by inserts from several threads.
   bool keeps_order = false;
   // PrefetchFor and GuessRecord pay: the owner looks several keys up by them, not by FindMany.

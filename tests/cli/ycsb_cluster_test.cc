@@ -50,7 +50,7 @@ class YcsbClusterTest : public ClusterFixture {
     text_ = outcome.out;
     return outcome.exit_code == 0 ? ReportOf("report.json") : Json();
   }
-  // A client that runs until it is stopped, and has measured something.
+  // Starts a client that runs until it is stopped, and waits until it has measured something.
   std::unique_ptr<Program> StartYcsb(const std::vector<std::string>& flags) const {
     auto client =
         std::make_unique<Program>(Ycsb(Joined({"--duration", "10m", "--warmup", "0s", "--interval", "20ms"}, flags)),
@@ -105,7 +105,7 @@ TEST_F(YcsbClusterTest, EveryWorkloadReportsAsInOneProcess) {
   EXPECT_GT(OperationsOf(report, "read_modify_write"), 0u);
   EXPECT_EQ(VerbsOf(report, "read_modify_write", "cas"), 0) << "the file says that updates are calls";
   EXPECT_GT(keys, uint64_t{kKeys}) << "d and e insert";
-  // One after the other they would insert the same keys again, if nobody counted.
+  // Clients that run one after the other would insert the same keys if the server did not count them.
   const Json again = Run({"--mix", "0,0,100,0,0"});
   EXPECT_GT(OperationsOf(again, "insert"), 0u);
   StopAll();

@@ -83,7 +83,7 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
 
   bool ordered() const { return GetParam().factory.ordered; }
   bool has_clients() const { return GetParam().factory.connect != nullptr; }
-  // The change lists words, each once; each has changed, and now has the value that the change tells.
+  // The change lists words, each once; each has changed, and now has the value in the change.
   void ExpectSound(const Change& change) const;
   OwnedKey KeyOf(uint64_t n) const { return TestKey(GetParam().key_kind, n); }
   std::unique_ptr<RemoteIndex> Connect(ClientThread* client);

@@ -11,7 +11,7 @@
 namespace gannet::index {
 namespace {
 
-// Of `words` words, every third of them created.
+// A change of `words` words, every third of them created.
 Change ChangeOf(size_t words) {
   Change change;
   for (size_t i = 0; i < words; ++i) {
@@ -44,7 +44,7 @@ TEST(ChangeWireTest, ChangesComeBackAsTheyWere) {
       EXPECT_EQ(read.words()[i].after, change.words()[i].after);
       EXPECT_EQ(read.words()[i].created(), i % 3 == 2);
     }
-    // None of its beginnings is a change.
+    // No prefix of the message is a change.
     for (size_t bytes = 0; bytes < writer.size(); ++bytes) {
       rdma::WireReader cut(writer.written().first(bytes));
       EXPECT_FALSE(GetChange(cut, &read)) << bytes << " bytes of " << words << " words";

@@ -1,4 +1,4 @@
-// What a client makes of the image that a READ of a record brought.
+// How a client judges the image that a READ of a record brought.
 #include "index/record_image.h"
 
 #include <array>
@@ -35,7 +35,7 @@ class RecordImageTest : public testing::Test {
  protected:
   const std::string bytes_ = std::string(60, 'k') + "1";
   const std::string others_ = std::string(60, 'k') + "2";
-  // Of one line and of two.
+  // A record header of one line, and one of two.
   const std::array<Key, 2> keys_ = {Key(uint64_t{12}), Key(std::string_view(bytes_))};
   const std::array<Key, 2> other_keys_ = {Key(uint64_t{13}), Key(std::string_view(others_))};
 };
@@ -45,7 +45,7 @@ TEST_F(RecordImageTest, AWholeRecordIsTold) {
     for (const uint32_t payload : {0u, 8u, 500u}) {
       std::vector<std::byte> image = RecordOf(key, payload);
       const size_t size = image.size();
-      image.resize(size + 2 * kLineBytes);  // what a READ brought beyond the record does not matter
+      image.resize(size + 2 * kLineBytes);  // bytes that a READ brings beyond the record have no effect
       for (const size_t bytes : {size, image.size()}) {
         const RecordLook look = LookAt(image, key, bytes);
         EXPECT_EQ(look.is, RecordImage::kWhole);
@@ -79,7 +79,7 @@ TEST_F(RecordImageTest, LinesOfSeveralWritesAreTorn) {
       StoreWord(torn.data() + line, line == 0 ? kVersion + 1 : rdma::VersionWord(kVersion + 1));
       EXPECT_EQ(LookAt(torn, key).is, RecordImage::kTorn) << line;
       EXPECT_TRUE(LookAt(torn, key).is_unsettled());
-      // A line behind the image is not known yet; the READ of the whole record finds it.
+      // A line after the image is not known yet; the READ of the whole record finds it.
       const size_t first = HeaderReadBytes(key.size());
       EXPECT_EQ(LookAt(torn, key, first).is, line == 0 && first == kLineBytes ? RecordImage::kLonger
                                              : line < first                   ? RecordImage::kTorn
@@ -94,9 +94,9 @@ TEST_F(RecordImageTest, LockedAndAbsentRecordsAreTold) {
     EXPECT_EQ(locked.is, RecordImage::kLocked);
     EXPECT_EQ(locked.state, Locked(kVersion, OwnerBits(1, 2)));
     EXPECT_TRUE(locked.is_unsettled());
-    // Of an insert that has not committed.
+    // An insert that has not committed.
     EXPECT_EQ(LookAt(RecordOf(key, 300, Locked(kVersion | kAbsentBit, OwnerBits(1, 2))), key).is, RecordImage::kLocked);
-    // Whatever the other lines say: they are another object's by now.
+    // Whatever the other lines contain, because they may belong to another object now.
     std::vector<std::byte> absent = RecordOf(key, 300, kVersion | kAbsentBit);
     StoreWord(absent.data() + kLineBytes, rdma::VersionWord(kVersion + 9));
     EXPECT_EQ(LookAt(absent, key).is, RecordImage::kAbsent);

@@ -49,9 +49,9 @@ Order PreviousOf(Order order) {
 // The order of keys is cut into regions, and each has a version word, which covers the keys of the region. A region
 // that is full shares its keys with its right neighbour, so that some come to be covered by the neighbour's word. If
 // both are full, a third region is made between them, as in a B*-tree. So a change lists up to three words. Regions are
-// never taken away.
+// never removed.
 //
-// One mutex guards all; a transaction that validates a witness reads the version word without the mutex.
+// One mutex guards everything; a transaction that validates a witness reads the version word without the mutex.
 class SortedArray final : public LocalIndex {
  public:
   static StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, const IndexOptions& options) {
