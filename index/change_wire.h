@@ -1,4 +1,4 @@
-// Witnesses and changes in requests and responses (rdma/rpc.h gives the integers).
+// Witnesses and changes in requests and responses (rdma/rpc.h encodes the integers).
 //
 //   witness   address of the word (8), value seen (8)
 //   change    number of words (1), for each: address (8), before (8; of a created word kCreated), after (8)
@@ -9,11 +9,11 @@
 
 namespace gannet::index {
 
-// A change of more words travels as one that lists none, which costs a transaction that holds one of them a conflict
+// A change of more words is sent as one that lists none, which costs a transaction that holds one of them a conflict
 // (index.h). An insert into an R-tree that splits every node on its path lists fewer.
 inline constexpr size_t kMostWordsInMessage = 16;
 
-// Bytes of a change that lists so many words.
+// Size of a change that lists this many words.
 constexpr size_t ChangeBytes(size_t words) {
   return 1 + words * 24;
 }
@@ -23,7 +23,7 @@ inline void PutWitness(rdma::WireWriter& writer, const Witness& witness) {
   writer.PutU64(witness.seen);
 }
 
-// Anything may come from a peer, also an address of another node.
+// A peer may send anything, also an address of another node.
 inline Witness GetWitness(rdma::WireReader& reader) {
   Witness witness;
   witness.word = reader.GetAddress();
@@ -31,7 +31,7 @@ inline Witness GetWitness(rdma::WireReader& reader) {
   return witness;
 }
 
-// Writes a change that lists no word if less than `reserve` bytes of the message would be left behind `change`.
+// Writes a change that lists no word if `change` would leave less than `reserve` bytes of the message.
 inline void PutChange(rdma::WireWriter& writer, const Change& change, size_t reserve = 0) {
   const size_t listed = change.words().size();
   if (listed > kMostWordsInMessage || ChangeBytes(listed) + reserve > writer.room()) {

@@ -4,10 +4,10 @@
 //
 //   LocalIndex    at the owner. Plain calls by the owner's CPU: no verb, no suspension, thread-safe. It also answers
 //                 the RPCs that its clients fall back to.
-//   RemoteIndex   at a client, one per (channel, owner). Coroutines on the channel: one-sided READs with whatever cache
-//                 the kind keeps, RPC where it must. Not thread-safe.
+//   RemoteIndex   at a client, one per (channel, owner). Coroutines on the channel: one-sided READs with the kind's own
+//                 cache, RPC where necessary. Not thread-safe.
 //
-// Neither knows about transactions or looks into records; what they give to a transaction is witnesses.
+// Neither knows about transactions or reads the contents of records. They give witnesses to transactions.
 //
 // Witness. (address of an 8-byte version word, value seen.) A word covers a set of keys, present and absent ones. It
 // changes whenever a key enters or leaves that set of the index, and whenever keys that it covered come to be covered
@@ -128,7 +128,7 @@ struct Entry {
   rdma::GlobalAddress record;
 };
 
-// Of a bulk load: the key's bytes are the caller's.
+// An entry of a bulk load. The key's bytes belong to the caller.
 struct LoadEntry {
   Key key;
   rdma::GlobalAddress record;
@@ -138,12 +138,12 @@ struct ScanRange {
   Key from;  // both ends are included
   Key to;
   bool reverse = false;     // from `to` downwards
-  size_t limit = SIZE_MAX;  // stop after so many entries
+  size_t limit = SIZE_MAX;  // stop after this many entries
 };
 
-// Where a scan goes on that stopped before the end of its range. What the words mean is the index's business, but that
-// they compare, first word first, as the keys do: each step of a forward scan leads to a greater position, each of a
-// reverse one to a lesser.
+// Where a scan continues that stopped before the end of its range. The index defines the words, but they must compare,
+// first word first, like the keys: each step of a forward scan leads to a greater position, each step of a reverse scan
+// to a smaller one.
 struct ScanPosition {
   std::array<uint64_t, 9> words{};
   friend auto operator<=>(const ScanPosition&, const ScanPosition&) = default;
@@ -162,7 +162,7 @@ struct ScanResult {
 struct Statistics {
   uint64_t keys = 0;
   uint64_t registered_bytes = 0;  // memory that clients can READ (leaves, buckets)
-  uint64_t private_bytes = 0;     // the owner's own (inner nodes, models)
+  uint64_t private_bytes = 0;     // memory that only the owner uses (inner nodes, models)
   uint64_t nodes = 0;             // leaves or buckets
   int height = 0;                 // levels of the tree; longest chain of a hash table
 };
@@ -184,12 +184,12 @@ struct ClientStatistics {
   }
 };
 
-// Where a walk is; by default at the beginning. What the words mean is the index's business.
+// The position of a walk; by default the beginning. The index defines the words.
 struct WalkPosition {
   std::array<uint64_t, 9> next{};
 };
 
-// What a thread brings to a call that allocates or retires memory. Not thread-safe; one per worker or server thread.
+// The resources of a thread for calls that allocate or retire memory. Not thread-safe; one per worker or server thread.
 struct Context {
   rdma::SlabCache* slab = nullptr;
   rdma::EpochManager::Participant* epoch = nullptr;
@@ -201,12 +201,13 @@ class LocalIndex {
 
   virtual FindResult Find(const Key& key) = 0;
 
-  // Starts the first cache miss of a Find of `key` that comes soon, where that pays: for lookups in several indexes at
+  // Starts the first cache miss of a Find of `key` that will come soon, if that pays: for lookups in several indexes at
   // once.
   virtual void PrefetchFor(const Key&) {}
 
-  // The second step after PrefetchFor: a record of this index that is probably the key's, its first cache miss started;
-  // or null, where that does not pay. If it holds the key (record_header.h), it is what Find would have returned now.
+  // The second step after PrefetchFor: returns a record of this index that is probably the key's, with its first cache
+  // miss started; null if that does not pay. If the record holds the key (record_header.h), Find would have returned it
+  // now.
   virtual rdma::GlobalAddress GuessRecord(const Key&) { return {}; }
 
   // Finds all keys, with the misses of their lookups overlapped by interleaved prefetches.
@@ -229,19 +230,19 @@ class LocalIndex {
   virtual Status Scan(const ScanRange& range, ScanResult* result) = 0;
 
   // One step of a scan: appends at most range.limit entries, and at most `most_witnesses` (> 0) witnesses. It begins at
-  // *position, or where the range does if there is none, and leaves there where the scan goes on; nothing at its end.
-  // A position stays good whatever happens to the keys around it, and none leads out of the range. Unimplemented for
-  // kinds that are not ordered.
+  // *position or, if there is none, at the beginning of the range. It sets *position to where the scan continues;
+  // nullopt at its end. A position stays valid whatever happens to the keys around it, and never leads out of the
+  // range. Unimplemented for kinds that are not ordered.
   virtual Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                           ScanResult* result) = 0;
-  // Where a scan of this index goes on behind `key`, which need not be in it: not the last key that there can be (of a
-  // reverse scan: not the first). For ordered kinds.
+  // The position of a scan of this index after `key`, which need not be in it. `key` must not be the last possible key
+  // (for a reverse scan: the first). For ordered kinds.
   virtual ScanPosition PositionBehind(const Key& key, bool reverse) const = 0;
 
-  // One step of a walk over everything in the index, beside concurrent changes: appends the records of some more keys
-  // to *records and moves *position on. False when there is nothing after that. A key that is present during the whole
-  // walk is met at least once, others perhaps; ordered kinds meet keys in ascending order and each once. The caller is
-  // inside the epoch during a step (and until it is done with the records), not from one step to the next.
+  // One step of a walk over everything in the index, while others may change it: appends the records of some more keys
+  // to *records and advances *position. False if nothing follows. A walk finds each key that is present during the
+  // whole walk at least once, and possibly others; ordered kinds find keys in ascending order and each once. The caller
+  // is inside the epoch during a step (and until it is done with the records), not between steps.
   virtual bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) = 0;
 
   // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.
@@ -259,13 +260,13 @@ class RemoteIndex {
   virtual ~RemoteIndex() = default;
 
   virtual coro::Async<StatusOr<FindResult>> Find(const Key& key) = 0;
-  // All keys, sharing doorbells. results.size() == keys.size(); both must live until the await returns.
+  // Finds all keys, sharing doorbells. results.size() == keys.size(); both must live until the await returns.
   virtual coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
   virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
 
-  // The caller found that `record` no longer holds `key` (removed or reused): whatever is cached about it is dropped.
+  // Drops everything cached about `key`, because the caller found that its record is removed or reused.
   virtual void Forget(const Key& key) = 0;
 
   virtual ClientStatistics statistics() const = 0;

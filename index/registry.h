@@ -29,14 +29,14 @@ class IndexService;
 enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
 #undef GANNET_INDEX_ENUMERATOR
 
-// What a caller must know about a kind to use it well. Small: copied by value to where it is asked often.
+// The properties of a kind on which its callers depend. Small: copied by value to where it is used often.
 struct IndexTraits {
   // Offers Scan, ScanStep and PositionBehind.
   bool ordered = false;
   // Walk finds keys in ascending order, as BulkLoad needs them. Recovery fills such an index by one BulkLoad,
   // others by inserts from several threads.
   bool keeps_order = false;
-  // PrefetchFor and GuessRecord pay: the owner looks several keys up by them, not by FindMany.
+  // PrefetchFor and GuessRecord pay: the owner looks up several keys by them, not by FindMany.
   bool guesses_records = false;
   // LocalIndex is an XStore: the owner trains a model, and clients keep parts of it (XCacheOptions).
   bool learned = false;
@@ -47,21 +47,21 @@ struct IndexTraits {
   bool client_writes = false;
 };
 
-// What the index of a table holds, on one node.
+// Options of one node's part of a table's index.
 struct IndexOptions {
   KeyKind key_kind = KeyKind::kInteger;
   size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes
   uint64_t expected_keys = 1024;            // more keys are allowed
-  // Options that only the kind knows, as its header defines them (XStoreOptions), or nothing. What they have in common
-  // with the fields above is taken from above. A kind ignores options of another kind.
+  // Options that only the kind knows, as its header defines them (XStoreOptions), or nothing. For values that both
+  // have, the fields above count. A kind ignores options of another kind.
   std::any own = {};
 };
 
-// What the index of a table holds, and how a client uses it. A kind ignores what it has no use for.
+// Options of a client of a table's index. A kind ignores those that do not apply to it.
 struct IndexClientOptions {
   KeyKind key_kind = KeyKind::kInteger;  // this and the next: as in the owner's IndexOptions
   size_t max_key_bytes = kIntegerKeyBytes;
-  size_t location_cache_bytes = 1 << 20;  // of kinds that remember where records are; 0: none
+  size_t location_cache_bytes = 1 << 20;  // for kinds that remember addresses of records; 0: none
   bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   // Options that only the kind knows (XCacheOptions), or nothing. They replace `by_call` and `call_timeout`.
@@ -80,7 +80,7 @@ struct IndexKindEntry {
   // Registers the handlers of the kind's calls on service->node(): once per node, before it serves. They answer for all
   // indexes of the kind that are or will be added to `service`, which must outlive the node's server threads.
   void (*register_methods)(IndexService* service);
-  // Memory of the index per key, about, after a bulk load with this `fill` (LocalIndex::BulkLoad).
+  // Approximate memory of the index per key after a bulk load with this `fill` (LocalIndex::BulkLoad).
   double (*bytes_per_key)(double fill);
 };
 
@@ -94,7 +94,7 @@ const IndexKindEntry* FindIndexKind(std::string_view name);
 
 // The entry of a kind that exists. A number that was cast to a kind goes to FindIndexKind first.
 const IndexKindEntry& EntryOf(IndexKind kind);
-// The number of the kind with this name. InvalidArgument lists the names that there are.
+// The number of the kind with this name. InvalidArgument lists the existing names.
 StatusOr<IndexKind> IndexKindOf(std::string_view name);
 
 // In the order of their numbers, from 0.
