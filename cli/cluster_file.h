@@ -26,7 +26,7 @@ tpcc::SchemaOptions SchemaOf(const TpccSection& section);
 
 // The table [ycsb].
 struct YcsbSection {
-  ycsb::ClusterOptions options;            // but for machines and server_threads
+  ycsb::ClusterOptions options;            // except machines and server_threads
   int fill_percent = 50;                   // options.fill
   ycsb::Path updates = ycsb::Path::kCall;  // of all clients
 };
@@ -43,7 +43,7 @@ StatusOr<ClusterFile> ReadClusterFile(const std::string& file);
 // The same of a text. `file` is the name for errors.
 StatusOr<ClusterFile> ParseClusterFile(std::string_view text, const std::string& file);
 
-// What to do if servers did not come in time (cluster::Patience::advice).
+// Advice if servers did not come in time (cluster::Patience::advice).
 inline constexpr const char* kWaitAdvice = "start it with `gannet serve`, or wait longer (--wait)";
 
 }  // namespace gannet::cli

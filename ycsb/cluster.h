@@ -6,7 +6,7 @@
 //   (*cluster)->Start();
 //   ... driver.h ...
 //
-// Or one client machine in this process, whose servers are other processes: Attach in place of Create and Load.
+// Or one client machine in this process, whose servers are other processes: Attach instead of Create and Load.
 #pragma once
 
 #include <atomic>
@@ -59,8 +59,8 @@ class Cluster {
  public:
   // `fabric` has servers + machines nodes and must outlive the cluster. InvalidArgument says which option is wrong.
   static StatusOr<std::unique_ptr<Cluster>> Create(rdma::Fabric* fabric, const ClusterOptions& options);
-  // The client machine at node `node`; the servers, which are other processes, hold what `options` says (its machines
-  // and server_threads do not count). FailedPrecondition if `node` is taken.
+  // The client machine at node `node`. The servers are other processes with the data of `options` (whose machines and
+  // server_threads do not count). FailedPrecondition if `node` is taken.
   static StatusOr<std::unique_ptr<Cluster>> Attach(rdma::Fabric* fabric, rdma::NodeId node,
                                                    const ClusterOptions& options);
   ~Cluster();
@@ -76,9 +76,9 @@ class Cluster {
   const ClusterOptions& options() const { return options_; }
   const KeySpace& keys() const { return keys_; }
   rdma::Fabric& fabric() { return *fabric_; }
-  // Whether the servers are in this process. If not, there is one machine.
+  // True if the servers are in this process. If not, there is one machine.
   bool has_servers() const { return !servers_.empty(); }
-  // Only if has_servers().
+  // Only valid if has_servers().
   Server& server(int i) { return *servers_[static_cast<size_t>(i)]; }
   Machine& machine(int i) { return *machines_[static_cast<size_t>(i)]; }
 

@@ -18,19 +18,19 @@ class KeyChooser {
   // `first_insert` on. `space` must outlive this.
   KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
              uint64_t clients);
-  // For a client beside those of other processes: its numbers come in blocks (Give).
+  // If other processes have clients, too: the client gets its numbers in blocks (Give).
   KeyChooser(const KeySpace* space, Distribution distribution);
 
   // An existing key: loaded, or inserted by this client.
   uint64_t Existing(Random* random) const;
-  // A key that no client has inserted. Not while needs_block().
+  // A key that no client has inserted. Must not be called while needs_block().
   uint64_t Fresh() {
     const uint64_t number = next_;
     next_ += step_;
     inserts_end_ = number + 1;
     return space_->InsertedKey(number);
   }
-  // Whether Fresh must wait for a block: the numbers [first, first + count), which no other client has.
+  // True if Fresh must wait for a block: the numbers [first, first + count), which no other client has.
   bool needs_block() const { return next_ >= end_; }
   void Give(uint64_t first, uint64_t count) {
     next_ = first;

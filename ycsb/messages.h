@@ -9,7 +9,7 @@
 //
 // Aborted: the record stays locked by another writer; ask again.
 //
-// Of clients in other processes, outside of what is measured (server_report.h):
+// Calls of clients in other processes, outside of the measurement (server_report.h):
 //
 //   kReportCall   nothing                -> ServerReport
 //   kModelCall    nothing                -> ModelStatistics                   Unimplemented (not a learned index)

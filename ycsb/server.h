@@ -50,7 +50,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Loads the keys of ranks [first, end); once, before any client uses the server. `progress`, if not null, is called
-  // now and then with the number of keys loaded so far. Cancelled soon after *stop (may be null) has become true.
+  // sometimes with the number of keys loaded so far. Cancelled soon after *stop (may be null) has become true.
   Status Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
               const std::atomic<bool>* stop);
 
@@ -111,7 +111,7 @@ class Server {
   index::XStore* xstore_ = nullptr;
   bool cpu_atomics_ = false;  // as the fabric says
   std::atomic<bool> locked_by_clients_{false};
-  // For clients in other processes: numbers of keys to insert that were given away, and how many there are.
+  // For clients in other processes: the reserved numbers of keys to insert, and how many there are.
   std::atomic<uint64_t> reserved_inserts_{0};
   std::atomic<uint64_t> max_inserts_{0};
 };

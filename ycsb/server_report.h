@@ -1,5 +1,5 @@
-// What a server says about itself, outside of what is measured: to the process that has it, and by calls to clients in
-// other processes (messages.h).
+// A server's report about itself, outside of the measurement: for its own process, and by calls for clients in other
+// processes (messages.h).
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct ServerReport {
   std::optional<index::XStore::ModelStatistics> model;  // of learned indexes
 };
 
-// Encoding of the answers.
+// Encodes the answers.
 void Put(const index::XStore::ModelStatistics& model, rdma::WireWriter& writer);
 void Put(const ServerReport& report, rdma::WireWriter& writer);
 
-// The questions of a client: the calls kReportCall, kModelCall and kReserveCall. `channel` must outlive the task.
+// A client's requests: the calls kReportCall, kModelCall and kReserveCall. `channel` must outlive the task.
 coro::Task<StatusOr<ServerReport>> AskReport(rdma::Channel* channel, rdma::NodeId server);
 coro::Task<StatusOr<index::XStore::ModelStatistics>> AskModel(rdma::Channel* channel, rdma::NodeId server);
-// The first of `count` numbers of keys to insert (KeySpace::InsertedKey) that no other client gets. ResourceExhausted
-// if the key space has no room for more.
+// Reserves `count` numbers of keys to insert (KeySpace::InsertedKey) for this client alone, and returns the first.
+// ResourceExhausted if the key space has no room for more.
 coro::Task<StatusOr<uint64_t>> ReserveInserts(rdma::Channel* channel, uint32_t count);
 
 }  // namespace gannet::ycsb

@@ -57,10 +57,10 @@ struct YcsbOptions {
   bool locations = false;    // xstore: and a cache of record addresses before the model
   uint64_t cache_bytes = 0;  // 0: the default of the index
 
-  // The cluster whose servers are other processes. This process is one client machine of it, and the options above say
-  // what the servers hold. None: servers and clients are in this process.
+  // The cluster whose servers are other processes. This process is one client machine of it, and the options above
+  // describe the servers' data. None: servers and clients are in this process.
   std::optional<cluster::Config> cluster_config;
-  absl::Duration wait = absl::Minutes(1);  // for the servers of `cluster_config`, until they have loaded
+  absl::Duration wait = absl::Minutes(1);  // until the servers of `cluster_config` have loaded
 
   ycsb::Distribution keys_drawn() const { return distribution.value_or(workload.distribution); }
   const ycsb::Mix& operations() const { return mix.has_value() ? *mix : workload.mix; }

@@ -25,14 +25,14 @@ struct YcsbProgress {
 // *stop becomes true before there is something to report; later, the run ends early. `stop` may be null.
 Status RunYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result);
 
-// The same in two steps: a cluster that was loaded and serves, and the run. If options.cluster_config is there, other
+// The same in two steps: a cluster that was loaded and serves, and the run. If options.cluster_config is set, other
 // processes have loaded it and serve.
 StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
                                                    YcsbResult* result);
 Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
                        YcsbResult* result);
 
-// Whether a cluster prepared for one of them is as good for the other: they differ in what is run only.
+// True if a cluster prepared for one of them serves for the other, too: they differ only in their operations.
 bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b);
 
 }  // namespace gannet::bench
