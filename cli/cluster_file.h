@@ -1,4 +1,4 @@
-// The cluster file as the commands read it: the cluster, and what its servers hold.
+// The cluster file for the commands: the cluster, and the data of its servers.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct ClusterFile {
 
 // InvalidArgument names the line and says what to write instead; NotFound if the file cannot be read.
 StatusOr<ClusterFile> ReadClusterFile(const std::string& file);
-// The same of a text. `file` is the name for errors.
+// The same for a text. `file` is the name for errors.
 StatusOr<ClusterFile> ParseClusterFile(std::string_view text, const std::string& file);
 
 // Advice if servers did not come in time (cluster::Patience::advice).

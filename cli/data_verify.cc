@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kLooking = "the directory was checked";
 constexpr size_t kMostProblems = 1000;  // of records that do not fit; a wrong table would fill the screen
 
-// Why a record cannot be of this table, or nothing.
+// The reason why a record cannot belong to this table; empty if it can.
 std::string Misfit(const log::TableDescription* table, uint16_t id, std::span<const std::byte> key,
                    const std::span<const std::byte>* payload) {
   if (table == nullptr) return absl::StrFormat("a record of table %d, which the manifest does not name", id);
@@ -36,7 +36,7 @@ std::string Misfit(const log::TableDescription* table, uint16_t id, std::span<co
   return "";
 }
 
-// Looks at one node.
+// Checks one node.
 class NodeVerifier {
  public:
   NodeVerifier(log::FileSystem* files, const NodeData* node, int threads, const std::atomic<bool>* stop,
@@ -67,14 +67,14 @@ class NodeVerifier {
     if (all_->problems.size() < kMostProblems) all_->problems.push_back({std::move(file), offset, std::move(what)});
   }
 
-  // From where on some checkpoint, or none, needs the log. Other nodes read all of it: it may hold decisions about
-  // their transactions.
+  // The first segment that a checkpoint, or recovery without one, needs. Other nodes read the whole log, because it may
+  // have decisions about their transactions.
   uint64_t NeededFrom() const {
     const auto& checkpoints = node_->manifest.checkpoints;
     const uint64_t own = checkpoints.empty() ? 0 : checkpoints.back().first_segment;
     if (node_->manifest.num_nodes == 1) return own;
     const StatusOr<log::LogBegin> begin = log::FindLogBegin(*files_, node_->path);
-    if (!begin.ok()) return 0;  // the reading says why
+    if (!begin.ok()) return 0;  // reading the log reports the reason
     return std::min(own, begin->segment > 1 ? begin->segment : 0);
   }
 
@@ -150,7 +150,7 @@ class NodeVerifier {
                                    [&](uint64_t offset, const std::string& what) { Add(path, offset, what); });
   }
 
-  // Files that nobody needs.
+  // Notes files that are not needed.
   Status LookForOthers() {
     const StatusOr<std::vector<std::string>> names = files_->List(node_->path);
     if (!names.ok()) return names.status();
@@ -181,11 +181,11 @@ class NodeVerifier {
   const std::atomic<bool>* const stop_;
   Verification* const all_;
   NodeVerification result_;
-  std::mutex mutex_;  // of the problems, while a log is read
+  std::mutex mutex_;  // guards the problems while a log is read
 };
 
-// What all nodes recover must have what each node's checkpoint has; and what a node's checkpoint leaves to the logs
-// must be in the logs of the others, too: their decisions say whether it counts.
+// The state that all nodes recover must include each node's checkpoint. For the epochs that a node's checkpoint leaves
+// to the logs, the other logs must be complete, too, because they have the decisions.
 Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, Verification* all) {
   uint64_t recovered = UINT64_MAX;
   for (const NodeVerification& node : all->nodes) recovered = std::min(recovered, node.log.end.recovered_epoch);
@@ -202,7 +202,7 @@ Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, 
     for (const NodeData& other : nodes) {
       if (&other == &node) continue;
       const StatusOr<log::LogBegin> begin = log::FindLogBegin(files, other.path);
-      if (absl::IsNotFound(begin.status())) continue;  // told already, if there should be one
+      if (absl::IsNotFound(begin.status())) continue;  // reported already, if there should be one
       if (!begin.ok()) return begin.status();
       if (log::ReachesBack(*begin, newest.begin_epoch)) continue;
       all->problems.push_back({other.path, 0,

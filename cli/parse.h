@@ -1,5 +1,5 @@
-// The values of flags, together with base/quantity.h. Every error is one clause that says what the value must be, for
-// instance "must be a whole number from 1 to 64".
+// Parsers of flag values, in addition to base/quantity.h. Every error is one clause that says what the value must be,
+// for instance "must be a whole number from 1 to 64".
 #pragma once
 
 #include <array>
@@ -15,22 +15,22 @@
 
 namespace gannet::cli {
 
-// Any text that is not empty.
+// Any non-empty text.
 StatusOr<std::string> ParseText(const std::string& text);
 
 // A whole number in [low, high].
 StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high);
 
-// As ParseSize (base/quantity.h), or 0.
+// Like ParseSize (base/quantity.h), or 0.
 StatusOr<uint64_t> ParseSizeOrZero(const std::string& text);
 
-// A count: a number and perhaps K, M or G (powers of 1000), in [low, high].
+// A count in [low, high]: a number, optionally with K, M or G (powers of 1000).
 StatusOr<uint64_t> ParseCount(const std::string& text, uint64_t low, uint64_t high);
 
-// Which of `names` it is.
+// Index of the text in `names`.
 StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::string_view> names);
 
-// Five whole percentages that sum to 100. `example` says what they are, and how they look.
+// Five whole percentages that sum to 100. `example`: their meaning and form, for errors.
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example);
 
 // Five whole percentages, in the order NewOrder, Payment, OrderStatus, Delivery, StockLevel, that sum to 100.

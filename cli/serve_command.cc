@@ -42,7 +42,7 @@ int Serve(const ServeOptions& options) {
       .advice = kWaitAdvice,
       .stop = &InterruptGuard::requested(),
       .note = [&](const std::string& what) { absl::FPrintF(stderr, "gannet serve: node %d: %s\n", *id, what); }};
-  // The port comes first: a node that joined and cannot continue takes the others' data with it.
+  // Opens the port first: a node that joined and cannot continue takes its data away from the others.
   StatusOr<std::unique_ptr<cluster::MetricsEndpoint>> metrics = std::unique_ptr<cluster::MetricsEndpoint>();
   cluster::CallMeter meter;
   if (!options.metrics.empty()) metrics = cluster::MetricsEndpoint::Listen(options.metrics);
@@ -65,7 +65,7 @@ int Serve(const ServeOptions& options) {
                (*served)->loaded(), FormatBytes(memory.carved_bytes), FormatBytes(memory.capacity_bytes));
   std::fflush(stdout);
   const Status done = (*served)->ServeUntilStopped();
-  metrics->reset();  // it looks at the server
+  metrics->reset();  // it uses the server
   if (!done.ok()) return fail(done, kExitFailed);
   patience.Note("leaving");
   served->reset();
@@ -79,7 +79,7 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("serve", "One server process of a cluster: memory, data and server threads.");
   command->footer(
       "Prints one line that begins with `ready:` when it serves, and serves until SIGTERM or Ctrl-C; then it answers\n"
-      "what waits, leaves, and exits with 0. It does not matter which process of a cluster is started first.\n"
+      "the waiting calls, leaves, and exits with 0. The processes of a cluster may be started in any order.\n"
       "Exit code: 1 it cannot serve; 2 a flag or the cluster file is wrong.\n\n"
       "Example: gannet serve --cluster cluster.toml --node 0\n"
       "then     gannet tpcc run --cluster cluster.toml --threads 2 --duration 10s\n"
@@ -87,8 +87,7 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       "         gannet ycsb --cluster cluster.toml --clients 1x2 --duration 10s");
   auto options = std::make_shared<ServeOptions>();
   AddPath(*command, "--cluster", &options->cluster, "FILE", "The cluster; see docs/cluster.md")->required();
-  AddPath(*command, "--node", &options->node, "ID", "Which server this is: its id or name in the cluster file")
-      ->required();
+  AddPath(*command, "--node", &options->node, "ID", "The server's id or name in the cluster file")->required();
   AddDuration(*command, "--wait", &options->wait, absl::ZeroDuration(),
               "How long to wait for the other servers to come. Default: 5m");
   Add(*command, "--metrics", &options->metrics, cluster::ParseMetricsAddress, "ADDRESS",

@@ -1,4 +1,4 @@
-// What a server process of `gannet serve` holds: the rows of TPC-C, or the keys of YCSB.
+// The data of a server process of `gannet serve`: the rows of TPC-C, or the keys of YCSB.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Served {
   virtual const cluster::BareServer& server() const = 0;
   // Thread-safe.
   virtual rdma::SlabStatistics memory() const = 0;
-  // What was loaded, such as "1 of 3 warehouses loaded in 1.2 s".
+  // A description of the load, such as "1 of 3 warehouses loaded in 1.2 s".
   virtual std::string loaded() const = 0;
 };
 

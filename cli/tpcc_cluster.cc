@@ -79,7 +79,8 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& op
   return attached;
 }
 
-// What was checked is as it was: a log of its own would begin a segment in it. Other processes are kept out meanwhile.
+// Leaves the checked data unchanged: its own log would begin a segment there. Other processes are kept out during that
+// time.
 Status TpccCluster::RecoverWithoutLog(const std::string& directory) {
   const std::shared_ptr<log::FileSystem> files = DiskFiles();
   for (const txn::Database* database : databases_) {

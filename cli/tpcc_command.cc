@@ -294,7 +294,7 @@ void AddTpccCommand(CLI::App& app, int* exit_code) {
       "Reports how long loading takes and how much memory the warehouses need. Without --dir the tables are not kept.",
       exit_code);
   AddVerb(*tpcc, TpccVerb::kRun, "run", "Load the tables, run the mix, check consistency, report.",
-          "Exit code: 0 all is well; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"
+          "Exit code: 0 success; 1 the run failed or a condition does not hold; 2 a flag is wrong; 130 stopped by\n"
           "Ctrl-C (the report is printed if the run had begun).\n\n"
           "Example: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --json report.json\n"
           "With a durable log: gannet tpcc run --warehouses 2 --threads 2 --duration 30s --dir data --create",

@@ -1,4 +1,4 @@
-// The report for programs. Keys are stable; see docs/commands.md.
+// The report as JSON. Keys are stable; see docs/commands.md.
 #include <string>
 
 #include "bench/json/parts.h"

@@ -47,11 +47,11 @@ Status CompleteMemory(TpccOptions* o) {
   return absl::OkStatus();
 }
 
-// While a commit waits for the disk, its thread needs others to work on.
+// While a commit waits for the disk, its thread works on other transactions.
 constexpr int kInFlightOfSync = 384;
 
-// What a run may insert: so much of a node's memory that it is not the kernel's search for pages that is measured. A
-// run of less than a second measures nothing.
+// The memory that a run may insert into. If it is resident before, the kernel's search for pages is not measured. A run
+// of less than a second measures nothing.
 uint64_t PrefaultOfRun(const TpccOptions& o) {
   constexpr uint64_t kBytesPerThreadSecond = uint64_t{128} << 20;
   constexpr uint64_t kMost = uint64_t{4} << 30;
@@ -60,8 +60,8 @@ uint64_t PrefaultOfRun(const TpccOptions& o) {
   return std::min({seconds * threads * kBytesPerThreadSecond, kMost, o.memory_per_node / 2});
 }
 
-// What a run may write at most into its log, if the disk has so much to spare. A node cannot write more than so many
-// bytes in a second.
+// Largest amount that a run may write into its log, if the disk has enough space. A node cannot write more than this
+// many bytes per second.
 uint64_t LogOfRun(const TpccOptions& o) {
   constexpr double kBytesPerSecond = 320e6;
   constexpr uint64_t kMost = uint64_t{4} << 30;
@@ -87,7 +87,7 @@ Status NeedDirectory(const TpccOptions& o) {
   return Wrong("%s: says how data is kept, but not where; give --dir, too", flag);
 }
 
-// What the directory has decides where nothing was said, and must not be contradicted.
+// Values of the directory are the defaults, and flags must not contradict them.
 Status CompleteFromDirectory(TpccOptions* o) {
   o->durability = o->durability.value_or(txn::DurabilityMode::kSync);
   o->medium = o->medium.value_or(txn::LogMedium::kFile);
@@ -132,7 +132,7 @@ Status CompleteFromDirectory(TpccOptions* o) {
   return absl::OkStatus();
 }
 
-// What the cluster file says must not be said by a flag.
+// InvalidArgument if a flag sets something that the cluster file sets.
 Status NeedNoCluster(const TpccOptions& o) {
   const char* flag = o.nodes != 0                     ? "--nodes"
                      : o.warehouses != 0              ? "--warehouses"

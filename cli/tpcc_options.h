@@ -20,7 +20,7 @@ enum class TpccVerb { kPrepare, kRun, kCheck };
 struct TpccOptions {
   TpccVerb verb = TpccVerb::kRun;
 
-  // What is loaded, and where.
+  // The data and its place.
   int nodes = 0;                     // 0: as the directory has, or 1
   int warehouses = 0;                // 0: as the directory has, or one per node
   uint64_t memory_per_node = 0;      // bytes; 0: Complete() takes an equal share of most of the machine's memory
@@ -29,24 +29,25 @@ struct TpccOptions {
   bool adversarial = false;
   uint64_t seed = 1;
 
-  // The processes that have it already: this one only runs transactions, and what is loaded is not its to say.
+  // The cluster file of the processes that have the data. This process then only runs transactions, and does not choose
+  // the data.
   std::string cluster;
   std::optional<ClusterFile> cluster_file;  // Complete() reads it
-  std::optional<absl::Duration> wait;       // until the servers have loaded; none: a minute
+  std::optional<absl::Duration> wait;       // how long to wait until the servers have loaded; none: a minute
 
-  // Where it is kept. Without a directory it is gone at the end, and the others must not be given.
+  // The directory of the data. Without one the data is not kept, and the options below must not be set.
   std::string directory;
-  bool create = false;  // a database in the directory, if there is none
+  bool create = false;  // create a database in the directory if there is none
   std::optional<txn::DurabilityMode> durability;
   std::optional<txn::LogMedium> medium;
   std::optional<absl::Duration> group_commit;
   std::optional<absl::Duration> checkpoint_every;  // 0: never
   std::optional<uint64_t> log_preallocate;         // bytes per node
-  // Complete() looks: the directory has been loaded before, by this seed.
+  // Set by Complete(): the directory has been loaded before, with this seed.
   bool loaded = false;
   uint64_t load_seed = 1;
 
-  // What is run.
+  // The run.
   int threads = 0;               // over all nodes; 0: one per node
   int coroutines = 0;            // per thread; 0: the driver chooses
   std::optional<int> in_flight;  // per thread; 0: a coroutine waits for its own commits
@@ -57,7 +58,7 @@ struct TpccOptions {
   bool think_time = false;
   txn::ReadPathPolicy read_path = txn::ReadPathPolicy::kAdaptive;
 
-  std::string json;  // where to write the report; empty: nowhere
+  std::string json;  // file for the report; empty: none
 };
 
 // Fills in the defaults that depend on other flags or on the machine, and says which flags contradict each other or the
@@ -67,7 +68,8 @@ Status Complete(TpccOptions* options);
 // "shm" or "verbs".
 std::string_view FabricOf(const TpccOptions& options);
 
-// Loading touches at least this much memory per warehouse (for a refusal that is surely right; the real need is more).
+// Loading needs at least this much memory per warehouse. (Only for refusals that are certainly right; the real need is
+// larger.)
 inline constexpr uint64_t kLeastBytesPerWarehouse = uint64_t{60} << 20;
 
 }  // namespace gannet::cli

@@ -1,4 +1,4 @@
-// The report for people.
+// The report as text.
 #include <cstdlib>
 #include <string>
 #include <vector>

@@ -38,7 +38,7 @@ int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::Y
   const Status done = bench::RunYcsb(YcsbProgressOf(&progress), &InterruptGuard::requested(), &result);
   if (absl::IsCancelled(done)) {
     const char* const left =
-        result.options.cluster_config.has_value() ? "the servers are as they were" : "nothing is left of it";
+        result.options.cluster_config.has_value() ? "the servers still have their data" : "no data is kept";
     return fail(absl::CancelledError(absl::StrFormat("%s; %s", done.message(), left)), InterruptGuard::exit_code());
   }
   if (!done.ok()) return fail(done, kExitFailed);
@@ -56,11 +56,12 @@ void AddYcsbCommand(CLI::App& app, int* exit_code) {
       app.add_subcommand("ycsb", "The YCSB workloads: measures an index and its records, over a fabric.");
   command->footer(
       "Servers hold keys and records; client machines read them with one-sided READs through the index's client\n"
-      "cache, or by calls. Every value that is read is checked against its key. Reported are throughput, latencies,\n"
-      "verbs, bytes and round trips per operation, what the index and its caches take, how good its model is, and, on\n"
-      "sim, how busy CPUs and NICs are. On shm, times are this machine's; on sim they are those of the modelled "
-      "rack. With --cluster the servers are processes (`gannet serve`), and this process is one client machine.\n\n"
-      "Exit code: 0 all is well; 1 the run failed or a wrong value was read; 2 a flag is wrong; 130 stopped by Ctrl-C\n"
+      "cache, or by calls. Every value that is read is checked against its key. The report has throughput, latencies,\n"
+      "verbs, bytes and round trips per operation, the memory of the index and its caches, the accuracy of its model,\n"
+      "and, on sim, how busy CPUs and NICs are. On shm, times are this machine's; on sim they are those of the\n"
+      "modelled rack. With --cluster the servers are processes (`gannet serve`), and this process is one client\n"
+      "machine.\n\n"
+      "Exit code: 0 success; 1 the run failed or a wrong value was read; 2 a flag is wrong; 130 stopped by Ctrl-C\n"
       "(the report is printed if the run had begun).\n\n"
       "Examples: gannet ycsb --workload c --index xstore --keys 1M\n"
       "          gannet ycsb --workload c --index xstore --keys 1M --path rpc\n"

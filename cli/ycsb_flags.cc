@@ -63,11 +63,11 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
   Add(
       command, "--insert-rate", &o->insert_rate, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); },
       "N",
-      "The last client machine inserts so many keys per second, such as 500K or 2M, in place of the mix. With\n"
+      "The last client machine inserts this many keys per second, such as 500K or 2M, instead of the mix. With\n"
       "--cluster this process does. Default: none")
       ->group(group);
   AddDuration(command, "--insert-for", &o->insert_for, absl::Microseconds(1),
-              "How long it inserts, from the beginning of what is measured on. Default: to the end")
+              "How long it inserts, from the beginning of the measurement. Default: to the end")
       ->group(group);
   Add(command, "--path", &o->paths.reads, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
       "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) or rpc\n"
@@ -83,9 +83,9 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
               "How long to run before, once caches are filled. Default: 1s on shm, 2ms on sim")
       ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Microseconds(1),
-              "Of the timeline in the JSON report. Default: 1s on shm, a fifth of the duration on sim")
+              "Interval of the timeline in the JSON report. Default: 1s on shm, a fifth of the duration on sim")
       ->group(group);
-  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Of everything random. Default: 1")->group(group);
+  AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Seed of everything random. Default: 1")->group(group);
 }
 
 void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
@@ -100,12 +100,12 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
       "map). Default: linear")
       ->group(group);
   AddInteger(command, "--value-bytes", &o->value_bytes, static_cast<int64_t>(ycsb::kMinValueBytes),
-             static_cast<int64_t>(ycsb::kMaxValueBytes), "Of every record. Default: 8")
+             static_cast<int64_t>(ycsb::kMaxValueBytes), "Size of every value. Default: 8")
       ->group(group);
   AddInteger(command, "--fill", &o->fill_percent, 10, 100, "Percent of a leaf that loading fills. Default: 50")
       ->group(group);
   AddInteger(command, "--sub-models", &o->sub_models, 1, UINT32_MAX,
-             "Of each server's XStore. Default: one for 200 keys, and more as keys come")
+             "Sub-models of each server's XStore. Default: one for 200 keys, and more as keys are inserted")
       ->group(group);
 }
 
@@ -144,7 +144,7 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
       "sim")
       ->group(group);
   AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
-             "Operations that a client thread has under way. Default: 1 on shm, 8 on sim")
+             "Operations that a client thread has in flight. Default: 1 on shm, 8 on sim")
       ->group(group);
   AddInteger(command, "--servers", &o->servers, 1, 32, "Nodes that hold the keys. Default: 1")->group(group);
   AddInteger(command, "--server-threads", &o->server_threads, 1, 64,
@@ -171,7 +171,7 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(group);
   Add(command, "--cache-bytes", &o->cache_bytes, ParseSize, "SIZE",
-      "The most that a client's cache may take: of xstore's model, or of record addresses (hash; --cache locations).\n"
+      "Largest size of a client's cache of xstore's model, or of record addresses (hash; --cache locations).\n"
       "Default: no limit; 1M for each thread; 16 bytes for each key")
       ->group(group);
 }

@@ -16,19 +16,18 @@ namespace gannet::cli {
 
 inline constexpr int64_t kMaxYcsbKeys = 4'000'000'000;
 
-// The flags of `gannet ycsb` that do not say what is run.
+// The flags of `gannet ycsb` that are not options of the run.
 struct YcsbFlags {
   std::string json;                    // file for the report; empty: none
   std::string cluster;                 // file of the cluster whose servers are other processes; empty: none
   std::optional<absl::Duration> wait;  // for these servers
 };
 
-// Adds the flags of `gannet ycsb`. Parsing them fills *options and *flags, which must live until then. A value that is
-// wrong by
-// itself is a CLI::ValidationError "--flag value: what to do"; what is wrong together, Complete() says.
+// Adds the flags of `gannet ycsb`. Parsing them fills *options and *flags, which must live until then. A wrong value is
+// a CLI::ValidationError "--flag value: what to do"; Complete() reports values that do not fit together.
 void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, YcsbFlags* flags);
 
-// The first flag on the command line that says what a cluster file says; empty if there is none.
+// The first flag on the command line that sets something that a cluster file sets; empty if there is none.
 std::string FlagOfServers(const CLI::App& command);
 
 // "15x24".

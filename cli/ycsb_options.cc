@@ -14,9 +14,9 @@ namespace {
 
 using bench::YcsbOptions;
 
-// Beside its threads, a machine has a channel for the grace period and one for training.
+// In addition to its threads, a machine has a channel for the grace period and one for training.
 constexpr int kMaxThreadsPerMachine = rdma::kMaxShmChannelsPerNode - 4;
-// Of the machine's memory: the rest is for caches, and for everything else.
+// Share of the machine's memory; the rest is for caches and everything else.
 constexpr double kShareOfMemory = 0.9;
 
 template <class... Arguments>

@@ -1,4 +1,4 @@
-// Checks of the flags of `gannet ycsb`, taken together.
+// Checks combinations of the flags of `gannet ycsb`.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the YCSB bench runs on: a fabric within this process, real or simulated, and the bench's cluster on it; or a
-// client machine of servers that are other processes.
+// The cluster under the YCSB bench: a fabric within this process, real or simulated, and the bench's cluster on it; or
+// a client machine whose servers are other processes.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ namespace gannet::bench {
 
 class YcsbCluster {
  public:
-  // SetDefaults() was called on `options`. If they say so, the calling thread becomes the observer of a simulation for
-  // as long as this lives.
+  // SetDefaults() was called on `options`. If they choose a simulation, the calling thread becomes its observer for as
+  // long as this lives.
   static StatusOr<std::unique_ptr<YcsbCluster>> Open(const YcsbOptions& options);
   // `options` has a cluster_config: a client of its servers. Waits until they have loaded.
   static StatusOr<std::unique_ptr<YcsbCluster>> Attach(const YcsbOptions& options, const cluster::Patience& patience);
@@ -33,9 +33,9 @@ class YcsbCluster {
   // Null if the servers are in this process.
   const cluster::BareClient* client() const { return client_.get(); }
 
-  // What is measured begins, or has ended.
+  // Called when the measurement begins, and when it has ended.
   void Watch(bool end);
-  // Between the two; null for real fabrics.
+  // Covers the time between these two calls; null for real fabrics.
   std::optional<SimulationReport> simulation_report() const;
 
  private:
@@ -44,7 +44,7 @@ class YcsbCluster {
   int cores_per_node() const;
 
   const YcsbOptions options_;
-  // The cluster goes before the fabric, and that before the simulation.
+  // The cluster is destroyed before the fabric, and the fabric before the simulation.
   std::unique_ptr<rdma::sim::Simulation> simulation_;
   std::unique_ptr<rdma::Fabric> fabric_;
   std::unique_ptr<cluster::BareClient> client_;  // in place of fabric_

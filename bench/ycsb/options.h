@@ -1,4 +1,4 @@
-// What a run of the YCSB bench does, on what data and on which machines.
+// The options of a run of the YCSB bench: operations, data and machines.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace gannet::bench {
 enum class FabricKind : uint8_t { kShm, kSim, kVerbs };  // kVerbs: only by a cluster file
 inline constexpr std::string_view kFabricNames[] = {"shm", "sim", "verbs"};
 
-// What `clients` says: 16x24.
+// The value of `clients`, such as 16x24.
 struct ClientThreads {
   int machines = 0;
   int threads = 0;  // of each
 };
 
 struct YcsbOptions {
-  // What is run.
+  // The operations.
   ycsb::Workload workload = *ycsb::FindWorkload("c");
   std::optional<ycsb::Mix> mix;                    // instead of the workload's
   std::optional<ycsb::Distribution> distribution;  // instead of the workload's
-  uint64_t insert_rate = 0;                        // of a machine of its own; 0: none
+  uint64_t insert_rate = 0;                        // of one more machine; 0: there is none
   absl::Duration insert_for = absl::InfiniteDuration();
   ycsb::Paths paths;
   std::optional<ycsb::Path> updates;
@@ -38,7 +38,7 @@ struct YcsbOptions {
   std::optional<absl::Duration> interval;  // of the report's timeline
   uint64_t seed = 1;
 
-  // On what.
+  // The data.
   ycsb::IndexKind index = ycsb::IndexKind::kXStore;
   uint64_t keys = 1'000'000;
   ycsb::KeyForm key_form = ycsb::KeyForm::kLinear;
@@ -46,7 +46,7 @@ struct YcsbOptions {
   int fill_percent = 50;
   uint64_t sub_models = 0;
 
-  // Where.
+  // The machines.
   FabricKind fabric = FabricKind::kShm;
   ClientThreads clients;
   int coroutines = 0;  // 0: SetDefaults() chooses
@@ -54,7 +54,7 @@ struct YcsbOptions {
   int server_threads = 0;  // 0: SetDefaults() chooses
   std::string nic;         // empty: SetDefaults() chooses
   index::XCacheMode cache = index::XCacheMode::kWhole;
-  bool locations = false;    // xstore: and a cache of record addresses before the model
+  bool locations = false;    // xstore: also a cache of record addresses in front of the model
   uint64_t cache_bytes = 0;  // 0: the default of the index
 
   // The cluster whose servers are other processes. This process is one client machine of it, and the options above
@@ -71,9 +71,9 @@ struct YcsbOptions {
 // Fills in the defaults that depend on other options. Calling it again changes nothing.
 void SetDefaults(YcsbOptions* options);
 
-// Registered memory of all servers together after the load, and what the load takes beside it.
+// Registered memory of all servers together after the load, and the memory that the load takes in addition.
 uint64_t LoadBytes(const YcsbOptions& options);
-// Size of a node's registered memory, which is address space: memory is taken when it is used.
+// Size of a node's registered memory. This is address space: memory is taken when it is used.
 uint64_t BytesPerNode(const YcsbOptions& options);
 
 }  // namespace gannet::bench

@@ -1,4 +1,4 @@
-// What a run of the YCSB bench found out.
+// The results of a run of the YCSB bench.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct YcsbResult {
   ycsb::RunReport run;
   bool interrupted = false;
 
-  // Of all servers.
+  // Statistics of all servers together.
   index::Statistics index;
   rdma::SlabStatistics memory;
   std::optional<index::XStore::ModelStatistics> model;  // XStore; averages and sums
@@ -47,7 +47,7 @@ struct YcsbResult {
 // another process is gone.
 Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
 
-// The report for programs: an object of JSON. Keys are stable.
+// The report as a JSON object. Keys are stable.
 std::string ToJson(const YcsbResult& result);
 
 }  // namespace gannet::bench

@@ -11,10 +11,10 @@
 namespace gannet::bench {
 namespace {
 
-// Entries are half of it: few buckets overflow.
+// The entries take half of it, so few buckets overflow.
 constexpr uint64_t kLocationBytesPerKey = 16;
 
-// Of the wall clock, also beside a simulation.
+// Measures the wall clock, also for a simulation.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
@@ -75,7 +75,7 @@ Status Run(YcsbCluster& cluster, const YcsbProgress& progress, const std::atomic
   return absl::OkStatus();
 }
 
-// How fast this machine is: without a meaning where time is virtual.
+// Measures the speed of this machine, unless time is virtual.
 Status CalibrateFor(const YcsbOptions& options, Calibration* calibration) {
   if (options.simulated()) return absl::OkStatus();
   const StatusOr<Calibration> measured = Calibrate();

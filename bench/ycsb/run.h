@@ -1,4 +1,4 @@
-// One run of the bench of indexes, from an empty cluster to its report.
+// One run of the YCSB bench, from an empty cluster to its report.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ struct YcsbProgress {
   ycsb::RunProgress ran;                                   // an interval of the run has ended
 };
 
-// `result->options` says what, and SetDefaults() was called on them; the rest of *result is filled in. Cancelled if
-// *stop becomes true before there is something to report; later, the run ends early. `stop` may be null.
+// `result->options` has the options, after SetDefaults(); this fills in the rest of *result. Cancelled if *stop becomes
+// true before there is something to report; later, the run ends early. `stop` may be null.
 Status RunYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result);
 
 // The same in two steps: a cluster that was loaded and serves, and the run. If options.cluster_config is set, other

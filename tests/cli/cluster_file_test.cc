@@ -1,4 +1,4 @@
-// What the commands read from a cluster file, beyond what every program reads (tests/cluster/config_test.cc).
+// The parts of a cluster file that only the commands read (see also tests/cluster/config_test.cc).
 #include "cli/cluster_file.h"
 
 #include <string>
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// The tables of two servers with these tables before them.
+// A file with `tables`, followed by those of two servers.
 std::string With(const std::string& tables) {
   return absl::StrCat("fabric = \"shm\"\n[shm]\nmemory_file = \"x\"\n", tables,
                       "\n[[server]]\nid = 0\nmemory = \"64M\"\n[[server]]\nid = 1\nmemory = \"64M\"\n");

@@ -10,7 +10,7 @@ cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
 # Moving the tree must not break it.
 mv "$scratch/prefix" "$scratch/moved"
 prefix=$scratch/moved
-# Away from the source tree, so that no header is found there.
+# Outside of the source tree, so that no header is found there.
 mkdir "$scratch/sources"
 cp "$examples"/{hello_transaction,cluster_bank}.cc "$scratch/sources"
 
