@@ -56,7 +56,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
     }
     log::LogEnd end;
     NodeRecovery recovery{.path = node.path, .report = {}};
-    GANNET_RETURN_IF_ERROR(txn::Recover((*database)->state(), files, directory, &end, &recovery.report));
+    GANNET_RETURN_IF_ERROR(txn::Recover(**database, files, directory, &end, &recovery.report));
     if (visit) GANNET_RETURN_IF_ERROR(visit(**database));
     result.push_back(std::move(recovery));
   }

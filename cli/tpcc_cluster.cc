@@ -90,7 +90,7 @@ Status TpccCluster::RecoverWithoutLog(const std::string& directory) {
   }
   for (txn::Database* database : databases_) {
     log::LogEnd end;
-    GANNET_RETURN_IF_ERROR(txn::Recover(database->state(), *files, directory, &end, &recoveries_.emplace_back()));
+    GANNET_RETURN_IF_ERROR(txn::Recover(*database, *files, directory, &end, &recoveries_.emplace_back()));
   }
   return absl::OkStatus();
 }

@@ -204,7 +204,7 @@ bool Cluster::IsRepaired() const {
       const auto id = static_cast<rdma::NodeId>(node);
       const txn::Peers::Phase phase = peers.phase(id);
       // It may have died and returned before the others noticed: then the incarnation that joined is the earlier one.
-      const bool there = lives(node) && peers.incarnation(id) == databases_[id]->state().incarnation;
+      const bool there = lives(node) && peers.incarnation(id) == databases_[id]->state().incarnation->number();
       const bool unnoticed = phase == txn::Peers::Phase::kJoined && !there;
       if (unnoticed || (phase != txn::Peers::Phase::kStranger && phase != txn::Peers::Phase::kJoined)) return false;
     }

@@ -20,7 +20,7 @@ namespace {
 constexpr double kFill = 0.9;
 
 Status CheckStopOfLoad(const SessionState& session) {
-  return CheckStop(session.db->options.stop, "rows were loaded");
+  return CheckStop(session.local->options.stop, "rows were loaded");
 }
 
 }  // namespace
@@ -100,14 +100,14 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
   if (!made.ok()) return made.status();
   StoreWord(made->block, NextState(made->state, false));
   session.live_bytes->Add(state_->table->id(), BlockBytesOf(key, payload.size()));
-  state_->entries.push_back({state_->arena.Keep(key), session.db->node->AddressOf(made->block)});
+  state_->entries.push_back({state_->arena.Keep(key), session.local->node.AddressOf(made->block)});
   return absl::OkStatus();
 }
 
 Status BulkLoader::Finish() {
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*state_->session));
   rdma::EpochManager::Participant& participant = *state_->session->participant;
-  Durability& durability = *state_->session->db->durability;
+  Durability& durability = *state_->session->durability;
   index::Context& context = state_->session->context;
   if (Status status = state_->PutInOrder(); !status.ok()) {
     state_->TakeBack(context, /*indexed=*/false);

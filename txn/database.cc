@@ -119,10 +119,6 @@ Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_n
   return CheckNumbers(options);
 }
 
-Status Closed() {
-  return absl::FailedPreconditionError("the database has been closed; open it again");
-}
-
 // The manifest is JSON and keeps names as they are; reports and dumps print them.
 Status CheckName(const std::string& name) {
   const auto wrong = [&](absl::string_view what) {
@@ -171,19 +167,13 @@ Status CheckOptions(const TableOptions& options) {
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
-  state_->database = this;
   state_->run_sessions = std::make_unique<RunSessions>(this, static_cast<size_t>(state_->options.run_sessions),
                                                        state_->options.durable_within);
 }
 
 Database::~Database() {
   state_->run_sessions->Clear();
-  bool closed;
-  {
-    const std::lock_guard lock(state_->sessions_mutex);
-    closed = std::exchange(state_->closed, true);
-  }
-  if (!closed) state_->durability->Close(/*keep_unlogged=*/true).IgnoreError();
+  if (state_->sessions.CloseAnyway()) state_->durability->Close(/*keep_unlogged=*/true).IgnoreError();
   if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
   state_->epochs->Stop();
@@ -197,11 +187,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   auto state = std::make_unique<DatabaseState>();
   state->options = options;
   state->fabric = fabric;
-  state->data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes;
-  state->incarnation = WallNanos();  // greater than all before: nobody asks once per nanosecond
-  state->next_request = state->incarnation;
+  state->incarnation = std::make_unique<Incarnation>(fabric->num_nodes());
   state->peers = std::make_unique<Peers>(fabric->num_nodes(), node);
-  state->joined = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(fabric->num_nodes()));
   StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
   if (!attached.ok()) return attached.status();
   state->node = std::move(*attached);
@@ -214,14 +201,28 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                                                    options.precedence_after, options.precedence_limit);
   state->indexes = std::make_unique<index::IndexService>(state->node.get(), state->slab.get(), state->epochs.get());
   index::RegisterAllIndexMethods(state->indexes.get());
-  state->owner_service = std::make_unique<OwnerService>(state.get());
-  if (fabric->num_nodes() > 1) state->repairer = std::make_unique<Repairer>(state.get());
+  state->local = std::make_unique<LocalNode>(
+      LocalNode{.options = state->options,
+                .fabric = *fabric,
+                .node = *state->node,
+                .indexes = *state->indexes,
+                .tables = state->tables,
+                .record_bytes = state->record_bytes,
+                .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
   // Also where nothing is logged: every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
-  StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state.get(), *std::move(words));
+  StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words));
   if (!durability.ok()) return durability.status();
   state->durability = *std::move(durability);
+  state->owner_service = std::make_unique<OwnerService>(state->local.get(), state->durability.get(), state->peers.get(),
+                                                        [s = state.get()] {
+                                                          if (s->repairer != nullptr) s->repairer->Wake();
+                                                        });
+  if (fabric->num_nodes() > 1) {
+    state->repairer = std::make_unique<Repairer>(state->local.get(), state->peers.get(), state->owner_service.get(),
+                                                 state->incarnation.get());
+  }
   return std::unique_ptr<Database>(new Database(std::move(state)));
 }
 
@@ -242,7 +243,7 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
   const auto id = static_cast<TableId>(state_->tables.size());
-  std::unique_ptr<Table> table(new Table(id, options, state_->data_nodes, state_->node->id()));
+  std::unique_ptr<Table> table(new Table(id, options, data_nodes(), state_->node->id()));
   StatusOr<std::unique_ptr<index::LocalIndex>> index = index::EntryOf(options.index)
                                                            .create(state_->indexes.get(), id,
                                                                    {.key_kind = options.key_kind,
@@ -251,7 +252,7 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   if (!index.ok()) return index.status();
   table->local_index_ = std::move(*index);
   state_->tables.push_back(std::move(table));
-  state_->settled_bytes.push_back(0);
+  state_->record_bytes.AddTable();
   return state_->tables.back().get();
 }
 
@@ -270,10 +271,7 @@ std::vector<const Table*> Database::tables() const {
 
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
-  {
-    const std::lock_guard lock(state_->sessions_mutex);
-    if (state_->closed) return Closed();
-  }
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   if (state_->durability->start_was_called()) {
     return absl::FailedPreconditionError("Start has failed; open the database again");
   }
@@ -286,7 +284,7 @@ Status Database::StartNode(absl::Duration wait_for_others) {
   GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others));
   state_->started = true;
   // A node that calls nobody: no thread waits for calls that cannot come.
-  if (state_->calls()) {
+  if (state_->local->calls()) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
     GANNET_RETURN_IF_ERROR(WaitForDataNodes(wait_for_others));
   }
@@ -295,11 +293,11 @@ Status Database::StartNode(absl::Duration wait_for_others) {
 }
 
 Status Database::WaitForDataNodes(absl::Duration timeout) {
-  if (state_->data_nodes == state_->fabric->num_nodes()) return state_->fabric->WaitForAll(timeout);
+  if (data_nodes() == state_->fabric->num_nodes()) return state_->fabric->WaitForAll(timeout);
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(timeout)));
   for (;;) {
     std::string missing;
-    for (int i = 0; i < state_->data_nodes; ++i) {
+    for (int i = 0; i < data_nodes(); ++i) {
       if (!state_->fabric->Alive(static_cast<rdma::NodeId>(i))) absl::StrAppend(&missing, " ", i);
     }
     if (missing.empty()) return absl::OkStatus();
@@ -313,10 +311,7 @@ Status Database::WaitForDataNodes(absl::Duration timeout) {
 
 StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before OpenSession");
-  {
-    const std::lock_guard lock(state_->sessions_mutex);
-    if (state_->closed) return Closed();
-  }
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   StatusOr<std::unique_ptr<Session>> session = MakeSession();
   while (absl::IsResourceExhausted(session.status()) && state_->run_sessions->CloseIdle()) session = MakeSession();
   return session;
@@ -327,7 +322,12 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   if (!channel.ok()) return channel.status();
   const size_t nodes = static_cast<size_t>(state_->fabric->num_nodes());
   auto session = std::make_unique<SessionState>();
-  session->db = state_.get();
+  session->database = this;
+  session->local = state_->local.get();
+  session->precedence = state_->precedence.get();
+  session->incarnation = state_->incarnation.get();
+  session->durability = state_->durability.get();
+  session->registry = &state_->sessions;
   session->channel = std::move(*channel);
   session->slab = std::make_unique<rdma::SlabCache>(state_->slab.get());
   StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
@@ -342,29 +342,22 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   StatusOr<std::unique_ptr<CommitLog>> log = state_->durability->OpenCommitLog();
   if (!log.ok()) return log.status();
   session->log = *std::move(log);
-  session->log->AddTo(&session->worker, /*alone=*/!state_->calls());
+  session->log->AddTo(&session->worker, /*alone=*/!state_->local->calls());
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
   session->remote_indexes.resize(state_->tables.size() * nodes);
   session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
-  if (state_->calls()) {
+  if (state_->local->calls()) {
     session->worker.AddPoller([c = session->channel.get()] { return c->Poll(); });
     // A worker that waits serves the others meanwhile: on few cores that saves a switch to a server thread.
     session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
   }
-  std::lock_guard lock(state_->sessions_mutex);
-  if (state_->closed) return Closed();  // what was made for the session goes
-  session->random =
-      Random(0x9e3779b97f4a7c15ull * (++state_->sessions_opened) + session->self + Mix64(state_->options.seed));
-  state_->session_bytes.push_back(session->live_bytes.get());
-  for (auto left = state_->left_debts.begin(); left != state_->left_debts.end(); ++left) {
-    if (left->first != session->owner_bits) continue;
-    session->debts.TakeOver(std::move(left->second));
-    state_->left_debts.erase(left);
-    break;
-  }
+  uint64_t number = 0;
+  GANNET_RETURN_IF_ERROR(state_->sessions.Add(session->owner_bits, &session->debts, &number));
+  session->random = Random(0x9e3779b97f4a7c15ull * number + session->self + Mix64(state_->options.seed));
+  state_->record_bytes.Open(session->live_bytes.get());
   std::unique_ptr<Session> result(new Session(std::move(session)));
   result->state_->session = result.get();
-  result->shares_thread_ = state_->calls();
+  result->shares_thread_ = state_->local->calls();
   return result;
 }
 
@@ -389,17 +382,9 @@ Status Database::CloseWithoutCheckpoint() {
 
 Status Database::Close(LastCheckpoint checkpoint) {
   state_->run_sessions->Clear();
-  {
-    const std::lock_guard lock(state_->sessions_mutex);
-    if (state_->closed) return absl::OkStatus();
-    if (const size_t open = state_->session_bytes.size(); open > 0) {
-      return absl::FailedPreconditionError(absl::StrCat("Database::Close: ", open,
-                                                        open == 1 ? " session is open" : " sessions are open",
-                                                        " (of OpenSession, or lent to a Run that is under way); "
-                                                        "destroy each, and let each Run return, before Close"));
-    }
-    state_->closed = true;
-  }
+  const StatusOr<bool> first = state_->sessions.Close();
+  if (!first.ok()) return first.status();
+  if (!*first) return absl::OkStatus();
   return state_->durability->Close(/*keep_unlogged=*/checkpoint == LastCheckpoint::kIfNeeded);
 }
 
@@ -431,12 +416,7 @@ std::vector<TableStatistics> Database::table_statistics() {
   std::vector<TableStatistics> result;
   for (const std::unique_ptr<Table>& table : state_->tables) {
     TableStatistics statistics{.table = table->name(), .index_kind = index::EntryOf(table->options().index).name};
-    {
-      std::lock_guard lock(state_->sessions_mutex);
-      int64_t bytes = state_->settled_bytes[table->id()];
-      for (const LiveBytes* session : state_->session_bytes) bytes += session->Of(table->id());
-      statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
-    }
+    statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));
     statistics.index = table->local_index().statistics();
     result.push_back(std::move(statistics));
   }
@@ -456,7 +436,7 @@ rdma::NodeId Database::node_id() const {
   return state_->node->id();
 }
 int Database::data_nodes() const {
-  return state_->data_nodes;
+  return state_->local->data_nodes;
 }
 rdma::Node& Database::node() {
   return *state_->node;

@@ -15,7 +15,7 @@
 namespace gannet::txn {
 
 StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rdma::NodeId node) {
-  const size_t place = table.id() * static_cast<size_t>(db->fabric->num_nodes()) + node;
+  const size_t place = table.id() * static_cast<size_t>(local->fabric.num_nodes()) + node;
   std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
   if (slot == nullptr) {
     StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
@@ -23,9 +23,9 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
             .connect(channel.get(), node, table.id(),
                      {.key_kind = table.options().key_kind,
                       .max_key_bytes = table.options().max_key_bytes,
-                      .location_cache_bytes = db->options.location_cache_bytes,
-                      .by_call = db->options.read_path == ReadPathPolicy::kCall,
-                      .call_timeout = db->options.call_timeout});
+                      .location_cache_bytes = local->options.location_cache_bytes,
+                      .by_call = local->options.read_path == ReadPathPolicy::kCall,
+                      .call_timeout = local->options.call_timeout});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
   }
@@ -36,12 +36,8 @@ Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state))
 
 Session::~Session() {
   SettleDebts();
-  std::lock_guard lock(state_->db->sessions_mutex);
-  std::erase(state_->db->session_bytes, state_->live_bytes.get());
-  for (size_t table = 0; table < state_->live_bytes->size(); ++table) {
-    state_->db->settled_bytes[table] += state_->live_bytes->Of(static_cast<TableId>(table));
-  }
-  if (HasDebts()) state_->db->left_debts.emplace_back(state_->owner_bits, state_->debts.Leave());
+  state_->local->record_bytes.Close(state_->live_bytes.get());
+  state_->registry->Remove(state_->owner_bits, &state_->debts);
 }
 
 bool Session::HasDebts() const {
@@ -51,7 +47,7 @@ bool Session::HasDebts() const {
 void Session::SettleDebts() {
   if (!HasDebts()) [[likely]]
     return;
-  const uint64_t patience = static_cast<uint64_t>(absl::ToInt64Nanoseconds(state_->db->options.call_timeout));
+  const uint64_t patience = static_cast<uint64_t>(absl::ToInt64Nanoseconds(state_->local->options.call_timeout));
   state_->worker.BlockOn(state_->debts.AwaitAll(NowNanos() + patience));
 }
 
@@ -140,12 +136,12 @@ coro::Async<Status> Session::WhenDurable(uint64_t durable_at, Status status) {
 uint64_t Session::BackOffUntil(uint32_t attempt, PrecedenceClaim* claim) {
   constexpr uint64_t kFirstNanos = 1000;
   const uint64_t now = NowNanos();
-  claim->NoteConflict(state_->db->precedence.get(), now);
+  claim->NoteConflict(state_->precedence, now);
   return now + state_->random.Below(kFirstNanos << std::min<uint32_t>(attempt, 10));
 }
 
 Database& Session::database() {
-  return *state_->db->database;
+  return *state_->database;
 }
 coro::Worker& Session::worker() {
   return state_->worker;
@@ -156,10 +152,10 @@ rdma::Channel& Session::channel() {
 
 std::vector<std::pair<std::string, index::ClientStatistics>> Session::client_statistics() const {
   std::vector<std::pair<std::string, index::ClientStatistics>> result;
-  const size_t nodes = static_cast<size_t>(state_->db->fabric->num_nodes());
+  const size_t nodes = static_cast<size_t>(state_->local->fabric.num_nodes());
   for (size_t place = 0; place < state_->remote_indexes.size(); ++place) {
     if (state_->remote_indexes[place] == nullptr) continue;
-    const std::string& table = state_->db->tables[place / nodes]->name();
+    const std::string& table = state_->local->tables[place / nodes]->name();
     if (result.empty() || result.back().first != table) result.emplace_back(table, index::ClientStatistics{});
     result.back().second += state_->remote_indexes[place]->statistics();
   }

@@ -53,7 +53,7 @@ void Transaction::Release() {
 
 // While it waits the transaction holds nothing: its writes are visible, its memory serves others.
 coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epoch, Status status) {
-  const absl::Duration within = session->db->options.durable_within;
+  const absl::Duration within = session->local->options.durable_within;
   const DurableAwaiter awaiter{&session->log->writer(), epoch,
                                NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(within))};
   co_await awaiter;

@@ -11,6 +11,7 @@
 #include "log/file/faulty_file_system.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
+#include "txn/owner/wire.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {

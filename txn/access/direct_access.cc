@@ -93,7 +93,7 @@ Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address
   while (!TryCopy(record, request->key.size(), request->out, request->offset, &state, &request->payload_bytes)) {
     if (++spins > kSpinsOnLock) {
       Sometimes<"read: a record of this node stays locked">();
-      request->status = LockedTooLong(*session_->db->fabric, state);
+      request->status = LockedTooLong(session_->local->fabric, state);
       return Look::kConflict;
     }
     CpuRelax();

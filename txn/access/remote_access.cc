@@ -96,7 +96,7 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
   if (!remote.ok()) co_return remote.status();
   reads_.NoteVerbs();
-  const size_t place = request->table->id() * static_cast<size_t>(session_->db->fabric->num_nodes()) + owner;
+  const size_t place = request->table->id() * static_cast<size_t>(session_->local->fabric.num_nodes()) + owner;
   const ReadPath path = session_->paths.Choose(place);
   const uint64_t start = NowNanos();
   if (path == ReadPath::kCall) {
@@ -132,7 +132,7 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
       Sometimes<"read: a record of another node stays locked or torn">();
       // Perhaps it is no record any more, but part of something else that is being written all the time.
       if (found->from_cache) (*remote)->Forget(request->key);
-      co_return LockedTooLong(*session_->db->fabric, state);
+      co_return LockedTooLong(session_->local->fabric, state);
     }
     if (look == Look::kDone) {
       session_->paths.Record(place, path, NowNanos() - start);
@@ -157,8 +157,8 @@ const std::byte* Access::MakeImage(const Key& key, uint64_t state, index::Record
 coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId method,
                                               std::span<const std::byte> question) {
   for (int asked = 1;; ++asked) {
-    StatusOr<size_t> size =
-        co_await session_->channel->Call(owner, method, question, response_.room(), session_->db->options.call_timeout);
+    StatusOr<size_t> size = co_await session_->channel->Call(owner, method, question, response_.room(),
+                                                             session_->local->options.call_timeout);
     if (!absl::IsAborted(size.status()) || asked == kReadAgain) co_return size;
     session_->channel->CountRetry();
     co_await session_->worker.Yield();

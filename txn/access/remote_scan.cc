@@ -39,7 +39,7 @@ coro::Task<Status> Access::ScanNode(const Table& table, index::ScanRange range, 
   if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
   reads_.NoteVerbs();
   range = BeyondOwnRemovals(table, range);
-  if (session_->db->options.read_path == ReadPathPolicy::kCall) {
+  if (session_->local->options.read_path == ReadPathPolicy::kCall) {
     Status called = co_await ScanByCalls(table, range, node, rows, options);
     co_return called;
   }
@@ -152,7 +152,7 @@ coro::Task<Status> Access::ScanNodes(const Table& table, index::ScanRange range,
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
   // The owner is none of the data nodes if this is a client, and the table is replicated.
   const bool several = owner == Placement::kSeveralNodes;
-  const int end = several ? session_->db->data_nodes : owner + 1;
+  const int end = several ? session_->local->data_nodes : owner + 1;
   for (int node = several ? 0 : owner; node < end; ++node) {
     Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);
     if (!status.ok()) co_return status;

@@ -223,7 +223,7 @@ Status WriteBuffer::InsertDirect(const Table& table, const Key& key, std::span<c
     return made.status();
   }
   ++inserts_;
-  WriteEntry& entry = set_.Add(session_->db->node->AddressOf(made->block));
+  WriteEntry& entry = set_.Add(session_->local->node.AddressOf(made->block));
   entry.table = &table;
   entry.seen = made->state;
   entry.direct = made->block;

@@ -131,7 +131,7 @@ Status Commit::PrepareMove(WriteEntry& entry) {
   StatusOr<NewRecord> made = MakeLockedRecord(*session_->slab, entry.table->id(), entry.key, payload,
                                               session_->owner_bits, VersionOf(entry.seen));
   if (!made.ok()) return made.status();
-  entry.moved_to = session_->db->node->AddressOf(made->block);
+  entry.moved_to = session_->local->node.AddressOf(made->block);
   entry.moved_state = made->state;
   return absl::OkStatus();
 }
@@ -275,12 +275,12 @@ bool Commit::Writes() const {
 // It holds nothing yet that others wait for: no lock, no place in an index, no room in the log.
 coro::Task<Status> Commit::RunInTurn() {
   constexpr uint64_t kLookEveryNanos = 200'000;
-  Precedence* const precedence = session_->db->precedence.get();
+  Precedence* const precedence = session_->precedence;
   const uint64_t start = NowNanos();
   uint64_t now = start;
   while (now - start < precedence->limit_nanos() && precedence->MustWait(claim_, now)) {
     // A thread that has nothing else to do leaves its core to the transaction that it waits for.
-    if (!session_->db->calls() && session_->worker.unfinished() == 0) {
+    if (!session_->local->calls() && session_->worker.unfinished() == 0) {
       SleepUntilNanos(now + kLookEveryNanos);
     } else {
       co_await session_->worker.SleepUntil(now + kLookEveryNanos);

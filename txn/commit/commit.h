@@ -71,7 +71,7 @@ class Commit {
 
   // As Transaction::Commit, but the result does not wait for the disk. Once.
   coro::Async<Status> Run() {
-    if (session_->db->precedence->somebody_has_it() && Writes()) [[unlikely]]
+    if (session_->precedence->somebody_has_it() && Writes()) [[unlikely]]
       return RunInTurn();
     return RunNow();
   }
@@ -95,7 +95,7 @@ class Commit {
   coro::Async<Status> RunNow();
   // Some word is read, or some record written, by verbs or calls: the commit is a coroutine.
   bool UsesVerbs() const { return reads_.uses_verbs() || writes_.uses_verbs(); }
-  Status LockedTooLong(uint64_t state) const { return txn::LockedTooLong(*session_->db->fabric, state); }
+  Status LockedTooLong(uint64_t state) const { return txn::LockedTooLong(session_->local->fabric, state); }
   Status LockDirect(WriteEntry& entry);
   void ApplyToOwnInsert(WriteEntry& entry);
   Status IndexInsert(WriteEntry& entry);

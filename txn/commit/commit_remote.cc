@@ -86,8 +86,8 @@ coro::Task<Status> Commit::LockRemote() {
 void Commit::PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot) {
   if (!slot->has_value()) *slot = session_->debts.TakeSlot();
   rdma::WireWriter writer(place);
-  txn::Put(writer,
-           Caller{.name = Caller::NameOf(session_->owner_bits, **slot), .number = ++session_->db->next_request});
+  txn::Put(writer, Caller{.name = Caller::NameOf(session_->owner_bits, **slot),
+                          .number = session_->incarnation->NextRequest()});
 }
 
 void Commit::OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message) {
@@ -128,7 +128,7 @@ void Commit::OweInstall(const WriteEntry& entry) {
 
 uint64_t Commit::DebtDeadline() const {
   if (logged_) return UINT64_MAX;
-  return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->db->options.call_timeout));
+  return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->local->options.call_timeout));
 }
 
 // The transaction goes on, or ends, while debts of its ticket are open: its decision stays noted until they are closed.
@@ -154,7 +154,7 @@ coro::Task<Status> Commit::AwaitDebts(Status first_error) {
 
 std::span<OwnerCall> Commit::OwnerCalls() {
   if (scratch_.owner_calls.empty()) {
-    scratch_.owner_calls = std::vector<OwnerCall>(static_cast<size_t>(session_->db->data_nodes));
+    scratch_.owner_calls = std::vector<OwnerCall>(static_cast<size_t>(session_->local->data_nodes));
     for (size_t node = 0; node < scratch_.owner_calls.size(); ++node) {
       scratch_.owner_calls[node].node = static_cast<rdma::NodeId>(node);
     }
@@ -174,7 +174,7 @@ coro::Task<StatusOr<size_t>> Commit::SendTo(OwnerCall* call, rdma::MethodId meth
 coro::Task<Status> Commit::PrepareRemote() {
   const auto start = [this](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
     if (!EncodePrepare(&call)) return {};
-    return SendTo(&call, kTxnPrepare, call.response.room(), session_->db->options.call_timeout);
+    return SendTo(&call, kTxnPrepare, call.response.room(), session_->local->options.call_timeout);
   };
   const auto take = [this](OwnerCall& call, const StatusOr<size_t>& size) -> Status {
     if (size.ok()) return DecodePrepared(&call, call.response.room().first(*size));
@@ -404,7 +404,7 @@ bool Commit::EncodeFinish(OwnerCall* call, bool committed) {
 
 // Every owner is asked for all of its part, also after another one has failed.
 coro::Task<Status> Commit::FinishAtOwners(bool committed, Where where) {
-  const absl::Duration timeout = std::min(kFinishTimeout, session_->db->options.call_timeout);
+  const absl::Duration timeout = std::min(kFinishTimeout, session_->local->options.call_timeout);
   Status first_error;
   const auto start = [this, committed, where, timeout](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
     if (!Is(where, call.node) || !EncodeFinish(&call, committed)) return {};

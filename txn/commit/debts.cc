@@ -19,7 +19,7 @@ constexpr uint64_t kFirstTimeoutNanos = 2'000'000;
 constexpr uint64_t kLookAgainNanos = 50'000;
 
 uint64_t PatienceOf(const SessionState& session) {
-  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(session.db->options.call_timeout));
+  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(session.local->options.call_timeout));
 }
 
 }  // namespace
@@ -46,9 +46,9 @@ bool Debts::MustWait(const Debt& debt) const {
 }
 
 bool Debts::NodeLives(const Debt& debt) const {
-  const rdma::Fabric& fabric = *session_->db->fabric;
+  const rdma::Fabric& fabric = session_->local->fabric;
   return fabric.Alive(debt.node) && fabric.Alive(session_->self) &&
-         (debt.connection == 0 || session_->db->node->ConnectionTo(debt.node) == debt.connection);
+         (debt.connection == 0 || session_->local->node.ConnectionTo(debt.node) == debt.connection);
 }
 
 void Debts::Add(Debt debt) {

@@ -35,13 +35,13 @@ rdma::NodeId Commit::OwnerOf(const WriteEntry& entry) const {
 
 // Before the first lock or placeholder is asked for at a node, it must know whose they are (peers.h).
 coro::Task<Status> Commit::JoinOwners() {
-  DatabaseState& db = *session_->db;
+  const Incarnation& self = *session_->incarnation;
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || entry.kind == WriteKind::kNone) continue;
     const rdma::NodeId owner = OwnerOf(entry);
     if (owner == session_->self) continue;
-    entry.connection = db.joined[owner].load(std::memory_order_relaxed);
-    if (entry.connection != 0 && entry.connection == db.node->ConnectionTo(owner)) continue;
+    entry.connection = self.JoinedBy(owner);
+    if (entry.connection != 0 && entry.connection == session_->local->node.ConnectionTo(owner)) continue;
     StatusOr<uint64_t> joined = co_await Join(owner);
     if (!joined.ok()) co_return joined.status();
     entry.connection = *joined;
@@ -57,21 +57,22 @@ uint64_t Commit::ConnectionOf(rdma::NodeId node) const {
 }
 
 coro::Task<StatusOr<uint64_t>> Commit::Join(rdma::NodeId owner) {
-  DatabaseState& db = *session_->db;
-  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(db.options.call_timeout));
+  const LocalNode& local = *session_->local;
+  Incarnation& self = *session_->incarnation;
+  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(local.options.call_timeout));
   while (true) {
     rdma::WireWriter writer(scratch_.message.room());
-    writer.PutU64(db.incarnation);
-    writer.PutU64(db.next_request.load() + 1);
+    writer.PutU64(self.number());
+    writer.PutU64(self.next_request());
     request_ = writer.written();
-    const uint64_t connection = db.node->ConnectionTo(owner);
+    const uint64_t connection = local.node.ConnectionTo(owner);
     StatusOr<size_t> answer =
-        co_await session_->channel->Call(owner, kTxnJoin, request_, {}, db.options.call_timeout, connection);
+        co_await session_->channel->Call(owner, kTxnJoin, request_, {}, local.options.call_timeout, connection);
     if (answer.ok() && connection != 0) {
-      db.joined[owner].store(connection, std::memory_order_relaxed);
+      self.NoteJoined(owner, connection);
       co_return connection;
     }
-    if (!answer.ok() && (!IsUnknownOutcome(answer.status()) || !db.fabric->Alive(owner) || NowNanos() >= deadline)) {
+    if (!answer.ok() && (!IsUnknownOutcome(answer.status()) || !local.fabric.Alive(owner) || NowNanos() >= deadline)) {
       Sometimes<"decision: an owner does not let this node join">();
       co_return answer.status();
     }
@@ -180,7 +181,7 @@ void Commit::OweDecision(rdma::NodeId keeper) {
 
 // The entries of scratch_.decided. False if `keeper` cannot be told.
 coro::Task<bool> Commit::TellDecision(rdma::NodeId keeper, bool only_note) {
-  const absl::Duration timeout = std::min(kDecideTimeout, session_->db->options.call_timeout);
+  const absl::Duration timeout = std::min(kDecideTimeout, session_->local->options.call_timeout);
   const uint64_t connection = ConnectionOf(keeper);
   scratch_.finished.clear();
   for (size_t next = 0; next < scratch_.decided.size();) {

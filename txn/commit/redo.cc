@@ -104,12 +104,12 @@ void Commit::AppendRedo(log::TransactionPart part, uint64_t id) {
 
 coro::Task<Status> Commit::RunWhenRoom() {
   Sometimes<"log: a commit waits for room in its buffer">();
-  const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.durable_within);
+  const uint64_t deadline = NowNanos() + NanosOf(session_->local->options.durable_within);
   for (bool wait = true; wait;) {
     if (NowNanos() > deadline) {
       redo_bytes_ = 0;
       co_return absl::ResourceExhaustedError(absl::StrCat("the log's buffer stays full: the disk of ",
-                                                          session_->db->options.directory,
+                                                          session_->local->options.directory,
                                                           " does not take what is written; see log_health()"));
     }
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
@@ -135,7 +135,7 @@ coro::Task<Status> Commit::LogMixed() {
   uint64_t id = 0;
   if (elsewhere) {
     id = log_->NextTransactionId();
-    const uint64_t deadline = NowNanos() + NanosOf(session_->db->options.call_timeout);
+    const uint64_t deadline = NowNanos() + NanosOf(session_->local->options.call_timeout);
     const auto start = [this, id, deadline](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
       if (call.node == session_->self || !EncodePart(&call, id)) return {};
       return LogPart(&call, deadline);
@@ -154,7 +154,7 @@ coro::Task<Status> Commit::LogMixed() {
 coro::Task<StatusOr<size_t>> Commit::LogPart(OwnerCall* call, uint64_t deadline_nanos) {
   while (true) {
     StatusOr<size_t> answer = co_await session_->channel->Call(
-        call->node, kTxnLog, call->request, {}, session_->db->options.call_timeout, ConnectionOf(call->node));
+        call->node, kTxnLog, call->request, {}, session_->local->options.call_timeout, ConnectionOf(call->node));
     if (!absl::IsAborted(answer.status()) || NowNanos() > deadline_nanos) co_return answer;
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
   }
@@ -206,7 +206,7 @@ void Commit::NoteRemovedVersion(const WriteEntry& entry) {
 std::span<const uint64_t> Commit::AskForEpochs() {
   const size_t words_each = log_->EpochWordsToRead(logged_);
   if (words_each == 0) return {};
-  const auto nodes = static_cast<size_t>(session_->db->fabric->num_nodes());
+  const auto nodes = static_cast<size_t>(session_->local->fabric.num_nodes());
   const std::span<std::byte> touched(writes_.arena().Allocate(nodes), nodes);
   std::fill(touched.begin(), touched.end(), std::byte{0});
   const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };

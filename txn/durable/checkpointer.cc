@@ -14,7 +14,7 @@
 #include "txn/durable/table_rebuilder.h"
 #include "txn/durable/unsaved_loads.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/local_node.h"
 
 namespace gannet::txn {
 namespace {
@@ -80,9 +80,9 @@ void RemoveCheckpoint(uint64_t id, log::Manifest* manifest) {
 
 }  // namespace
 
-Checkpointer::Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words,
+Checkpointer::Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words,
                            UnsavedLoads* loads, const std::string& directory, uint64_t damaged)
-    : state_(state), files_(files), log_(log), words_(words), loads_(loads), directory_(directory), damaged_(damaged) {
+    : local_(local), files_(files), log_(log), words_(words), loads_(loads), directory_(directory), damaged_(damaged) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return;
   RemoveCheckpoint(damaged_, &*manifest);
@@ -224,10 +224,10 @@ Status Checkpointer::TakeLocked() {
 
 Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
   StatusOr<std::unique_ptr<log::CheckpointWriter>> writer =
-      log::CheckpointWriter::Create(files_, directory_, description->id, state_->options.checkpoint_bytes_per_second);
+      log::CheckpointWriter::Create(files_, directory_, description->id, local_->options.checkpoint_bytes_per_second);
   if (!writer.ok()) return writer.status();
   GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
-  description->all_logged = state_->options.durability != DurabilityMode::kNone && !loads_->met();
+  description->all_logged = local_->options.durability != DurabilityMode::kNone && !loads_->met();
   const StatusOr<uint64_t> end = CloseEpoch();
   if (!end.ok()) return end.status();
   description->end_epoch = *end;
@@ -273,7 +273,7 @@ Status Checkpointer::RemoveUnneededSegments() {
 }
 
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
-  for (const std::unique_ptr<Table>& table : state_->tables) {
+  for (const std::unique_ptr<Table>& table : local_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
     loads_->BeginWalk(table->id());
     const Status written = WriteTable(*table, writer);
@@ -293,11 +293,11 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
     addresses.clear();
     size_t n = 0;
     {
-      index::IndexService::Lease lease(state_->indexes.get());
+      index::IndexService::Lease lease(&local_->indexes);
       more = table.local_index().Walk(&position, &addresses);
       if (copies.size() < addresses.size()) copies.resize(addresses.size());
       for (const rdma::GlobalAddress address : addresses) {
-        const StatusOr<bool> copied = CopyRecord(state_->node->memory().data() + address.offset(), table, &copies[n]);
+        const StatusOr<bool> copied = CopyRecord(local_->Direct(address), table, &copies[n]);
         if (!copied.ok()) return copied.status();
         n += *copied ? 1 : 0;
       }

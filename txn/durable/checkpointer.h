@@ -21,7 +21,7 @@
 
 namespace gannet::txn {
 
-struct DatabaseState;
+struct LocalNode;
 class EpochWords;
 class Table;
 class UnsavedLoads;
@@ -38,7 +38,7 @@ class Checkpointer {
  public:
   // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did without, 0 if
   // none. It goes when the next one is complete; the one before it stays.
-  Checkpointer(DatabaseState* state, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
+  Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
                const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
@@ -70,7 +70,7 @@ class Checkpointer {
   void NoteKept(const log::Manifest& manifest);
   Status RemoveUnneededSegments();
 
-  DatabaseState* state_;
+  const LocalNode* local_;
   log::FileSystem* files_;
   log::Log* log_;
   EpochWords* words_;

@@ -9,7 +9,7 @@
 #include "txn/durable/recovery.h"
 #include "txn/durable/start_together.h"
 #include "txn/durable/table_rebuilder.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/local_node.h"
 
 namespace gannet::txn {
 
@@ -19,21 +19,21 @@ constexpr absl::Duration kCloseWithin = absl::Seconds(10);
 
 }  // namespace
 
-Durability::Durability(DatabaseState* state, std::unique_ptr<EpochWords> words)
-    : state_(state), words_(std::move(words)), removals_(/*kept=*/IsLogged()) {}
+Durability::Durability(const LocalNode* local, std::unique_ptr<EpochWords> words)
+    : local_(local), words_(std::move(words)), removals_(/*kept=*/IsLogged()) {}
 
 bool Durability::IsLogged() const {
-  return !state_->options.directory.empty() && state_->options.durability != DurabilityMode::kNone;
+  return !local_->options.directory.empty() && local_->options.durability != DurabilityMode::kNone;
 }
 
-StatusOr<std::unique_ptr<Durability>> Durability::Open(DatabaseState* state, std::unique_ptr<EpochWords> words) {
-  std::unique_ptr<Durability> durability(new Durability(state, std::move(words)));
-  if (!state->options.directory.empty()) GANNET_RETURN_IF_ERROR(durability->TakeDirectory());
+StatusOr<std::unique_ptr<Durability>> Durability::Open(const LocalNode* local, std::unique_ptr<EpochWords> words) {
+  std::unique_ptr<Durability> durability(new Durability(local, std::move(words)));
+  if (!local->options.directory.empty()) GANNET_RETURN_IF_ERROR(durability->TakeDirectory());
   return durability;
 }
 
 Status Durability::TakeDirectory() {
-  const DatabaseOptions& options = state_->options;
+  const DatabaseOptions& options = local_->options;
   files_ = options.files;
   if (files_ == nullptr) {
     if (options.medium == LogMedium::kPmem) {
@@ -42,9 +42,8 @@ Status Durability::TakeDirectory() {
       files_ = std::make_shared<log::PosixFileSystem>();
     }
   }
-  StatusOr<HeldDirectory> held =
-      TakeDataDirectory(*files_, options.directory, state_->node->id(), state_->fabric->num_nodes(),
-                        options.create_if_missing, options.application);
+  StatusOr<HeldDirectory> held = TakeDataDirectory(*files_, options.directory, local_->id(), local_->fabric.num_nodes(),
+                                                   options.create_if_missing, options.application);
   if (!held.ok()) return held.status();
   directory_ = std::move(held->path);
   lock_ = std::move(held->lock);
@@ -56,7 +55,7 @@ Durability::~Durability() {
 }
 
 uint64_t Durability::NextTransactionId() {
-  return log::TransactionIdOf(state_->node->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
+  return log::TransactionIdOf(local_->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
 // What a program that died was making. If it cannot be removed, it only takes room.
@@ -70,12 +69,12 @@ Status Durability::NoteTables() {
   const StatusOr<log::Manifest> before = log::ReadManifest(*files_, directory_);
   if (!before.ok()) return before.status();
   log::Manifest manifest = *before;
-  if (!state_->options.application.empty()) manifest.application = state_->options.application;
+  if (!local_->options.application.empty()) manifest.application = local_->options.application;
   manifest.tables.clear();
-  for (const std::unique_ptr<Table>& table : state_->tables) manifest.tables.push_back(DescribeTable(*table));
+  for (const std::unique_ptr<Table>& table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
   const bool more_tables = manifest.tables.size() != before->tables.size();
   if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
-  const Status written = WriteIdentified(*files_, state_->options.directory, std::move(manifest));
+  const Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
   if (!absl::IsResourceExhausted(written)) return written;
   if (!more_tables) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(directory_, ": no room to note the new tables: ", written.message(),
@@ -108,18 +107,18 @@ Status Durability::Start(absl::Duration wait_for_others) {
     return absl::OkStatus();
   }
   words_->SetStage(EpochWords::Stage::kReads);
-  const DatabaseOptions& options = state_->options;
+  const DatabaseOptions& options = local_->options;
   log::LogEnd end;
-  const Status recovered = Recover(*state_, *files_, options.directory, &end, &recovery_);
+  const Status recovered = Recover(*local_, *files_, options.directory, &end, &recovery_);
   GANNET_RETURN_IF_ERROR(
-      StartTogether(*state_->fabric, *state_->node, *words_, recovered, wait_for_others, state_->options.stop));
+      StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables());
   return StartLog(end);
 }
 
 Status Durability::StartLog(const log::LogEnd& end) {
-  const DatabaseOptions& options = state_->options;
+  const DatabaseOptions& options = local_->options;
   StatusOr<std::unique_ptr<log::Log>> log =
       log::Log::Create(files_.get(), directory_, end,
                        {.group_commit = options.group_commit,
@@ -127,17 +126,17 @@ Status Durability::StartLog(const log::LogEnd& end) {
                         .buffer_bytes = options.log_buffer_bytes,
                         .large_buffer_bytes = options.log_large_buffer_bytes,
                         .preallocate_bytes = options.log_preallocate_bytes,
-                        .node = state_->node->id(),
-                        .num_nodes = static_cast<uint16_t>(state_->fabric->num_nodes())});
+                        .node = local_->id(),
+                        .num_nodes = static_cast<uint16_t>(local_->fabric.num_nodes())});
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
   loads_.AnnounceIn(words_.get());
   GANNET_RETURN_IF_ERROR(NoteStarted());
-  const bool alone = state_->fabric->num_nodes() == 1;
+  const bool alone = local_->fabric.num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
   checkpointer_ =
-      std::make_unique<Checkpointer>(state_, files_.get(), log_.get(), words_.get(), &loads_, directory_,
+      std::make_unique<Checkpointer>(local_, files_.get(), log_.get(), words_.get(), &loads_, directory_,
                                      recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
     checkpointer_->Start(options.checkpoint_every);
@@ -146,7 +145,7 @@ Status Durability::StartLog(const log::LogEnd& end) {
 }
 
 void Durability::NoteFailedStart(const Status& why) {
-  if (has_directory()) words_->Refuse({state_->node->id(), why});
+  if (has_directory()) words_->Refuse({local_->id(), why});
 }
 
 StatusOr<std::unique_ptr<CommitLog>> Durability::OpenCommitLog() {
@@ -156,7 +155,7 @@ StatusOr<std::unique_ptr<CommitLog>> Durability::OpenCommitLog() {
     if (!opened.ok()) return opened.status();
     writer = *std::move(opened);
   }
-  return std::make_unique<CommitLog>(this, std::move(writer), state_->options.durability == DurabilityMode::kSync);
+  return std::make_unique<CommitLog>(this, std::move(writer), local_->options.durability == DurabilityMode::kSync);
 }
 
 Status Durability::Checkpoint(const std::atomic<bool>* stop) {
@@ -167,7 +166,7 @@ Status Durability::Checkpoint(const std::atomic<bool>* stop) {
 }
 
 Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part) {
-  const rdma::NodeId self = state_->node->id();
+  const rdma::NodeId self = local_->id();
   if (log_ == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("node ", self, " keeps no log; give every node a directory"));
   }
@@ -180,7 +179,7 @@ Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part
 
 Status Durability::Close(bool keep_unlogged) {
   Status status;
-  const bool has_unlogged = state_->options.durability == DurabilityMode::kNone || loads_.any();
+  const bool has_unlogged = local_->options.durability == DurabilityMode::kNone || loads_.any();
   if (checkpointer_ != nullptr && keep_unlogged && has_unlogged) status = checkpointer_->Take(/*stop=*/nullptr);
   const Status stopped = Stop();
   return status.ok() ? stopped : status;
@@ -196,7 +195,7 @@ Status Durability::Stop() {
   if (checkpointer_ != nullptr) checkpointer_->Stop();
   Status together;
   // After a start that failed nothing was committed here, and the other nodes may go on for long.
-  if (state_->fabric->num_nodes() > 1 && !words_->refuses()) together = words_->CloseTogether(kCloseWithin);
+  if (local_->fabric.num_nodes() > 1 && !words_->refuses()) together = words_->CloseTogether(kCloseWithin);
   const Status status = log_->Stop();
   lock_.reset();  // nothing is written any more: another database may open the directory
   return status.ok() ? together : status;

@@ -24,20 +24,22 @@
 
 namespace gannet::txn {
 
+struct LocalNode;
+
 class Durability {
  public:
   // Takes the directory for this process, if the options name one; creates the database if they say so
   // (data_directory.h). `words`: this node's.
-  static StatusOr<std::unique_ptr<Durability>> Open(DatabaseState* state, std::unique_ptr<EpochWords> words);
+  static StatusOr<std::unique_ptr<Durability>> Open(const LocalNode* local, std::unique_ptr<EpochWords> words);
   ~Durability();
 
   // Recovers the tables; when all nodes have done that (start_together.h), notes them in the manifest, and starts the
-  // log. FailedPrecondition: it was called before.
+  // log. Once.
   Status Start(absl::Duration wait_for_others);
   bool start_was_called() const { return start_was_called_; }
   // The start of this node failed, here or later: the other nodes learn why, and nobody waits for this one.
   void NoteFailedStart(const Status& why);
-  // One for each session. ResourceExhausted or the like: the log takes no further writer.
+  // One for each session. The errors are those of log::Log::OpenWriter.
   StatusOr<std::unique_ptr<CommitLog>> OpenCommitLog();
   // As Database::Checkpoint.
   Status Checkpoint(const std::atomic<bool>* stop);
@@ -66,7 +68,7 @@ class Durability {
   uint64_t NextTransactionId();
 
  private:
-  Durability(DatabaseState* state, std::unique_ptr<EpochWords> words);
+  Durability(const LocalNode* local, std::unique_ptr<EpochWords> words);
   bool IsLogged() const;
   Status TakeDirectory();
   Status StartLog(const log::LogEnd& end);
@@ -75,7 +77,7 @@ class Durability {
   Status NoteTables();
   Status NoteStarted();
 
-  DatabaseState* state_;
+  const LocalNode* local_;
   std::unique_ptr<EpochWords> words_;
   RemovalVersions removals_;
   UnsavedLoads loads_;

@@ -58,10 +58,10 @@ Status CheckTable(const log::TableDescription& had, const log::TableDescription&
   return absl::OkStatus();
 }
 
-Status CheckTables(const DatabaseState& state, const NodeData& node) {
+Status CheckTables(const LocalNode& local, const NodeData& node) {
   const std::string& directory = node.path;
   for (const log::TableDescription& had : node.manifest.tables) {
-    const Table* table = state.TableById(had.id);
+    const Table* table = local.TableById(had.id);
     if (table == nullptr || table->name() != had.name) {
       return absl::InvalidArgumentError(absl::StrCat(directory, " has a table '", had.name, "' as number ", had.id,
                                                      "; create the same tables in the same order before Start"));
@@ -85,14 +85,14 @@ std::vector<const Table*> TablesOf(const std::vector<DamagedTable>& damaged) {
 // Recovery of one node.
 class Recovery {
  public:
-  Recovery(DatabaseState* state, log::FileSystem* files, const std::string& directory,
+  Recovery(const LocalNode* local, log::FileSystem* files, const std::string& directory,
            const std::vector<NodeData>& nodes)
-      : state_(state),
+      : local_(local),
         files_(files),
         directory_(directory),
         nodes_(nodes),
-        own_(nodes[state->node->id()].path),
-        manifest_(nodes[state->node->id()].manifest),
+        own_(nodes[local->id()].path),
+        manifest_(nodes[local->id()].manifest),
         newest_(manifest_.checkpoints.empty() ? log::CheckpointDescription{} : manifest_.checkpoints.front()) {}
 
   Status Run(log::LogEnd* end, RecoveryReport* report);
@@ -104,7 +104,7 @@ class Recovery {
   Status MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>* damaged, Status* why_not,
                        RecoveryReport* report);
 
-  DatabaseState* state_;
+  const LocalNode* local_;
   log::FileSystem* files_;
   const std::string directory_;  // of the cluster
   const std::vector<NodeData>& nodes_;
@@ -115,9 +115,9 @@ class Recovery {
 
 Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
                           log::LogEnd* end, RecoveryReport* report) const {
-  const bool goes_on = !state_->options.directory.empty();  // a caller that only inspects opens a database without one
-  LogsReader reader(*files_, nodes_, state_->node->id(), checkpoint, state_->options.recovery_threads, salvage, goes_on,
-                    state_->options.stop);
+  const bool goes_on = !local_->options.directory.empty();  // a caller that only inspects opens a database without one
+  LogsReader reader(*files_, nodes_, local_->id(), checkpoint, local_->options.recovery_threads, salvage, goes_on,
+                    local_->options.stop);
   return reader.Read(changes, end, report);
 }
 
@@ -138,9 +138,9 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>
                                             again.recovered_epoch, ": does another program write to ", directory_,
                                             "?"));
   }
-  TableRebuilder rebuilder(state_, files_, own_, older, &changes);
+  TableRebuilder rebuilder(local_, files_, own_, older, &changes);
   std::vector<DamagedTable> also;
-  GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(TablesOf(*damaged), state_->options.recovery_threads, &also));
+  GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(TablesOf(*damaged), local_->options.recovery_threads, &also));
   rebuilder.Count(report);
   for (const DamagedTable& each : *damaged) {
     if (std::ranges::find(also, each.table, &DamagedTable::table) != also.end()) continue;
@@ -155,10 +155,10 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>
 }
 
 Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, RecoveryReport* report) {
-  const int threads = state_->options.recovery_threads;
-  TableRebuilder rebuilder(state_, files_, own_, newest_, changes);
+  const int threads = local_->options.recovery_threads;
+  TableRebuilder rebuilder(local_, files_, own_, newest_, changes);
   std::vector<const Table*> tables;
-  for (const std::unique_ptr<Table>& table : state_->tables) tables.push_back(table.get());
+  for (const std::unique_ptr<Table>& table : local_->tables) tables.push_back(table.get());
   std::vector<DamagedTable> damaged;
   GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(tables, threads, &damaged));
   Status why_not;
@@ -169,7 +169,7 @@ Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, Reco
   } else if (!damaged.empty()) {
     GANNET_RETURN_IF_ERROR(MakeFromOlder(end, &damaged, &why_not, report));
   }
-  if (!damaged.empty() && !state_->options.salvage) {
+  if (!damaged.empty() && !local_->options.salvage) {
     return absl::DataLossError(absl::StrCat(WithoutAdvice(damaged.front().damage),
                                             "; the checkpoint before cannot take its place: ", WithoutAdvice(why_not),
                                             log::kDamageAdvice));
@@ -182,7 +182,7 @@ Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, Reco
 Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
   const uint64_t start = NowNanos();
   LatestChanges changes;
-  GANNET_RETURN_IF_ERROR(ReadLogs(newest_, state_->options.salvage, &changes, end, report));
+  GANNET_RETURN_IF_ERROR(ReadLogs(newest_, local_->options.salvage, &changes, end, report));
   if (newest_.end_epoch > end->recovered_epoch) {
     return absl::DataLossError(absl::StrCat(own_, ": the checkpoint ", newest_.id, " goes up to epoch ",
                                             newest_.end_epoch, ", but the logs only to ", end->recovered_epoch,
@@ -218,17 +218,22 @@ log::TableDescription DescribeTable(const Table& table) {
           .expected_rows = options.expected_rows};
 }
 
-Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
+Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
   if (!nodes.ok()) return nodes.status();
-  if (std::ssize(*nodes) != state.fabric->num_nodes()) {
+  if (std::ssize(*nodes) != local.fabric.num_nodes()) {
     return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to a cluster of ", nodes->size(),
-                                                   " nodes; open it with as many, not ", state.fabric->num_nodes()));
+                                                   " nodes; open it with as many, not ", local.fabric.num_nodes()));
   }
-  GANNET_RETURN_IF_ERROR(CheckTables(state, (*nodes)[state.node->id()]));
-  if (!(*nodes)[state.node->id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
-  return Recovery(&state, &files, directory, *nodes).Run(end, report);
+  GANNET_RETURN_IF_ERROR(CheckTables(local, (*nodes)[local.id()]));
+  if (!(*nodes)[local.id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
+  return Recovery(&local, &files, directory, *nodes).Run(end, report);
+}
+
+Status Recover(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
+               RecoveryReport* report) {
+  return Recover(*database.state().local, files, directory, end, report);
 }
 
 }  // namespace gannet::txn

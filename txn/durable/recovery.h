@@ -27,12 +27,16 @@
 
 namespace gannet::txn {
 
-struct DatabaseState;
+struct LocalNode;
 
-// Restores everything that `state`'s tables had at the greatest epoch that all nodes' logs have closed. *end: where
-// this node's log continues. The tables must be empty and not in use. DataLoss if something that a manifest of any node
-// lists is not there. Cancelled soon after *state.options.stop has become true.
-Status Recover(DatabaseState& state, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
+// Restores everything that the tables of `local` had at the greatest epoch that all nodes' logs have closed. *end:
+// where this node's log continues. The tables must be empty and not in use. DataLoss if something that a manifest of
+// any node lists is not there. Cancelled soon after its DatabaseOptions::stop has become true.
+Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
+               RecoveryReport* report);
+
+// The same for a database that was not started.
+Status Recover(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 
 }  // namespace gannet::txn

@@ -77,7 +77,7 @@ bool TableRebuilder::IsSuperseded(const log::CheckpointRecord& record) {
 
 StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context, const Table& table,
                                                          std::string_view key_bytes, std::string_view payload) {
-  GANNET_RETURN_IF_ERROR(CheckStop(state_->options.stop, "records were made"));
+  GANNET_RETURN_IF_ERROR(CheckStop(local_->options.stop, "records were made"));
   const TableOptions& options = table.options();
   const bool key_fits = options.key_kind == index::KeyKind::kInteger ? key_bytes.size() == index::kIntegerKeyBytes
                                                                      : key_bytes.size() <= options.max_key_bytes;
@@ -94,7 +94,7 @@ StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context
   StoreWord(made->block, NextState(made->state, false));
   records_.fetch_add(1, std::memory_order_relaxed);
   bytes_[table.id()].fetch_add(BlockBytesOf(key, payload.size()), std::memory_order_relaxed);
-  return state_->node->AddressOf(made->block);
+  return local_->node.AddressOf(made->block);
 }
 
 // Null, so that the first damage ends the reading, unless damage is to be left out.
@@ -120,7 +120,7 @@ bool TableRebuilder::IsGivenUp(const Table& table) {
 }
 
 void TableRebuilder::Discard(index::Context& context, const Table& table, rdma::GlobalAddress record) {
-  std::byte* block = state_->node->memory().data() + record.offset();
+  std::byte* block = local_->Direct(record);
   const index::RecordMeta meta = index::LoadMeta(block);
   const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
   MarkAbsent(block, RecordLines(key.view(), meta.payload_bytes), LoadWord(block));
@@ -139,7 +139,7 @@ class TableRebuilder::OrderedRebuild {
       : owner_(owner),
         table_(table),
         changes_(owner->changes_->Sorted(table.id(), 0, LatestChanges::kParts)),
-        leases_(owner->state_->indexes.get()) {
+        leases_(&owner->local_->indexes) {
     size_t records = changes_.size();
     for (const log::CheckpointFile& file : owner->checkpoint_.files) {
       if (file.table == table.id()) records += std::min(file.records, file.bytes);  // whatever a damaged file says
@@ -225,7 +225,7 @@ Status TableRebuilder::AddToUnordered(index::Context& context, const Table& tabl
 
 Status TableRebuilder::LoadUnorderedFile(const Table& table, const log::CheckpointFile& file) {
   if (IsGivenUp(table)) return absl::OkStatus();
-  Leases leases(state_->indexes.get());
+  Leases leases(&local_->indexes);
   const Status read = log::ReadCheckpointFile(
       *files_, directory_, checkpoint_.id, file,
       [&](const log::CheckpointRecord& record) -> Status {
@@ -244,10 +244,10 @@ Status TableRebuilder::Empty(const Table& table) {
     index::WalkPosition position;
     for (bool more = true; more;) {
       records.clear();
-      index::IndexService::Lease lease(state_->indexes.get());
+      index::IndexService::Lease lease(&local_->indexes);
       more = table.local_index().Walk(&position, &records);
       for (const rdma::GlobalAddress record : records) {
-        const std::byte* block = state_->node->memory().data() + record.offset();
+        const std::byte* block = local_->Direct(record);
         const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
         const StatusOr<index::Change> removed = table.local_index().Remove(lease.context(), key.view(), record);
         if (absl::IsNotFound(removed.status())) continue;  // met twice
@@ -262,7 +262,7 @@ Status TableRebuilder::Empty(const Table& table) {
 
 // After the checkpoint's files: what they have is at least as new as the change if it was not superseded.
 Status TableRebuilder::AddUnorderedChanges(const Table& table, size_t part) {
-  Leases leases(state_->indexes.get());
+  Leases leases(&local_->indexes);
   // In the order of the keys: the map's own depends on which thread was faster, and with it the layout of the table.
   for (const auto& [key, change] : changes_->Sorted(table.id(), part, part + 1)) {
     if (!change->removed) GANNET_RETURN_IF_ERROR(AddToUnordered(leases.context(), table, key.bytes(), change->bytes()));
@@ -276,7 +276,7 @@ Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int th
     if (table->index_traits().keeps_order) work.emplace_back([this, table] { return RebuildOrdered(*table); });
   }
   for (const log::CheckpointFile& file : checkpoint_.files) {
-    const Table* table = state_->TableById(file.table);
+    const Table* table = local_->TableById(file.table);
     if (table == nullptr) {
       return absl::DataLossError(
           absl::StrCat(directory_, ": the checkpoint has a table ", file.table, " that the manifest does not name"));
@@ -321,8 +321,7 @@ Status TableRebuilder::Salvage(const std::vector<const Table*>& tables, int thre
 void TableRebuilder::Count(RecoveryReport* report) {
   report->records += records_.load();
   report->damages.insert(report->damages.end(), left_out_.begin(), left_out_.end());
-  std::lock_guard lock(state_->sessions_mutex);
-  for (size_t i = 0; i < bytes_.size(); ++i) state_->settled_bytes[i] += bytes_[i].load();
+  for (size_t i = 0; i < bytes_.size(); ++i) local_->record_bytes.Settle(static_cast<TableId>(i), bytes_[i].load());
 }
 
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "log/file/file_system.h"
 #include "txn/database.h"
 #include "txn/durable/latest_changes.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/local_node.h"
 
 namespace gannet::txn {
 
@@ -30,15 +30,15 @@ struct DamagedTable {
 class TableRebuilder {
  public:
   // All must outlive this.
-  TableRebuilder(DatabaseState* state, log::FileSystem* files, const std::string& directory,
+  TableRebuilder(const LocalNode* local, log::FileSystem* files, const std::string& directory,
                  const log::CheckpointDescription& checkpoint, LatestChanges* changes)
-      : state_(state),
+      : local_(local),
         files_(files),
         directory_(directory),
         checkpoint_(checkpoint),
         changes_(changes),
-        damages_(state->tables.size()),
-        bytes_(state->tables.size()) {}
+        damages_(local->tables.size()),
+        bytes_(local->tables.size()) {}
 
   // Fills `tables`, which are empty, with `threads` threads. The pieces of work are ordered tables, and files and parts
   // of hash tables. Tables with a damaged file are empty afterwards, and listed in *damaged.
@@ -73,7 +73,7 @@ class TableRebuilder {
   // True if the log has a newer change of the key than the checkpoint.
   bool IsSuperseded(const log::CheckpointRecord& record);
 
-  DatabaseState* state_;
+  const LocalNode* local_;
   log::FileSystem* files_;
   std::string directory_;
   const log::CheckpointDescription& checkpoint_;

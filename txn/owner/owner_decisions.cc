@@ -46,7 +46,7 @@ Status OwnerService::CheckImage(const std::byte* record, std::span<const std::by
 }
 
 void OwnerService::Install(const FinishItem& item) {
-  std::byte* record = db_->node->memory().data() + item.record.offset();
+  std::byte* record = local_->Direct(item.record);
   if (item.image.empty()) return StoreWord(record, NextState(item.state, false));
   const size_t lines = item.image.size() / kLineBytes;
   rdma::BeginWrite(record, lines);
@@ -59,7 +59,7 @@ void OwnerService::Install(const FinishItem& item) {
 
 Status OwnerService::FinishWork(std::span<const std::byte> work) {
   std::lock_guard lock(work_mutex_);
-  index::IndexService::Lease lease(db_->indexes.get());
+  index::IndexService::Lease lease(&local_->indexes);
   for (const bool apply : {false, true}) {  // checks all of it before it does any of it
     rdma::WireReader reader(work);
     const uint64_t owner_bits = reader.GetU64();
@@ -104,7 +104,7 @@ StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
   const Caller caller = GetCaller(reader);
   const uint8_t flags = reader.GetU8();
   if (!reader.ok()) return absl::InvalidArgumentError("decide: malformed request");
-  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  const Peers::Stay stay(peers_, LockOwnerNode(caller.name), caller.number);
   if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   if (claim.turn() == RequestLedger::Turn::kBusy) {
@@ -120,7 +120,7 @@ StatusOr<size_t> OwnerService::Decide(std::span<const std::byte> request) {
       entry.all_decided = true;
       for (const DecidedWork& work : entry.decided) {
         if ((flags & kDecisionIsNoted) != 0) break;
-        if (work.node == db_->node->id() && claim.result().ok()) claim.result() = FinishWork(work.message);
+        if (work.node == local_->node.id() && claim.result().ok()) claim.result() = FinishWork(work.message);
       }
     }
   }
@@ -136,14 +136,14 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
   const uint64_t incarnation = reader.GetU64();
   const std::span<const std::byte> work = reader.GetBytes();
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const Peers::Verdict verdict = db_->peers->Fence(node, incarnation);
+  const Peers::Verdict verdict = peers_->Fence(node, incarnation);
   if (verdict == Peers::Verdict::kUnknown) return 0;
-  if (db_->repairer != nullptr) db_->repairer->Wake();
+  wake_repairer_();
   if (verdict == Peers::Verdict::kNotYet) {
     Sometimes<"owner: a dead node's decision comes while that node may still write">();
     return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
   }
-  db_->peers->AwaitQuiet(node);  // its own requests may ask for the same work
+  peers_->AwaitQuiet(node);  // its own requests may ask for the same work
   GANNET_RETURN_IF_ERROR(FinishWork(work));
   return 0;
 }
@@ -154,9 +154,9 @@ StatusOr<size_t> OwnerService::Join(rdma::NodeId caller, std::span<const std::by
   const uint64_t first_request = reader.GetU64();
   GANNET_RETURN_IF_ERROR(reader.Finish());
   const Status joined = first_request == 0
-                            ? db_->peers->Announce(caller, incarnation)
-                            : db_->peers->Join(caller, incarnation, first_request, db_->node->ConnectionTo(caller));
-  if (absl::IsUnavailable(joined) && db_->repairer != nullptr) db_->repairer->Wake();
+                            ? peers_->Announce(caller, incarnation)
+                            : peers_->Join(caller, incarnation, first_request, local_->node.ConnectionTo(caller));
+  if (absl::IsUnavailable(joined)) wake_repairer_();
   GANNET_RETURN_IF_ERROR(joined);
   return 0;
 }
@@ -166,8 +166,8 @@ StatusOr<size_t> OwnerService::Forwarded(std::span<const std::byte> request, std
   const rdma::NodeId node = reader.GetU16();
   const uint64_t incarnation = reader.GetU64();
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const bool forwarded = db_->peers->IsForwarded(node, incarnation);
-  if (!forwarded && db_->repairer != nullptr) db_->repairer->Wake();
+  const bool forwarded = peers_->IsForwarded(node, incarnation);
+  if (!forwarded) wake_repairer_();
   rdma::WireWriter writer(response);
   writer.PutU8(forwarded ? 1 : 0);
   return writer.Finish();
@@ -175,7 +175,7 @@ StatusOr<size_t> OwnerService::Forwarded(std::span<const std::byte> request, std
 
 void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address,
                                  rdma::NodeId node) {
-  std::byte* record = db_->node->memory().data() + address.offset();
+  std::byte* record = local_->Direct(address);
   const uint64_t state = LoadWord(record);
   if (!IsLocked(state) || rdma::IsLineBusy(state) || LockOwnerNode(state) != node) return;
   const index::RecordMeta meta = index::LoadMeta(record);
@@ -199,18 +199,18 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
   std::vector<rdma::GlobalAddress> addresses;
-  for (const std::unique_ptr<Table>& table : db_->tables) {
+  for (const std::unique_ptr<Table>& table : local_->tables) {
     if (table->options().placement.replicated) continue;
     index::WalkPosition position;
     for (bool more = true; more;) {
       if (stop()) return false;
       addresses.clear();
-      index::IndexService::Lease lease(db_->indexes.get());
+      index::IndexService::Lease lease(&local_->indexes);
       more = table->local_index().Walk(&position, &addresses);
       for (const rdma::GlobalAddress address : addresses) ReleaseRecord(lease.context(), *table, address, node);
     }
   }
-  index::IndexService::Lease lease(db_->indexes.get());
+  index::IndexService::Lease lease(&local_->indexes);
   for (const Unmaking& one : moves_.Of(node)) {
     Sometimes<"repair: a block that a dead node meant to move to is given back">();
     FinishOne(lease.context(),

@@ -54,18 +54,18 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   ScanRequest asked;
   const bool valid = Get(reader, &asked);
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const Table* table = db_->TableById(asked.table);
+  const Table* table = local_->TableById(asked.table);
   if (!valid || table == nullptr || !IsKeyOf(*table, asked.range.from) || !IsKeyOf(*table, asked.range.to)) {
     return absl::InvalidArgumentError("scan: no such table, or not keys of it");
   }
   index::ScanRange range = asked.range;
   range.limit = std::min(range.limit, kMostRows);
-  index::IndexService::Lease lease(db_->indexes.get());
+  index::IndexService::Lease lease(&local_->indexes);
   index::ScanResult found;
   std::optional<index::ScanPosition> position = asked.position;
   GANNET_RETURN_IF_ERROR(table->local_index().ScanStep(range, kMostWitnesses, &position, &found));
   const std::span<const index::Entry> entries(found.entries);
-  const std::byte* const memory = db_->node->memory().data();
+  const std::byte* const memory = local_->node.memory().data();
   for (const index::Entry& entry : entries) Prefetch(memory + entry.record.offset());
   Charge(Cost::kIndexStep, (entries.size() + kOverlappedMisses - 1) / kOverlappedMisses);
 

@@ -1,5 +1,6 @@
 #include "txn/owner/owner_service.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -28,28 +29,30 @@ Status UnderWay() {
   return absl::UnavailableError("the request is being carried out; ask again");
 }
 
-OwnerService::OwnerService(DatabaseState* db) : db_(db) {
+OwnerService::OwnerService(const LocalNode* local, Durability* durability, Peers* peers,
+                           std::function<void()> wake_repairer)
+    : local_(local), durability_(durability), peers_(peers), wake_repairer_(std::move(wake_repairer)) {
+  rdma::Node& node = local->node;
   using Bytes = std::span<const std::byte>;
   using Room = std::span<std::byte>;
-  db->node->Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
-  db->node->Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
-  db->node->Handle(kTxnCancel, [this](rdma::NodeId, Bytes in, Room) { return Cancel(in); });
-  db->node->Handle(kTxnDecide, [this](rdma::NodeId, Bytes in, Room) { return Decide(in); });
-  db->node->Handle(kTxnFinishFor, [this](rdma::NodeId, Bytes in, Room) { return FinishFor(in); });
-  db->node->Handle(kTxnJoin, [this](rdma::NodeId caller, Bytes in, Room) { return Join(caller, in); });
-  db->node->Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
-  db->node->Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
-  db->node->Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
-  db->node->Handle(kTxnScan, [this](rdma::NodeId, Bytes in, Room out) { return Scan(in, out); });
+  node.Handle(kTxnPrepare, [this](rdma::NodeId, Bytes in, Room out) { return Prepare(in, out); });
+  node.Handle(kTxnFinish, [this](rdma::NodeId, Bytes in, Room) { return Finish(in); });
+  node.Handle(kTxnCancel, [this](rdma::NodeId, Bytes in, Room) { return Cancel(in); });
+  node.Handle(kTxnDecide, [this](rdma::NodeId, Bytes in, Room) { return Decide(in); });
+  node.Handle(kTxnFinishFor, [this](rdma::NodeId, Bytes in, Room) { return FinishFor(in); });
+  node.Handle(kTxnJoin, [this](rdma::NodeId caller, Bytes in, Room) { return Join(caller, in); });
+  node.Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
+  node.Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
+  node.Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
+  node.Handle(kTxnScan, [this](rdma::NodeId, Bytes in, Room out) { return Scan(in, out); });
 }
 
 void OwnerService::CountBytes(TableId table, int64_t bytes) {
-  std::lock_guard lock(db_->sessions_mutex);
-  db_->settled_bytes[table] += bytes;
+  local_->record_bytes.Settle(table, bytes);
 }
 
 Status OwnerService::CheckItem(const PrepareItem& item) const {
-  const Table* table = db_->TableById(item.table);
+  const Table* table = local_->TableById(item.table);
   if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("prepare: no table ", item.table));
   const TableOptions& options = table->options();
   if (item.key.kind() != options.key_kind || item.key.size() > options.max_key_bytes ||
@@ -64,7 +67,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   StatusOr<NewRecord> made =
       MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits, item.above_version);
   if (!made.ok()) return made.status();
-  prepared->record = db_->node->AddressOf(made->block);
+  prepared->record = local_->node.AddressOf(made->block);
   prepared->state = made->state;
   if (item.move) {
     CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
@@ -72,18 +75,18 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   }
   rdma::GlobalAddress existing;
   StatusOr<index::Change> change =
-      db_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
+      local_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
   if (change.ok()) {
     prepared->change = *std::move(change);
     prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
-                                         db_->durability->removals().Of(item.table, item.key), owner_bits);
+                                         durability_->removals().Of(item.table, item.key), owner_bits);
     CountBytes(item.table, BlockBytesOf(item.key, item.payload.size()));
     return PrepareOutcome::kPrepared;
   }
   MarkAbsent(made->block, RecordLines(item.key, item.payload.size()), made->state);
   context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  const uint64_t state = LoadWord(db_->node->memory().data() + existing.offset());
+  const uint64_t state = LoadWord(local_->Direct(existing));
   // Locked by the worker that asks: it knows whether that is the same transaction.
   if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
     Sometimes<"owner: an insert meets a record that is locked or absent">();
@@ -111,7 +114,7 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
     GANNET_RETURN_IF_ERROR(CheckItem(item));
   }
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  const Peers::Stay stay(peers_, LockOwnerNode(caller.name), caller.number);
   if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   if (claim.turn() != RequestLedger::Turn::kRun) {
@@ -123,7 +126,7 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
 
 StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, uint64_t owner_bits,
                                           std::vector<Unmaking>* made, std::span<std::byte> response) {
-  index::IndexService::Lease lease(db_->indexes.get());
+  index::IndexService::Lease lease(&local_->indexes);
   std::vector<Prepared> prepared(items.size());
   rdma::WireWriter writer(response);
   for (size_t i = 0; i < items.size(); ++i) {
@@ -162,7 +165,7 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const Caller caller = GetCaller(reader);
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  const Peers::Stay stay(peers_, LockOwnerNode(caller.name), caller.number);
   if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   switch (claim.turn()) {
@@ -171,7 +174,7 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
       return UnderWay();
     case RequestLedger::Turn::kDone: {
       Sometimes<"ledger: a cancel comes after its prepare">();
-      index::IndexService::Lease lease(db_->indexes.get());
+      index::IndexService::Lease lease(&local_->indexes);
       Unmake(lease.context(), &claim.made());
       return 0;
     }
@@ -185,8 +188,8 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
 }
 
 std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const {
-  const std::span<std::byte> memory = db_->node->memory();
-  if (address.node() != db_->node->id() || address.offset() < db_->node->writable_offset() ||
+  const std::span<std::byte> memory = local_->node.memory();
+  if (address.node() != local_->node.id() || address.offset() < local_->node.writable_offset() ||
       address.offset() + kLineBytes > memory.size() || address.offset() % kLineBytes != 0) {
     return nullptr;
   }
@@ -196,11 +199,11 @@ std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table
 }
 
 Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) const {
-  const Table* table = db_->TableById(item.table);
+  const Table* table = local_->TableById(item.table);
   if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("finish: no table ", item.table));
   const bool known = LockedRecord(item.record, item.table, Locked(item.state, owner_bits)) != nullptr;
   if (known && item.kind == FinishKind::kInstall) {
-    return CheckImage(db_->node->memory().data() + item.record.offset(), item.image);
+    return CheckImage(local_->Direct(item.record), item.image);
   }
   const bool moved_known = item.kind != FinishKind::kReplace ||
                            LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
@@ -213,18 +216,18 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
 
 void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   if (item.kind == FinishKind::kInstall) return Install(item);
-  index::LocalIndex& index = db_->TableById(item.table)->local_index();
-  std::byte* record = db_->node->memory().data() + item.record.offset();
+  index::LocalIndex& index = local_->TableById(item.table)->local_index();
+  std::byte* record = local_->Direct(item.record);
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
   if (item.kind == FinishKind::kRemove) {
-    db_->durability->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
+    durability_->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
     const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
     GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),
                  change.status().ToString());
   } else if (item.kind == FinishKind::kReplace) {
     const Status replaced = index.Replace(item.key, item.record, item.moved_to);
     GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", item.record.ToString(), replaced.ToString());
-    StoreWord(db_->node->memory().data() + item.moved_to.offset(), NextState(item.moved_state, false));
+    StoreWord(local_->Direct(item.moved_to), NextState(item.moved_state, false));
     moves_.Remove(item.moved_to);
   } else {
     moves_.Remove(item.record);
@@ -241,7 +244,7 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const Caller caller = GetCaller(reader);
   if (!reader.ok()) return absl::InvalidArgumentError("finish: malformed request");
-  const Peers::Stay stay(db_->peers.get(), LockOwnerNode(caller.name), caller.number);
+  const Peers::Stay stay(peers_, LockOwnerNode(caller.name), caller.number);
   if (!stay.admitted()) return NotAdmitted();
   RequestLedger::Claim claim(&ledger_, caller);
   switch (claim.turn()) {
@@ -263,7 +266,7 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
 
 Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
   const uint16_t n = reader.GetU16();
-  index::IndexService::Lease lease(db_->indexes.get());
+  index::IndexService::Lease lease(&local_->indexes);
   for (size_t i = 0; i < n; ++i) {
     FinishItem item;
     if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
@@ -279,7 +282,7 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
   rdma::WireReader reader(request);
   const uint64_t epoch = reader.GetU64();
   if (!reader.ok()) return absl::InvalidArgumentError("log: malformed request");
-  const Peers::Stay stay(db_->peers.get(), caller, Peers::kUnnumbered);
+  const Peers::Stay stay(peers_, caller, Peers::kUnnumbered);
   if (!stay.admitted()) return NotAdmitted();
   const std::span<const std::byte> part = request.subspan(sizeof epoch);
   log::TransactionDecoder decoder(part, log::kFormatVersion);
@@ -287,13 +290,13 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
   if (!whole.ok() || !*whole || decoder.epoch() != epoch || decoder.part() != log::TransactionPart::kPart) {
     return absl::InvalidArgumentError("log: not a part of a transaction of that epoch");
   }
-  GANNET_RETURN_IF_ERROR(db_->durability->AppendForPeer(epoch, part));
+  GANNET_RETURN_IF_ERROR(durability_->AppendForPeer(epoch, part));
   return 0;
 }
 
 StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  const Table* table = db_->TableById(reader.GetU16());
+  const Table* table = local_->TableById(reader.GetU16());
   bool valid;
   const Key key = index::GetKey(reader, &valid);
   GANNET_RETURN_IF_ERROR(reader.Finish());
@@ -301,7 +304,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
       key.size() > table->options().max_key_bytes) {
     return absl::InvalidArgumentError("read: no such table, or not a key of it");
   }
-  index::IndexService::Lease lease(db_->indexes.get());
+  index::IndexService::Lease lease(&local_->indexes);
   for (int spins = 0; spins < kOwnersSpins; ++spins) {
     const index::FindResult found = table->local_index().Find(key);
     rdma::WireWriter writer(response);
@@ -310,7 +313,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
       index::PutWitness(writer, found.witness);
       return writer.Finish();
     }
-    const std::byte* record = db_->node->memory().data() + found.record.offset();
+    const std::byte* record = local_->Direct(found.record);
     Charge(Cost::kIndexStep);  // a dependent miss, as the node before it was
     const uint64_t state = LoadWord(record);
     if (IsLocked(state) || IsAbsent(state)) {

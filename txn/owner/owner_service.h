@@ -22,14 +22,18 @@
 #include "txn/owner/pending_moves.h"
 #include "txn/owner/request_ledger.h"
 #include "txn/owner/wire.h"
-#include "txn/session/session_internal.h"
+#include "txn/repair/peers.h"
+#include "txn/session/local_node.h"
 
 namespace gannet::txn {
 
+class Durability;
+
 class OwnerService {
  public:
-  // Registers the handlers on db->node. `db` must outlive this.
-  explicit OwnerService(DatabaseState* db);
+  // Registers the handlers on the node. All must outlive this. `wake_repairer` is called when another node tells of a
+  // death.
+  OwnerService(const LocalNode* local, Durability* durability, Peers* peers, std::function<void()> wake_repairer);
 
   // For the Repairer, about a node none of whose requests is admitted any more.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
@@ -68,7 +72,10 @@ class OwnerService {
   void FinishOne(index::Context& context, const FinishItem& item);
   void CountBytes(TableId table, int64_t bytes);
 
-  DatabaseState* db_;
+  const LocalNode* const local_;
+  Durability* const durability_;
+  Peers* const peers_;
+  const std::function<void()> wake_repairer_;
   RequestLedger ledger_;
   PendingMoves moves_;
   Mutex work_mutex_;  // one FinishWork at a time: it checks, and then acts

@@ -31,6 +31,7 @@
 #include "index/index.h"
 #include "index/key_wire.h"
 #include "index/record_header.h"
+#include "rdma/fabric.h"
 #include "rdma/global_address.h"
 #include "rdma/rpc.h"
 #include "txn/table.h"
@@ -38,6 +39,18 @@
 namespace gannet::txn {
 
 using index::Key;
+
+// How commits and reads of this layer are numbered among the methods of rdma/fabric.h (256-511).
+inline constexpr rdma::MethodId kTxnPrepare = 256;    // make locked placeholders for inserts
+inline constexpr rdma::MethodId kTxnFinish = 257;     // take records out of the index and mark them absent
+inline constexpr rdma::MethodId kTxnRead = 258;       // find a record and return it: the RPC read path
+inline constexpr rdma::MethodId kTxnLog = 259;        // append changes of the owner's records to its log
+inline constexpr rdma::MethodId kTxnCancel = 260;     // undo a kTxnPrepare if it was done, and never do it if not
+inline constexpr rdma::MethodId kTxnDecide = 261;     // note a commit over several nodes, and do the owner's part
+inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of what a dead node has decided
+inline constexpr rdma::MethodId kTxnJoin = 263;       // ask for locks from now on
+inline constexpr rdma::MethodId kTxnScan = 265;       // find the records of a range and return them
+inline constexpr rdma::MethodId kTxnForwarded = 264;  // are all decisions of a dead node carried out?
 
 // Who asks: u64 name (owner bits of its worker, index/lock_word.h, and a slot in the low bits), u64 number of the
 // request.

@@ -8,9 +8,12 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "rdma/rpc.h"
+#include "txn/commit/debts.h"
 #include "txn/owner/owner_service.h"
+#include "txn/owner/wire.h"
+#include "txn/repair/incarnation.h"
 #include "txn/repair/peers.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/local_node.h"
 
 namespace gannet::txn {
 namespace {
@@ -22,6 +25,9 @@ constexpr absl::Duration kCallTimeout = absl::Milliseconds(100);
 constexpr size_t kHeaderBytes = 32;  // of a kTxnFinishFor
 
 }  // namespace
+
+Repairer::Repairer(const LocalNode* local, Peers* peers, OwnerService* owner, const Incarnation* incarnation)
+    : local_(local), peers_(peers), owner_(owner), incarnation_(incarnation) {}
 
 void Repairer::Start() {
   thread_ = Thread("repair", [this] { Loop(); });
@@ -46,7 +52,7 @@ void Repairer::Wake() {
 
 bool Repairer::Stopped() const {
   std::lock_guard lock(mutex_);
-  return stop_ || !db_->fabric->Alive(db_->node->id());
+  return stop_ || !local_->fabric.Alive(local_->id());
 }
 
 void Repairer::Loop() {
@@ -66,25 +72,25 @@ void Repairer::Loop() {
 
 bool Repairer::Round() {
   bool more = false;
-  const int nodes = db_->fabric->num_nodes();
+  const int nodes = local_->fabric.num_nodes();
   for (int i = 0; i < nodes && !Stopped(); ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
-    if (node == db_->node->id() || GANNET_MUTANT(kSkipRepair)) continue;
-    if (!db_->fabric->Alive(node) || db_->peers->IsLost(node, db_->node->ConnectionTo(node))) {
-      db_->peers->NoteDeath(node);
+    if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
+    if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) {
+      peers_->NoteDeath(node);
     }
-    if (db_->peers->phase(node) == Peers::Phase::kAccused)
+    if (peers_->phase(node) == Peers::Phase::kAccused)
       SometimesInTests<"repair: a node is accused of being dead by another">();
-    if (db_->peers->phase(node) == Peers::Phase::kAccused && db_->node->CutOff(node, db_->peers->connection(node))) {
-      db_->peers->NoteDeath(node);
+    if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
+      peers_->NoteDeath(node);
     }
-    if (db_->peers->phase(node) == Peers::Phase::kDying && Forward(node)) db_->peers->SetForwarded(node);
-    if (db_->peers->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
-        db_->owner_service->ReleaseAllOf(node, [this] { return Stopped(); })) {
+    if (peers_->phase(node) == Peers::Phase::kDying && Forward(node)) peers_->SetForwarded(node);
+    if (peers_->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
+        owner_->ReleaseAllOf(node, [this] { return Stopped(); })) {
       Sometimes<"repair: what a dead node held is released">();
-      db_->peers->SetReleased(node);
+      peers_->SetReleased(node);
     }
-    const Peers::Phase phase = db_->peers->phase(node);
+    const Peers::Phase phase = peers_->phase(node);
     more = more || (phase != Peers::Phase::kStranger && phase != Peers::Phase::kJoined);
   }
   if (!AnnounceAll()) more = true;
@@ -97,16 +103,16 @@ bool Repairer::Round() {
 
 bool Repairer::AnnounceAll() {
   bool all = true;
-  const int nodes = db_->fabric->num_nodes();
+  const int nodes = local_->fabric.num_nodes();
   announced_.resize(static_cast<size_t>(nodes));
   for (int i = 0; i < nodes && !Stopped(); ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
-    if (node == db_->node->id()) continue;
-    const uint64_t connection = db_->node->ConnectionTo(node);
+    if (node == local_->id()) continue;
+    const uint64_t connection = local_->node.ConnectionTo(node);
     if (connection == 0 || announced_[node] == connection) continue;
     std::array<std::byte, 16> request;
     rdma::WireWriter writer(request);
-    writer.PutU64(db_->incarnation);
+    writer.PutU64(incarnation_->number());
     writer.PutU64(0);  // it asks for no locks yet
     const bool told = Call(node, kTxnJoin, writer.written(), {}, connection).ok();
     if (told) announced_[node] = connection;
@@ -116,19 +122,19 @@ bool Repairer::AnnounceAll() {
 }
 
 bool Repairer::Forward(rdma::NodeId dead) {
-  db_->peers->AwaitQuiet(dead);
+  peers_->AwaitQuiet(dead);
   if (GANNET_MUTANT(kRepairUndecided)) return true;
-  for (const DecidedWork& work : db_->owner_service->DecidedBy(dead)) {
+  for (const DecidedWork& work : owner_->DecidedBy(dead)) {
     if (work.node == dead) continue;
-    if (work.node == db_->node->id()) {
+    if (work.node == local_->id()) {
       Sometimes<"repair: a decided transaction of a dead node is carried out here">();
-      static_cast<void>(db_->owner_service->FinishWork(work.message));  // an error: no repetition will change it
+      static_cast<void>(owner_->FinishWork(work.message));  // an error: no repetition will change it
       continue;
     }
     std::vector<std::byte> request(work.message.size() + kHeaderBytes);
     rdma::WireWriter writer(request);
     writer.PutU16(dead);
-    writer.PutU64(db_->peers->incarnation(dead));
+    writer.PutU64(peers_->incarnation(dead));
     writer.PutBytes(work.message);
     Sometimes<"repair: a decided transaction of a dead node is sent to an owner">();
     if (Send(work.node, writer.written())) continue;
@@ -139,23 +145,23 @@ bool Repairer::Forward(rdma::NodeId dead) {
 }
 
 bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> request) {
-  if (!db_->fabric->Alive(to)) return true;
+  if (!local_->fabric.Alive(to)) return true;
   const Status status = Call(to, kTxnFinishFor, request, {}).status();
-  return !IsUnknownOutcome(status) || !db_->fabric->Alive(to);
+  return !IsUnknownOutcome(status) || !local_->fabric.Alive(to);
 }
 
 bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
   if (GANNET_MUTANT(kRepairUndecided)) return true;
-  for (int i = 0; i < db_->data_nodes; ++i) {  // decisions are noted at owners of rows
+  for (int i = 0; i < local_->data_nodes; ++i) {  // decisions are noted at owners of rows
     const auto node = static_cast<rdma::NodeId>(i);
-    if (node == db_->node->id() || node == dead || !db_->fabric->Alive(node)) continue;
+    if (node == local_->id() || node == dead || !local_->fabric.Alive(node)) continue;
     std::array<std::byte, 16> request;
     rdma::WireWriter writer(request);
     writer.PutU16(dead);
-    writer.PutU64(db_->peers->incarnation(dead));
+    writer.PutU64(peers_->incarnation(dead));
     std::array<std::byte, 8> answer{};
     const StatusOr<size_t> size = Call(node, kTxnForwarded, writer.written(), answer);
-    if (size.ok() ? answer[0] != std::byte{0} : !db_->fabric->Alive(node)) continue;
+    if (size.ok() ? answer[0] != std::byte{0} : !local_->fabric.Alive(node)) continue;
     Sometimes<"repair: another owner has not forwarded all yet">();
     return false;
   }
@@ -165,7 +171,7 @@ bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
 StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
                                 std::span<std::byte> response, uint64_t connection) {
   if (channel_ == nullptr) {
-    StatusOr<std::unique_ptr<rdma::Channel>> channel = db_->node->OpenChannel();
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = local_->node.OpenChannel();
     if (!channel.ok()) return absl::UnavailableError(channel.status().message());
     channel_ = *std::move(channel);
     worker_ = std::make_unique<coro::Worker>();
@@ -175,7 +181,7 @@ StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::spa
                                .method = method,
                                .request = request,
                                .response = response,
-                               .timeout = std::min(kCallTimeout, db_->options.call_timeout),
+                               .timeout = std::min(kCallTimeout, local_->options.call_timeout),
                                .connection = connection};
   const auto ask = [](rdma::Channel* channel, const rdma::CallRequest& what) -> coro::Task<StatusOr<size_t>> {
     co_return co_await channel->Call(what.node, what.method, what.request, what.response, what.timeout,

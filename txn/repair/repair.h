@@ -35,11 +35,15 @@
 
 namespace gannet::txn {
 
-struct DatabaseState;
+class Incarnation;
+class OwnerService;
+class Peers;
+struct LocalNode;
 
 class Repairer {
  public:
-  explicit Repairer(DatabaseState* db) : db_(db) {}
+  // All must outlive it.
+  Repairer(const LocalNode* local, Peers* peers, OwnerService* owner, const Incarnation* incarnation);
   ~Repairer() { Stop(); }
   Repairer(const Repairer&) = delete;
   Repairer& operator=(const Repairer&) = delete;
@@ -66,7 +70,10 @@ class Repairer {
                         std::span<std::byte> response, uint64_t connection = 0);
   bool Stopped() const;
 
-  DatabaseState* db_;
+  const LocalNode* const local_;
+  Peers* const peers_;
+  OwnerService* const owner_;
+  const Incarnation* const incarnation_;
   mutable Mutex mutex_;  // guards the flags
   CondVar wake_;
   bool stop_ = false;

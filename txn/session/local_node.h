@@ -1,0 +1,35 @@
+// LocalNode: the parts of a database that its services share: the owner's service, repair, recovery, checkpoints and
+// sessions. The database owns these parts and outlives the services.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "index/service.h"
+#include "rdma/fabric.h"
+#include "txn/database.h"
+#include "txn/session/record_bytes.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+struct LocalNode {
+  const DatabaseOptions& options;
+  rdma::Fabric& fabric;
+  rdma::Node& node;
+  index::IndexService& indexes;
+  const std::vector<std::unique_ptr<Table>>& tables;  // by number
+  RecordBytes& record_bytes;
+  int data_nodes;  // as DatabaseOptions says, but never 0
+
+  rdma::NodeId id() const { return node.id(); }
+  // Null if there is none.
+  const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
+  // A record of this node, for its CPU.
+  std::byte* Direct(rdma::GlobalAddress record) const { return node.memory().data() + record.offset(); }
+  // Whether sessions of this node call, or await verbs: a node alone whose CPU may do everything itself does not.
+  bool calls() const { return fabric.num_nodes() > 1 || !fabric.capabilities().cpu_coherent_atomics; }
+};
+
+}  // namespace gannet::txn

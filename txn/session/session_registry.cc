@@ -1,0 +1,59 @@
+#include "txn/session/session_registry.h"
+
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::txn {
+namespace {
+
+Status Closed() {
+  return absl::FailedPreconditionError("the database has been closed; open it again");
+}
+
+}  // namespace
+
+Status SessionRegistry::CheckOpen() const {
+  const std::lock_guard lock(mutex_);
+  return closed_ ? Closed() : absl::OkStatus();
+}
+
+Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, uint64_t* number) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return Closed();
+  ++open_;
+  *number = ++opened_;
+  for (auto left = left_debts_.begin(); left != left_debts_.end(); ++left) {
+    if (left->first != owner_bits) continue;
+    debts->TakeOver(std::move(left->second));
+    left_debts_.erase(left);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts) {
+  const std::lock_guard lock(mutex_);
+  --open_;
+  if (!debts->empty()) left_debts_.emplace_back(owner_bits, debts->Leave());
+}
+
+StatusOr<bool> SessionRegistry::Close() {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return false;
+  if (open_ > 0) {
+    return absl::FailedPreconditionError(absl::StrCat("Database::Close: ", open_,
+                                                      open_ == 1 ? " session is open" : " sessions are open",
+                                                      " (of OpenSession, or lent to a Run that is under way); "
+                                                      "destroy each, and let each Run return, before Close"));
+  }
+  closed_ = true;
+  return true;
+}
+
+bool SessionRegistry::CloseAnyway() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(closed_, true);
+}
+
+}  // namespace gannet::txn

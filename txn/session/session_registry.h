@@ -1,0 +1,40 @@
+// SessionRegistry: which sessions of a database are open, and what closed ones left to do for the next.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread.h"
+#include "txn/commit/debts.h"
+
+namespace gannet::txn {
+
+// Thread-safe.
+class SessionRegistry {
+ public:
+  // FailedPrecondition once the database is closed: no session is opened any more.
+  Status CheckOpen() const;
+  // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over what a closed
+  // one with the same bits left.
+  Status Add(uint64_t owner_bits, Debts* debts, uint64_t* number);
+  // That session is closed; what it still owes waits for the next one.
+  void Remove(uint64_t owner_bits, Debts* debts);
+
+  // Closes the database. False: it was closed. FailedPrecondition if sessions are open: nothing was done then.
+  StatusOr<bool> Close();
+  // Closes the database also if sessions are open. False: it was closed.
+  bool CloseAnyway();
+
+ private:
+  mutable Mutex mutex_;  // guards what follows
+  bool closed_ = false;
+  size_t open_ = 0;
+  uint64_t opened_ = 0;
+  std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Debt>>>> left_debts_;  // by owner bits
+};
+
+}  // namespace gannet::txn
