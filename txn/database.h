@@ -33,80 +33,82 @@ namespace gannet::txn {
 
 // When the commit of a transaction is acknowledged, in a database with a directory.
 enum class DurabilityMode : uint8_t {
-  kNone,   // nothing is logged: what Close (or a Checkpoint while nothing runs) wrote survives, no more
-  kAsync,  // at once; a crash loses at most the last group commit and what was being written: a few milliseconds, and
-           // nothing that Database::durable_epoch says is durable
+  kNone,   // nothing is logged: only what Close (or a Checkpoint while nothing runs) wrote survives
+  kAsync,  // at once; a crash loses at most the last group commit and the one being written (a few milliseconds), and
+           // nothing that is durable according to Database::durable_epoch
   kSync,   // when it is durable
 };
 
-// What the log and the checkpoints are written with.
+// How the log and the checkpoints are written.
 enum class LogMedium : uint8_t {
-  kFile,  // io_uring, past the page cache where the file system allows
+  kFile,  // io_uring, without the page cache where the file system allows that
   kPmem,  // mapped files by libpmem: persistent memory if the directory is on such
 };
 
-// A longer group commit would only make every commit wait.
+// A longer group commit would only delay every commit.
 inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
 inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
-// In bytes per second. A checkpoint that is written more slowly hardly ever ends, and meanwhile none of the log goes.
+// In bytes per second. A checkpoint that is written more slowly would hardly end, and none of the log is removed in
+// that time.
 inline constexpr uint64_t kLeastCheckpointRate = uint64_t{1} << 20;
 inline constexpr size_t kMinLogBuffer = size_t{4} << 10;
 inline constexpr size_t kMaxLogBuffer = size_t{1} << 30;
 
 struct DatabaseOptions {
-  // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have no rows but those of replicated
+  // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have only the rows of replicated
   // tables, and may come and go. The same on every node; 0: all nodes own rows.
   int data_nodes = 0;
 
   ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how remote records are read
-  int server_threads = 1;                                // run RPC handlers when the workers do not
+  int server_threads = 1;                                // they run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
 
-  // Calls of Database::Run that go on at a time. Further ones wait.
+  // Calls of Database::Run that may run at the same time. Further ones wait.
   int run_sessions = 64;
 
   uint64_t seed = 0;  // of the back-off after conflicts
 
   // A Run that loses against other transactions for too long goes first, and the commits of others wait for it
-  // (txn/commit/precedence.h): at most so long, and at most 65 s. 0: never; a long transaction among many writers then
-  // may not get through. The same on every node.
+  // (txn/commit/precedence.h): at most this long, and at most 65 s. 0: never; a long transaction among many writers may
+  // then never commit. The same on every node.
   absl::Duration precedence_limit = absl::Seconds(10);
   // It has lost for too long after 16 attempts and this time, or after 4 attempts and ten times this time.
   absl::Duration precedence_after = absl::Milliseconds(100);
 
-  // Durability. Without a directory there is none, and the rest means nothing.
+  // Durability. Without a directory there is none, and the options below have no effect.
   std::string directory = {};  // of the whole cluster, no zero byte; with several nodes each has a sub-directory
   // Create the database if the directory holds none (txn/durable/data_directory.h says when it does). The same on every
-  // node. False: NotFound then, so that a mistyped or unmounted directory is not an empty database.
+  // node. False: Open then returns NotFound, so that a mistyped or unmounted directory is not taken for an empty
+  // database.
   bool create_if_missing = false;
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
   // From one write of the log to the next, 1 us to kMaxGroupCommit; longer on a slow disk (log/group_commit.h).
   absl::Duration group_commit = absl::Microseconds(300);
-  // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive.
+  // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive a crash.
   absl::Duration durable_within = absl::Seconds(10);
   absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
-  uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // at least kLeastCheckpointRate; 0: as the disk can
+  uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // at least kLeastCheckpointRate; 0: as fast as the disk
   uint64_t log_segment_bytes = uint64_t{64} << 20;
-  // So much of the log is made ready by Start, and kept ready as checkpoints free it: writing what was never written
-  // before takes twice the work. 0: a little, as it is needed.
+  // Start prepares this much of the log, and checkpoints reuse what they free: writing to new space takes twice the
+  // work. 0: a little, when it is needed.
   uint64_t log_preallocate_bytes = 0;
-  // Per session, 4 KiB to kMaxLogBuffer. What is larger than a few group commits only takes room in the processor's
-  // caches.
+  // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
-  // For larger transactions: one may change this much, by keys, payloads, 17 bytes each; else ResourceExhausted, when
-  // the change is asked for. All of them on one node together take at most this at once, and as much again while they
-  // are written, only while there are some; others wait. At most kMaxLogLargeBuffer.
+  // For larger transactions: one may have changes of this size (keys, payloads, and 17 bytes for each); the change
+  // that exceeds it returns ResourceExhausted. All large transactions of one node together take at most this much at a time, and as
+  // much again while they are written; others wait. The memory is used only while there are some. At most
+  // kMaxLogLargeBuffer.
   size_t log_large_buffer_bytes = size_t{256} << 20;
   int recovery_threads = 2;
-  bool salvage = false;                              // recover what can be had of damaged files, and list what cannot
-  std::string application = {};                      // kept in the manifest for whoever reads the directory
-  std::shared_ptr<log::FileSystem> files = nullptr;  // null: as `medium` says
+  bool salvage = false;                              // recover what can be had of damaged files, and list the rest
+  std::string application = {};                      // kept in the manifest for programs that read the directory
+  std::shared_ptr<log::FileSystem> files = nullptr;  // null: those of `medium`
   uint64_t memory_bytes = uint64_t{8} << 30;         // address space for the records; Open(directory, ...) only
 
   // Set by another thread or a signal handler: Start, BulkLoader and Checkpoint return Cancelled soon, also those that
-  // begin later. Transactions, Close and the checkpoints of checkpoint_every go on. May be null; must outlive the
+  // begin later. Transactions, Close and the checkpoints of checkpoint_every continue. May be null; must outlive the
   // database.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -118,7 +120,7 @@ struct TableStatistics {
   index::Statistics index = {};
 };
 
-// What Start found in the data directory.
+// The results of Start's recovery from the data directory.
 struct RecoveryReport {
   uint64_t recovered_epoch = 0;
   uint64_t last_commit_wall_nanos = 0;  // when the last batch of the log was written; since 1970
@@ -130,16 +132,16 @@ struct RecoveryReport {
   uint64_t undecided_parts = 0;      // of transactions of several nodes that never committed
   uint64_t checkpoint_id = 0;        // the newest; 0: none
   uint64_t checkpoint_bytes = 0;
-  // Files of the newest checkpoint were damaged, and of their tables the checkpoint before and the log gave the same:
-  // nothing is lost. 0: it was not needed. The next checkpoint replaces the damaged one.
+  // If files of the newest checkpoint were damaged, the previous checkpoint and the log gave the same tables: nothing
+  // is lost. 0: that was not needed. The next checkpoint replaces the damaged one.
   uint64_t older_checkpoint_id = 0;
-  std::vector<std::string> replaced;  // what was damaged: one for each of these tables
+  std::vector<std::string> replaced;  // the damage, one for each of these tables
   uint64_t records = 0;               // in memory now
   double log_seconds = 0;
   double load_seconds = 0;
   uint64_t peak_memory_bytes = 0;  // of the process
   bool torn_tail = false;
-  std::vector<std::string> damages;  // left out; only with DatabaseOptions::salvage
+  std::vector<std::string> damages;  // what was left out; only with DatabaseOptions::salvage
 };
 
 class Session;
@@ -148,84 +150,86 @@ struct DatabaseState;
 class Database {
  public:
   // Attaches as node `node`. `fabric` must outlive the database. With a directory: NotFound if it holds no database and
-  // none is to be created; DataLoss if a file of it, or of another node's directory, is missing or damaged. Then
-  // nothing in it was changed.
+  // none is to be created; DataLoss if a file of it, or of another node's directory, is missing or damaged. After these
+  // errors nothing in it was changed.
   static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                   const DatabaseOptions& options);
-  // One node alone, over memory of its own, with its data in `directory` (DatabaseOptions::create_if_missing). Create
-  // the same tables as ever, then Start recovers what they had.
+  // A single node over its own memory, with its data in `directory` (DatabaseOptions::create_if_missing). Create the
+  // same tables each time; Start then recovers their rows.
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& directory, DatabaseOptions options);
-  // Closes, and drops what Close would say. No session may be open.
+  // Closes the database and ignores errors. No session may be open.
   ~Database();
 
-  // Before Start. InvalidArgument names the option that is wrong.
+  // Call it before Start. InvalidArgument names the wrong option.
   StatusOr<const Table*> CreateTable(const TableOptions& options);
   // Null if there is none.
   const Table* FindTable(const std::string& name) const;
   // In the order in which they were created.
   std::vector<const Table*> tables() const;
 
-  // Recovers what the directory has, if there is one. Serves the other nodes, and waits until those that own rows are
-  // there. With a directory all nodes start together, each in a thread or process of its own: none writes to its
-  // directory before every node has recovered. If one node fails to recover, Start fails at all nodes, with that node's
-  // number, code and reason, and no directory has changed. DeadlineExceeded: a node was not there, or did not call
-  // Start, for `wait_for_others`; a node that lives and recovers is waited for. Cancelled by
-  // DatabaseOptions::stop. After an error, open the database again; the directory has what it had.
+  // Recovers the directory's data, if there is one. Serves the other nodes, and waits until those that own rows are
+  // there. With a directory all nodes start together, each in its own thread or process: none writes to its directory
+  // before every node has recovered. If one node fails to recover, Start fails at all nodes, with that node's number,
+  // code and reason, and no directory has changed. DeadlineExceeded: a node was not there, or did not call Start, for
+  // `wait_for_others`; this waits for a live node that recovers. Cancelled by DatabaseOptions::stop. After an error,
+  // open the database again; the directory still has its data.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
-  // One per worker thread. Thread-safe. ResourceExhausted if the node has no channel left (rdma::Node::OpenChannel);
-  // sessions of Run that nobody borrows make room. FailedPrecondition before Start and after Close.
+  // Opens a session for one worker thread. Thread-safe. ResourceExhausted if the node has no channel left
+  // (rdma::Node::OpenChannel); idle sessions of Run make room. FailedPrecondition before Start and after Close.
   StatusOr<std::unique_ptr<Session>> OpenSession();
 
-  // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread until it commits. What it
-  // returns, or throws: as Session::Run. Thread-safe. It borrows one of DatabaseOptions::run_sessions sessions, which
-  // all threads share; if all are borrowed it waits for one, at most durable_within, then ResourceExhausted.
+  // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread until it commits. Results and
+  // exceptions are those of Session::Run. Thread-safe. It borrows one of DatabaseOptions::run_sessions sessions, which
+  // all threads share. If all are borrowed, it waits for one for at most durable_within, then returns
+  // ResourceExhausted.
   Status Run(const std::function<Status(BlockingTransaction&)>& body);
 
-  // Makes what was committed, and what BulkLoader loaded, durable by a checkpoint of this node; transactions may run
-  // meanwhile (not with DurabilityMode::kNone). FailedPrecondition without a directory. Cancelled by
-  // DatabaseOptions::stop: the checkpoints that were there are there.
+  // Makes all commits, and all loads of BulkLoader, durable by a checkpoint of this node. Transactions may run at the
+  // same time (not with DurabilityMode::kNone). FailedPrecondition without a directory. Cancelled by
+  // DatabaseOptions::stop: the existing checkpoints stay.
   Status Checkpoint();
-  // Flushes the log and stops it; takes a checkpoint if one is needed: with DurabilityMode::kNone, or if none has what
-  // a BulkLoader loaded. FailedPrecondition if a session is open, or a Run under way: then nothing was done, and Close
-  // may be called again. (Sessions of Run that nobody borrows are closed here.) The nodes of a cluster close together,
-  // as they start: each waits a while for the others. Another error: not everything that was committed is durable. But
-  // for FailedPrecondition the directory is free for another Open then, also if this object lives on; OpenSession and
-  // Run return FailedPrecondition from then on, also without a directory. A second call does nothing.
+  // Flushes the log and stops it. Takes a checkpoint if one is needed: with DurabilityMode::kNone, or if a load of
+  // BulkLoader is in none. FailedPrecondition if a session is open, or a Run is in progress: then nothing was done, and
+  // Close may be called again. (Idle sessions of Run are closed here.) The nodes of a cluster close together, as they
+  // start: each waits for the others for some time. Another error: not everything that was committed is durable. Unless
+  // it returned FailedPrecondition, the directory is free for another Open, even if this object still exists, and
+  // OpenSession and Run return FailedPrecondition, also without a directory. A second call does nothing.
   Status Close();
-  // Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept otherwise.
-  // What no checkpoint has is gone, as after a crash: all that a BulkLoader loaded; with DurabilityMode::kNone all
-  // changes.
+  // Like Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept
+  // otherwise. Everything that is only in memory is lost, as after a crash: all loads of BulkLoader without a
+  // checkpoint; with DurabilityMode::kNone all changes.
   Status CloseWithoutCheckpoint();
 
-  // Of Start; all zero without a directory.
+  // Report of Start; all zero without a directory.
   const RecoveryReport& recovery() const;
   // All zero without a log.
   log::LogStatistics log_statistics() const;
-  // The changes that this node's sessions committed before this call survive a crash once durable_epoch() has reached
-  // what it returns: so a program that uses DurabilityMode::kAsync can tell when. Thread-safe; 0 without a log.
+  // Returns an epoch: the changes that this node's sessions committed before this call survive a crash once
+  // durable_epoch() has reached it. Programs with DurabilityMode::kAsync use this. Thread-safe; 0 without a log.
   uint64_t logged_epoch() const;
-  // Never goes back. Thread-safe; 0 without a log.
+  // The newest durable epoch; never decreases. Thread-safe; 0 without a log.
   uint64_t durable_epoch() const;
-  // Ok, or why commits cannot be made durable now.
+  // Ok, or the reason why commits cannot be made durable now.
   Status log_health() const;
   // How the log is written; empty without one.
   std::string log_description() const;
 
-  // How often transactions of this node starved, and its commits waited for starving ones (txn/commit/precedence.h).
+  // Counts of starving transactions of this node, and of its commits that waited for starving ones
+  // (txn/commit/precedence.h).
   PrecedenceStatistics precedence_statistics() const;
 
   // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();
   rdma::SlabStatistics memory_statistics() const;
-  // Makes the memory that the next `bytes` of records and indexes will take resident now (rdma/slab.h). Any time.
+  // Makes the memory of the next `bytes` of records and indexes resident now (rdma/slab.h). May be called at any time.
   void PrefaultMemory(uint64_t bytes);
   rdma::Fabric& fabric();
   rdma::NodeId node_id() const;
-  // Nodes that own rows, and whether this is one of them.
+  // Number of nodes that own rows, and whether this is one of them.
   int data_nodes() const;
   bool owns_rows() const { return node_id() < data_nodes(); }
-  // For layers above that answer calls of their own: Node::Handle, before Start.
+  // For layers above that answer their own calls: Node::Handle, before Start.
   rdma::Node& node();
   DatabaseState& state() { return *state_; }  // for txn/ itself
 

@@ -1,5 +1,5 @@
-// PrecedenceClaim: one call of Session::Run, as precedence knows it. Programs do not use it: it is here because Run is
-// a template. txn/commit/precedence.h has the rules that the comments name.
+// PrecedenceClaim: one call of Session::Run, for precedence. Programs do not use it; it is here because Run is a
+// template. txn/commit/precedence.h has the rules that the comments name.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ class PrecedenceClaim {
   PrecedenceClaim(const PrecedenceClaim&) = delete;
   PrecedenceClaim& operator=(const PrecedenceClaim&) = delete;
 
-  // An attempt lost, now. Asks `precedence` if that was once too often.
+  // An attempt has lost now. Asks `precedence` if that was once too often.
   void NoteConflict(Precedence* precedence, uint64_t now);
   // The last attempt did not lose: its body asked for another one (rule 7). NoteConflict still follows.
   void NoteAskedAgain();
-  // The last attempt spent so much of its time waiting for others' precedence.
+  // The last attempt spent this much time waiting for others' precedence.
   void NoteHeldUp(uint64_t nanos) { last_ += nanos; }
   void GiveBack() {
     if (asked_ != nullptr) [[unlikely]]
       Leave();
   }
-  // Whether it ever asked.
+  // True if it ever asked.
   bool has_asked() const { return has_asked_; }
 
  private:
@@ -39,7 +39,7 @@ class PrecedenceClaim {
   uint32_t conflicts_ = 0;
   uint64_t first_ = 0;    // time of the first of them
   uint64_t last_ = 0;     // time of the last of them
-  uint64_t longest_ = 0;  // attempt
+  uint64_t longest_ = 0;  // duration of the longest attempt
 };
 
 }  // namespace gannet::txn

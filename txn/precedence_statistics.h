@@ -1,4 +1,4 @@
-// PrecedenceStatistics: how often transactions of a node starved, and what that cost others (Database).
+// PrecedenceStatistics: how often transactions of a node starved, and the cost for others (Database).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@ namespace gannet::txn {
 struct PrecedenceStatistics {
   uint64_t asked = 0;          // times that a transaction of this node lost for too long
   uint64_t tickets = 0;        // drawn by this node
-  uint64_t expired = 0;        // of those, how many ended with their lease
+  uint64_t expired = 0;        // tickets of this node that ended with their lease
   uint64_t held_up = 0;        // commits of this node that waited for the transaction with precedence
-  uint64_t held_up_nanos = 0;  // their waiting times, added up
+  uint64_t held_up_nanos = 0;  // the sum of their waiting times
 };
 
 }  // namespace gannet::txn

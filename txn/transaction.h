@@ -18,25 +18,24 @@
 //
 //   execute -> lock the write set -> validate read set and witnesses -> [log] -> install -> unlock
 //
-// Execution reads by the cheapest path and buffers writes. What a body reads may never have existed together; so an
-// error that it returns is believed by Session::Run only after the read set validates, and the body must not loop for
-// ever on such data. Reads see the transaction's own writes, inserts and removals.
+// Execution reads by the cheapest path and buffers writes. The data that a body reads may never have existed together.
+// So Session::Run returns a body's error only after the read set validates, and a body must not loop for ever on such
+// data. Reads see the transaction's own writes, inserts and removals.
 //
 // What an operation returns, other than Ok, is one of two kinds:
 //
 //   a result    NotFound, OutOfRange, AlreadyExists, InvalidArgument, FailedPrecondition; and ResourceExhausted of a
-//               write. The transaction goes on.
+//               write. The transaction continues.
 //   a failure   Aborted (it met another transaction), Unavailable, DeadlineExceeded, Unknown, Internal, and every other
-//               code that a read returns. The transaction cannot go on: it has failed.
+//               code that a read returns. The transaction has failed and cannot continue.
 //
-// A transaction that has failed does nothing more. It remembers its first failure: each further operation returns it,
-// Commit returns it and rolls back, and Session::Run acts on it, whatever the body made of it. So a body may return
-// what it likes, or go on: nothing is committed that rests on a read that failed. After Commit every call returns
-// FailedPrecondition.
+// A failed transaction does nothing more. It remembers its first failure: each further operation returns it, Commit
+// returns it and rolls back, and Session::Run acts on it, whatever the body returns. So a body may ignore a failure:
+// nothing is committed that depends on a failed read. After Commit every call returns FailedPrecondition.
 //
 // Awaiting is done on the session's worker thread. One transaction is used by one coroutine at a time. Memory passed in
-// (outputs, keys of byte kind, payloads) needs to live only until the call or its await returned. What is passed in may
-// lie in what the same call overwrites: a key in the output of its Get, the ends of a range in the rows of its Scan.
+// (outputs, keys of byte kind, payloads) needs to live only until the call or its await has returned. Arguments may lie
+// in memory that the same call overwrites: a key in the output of its Get, the ends of a range in the rows of its Scan.
 //
 // Errors about a key name it: `table "cities", key "Oslo"`.
 #pragma once
@@ -64,12 +63,12 @@ class Session;
 class TransactionImpl;
 struct SessionState;
 
-// Names a record that this transaction got for update (or inserted); valid within the transaction.
+// Names a record that this transaction read for update (or inserted); valid within the transaction.
 struct RecordHandle {
   uint32_t index = UINT32_MAX;
 };
 
-// One of several keys asked for together.
+// One of several keys requested together.
 struct GetRequest {
   const Table* table = nullptr;
   Key key;
@@ -77,7 +76,7 @@ struct GetRequest {
   uint32_t offset = 0;
   bool for_update = false;
 
-  // Results. GetMany sets each of them, whatever an earlier call left there.
+  // Results. GetMany sets all of them, whatever their values were.
   Status status = {};          // Ok, NotFound, or OutOfRange if the payload ends before offset + out.size()
   uint32_t payload_bytes = 0;  // of the whole record; NotFound: 0
   RecordHandle handle = {};    // if for_update, and there is such a record; else none
@@ -88,7 +87,7 @@ struct GetRequest {
   }
 };
 
-// What a scan found, in scan order. Reuse one object to reuse its memory.
+// The rows that a scan found, in scan order. Reuse one object to reuse its memory.
 class ScanRows {
  public:
   size_t size() const { return rows_.size(); }
@@ -102,7 +101,7 @@ class ScanRows {
     std::memcpy(&row, payload(i).data(), sizeof(Row));
     return row;
   }
-  // If the scan was for update.
+  // Valid if the scan was for update.
   RecordHandle handle(size_t i) const { return rows_[i].handle; }
 
  private:
@@ -129,19 +128,19 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // Copies payload bytes [offset, offset + out.size()). NotFound if there is no such key; OutOfRange if the payload is
-  // shorter. A failure: return it, Run knows what to do.
+  // shorter. If it fails, return the failure: Run handles it.
   coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset = 0);
   template <PayloadType Row>
   coro::Async<Status> Get(const Table& table, Key key, Row* row) {
     return Get(table, key, std::as_writable_bytes(std::span(row, 1)));
   }
 
-  // All at once: one doorbell per node where the records are remote, interleaved prefetches where they are local. Each
-  // request gets its own status, and the result is Ok. Another result is a failure, which each request then has, too,
-  // or InvalidArgument: a key does not fit its table.
+  // All at once: one doorbell per node for remote records, interleaved prefetches for local ones. Each request gets its
+  // own status, and the result is Ok. Any other result is a failure, which each request then has, too, or
+  // InvalidArgument: a key does not fit its table.
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
 
-  // As Get; the record will (probably) be updated or removed through the handle, without another lookup.
+  // Like Get; the record will (probably) be updated or removed through the handle, without another lookup.
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                    uint32_t offset = 0);
   template <PayloadType Row>
@@ -158,7 +157,7 @@ class Transaction {
   }
   coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
 
-  // Buffered until commit. A key that exists gives AlreadyExists, here or from the commit (Run returns it).
+  // Buffered until commit. If the key exists, this or the commit returns AlreadyExists (and so does Run).
   Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
   template <PayloadType Row>
   Status Insert(const Table& table, Key key, const Row& row) {
@@ -170,45 +169,46 @@ class Transaction {
   coro::Async<Status> Remove(const Table& table, Key key);  // NotFound if there is no such key
 
   // Rows of the range in order, phantoms excluded. FailedPrecondition if the table's index is not ordered. After an
-  // error the rows mean nothing.
+  // error the rows are undefined.
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
 
-  // Makes the buffered writes visible, all or none. Ok; Aborted (conflict: run it again); AlreadyExists; another error
-  // before the commit point (nothing happened), first of all the failure of an operation; Unknown (a node died or could
-  // not be reached at the commit point, or the log did not become durable in time). With DurabilityMode::kSync the
-  // await returns when the commit is durable, or, if it is AlreadyExists or nothing was written, when what was read is.
-  // The transaction is over. Not in a body of Session::Run, which commits it: FailedPrecondition, and nothing is.
+  // Makes the buffered writes visible, all or none. Returns Ok; Aborted (conflict: run it again); AlreadyExists;
+  // another error from before the commit point (nothing happened), first of all the failure of an operation; or Unknown
+  // (a node died or could not be reached at the commit point, or the log did not become durable in time). With
+  // DurabilityMode::kSync the await returns when the commit is durable; after AlreadyExists, or if nothing was written,
+  // when what was read is durable. The transaction is over then. In a body of Session::Run, which commits it, Commit
+  // returns FailedPrecondition, and nothing is committed.
   coro::Async<Status> Commit();
-  // Drops the buffered writes and forgets what was read, and a failure: the transaction is as if it had just begun.
+  // Drops the buffered writes and forgets the reads and a failure: the transaction is as if it had just begun.
   // Destroying an uncommitted transaction drops its writes, too. A body of Session::Run returns an error instead.
   void Rollback();
   // Ok if everything read so far is still current: it then was a state of the database. Else a failure. It does not
-  // wait for the disk: only the answer of Commit, and of Session::Run, may be told to others.
+  // wait for the disk: only the results of Commit and of Session::Run may be told to others.
   coro::Async<Status> Validate();
 
   Session& session();
 
  private:
   friend class Session;
-  // Session::Run ends the transaction, and its body must not.
+  // Session::Run ends the transaction; its body must not.
   void RunConcludes() { run_concludes_ = true; }
   Status RefuseToEnd(const char* why);
   coro::Async<Status> DoCommit();
   explicit Transaction(std::unique_ptr<TransactionImpl> impl);
-  // Gives the working part back to the session.
+  // Returns the working part to the session.
   void Release();
-  // Ok while it can go on; else the failure of one of its operations, or that it is over.
+  // Ok while the transaction can continue; else the failure of an operation, or that it is over.
   const Status& failure() const { return *failure_; }
-  // WhenDurable does not wait, and leaves the epoch here, or 0.
+  // WhenDurable then does not wait, and stores the epoch (or 0) there.
   void LeaveEpochAt(uint64_t* epoch) { epoch_at_ = epoch; }
-  // Of a result that rests on what was read: the same, when all that was read is durable.
+  // For a result that depends on reads: returns it when everything that was read is durable.
   coro::Async<Status> WhenDurable(Status status);
   static coro::Task<Status> AwaitDurable(SessionState* session, uint64_t epoch, Status status);
   coro::Task<Status> AfterCommit(coro::Task<Status> commit);
 
   SessionState* session_;
   std::unique_ptr<TransactionImpl> impl_;  // null after Commit
-  const Status* failure_;                  // impl_'s; after Commit: that it is over
+  const Status* failure_;                  // impl_'s; after Commit: that the transaction is over
   uint64_t* epoch_at_ = nullptr;
   bool run_concludes_ = false;
 };

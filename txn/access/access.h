@@ -1,13 +1,13 @@
-// Access: the reads of a transaction, by keys and by ranges, and what they leave behind.
+// Access: the reads of a transaction, by keys and by ranges, and their records.
 //
-// Every read adds what it saw to the read set, or, for update, to the write buffer, and serves what the transaction
-// itself has written from there. Access owns both until the transaction ends; its commit works on them.
+// Every read adds what it saw to the read set or, if it is for update, to the write buffer; the transaction's own
+// writes are served from there. Access owns both until the transaction ends; its commit works on them.
 //
-//   direct_access.cc   records of this node, by its CPU; the entrance of every operation
+//   direct_access.cc   records of this node, by its CPU; the entry of every operation
 //   remote_access.cc   records of other nodes: one-sided, or by call
 //   remote_scan.cc     scans of them
 //
-// One for each transaction; reused for the next after Clear.
+// One for each transaction; reused for the next one after Clear.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class Access {
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
-  // As those of Transaction.
+  // Like those of Transaction.
   coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset);
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
@@ -61,7 +61,7 @@ class Access {
   }
 
  private:
-  // What looking at one record gave.
+  // The outcome of one attempt to read a record.
   enum class Look : uint8_t {
     kDone,      // request->status is set
     kGone,      // the record is absent or holds another key: ask the index again
@@ -69,14 +69,13 @@ class Access {
   };
 
   Status Failed(Status status) { return failure_.Note(std::move(status)); }
-  // The same of a GetMany: the requests get it, too.
+  // The same for a GetMany: the requests get the failure, too.
   Status Failed(Status status, std::span<GetRequest> requests);
 
   // direct_access.cc
-  // A request of the user's was looked at: what its Get or GetMany returns if nothing else happens.
+  // Returns the result of the user's Get or GetMany for a request that was served.
   static Status Served(GetRequest* request);
-  // The key is not in the index: serves the insert of this transaction, if there is one; else NotFound, under
-  // `witness`.
+  // The key is not in the index: serves this transaction's own insert of it, if any; else NotFound, under `witness`.
   void ReadMissing(GetRequest* request, const index::Witness& witness);
   Look LookDirect(GetRequest* request, rdma::GlobalAddress record);
   Status GetDirect(GetRequest* request);
@@ -90,7 +89,7 @@ class Access {
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   void MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   void AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options);
-  // `range` with a limit that leaves room for the rows of it that this transaction has removed.
+  // `range` with a larger limit if this transaction has removed rows in it.
   index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
 
   // remote_access.cc
@@ -98,7 +97,7 @@ class Access {
   coro::Task<StatusOr<RecordHandle>> GetOneForUpdate(GetRequest request);
   coro::Task<Status> GetRemote(GetRequest* request);
   coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
-  // The owner's answer, in response_. It does not wait for locked records, and is asked again.
+  // Puts the owner's answer into response_. An owner does not wait for locked records, so it is asked again.
   coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
   coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
   coro::Task<Status> GetManyOfAll(std::span<GetRequest> requests);

@@ -8,8 +8,8 @@
 namespace gannet::txn {
 namespace {
 
-// Bytes of the character of UTF-8 at the begin of `text`; 0 if there is none that can be printed. (Which characters a
-// terminal has is not asked; control characters, U+0080 to U+009F among them, and surrogates are none.)
+// Bytes of the UTF-8 character at the begin of `text`; 0 if there is none that can be printed. (Control characters,
+// U+0080 to U+009F among them, and surrogates cannot. Whether the terminal has the character is not checked.)
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [text](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const auto continues = [byte](size_t i) { return (byte(i) & 0xc0) == 0x80; };

@@ -1,5 +1,5 @@
-// Errors about one key of a table, as the user gets them: they name both. Internal to txn/. What the engine makes and
-// takes within itself has no text and costs no allocation.
+// Errors about one key of a table, for the user: they name both. Internal to txn/. Errors that the engine makes and
+// handles itself have no text and cost no allocation.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace gannet::txn {
 // `table "cities", key "Zürich"`; an integer key as its number. Bytes that cannot be printed are escaped as in C.
 std::string NameOfRow(const Table& table, const index::Key& key);
 
-// InvalidArgument if `key` is not of the kind, or is longer, than the table's keys are.
+// InvalidArgument if `key` is not of the table's kind, or is longer than the table's keys may be.
 Status CheckKey(const Table& table, const index::Key& key);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);
 [[gnu::cold]] Status KeyExists(const Table& table, const index::Key& key);
-// Error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
+// The error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
 [[gnu::cold]] Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                                        uint32_t payload_bytes);
 

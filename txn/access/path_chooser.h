@@ -1,8 +1,8 @@
-// Which way a remote read goes: one-sided (READ the index, READ the record) or a CALL that does both at the owner.
+// Chooses the path of a remote read: one-sided (READ the index, READ the record) or a CALL that does both at the owner.
 //
-// Per (table, node) the chooser keeps running averages of what both paths took, prefers the cheaper and now and then
-// tries the other, so that it notices when the owner becomes idle or busy, or a cache goes stale (DEX section 6.1,
-// Catfish algorithm 1: offload when the measured cost says so).
+// For each (table, node) the chooser keeps running averages of the cost of both paths and prefers the cheaper.
+// Sometimes it tries the other, so that it notices when the owner becomes idle or busy, or a cache becomes stale (DEX
+// section 6.1, Catfish algorithm 1: offload when the measured cost says so).
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class PathChooser {
     Place& p = places_[place];
     double& average = p.cost_ns[static_cast<int>(path)];
     const double cost = static_cast<double>(cost_ns);
-    // The path that is not the preferred one is measured rarely: each measurement must count for more.
+    // The other path is measured rarely, so each measurement must count for more.
     const bool preferred = path == Best(p);
     average = average == 0 ? cost : average + (cost - average) / (preferred ? 16 : 2);
     ++(path == ReadPath::kCall ? statistics_.calls : statistics_.one_sided);

@@ -8,7 +8,7 @@ namespace gannet::txn {
 
 namespace {
 
-// Looked through for each change of a set; more are indexed.
+// Up to this number, witnesses are searched one by one for each change; more are indexed.
 constexpr size_t kFewWitnesses = 64;
 
 }  // namespace
@@ -46,8 +46,8 @@ void ReadSet::Carry(const index::Change& change) {
   }
 }
 
-// The same in constant time. Witnesses of one word that say the same are one here; of some that differ, all but one are
-// out of date, and the validation will find that.
+// The same in constant time. Witnesses of one word with the same value are one here. Of several with different values,
+// all but one are out of date, which the validation will find.
 void ReadSet::CarryMany(const index::Change& change) {
   const auto note = [this](rdma::GlobalAddress word, size_t i) {
     return witness_of_.try_emplace(word.bits(), static_cast<uint32_t>(i)).second;

@@ -1,7 +1,7 @@
-// ReadSet: what a transaction read: words that must still be as it saw them when it commits.
+// ReadSet: the words that a transaction read and that must be unchanged when it commits.
 //
-// Filled by its accesses (access.h). A commit looks at all of it (validation), and carries witnesses over the changes
-// that it makes to indexes itself. One for each transaction; reused for the next after Clear.
+// The transaction's accesses fill it (access.h). A commit checks all of it (validation), and carries witnesses over the
+// changes that it makes to indexes itself. One for each transaction; reused for the next one after Clear.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace gannet::txn {
 
-// Validation: the word at `word` must still hold `seen`. Records (their state word) and witnesses alike.
+// Validation: the word at `word` must still hold `seen`. For state words of records and for witnesses alike.
 struct ReadEntry {
   rdma::GlobalAddress word;
   uint64_t seen;
@@ -27,7 +27,7 @@ class ReadSet {
 
   void AddRecord(rdma::GlobalAddress record, uint64_t state) { records_.push_back({record, state}); }
   void AddWitness(const index::Witness& witness) { witnesses_.push_back({witness.word, witness.seen}); }
-  // The transaction reads by verbs or calls: not all of what it reads can be looked at by this CPU.
+  // The transaction reads by verbs or calls: this CPU cannot check everything that it reads.
   void NoteVerbs() { uses_verbs_ = true; }
   bool uses_verbs() const { return uses_verbs_; }
   // Forgets the records from number `first` on.
@@ -37,7 +37,7 @@ class ReadSet {
   std::span<const ReadEntry> witnesses() const { return witnesses_; }
   bool empty() const { return records_.empty() && witnesses_.empty(); }
 
-  // The transaction itself made `change` to an index: a witness that was right before it is right after it.
+  // The transaction itself made `change` to an index: a witness that was current before it is current after it.
   void Carry(const index::Change& change);
 
   // Keeps the memory, unless it is large.

@@ -1,11 +1,11 @@
-// WriteBuffer: what a transaction is to write, until its commit makes it visible.
+// WriteBuffer: the writes of a transaction, until its commit makes them visible.
 //
-// It owns the write set, and the memory of it (keys, payloads, images of records of other nodes). It serves reads of
-// the transaction's own writes, inserts and removals, and counts how much of the log the changes may take. An insert at
-// this node makes its record at once, locked, absent and in no index; that record is the write set's until the commit,
-// or the transaction's end, releases it. All else is buffered.
+// It owns the write set and its memory (keys, payloads, images of records of other nodes). It serves reads of the
+// transaction's own writes, inserts and removals, and counts how much of the log the changes may take. An insert at
+// this node makes its record at once: locked, absent and in no index. That record belongs to the write set until the
+// commit, or the transaction's end, releases it. Everything else is buffered.
 //
-// One for each transaction; reused for the next after Clear.
+// One for each transaction; reused for the next one after Clear.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +26,15 @@ namespace gannet::txn {
 
 class WriteBuffer {
  public:
-  // Both must outlive it. Changes that the log cannot take are a failure.
+  // Both must outlive this. Changes that the log cannot take are a failure.
   WriteBuffer(SessionState* session, Failure* failure);
 
-  // As those of Transaction.
+  // Like those of Transaction.
   Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize);
   Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
   Status Remove(RecordHandle handle);
 
-  // The record, as it was read for `request`, may be written. `direct` or `image`: WriteEntry has both.
+  // Adds a record that was read for `request` and may be written. `direct` or `image`: as in WriteEntry.
   RecordHandle AddForUpdate(const GetRequest& request, rdma::GlobalAddress record, uint64_t state, std::byte* direct,
                             std::byte* image);
 
@@ -46,7 +46,7 @@ class WriteBuffer {
   void InsertsIn(const Table& table, const index::ScanRange& range, std::vector<uint32_t>* numbers) const {
     if (inserts_ > 0) set_.InsertsIn(table, range, numbers);
   }
-  // How many entries remove a record in `range`.
+  // Number of entries that remove a record in `range`.
   size_t RemovalsIn(const Table& table, const index::ScanRange& range) const {
     return removals_ == 0 ? 0 : set_.RemovalsIn(table, range);
   }
@@ -61,19 +61,19 @@ class WriteBuffer {
   std::span<WriteEntry> entries() { return set_.entries(); }
   std::span<const WriteEntry> entries() const { return set_.entries(); }
   size_t size() const { return set_.size(); }
-  // The record of entry `i` is `record` from now on.
+  // The record of entry `i` has been made, or replaced by another.
   void SetRecord(size_t i, rdma::GlobalAddress record) { set_.SetRecord(i, record); }
 
   bool has_inserts() const { return inserts_ > 0; }
-  // Bytes that its changes take in logs, at most.
+  // Largest number of bytes that its changes take in logs.
   size_t change_bytes() const { return change_bytes_; }
-  // Some entry is of a record that this CPU does not write itself.
+  // True if an entry's record is not written by this CPU.
   bool uses_verbs() const { return uses_verbs_; }
 
-  // Memory until Clear.
+  // Memory that is valid until Clear.
   Arena& arena() { return arena_; }
 
-  // No record may be locked any more.
+  // No record may be locked when this is called.
   void Clear() {
     set_.Clear();
     arena_.Reset();
@@ -83,7 +83,7 @@ class WriteBuffer {
   }
 
  private:
-  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: that is more than the log takes of one transaction.
+  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: the log does not take this much of one transaction.
   Status CountChange(uint32_t* share, size_t bytes) {
     const size_t total = change_bytes_ - *share + bytes;
     if (total > most_change_bytes_) [[unlikely]]

@@ -10,7 +10,7 @@
 namespace gannet::txn {
 namespace {
 
-// Entries that are kept for the next transaction.
+// Number of entries whose memory is kept for the next transaction.
 constexpr size_t kMostKept = 16 * 1024;
 
 struct KeyName {
@@ -32,8 +32,8 @@ bool IsLiveInsert(const WriteEntry& entry) {
 }  // namespace
 
 struct WriteSet::Large {
-  absl::flat_hash_map<uint64_t, uint32_t> records;  // by address; of two entries of one record, the first
-  absl::btree_map<KeyName, uint32_t> keys;          // what was noted by NoteKey; of two of one key, the first
+  absl::flat_hash_map<uint64_t, uint32_t> records;  // by address; if two entries have the same record, the first
+  absl::btree_map<KeyName, uint32_t> keys;          // the keys of NoteKey; if two entries have the same key, the first
 };
 
 WriteSet::WriteSet() = default;

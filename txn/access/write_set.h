@@ -1,5 +1,5 @@
-// WriteSet: the records that a transaction means to write, in the order in which it named them. write_buffer.h has what
-// it does with them before the commit.
+// WriteSet: the records that a transaction will write, in the order in which it named them. write_buffer.h has the
+// operations on them before the commit.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace gannet::txn {
 
 // A piece of new payload, in the transaction's arena. A later patch wins. No patch reaches beyond the entry's
-// payload_bytes: a new size comes with a whole payload, and no older patch is kept then.
+// payload_bytes: a new size needs a whole payload, which drops all older patches.
 struct Patch {
   uint32_t offset;
   uint32_t size;
@@ -24,12 +24,12 @@ struct Patch {
   Patch* next;
 };
 
-// Patches of one record before they become one patch of its whole payload: reading a record costs a bounded number of
-// steps, however often the transaction has changed it.
+// Number of patches of one record before they become one patch of its whole payload, so that reading a record takes a
+// bounded number of steps, however often the transaction has changed it.
 inline constexpr uint8_t kMostPatches = 16;
 
 enum class WriteKind : uint8_t {
-  kNone,  // got for update, not changed (yet): validated like a read
+  kNone,  // read for update, not changed (yet): validated like a read
   kUpdate,
   kInsert,
   kRemove,
@@ -50,28 +50,27 @@ struct WriteEntry {
   uint32_t image_payload_bytes = 0;  // as read
   WriteKind kind = WriteKind::kNone;
   uint8_t patch_count = 0;
-  uint32_t redo_bytes = 0;   // of the log, at most
-  uint64_t connection = 0;   // by which its owner is asked for locks and changes; 0: it is this node
+  uint32_t redo_bytes = 0;   // largest size in the log
+  uint64_t connection = 0;   // over which its owner is asked for locks and changes; 0: this node is the owner
   bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;       // this transaction holds the record's lock
   bool indexed = false;      // insert: the key is in the index
-  bool installed = false;    // its owner has been told to, with the decision
+  bool installed = false;    // the decision told its owner to install it
   index::Key key{};          // bytes in the arena
   Patch* patches = nullptr;  // in the order written
   Patch* last_patch = nullptr;
-  // A payload whose size needs a block of another class moves to a new record, locked and absent until the commit.
+  // A payload whose size needs a block of another class moves to this new record, locked and absent until the commit.
   rdma::GlobalAddress moved_to{};
   uint64_t moved_state = 0;  // of the new record, without lock and owner
 
-  // Where the commit protocol goes: this node's CPU, or verbs and calls.
+  // Chooses the path of the commit protocol: this node's CPU, or verbs and calls.
   bool is_direct() const { return direct != nullptr; }
-  // This transaction removes the record, or has removed what it inserted.
+  // True if this transaction removes the record, or has removed its own insert.
   bool is_removed() const { return kind == WriteKind::kRemove || removed; }
 };
 
-// Entries in the order added, and ways to find one that are cheap when (as nearly always) there is none.
-// A few entries are looked through; from kFew on there are indexes, so that no operation takes longer than the
-// logarithm of their number.
+// Entries in the order added. Finding one is cheap if (as nearly always) there is none. A few entries are searched one
+// by one; from kFew on there are indexes, so that no operation takes longer than the logarithm of their number.
 class WriteSet {
  public:
   static constexpr size_t kFew = 64;
@@ -79,7 +78,7 @@ class WriteSet {
   WriteSet();
   ~WriteSet();
 
-  // A new entry, to be filled in: valid until the next one is added.
+  // Adds an entry, to be filled in; valid until the next one is added.
   WriteEntry& Add(rdma::GlobalAddress record) {
     WriteEntry& entry = entries_.emplace_back();
     entry.record = record;
@@ -90,23 +89,23 @@ class WriteSet {
     return entry;
   }
 
-  // The entry of `record`, or -1.
+  // Number of the entry of `record`, or -1.
   int FindRecord(rdma::GlobalAddress record) const {
     if ((Filter(record) & FilterBit(record)) == 0) [[likely]]
       return -1;
     return FindFiltered(record.bits());
   }
-  // The record of entry `i` is `record` from now on.
+  // The entry's record has been made, or replaced by another.
   void SetRecord(size_t i, rdma::GlobalAddress record);
 
-  // Entry `i`, whose key is set, inserts or removes it: as long as it does, the next three find it. A second call for
-  // the same entry does no harm.
+  // Entry `i`, whose key is set, inserts or removes it. As long as it does, the next three functions find it. May be
+  // called repeatedly.
   void NoteKey(size_t i);
-  // The entry that inserts or removes `key` (also an insert that was removed again), or -1.
+  // Number of the entry that inserts or removes `key` (also an insert that was removed again), or -1.
   int FindKey(const Table& table, const index::Key& key) const;
   // Appends the numbers of the inserts in `range` that were not removed again: all, or at least the first range.limit.
   void InsertsIn(const Table& table, const index::ScanRange& range, std::vector<uint32_t>* numbers) const;
-  // How many entries remove a record in `range`.
+  // Number of entries that remove a record in `range`.
   size_t RemovalsIn(const Table& table, const index::ScanRange& range) const;
 
   WriteEntry& operator[](size_t i) { return entries_[i]; }
@@ -128,7 +127,7 @@ class WriteSet {
   static uint64_t FilterBit(rdma::GlobalAddress record) { return uint64_t{1} << (Hash(record) >> 56 & 63); }
   static uint64_t HashOf(const Table& table, const index::Key& key);
 
-  // The last entry is one of many.
+  // Called when the set becomes large, with the last entry.
   void Grow();
   int FindFiltered(uint64_t address) const;
   void NoteKeyOfLarge(size_t i);

@@ -1,4 +1,4 @@
-// What commit.cc (the protocol, and records of this node) and commit_remote.cc (records of other nodes) share.
+// Shared by commit.cc (the protocol, and records of this node) and commit_remote.cc (records of other nodes).
 #pragma once
 
 #include <cstdint>

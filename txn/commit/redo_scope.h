@@ -7,7 +7,7 @@
 
 namespace gannet::txn {
 
-// From the locks to the end of the install. Without a log, or without changes, it does nothing.
+// Lasts from the locks to the end of the install. Without a log, or without changes, it does nothing.
 class Commit::RedoScope {
  public:
   explicit RedoScope(Commit* commit) : commit_(commit) {

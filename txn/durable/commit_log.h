@@ -1,9 +1,9 @@
-// CommitLog: what the commits of one session do with their node's log. Every session has one. In a database that logs
-// nothing (without a directory, or with DurabilityMode::kNone) its redo takes no bytes, no key has a removed version,
-// and no epoch is awaited: a commit takes the same steps there.
+// CommitLog: the log's side of the commits of one session. Every session has one. In a database that logs nothing
+// (without a directory, or with DurabilityMode::kNone) its redo takes no bytes, no key has a removed version, and no
+// epoch is awaited, so a commit takes the same steps there.
 //
-// A commit without changes, or in a database that logs nothing, has RedoBytes of 0. Only one with redo bytes may use
-// the writer, the epoch and the transaction's id.
+// A commit without changes, or in a database that logs nothing, has RedoBytes of 0. Only a commit with redo bytes may
+// use the writer, the epoch and the transaction's id.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ class CommitLog {
   CommitLog(const CommitLog&) = delete;
   CommitLog& operator=(const CommitLog&) = delete;
 
-  // Has `worker` resume those that wait for an epoch. `alone`: the worker waits for nothing else, and may sleep.
+  // Has `worker` resume the coroutines that wait for an epoch. `alone`: the worker waits for nothing else, and may
+  // sleep.
   void AddTo(coro::Worker* worker, bool alone);
 
   // Largest number of bytes that the changes of one transaction may take.
@@ -44,11 +45,11 @@ class CommitLog {
     return writer_ == nullptr || change_bytes == 0 ? 0 : change_bytes + log::kTransactionOverheadBytes;
   }
   log::LogWriter& writer() { return *writer_; }
-  // The node's epoch becomes at least `epoch`.
+  // Raises the node's epoch to at least `epoch`.
   void RaiseEpoch(uint64_t epoch) { log_->RaiseEpoch(epoch); }
   // Number of a transaction of several nodes.
   uint64_t NextTransactionId();
-  // Some bulk load of this node is not durable: no change may be logged.
+  // True if a bulk load of this node is not durable: then no change may be logged.
   bool any_unsaved_load() const { return loads_->any(); }
 
   // The greatest version of a removed record with this key, or 0. Called when the key of an insert is in its index.
@@ -66,11 +67,11 @@ class CommitLog {
     return has_redo ? words_->CurrentAt(node) : words_->DirtyAt(node);
   }
 
-  // Results wait until what they rest on is durable.
+  // True if results wait until everything on which they depend is durable.
   bool awaits_durability() const { return awaits_durability_; }
-  // What must be durable before the result of a transaction may be told; 0: nothing that is not durable already.
-  // `epoch`: the latest that it wrote in, or found at another node. `rests_on_reads`: it read something here and wrote
-  // nothing: it then waits for the newest epoch in which anything was logged.
+  // Returns the epoch that must be durable before the result of a transaction may be told; 0: everything is durable
+  // already. `epoch`: the latest in which it wrote, or that it found at another node. `rests_on_reads`: it read
+  // something here and wrote nothing; then it waits for the newest epoch in which anything was logged.
   uint64_t EpochToAwait(uint64_t epoch, bool rests_on_reads) const {
     if (!awaits_durability_) return 0;
     epoch = std::max(epoch, rests_on_reads ? log_->last_dirty_epoch() : 0);

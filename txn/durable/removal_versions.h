@@ -1,10 +1,10 @@
-// What keeps the versions of one key ascending when the key is removed and inserted again.
+// RemovalVersions: keeps the versions of one key ascending when the key is removed and inserted again.
 //
-// The log orders the changes of a key within an epoch by version. Updates count up in the record; a record that moves
-// takes its version along; but a key that comes back gets another block of memory, whose versions count on from where
-// that block was. So a removal notes its version here, by the key's hash, before the key leaves its index, and an
-// insert looks here after its key has entered the index, and starts above. Keys that share a place only skip versions.
-// Most tables that grow are never removed from: of those an insert looks at one word that nobody writes.
+// The log orders the changes of a key within an epoch by version. Updates increment it in the record, and a record that
+// moves takes its version along. But a key that is inserted again gets another block of memory, whose versions continue
+// from those of that block. So a removal notes its version here, by the key's hash, before the key leaves its index. An
+// insert looks here after its key has entered the index, and starts above that version. If keys share a place, versions
+// are only skipped. Most growing tables have no removals: an insert into them reads one word that is never written.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace gannet::txn {
 // Thread-safe.
 class RemovalVersions {
  public:
-  // `kept`: false where nothing is logged: no version is noted then, and Of returns 0.
+  // `kept`: false if nothing is logged; then no version is noted, and Of returns 0.
   explicit RemovalVersions(bool kept) : versions_(kept ? std::make_unique<Versions>() : nullptr) {}
 
   void Note(uint16_t table, const index::Key& key, uint64_t version) {
@@ -33,7 +33,7 @@ class RemovalVersions {
     if ((tables_.load(std::memory_order_relaxed) & BitOf(table)) == 0)
       tables_.fetch_or(BitOf(table), std::memory_order_release);
   }
-  // The greatest version noted for this key, or one that shares its place; 0 if nothing was removed from the table.
+  // The greatest version noted for this key, or for one that shares its place; 0 if nothing was removed from the table.
   uint64_t Of(uint16_t table, const index::Key& key) const {
     if ((tables_.load(std::memory_order_acquire) & BitOf(table)) == 0) return 0;
     return versions_->of[PlaceOf(table, key)].load(std::memory_order_acquire);
@@ -47,7 +47,7 @@ class RemovalVersions {
       number = 0;
       for (const char c : key.bytes()) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
     }
-    // Neighbours share a line: a queue's keys are inserted, and removed, one after the other.
+    // Neighbouring keys share a line: a queue's keys are inserted, and removed, one after the other.
     const uint64_t line = Mix64(number / kPlacesPerLine + (uint64_t{table} << 48)) % (kPlaces / kPlacesPerLine);
     return line * kPlacesPerLine + number % kPlacesPerLine;
   }
@@ -58,7 +58,7 @@ class RemovalVersions {
     alignas(64) std::array<std::atomic<uint64_t>, kPlaces> of{};
   };
   const std::unique_ptr<Versions> versions_;
-  alignas(64) std::atomic<uint64_t> tables_{0};  // bit table % 64: something of it was noted
+  alignas(64) std::atomic<uint64_t> tables_{0};  // bit table % 64: a removal from it was noted
 };
 
 }  // namespace gannet::txn

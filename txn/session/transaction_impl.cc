@@ -46,14 +46,14 @@ coro::Task<Status> TransactionImpl::NoteFailureOf(coro::Task<Status> validation)
   co_return valid;
 }
 
-// Whoever only read waits for the newest epoch in which anything was logged here: what it read is of that or an earlier
-// one. What it read at other nodes is not later than the epoch it found there (AskForEpochs). A commit over several
-// nodes that failed because a key exists has an epoch, too: it was taken after that key was found.
+// A transaction that only read waits for the newest epoch in which anything was logged here: what it read is of that or
+// an earlier one. What it read at other nodes is not later than the epoch that it found there (AskForEpochs). A commit
+// over several nodes that failed because a key exists has an epoch, too, taken after that key was found.
 uint64_t TransactionImpl::EpochToAwait() const {
   const CommitLog& log = *session_->log;
   if (GANNET_MUTANT(kAcknowledgeEarly) || !log.awaits_durability()) return 0;
-  // Then there is nothing to rely on. A record to update or remove was read, too, though a commit that failed because
-  // of another insert has not put it among the reads.
+  // It depends on nothing then. A record to update or remove was read, too, although a commit that failed because of
+  // another insert has not put it among the reads.
   const bool read_nothing =
       access_.reads().empty() && std::ranges::all_of(access_.writes().entries(), [](const WriteEntry& entry) {
         return entry.kind == WriteKind::kInsert;

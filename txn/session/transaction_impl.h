@@ -1,5 +1,5 @@
-// TransactionImpl: the working part of Transaction: its accesses with what they read and mean to write, and its commit.
-// It begins and ends them together. Internal to txn/.
+// TransactionImpl: the working part of Transaction: its accesses, its read set and writes, and its commit. It begins
+// and ends them together. Internal to txn/.
 //
 //   txn/access/read_set.h       what was read
 //   txn/access/write_buffer.h   what is to be written
@@ -29,18 +29,18 @@ class TransactionImpl {
  public:
   explicit TransactionImpl(SessionState* session) : session_(session), access_(session) {}
 
-  // `claim`: of the Run that this is an attempt of, and lives longer; null for a transaction by hand.
+  // `claim`: that of the Run to which this attempt belongs, which lives longer; null for a transaction by hand.
   void Begin(PrecedenceClaim* claim);
-  // Drops what was not committed; the object is then ready for Begin.
+  // Drops everything that was not committed; the object is then ready for Begin.
   void End();
 
-  // End, and Begin of the same attempt.
+  // Ends, and begins the same attempt again.
   void Restart();
   // The transaction passed its commit point, or its result was found valid.
   void GiveBackPrecedence() {
     if (claim_ != nullptr) claim_->GiveBack();
   }
-  // The body returned Aborted though nothing failed.
+  // The body returned Aborted although nothing failed.
   void NoteAskedAgain() {
     if (claim_ != nullptr) claim_->NoteAskedAgain();
   }
@@ -50,21 +50,21 @@ class TransactionImpl {
   // Updates and removals by handle, and inserts.
   WriteBuffer& writes() { return access_.writes(); }
 
-  // As Transaction::Commit, but the result does not wait for the disk.
+  // Like Transaction::Commit, but the result does not wait for the disk.
   coro::Async<Status> Commit();
   coro::Async<Status> Validate();
 
   // The first failure of one of its operations; Ok: none.
   const Status& failure() const { return access_.failure().first(); }
-  // `failure` becomes its first failure, unless it has one.
+  // Makes the transaction a failed one, unless it has failed already.
   void Fail(Status failure) { access_.failure().Note(std::move(failure)).IgnoreError(); }
 
-  // Whether it has asked for a remote lock of `record` and is not over: it may hold it (debts.h).
+  // True if it has asked for a remote lock of `record` and is not over: then it may hold it (debts.h).
   bool MayHold(rdma::GlobalAddress record) const {
     return commit_.has_value() && commit_->asks_for_locks() && access_.writes().FindRecord(record) >= 0;
   }
 
-  // After Commit or Validate: what must be durable before their result may be acknowledged. 0: it may be now.
+  // Call it after Commit or Validate: the epoch that must be durable before their result may be acknowledged; 0: none.
   uint64_t EpochToAwait() const;
 
  private:
@@ -72,7 +72,7 @@ class TransactionImpl {
 
   SessionState* const session_;
   PrecedenceClaim* claim_ = nullptr;
-  uint64_t entered_ = 0;  // the epoch that it began in
+  uint64_t entered_ = 0;  // the epoch in which it began
   bool active_ = false;
   Access access_;
   CommitScratch scratch_;
