@@ -39,7 +39,6 @@
 
 namespace gannet::txn {
 
-using index::PayloadDataOffset;
 using index::RecordBytes;
 
 // ---------------------------------------------------------------------------------------------------------------------
