@@ -39,7 +39,7 @@ struct BulkLoader::State {
   }
 };
 
-// Sorts the entries by key, as BulkLoad of an index wants them. InvalidArgument if a key was added twice.
+// Sorts the entries by key, as an index's BulkLoad requires. InvalidArgument if a key was added twice.
 Status BulkLoader::State::PutInOrder() {
   const auto before = [](const index::LoadEntry& a, const index::LoadEntry& b) { return a.key < b.key; };
   if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);
@@ -49,8 +49,8 @@ Status BulkLoader::State::PutInOrder() {
       absl::StrCat("loading table ", table->name(), ": key ", twice->key.ToString(), " was added twice"));
 }
 
-// Gives all records back. `indexed`: some may be in the index, and a reader may hold their addresses. Returns how many
-// were in it.
+// Frees all records. `indexed`: some may be in the index, and a reader may have their addresses. Returns the number of
+// records that were in it.
 size_t BulkLoader::State::TakeBack(index::Context& context, bool indexed) {
   size_t seen = 0;
   for (const index::LoadEntry& entry : entries) {
@@ -119,7 +119,7 @@ Status BulkLoader::Finish() {
   const Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
   const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/true);
   participant.Leave(entered);
-  // Who saw a row of a load that failed rests on what a crash takes away, too.
+  // A transaction that saw a row of a failed load also depends on data that a crash removes.
   if (counts) durability.loads().End(state_->table->id(), /*seen=*/seen > 0);
   state_->Clear();
   return status;

@@ -29,7 +29,7 @@ constexpr int kMostThreads = 1024;
 constexpr absl::Duration kMostPrecedence = absl::Seconds(65);  // of a ticket (precedence.h)
 constexpr uint64_t kMostLogBytes = uint64_t{1} << 44;          // 16 TiB: the largest file of ext4
 
-// The durations and counts that a program may have computed wrongly: by name, before anything is done.
+// Checks the durations and counts that a program may have computed wrongly, by name, before anything is done.
 Status CheckNumbers(const DatabaseOptions& options) {
   const auto wrong = [](absl::string_view name, absl::string_view is, absl::string_view must_be) {
     return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::", name, " is ", is, "; it must be ", must_be));
@@ -81,11 +81,11 @@ Status CheckNumbers(const DatabaseOptions& options) {
     return wrong("log_buffer_bytes", number(options.log_buffer_bytes),
                  absl::StrCat("from ", kMinLogBuffer, " to ", kMaxLogBuffer));
   }
-  // The file system would take what is before the zero byte for the name, and make a database there.
+  // The file system would take the part before the zero byte as the name, and make a database there.
   if (options.directory.find('\0') != std::string::npos) {
     return wrong("directory", absl::StrCat("'", absl::CHexEscape(options.directory), "'"), "without a zero byte");
   }
-  // A number that was cast to an enum, perhaps of a newer version.
+  // A number that was cast to an enum, possibly of a newer version.
   if (options.read_path > ReadPathPolicy::kCall) {
     return wrong("read_path", number(static_cast<int>(options.read_path)), "a ReadPathPolicy");
   }
@@ -119,7 +119,7 @@ Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_n
   return CheckNumbers(options);
 }
 
-// The manifest is JSON and keeps names as they are; reports and dumps print them.
+// The manifest is JSON and keeps names unchanged; reports and dumps print them.
 Status CheckName(const std::string& name) {
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(
@@ -147,7 +147,8 @@ Status CheckOptions(const TableOptions& options) {
   if (options.key_kind == index::KeyKind::kInteger && options.max_key_bytes != index::kIntegerKeyBytes) {
     return wrong("max_key_bytes is for byte keys; leave it at 8 for integer keys");
   }
-  // A number that was cast to an enum, perhaps of a newer version: the log would have changes that no recovery takes.
+  // A number that was cast to an enum, possibly of a newer version: the log would have changes that no recovery
+  // accepts.
   if (index::FindIndexKind(options.index) == nullptr) {
     return wrong(absl::StrCat("index is ", static_cast<int>(options.index), ", which is no IndexKind"));
   }
@@ -209,7 +210,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .tables = state->tables,
                 .record_bytes = state->record_bytes,
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
-  // Also where nothing is logged: every node's memory has the same layout.
+  // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
   StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words));
@@ -283,7 +284,7 @@ Status Database::Start(absl::Duration wait_for_others) {
 Status Database::StartNode(absl::Duration wait_for_others) {
   GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others));
   state_->started = true;
-  // A node that calls nobody: no thread waits for calls that cannot come.
+  // A node that makes no calls gets none: no thread waits for them.
   if (state_->local->calls()) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
     GANNET_RETURN_IF_ERROR(WaitForDataNodes(wait_for_others));
@@ -348,7 +349,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
   if (state_->local->calls()) {
     session->worker.AddPoller([c = session->channel.get()] { return c->Poll(); });
-    // A worker that waits serves the others meanwhile: on few cores that saves a switch to a server thread.
+    // A waiting worker serves other nodes: on few cores that saves a switch to a server thread.
     session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
   }
   uint64_t number = 0;
@@ -394,7 +395,7 @@ const RecoveryReport& Database::recovery() const {
 log::LogStatistics Database::log_statistics() const {
   return state_->durability->log_statistics();
 }
-// A commit's epoch is noted as dirty at its coordinator's log, too, before it is acknowledged.
+// The epoch of a commit becomes dirty in its coordinator's log, too, before the commit is acknowledged.
 uint64_t Database::logged_epoch() const {
   return state_->durability->logged_epoch();
 }

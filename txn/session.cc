@@ -81,8 +81,7 @@ coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_stat
   return transaction.WhenDurable(std::move(body_status));
 }
 
-// The body's own error is true only if what it read was true; and it may tell of what it read only when that is
-// durable.
+// A body's own error is valid only if what it read was valid, and it may be told only when that is durable.
 coro::Task<Status> Session::BelieveIfValid(Transaction& transaction, coro::Task<Status> validation,
                                            Status body_status) {
   Status valid = co_await validation;

@@ -23,12 +23,12 @@ struct DurableAwaiter {
   void await_resume() const noexcept {}
 };
 
-// Whether a Commit that returns this tells what is in the database: who hears it may rely on that.
+// True if a Commit that returns this gives information about the database, on which others may rely.
 bool TellsOfData(const Status& status) {
   return status.ok() || absl::IsAlreadyExists(status);
 }
 
-// What stands in the place of a failure once the transaction is over.
+// Replaces the failure once the transaction is over.
 const Status& Over() {
   static const auto* const over = new Status(absl::FailedPreconditionError(
       "the transaction is over: it was committed, or its Commit failed; begin another one"));
@@ -51,7 +51,7 @@ void Transaction::Release() {
   session_->idle_transactions.push_back(std::move(impl_));
 }
 
-// While it waits the transaction holds nothing: its writes are visible, its memory serves others.
+// The transaction holds nothing while it waits: its writes are visible, its memory is reused.
 coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epoch, Status status) {
   const absl::Duration within = session->local->options.durable_within;
   const DurableAwaiter awaiter{&session->log->writer(), epoch,
@@ -83,7 +83,7 @@ coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
   Status status;
   try {
     status = co_await commit;
-  } catch (...) {  // no code of users runs in a commit, so this is memory
+  } catch (...) {  // no user code runs in a commit, so this is a lack of memory
     GANNET_CHECK(false, "a commit over several nodes met an exception in the middle");
   }
   if (!TellsOfData(status)) {

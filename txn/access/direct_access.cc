@@ -1,11 +1,11 @@
 // Reads of this node's records by its own CPU: no verb, no suspension, no copy beyond the caller's.
 //
-// A record is read as versioned.h says for the owner's CPU: state word, payload, state word again. Whoever writes it, a
+// A record is read as versioned.h says for the owner's CPU: state word, payload, state word again. Every writer, a
 // transaction here or a NIC, locks the state word first, so two equal unlocked words mean an untorn copy.
 //
-// A record that the index still names may be absent: a transaction is just removing it (the index entry goes first, but
-// we may have read that before), or has inserted it and not committed (then it is locked). The first is looked up
-// again; the second waits a little like every locked record, and is a conflict after that.
+// A record that the index still names may be absent. Either a transaction is removing it (the index entry goes first,
+// but we may have read that before), or has inserted it and not committed (then it is locked). The first kind is looked
+// up again. The second is waited for briefly, like every locked record, and is a conflict after that.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -30,8 +30,8 @@ namespace {
 
 constexpr int kSpinsOnLock = 256;
 
-// One attempt to copy `out` from a record. False if it was locked or changed meanwhile; then *state is the last word
-// seen.
+// One attempt to copy `out` from a record. False if it was locked or changed during the copy; then *state is the last
+// word seen.
 bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out, uint32_t offset, uint64_t* state,
              uint32_t* payload_bytes) {
   *state = LoadWord(record);
@@ -140,7 +140,8 @@ Status Access::GetDirect(GetRequest* request) {
 
 namespace {
 
-// Requests that go through the steps of a lookup side by side: more than the cache misses a core can have under way.
+// Number of requests that pass through the steps of a lookup together: more than the cache misses that a core can have
+// in flight.
 constexpr size_t kLookupGroup = 64;
 
 bool HoldsKey(const std::byte* record, const Key& key) {
@@ -157,9 +158,9 @@ void PrefetchLines(const std::byte* record, const GetRequest& request) {
 
 }  // namespace
 
-// Where the records of all requests are, or probably are, into found_; their lines are on the way. Indexes that guess
-// records take two steps, e.g. the buckets and then the records, each for all requests at once: a cache miss is waited
-// for once per step.
+// Puts the certain or probable addresses of all requests' records into found_, and prefetches their lines. Indexes that
+// predict records take two steps, such as the buckets and then the records, each for all requests at once: a cache miss
+// is waited for once per step.
 Status Access::LocateDirect(std::span<GetRequest> requests) {
   found_.resize(std::max(found_.size(), requests.size()));
   pending_.clear();
@@ -185,7 +186,7 @@ Status Access::LocateDirect(std::span<GetRequest> requests) {
   return absl::OkStatus();
 }
 
-// Index lookups of the requests in pending_, those of one table together, into found_.
+// Looks up the requests in pending_, those of one table together; results go to found_.
 void Access::FindOrdered(std::span<const GetRequest> requests) {
   while (!pending_.empty()) {
     const Table* table = requests[pending_.front()].table;
@@ -249,7 +250,7 @@ index::ScanRange Access::BeyondOwnRemovals(const Table& table, index::ScanRange 
   return range;
 }
 
-// False: *look says why (gone: scan again; conflict).
+// False: *look has the reason (gone: scan again; or conflict).
 bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look) {
   const Key key = entry.key.view();
   const int own = writes_.FindRecord(entry.record);
@@ -271,7 +272,7 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
     rows->rows_.push_back({entry.key, place, size, request.handle});
     return true;
   }
-  // A size that changed between the look at it and the copy is a conflict like any other.
+  // A size that changed between the check and the copy is a conflict like any other.
   if (*look == Look::kDone) *look = Look::kGone;
   return false;
 }
@@ -294,8 +295,8 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
       for (const index::Witness& witness : scan_.witnesses) reads_.AddWitness(witness);
       return absl::OkStatus();
     }
-    // A record went away while we looked. What was read so far is forgotten (entries got for update stay, unchanged:
-    // the commit validates them, so a stale one costs an abort, never a wrong answer).
+    // A record was removed during the scan. Forgets what was read so far (entries read for update stay, unchanged: the
+    // commit validates them, so a stale one costs an abort, never a wrong answer).
     reads_.ForgetRecordsFrom(reads);
     rows->rows_.resize(first_row);
     rows->bytes_.Cut(first_byte);
@@ -312,7 +313,7 @@ void Access::AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options) 
   rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{number}});
 }
 
-// This transaction's inserts are not in the index yet: they are put in their places.
+// Adds this transaction's inserts, which are not in the index yet, at their places.
 void Access::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
   if (writes_.has_inserts()) {
     group_.clear();
@@ -329,7 +330,7 @@ void Access::MergeOwnInserts(const Table& table, const index::ScanRange& range, 
 
 coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,
                                  ScanOptions options) {
-  // The ends may be keys of *rows. For the coroutines behind, too, this transaction keeps their bytes.
+  // The ends may be keys of *rows. This transaction keeps copies of their bytes, also for the coroutines that it calls.
   index::ScanRange range = asked;
   range.from = writes_.arena().Keep(asked.from);
   range.to = writes_.arena().Keep(asked.to);
@@ -357,7 +358,7 @@ coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& ask
 
 namespace {
 
-// Whether the bytes of `key` may lie in [begin, end), which is written while they are looked at.
+// True if the bytes of `key` may lie in [begin, end), which is written while they are used.
 bool LiesIn(const Key& key, const void* begin, const void* end) {
   if (key.kind() == index::KeyKind::kInteger) [[likely]]
     return false;
@@ -370,7 +371,7 @@ bool LiesIn(const Key& key, std::span<const std::byte> out) {
   return LiesIn(key, out.data(), out.data() + out.size());
 }
 
-// Whether the key of one request may lie in the output of one. All outputs are looked at as one piece of memory.
+// True if the key of a request may lie in the output of a request. All outputs are treated as one piece of memory.
 bool KeysLieInOutputs(std::span<const GetRequest> requests) {
   const std::less<const std::byte*> before;
   const std::byte* begin = nullptr;
@@ -432,7 +433,7 @@ coro::Async<Status> Access::GetMany(std::span<GetRequest> requests) {
   return status;
 }
 
-// With copies of the keys. They, too, may lie between two outputs, and are not looked at again.
+// Uses copies of the keys. The copies, too, may lie between two outputs, and are not checked again.
 coro::Task<Status> Access::GetManyApart(std::span<GetRequest> requests) {
   std::vector<GetRequest> copies(requests.begin(), requests.end());
   bool all_here = true;

@@ -1,8 +1,8 @@
 // Reads of other nodes' records: one-sided (index cache or READs of the index, then a READ of the record) or by a call
 // that does both at the owner. The path is chosen per access (path_chooser.h).
 //
-// A record that a READ brought is believed if it is untorn and unlocked (versioned.h) and holds the key asked for. A
-// locked or torn one is READ again a few times: its writer is between its first and last WRITE. Scans: remote_scan.cc.
+// A record brought by a READ is valid if it is untorn and unlocked (versioned.h) and holds the requested key. A locked
+// or torn one is READ again a few times, because its writer is between its first and last WRITE. Scans: remote_scan.cc.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -30,7 +30,7 @@ using index::RecordBytes;
 
 namespace {
 
-// What a first READ of a variable-length record brings at most; longer ones take a second.
+// Largest first READ of a variable-length record; longer records take a second one.
 constexpr size_t kFirstReadOfVariable = 512;
 static_assert(kFirstReadOfVariable <= kLineBytes + rdma::kReadBeyondBytes, "a record has one line at least");
 
@@ -42,10 +42,10 @@ uint32_t Access::FirstReadBytes(const Table& table, const Key& key) const {
   return static_cast<uint32_t>(options.variable_length ? std::min(whole, kFirstReadOfVariable) : whole);
 }
 
-// kConflict here means: READ again. If the record is longer than the image, request->payload_bytes tells how long.
+// kConflict means here: READ again. If the record is longer than the image, request->payload_bytes is its length.
 Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
                                  size_t image_bytes) {
-  // An index cache may name a record that meanwhile is another key's.
+  // An index cache may have an address where another key's record lies now.
   if (const int own = writes_.FindRecord(found.record);
       own >= 0 && writes_[own].table == request->table && writes_[own].key == request->key) {
     writes_.ReadOwn(own, request);
@@ -130,7 +130,7 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
     }
     if (look == Look::kConflict) {
       Sometimes<"read: a record of another node stays locked or torn">();
-      // Perhaps it is no record any more, but part of something else that is being written all the time.
+      // Possibly it is not a record any more, but part of something that is always being written.
       if (found->from_cache) (*remote)->Forget(request->key);
       co_return LockedTooLong(session_->local->fabric, state);
     }
@@ -143,7 +143,7 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
   co_return Conflict();
 }
 
-// A record that a call brought, as a READ would have.
+// The image of a record that a call brought, like that of a READ.
 const std::byte* Access::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
                                    std::span<const std::byte> payload, size_t* bytes) {
   *bytes = RecordBytes(key.size(), payload.size());
@@ -223,7 +223,7 @@ coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {
   co_return writes_.Remove(request.handle);
 }
 
-// Index lookups of the requests numbered in `which`: one batch per (table, owner). Results go to found_[number].
+// Looks up the requests numbered in `which`: one batch per (table, owner). Results go to found_[number].
 coro::Task<Status> Access::FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which) {
   std::vector<Key> keys;
   std::vector<FindResult> results;
@@ -249,7 +249,7 @@ coro::Task<Status> Access::FindRemote(std::span<GetRequest> requests, std::span<
   co_return absl::OkStatus();
 }
 
-// Sorted by table and owner, so that neighbours share a batch.
+// Returns them sorted by table and owner, so that neighbours share a batch.
 std::vector<uint32_t> Access::RemoteOf(std::span<const GetRequest> requests) const {
   std::vector<uint32_t> remote;
   for (uint32_t i = 0; i < requests.size(); ++i) {
@@ -263,7 +263,7 @@ std::vector<uint32_t> Access::RemoteOf(std::span<const GetRequest> requests) con
   return remote;
 }
 
-// Of the requests numbered in `remote`: all records with one doorbell.
+// Serves the requests numbered in `remote`: all records with one doorbell.
 coro::Task<Status> Access::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
   std::vector<FindResult> found_remote;
   found_.resize(std::max(found_.size(), requests.size()));
@@ -299,7 +299,7 @@ coro::Task<Status> Access::GetManyRemote(std::span<GetRequest> requests, std::sp
       if (index.ok()) (*index)->Forget(request.key);
     }
     session_->channel->CountRetry();
-    // GetRemote uses no scratch of this function but operations_, of which a copy was taken.
+    // GetRemote uses none of this function's scratch except operations_, which was copied.
     status = co_await GetRemote(&request);
     if (!status.ok()) co_return status;
   }
@@ -317,7 +317,7 @@ coro::Task<Status> Access::GetManyOfAll(std::span<GetRequest> requests) {
   const std::vector<uint32_t> remote = RemoteOf(requests);
   Status status = co_await GetManyRemote(requests, remote);
   if (!status.ok()) co_return status;
-  // The rest is here: maximal runs of requests for this node.
+  // The other requests are for this node: serves maximal runs of them.
   for (size_t first = 0; first < requests.size();) {
     rdma::NodeId owner;
     if (!session_->OwnedHere(*requests[first].table, requests[first].key, &owner)) {

@@ -17,7 +17,7 @@ using index::FindResult;
 using index::PayloadDataOffset;
 using index::RecordBytes;
 
-// Appends the row of `image`, which was looked at for `request`.
+// Appends the row of `image`, which was checked for `request`.
 Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
                            ScanRows* rows, ScanOptions options) {
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
@@ -87,8 +87,8 @@ coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange rang
   co_return absl::OkStatus();
 }
 
-// Makes as many calls as it takes: an answer is one message. A later one goes on where the owner says that the one
-// before it stopped: behind a row, or behind leaves without any.
+// Makes as many calls as necessary: an answer is one message. Each call continues where the owner says that the one
+// before it stopped: after a row, or after leaves without rows.
 coro::Task<Status> Access::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
                                        ScanOptions options) {
   ScanRequest request{.table = table.id(), .range = range};
@@ -105,7 +105,7 @@ coro::Task<Status> Access::ScanByCalls(const Table& table, index::ScanRange rang
   co_return absl::OkStatus();
 }
 
-// One answer to a kTxnScan. If there is more, *request becomes what is left of it.
+// Takes one answer to a kTxnScan. If there is more, *request becomes the rest.
 Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
                            ScanRows* rows, ScanOptions options, bool* more) {
   *more = reader.GetU8() != 0;
@@ -150,7 +150,7 @@ coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range
 
 coro::Task<Status> Access::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options) {
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
-  // The owner is none of the data nodes if this is a client, and the table is replicated.
+  // If this is a client and the table is replicated, the owner is not one of the data nodes.
   const bool several = owner == Placement::kSeveralNodes;
   const int end = several ? session_->local->data_nodes : owner + 1;
   for (int node = several ? 0 : owner; node < end; ++node) {

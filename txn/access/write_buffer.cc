@@ -50,7 +50,7 @@ void WriteBuffer::ReadOwn(int number, GetRequest* request) {
   }
   CopyPayload(entry, request->offset, request->out);
   request->status = absl::OkStatus();
-  // The base was read again; it must be the state that this transaction builds on.
+  // The base was read again: it must be the state on which this transaction builds.
   if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
     Sometimes<"read: the base of an own write has changed">();
     request->status = Status(absl::StatusCode::kAborted, "");
@@ -58,7 +58,7 @@ void WriteBuffer::ReadOwn(int number, GetRequest* request) {
 }
 
 void WriteBuffer::CopyPayload(const WriteEntry& entry, uint32_t offset, std::span<std::byte> out) const {
-  // What lies below a patch over all of it need not be looked at.
+  // Whatever lies below a patch of the whole range is not needed.
   const Patch* bottom = nullptr;
   for (const Patch* patch = entry.patches; patch != nullptr; patch = patch->next) {
     if (patch->offset <= offset && patch->offset + patch->size >= offset + out.size()) bottom = patch;
@@ -113,7 +113,7 @@ Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, uint32_t of
   return absl::OkStatus();
 }
 
-// A part of the payload, which keeps its size.
+// Replaces a part of the payload, which keeps its size.
 void WriteBuffer::AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset) {
   const auto size = static_cast<uint32_t>(data.size());
   if (size == entry.payload_bytes && !GANNET_MUTANT(kKeepStalePatches)) return ReplacePayload(entry, data);
@@ -132,7 +132,7 @@ void WriteBuffer::AddPatch(WriteEntry& entry, std::span<const std::byte> data, u
   ++entry.patch_count;
 }
 
-// The whole payload, of any size. Older patches are dead: they might reach beyond it.
+// Replaces the whole payload, with any size. Drops older patches, which might reach beyond it.
 void WriteBuffer::ReplacePayload(WriteEntry& entry, std::span<const std::byte> data) {
   const auto size = static_cast<uint32_t>(data.size());
   Patch* patch = entry.patches;

@@ -1,21 +1,20 @@
 // The commit protocol.
 //
-//   lock      every record to update or remove by CAS (state read -> the same, locked by us): that validates it too.
+//   lock      every record to update or remove by CAS (state read -> the same, locked by us): this validates it, too.
 //             Inserts: a locked, absent record enters the index, which changes the witnesses over its key.
-//   validate  every other word read (records, witnesses) is as it was.            <- the serialization point lies here
+//   validate  every other word that was read (records, witnesses) is unchanged.   <- the serialization point lies here
 //   install   new payloads and versions; removed keys leave their index first.
-//   unlock    is the last store of the install of each record.
+//   unlock    the last store of each record's install.
 //
-// Why it is strictly serializable. All writes stay locked from before the validation until they are installed. Take T
-// that read x and U that writes x. If U locked x before T validated x, T sees the lock (or the new version) and aborts;
-// otherwise T validated before U locked, and T precedes U, whose own validation comes later. Inserts and removals are
-// the same with the witness in the place of x: a key enters its index, and bumps the word, before its transaction
-// validates and before anything of it is visible; it leaves its index after the validation but before its record is
-// unlocked.
+// Why it is strictly serializable. All writes stay locked from before the validation until they are installed. Let T
+// read x and U write x. If U locked x before T validated x, T sees the lock (or the new version) and aborts. Otherwise
+// T validated before U locked, and T precedes U, whose own validation comes later. For inserts and removals the witness
+// takes the place of x: a key enters its index, and changes the word, before its transaction validates and before
+// anything of it is visible; it leaves its index after the validation but before its record is unlocked.
 //
-// Locks are tried once: no waiting, so no deadlock. Everything up to the validation can fail and is undone; nothing
-// after it can, except that another node dies: then its part of the outcome is unknown. (commit_remote.cc says what
-// becomes of verbs and calls that fail though the node lives.)
+// Locks are tried once: no waiting, so no deadlock. Everything up to the validation can fail and is undone. Nothing
+// after it can, except that another node dies: then its part of the outcome is unknown. (commit_remote.cc has the case
+// of verbs and calls that fail although the node lives.)
 //
 // With a log (redo.cc): the commit's epoch is read between lock and validate, and the changes are in the log's buffers,
 // here and at the other nodes, before anything is installed.
@@ -54,8 +53,9 @@ Status Commit::LockDirect(WriteEntry& entry) {
   return absl::OkStatus();
 }
 
-// What the transaction made of its own insert since. Before anybody can find the record, and under a version of its
-// own: a reader that knows the block from earlier (a location cache) may have READ lines of what Insert put there.
+// Applies the transaction's later changes to its own insert. This comes before any other transaction can find the
+// record, and uses a new version: a reader that knows the block from earlier (a location cache) may have READ lines of
+// what Insert put there.
 void Commit::ApplyToOwnInsert(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   rdma::BeginWrite(entry.direct, lines);
@@ -96,8 +96,8 @@ Status Commit::NoteExisting(const WriteEntry& insert, const ReadEntry& existing)
   return absl::OkStatus();
 }
 
-// A record that this transaction read and then locked itself still is what it read. (The owner bits alone do not tell:
-// other transactions of this worker share them.)
+// True if a record that this transaction read and then locked itself is unchanged. (The owner bits alone do not show
+// this, because other transactions of this worker share them.)
 bool Commit::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
   if (word != Locked(read.seen, session_->owner_bits)) return false;
   const int own = writes_.FindRecord(read.word);
@@ -182,7 +182,7 @@ void Commit::InstallDirect(WriteEntry& entry) {
 
 void ReleaseDirect(SessionState& session, WriteEntry& entry) {
   if (!entry.is_direct()) return;
-  if (!entry.moved_to.is_null()) {  // nobody could reach it
+  if (!entry.moved_to.is_null()) {  // no other transaction could reach it
     Sometimes<"commit: an abort gives back the block that a record was to move to">();
     std::byte* block = session.Direct(entry.moved_to);
     MarkAbsent(block, RecordLines(entry.key, entry.payload_bytes), entry.moved_state);
@@ -229,7 +229,7 @@ Status Commit::LockAndIndexDirect() {
   return absl::OkStatus();
 }
 
-// An own insert that was resized: a new block, which nobody has seen either.
+// For an own insert that was resized: makes a new block, which no other transaction has seen either.
 Status Commit::RemakeInsert(WriteEntry& entry) {
   Sometimes<"commit: an own insert was resized">();
   GANNET_RETURN_IF_ERROR(PrepareMove(entry));
@@ -271,14 +271,14 @@ bool Commit::Writes() const {
                      [](const WriteEntry& entry) { return entry.kind != WriteKind::kNone; });
 }
 
-// It holds nothing yet that others wait for: no lock, no place in an index, no room in the log.
+// Waits while it holds nothing that others wait for: no lock, no place in an index, no room in the log.
 coro::Task<Status> Commit::RunInTurn() {
   constexpr uint64_t kLookEveryNanos = 200'000;
   Precedence* const precedence = session_->precedence;
   const uint64_t start = NowNanos();
   uint64_t now = start;
   while (now - start < precedence->limit_nanos() && precedence->MustWait(claim_, now)) {
-    // A thread that has nothing else to do leaves its core to the transaction that it waits for.
+    // A thread with nothing else to do leaves its core to the transaction that it waits for.
     if (!session_->local->calls() && session_->worker.unfinished() == 0) {
       SleepUntilNanos(now + kLookEveryNanos);
     } else {
@@ -316,7 +316,7 @@ coro::Async<Status> Commit::RunReserved() {
 }
 
 coro::Async<Status> Commit::Validate() {
-  // What was got for update was read too.
+  // What was read for update was read, too.
   for (const WriteEntry& entry : writes_.entries()) {
     if (entry.kind != WriteKind::kInsert) reads_.AddRecord(entry.record, entry.seen);
   }

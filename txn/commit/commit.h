@@ -1,10 +1,10 @@
 // Commit: one commit of one transaction, from its first lock to the last install; or one validation.
 //
-// It takes what was read and what is to be written, and holds what only the commit knows: the reservation in the log
-// and the epoch, the insert that met a record, the debts that the transaction waits for. Made when the transaction
-// commits or validates; it stays until the transaction ends, because the epoch says what its result waits for, and
-// because debts ask whether it may hold a lock. Its memory that is worth keeping is lent by the transaction
-// (CommitScratch), so that a commit allocates nothing.
+// It takes the read set and the writes, and holds what only the commit knows: the reservation in the log and the epoch,
+// the insert that met a record, the debts that the transaction waits for. It is made when the transaction commits or
+// validates, and stays until the transaction ends, because the epoch says what its result waits for, and because debts
+// ask whether it may hold a lock. The transaction lends it memory that is kept for the next commit (CommitScratch), so
+// that a commit allocates nothing.
 //
 //   commit.cc          the protocol: lock, validate, install, unlock; records of this node
 //   commit_remote.cc   its part with records of other nodes
@@ -39,26 +39,26 @@
 
 namespace gannet::txn {
 
-// What one commit leaves to the next one of the same transaction object. Used by one commit at a time.
+// State that one commit leaves to the next one of the same transaction object. Used by one commit at a time.
 struct CommitScratch {
-  // Of the name under which decisions are noted. A decision that is still owed takes it along (debts.h).
+  // Slot of the name under which decisions are noted. A decision that becomes a debt takes the slot along (debts.h).
   std::optional<uint16_t> decision_slot;
 
   // The rest is kept for its capacity.
   std::vector<rdma::Operation> operations;
   NeighbourReads words;                       // of a validation
-  std::vector<uint32_t> decided;              // numbers of the entries of a decision
-  std::vector<rdma::GlobalAddress> finished;  // records of the decision call under way
+  std::vector<uint32_t> decided;              // numbers of a decision's entries
+  std::vector<rdma::GlobalAddress> finished;  // records of the decision call in flight
   rdma::MessageBuffer message;                // for a request
   std::vector<OwnerCall> owner_calls;         // by node; empty until a commit calls owners
 };
 
-// Gives back what a write that did not take effect holds at this node: its lock, its record, the block to move to.
+// Releases what a write without effect holds at this node: its lock, its record, the block to move to.
 void ReleaseDirect(SessionState& session, WriteEntry& entry);
 
 class Commit {
  public:
-  // All must outlive it. `claim` may be null: of a transaction by hand.
+  // All must outlive this. `claim` may be null: for a transaction by hand.
   Commit(SessionState* session, Access* access, PrecedenceClaim* claim, CommitScratch* scratch)
       : session_(session),
         log_(session->log.get()),
@@ -69,20 +69,21 @@ class Commit {
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
 
-  // As Transaction::Commit, but the result does not wait for the disk. Once.
+  // Like Transaction::Commit, but the result does not wait for the disk. Call it once.
   coro::Async<Status> Run() {
     if (session_->precedence->somebody_has_it() && Writes()) [[unlikely]]
       return RunInTurn();
     return RunNow();
   }
-  // Ok if all that was read is as it was; else Aborted, or why that cannot be told. Once, and then no Run.
+  // Ok if everything that was read is unchanged; else Aborted, or the reason why that is not known. Call it once, and
+  // then not Run.
   coro::Async<Status> Validate();
 
-  // It has asked for locks of other nodes' records: it may hold them until the transaction ends.
+  // True if it has asked for locks of other nodes' records: it may hold them until the transaction ends.
   bool asks_for_locks() const { return asks_for_locks_; }
-  // It has changes, and they belong to epoch().
+  // True if it has changes, which belong to epoch().
   bool logged() const { return logged_; }
-  // If it has no changes: the latest that it found at other nodes.
+  // Without changes: the latest epoch that it found at other nodes.
   uint64_t epoch() const { return epoch_; }
 
  private:
@@ -93,7 +94,7 @@ class Commit {
   bool Writes() const;
   coro::Task<Status> RunInTurn();
   coro::Async<Status> RunNow();
-  // Some word is read, or some record written, by verbs or calls: the commit is a coroutine.
+  // True if a word is read, or a record written, by verbs or calls: the commit is then a coroutine.
   bool UsesVerbs() const { return reads_.uses_verbs() || writes_.uses_verbs(); }
   Status LockedTooLong(uint64_t state) const { return txn::LockedTooLong(session_->local->fabric, state); }
   Status LockDirect(WriteEntry& entry);
@@ -101,7 +102,7 @@ class Commit {
   Status IndexInsert(WriteEntry& entry);
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
   Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
-  // AlreadyExists of the insert that met a live record.
+  // AlreadyExists for the insert that met a live record.
   Status Exists() const { return KeyExists(*writes_[exists_].table, writes_[exists_].key); }
   Status ValidateDirect() const;
   void InstallDirect(WriteEntry& entry);
@@ -116,14 +117,14 @@ class Commit {
   coro::Task<Status> LockRemote();
   coro::Task<Status> PrepareRemote();
   coro::Task<Status> ValidateMixed();
-  // Other nodes come first; then this one, where own records take the remote path.
+  // Other nodes come first; then this one, if own records take the remote path.
   enum class Where : uint8_t { kElsewhere, kHere };
   bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }
   coro::Task<void> InstallRemote(Where where);
   coro::Task<void> ReleaseRemote();
-  // Writes the head of a request: the name of `slot`, which is taken if there is none, and a new number.
+  // Writes the begin of a request: the name of `slot`, which is taken if there is none, and a new number.
   void PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot);
-  // For what failed though it must be done (debts.h). After the commit point the transaction waits for it.
+  // For operations that failed but must be done (debts.h). After the commit point the transaction waits for them.
   void OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message);
   void OweUnlock(const WriteEntry& entry);
   void OweInstall(const WriteEntry& entry);
@@ -147,9 +148,9 @@ class Commit {
   // decision.cc
   rdma::NodeId OwnerOf(const WriteEntry& entry) const;
   coro::Task<Status> JoinOwners();
-  // The connection by which this node is known at the owner now.
+  // The connection over which the owner knows this node now.
   coro::Task<StatusOr<uint64_t>> Join(rdma::NodeId owner);
-  // Of the entries at `node`.
+  // The connection of the entries at `node`.
   uint64_t ConnectionOf(rdma::NodeId node) const;
   bool NeedsDecider() const;
   void OrderForDecision();
@@ -171,8 +172,8 @@ class Commit {
   bool EncodePart(OwnerCall* call, uint64_t id);
   void RaiseInsertVersion(WriteEntry& entry);
   void NoteRemovedVersion(const WriteEntry& entry);
-  // READs of the other nodes' epochs, for the validation's batch; then what they brought. FailedPrecondition if there
-  // are changes to log, and one of those nodes has a load that is not durable (unsaved_loads.h).
+  // READs of the other nodes' epochs, for the validation's batch; then their results. FailedPrecondition if there are
+  // changes to log, and one of those nodes has a load that is not durable (unsaved_loads.h).
   std::span<const uint64_t> AskForEpochs();
   Status NoteRemoteEpochs(std::span<const uint64_t> words);
 
@@ -188,7 +189,7 @@ class Commit {
   uint64_t epoch_ = 0;
   bool logged_ = false;
   bool asks_for_locks_ = false;
-  std::shared_ptr<DebtTicket> ticket_;  // null: nothing is owed after the commit point
+  std::shared_ptr<DebtTicket> ticket_;  // null: no debt after the commit point
   std::span<const std::byte> request_;  // the one in scratch_.message
 };
 

@@ -1,21 +1,21 @@
-// The commit protocol (commit.cc) where records of several nodes take part: by verbs, and by calls to the owners of
-// records that are inserted, removed or moved. Each step shares one posting over all nodes: its verbs are one batch,
-// its calls are issued together (owner_calls.h).
+// The commit protocol (commit.cc) for records of several nodes: by verbs, and by calls to the owners of records that
+// are inserted, removed or moved. Each step has one posting for all nodes: its verbs are one batch, its calls are
+// issued together (owner_calls.h).
 //
-// A verb or call may fail while its node lives, done or not; what then becomes of the transaction:
+// A verb or call may fail although its node lives, with or without effect. The consequence for the transaction:
 //
-//   lock      It is over: Unavailable. Any lock of the batch may be held, so each is owed an unlock.
-//   prepare   It is over. The owner may have made the placeholders, or may make them later: a cancel is owed.
-//   validate  It is over. (READs change nothing.)
-//   log       It is over. The part may be in the other log, without a decision: void.
-//   release   It is over anyway. Unlocks and the unmaking of placeholders are owed.
-//   decide    It is committed (decision.cc). The request is owed, and it waits for that before it installs anything.
-//   install   It is committed. The installs and finishes that failed are owed, and it waits until they are done: Ok. If
-//             a node dies meanwhile, or call_timeout passes: Unknown, and what is owed is owed on. With a log it waits
-//             for as long as the nodes live, because it is in its epoch until all is installed: a checkpoint of that
-//             epoch must find it.
+//   lock      It ends: Unavailable. Any lock of the batch may be held, so an unlock becomes a debt for each.
+//   prepare   It ends. The owner may have made the placeholders, or may make them later: a cancel becomes a debt.
+//   validate  It ends. (READs change nothing.)
+//   log       It ends. The part may be in the other log, without a decision: void.
+//   release   It ends in any case. Unlocks and the unmaking of placeholders become debts.
+//   decide    It is committed (decision.cc). The request becomes a debt, and is awaited before anything is installed.
+//   install   It is committed. The installs and finishes that failed become debts, and it waits until they are done:
+//             Ok. If a node dies in that time, or call_timeout passes: Unknown, and the debts remain. With a log it
+//             waits as long as the nodes live, because it is in its epoch until everything is installed: a checkpoint
+//             of that epoch must find it.
 //
-// debts.h says how debts are settled, and why that disturbs nobody.
+// debts.h says how debts are settled, and why that disturbs no other transaction.
 #include <algorithm>
 #include <cstring>
 
@@ -37,7 +37,7 @@ namespace gannet::txn {
 namespace {
 
 constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
-// A finish is repeated if its answer does not come: it need not be waited for as long as others.
+// A finish is repeated if its answer does not come, so it has a shorter timeout than other calls.
 constexpr absl::Duration kFinishTimeout = absl::Milliseconds(100);
 
 bool IsInstalledByVerbs(const WriteEntry& entry) {
@@ -131,7 +131,8 @@ uint64_t Commit::DebtDeadline() const {
   return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->local->options.call_timeout));
 }
 
-// The transaction goes on, or ends, while debts of its ticket are open: its decision stays noted until they are closed.
+// The transaction continues, or ends, while debts of its ticket are open. Its decision stays noted until they are
+// settled.
 void Commit::LeaveSlot() {
   if (scratch_.decision_slot.has_value()) ticket_->slots.push_back(*scratch_.decision_slot);
   scratch_.decision_slot.reset();
@@ -141,7 +142,7 @@ coro::Task<Status> Commit::AwaitDebts(Status first_error) {
   if (ticket_ != nullptr) {
     const bool done = co_await session_->debts.Await(ticket_, DebtDeadline());
     if (done) Sometimes<"commit: what was owed after the commit point is done in time">();
-    // What was decided must stay noted until it is done.
+    // A decision must stay noted until it is carried out.
     if (!done && ticket_->open > 0) LeaveSlot();
     if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
   }
@@ -168,9 +169,9 @@ coro::Task<StatusOr<size_t>> Commit::SendTo(OwnerCall* call, rdma::MethodId meth
                                              ConnectionOf(call->node));
 }
 
-// Placeholders for inserts, and new places for records that outgrow theirs, at their owners: as few calls as fit, and
-// those to different owners together. Two transactions that insert the same keys at two owners may so each get one of
-// them, and both fail; they are run again after a random pause, as with locks, which are asked for together, too.
+// Asks the owners for placeholders for inserts, and for new places of records that outgrow theirs: in as few calls as
+// fit, and calls to different owners together. So two transactions that insert the same keys at two owners may get one
+// key each, and both fail. They are run again after a random pause, as with locks, which are requested together, too.
 coro::Task<Status> Commit::PrepareRemote() {
   const auto start = [this](OwnerCall& call) -> coro::Task<StatusOr<size_t>> {
     if (!EncodePrepare(&call)) return {};
@@ -297,7 +298,7 @@ coro::Task<Status> Commit::ValidateMixed() {
   co_return unsaved;
 }
 
-// The whole record as it will be, in the image that the READ left in the arena.
+// Builds the whole new record in the image that the READ left in the arena.
 void Commit::BuildImage(WriteEntry& entry) {
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const size_t old_lines = RecordLines(entry.key, entry.image_payload_bytes);
@@ -309,13 +310,13 @@ void Commit::BuildImage(WriteEntry& entry) {
     entry.image = larger;
   }
   ApplyPatches(entry.image, entry);
-  // One line is written at one instant: the lock may go with it. Of several lines, the first must not be seen unlocked
-  // before the others are there, so it stays locked until the WRITE after.
+  // One line is written at one instant, so the lock may be released with it. If there are several lines, the first must
+  // not be seen unlocked before the others are there, so it stays locked until the following WRITE.
   const uint64_t next = NextState(entry.seen, false);
   rdma::StampImage(entry.image, lines, lines == 1 ? next : Locked(entry.seen, session_->owner_bits), next);
 }
 
-// Updates and the unlocking of inserts are one-sided; one doorbell for all nodes.
+// Installs updates and unlocks inserts by one-sided verbs, with one doorbell for all nodes.
 coro::Task<void> Commit::InstallRemote(Where where) {
   scratch_.operations.clear();
   const auto write = [&](const std::byte* source, const WriteEntry& entry, size_t bytes) {
@@ -351,8 +352,8 @@ coro::Task<void> Commit::InstallRemote(Where where) {
   }
 }
 
-// What `entry` needs from its owner to end. Committed: removals, own inserts that were removed again, moves. Aborted:
-// placeholders are unmade.
+// The work that `entry` needs from its owner at the end. Committed: removals, own inserts that were removed again,
+// moves. Aborted: placeholders are unmade.
 bool Commit::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* item) const {
   if (entry.is_direct() || entry.installed) return false;
   *item = {.kind = FinishKind::kRemove,
@@ -402,7 +403,7 @@ bool Commit::EncodeFinish(OwnerCall* call, bool committed) {
   return true;
 }
 
-// Every owner is asked for all of its part, also after another one has failed.
+// Asks every owner for all of its part, even after another owner has failed.
 coro::Task<Status> Commit::FinishAtOwners(bool committed, Where where) {
   const absl::Duration timeout = std::min(kFinishTimeout, session_->local->options.call_timeout);
   Status first_error;
@@ -426,7 +427,7 @@ coro::Task<Status> Commit::FinishAtOwners(bool committed, Where where) {
 }
 
 coro::Task<void> Commit::ReleaseRemote() {
-  // What is left after this is owed; or the owner does not know the placeholder, and it is not there.
+  // Whatever failed is a debt; or the owner does not know the placeholder, and it is not there.
   Status status = co_await FinishAtOwners(/*committed=*/false, Where::kElsewhere);
   status = co_await FinishAtOwners(/*committed=*/false, Where::kHere);
   scratch_.operations.clear();
@@ -464,8 +465,8 @@ coro::Task<Status> Commit::CommitMixed() {
   co_return co_await InstallAll();
 }
 
-// Other nodes first, and until it is done: should this node die, what was seen of this transaction must not be only
-// what died with it.
+// Other nodes come first, and are awaited: if this node dies, changes of this transaction that were seen must not be
+// lost with it.
 coro::Task<Status> Commit::InstallAll() {
   if (NeedsDecider()) co_await Decide();
   co_await InstallRemote(Where::kElsewhere);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kFirstPauseNanos = 10'000;
 constexpr uint64_t kLongestPauseNanos = 1'000'000;
-// Repetitions do no harm, so they need not be waited for as long as the first.
+// Repetitions do no harm, so they have a shorter timeout than the first call.
 constexpr uint64_t kFirstTimeoutNanos = 2'000'000;
 constexpr uint64_t kLookAgainNanos = 50'000;
 
@@ -142,7 +142,7 @@ coro::Task<bool> Debts::Install(std::shared_ptr<Debt> debt) {
     co_return true;
   }
   Sometimes<"debts: an install is repeated">();
-  // As Commit::InstallRemote: the image of several lines leaves the first one locked.
+  // As in Commit::InstallRemote: the image of several lines leaves the first one locked.
   std::array<rdma::Operation, 2> operations;
   size_t n = 0;
   if (!debt->image.empty()) {
@@ -163,8 +163,8 @@ coro::Task<bool> Debts::Call(std::shared_ptr<Debt> debt, uint64_t timeout_nanos)
   const StatusOr<size_t> answer =
       co_await session_->channel->Call(debt->node, debt->method, debt->message, {}, timeout, debt->connection);
   if (!answer.ok() && IsUnknownOutcome(answer.status())) co_return false;
-  // Refused. No owner that follows the protocol refuses what is owed: the slot is the debt's, so nothing newer
-  // overtakes it, and what it names is locked by this session. So no simulation comes here.
+  // Refused. An owner that follows the protocol does not refuse a debt: the slot belongs to the debt, so nothing newer
+  // overtakes it, and the records in it are locked by this session. So no simulation reaches this.
   if (!answer.ok() && debt->ticket != nullptr) debt->ticket->lost = true;
   co_return true;
 }

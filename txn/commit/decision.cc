@@ -1,12 +1,12 @@
-// Commits that change more than one thing at other nodes: one of the owners, the decider, is told all of it first, so
-// that survivors of this node's death can bring it to its end (repair.h). That costs one call; what this owner has to
-// do itself it does with it. If there are several owners, one more call before tells another of them, which does
-// nothing yet: if the decider died together with this node, somebody may have seen the decider's part.
+// Commits that change more than one thing at other nodes: all of it is first told to one of the owners, the decider, so
+// that survivors of this node's death can complete it (repair.h). This costs one call, which also does the work that
+// the owner has to do itself. If there are several owners, one more call before that tells another of them, which does
+// nothing yet: if the decider died together with this node, the decider's part may have been seen.
 //
-// From the first answer on the transaction is committed whatever becomes of this node. Until then nobody sees any of
-// it: the install at other nodes begins after the last answer, that at this node after the last of them. If there is
-// no answer, the request is a debt like every other; should it not be settled in time, the transaction goes on without
-// it: it is committed as long as this node lives.
+// From the first answer on, the transaction is committed whatever happens to this node. Until then no other transaction
+// sees any of it: the install at other nodes begins after the last answer, and that at this node after all of those. If
+// there is no answer, the request is a debt like every other. If it is not settled in time, the transaction continues
+// without it: it is committed as long as this node lives.
 #include <algorithm>
 #include <cstring>
 
@@ -33,7 +33,7 @@ rdma::NodeId Commit::OwnerOf(const WriteEntry& entry) const {
   return entry.record.is_null() ? entry.table->OwnerOf(entry.key, session_->self) : entry.record.node();
 }
 
-// Before the first lock or placeholder is asked for at a node, it must know whose they are (peers.h).
+// A node must know the caller (peers.h) before it is asked for the first lock or placeholder.
 coro::Task<Status> Commit::JoinOwners() {
   const Incarnation& self = *session_->incarnation;
   for (WriteEntry& entry : writes_.entries()) {
@@ -81,7 +81,7 @@ coro::Task<StatusOr<uint64_t>> Commit::Join(rdma::NodeId owner) {
   }
 }
 
-// The changes at other nodes take effect one after the other: would a part of them be something?
+// The changes at other nodes take effect one after the other. True if a death could leave only a part of them.
 bool Commit::NeedsDecider() const {
   if (GANNET_MUTANT(kSkipDecision)) return false;
   size_t elsewhere = 0;
@@ -108,8 +108,8 @@ FinishItem Commit::DecidedItemOf(WriteEntry& entry) {
   return item;
 }
 
-// A request to `keeper` with as many of the entries `order` from `next` on as fit; returns where to go on. The records
-// among them that it finishes go to scratch_.finished.
+// Writes a request to `keeper` with as many of the entries `order` from `next` on as fit; returns where to continue.
+// The records that it finishes go to scratch_.finished.
 size_t Commit::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note) {
   const bool first = next == 0;
   rdma::WireWriter writer(scratch_.message.room());
@@ -149,7 +149,7 @@ size_t Commit::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma
   return next;
 }
 
-// The entries at other nodes, the decider's first.
+// Sorts the entries at other nodes, the decider's first.
 void Commit::OrderForDecision() {
   scratch_.decided.clear();
   for (uint32_t i = 0; i < writes_.size(); ++i) {
@@ -164,8 +164,8 @@ void Commit::OrderForDecision() {
   std::ranges::stable_sort(scratch_.decided, {}, rank);
 }
 
-// A decision of several messages is noted under one name, and stays noted until the transaction's end: the slot stays
-// the transaction's, or its ticket's.
+// A decision of several messages is noted under one name, and stays noted until the transaction's end. So the slot
+// still belongs to the transaction, or its ticket.
 void Commit::OweDecision(rdma::NodeId keeper) {
   Debt debt{.kind = Debt::Kind::kCall,
             .node = keeper,
@@ -179,7 +179,7 @@ void Commit::OweDecision(rdma::NodeId keeper) {
   session_->debts.Add(std::move(debt));
 }
 
-// The entries of scratch_.decided. False if `keeper` cannot be told.
+// Sends the entries of scratch_.decided. False if `keeper` cannot be told.
 coro::Task<bool> Commit::TellDecision(rdma::NodeId keeper, bool only_note) {
   const absl::Duration timeout = std::min(kDecideTimeout, session_->local->options.call_timeout);
   const uint64_t connection = ConnectionOf(keeper);
@@ -188,7 +188,7 @@ coro::Task<bool> Commit::TellDecision(rdma::NodeId keeper, bool only_note) {
     next = EncodeDecision(scratch_.decided, next, keeper, only_note);
     StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
-    // Refused. An owner does that only if what it is asked for is not of the protocol: no simulation comes here.
+    // Refused. An owner only refuses a request that breaks the protocol, so no simulation reaches this.
     if (!IsUnknownOutcome(answer.status())) co_return false;
     Sometimes<"decision: the decider may have been told or not">();
     if (ticket_ == nullptr) ticket_ = std::make_shared<DebtTicket>();
@@ -206,7 +206,7 @@ coro::Task<void> Commit::Decide() {
   const rdma::NodeId second = writes_[scratch_.decided.back()].record.node();
   if (second != decider) {
     Sometimes<"decision: a second owner notes it">();
-    // If it cannot be told, then without: as long as this node or the decider lives.
+    // If the second owner cannot be told, the decision holds as long as this node or the decider lives.
     [[maybe_unused]] const bool noted = co_await TellDecision(second, /*only_note=*/true);
   }
   const bool told = co_await TellDecision(decider, /*only_note=*/false);

@@ -1,14 +1,15 @@
-// The commit's part with the log (log/log.h has the argument, docs/log_format.md what is written).
+// The commit's part with the log (log/log.h has the argument, docs/log_format.md the format).
 //
 //   own node only    one transaction into this worker's buffer
 //   several nodes    the changes of each other node's records into that node's log, by call (kTxnLog), as parts, those
-//                    of all nodes together (owner_calls.h); after the last answer the own changes as the decision.
-//                    A failure before the decision is in the buffer aborts the transaction, and the parts that were
-//                    appended count for nothing.
+//                    of all nodes together (owner_calls.h); after the last answer the own changes as the decision. A
+//                    failure before the decision is in the buffer aborts the transaction, and the parts that were
+//                    appended have no effect.
 //
-// The epoch of a commit over several nodes is the greatest that it finds, after it locked, at its own node and (by
-// READs in the batch of the validation) at the nodes it touched; it raises each node's epoch to that before it installs
-// there. So whoever reads what it wrote finds an epoch not less, at its own node or at the record's.
+// The epoch of a commit over several nodes is the greatest epoch that it finds, after it has locked, at its own node
+// and (by READs in the batch of the validation) at the nodes that it touched. It raises each node's epoch to that
+// before it installs there. So a transaction that reads its writes finds an epoch that is not smaller, at its own node
+// or at the record's.
 #include <algorithm>
 #include <cstring>
 
@@ -35,7 +36,7 @@ using index::PayloadDataOffset;
 namespace {
 
 constexpr uint64_t kLookForRoomEveryNanos = 20'000;
-// Below, it costs less to copy all of a record than to see which parts of it are overwritten.
+// For smaller payloads it costs less to copy the whole record than to find out which parts of it are overwritten.
 constexpr size_t kSmallPayload = 256;
 constexpr size_t kMaxPartBytes = rdma::kMaxMessageBytes - log::kTransactionOverheadBytes;
 static_assert(rdma::kMaxMessageBytes <= log::kLargestPartBytes);
@@ -58,8 +59,8 @@ uint64_t InstalledVersion(const WriteEntry& entry) {
 
 }  // namespace
 
-// Nearly every change is of this kind: a small record of this node, as large as it was, with an integer key. False if
-// this one is not.
+// Nearly every change is of this kind: a small record of this node, of unchanged size, with an integer key. False if
+// this change is not.
 [[gnu::always_inline]] inline bool Commit::AddSmallRedo(log::TransactionEncoder* encoder, const WriteEntry& entry) {
   const size_t payload_bytes = entry.payload_bytes;
   if (entry.kind == WriteKind::kRemove || entry.key.kind() != index::KeyKind::kInteger || !entry.is_direct() ||
@@ -124,7 +125,7 @@ coro::Task<Status> Commit::RunWhenRoom() {
   co_return co_await committed;
 }
 
-// After the validation: nothing is installed unless all of the redo is in its logs' buffers.
+// Called after the validation: nothing is installed unless all redo is in its logs' buffers.
 coro::Task<Status> Commit::LogMixed() {
   if (log_->any_unsaved_load()) [[unlikely]]
     co_return UnsavedLoads::Refusal(session_->self);
@@ -149,8 +150,8 @@ coro::Task<Status> Commit::LogMixed() {
   co_return absl::OkStatus();
 }
 
-// A part that finds the other log's buffer full waits until its log thread has emptied it: a transaction whose parts
-// are more than that buffer takes would otherwise be run again without end. Aborted if that takes too long.
+// A part that finds the other log's buffer full waits until its log thread has emptied it. Otherwise a transaction
+// whose parts exceed that buffer would be run again without end. Aborted if that takes too long.
 coro::Task<StatusOr<size_t>> Commit::LogPart(OwnerCall* call, uint64_t deadline_nanos) {
   while (true) {
     StatusOr<size_t> answer = co_await session_->channel->Call(
@@ -181,7 +182,7 @@ bool Commit::EncodePart(OwnerCall* call, uint64_t id) {
   return true;
 }
 
-// The key is in the index now, so no removal of it comes before this insert any more that is not noted.
+// The key is in the index now, so every removal of it that comes before this insert has been noted.
 void Commit::RaiseInsertVersion(WriteEntry& entry) {
   const uint64_t removed = log_->RemovedVersion(entry.table->id(), entry.key);
   if (removed == 0) return;
@@ -189,20 +190,20 @@ void Commit::RaiseInsertVersion(WriteEntry& entry) {
                                   session_->owner_bits);
 }
 
-// Before the key leaves its index.
+// Called before the key leaves its index.
 void Commit::NoteRemovedVersion(const WriteEntry& entry) {
   log_->NoteRemoval(entry.table->id(), entry.key, InstalledVersion(entry));
 }
 
-// With changes: the current epochs of the nodes that it touched, for its own must not be less. Without: the newest in
-// which something was logged there, for what it read must be durable before it is acknowledged.
+// With changes: the current epochs of the nodes that it touched, because its own must not be smaller. Without: the
+// newest epoch in which something was logged there, because what it read must be durable before it is acknowledged.
 //
-// Why that is enough. Let it have read, at node B, what U wrote. Before U installed that, U's redo of it was in B's log
-// (as U's own commit there, or as the part that U's coordinator had sent), and before that was known to U, B's word
-// was not less than U's epoch (log::PeerEpochs::AnnounceDirty). The READ of the word is posted after the reads of the
-// body have completed, so it finds that. It does not matter that the validation's READs, in the same batch, may come
-// before or after it: they only confirm what had been read. (B's current epoch would do, too, but a transaction would
-// then wait for a group commit though nothing is dirty.)
+// Why that is enough. Let it have read, at node B, a write of U. Before U installed that, U's redo of it was in B's log
+// (by U's own commit there, or as the part that U's coordinator had sent). Before U knew that, B's word was at least
+// U's epoch (log::PeerEpochs::AnnounceDirty). The READ of the word is posted after the body's reads have completed, so
+// it finds that value. It does not matter whether the validation's READs, in the same batch, come before or after it:
+// they only confirm what had been read. (B's current epoch would do, too, but then a transaction would wait for a group
+// commit although nothing is dirty.)
 std::span<const uint64_t> Commit::AskForEpochs() {
   const size_t words_each = log_->EpochWordsToRead(logged_);
   if (words_each == 0) return {};

@@ -20,8 +20,7 @@ namespace gannet::txn {
 namespace {
 
 constexpr absl::Duration kDurableWithin = absl::Seconds(30);
-// A disk that takes nothing for so long is not waited for. The log has then tried it ten times
-// (LogOptions::retry_every).
+// If a disk fails for this long, it is not waited for. The log has then tried it ten times (LogOptions::retry_every).
 constexpr uint64_t kDiskMayFailNanos = 1'000'000'000;
 constexpr absl::Duration kLookAtDiskEvery = absl::Milliseconds(100);
 constexpr uint64_t kLockedForNanos = 10'000'000'000;
@@ -35,8 +34,7 @@ struct RecordCopy {
 
 enum class CopyResult { kCopied, kGone, kLocked };
 
-// A record that is absent is removed or not committed yet; both are the log's business. One that is locked and present
-// is waited for.
+// An absent record is removed or not committed yet; the log has both. A locked record that is present is waited for.
 CopyResult TryCopy(const std::byte* record, const TableOptions& options, TableId table, RecordCopy* copy) {
   const uint64_t state = LoadWord(record);
   if (IsAbsent(state) && !rdma::IsLineBusy(state)) return CopyResult::kGone;
@@ -110,7 +108,7 @@ void Checkpointer::Run(absl::Duration every) {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
     lock.unlock();
-    Take(/*stop=*/nullptr).IgnoreError();  // statistics() tell; the next one tries again
+    Take(/*stop=*/nullptr).IgnoreError();  // statistics() has the result; the next one tries again
     lock.lock();
   }
 }
@@ -144,7 +142,7 @@ StatusOr<uint64_t> Checkpointer::CloseEpoch() {
     if (durable.ok()) return epoch;
     const uint64_t now = NowNanos();
     const Status health = log_->health();
-    // A full disk is no reason to give up: what is in the log's buffers has room, and the checkpoint may make more.
+    // A full disk is no reason to give up: the content of the log's buffers has room, and the checkpoint may make more.
     if (health.ok() || absl::IsResourceExhausted(health)) healthy_at = now;
     if (now - healthy_at >= kDiskMayFailNanos) return health;
     if (now >= deadline) return durable;
@@ -160,7 +158,7 @@ Status Checkpointer::TakeWithRoom() {
   if (!absl::IsResourceExhausted(status)) return status;
   const StatusOr<bool> dropped = DropOlder();
   if (dropped.ok() && *dropped) status = TakeLocked();
-  GANNET_RETURN_IF_ERROR(log_->RemoveSegmentsBelow(0));  // of none: the log may take again what it gave back
+  GANNET_RETURN_IF_ERROR(log_->RemoveSegmentsBelow(0));  // removes none: the log may use again what it gave back
   if (!absl::IsResourceExhausted(status)) return status;
   return absl::ResourceExhaustedError(absl::StrCat(
       directory_, ": no room for a checkpoint: ", status.message(),
@@ -168,7 +166,7 @@ Status Checkpointer::TakeWithRoom() {
       "that disk, outside this directory, or move the closed directory to a larger one"));
 }
 
-// The one that stays is read back first: nothing else could take its place.
+// First reads back the one that stays, because nothing else could replace it.
 StatusOr<bool> Checkpointer::DropOlder() {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
@@ -185,7 +183,8 @@ StatusOr<bool> Checkpointer::DropOlder() {
   }
   Status written = log::WriteManifest(*files_, directory_, *manifest);
   if (absl::IsResourceExhausted(written)) {
-    // No room for that either. It may go before the manifest says so: nobody looks at it while the other one is good.
+    // There is no room for the manifest either. The files may be removed before the manifest is changed: they are not
+    // used while the other checkpoint is good.
     GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
     written = log::WriteManifest(*files_, directory_, *manifest);
   }
@@ -205,15 +204,16 @@ Status Checkpointer::TakeLocked() {
   const StatusOr<uint64_t> segment = log_->BeginSegment(give_back_);
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
-  // Whatever was appended before the segment began has this epoch or an earlier one, and is installed once it is
-  // closed.
+  // Everything that was appended before the segment began has this epoch or an earlier one, and is installed once the
+  // epoch is closed.
   const StatusOr<uint64_t> before = CloseEpoch();
   if (!before.ok()) return before.status();
   description.begin_epoch = *before + 1;
   log::MayDieHere(log::KillPoint::kCheckpointBegun);
 
   if (Status written = WriteFiles(&description); !written.ok()) {
-    // A close, a full disk: what there is of it is of no use, and takes room. The next one begins by trying again.
+    // For example a close, or a full disk. The files are useless and take room. The next checkpoint starts from the
+    // begin.
     Sometimes<"checkpoint: the files of one cannot be written">();
     log::RemoveCheckpoint(*files_, directory_, description.id).IgnoreError();
     return written;
@@ -261,8 +261,8 @@ void Checkpointer::NoteKept(const log::Manifest& manifest) {
   words_->PublishOldest(oldest_kept_);
 }
 
-// The older of the two checkpoints stays usable, with its part of the log; and so do those of the other nodes. What is
-// below a checkpoint's first segment is of epochs before its begin.
+// The older of the two checkpoints stays usable, with its part of the log, and so do those of the other nodes.
+// Everything below a checkpoint's first segment is of epochs before its begin.
 Status Checkpointer::RemoveUnneededSegments() {
   const uint64_t oldest = std::min(oldest_kept_, words_->least_oldest());
   uint64_t below = 0;
@@ -284,7 +284,7 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
   return absl::OkStatus();
 }
 
-// A step of the walk and its records are inside the epoch, writing them to disk is not: it may take long.
+// A step of the walk and its records are inside the epoch; writing them to disk is not, because that may take long.
 Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* writer) {
   index::WalkPosition position;
   std::vector<rdma::GlobalAddress> addresses;

@@ -1,9 +1,10 @@
-// Takes checkpoints of one node beside the running workload (log/checkpoint.h has the files and what they promise).
+// Takes checkpoints of one node while it works (log/checkpoint.h has the files and their guarantees).
 //
 //   begin    a new log segment; then wait until every commit appended before it has been installed (its epoch is
-//   closed) walk     every table's index, record by record, each copied at one moment end      wait until the log is
-//   durable up to the epoch in which the walk ended publish  into the manifest; then the checkpoint before the previous
-//   one and the log below the previous one go
+//            closed)
+//   walk     every table's index, record by record, each copied at one moment
+//   end      wait until the log is durable up to the epoch in which the walk ended
+//   publish  into the manifest; then remove the checkpoint before the previous one, and the log below the previous one
 #pragma once
 
 #include <atomic>
@@ -30,19 +31,19 @@ struct CheckpointStatistics {
   uint64_t taken = 0;
   uint64_t failed = 0;
   uint64_t bytes = 0;  // of all that were taken
-  double seconds = 0;  // of the last
+  double seconds = 0;  // of the last one
   Status last_status = {};
 };
 
 class Checkpointer {
  public:
-  // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did without, 0 if
-  // none. It goes when the next one is complete; the one before it stays.
+  // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did not need, 0 if
+  // none. It is removed when the next one is complete; the one before it stays.
   Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
                const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
-  // Takes one every so often, in a thread of its own.
+  // Takes a checkpoint at this interval, in its own thread.
   void Start(absl::Duration every);
   void Stop();
 
@@ -54,19 +55,19 @@ class Checkpointer {
  private:
   void Run(absl::Duration every);
   Status TakeLocked();
-  // Calls TakeLocked; on a full disk again, as often as room could be made for it.
+  // Calls TakeLocked; on a full disk repeatedly, as often as room could be made for it.
   Status TakeWithRoom();
-  // Drops the older of two checkpoints, if the newest is good, with the log that only it needs. False: there is
-  // nothing that could go.
+  // Drops the older of two checkpoints, if the newest is good, and the log that only it needs. False: there is nothing
+  // to drop.
   StatusOr<bool> DropOlder();
-  // From begin to end; fills in what the description still lacks.
+  // Does everything from begin to end; completes the description.
   Status WriteFiles(log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);
   Status WriteTable(const Table& table, log::CheckpointWriter* writer);
   // Closes the current epoch, and waits until it is durable.
   StatusOr<uint64_t> CloseEpoch();
   Status Publish(const log::CheckpointDescription& description);
-  // The checkpoints that the directory has: what this node keeps, it tells the others.
+  // Notes the checkpoints in the directory, and announces to the other nodes what this node keeps.
   void NoteKept(const log::Manifest& manifest);
   Status RemoveUnneededSegments();
 
@@ -80,11 +81,11 @@ class Checkpointer {
 
   Mutex take_mutex_;
   const std::atomic<bool>* take_stop_ = nullptr;  // of the checkpoint that is being taken
-  bool give_back_ = false;  // what the log has made ready for later segments makes room for the checkpoint
-  // Checkpoints of this run and those that it began with, oldest first: (begin epoch, first segment).
+  bool give_back_ = false;  // the space that the log has prepared for later segments is given to the checkpoint
+  // Checkpoints of this run and those at its begin, oldest first: (begin epoch, first segment).
   std::vector<std::pair<uint64_t, uint64_t>> cuts_;
   uint64_t oldest_kept_ = 0;  // begin epoch of the older checkpoint of the manifest
-  mutable Mutex mutex_;       // of what follows
+  mutable Mutex mutex_;       // guards the members below
   CondVar wake_;
   bool stop_ = false;
   CheckpointStatistics statistics_;

@@ -58,13 +58,13 @@ uint64_t Durability::NextTransactionId() {
   return log::TransactionIdOf(local_->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
-// What a program that died was making. If it cannot be removed, it only takes room.
+// Removes what a program that died was making. If that fails, it only takes room.
 void Durability::RemoveUnfinished() {
   const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (manifest.ok()) log::RemoveStrayCheckpoints(*files_, directory_, *manifest).IgnoreError();
 }
 
-// A full disk has no room for a manifest, and needs none: without a new table it would say little that is new.
+// A full disk has no room for a manifest. Unless there is a new table, the manifest is not needed.
 Status Durability::NoteTables() {
   const StatusOr<log::Manifest> before = log::ReadManifest(*files_, directory_);
   if (!before.ok()) return before.status();
@@ -81,8 +81,8 @@ Status Durability::NoteTables() {
                                                    ". With the tables that were there it can be opened"));
 }
 
-// The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on it is not whole
-// without its LOG-END. On a full disk a database that has started before goes on without saying so; a later start does.
+// The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on the log must have
+// its LOG-END. On a full disk a database that has started before continues without writing this; a later start does.
 Status Durability::NoteStarted() {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
@@ -172,7 +172,7 @@ Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part
   }
   if (loads_.any()) return UnsavedLoads::Refusal(self);
   const Status appended = log_->AppendForPeer(epoch, part);
-  // Too much for now: the transaction is run again. (A full disk is no conflict: health() knows of it.)
+  // Too much for now: the transaction is run again. (A full disk is no conflict: health() reports it.)
   if (absl::IsResourceExhausted(appended) && log_->health().ok()) return Status(absl::StatusCode::kAborted, "");
   return appended;
 }
@@ -194,10 +194,10 @@ Status Durability::Stop() {
   }
   if (checkpointer_ != nullptr) checkpointer_->Stop();
   Status together;
-  // After a start that failed nothing was committed here, and the other nodes may go on for long.
+  // After a failed start nothing was committed here, and the other nodes may run for long.
   if (local_->fabric.num_nodes() > 1 && !words_->refuses()) together = words_->CloseTogether(kCloseWithin);
   const Status status = log_->Stop();
-  lock_.reset();  // nothing is written any more: another database may open the directory
+  lock_.reset();  // nothing is written after this: another database may open the directory
   return status.ok() ? together : status;
 }
 

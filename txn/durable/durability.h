@@ -1,6 +1,6 @@
-// Durability: how a database keeps its data. Every database has one. With a directory: the directory's lock, the log,
-// the epochs that it shares with other nodes, checkpoints. Without one it keeps nothing: it logs nothing, and what it
-// answers is zero, empty or Ok.
+// Durability: how a database keeps its data. Every database has one. With a directory it has the directory's lock, the
+// log, the epochs that it shares with other nodes, and checkpoints. Without one it keeps and logs nothing, and its
+// answers are zero, empty or Ok.
 //
 // Made by Database::Open, starts with Database::Start.
 #pragma once
@@ -28,27 +28,27 @@ struct LocalNode;
 
 class Durability {
  public:
-  // Takes the directory for this process, if the options name one; creates the database if they say so
+  // Locks the directory for this process, if the options name one, and creates the database if they say so
   // (data_directory.h). `words`: this node's.
   static StatusOr<std::unique_ptr<Durability>> Open(const LocalNode* local, std::unique_ptr<EpochWords> words);
   ~Durability();
 
-  // Recovers the tables; when all nodes have done that (start_together.h), notes them in the manifest, and starts the
-  // log. Once.
+  // Recovers the tables. When all nodes have done that (start_together.h), notes the tables in the manifest and starts
+  // the log. Call it once.
   Status Start(absl::Duration wait_for_others);
   bool start_was_called() const { return start_was_called_; }
-  // The start of this node failed, here or later: the other nodes learn why, and nobody waits for this one.
+  // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
-  // One for each session. The errors are those of log::Log::OpenWriter.
+  // Makes one for a session. The errors are those of log::Log::OpenWriter.
   StatusOr<std::unique_ptr<CommitLog>> OpenCommitLog();
-  // As Database::Checkpoint.
+  // Like Database::Checkpoint.
   Status Checkpoint(const std::atomic<bool>* stop);
-  // Takes a checkpoint if changes or loads are in no log and `keep_unlogged`; flushes, stops, and gives the directory
-  // back.
+  // Takes a checkpoint if changes or loads are in no log and `keep_unlogged`; then flushes, stops, and unlocks the
+  // directory.
   Status Close(bool keep_unlogged);
 
-  // For a part of a transaction that another node coordinates (kTxnLog). FailedPrecondition: this node keeps no log, or
-  // has a load that is not durable. Aborted: too much for now. Other errors: those of the disk.
+  // Appends a part of a transaction that another node coordinates (kTxnLog). FailedPrecondition: this node keeps no
+  // log, or has a load that is not durable. Aborted: too much for now. Other errors: those of the disk.
   Status AppendForPeer(uint64_t epoch, std::span<const std::byte> part);
 
   bool has_directory() const { return files_ != nullptr; }
@@ -56,15 +56,15 @@ class Durability {
   EpochWords& words() { return *words_; }
   UnsavedLoads& loads() { return loads_; }
   const RecoveryReport& recovery() const { return recovery_; }
-  // After Start, with a directory.
+  // Valid after Start, with a directory.
   log::Log& log() { return *log_; }
-  // As those of Database.
+  // Like those of Database.
   log::LogStatistics log_statistics() const { return log_ == nullptr ? log::LogStatistics{} : log_->statistics(); }
   uint64_t logged_epoch() const { return log_ == nullptr ? 0 : log_->last_dirty_epoch(); }
   uint64_t durable_epoch() const { return log_ == nullptr ? 0 : log_->durable_epoch(); }
   Status health() const { return log_ == nullptr ? absl::OkStatus() : log_->health(); }
   std::string Description() const { return files_ == nullptr ? "" : files_->Description(); }
-  // Numbers transactions of several nodes that this node coordinates.
+  // Number for a transaction of several nodes that this node coordinates.
   uint64_t NextTransactionId();
 
  private:

@@ -23,7 +23,7 @@ std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Runs all of `work` by `threads` threads, until one fails.
+// Runs all of `work` on `threads` threads, until one fails.
 Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
   std::atomic<size_t> next{0};
   std::vector<Status> statuses(static_cast<size_t>(std::max(threads, 1)));
@@ -46,11 +46,11 @@ Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
   return absl::OkStatus();
 }
 
-// One lease of a context after another, so that a long load does not hold back the grace period.
+// Takes one lease of a context after another, so that a long load does not hold back the grace period.
 class Leases {
  public:
   explicit Leases(index::IndexService* service) : service_(service) {}
-  // For one record.
+  // The context for one record.
   index::Context& context() {
     if (used_++ % kRecordsPerLease == 0) {
       lease_.reset();
@@ -70,7 +70,8 @@ class Leases {
 bool TableRebuilder::IsSuperseded(const log::CheckpointRecord& record) {
   const LatestChange* latest = changes_->Find(record.table, AsText(record.key));
   if (latest == nullptr) return false;
-  // Of epochs that the checkpoint may have seen, the version decides; later ones are newer, earlier ones are in it.
+  // In epochs that the checkpoint may have seen, the version decides. Changes of later epochs are newer, those of
+  // earlier ones are in it.
   if (latest->epoch > checkpoint_.end_epoch) return true;
   return latest->epoch >= checkpoint_.begin_epoch && latest->version >= record.version;
 }
@@ -97,7 +98,7 @@ StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context
   return local_->node.AddressOf(made->block);
 }
 
-// Null, so that the first damage ends the reading, unless damage is to be left out.
+// Null if damage is not to be left out: then the first damage ends the reading.
 TableRebuilder::OnDamage TableRebuilder::DamageNoter(const log::CheckpointFile& file) {
   if (!salvage_) return {};
   return [this, &file](uint64_t offset, const std::string& what) {
@@ -130,8 +131,8 @@ void TableRebuilder::Discard(index::Context& context, const Table& table, rdma::
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Ordered tables: the checkpoint's records come in key order, so do the changes once sorted; merged, they are what
-// LocalIndex::BulkLoad wants.
+// Ordered tables: the checkpoint's records come in key order, and so do the sorted changes. Merged, they are the input
+// of LocalIndex::BulkLoad.
 
 class TableRebuilder::OrderedRebuild {
  public:
@@ -156,7 +157,7 @@ class TableRebuilder::OrderedRebuild {
     }
     return Add(key.bytes(), AsText(record.payload));
   }
-  // All that are left if `limit` is null.
+  // Adds all that are left if `limit` is null.
   Status AddChangesBelow(const RedoKeyView* limit) {
     constexpr size_t kAhead = 8;
     for (; next_ < changes_.size() && (limit == nullptr || changes_[next_].first < *limit); ++next_) {
@@ -171,7 +172,7 @@ class TableRebuilder::OrderedRebuild {
     GANNET_RETURN_IF_ERROR(AddChangesBelow(nullptr));
     return table_.local_index().BulkLoad(leases_.context(), entries_, kFill);
   }
-  // In the place of Finish.
+  // Called instead of Finish.
   void GiveUp() {
     for (const index::LoadEntry& entry : entries_) owner_->Discard(leases_.context(), table_, entry.record);
   }
@@ -208,8 +209,8 @@ Status TableRebuilder::RebuildOrdered(const Table& table) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Tables without order: any order, from several threads. A checkpoint may have a record twice (its bucket split
-// meanwhile); then both are of the same version or the log has a newer one.
+// Tables without order: any order, by several threads. A checkpoint may have a record twice (because its bucket split
+// during the walk). Then both have the same version, or the log has a newer one.
 
 Status TableRebuilder::AddToUnordered(index::Context& context, const Table& table, std::string_view key,
                                       std::string_view payload) {
@@ -236,7 +237,7 @@ Status TableRebuilder::LoadUnorderedFile(const Table& table, const log::Checkpoi
   return GiveUpIfDamaged(table, read);
 }
 
-// A walk may meet less than everything when buckets split or merge under it, so until there is nothing left.
+// A walk may miss entries if buckets split or merge during it, so this repeats it until nothing is left.
 Status TableRebuilder::Empty(const Table& table) {
   std::vector<rdma::GlobalAddress> records;
   for (bool empty = false; !empty;) {
@@ -250,7 +251,7 @@ Status TableRebuilder::Empty(const Table& table) {
         const std::byte* block = local_->Direct(record);
         const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
         const StatusOr<index::Change> removed = table.local_index().Remove(lease.context(), key.view(), record);
-        if (absl::IsNotFound(removed.status())) continue;  // met twice
+        if (absl::IsNotFound(removed.status())) continue;  // found twice
         if (!removed.ok()) return removed.status();
         Discard(lease.context(), table, record);
         empty = false;
@@ -260,10 +261,10 @@ Status TableRebuilder::Empty(const Table& table) {
   return absl::OkStatus();
 }
 
-// After the checkpoint's files: what they have is at least as new as the change if it was not superseded.
+// Called after the checkpoint's files: their content is at least as new as a change that does not supersede it.
 Status TableRebuilder::AddUnorderedChanges(const Table& table, size_t part) {
   Leases leases(&local_->indexes);
-  // In the order of the keys: the map's own depends on which thread was faster, and with it the layout of the table.
+  // In key order: the map's own order depends on which thread was faster, and so would the layout of the table.
   for (const auto& [key, change] : changes_->Sorted(table.id(), part, part + 1)) {
     if (!change->removed) GANNET_RETURN_IF_ERROR(AddToUnordered(leases.context(), table, key.bytes(), change->bytes()));
   }
@@ -315,7 +316,7 @@ Status TableRebuilder::Salvage(const std::vector<const Table*>& tables, int thre
   salvage_ = true;
   std::vector<DamagedTable> damaged;
   GANNET_RETURN_IF_ERROR(Rebuild(tables, threads, &damaged));
-  return damaged.empty() ? absl::OkStatus() : damaged.front().damage;  // what no checksum guards: it does not fit
+  return damaged.empty() ? absl::OkStatus() : damaged.front().damage;  // not covered by a checksum: it does not fit
 }
 
 void TableRebuilder::Count(RecoveryReport* report) {

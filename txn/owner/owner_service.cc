@@ -15,16 +15,16 @@
 
 namespace gannet::txn {
 
-// To the caller, of unknown outcome; if it lives it joins again.
+// Answer to the caller, of unknown outcome; if it lives, it joins again.
 Status NotAdmitted() {
   return absl::UnavailableError(
       "the caller is not known here, or what it left is being repaired; join, then ask again");
 }
-// Nobody waits for this answer, or nobody should.
+// No caller waits for this answer, or should.
 Status TooLate(const char* what) {
   return absl::FailedPreconditionError(absl::StrCat(what, ": newer requests of this caller have been served"));
 }
-// Of unknown outcome, to the caller: it asks again.
+// Answer of unknown outcome: the caller asks again.
 Status UnderWay() {
   return absl::UnavailableError("the request is being carried out; ask again");
 }
@@ -87,7 +87,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
   if (!absl::IsAlreadyExists(change.status())) return change.status();
   const uint64_t state = LoadWord(local_->Direct(existing));
-  // Locked by the worker that asks: it knows whether that is the same transaction.
+  // Locked by the worker that asks, which knows whether by the same transaction.
   if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
     Sometimes<"owner: an insert meets a record that is locked or absent">();
     return PrepareOutcome::kConflict;
@@ -141,8 +141,8 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
       continue;
     }
     if (outcome.ok() && *outcome == PrepareOutcome::kExists) {
-      // What was made before stays until the caller has validated: made and unmade again it would change the witnesses
-      // of the very transaction that asks, which then could never tell the key's existence from a conflict.
+      // What was made before stays until the caller has validated. If it were unmade and made again, the witnesses of
+      // the asking transaction would change, and it could never tell an existing key from a conflict.
       writer.PutU8(static_cast<uint8_t>(PrepareOutcome::kExists));
       index::PutWitness(writer, {prepared[i].record, prepared[i].state});
       writer.PutU16(static_cast<uint16_t>(i));
@@ -178,7 +178,7 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
       Unmake(lease.context(), &claim.made());
       return 0;
     }
-    case RequestLedger::Turn::kRun:  // it never came, and is refused if it comes now
+    case RequestLedger::Turn::kRun:  // it has not come, and is refused if it comes now
       Sometimes<"ledger: a cancel comes before its prepare, or without">();
       return 0;
     case RequestLedger::Turn::kLate:
@@ -276,8 +276,8 @@ Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
   return reader.Finish();
 }
 
-// A part of a transaction that another node coordinates. What it changes here is locked by it, and stays so until this
-// was answered.
+// A part of a transaction that another node coordinates. That transaction has locked the records here, and keeps them
+// locked until this is answered.
 StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byte> request) {
   rdma::WireReader reader(request);
   const uint64_t epoch = reader.GetU64();
@@ -322,7 +322,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
     }
     const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
     const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
-    if (payload_bytes > table->options().payload_bytes) {  // torn: seen below otherwise
+    if (payload_bytes > table->options().payload_bytes) {  // torn; detected below
       CpuRelax();
       continue;
     }

@@ -1,5 +1,6 @@
-// The messages between a transaction and the owner of records it inserts, removes or reads by call. Encoded and decoded
-// here only; rdma/rpc.h gives the integers. What happens to requests that are repeated or come late: request_ledger.h.
+// The messages between a transaction and the owner of records that it inserts, removes or reads by call. Only this file
+// encodes and decodes them; rdma/rpc.h has the integers. request_ledger.h says what happens to repeated and late
+// requests.
 //
 //   kTxnPrepare   request:  Caller, u16 n, n x PrepareItem
 //                 response: u8 outcome, then kPrepared: n x Prepared; kExists: u64 address, u64 state of what is there,
@@ -40,19 +41,19 @@ namespace gannet::txn {
 
 using index::Key;
 
-// How commits and reads of this layer are numbered among the methods of rdma/fabric.h (256-511).
+// Numbers of the methods of this layer, among those of rdma/fabric.h (256-511).
 inline constexpr rdma::MethodId kTxnPrepare = 256;    // make locked placeholders for inserts
-inline constexpr rdma::MethodId kTxnFinish = 257;     // take records out of the index and mark them absent
+inline constexpr rdma::MethodId kTxnFinish = 257;     // remove records from the index and mark them absent
 inline constexpr rdma::MethodId kTxnRead = 258;       // find a record and return it: the RPC read path
 inline constexpr rdma::MethodId kTxnLog = 259;        // append changes of the owner's records to its log
-inline constexpr rdma::MethodId kTxnCancel = 260;     // undo a kTxnPrepare if it was done, and never do it if not
+inline constexpr rdma::MethodId kTxnCancel = 260;     // undo a kTxnPrepare if it was carried out; otherwise prevent it
 inline constexpr rdma::MethodId kTxnDecide = 261;     // note a commit over several nodes, and do the owner's part
-inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of what a dead node has decided
-inline constexpr rdma::MethodId kTxnJoin = 263;       // ask for locks from now on
+inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of a dead node's decision
+inline constexpr rdma::MethodId kTxnJoin = 263;       // announce that locks will be asked for
 inline constexpr rdma::MethodId kTxnScan = 265;       // find the records of a range and return them
-inline constexpr rdma::MethodId kTxnForwarded = 264;  // are all decisions of a dead node carried out?
+inline constexpr rdma::MethodId kTxnForwarded = 264;  // returns whether all decisions of a dead node are carried out
 
-// Who asks: u64 name (owner bits of its worker, index/lock_word.h, and a slot in the low bits), u64 number of the
+// The caller: u64 name (owner bits of its worker, index/lock_word.h, and a slot in the low bits), u64 number of the
 // request.
 struct Caller {
   uint64_t name = 0;
@@ -68,8 +69,8 @@ struct PrepareItem {
   TableId table;
   Key key;
   std::span<const std::byte> payload;
-  bool move = false;           // a new place for a record that stays in the index: not inserted there
-  uint64_t above_version = 0;  // of the record that moves
+  bool move = false;           // a new place for a record that stays in the index; not inserted there
+  uint64_t above_version = 0;  // version of the record that moves
 };
 
 struct Prepared {
@@ -81,7 +82,7 @@ struct Prepared {
 enum class FinishKind : uint8_t {
   kRemove,   // out of the index, absent, unlocked
   kUnmake,   // a prepared record that is not in the index: absent, unlocked
-  kReplace,  // the index leads to `moved_to` from now on; that becomes present, `record` absent; both unlocked
+  kReplace,  // the index then leads to `moved_to`, which becomes present; `record` becomes absent; both unlocked
   kInstall,  // `image` is written, the record is present, unlocked
 };
 
@@ -93,16 +94,16 @@ struct FinishItem {
   uint64_t state = 0;  // of `record` before this transaction locked it
   rdma::GlobalAddress moved_to{};
   uint64_t moved_state = 0;
-  std::span<const std::byte> image{};  // whole lines; empty: of a placeholder, which has all already
+  std::span<const std::byte> image{};  // whole lines; empty for a placeholder, which is already complete
 };
 
-// Bytes of an item with such an image, at most.
+// Largest size of an item with an image of this size.
 constexpr size_t FinishItemBytes(size_t image_bytes) {
   return 64 + index::kMaxKeyBytes + image_bytes;
 }
 inline constexpr uint8_t kFirstOfDecision = 1;
 inline constexpr uint8_t kLastOfDecision = 2;
-inline constexpr uint8_t kDecisionIsNoted = 4;  // and nothing else is done with it
+inline constexpr uint8_t kDecisionIsNoted = 4;  // it is only noted
 
 inline void Put(rdma::WireWriter& writer, const Caller& caller) {
   writer.PutU64(caller.name);
@@ -175,10 +176,10 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
 struct ScanRequest {
   TableId table = 0;
   index::ScanRange range;
-  std::optional<index::ScanPosition> position = {};  // where it goes on; none: at the beginning of the range
+  std::optional<index::ScanPosition> position = {};  // where to continue; none: at the beginning of the range
 };
 
-// How many of its words an index uses is its own business: all of them travel.
+// All words are sent, although an index may use only some of them.
 inline void PutPosition(rdma::WireWriter& writer, const index::ScanPosition& position) {
   for (const uint64_t word : position.words) writer.PutU64(word);
 }
@@ -197,7 +198,7 @@ struct ScannedRow {
   std::span<const std::byte> payload{};
 };
 
-// Bytes of a row with such a payload, at most.
+// Largest size of a row with a payload of this size.
 constexpr size_t ScannedRowBytes(size_t payload_bytes) {
   return 40 + index::kMaxKeyBytes + payload_bytes;
 }

@@ -1,5 +1,5 @@
 // Incarnation: this process of a node, as the other nodes know it (peers.h): its number, the numbers of its requests,
-// and by which connection it has joined at each of them.
+// and the connections by which it has joined at the other nodes.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class Incarnation {
   }
 
  private:
-  // Greater than those of all processes that were this node before: no process starts within a nanosecond.
+  // Greater than those of all earlier processes of this node: no process starts within a nanosecond.
   const uint64_t number_ = WallNanos();
   std::atomic<uint64_t> last_request_{number_};
   std::vector<std::atomic<uint64_t>> joined_;

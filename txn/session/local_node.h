@@ -21,14 +21,15 @@ struct LocalNode {
   index::IndexService& indexes;
   const std::vector<std::unique_ptr<Table>>& tables;  // by number
   RecordBytes& record_bytes;
-  int data_nodes;  // as DatabaseOptions says, but never 0
+  int data_nodes;  // DatabaseOptions::data_nodes, but never 0
 
   rdma::NodeId id() const { return node.id(); }
   // Null if there is none.
   const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
   // A record of this node, for its CPU.
   std::byte* Direct(rdma::GlobalAddress record) const { return node.memory().data() + record.offset(); }
-  // Whether sessions of this node call, or await verbs: a node alone whose CPU may do everything itself does not.
+  // True if sessions of this node make calls, or await verbs: a single node whose CPU may do everything itself does
+  // not.
   bool calls() const { return fabric.num_nodes() > 1 || !fabric.capabilities().cpu_coherent_atomics; }
 };
 

@@ -1,5 +1,5 @@
-// RecordBytes: how much memory the live records of one node take, by table. Each session counts what it makes and
-// removes for itself (LiveBytes); what is made without a session, or was by sessions that are closed, is settled.
+// RecordBytes: the memory of one node's live records, by table. Each session counts its own changes (LiveBytes).
+// Changes made without a session, or by closed sessions, are settled.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace gannet::txn {
 
-// One writer adds (a session), anybody reads.
+// One thread adds (a session's); any thread may read.
 class LiveBytes {
  public:
   explicit LiveBytes(size_t tables) : bytes_(tables) {}
@@ -30,19 +30,19 @@ class LiveBytes {
 // Thread-safe.
 class RecordBytes {
  public:
-  // Tables are numbered as they are added, before any of the other calls.
+  // Tables are numbered in the order in which they are added, before any other call.
   void AddTable() { settled_.push_back(0); }
 
-  // Made or removed without a session: by calls served for other nodes, or by recovery.
+  // For changes without a session: by calls served for other nodes, or by recovery.
   void Settle(TableId table, int64_t bytes);
-  // `session` counts from now on, and lives until it is closed, when what it has counted is settled.
+  // `session` counts from now on, and must live until it is closed, when its count is settled.
   void Open(const LiveBytes* session);
   void Close(const LiveBytes* session);
 
   int64_t Of(TableId table) const;
 
  private:
-  mutable Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards the members below
   std::vector<int64_t> settled_;
   std::vector<const LiveBytes*> open_;
 };

@@ -1,4 +1,4 @@
-// The insides of Database and Session, shared by the files of txn/ only.
+// Internals of Database and Session, shared only by the files of txn/.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ class OwnerService;
 class RunSessions;
 class TransactionImpl;
 
-// What a Database owns. Others get what they need of it (LocalNode and what else their constructors take).
+// Everything that a Database owns. Other parts get what they need of it (LocalNode, and the arguments of their
+// constructors).
 struct DatabaseState {
   ~DatabaseState();
 
@@ -44,7 +45,7 @@ struct DatabaseState {
   std::unique_ptr<index::IndexService> indexes;
   std::vector<std::unique_ptr<Table>> tables;
   RecordBytes record_bytes;
-  std::unique_ptr<LocalNode> local;  // of those above
+  std::unique_ptr<LocalNode> local;  // refers to members above
   std::unique_ptr<Incarnation> incarnation;
   std::unique_ptr<Peers> peers;
   std::unique_ptr<Durability> durability;
@@ -55,7 +56,7 @@ struct DatabaseState {
   bool started = false;
 };
 
-// One session, with what its transactions use of the database.
+// One session, with the parts of the database that its transactions use.
 struct SessionState {
   Database* database = nullptr;
   const LocalNode* local = nullptr;
@@ -84,7 +85,7 @@ struct SessionState {
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
   PathChooser paths;
   std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
-  std::vector<const TransactionImpl*> transactions;  // all, also those that are not idle
+  std::vector<const TransactionImpl*> transactions;  // all, also those in use
 
   // A record of this node, for its CPU.
   std::byte* Direct(rdma::GlobalAddress record) const { return memory + record.offset(); }

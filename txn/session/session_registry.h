@@ -1,4 +1,4 @@
-// SessionRegistry: which sessions of a database are open, and what closed ones left to do for the next.
+// SessionRegistry: the open sessions of a database, and the debts that closed ones left for the next.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ namespace gannet::txn {
 // Thread-safe.
 class SessionRegistry {
  public:
-  // FailedPrecondition once the database is closed: no session is opened any more.
+  // FailedPrecondition once the database is closed: no session can be opened after that.
   Status CheckOpen() const;
-  // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over what a closed
-  // one with the same bits left.
+  // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over those that a
+  // closed session with the same bits left.
   Status Add(uint64_t owner_bits, Debts* debts, uint64_t* number);
-  // That session is closed; what it still owes waits for the next one.
+  // That session is closed; its debts wait for the next one.
   void Remove(uint64_t owner_bits, Debts* debts);
 
   // Closes the database. False: it was closed. FailedPrecondition if sessions are open: nothing was done then.
   StatusOr<bool> Close();
-  // Closes the database also if sessions are open. False: it was closed.
+  // Closes the database even if sessions are open. False: it was closed.
   bool CloseAnyway();
 
  private:
-  mutable Mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;  // guards the members below
   bool closed_ = false;
   size_t open_ = 0;
   uint64_t opened_ = 0;
