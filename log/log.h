@@ -110,7 +110,7 @@ class Log {
 
   // For commits of other nodes' workers, from any thread of this node. Appends the encoded changes `transaction` (a
   // whole transaction as TransactionEncoder makes it) in epoch `epoch`, and raises this node's current epoch to at
-  // least `epoch`. The slot of the committing worker, on its own node, keeps the epoch from being closed meanwhile.
+  // least `epoch`. The slot of the committing worker, on its own node, keeps the epoch open in that time.
   // ResourceExhausted: too many bytes of this kind since the last batch. Other errors: those of health().
   virtual Status AppendForPeer(uint64_t epoch, std::span<const std::byte> transaction) = 0;
 

@@ -58,8 +58,8 @@ StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, Da
   }
   if (absl::IsNotFound(note.status())) {
     if (!manifest.ok() || !manifest->log_end) return facts;
-    GANNET_RETURN_IF_ERROR(damages->Found(
-        path, 0, "this file is missing, and without it nobody can tell whether the end of the log is there"));
+    GANNET_RETURN_IF_ERROR(
+        damages->Found(path, 0, "this file is missing, and without it the end of the log may be missing, too"));
     return facts;
   }
   if (!damages->salvage() || absl::IsInvalidArgument(note.status())) return note.status();

@@ -271,7 +271,7 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
     const SegmentPlan& oldest = chain.plans.front();
     GANNET_RETURN_IF_ERROR(
         damages->Found(oldest.segment > 1 ? directory + "/" + SegmentName(oldest.segment - 1) : oldest.path, 0,
-                       absl::StrCat("this segment is missing, and perhaps older ones: the log begins with ",
+                       absl::StrCat("this segment is missing, and possibly older ones: the log begins with ",
                                     SegmentName(oldest.segment), ", but not with its first batch")));
   }
   if (options.from_segment != 0 && chain.plans.empty() && !entries.empty()) {

@@ -125,7 +125,7 @@ void EpochManager::Participant::Leave(uint64_t entered) {
   for (auto cohort = state_->inside.begin(); cohort != state_->inside.end(); ++cohort) {
     if (cohort->epoch == entered) return state_->LeaveCohort(cohort);
   }
-  GANNET_CHECK(false, "nobody is in epoch %d", entered);
+  GANNET_CHECK(false, "no transaction is in epoch %d", entered);
 }
 
 void EpochManager::Participant::Leave() {

@@ -21,7 +21,7 @@ const char* NameOf(Verb verb) {
 }
 
 Status ConnectionChanged(NodeId node) {
-  return absl::UnavailableError(absl::StrCat("the connection to node ", node, " broke meanwhile"));
+  return absl::UnavailableError(absl::StrCat("the connection to node ", node, " broke"));
 }
 
 Status ExplainRefusal(const Operation& operation, const VerbRange& range, NodeId issuer, bool issuer_is_there) {

@@ -36,7 +36,7 @@ class Worker {
   // longer than any poller or sleeping coroutine may wait.
   void SetIdle(std::function<void()> idle) { idle_ = std::move(idle); }
 
-  // Takes ownership of `task`; it runs within Run() or BlockOn(). Nobody awaits it: an exception that leaves it ends
+  // Takes ownership of `task`; it runs within Run() or BlockOn(). It is not awaited: an exception that leaves it ends
   // the process (std::terminate).
   void Spawn(Task<void> task);
 

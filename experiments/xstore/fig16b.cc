@@ -55,7 +55,7 @@ Experiment Fig16b(const Options& options) {
   e.id = "fig16b";
   e.title = "Fig. 16b: TPC-C (10% NewOrder, 90% OrderStatus) with and without the learned index";
   e.chart = Chart::kThroughputLatency;
-  e.x_axis = "transactions under way in each client thread";
+  e.x_axis = "transactions in flight in each client thread";
   for (const Row& row : kRows) {
     for (const int coroutines : kLoads) {
       Point point;

@@ -137,7 +137,7 @@ Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64
   Status status = PosixError(error, absl::StrCat("taking ", bytes - old_bytes, " bytes for ", path));
   if (ftruncate(fd, static_cast<off_t>(old_bytes)) == 0) return status;
   return Status(status.code(), absl::StrCat(absl::string_view(status.message()),
-                                            "; and giving back what it got failed: ", std::strerror(errno)));
+                                            "; and releasing the new space failed: ", std::strerror(errno)));
 }
 
 StatusOr<std::unique_ptr<File>> PosixDirectories::OpenForReading(const std::string& path) {

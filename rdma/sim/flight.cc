@@ -34,7 +34,7 @@ Status Batch::ToStatus() const {
       return absl::OkStatus();
     case Failure::kGone:
       return absl::UnavailableError(absl::StrCat(NameOf(failed_verb), ": node ", failed_node,
-                                                 " died or left meanwhile; it may have been done or not"));
+                                                 " died or left; the operation may or may not have taken effect"));
     case Failure::kDisconnected:
       return absl::UnavailableError(absl::StrCat(NameOf(failed_verb), ": the connection to node ", failed_node,
                                                  " broke; it may have been done or not"));

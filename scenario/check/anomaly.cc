@@ -9,7 +9,7 @@ namespace gannet::scenario {
 const char* NameOf(AnomalyKind kind) {
   switch (kind) {
     case AnomalyKind::kUnwrittenRead:
-      return "read of what nobody wrote";
+      return "read of a value that was never written";
     case AnomalyKind::kAbortedRead:
       return "aborted read (G1a)";
     case AnomalyKind::kIntermediateRead:

@@ -96,7 +96,7 @@ class ListChecker {
       const auto element = facts->elements.find(value);
       if (element == facts->elements.end()) {
         Say(AnomalyKind::kUnwrittenRead, {facts->read_by},
-            absl::StrFormat("T%u read list %u with %u in it, which nobody appended", facts->read_by, key, value));
+            absl::StrFormat("T%u read list %u with %u in it, which was never appended", facts->read_by, key, value));
         continue;
       }
       const OperationId by = element->second.appended_by;

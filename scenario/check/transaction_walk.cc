@@ -57,7 +57,7 @@ void TransactionWalk::Read(RowKey row, WriteId seen, bool by_scan) {
   const uint32_t write = index_.FindWrite(seen);
   if (write == kNone) {
     return Say(AnomalyKind::kUnwrittenRead, {op_},
-               absl::StrFormat("T%u read key %s as the write %u, which nobody made", op_, row.ToString(), seen));
+               absl::StrFormat("T%u read key %s as the write %u, which was never made", op_, row.ToString(), seen));
   }
   const IndexedWrite& made = index_.write(write);
   if (index_.key(made.key) != row) {

@@ -314,7 +314,7 @@ class SortedArray final : public LocalIndex {
   const KeyKind key_kind_;
   Mutex mutex_;
   size_t size_ = 0;              // guarded by mutex_
-  std::vector<Region> regions_;  // likewise, in the order of their keys
+  std::vector<Region> regions_;  // guarded by mutex_, in the order of their keys
 };
 
 // It has no client of its own: transactions of other nodes reach it by calls (ReadPathPolicy::kCall).

@@ -128,7 +128,7 @@ TEST_P(CarriesWitnessesTest, OverAnInsertThatMovesKeys) {
           RunBlockingBody(owner, [&](BlockingTransaction& t) { return t.Insert(cluster.table(0, "rows"), key, key); });
       EXPECT_TRUE(inserted.ok()) << inserted;
     };
-    // The ninth key makes a second region, which begins at 40. Then the first is filled, and perhaps the second.
+    // The ninth key makes a second region, which begins at 40. Then the first is filled, and possibly the second.
     for (uint64_t key = 0; key <= 80; key += 10) insert(key);
     for (uint64_t key = 1; key <= 4; ++key) insert(key);
     for (uint64_t key = 81; key <= 83 && how.makes_a_region; ++key) insert(key);

@@ -53,7 +53,7 @@ Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state) {
     Sometimes<"txn: a record is locked by a worker that is gone">();
     return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
                                                LockOwnerNode(state),
-                                               ", which is gone; what it left is being repaired, try again"));
+                                               ", which is gone; its records are being repaired, try again"));
   }
   return Conflict();
 }

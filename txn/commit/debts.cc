@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kFirstPauseNanos = 10'000;
 constexpr uint64_t kLongestPauseNanos = 1'000'000;
-// Repetitions do no harm, so they have a shorter timeout than the first call.
+// First timeout of a call for a debt; it doubles. It is short, because a repetition does no harm.
 constexpr uint64_t kFirstTimeoutNanos = 2'000'000;
 constexpr uint64_t kLookAgainNanos = 50'000;
 

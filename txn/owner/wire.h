@@ -17,8 +17,8 @@
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                           and value of the witness
-//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it goes on), key from, key to, u64 limit;
-//                           if it goes on, the position that the answer before has
+//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues), key from, key to, u64 limit;
+//                           if it continues, the position in the previous answer
 //                 response: u8 more (it ends before the range and the limit do), the position behind what it has,
 //                           u16 n, n x witness of what was passed, u32 n, n x ScannedRow; if there is more, at least
 //                           one of either. A position: 9 x u64, in the order of the keys (index::ScanPosition)

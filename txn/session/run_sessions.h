@@ -1,8 +1,8 @@
 // The sessions of Database::Run: shared by all threads that call it, at most DatabaseOptions::run_sessions of them.
 //
 // A call borrows a session for its transaction. A thread that ends leaves nothing behind. A call that finds all
-// sessions borrowed waits, first come, first served. A session that nobody borrowed for a second is closed when another
-// one is given back, and at once if OpenSession needs its place.
+// sessions borrowed waits, first come, first served. A session that was not borrowed for a second is closed when
+// another one is given back, and at once if OpenSession needs its place.
 #pragma once
 
 #include <cstdint>

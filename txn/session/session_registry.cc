@@ -44,7 +44,7 @@ StatusOr<bool> SessionRegistry::Close() {
   if (open_ > 0) {
     return absl::FailedPreconditionError(absl::StrCat("Database::Close: ", open_,
                                                       open_ == 1 ? " session is open" : " sessions are open",
-                                                      " (of OpenSession, or lent to a Run that is under way); "
+                                                      " (opened by OpenSession, or used by a Run in progress); "
                                                       "destroy each, and let each Run return, before Close"));
   }
   closed_ = true;
