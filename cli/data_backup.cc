@@ -208,7 +208,7 @@ StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup
   StatusOr<Verification> restored = TryToBackUp(files, backup, to, stop);
   if (restored.ok()) return restored;
   if (absl::IsCancelled(restored.status())) return Stopped(files, restored.status(), to, was_there);
-  return absl::Status(restored.status().code(), absl::StrFormat("%s; what is in %s now is not whole: remove it",
+  return absl::Status(restored.status().code(), absl::StrFormat("%s; the content of %s is incomplete: remove it",
                                                                 restored.status().message(), to));
 }
 

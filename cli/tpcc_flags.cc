@@ -71,7 +71,7 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
   if (o->verb != TpccVerb::kRun) return;
   Add(command, "--durability", &o->durability, ParseDurability, "MODE",
       "When a commit returns: sync (when it is durable), async (at once; a crash loses the last group commit and\n"
-      "what was being written, a few milliseconds), or none\n"
+      "the one being written, a few milliseconds), or none\n"
       "(nothing is logged; only the states before and after the run are kept). Default with --dir: sync")
       ->group(group);
   Add(

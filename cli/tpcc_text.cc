@@ -85,7 +85,7 @@ std::string Durability(const TpccResult& result) {
   const double per_transaction =
       d.log.transactions == 0 ? 0.0 : static_cast<double>(d.log.record_bytes) / static_cast<double>(d.log.transactions);
   text += absl::StrFormat(
-      "log: %s transactions in %s batches, every %s; %s on disk, %d failures; %s taken beside the run\n",
+      "log: %s transactions in %s batches, every %s; %s on disk, %d failures; %s taken during the run\n",
       WithCommas(d.log.transactions), WithCommas(d.log.batches), absl::FormatDuration(*o.group_commit),
       FormatBytes(d.log.disk_bytes), d.log.failures, Count(static_cast<int>(d.checkpoints), "checkpoint"));
   text += absl::StrFormat(

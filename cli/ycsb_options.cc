@@ -51,11 +51,11 @@ Status Complete(bench::YcsbOptions* o) {
   }
   const bool in_cluster = o->cluster_config.has_value();
   if (!in_cluster && o->clients.machines + o->servers > rdma::kMaxShmNodes) {
-    return Wrong("--clients %dx%d: at most %d machines beside %d servers", o->clients.machines, o->clients.threads,
+    return Wrong("--clients %dx%d: at most %d machines with %d servers", o->clients.machines, o->clients.threads,
                  rdma::kMaxShmNodes - o->servers, o->servers);
   }
   if (o->insert_rate > 0 && !in_cluster && o->clients.machines < 2) {
-    return Wrong("--insert-rate %d: takes a machine of its own; give --clients 2x%d or more", o->insert_rate,
+    return Wrong("--insert-rate %d: needs a separate machine; give --clients 2x%d or more", o->insert_rate,
                  o->clients.threads);
   }
   if (o->insert_rate == 0 && o->insert_for < absl::InfiniteDuration()) {

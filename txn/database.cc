@@ -150,10 +150,10 @@ Status CheckOptions(const TableOptions& options) {
   // A number that was cast to an enum, possibly of a newer version: the log would have changes that no recovery
   // accepts.
   if (index::FindIndexKind(options.index) == nullptr) {
-    return wrong(absl::StrCat("index is ", static_cast<int>(options.index), ", which is no IndexKind"));
+    return wrong(absl::StrCat("index is ", static_cast<int>(options.index), ", which is not an IndexKind"));
   }
   if (options.key_kind != index::KeyKind::kInteger && options.key_kind != index::KeyKind::kBytes) {
-    return wrong(absl::StrCat("key_kind is ", static_cast<int>(options.key_kind), ", which is no KeyKind"));
+    return wrong(absl::StrCat("key_kind is ", static_cast<int>(options.key_kind), ", which is not a KeyKind"));
   }
   if (options.max_key_bytes == 0 || options.max_key_bytes > index::kMaxKeyBytes) {
     return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", index::kMaxKeyBytes));

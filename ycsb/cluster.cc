@@ -25,7 +25,7 @@ Status CheckOptions(const ClusterOptions& o) {
     return wrong(absl::StrFormat("values of %d bytes: from %d to %d", o.value_bytes, kMinValueBytes, kMaxValueBytes));
   }
   if (index::FindIndexKind(o.index) == nullptr) {
-    return wrong(absl::StrFormat("index is %d, which is no IndexKind", static_cast<int>(o.index)));
+    return wrong(absl::StrFormat("index is %d, which is not an IndexKind", static_cast<int>(o.index)));
   }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
   return absl::OkStatus();
@@ -68,7 +68,7 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Create(rdma::Fabric* fabric, const C
 StatusOr<std::unique_ptr<Cluster>> Cluster::Attach(rdma::Fabric* fabric, rdma::NodeId node,
                                                    const ClusterOptions& options) {
   if (options.servers < 1 || node < options.servers || node >= fabric->num_nodes()) {
-    return absl::InvalidArgumentError(absl::StrFormat("a machine at node %d beside %d servers on a fabric of %d nodes",
+    return absl::InvalidArgumentError(absl::StrFormat("a machine at node %d with %d servers on a fabric of %d nodes",
                                                       node, options.servers, fabric->num_nodes()));
   }
   GANNET_RETURN_IF_ERROR(CheckOptions(options));

@@ -56,7 +56,7 @@ std::string KeysNote(const Options& options) {
 Experiment Fig14b(const Options& options) {
   Experiment e;
   e.id = "fig14b";
-  e.title = "Fig. 14b: uniform reads beside inserts";
+  e.title = "Fig. 14b: uniform reads during inserts";
   e.chart = Chart::kLines;
   e.x_axis = "million inserts per second asked for";
   for (const Row& row : kRows) {

@@ -176,8 +176,7 @@ Status FaultyFileSystem::Remove(const std::string& path) {
   if (!place.ok()) return place.status();
   if (place->node == nullptr) return NoSuch(path);
   if (!place->node->names.empty() || place->parent == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": the directory is not empty; remove what is in it first"));
+    return absl::FailedPreconditionError(absl::StrCat(path, ": the directory is not empty; remove its content first"));
   }
   Unlink(place->node);
   place->parent->Change({{place->name, nullptr}});

@@ -38,7 +38,7 @@ Meaning MeaningOf(int error) {
     case EROFS:
       return {absl::StatusCode::kPermissionDenied, "check the owner, the permissions and how the disk is mounted"};
     case ENOTEMPTY:
-      return {absl::StatusCode::kFailedPrecondition, "remove what is in the directory first"};
+      return {absl::StatusCode::kFailedPrecondition, "remove the directory's content first"};
     case EMFILE:
     case ENFILE:
       return {absl::StatusCode::kUnavailable, "raise the limit of open files (ulimit -n)"};

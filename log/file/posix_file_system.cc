@@ -131,7 +131,7 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
   const Status status = PosixError(outcome.error, what);
   if (offset + data.size() > size_ && ftruncate(cached_.get(), static_cast<off_t>(size_)) != 0) {
     return Status(status.code(),
-                  absl::StrCat(status.message(), "; and cutting off what was written failed: ", std::strerror(errno)));
+                  absl::StrCat(status.message(), "; and cutting off the written part failed: ", std::strerror(errno)));
   }
   return status;
 }

@@ -111,7 +111,7 @@ coro::Task<Status> Commit::RunWhenRoom() {
       redo_bytes_ = 0;
       co_return absl::ResourceExhaustedError(absl::StrCat("the log's buffer stays full: the disk of ",
                                                           session_->local->options.directory,
-                                                          " does not take what is written; see log_health()"));
+                                                          " does not take the writes; see log_health()"));
     }
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
     Status reserved = log_->writer().Reserve(redo_bytes_, &wait);

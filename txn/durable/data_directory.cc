@@ -173,7 +173,7 @@ StatusOr<Found> Judge(const std::vector<Part>& parts) {
     return absl::DataLossError(absl::StrCat(
         missing->path, "/MANIFEST is missing, but ", witness->evidence(), " says that there is or was a database of ",
         parts.size() == 1 ? "one node" : absl::StrCat(parts.size(), " nodes"),
-        ". Nothing was changed. Mount what is not mounted, or restore the directory from a backup"));
+        ". Nothing was changed. Mount missing file systems, or restore the directory from a backup"));
   }
   return std::ranges::any_of(parts, &Part::used) ? Found::kUnfinished : Found::kNothing;
 }

@@ -18,7 +18,7 @@ namespace gannet::txn {
 // Answer to the caller, of unknown outcome; if it lives, it joins again.
 Status NotAdmitted() {
   return absl::UnavailableError(
-      "the caller is not known here, or what it left is being repaired; join, then ask again");
+      "the caller is not known here, or its records are being repaired; join, then ask again");
 }
 // No caller waits for this answer, or should.
 Status TooLate(const char* what) {

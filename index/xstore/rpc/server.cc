@@ -81,7 +81,7 @@ Status XStoreOf<W>::ServeInsert(Context& context, rdma::WireReader& request, rdm
   const KeyWords<W> key = GetKey<W>(request);
   const rdma::GlobalAddress record = request.GetAddress();
   GANNET_RETURN_IF_ERROR(request.Finish());
-  if (!IsKey(key, tree_->kind())) return absl::InvalidArgumentError("a client inserts what is not a key");
+  if (!IsKey(key, tree_->kind())) return absl::InvalidArgumentError("a client inserts an invalid key");
   const std::shared_ptr<const Model<W>> model = models_.model();
   const StatusOr<Change> change = tree_->Insert(context, key, record, nullptr, LeafOf(model.get(), hint));
   if (!change.ok()) return change.status();
