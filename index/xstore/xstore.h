@@ -91,8 +91,8 @@ void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to);
 
 // Connects to index `id` of node `owner` on `channel`, which must outlive the client. `index`: the options with which
 // the owner made the index; the client uses only the part about keys. InvalidArgument for keys out of range. Makes no
-// call yet. The first lookup or scan asks for the model, unless options.by_call is set. It returns NotFound if the owner
-// has no such index, and FailedPrecondition if that index has other keys.
+// call yet. The first lookup or scan asks for the model, unless options.by_call is set. It returns NotFound if the
+// owner has no such index, and FailedPrecondition if that index has other keys.
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                      const XStoreOptions& index, const XCacheOptions& options);
 

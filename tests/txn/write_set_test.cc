@@ -1,10 +1,11 @@
+#include "txn/access/write_set.h"
+
 #include <cstring>
 #include <new>
 
 #include "gtest/gtest.h"
 #include "txn/access/arena.h"
 #include "txn/access/path_chooser.h"
-#include "txn/access/write_set.h"
 #include "txn/row_bytes.h"
 
 namespace gannet::txn {
