@@ -130,7 +130,7 @@ std::vector<Stopped> Commands() {
       {"SimWithATrace",
        {"sim", "--until", "1000s", "--trace", "HERE/trace"},
        "running seed 1",
-       "HERE/trace has what happened until then",
+       "HERE/trace has the events until then",
        SIGINT,
        {"trace"}},
   };
