@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace gannet::cluster {
 namespace {
@@ -32,22 +33,22 @@ StatusOr<std::string> ReadSecretFile(const Config& config) {
   return text.str();
 }
 
+StatusOr<std::string> ReadConfigured(const Config& config) {
+  if (!config.verbs.secret_file.empty()) return ReadSecretFile(config);
+  if (const char* variable = std::getenv(kSecretVariable); variable != nullptr) return std::string(variable);
+  return absl::FailedPreconditionError(absl::StrCat(config.file, ": [verbs] names no secret_file, and ",
+                                                    kSecretVariable, " is not in the environment: set one of them"));
+}
+
 }  // namespace
 
 StatusOr<std::string> ReadSecret(const Config& config) {
-  std::string secret;
-  if (!config.verbs.secret_file.empty()) {
-    StatusOr<std::string> read = ReadSecretFile(config);
-    if (!read.ok()) return read;
-    secret = *std::move(read);
-  } else if (const char* variable = std::getenv(kSecretVariable); variable != nullptr) {
-    secret = variable;
-  } else {
-    return absl::FailedPreconditionError(absl::StrCat(config.file, ": [verbs] names no secret_file, and ",
-                                                      kSecretVariable, " is not in the environment: set one of them"));
+  const StatusOr<std::string> configured = ReadConfigured(config);
+  if (!configured.ok()) return configured.status();
+  absl::string_view secret = *configured;
+  while (absl::ConsumeSuffix(&secret, "\n") || absl::ConsumeSuffix(&secret, "\r")) {
   }
-  while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-  if (secret.size() >= kLeastSecretBytes) return secret;
+  if (secret.size() >= kLeastSecretBytes) return std::string(secret);
   return absl::FailedPreconditionError(absl::StrCat("the cluster's secret has ", secret.size(), " bytes, at least ",
                                                     kLeastSecretBytes, " are needed; ", kHowToMake));
 }
