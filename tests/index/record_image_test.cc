@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace gannet::index {
@@ -33,8 +34,8 @@ RecordLook LookAt(const std::vector<std::byte>& image, const Key& key) {
 
 class RecordImageTest : public testing::Test {
  protected:
-  const std::string bytes_ = std::string(60, 'k') + "1";
-  const std::string others_ = std::string(60, 'k') + "2";
+  const std::string bytes_ = absl::StrCat(std::string(60, 'k'), "1");
+  const std::string others_ = absl::StrCat(std::string(60, 'k'), "2");
   // A record header of one line, and one of two.
   const std::array<Key, 2> keys_ = {Key(uint64_t{12}), Key(std::string_view(bytes_))};
   const std::array<Key, 2> other_keys_ = {Key(uint64_t{13}), Key(std::string_view(others_))};
