@@ -31,6 +31,10 @@ if(GANNET_SANITIZE)
     # what others read, the accesses themselves are atomic.)
     target_compile_options(gannet_flags INTERFACE -Wno-tsan)
   endif()
+  # GCC's manual: sanitizers cause false positives of this warning. (With precompiled headers it warns in <regex>.)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(gannet_flags INTERFACE -Wno-maybe-uninitialized)
+  endif()
 endif()
 
 # gannet_compile_quickly(target): at -O3 half of the compile time of these sources is optimisation that does not matter
