@@ -1,6 +1,7 @@
 #include "index/xstore/tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "index/xstore/backoff.h"
@@ -37,7 +38,7 @@ StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKin
 
 template <int W>
 Tree<W>::~Tree() {
-  if (chore_ != 0) service_->epochs().RemoveChore(chore_);
+  RemoveListener();
   rdma::SlabCache slab(&service_->slab());
   leaves_->Close(slab);
   if (root() == nullptr) return;
@@ -159,6 +160,13 @@ Leaf<W> Tree<W>::Look(const Words& key, const Words& from, const Words& to, Snap
   return leaf;
 }
 
+// RemoveChore waits for a chore that is running, so after it nothing calls the listener.
+template <int W>
+void Tree<W>::RemoveListener() {
+  if (chore_ != 0) service_->epochs().RemoveChore(std::exchange(chore_, 0));
+  listener_.store(nullptr, std::memory_order_release);
+}
+
 template <int W>
 void Tree<W>::SetListener(Listener listener) {
   owned_listener_ = std::make_unique<Listener>(std::move(listener));
@@ -193,6 +201,7 @@ Statistics Tree<W>::statistics() {
   template FindResult Tree<W>::Find(const Words&, Leaf<W>);                                  \
   template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, Snapshot*) const;  \
   template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, Snapshot*) const; \
+  template void Tree<W>::RemoveListener();                                                   \
   template void Tree<W>::SetListener(Listener);                                              \
   template Statistics Tree<W>::statistics();
 GANNET_INSTANTIATE(1)

@@ -84,6 +84,9 @@ class Tree {
 
   // Sets the listener. May be called once.
   void SetListener(Listener listener);
+  // Ends the calls of the listener: also those by the tree's own chore, which ends, too. No other thread may change the
+  // tree from now on. Called before the listener's data is destroyed.
+  void RemoveListener();
 
   // Unlinks leaves that have been empty for a grace period. Cheap when there are none.
   void UnlinkEmptyLeaves(Context& context);

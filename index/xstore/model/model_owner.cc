@@ -14,6 +14,7 @@ constexpr uint32_t kWidestChange = 64;
 template <int W>
 ModelOwner<W>::~ModelOwner() {
   if (trainer_ == nullptr) return;
+  tree_->RemoveListener();
   trainer_->Cancel(this);
   model_.reset();
   rdma::SlabCache slab(&tree_->service().slab());
