@@ -1,7 +1,7 @@
 #include "index/record_header.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <span>
 
 namespace gannet::index {
@@ -33,7 +33,7 @@ void StoreHeader(std::byte* record, const RecordMeta& meta, const Key& key) {
     return;
   }
   std::array<char, kMaxKeyBytes> padded{};
-  std::memcpy(padded.data(), key.bytes().data(), key.size());
+  std::ranges::copy(key.bytes(), padded.begin());
   rdma::CopyIn(record, kKeyDataOffset, std::as_bytes(std::span(padded.data(), StoredKeyBytes(key.size()))));
 }
 

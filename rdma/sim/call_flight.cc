@@ -94,8 +94,8 @@ void CallFlight::Run() {
     response_.assign(written.begin(), written.end());
   } else {
     const absl::string_view message = bytes.status().message().substr(0, kMaxStatusMessageBytes);
-    response_.resize(message.size());
-    std::memcpy(response_.data(), message.data(), message.size());
+    const auto bytes_of_message = std::as_bytes(std::span(message.data(), message.size()));
+    response_.assign(bytes_of_message.begin(), bytes_of_message.end());
   }
   core_->scratch.Return(scratch);
   Respond();
