@@ -231,7 +231,7 @@ class LocalIndex {
 
   // One step of a scan: appends at most range.limit entries, and at most `most_witnesses` (> 0) witnesses. It begins at
   // *position or, if there is none, at the beginning of the range. It sets *position to where the scan continues;
-  // nullopt at its end. A position stays valid whatever happens to the keys around it, and never leads out of the
+  // nullopt at its end. A position stays valid when keys around it come or go, and never leads out of the
   // range. Unimplemented for kinds that are not ordered.
   virtual Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                           ScanResult* result) = 0;

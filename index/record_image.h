@@ -39,8 +39,8 @@ struct RecordLook {
   bool is_unsettled() const { return is == RecordImage::kLocked || is == RecordImage::kTorn; }
 };
 
-// Judges an image of `bytes` bytes (whole lines) from a READ of a record's address. A stale address is allowed: then
-// this judges whatever lies there now (rdma/versioned.h).
+// Judges an image of `bytes` bytes (whole lines) from a READ of a record's address. The address may be
+// stale: the function then judges the memory that is there now (rdma/versioned.h).
 inline RecordLook LookAtRecord(const std::byte* image, size_t bytes, uint16_t table, const Key& key) {
   RecordLook look{.is = RecordImage::kWhole, .state = LoadWord(image), .meta = LoadMeta(image), .bytes = 0};
   const auto settle = [&look](RecordImage is) {

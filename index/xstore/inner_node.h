@@ -102,7 +102,7 @@ class alignas(kLineBytes) InnerNode {
     StoreWord(&words_[kVersion], ((version() & ~kLocked) + 1) | kDead);
   }
 
-  // Empties the node, whatever it contains. It is not locked afterwards.
+  // Empties the node. It is not locked afterwards.
   void Reset(int level) {
     StoreWord(&words_[kVersion], (version() | kLocked) & ~kDead);
     SetShape(level, 0);

@@ -61,7 +61,7 @@ StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
   constexpr uint64_t kVersionMask = (uint64_t{1} << 60) - 1;
   StoreWord(leaf.at(), (leaf.state() & kVersionMask) | rdma::kLockBit);
   leaf.MarkBusy();
-  leaf.ClearSlots(0, kLeafSlots);  // clears whatever the slab left there
+  leaf.ClearSlots(0, kLeafSlots);  // removes what an earlier use left
   leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
   return leaf;
 }

@@ -130,7 +130,7 @@ TEST_F(HashChainTest, ClientsRaceWithChangesOfALongChain) {
     const std::vector<uint64_t> keys = InseparableKeys(60);
     std::vector<rdma::GlobalAddress> records;
     for (size_t i = 0; i < 40; ++i) records.push_back(Insert(keys[i]));
-    // Of the first 40 keys, even ones stay and odd ones come and go; the others are never inserted.
+    // Even keys of the first 40 stay, odd ones come and go, and the keys after them are never inserted.
     std::atomic<bool> stop = false;
     std::atomic<int> changes = 0;
     std::atomic<int> rounds = 0;

@@ -97,7 +97,7 @@ TEST_F(RecordImageTest, LockedAndAbsentRecordsAreTold) {
     EXPECT_TRUE(locked.is_unsettled());
     // An insert that has not committed.
     EXPECT_EQ(LookAt(RecordOf(key, 300, Locked(kVersion | kAbsentBit, OwnerBits(1, 2))), key).is, RecordImage::kLocked);
-    // Whatever the other lines contain, because they may belong to another object now.
+    // The other lines do not matter, because they may belong to another object now.
     std::vector<std::byte> absent = RecordOf(key, 300, kVersion | kAbsentBit);
     StoreWord(absent.data() + kLineBytes, rdma::VersionWord(kVersion + 9));
     EXPECT_EQ(LookAt(absent, key).is, RecordImage::kAbsent);

@@ -180,7 +180,7 @@ TEST_F(LogTest, BeginSegmentDividesBeforeFromAfter) {
   for (uint64_t i = 50; i < 100; ++i) EXPECT_TRUE(rest.Has({1, i}));
 }
 
-// Of the names changed since the last sync of the directory, a power cut may keep any.
+// A power cut may keep any of the names that changed since the last sync of the directory.
 TEST_F(LogTest, APowerCutWhileSegmentsAreRemovedLeavesNoGap) {
   constexpr uint64_t kCrashes = 16;
   auto log = Open();
@@ -349,7 +349,7 @@ TEST_F(LogTest, RunAfterRunGoesOnWhereTheCrashLeftIt) {
     }
     const Recovered recovered = Recover(disk_);
     for (const Name& name : must_be_there) ASSERT_TRUE(recovered.Has(name)) << name.first << " " << name.second;
-    // Whatever was recovered once stays.
+    // A name that was recovered once stays.
     for (const auto& [name, epoch] : recovered.epochs) {
       if (recovered.Has(name)) must_be_there.insert(name);
     }

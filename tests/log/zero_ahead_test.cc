@@ -93,7 +93,7 @@ TEST_F(ZeroAheadTest, AFailureEndsItAndHarmsNobody) {
   EXPECT_TRUE(All(Content(), 1));
 }
 
-// As in the log: a segment is allocated and at once written from its beginning.
+// The log does the same: it allocates a segment and writes it at once from its beginning.
 TEST_F(ZeroAheadTest, WritesRightAfterAllocateAreKept) {
   PosixFileSystem files;
   for (uint64_t seed = 0; seed < 10; ++seed) {

@@ -1,4 +1,4 @@
-// Agents find each other, notice each other's end, and withstand whatever strangers send.
+// Agents find each other, notice each other's end, and withstand all messages of strangers.
 #include "rdma/control/agent.h"
 
 #include <sys/resource.h>

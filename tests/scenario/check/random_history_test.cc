@@ -119,7 +119,7 @@ Tally Compare(const WorkloadOptions& base, int rounds) {
   return tally;
 }
 
-// Of 6'000 histories enough are serializable, enough are not, and fewer than `unknown` remain undecided.
+// Judges 6'000 histories. Enough are serializable, enough are not, and fewer than `unknown` remain undecided.
 void ExpectJudgedAsByTryingAllOrders(const WorkloadOptions& options, size_t unknown) {
   const Tally tally = Compare(options, 6'000);
   EXPECT_GT(tally.serializable, 1'000u);
