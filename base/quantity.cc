@@ -46,4 +46,10 @@ std::string FormatBytes(uint64_t bytes) {
   return unit == 0 ? absl::StrFormat("%d B", bytes) : absl::StrFormat("%.1f %s", value, kNames[unit]);
 }
 
+std::string WithCommas(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t from_end = 3; from_end < digits.size(); from_end += 4) digits.insert(digits.size() - from_end, 1, ',');
+  return digits;
+}
+
 }  // namespace gannet

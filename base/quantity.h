@@ -1,5 +1,6 @@
-// Durations and sizes as people write and read them: in flags, in configuration files, in messages. Every error is one
-// clause that says what the value must be, for instance "must be a size such as 512M or 8G". Thread-safe.
+// Durations, sizes and large numbers as people write and read them: in flags, in configuration files, in messages.
+// Every error is one clause that says what the value must be, for instance "must be a size such as 512M or 8G".
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,8 @@ StatusOr<uint64_t> ParseSize(const std::string& text);
 
 // For reports and messages: "1.5 GiB".
 std::string FormatBytes(uint64_t bytes);
+
+// For reports and messages: "1,234,567".
+std::string WithCommas(uint64_t number);
 
 }  // namespace gannet

@@ -1,7 +1,7 @@
 #include "cli/crash_text.h"
 
 #include "absl/strings/str_format.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/data_backup.h"
 #include "cli/data_directory.h"
 #include "cli/data_recover.h"

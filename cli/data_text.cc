@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/parse.h"
 #include "cli/table.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/table.h"
 
 namespace gannet::cli {

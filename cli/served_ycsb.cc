@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/served.h"
 #include "ycsb/cluster.h"
 #include "ycsb/server.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/bench_text.h"
 #include "cli/parse.h"
 #include "cli/table.h"

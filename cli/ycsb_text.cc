@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "cli/bench_text.h"
 #include "cli/parse.h"
 #include "cli/table.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "base/with_commas.h"
+#include "base/quantity.h"
 
 namespace gannet::experiments::xstore {
 namespace {

@@ -40,5 +40,13 @@ TEST(FormatBytes, PicksTheUnit) {
   EXPECT_EQ(FormatBytes(uint64_t{8} << 30), "8.0 GiB");
 }
 
+TEST(QuantityTest, LargeNumbersAreInGroupsOfThreeDigits) {
+  EXPECT_EQ(WithCommas(0), "0");
+  EXPECT_EQ(WithCommas(999), "999");
+  EXPECT_EQ(WithCommas(1000), "1,000");
+  EXPECT_EQ(WithCommas(1234567), "1,234,567");
+  EXPECT_EQ(WithCommas(UINT64_MAX), "18,446,744,073,709,551,615");
+}
+
 }  // namespace
 }  // namespace gannet

@@ -1,6 +1,6 @@
 #include "cli/table.h"
 
-#include "base/with_commas.h"
+#include "base/quantity.h"
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
