@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/program.h"
 
@@ -71,6 +72,23 @@ class ClusterFixture : public ::testing::Test {
         Surroundings{.err_is_terminal = true});
     EXPECT_TRUE(client->WaitForStderr("transactions/s")) << client->Wait().err;
     return client;
+  }
+
+  // Kills server 1. `client`, which runs, must end by itself and name the server.
+  void KillServerUnder(Program* client) {
+    servers_[1]->Signal(SIGKILL);
+    EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
+    servers_.erase(1);
+    const Outcome outcome = client->Wait();
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("server 1 (node 1) of"));
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("is gone, and its data with it"));
+  }
+  // The server that was killed cannot come back while the others run.
+  void ExpectServerStaysOut() const {
+    const Outcome again = RunProgram(Serve(1));
+    EXPECT_EQ(again.exit_code, 1);
+    EXPECT_THAT(again.err, ::testing::HasSubstr("Stop all processes of the cluster"));
   }
 
   const std::filesystem::path scratch_ =

@@ -118,16 +118,8 @@ TEST_F(ClusterTest, AKilledClientDisturbsNobodyAndItsSlotIsFree) {
 TEST_F(ClusterTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   StartServers();
   auto client = StartClientWith();
-  servers_[1]->Signal(SIGKILL);
-  EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
-  servers_.erase(1);
-  const Outcome outcome = client->Wait();  // it ends by itself
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
-  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its data with it"));
-  const Outcome again = RunProgram(Serve(1));
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.err, HasSubstr("Stop all processes of the cluster"));
+  KillServerUnder(client.get());
+  ExpectServerStaysOut();
   StopAll();
   StartServers();  // all of them again
   ExpectConsistent();

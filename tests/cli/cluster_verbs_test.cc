@@ -105,13 +105,7 @@ TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   for (int id = 0; id < kServers; ++id) StartServer(id, "cluster.toml", kMetrics);
   WaitUntilServing();
   auto client = StartClient();
-  servers_[1]->Signal(SIGKILL);
-  EXPECT_EQ(servers_[1]->Wait().exit_code, 128 + SIGKILL);
-  servers_.erase(1);
-  const Outcome outcome = client->Wait();  // it ends by itself
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("server 1 (node 1) of"));
-  EXPECT_THAT(outcome.err, HasSubstr("is gone, and its data with it"));
+  KillServerUnder(client.get());
   ExpectRefused(Serve(1), "was in this cluster before");
   StopServers();
   EXPECT_EQ(unsetenv("GANNET_CLUSTER_SECRET"), 0);
