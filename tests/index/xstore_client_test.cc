@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
 #include "index/xstore/rpc/messages.h"
 #include "index/xstore/xstore.h"
@@ -190,6 +191,21 @@ TEST_F(XStoreClientTest, AClientWithoutACacheOnlyCalls) {
   EXPECT_EQ(spent.reads, 0u);
   EXPECT_GE(spent.calls, 201u);
   EXPECT_LT(remote->statistics().cache_bytes, 4096u);
+}
+
+// At the same time the epoch thread unlinks the empty leaves, and reports each to the owner of the models.
+TEST_F(XStoreClientTest, AnIndexIsDestroyedWhileItsEmptyLeavesAreUnlinked) {
+  for (int round = 0; round < 20; ++round) {
+    Start();
+    for (uint64_t i = 0; i < 2000; ++i) Insert(i * 10);
+    auto remote = Connect();
+    Train(remote.get());
+    for (uint64_t i = 0; i < 2000; ++i) Remove(i * 10);
+    remote.reset();
+    SleepForNanos(static_cast<uint64_t>(round) * 100'000);
+    TearDown();
+  }
+  Start();
 }
 
 TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
