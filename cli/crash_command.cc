@@ -126,8 +126,8 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "code. The next one recovers what is there, and is killed in turn. This process notes which operations were\n"
       "begun and acknowledged. With sync every acknowledged operation must have survived. With async a prefix of the\n"
       "operations must have survived, with every operation that the log reported durable: so only operations of the\n"
-      "last group commit, or of the one being written, may be lost. How long that was is measured. What was read for\n"
-      "an error (NotFound, AlreadyExists, an error of the caller) must have survived like a value that was read.\n"
+      "last group commit, or of the one being written, may be lost. How long that was is measured. The data that led\n"
+      "to an error (NotFound, AlreadyExists, one of the caller) must have survived like a value that was read.\n"
       "If an operation is lost or half there, the exit code is 1, and the output has the directory and the command\n"
       "that repeats the test. If Ctrl-C stops it, the exit code is 130 (after the current cycle, with a report of\n"
       "the cycles so far; at once, if pressed twice).");
