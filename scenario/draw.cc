@@ -25,6 +25,9 @@ constexpr uint64_t kDisksSettleNanos = 300'000'000;  // after an error the log t
 constexpr uint64_t kMillisecond = 1'000'000;
 // Longer than a pause or a stuck message (faults.h), shorter than the time to settle after the faults.
 constexpr uint64_t kLongCallTimeoutNanos = 10 * kMillisecond;
+// For terminals of TPC-C, which accept no error. With the most frequent pauses a node stands still for 10 ms and more,
+// because one pause begins before the last has ended.
+constexpr uint64_t kPatientCallTimeoutNanos = 100 * kMillisecond;
 constexpr uint64_t kLongDurableWithinNanos = 10'000 * kMillisecond;
 constexpr uint64_t kLargeSegmentBytes = uint64_t{256} << 10;
 constexpr uint64_t kLargeBufferBytes = uint64_t{64} << 10;
@@ -192,7 +195,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   }
   // A terminal of TPC-C accepts no error, and without faults there must be none.
   if (options.call_timeout_nanos == 0 && (tpcc || !drawn.faults->Any())) {
-    drawn.call_timeout_nanos = kLongCallTimeoutNanos;
+    drawn.call_timeout_nanos = drawn.faults->pause_every != 0 ? kPatientCallTimeoutNanos : kLongCallTimeoutNanos;
   }
   if (options.durable_within_nanos == 0 && (tpcc || !drawn.faults->OfDisks())) {
     drawn.durable_within_nanos = kLongDurableWithinNanos;
