@@ -31,11 +31,6 @@ constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and 
 constexpr uint64_t kLookForCpuEveryNanos = 1'000'000'000;
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
-// With at least this many transactions per group the workers are busy, and wake this thread when it is due (see
-// ThreadSignal). If they stop just then, it is late once, by at most kLateNanos. That is more than the clock's tick, so
-// no timer needs to be set.
-constexpr uint64_t kBusyTransactions = 64;
-constexpr uint64_t kLateNanos = 5'000'000;
 constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if the end of a checkpoint is never reported
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
@@ -257,7 +252,6 @@ Status GroupCommit::WriteBatch() {
   const uint64_t begun = NowNanos();
   Status status = segments_->Write(&batch_, header, RoomNeeded());
   flush_nanos_ = NowNanos() - begun;
-  flush_transactions_ = content.transactions;
   std::lock_guard lock(mutex_);
   disk_statistics_ = segments_->statistics();
   return status;
@@ -395,11 +389,7 @@ void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
   const uint64_t next =
       begun_nanos + std::max(interval_nanos_, std::min(kFlushesApart * flush_nanos_, kLongestGroupNanos));
   if (now >= next) return;
-  if (gets_any_core_ && flush_transactions_ >= kBusyTransactions) {
-    signal.SleepUntilDue(next, cpu_.value_or(-1), kLateNanos, undisturbed);
-  } else {
-    signal.SleepUntilUrgent(next - now, undisturbed);
-  }
+  signal.SleepUntilUrgent(next - now, undisturbed);
 }
 
 }  // namespace gannet::log

@@ -95,7 +95,6 @@ class GroupCommit {
   Status room_status_;           // not ok: no room for the content of the buffers
   Status reported_;
   uint64_t flush_nanos_ = 0;         // duration of the last write
-  uint64_t flush_transactions_ = 0;  // transactions of the last write
   bool gets_any_core_ = false;       // the thread gets a core at once, in the real-time class
   uint64_t retry_at_nanos_ = 0;      // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;

@@ -91,8 +91,7 @@ void LogWriter::SleepUntilDurable(uint64_t nanos) {
   const uint64_t now = NowNanos();
   const uint64_t deadline = waiters_.earliest_deadline();
   if (deadline <= now) return;
-  shared_->SleepUntilDurable(waiters_.least_epoch(),
-                             std::min({nanos, deadline - now, shared_->signal.NanosUntilDue()}));
+  shared_->SleepUntilDurable(waiters_.least_epoch(), std::min(nanos, deadline - now));
 }
 
 }  // namespace gannet::log

@@ -83,7 +83,6 @@ class LogWriter {
     } else {
       promised_ -= bytes;
     }
-    if (++released_ % kLookIfDueEvery == 0) shared_->signal.WakeIfDue();
   }
 
   // Returns a lower bound of the commit's epoch. A commit that finds a later epoch at another node uses that one (and
@@ -126,7 +125,6 @@ class LogWriter {
   template <class Resume>
   size_t Poll(const Resume& resume) {
     if (waiters_.empty()) return 0;
-    shared_->signal.WakeIfDue();
     return waiters_.TakeDurable(shared_->durable.load(std::memory_order_acquire), resume) +
            (waiters_.empty() ? 0 : waiters_.TakeLate(NowNanos(), resume));
   }
@@ -136,8 +134,6 @@ class LogWriter {
   void SleepUntilDurable(uint64_t nanos);
 
  private:
-  static constexpr uint32_t kLookIfDueEvery = 8;
-
   static void Count(std::atomic<uint64_t>* counter, uint64_t more) {
     counter->store(counter->load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
@@ -158,7 +154,6 @@ class LogWriter {
   std::vector<LargeBlock> large_;
   // Block of the last Room, until it is appended; null: the last Room is in the ring.
   LargeBlock* writing_large_ = nullptr;
-  uint32_t released_ = 0;
   DurableWaiters waiters_;
 };
 

@@ -1,11 +1,9 @@
 // ThreadSignal: lets the log thread sleep and workers wake it.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "base/thread.h"
 
 namespace gannet::log {
@@ -33,32 +31,6 @@ class ThreadSignal {
   void SleepUntilUrgent(uint64_t nanos, IsIdle is_idle) {
     Sleep(kUntilUrgent, nanos, is_idle);
   }
-  // Sleeps until Urgent, or until `due` (NowNanos). A thread that calls WakeIfDue notices that `due` has passed,
-  // preferably one on `cpu`, where the log thread runs (-1: anywhere). For a log thread that shares the processors with
-  // busy workers. Its own timer, `late_nanos` after `due`, is the last resort: a timer is an interrupt, on a virtual
-  // machine several exits, and if it fires during a commit, the thread must wait for the end of the commit with another
-  // timer. (docs/performance.md says how much this saves.)
-  template <class IsIdle>
-  void SleepUntilDue(uint64_t due, int cpu, uint64_t late_nanos, IsIdle is_idle) {
-    const uint64_t now = NowNanos();
-    due_cpu_.store(cpu, std::memory_order_relaxed);
-    due_.store(due, std::memory_order_seq_cst);
-    Sleep(kUntilUrgent, std::max(due, now) - now + late_nanos,
-          [&] { return is_idle() && due_.load(std::memory_order_seq_cst) == due; });
-    due_.store(kNeverDue, std::memory_order_relaxed);
-  }
-  // Called sometimes by threads that commit, but not within a commit. It does no harm if no thread calls it, if two
-  // do, or if one is so late that it ends the next sleep: a round then only begins late or early.
-  void WakeIfDue() {
-    if (due_.load(std::memory_order_relaxed) != kNeverDue) WakeIfDueNow();
-  }
-  // For a thread that is about to sleep until an epoch is durable: the time until it should call WakeIfDue.
-  uint64_t NanosUntilDue() const {
-    const uint64_t due = due_.load(std::memory_order_relaxed);
-    if (due == kNeverDue) return UINT64_MAX;
-    const uint64_t now = NowNanos();
-    return std::max(due + kFromElsewhereNanos, now) - now;
-  }
   bool TakeUrgent() { return urgent_.load(std::memory_order_relaxed) && urgent_.exchange(false); }
 
  private:
@@ -66,12 +38,6 @@ class ThreadSignal {
   static constexpr uint32_t kUntilDirty = 1;
   static constexpr uint32_t kUntilUrgent = 2;
 
-  static constexpr uint64_t kNeverDue = UINT64_MAX;
-  // Waking from another CPU costs an interrupt, too. So a thread on the log thread's own CPU gets this much time to do
-  // it first.
-  static constexpr uint64_t kFromElsewhereNanos = 50'000;
-
-  void WakeIfDueNow();
   void Wake() {
     state_.store(kAwake, std::memory_order_seq_cst);
     FutexWakeAll(state_);
@@ -85,8 +51,6 @@ class ThreadSignal {
 
   std::atomic<uint32_t> state_{kAwake};
   std::atomic<bool> urgent_{false};
-  std::atomic<int> due_cpu_{-1};
-  std::atomic<uint64_t> due_{kNeverDue};
 };
 
 }  // namespace gannet::log
