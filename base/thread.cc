@@ -134,21 +134,6 @@ void SleepUntilNanos(uint64_t deadline_nanos) {
   if (now < deadline_nanos) std::this_thread::sleep_for(std::chrono::nanoseconds(deadline_nanos - now));
 }
 
-bool BindThisThread(int cpu) {
-  cpu_set_t allowed;
-  cpu_set_t chosen;
-  CPU_ZERO(&chosen);
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
-  CPU_SET(static_cast<size_t>(cpu), &chosen);
-  return sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0 && CPU_ISSET(static_cast<size_t>(cpu), &allowed) &&
-         sched_setaffinity(0, sizeof chosen, &chosen) == 0;
-}
-
-void UnbindThisThread() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0) sched_setaffinity(0, sizeof allowed, &allowed);
-}
-
 int HardwareThreads() {
   if (Runtime* runtime = Runtime::Current()) return runtime->cores();
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -136,12 +136,6 @@ inline void SleepForNanos(uint64_t nanos) {
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected, uint64_t nanos);
 void FutexWakeAll(const std::atomic<uint32_t>& word);
 
-// Binds the calling thread to a CPU. False: the process (its main thread) may not use that CPU. Not within a
-// simulation.
-bool BindThisThread(int cpu);
-// Lets the calling thread run on all CPUs of the process. A thread inherits the binding of the thread that started it.
-void UnbindThisThread();
-
 // Number of threads that can run at once.
 int HardwareThreads();
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +27,6 @@ constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; new wor
 constexpr uint64_t kLeastRetryNanos = 100'000;
 constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two exchanges with peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and peers
-constexpr uint64_t kLookForCpuEveryNanos = 1'000'000'000;
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
 constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if the end of a checkpoint is never reported
@@ -42,17 +40,16 @@ uint64_t Nanos(absl::Duration duration) {
 // core. A higher priority in the ordinary class is not enough: the kernel may let the running thread continue until the
 // next clock tick, 4 ms with two busy workers on two cores (measured: a durable write of 512 KiB then takes 4,000 us
 // instead of 230). The real-time class gives it a core at once; it never spins for long, so no other thread starves.
-// Settings that the system does not permit are skipped. Returns true if it got the real-time class.
-bool PreferThisThread() {
-  if (Runtime::Current() != nullptr) return false;
+// Settings that the system does not permit are skipped.
+void PreferThisThread() {
+  if (Runtime::Current() != nullptr) return;
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // ns; with the default, short sleeps take 50 us longer
   sched_param first{};
   first.sched_priority = 1;
-  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return true;  // not inherited
+  if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0) return;  // not inherited
   const sched_param none{};
   sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -10);
-  return false;
 }
 
 }  // namespace
@@ -98,14 +95,9 @@ bool GroupCommit::BeginRun() {
 }
 
 Status GroupCommit::Run() {
-  gets_any_core_ = PreferThisThread();
-  uint64_t look_at = 0;
+  PreferThisThread();
   while (true) {
     const uint64_t begun = NowNanos();
-    if (gets_any_core_ && begun >= look_at) {
-      StayWhereTheDiskReports();
-      look_at = begun + kLookForCpuEveryNanos;
-    }
     Round();
     if (MayStop(NowNanos())) break;
     SleepUntilNextRound(begun);
@@ -119,14 +111,6 @@ Status GroupCommit::Run() {
   if (!reported_.ok()) return OwnCopy(reported_);
   return absl::DeadlineExceededError(
       "the log was stopped while commits were still running or other nodes had not finished");
-}
-
-// Measured with two busy workers on two cores, one of which gets the disk's interrupts: bound to that core, the workers
-// keep 86% of their throughput; bound to the other one, 74%; unbound, 82%. This holds only for a thread of the
-// real-time class.
-void GroupCommit::StayWhereTheDiskReports() {
-  const std::optional<int> cpu = segments_->CompletionCpu();
-  if (cpu.has_value() && cpu != cpu_ && BindThisThread(*cpu)) cpu_ = cpu;
 }
 
 void GroupCommit::StopSoon() {

@@ -18,7 +18,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 
 #include "base/status.h"
 #include "base/thread.h"
@@ -68,7 +67,6 @@ class GroupCommit {
   bool StopRequested() const { return stop_by_nanos_.load(std::memory_order_seq_cst) != UINT64_MAX; }
   bool MayStop(uint64_t now_nanos) const;
   void SleepUntilNextRound(uint64_t begun_nanos);
-  void StayWhereTheDiskReports();
 
   LogShared* const shared_;
   WriterSet* const writers_;
@@ -94,14 +92,12 @@ class GroupCommit {
   Status spare_status_;          // of the last attempt to make a segment ahead of time
   Status room_status_;           // not ok: no room for the content of the buffers
   Status reported_;
-  uint64_t flush_nanos_ = 0;         // duration of the last write
-  bool gets_any_core_ = false;       // the thread gets a core at once, in the real-time class
-  uint64_t retry_at_nanos_ = 0;      // when the disk failed
+  uint64_t flush_nanos_ = 0;     // duration of the last write
+  uint64_t retry_at_nanos_ = 0;  // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began
   int rounds_behind_ = 0;      // number of rounds in a row that did not make it durable
   bool stopping_ = false;      // the round began with a request to stop
-  std::optional<int> cpu_;     // CPU to which the thread is bound
 
   // Until then the room that was given back is for a checkpoint, and not for the next segment.
   std::atomic<uint64_t> hold_until_nanos_{0};

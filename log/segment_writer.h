@@ -75,9 +75,6 @@ class SegmentWriter {
   // True if the run has a segment.
   bool begun() const { return statistics_.segments != 0; }
 
-  // FileSystem::CompletionCpu of the log's directory.
-  std::optional<int> CompletionCpu() const { return files_->CompletionCpu(directory_); }
-
   uint64_t segment() const { return segment_; }  // the last that was begun
   uint64_t next_batch() const { return next_batch_; }
   // Segments given up, batches written, ...: disk_bytes, batches, segments, failures.

@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,9 +80,6 @@ class FileSystem {
   // another process has it.
   virtual StatusOr<std::shared_ptr<void>> Lock(const std::string& directory) = 0;
 
-  // The one CPU on which the disk of this directory reports completions. Empty: there is no such CPU, or it is unknown.
-  // See completion_cpu.h.
-  virtual std::optional<int> CompletionCpu(const std::string& /*directory*/) { return std::nullopt; }
   // The mechanisms in use: "io_uring, O_DIRECT", or what could not be used and why. For reports.
   virtual std::string Description() const = 0;
 };

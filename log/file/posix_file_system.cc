@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "log/file/completion_cpu.h"
 #include "log/file/disk_ring.h"
 #include "log/file/posix_error.h"
 #include "log/file/zero_ahead.h"
@@ -196,10 +195,6 @@ StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, O
   }
   return std::make_unique<PosixFile>(path, static_cast<uint64_t>(status.st_size), std::move(cached), std::move(direct),
                                      std::move(ring), fallbacks_, options_.zero_ahead);
-}
-
-std::optional<int> PosixFileSystem::CompletionCpu(const std::string& directory) {
-  return CompletionCpuOf(directory);
 }
 
 std::string PosixFileSystem::Description() const {

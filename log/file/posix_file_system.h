@@ -7,7 +7,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "log/file/file_system.h"
@@ -27,7 +26,6 @@ class PosixFileSystem final : public internal::PosixDirectories {
   ~PosixFileSystem() override;
 
   StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) override;
-  std::optional<int> CompletionCpu(const std::string& directory) override;
   std::string Description() const override;
 
  private:

@@ -39,7 +39,6 @@ void ZeroAhead::Wait() {
 }
 
 void ZeroAhead::Run() {
-  UnbindThisThread();  // the log thread, which may be bound, has started this one
   std::unique_lock lock(mutex_);
   bool sound = true;
   while (sound && !stop_ && next_ < end_) {
