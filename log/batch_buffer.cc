@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "log/file/file_system.h"
 #include "log/little_endian.h"
-#include "log/stream_copy.h"
 #include "log/transaction_format.h"
 
 namespace gannet::log {
@@ -62,9 +61,8 @@ void BatchBuffer::Append(std::span<const std::byte> transactions) {
       content_.greatest_epoch = std::max(content_.greatest_epoch, LoadLittle<uint64_t>(transaction + kEpochAt));
       at += bytes;
     }
-    StreamCopy(to + begin, transactions.data() + begin, end - begin);
+    std::memcpy(to + begin, transactions.data() + begin, end - begin);
   }
-  FinishStreams();
   body_bytes_ += transactions.size();
 }
 
