@@ -19,7 +19,9 @@ using internal::kIdle;
 
 constexpr absl::Duration kAdvanceInterval = absl::Milliseconds(5);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(100);
-constexpr int kPausePerRound = 20;             // multiple of the round's duration, clamped to these two
+constexpr int kPausePerRound = 20;  // multiple of the round's duration, clamped to these two
+// A node announces its load for intervals of at least this length: a little less than that of its usual rounds.
+constexpr uint64_t kLeastLoadIntervalNanos = 4'000'000;
 constexpr size_t kMaxRoundsRemembered = 1024;  // a reader that never leaves must not use unbounded memory
 // A participant that leaves free items for this many rounds (20 ms) is idle or too slow; the manager frees them.
 constexpr size_t kPatienceRounds = 4;
@@ -62,6 +64,9 @@ StatusOr<std::unique_ptr<EpochManager>> EpochManager::Create(Fabric* fabric, Nod
                                                       "allocate from the slab, and there can be only one"));
   }
   state->announced.resize(static_cast<size_t>(fabric->num_nodes()));
+  state->loads = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(fabric->num_nodes()));
+  state->served = node->served_time();
+  state->served_at = NowNanos();
   state->Publish(internal::kFirstEpoch);
   slab->WhenFull([state = state.get()] { state->CollectAll(); });
   return std::unique_ptr<EpochManager>(new EpochManager(std::move(state)));
@@ -100,8 +105,10 @@ Status EpochManager::State::Advance(Channel* with) {
 
 Status EpochManager::State::AdvanceLocked(Channel* with) {
   const uint64_t new_round = round.fetch_add(1) + 1;
+  AnnounceLoad();
   StatusOr<size_t> others = ReadAreas(with);
   LookAtAnnouncements(others.ok() ? *others : 0);
+  LookAtLoads(others.ok() ? *others : 0);
   if (!others.ok()) {  // a node died during the round; the next one leaves it out
     Sometimes<"epoch: a node cannot be asked for its slots">();
     return others.status();
@@ -150,6 +157,35 @@ void EpochManager::State::LookAtAnnouncements(size_t images_of) {
     if (!fabric->Alive(id)) announced[id] = 0;
   }
   look(announced);
+}
+
+// A share of too short a time says little: rounds may follow each other quickly when there is much to free.
+void EpochManager::State::AnnounceLoad() {
+  const uint64_t now = NowNanos();
+  const uint64_t nanos = now - served_at;
+  if (nanos < kLeastLoadIntervalNanos) return;
+  const ServedTime until_now = node->served_time();
+  std::atomic<uint64_t>& own = loads[node->id()];
+  const uint32_t before = NodeLoad::Unpack(own.load(std::memory_order_relaxed)).number;
+  const uint64_t word = NodeLoad::Between(served, until_now, nanos, before).Pack();
+  own.store(word, std::memory_order_relaxed);
+  StoreWord(area + internal::kLoadOffset, word);
+  served = until_now;
+  served_at = now;
+}
+
+void EpochManager::State::LookAtLoads(size_t images_of) {
+  for (size_t i = 0; i < images_of; ++i) {
+    const uint64_t word = LoadWord(images.data() + i * kEpochAreaBytes + internal::kLoadOffset);
+    loads[reads[i].remote.node()].store(word, std::memory_order_relaxed);
+  }
+  for (NodeId id = 0; id < loads.size(); ++id) {
+    if (!fabric->Alive(id)) loads[id].store(0, std::memory_order_relaxed);
+  }
+}
+
+NodeLoad EpochManager::LoadOf(NodeId node) const {
+  return NodeLoad::Unpack(state_->loads[node].load(std::memory_order_relaxed));
 }
 
 bool EpochManager::State::IsLowestAlive() const {

@@ -32,6 +32,7 @@
 
 #include "base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/node_load.h"
 #include "rdma/slab.h"
 
 namespace gannet::rdma {
@@ -73,6 +74,11 @@ class EpochManager {
   // 0 for a dead node and for this node; the previous word for a node that the round could not READ. Call OnRound once,
   // before the first round.
   void OnRound(std::function<void(std::span<const uint64_t> words)> look);
+
+  // The load that `node` announced last, as of this node's last round. Nodes announce theirs in the same READs, every
+  // few milliseconds; this node's own is known, too. Nothing is known of a node before its first announcement, and of a
+  // dead node. Thread-safe; one load of memory.
+  NodeLoad LoadOf(NodeId node) const;
 
   // This node's copy of the cluster's epoch: transactions begin in it. Monotonic.
   uint64_t current_epoch() const;

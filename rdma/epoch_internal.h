@@ -37,6 +37,8 @@
 #include "base/thread.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
+#include "rdma/node_load.h"
+#include "rdma/served_time.h"
 #include "rdma/slab.h"
 
 namespace gannet::rdma {
@@ -45,11 +47,12 @@ namespace internal {
 inline constexpr uint64_t kIdle = 0;
 inline constexpr uint64_t kFirstEpoch = 1;
 
-// Layout of the area at the start of every node's heap: a line with the node's head and the word that it announces,
-// then one line per slot, of which only the first word is used. Each of these words may change at any time during a
-// READ; each is read atomically.
+// Layout of the area at the start of every node's heap: a line with the node's head, the word that it announces and its
+// load (node_load.h), then one line per slot, of which only the first word is used. Each of these words may change at
+// any time during a READ; each is read atomically.
 inline constexpr size_t kEpochAreaBytes = (1 + EpochManager::kMaxParticipants) * kLineBytes;
 inline constexpr size_t kAnnouncedOffset = kWordBytes;
+inline constexpr size_t kLoadOffset = 2 * kWordBytes;
 constexpr size_t SlotOffset(int slot) {
   return (1 + static_cast<size_t>(slot)) * kLineBytes;
 }
@@ -115,9 +118,14 @@ struct EpochManager::State {
   std::vector<std::byte> images;
   std::vector<Operation> reads;
   std::vector<uint64_t> announced;  // by node
+  ServedTime served;                // when this node last announced its load
+  uint64_t served_at = 0;
   std::function<void(std::span<const uint64_t>)> look;
   coro::Worker worker;
   RingQueue<uint64_t> freed_rounds;  // freed_round after each of the last rounds
+
+  // The announced loads by node; written once per round, read by every choice of a way (txn/access).
+  alignas(kLineBytes) std::vector<std::atomic<uint64_t>> loads;
 
   mutable Mutex mutex;  // guards the members below
   std::bitset<kMaxParticipants> taken;
@@ -146,6 +154,8 @@ struct EpochManager::State {
   StatusOr<size_t> ReadAreas(Channel* with);
   // `images_of`: number of `reads` that brought an image.
   void LookAtAnnouncements(size_t images_of);
+  void LookAtLoads(size_t images_of);
+  void AnnounceLoad();
   bool IsLowestAlive() const;
   void Publish(uint64_t new_epoch);
   void FreeUpTo(uint64_t oldest);

@@ -56,6 +56,7 @@
 #include "base/status.h"
 #include "rdma/counters.h"
 #include "rdma/global_address.h"
+#include "rdma/served_time.h"
 
 namespace gannet::rdma {
 
@@ -276,6 +277,8 @@ class Node {
   virtual Status Serve(int threads) = 0;
   // Runs at most `limit` waiting requests on the calling thread and returns their number. For workers that also serve.
   virtual size_t ServePending(size_t limit) = 0;
+  // Sums of the time that this node's threads have spent on calls so far.
+  virtual ServedTime served_time() const = 0;
   // Number of this node's connection to `peer`. It changes whenever the two may have lost each other, or another
   // process has taken the peer's place. 0: there is no connection.
   virtual uint64_t ConnectionTo(NodeId peer) const = 0;

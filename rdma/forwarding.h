@@ -26,6 +26,7 @@ class ForwardingNode : public Node {
   void Handle(MethodId method, Handler handler) override { inner_->Handle(method, std::move(handler)); }
   Status Serve(int threads) override { return inner_->Serve(threads); }
   size_t ServePending(size_t limit) override { return inner_->ServePending(limit); }
+  ServedTime served_time() const override { return inner_->served_time(); }
   uint64_t ConnectionTo(NodeId peer) const override { return inner_->ConnectionTo(peer); }
   bool CutOff(NodeId peer, uint64_t connection) override { return inner_->CutOff(peer, connection); }
   void Shutdown() override { inner_->Shutdown(); }

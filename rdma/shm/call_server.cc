@@ -54,6 +54,7 @@ void CallServer::Handle(MethodId method, Handler handler) {
 }
 
 void CallServer::Start(int threads) {
+  num_threads_.store(static_cast<uint64_t>(threads), std::memory_order_relaxed);
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
@@ -70,7 +71,7 @@ bool CallServer::NodeIsOurs() const {
 void CallServer::Loop() {
   uint64_t idle_since = NowNanos();
   for (int round = 1; NodeIsOurs(); ++round) {
-    if (ServePending(kBatch) > 0) {
+    if (ServePending(kBatch, ServingMeter::By::kServer) > 0) {
       idle_since = NowNanos();
     } else if (NowNanos() - idle_since > kPollNs) {
       Sleep();
@@ -97,7 +98,17 @@ bool CallServer::AnythingReady() const {
   return false;
 }
 
-size_t CallServer::ServePending(size_t limit) {
+size_t CallServer::ServePending(size_t limit, ServingMeter::By by) {
+  // A poll that finds nothing costs no look at the clock.
+  if (!AnythingReady()) return 0;
+  const uint64_t start = NowNanos();
+  uint64_t end = start;
+  const size_t served = ServeReady(limit, &end);
+  if (served > 0) meter_.Add(by, end - start);
+  return served;
+}
+
+size_t CallServer::ServeReady(size_t limit, uint64_t* end) {
   size_t served = 0;
   for (int i = 0; i < ready_words_; ++i) {
     // Serves one request of each channel in this snapshot, so that no channel starves another.
@@ -105,13 +116,13 @@ size_t CallServer::ServePending(size_t limit) {
       if (served == limit || !NodeIsOurs()) return served;
       const int bit = std::countr_zero(bits);
       control_->ready_channels[i].fetch_and(~(uint64_t{1} << bit));
-      if (ServeChannel(i * 64 + bit)) ++served;
+      if (ServeChannel(i * 64 + bit, end)) ++served;
     }
   }
   return served;
 }
 
-bool CallServer::ServeChannel(int channel) {
+bool CallServer::ServeChannel(int channel, uint64_t* end) {
   std::atomic<uint64_t>& ready = control_->ready_slots[channel].bits;
   const uint64_t bits = ready.load() & ((uint64_t{1} << kCallSlots) - 1);
   if (bits == 0) return false;
@@ -121,10 +132,10 @@ bool CallServer::ServeChannel(int channel) {
   if ((before & ~(uint64_t{1} << slot)) != 0) {
     control_->ready_channels[channel / 64].fetch_or(uint64_t{1} << channel % 64);
   }
-  return Run(channel, slot);
+  return Run(channel, slot, end);
 }
 
-bool CallServer::Run(int channel, int index) {
+bool CallServer::Run(int channel, int index, uint64_t* end) {
   const auto caller = static_cast<NodeId>(channel / kMaxShmChannelsPerNode);
   ChannelArea& area = region_->channel(caller, channel % kMaxShmChannelsPerNode);
   CallSlot& slot = area.slots[index];
@@ -137,6 +148,7 @@ bool CallServer::Run(int channel, int index) {
   const std::span<std::byte> response = area.responses[index];
   Answer(&slot, response.data(),
          RunHandler(caller, slot, std::span<const std::byte>(area.requests[index]).first(request_bytes), response));
+  *end = NowNanos();
   slot.word.store(WithPhase(word, CallPhase::kDone), std::memory_order_release);
   return true;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rdma/fabric.h"
+#include "rdma/served_time.h"
 #include "rdma/shm/region.h"
 
 namespace gannet::rdma::shm {
@@ -29,17 +30,20 @@ class CallServer {
   // Call it after the node's word has changed. Waits for running handlers.
   void Join();
 
-  // Thread-safe. Serves at most `limit` requests and returns their number.
-  size_t ServePending(size_t limit);
+  // Thread-safe. Serves at most `limit` requests on a thread of this kind and returns their number.
+  size_t ServePending(size_t limit, ServingMeter::By by);
+  ServedTime served_time() const { return meter_.Read(num_threads_.load(std::memory_order_relaxed)); }
 
  private:
   void Loop();
   void Sleep();
   bool NodeIsOurs() const;
   bool AnythingReady() const;
+  // The functions below set *end to the time at which the last request was answered, if there was one.
+  size_t ServeReady(size_t limit, uint64_t* end);
   // Serves one request of this channel, if there is one.
-  bool ServeChannel(int channel);
-  bool Run(int channel, int slot);
+  bool ServeChannel(int channel, uint64_t* end);
+  bool Run(int channel, int slot, uint64_t* end);
   StatusOr<size_t> RunHandler(NodeId caller, const CallSlot& slot, std::span<const std::byte> request,
                               std::span<std::byte> response);
 
@@ -50,6 +54,8 @@ class CallServer {
   int ready_words_;
   std::unordered_map<uint32_t, Handler> handlers_;  // by method; the number in a slot may be no MethodId
   std::vector<std::thread> threads_;
+  std::atomic<uint64_t> num_threads_ = 0;
+  ServingMeter meter_;
 };
 
 }  // namespace gannet::rdma::shm

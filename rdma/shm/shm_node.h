@@ -28,7 +28,8 @@ class ShmNode final : public Node {
   StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
   void Handle(MethodId method, Handler handler) override;
   Status Serve(int threads) override;
-  size_t ServePending(size_t limit) override { return server_.ServePending(limit); }
+  size_t ServePending(size_t limit) override { return server_.ServePending(limit, ServingMeter::By::kWorker); }
+  ServedTime served_time() const override { return server_.served_time(); }
   // The state word: attached, for which time.
   uint64_t ConnectionTo(NodeId peer) const override;
   bool CutOff(NodeId peer, uint64_t connection) override { return ConnectionTo(peer) != connection; }

@@ -49,7 +49,7 @@ Status SimNode::Serve(int threads) {
 void SimNode::Loop() {
   while (own_->there()) {
     if (!own_->requests.empty()) {
-      ServeOne();
+      ServeOne(ServingMeter::By::kServer);
       continue;
     }
     ++own_->parked_servers;
@@ -58,14 +58,27 @@ void SimNode::Loop() {
   }
 }
 
-void SimNode::ServeOne() {
+void SimNode::ServeOne(ServingMeter::By by) {
+  const uint64_t start = core_->now();
   own_->requests.pop_front()->Run();
+  meter_.Add(by, core_->now() - start);
+}
+
+ServedTime SimNode::served_time() const {
+  ServedTime served = meter_.Read(own_->servers.size());
+  const NicStatistics& nic = core_->nic(own_->id).statistics();
+  served.link_bytes_per_second = static_cast<uint64_t>(core_->options().nic.bandwidth);
+  served.link_out_nanos = nic.busy_out_nanos;
+  served.link_in_nanos = nic.busy_in_nanos;
+  return served;
 }
 
 size_t SimNode::ServePending(size_t limit) {
   if (core_->simulation().current_fiber() != last_worker_) RememberWorker();
   size_t served = 0;
-  for (; served < limit && !own_->requests.empty() && own_->there(); ++served) ServeOne();
+  for (; served < limit && !own_->requests.empty() && own_->there(); ++served) {
+    ServeOne(ServingMeter::By::kWorker);
+  }
   return served;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "rdma/fabric.h"
+#include "rdma/served_time.h"
 #include "rdma/sim/fabric_core.h"
 
 namespace gannet::rdma::sim {
@@ -24,6 +25,7 @@ class SimNode final : public Node {
   void Handle(MethodId method, Handler handler) override;
   Status Serve(int threads) override;
   size_t ServePending(size_t limit) override;
+  ServedTime served_time() const override;
   uint64_t ConnectionTo(NodeId peer) const override { return core_->ConnectionTo(peer); }
   bool CutOff(NodeId peer, uint64_t connection) override { return core_->ConnectionTo(peer) != connection; }
   void Shutdown() override;
@@ -31,7 +33,7 @@ class SimNode final : public Node {
  private:
   // The loop of a server thread.
   void Loop();
-  void ServeOne();
+  void ServeOne(ServingMeter::By by);
   // Registers the running thread as one that serves calls between its coroutines.
   void RememberWorker();
 
@@ -39,6 +41,7 @@ class SimNode final : public Node {
   Attachment* own_;
   std::unordered_map<MethodId, Handler> handlers_;
   uint64_t last_worker_ = UINT64_MAX;
+  ServingMeter meter_;
 };
 
 }  // namespace gannet::rdma::sim

@@ -64,6 +64,7 @@ void CallServer::Handle(MethodId method, Handler handler) {
 }
 
 void CallServer::Start(int threads) {
+  num_threads_.store(static_cast<uint64_t>(threads), std::memory_order_relaxed);
   for (int i = 0; i < threads; ++i) threads_.emplace_back("server", [this] { Loop(); });
 }
 
@@ -84,7 +85,7 @@ void CallServer::Loop() {
   const absl::Duration patience = core_->options().server_poll;
   uint64_t idle_since = NowNanos();
   for (int round = 1; !stop_; ++round) {
-    if (ServeOne(&buffer)) {
+    if (ServeOne(&buffer, ServingMeter::By::kServer)) {
       idle_since = NowNanos();
     } else if (absl::Nanoseconds(NowNanos() - idle_since) > patience) {
       Sleep();
@@ -122,11 +123,11 @@ void CallServer::Sleep() {
 size_t CallServer::ServePending(size_t limit) {
   static thread_local std::vector<std::byte> buffer(kMaxMessageBytes);
   size_t served = 0;
-  while (served < limit && !stop_ && ServeOne(&buffer)) ++served;
+  while (served < limit && !stop_ && ServeOne(&buffer, ServingMeter::By::kWorker)) ++served;
   return served;
 }
 
-bool CallServer::ServeOne(std::vector<std::byte>* buffer) {
+bool CallServer::ServeOne(std::vector<std::byte>* buffer, ServingMeter::By by) {
   Request request;
   {
     const std::lock_guard lock(mutex_);
@@ -136,7 +137,9 @@ bool CallServer::ServeOne(std::vector<std::byte>* buffer) {
     request = ready_.pop_front();
     WakeAnother();
   }
+  const uint64_t start = NowNanos();
   Run(request, buffer);
+  meter_.Add(by, NowNanos() - start);
   const std::lock_guard lock(mutex_);
   spare_.push_back(std::move(request.body));
   return true;

@@ -14,6 +14,7 @@
 #include "base/ring_queue.h"
 #include "base/thread.h"
 #include "rdma/fabric.h"
+#include "rdma/served_time.h"
 #include "rdma/verbs/connector.h"
 
 namespace gannet::rdma::verbs {
@@ -35,6 +36,7 @@ class CallServer final : public Acceptor {
 
   // Thread-safe. Serves at most `limit` requests and returns their number.
   size_t ServePending(size_t limit);
+  ServedTime served_time() const { return meter_.Read(num_threads_.load(std::memory_order_relaxed)); }
 
   // Acceptor.
   StatusOr<std::shared_ptr<Link>> MakeLink(NodeId peer, uint16_t channel) override;
@@ -76,7 +78,7 @@ class CallServer final : public Acceptor {
 
   void Loop();
   void Sleep();
-  bool ServeOne(std::vector<std::byte>* buffer);
+  bool ServeOne(std::vector<std::byte>* buffer, ServingMeter::By by);
   void Run(const Request& request, std::vector<std::byte>* buffer);
   Response RunHandler(const Request& request, std::span<std::byte> room, std::string* message);
 
@@ -100,6 +102,8 @@ class CallServer final : public Acceptor {
   std::atomic<bool> stop_ = false;
   std::unordered_map<uint32_t, Handler> handlers_;
   std::vector<Thread> threads_;
+  std::atomic<uint64_t> num_threads_ = 0;
+  ServingMeter meter_;
   std::atomic<int> sleepers_ = 0;
   std::atomic<uint64_t> cut_off_ = 0;
 

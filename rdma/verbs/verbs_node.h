@@ -27,6 +27,7 @@ class VerbsNode final : public Node {
   void Handle(MethodId method, Handler handler) override { parts_->server->Handle(method, std::move(handler)); }
   Status Serve(int threads) override;
   size_t ServePending(size_t limit) override { return parts_->server->ServePending(limit); }
+  ServedTime served_time() const override { return parts_->server->served_time(); }
   uint64_t ConnectionTo(NodeId peer) const override {
     return peer < parts_->core->num_nodes() ? parts_->core->agent->generation(peer) : 0;
   }
