@@ -45,14 +45,17 @@
 // alignment and must live until the operation has completed.
 #pragma once
 
+#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "rdma/counters.h"
 #include "rdma/global_address.h"
@@ -117,12 +120,24 @@ inline constexpr size_t kMaxMessageBytes = 128 * 1024;  // of a request or a res
 using Handler =
     std::function<StatusOr<size_t>(NodeId caller, std::span<const std::byte> request, std::span<std::byte> response)>;
 
+// What an activity, such as one access of a transaction, awaited on a channel: see Channel::Measure.
+struct Activity {
+  uint64_t postings = 0;  // batches of READs, WRITEs and atomics
+  uint64_t calls = 0;
+  uint64_t posting_nanos = 0;  // from postings to their completions
+  uint64_t late_nanos = 0;     // from completions to the resumptions of their waiters: others ran on the worker
+};
+
 // State of an operation in flight, shared by its awaiter and the backend. The backend sets `status` and resumes
-// `waiter` from Channel::Poll, on the channel's thread.
+// `waiter` from Channel::Poll, on the channel's thread. The waiter may be resumed long after the completion. So a
+// backend that knows more says when the operation completed, by the node's NowNanos: after `done_after`, and not after
+// `done_before`. The two are equal if it knows the time exactly. 0: it does not know.
 struct Completion {
   Status status;
   size_t response_bytes = 0;
   std::coroutine_handle<> waiter;
+  uint64_t done_after = 0;
+  uint64_t done_before = 0;
 };
 
 struct CallRequest {
@@ -136,33 +151,57 @@ struct CallRequest {
 
 class Channel;
 
-// Awaiting a batch returns its first error, or Ok. After an error each of the other operations may or may not have
-// taken effect.
-class [[nodiscard]] BatchAwaiter {
+// The common part of the awaiters below.
+class ChannelAwaiter {
  public:
-  BatchAwaiter(Channel* channel, std::span<Operation> operations) : channel_(channel), operations_(operations) {}
-  inline bool await_ready();
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { completion_.waiter = waiter; }
-  Status await_resume() { return std::move(completion_.status); }
+  inline void await_suspend(std::coroutine_handle<> waiter) noexcept;
+
+ protected:
+  explicit ChannelAwaiter(Channel* channel) : channel_(channel) {}
+  // Called before the operation is submitted and when its waiter continues. `kind`: Activity::postings or ::calls.
+  inline void Begin();
+  void End(uint64_t Activity::*kind) {
+    if (activity_ != nullptr) [[unlikely]]
+      Measure(kind);
+  }
+
+  Channel* channel_;
+  Completion completion_;
 
  private:
-  Channel* channel_;
+  inline void Measure(uint64_t Activity::*kind);
+
+  Activity* activity_ = nullptr;  // the one that awaits this, if it is measured
+  uint64_t begun_nanos_ = 0;
+};
+
+// Awaiting a batch returns its first error, or Ok. After an error each of the other operations may or may not have
+// taken effect.
+class [[nodiscard]] BatchAwaiter : public ChannelAwaiter {
+ public:
+  BatchAwaiter(Channel* channel, std::span<Operation> operations) : ChannelAwaiter(channel), operations_(operations) {}
+  inline bool await_ready();
+  Status await_resume() {
+    End(&Activity::postings);
+    return std::move(completion_.status);
+  }
+
+ private:
   std::span<Operation> operations_;
-  Completion completion_;
 };
 
 // READ or WRITE: awaiting returns a Status.
-class [[nodiscard]] OperationAwaiter {
+class [[nodiscard]] OperationAwaiter : public ChannelAwaiter {
  public:
-  OperationAwaiter(Channel* channel, const Operation& operation) : channel_(channel), operation_(operation) {}
+  OperationAwaiter(Channel* channel, const Operation& operation) : ChannelAwaiter(channel), operation_(operation) {}
   inline bool await_ready();
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { completion_.waiter = waiter; }
-  Status await_resume() { return std::move(completion_.status); }
+  Status await_resume() {
+    End(&Activity::postings);
+    return std::move(completion_.status);
+  }
 
  protected:
-  Channel* channel_;
   Operation operation_;
-  Completion completion_;
 };
 
 // CAS or FAA: awaiting returns the value found.
@@ -170,26 +209,25 @@ class [[nodiscard]] AtomicAwaiter : public OperationAwaiter {
  public:
   using OperationAwaiter::OperationAwaiter;
   StatusOr<uint64_t> await_resume() {
+    End(&Activity::postings);
     if (!completion_.status.ok()) return std::move(completion_.status);
     return operation_.result;
   }
 };
 
 // CALL: awaiting returns the number of bytes of the response, or the error of the handler or of the fabric.
-class [[nodiscard]] CallAwaiter {
+class [[nodiscard]] CallAwaiter : public ChannelAwaiter {
  public:
-  CallAwaiter(Channel* channel, const CallRequest& call) : channel_(channel), call_(call) {}
+  CallAwaiter(Channel* channel, const CallRequest& call) : ChannelAwaiter(channel), call_(call) {}
   inline bool await_ready();
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { completion_.waiter = waiter; }
   StatusOr<size_t> await_resume() {
+    End(&Activity::calls);
     if (!completion_.status.ok()) return std::move(completion_.status);
     return completion_.response_bytes;
   }
 
  private:
-  Channel* channel_;
   CallRequest call_;
-  Completion completion_;
 };
 
 // Access of one worker thread to every node's memory. Not thread-safe. If a channel is destroyed, coroutines that wait
@@ -235,7 +273,14 @@ class Channel {
   // Called by readers of versioned objects: they discarded one more READ because it was torn or locked.
   void CountRetry() { ++counters_.retries; }
 
+  // From now on the sums of *activity grow with everything that the running coroutine awaits on this channel, and with
+  // what the coroutines that it calls await. Null ends that. While such an await is suspended, other coroutines are not
+  // measured, or are for activities of their own. Before the coroutine suspends in any other way (Worker::Yield) it
+  // ends the measurement, and begins again when it continues. Returns the activity measured until now, or null.
+  Activity* Measure(Activity* activity) { return std::exchange(activity_, activity); }
+
  protected:
+  friend class ChannelAwaiter;
   friend class BatchAwaiter;
   friend class OperationAwaiter;
   friend class CallAwaiter;
@@ -255,6 +300,7 @@ class Channel {
   uint16_t index_;
   std::byte* memory_;
   Capabilities capabilities_;
+  Activity* activity_ = nullptr;  // of the running coroutine
 };
 
 // This process's member of the fabric: its memory and its handlers. Thread-safe, but register handlers before Serve.
@@ -310,13 +356,43 @@ class Fabric {
   virtual Status WaitForAll(absl::Duration timeout) = 0;
 };
 
+inline void ChannelAwaiter::Begin() {
+  activity_ = channel_->activity_;
+  if (activity_ != nullptr) [[unlikely]]
+    begun_nanos_ = NowNanos();
+}
+
+inline void ChannelAwaiter::await_suspend(std::coroutine_handle<> waiter) noexcept {
+  completion_.waiter = waiter;
+  if (activity_ != nullptr) [[unlikely]]
+    channel_->activity_ = nullptr;
+}
+
+// If the backend knows only bounds, the operation completed in the middle between them.
+inline void ChannelAwaiter::Measure(uint64_t Activity::*kind) {
+  channel_->activity_ = activity_;
+  const uint64_t now = NowNanos();
+  uint64_t done = now;
+  if (completion_.done_before != 0) {
+    const uint64_t before = std::clamp(completion_.done_before, begun_nanos_, now);
+    const uint64_t after = std::clamp(completion_.done_after, begun_nanos_, before);
+    done = after + (before - after) / 2;
+  }
+  ++(activity_->*kind);
+  if (kind == &Activity::postings) activity_->posting_nanos += done - begun_nanos_;
+  activity_->late_nanos += now - done;
+}
+
 inline bool BatchAwaiter::await_ready() {
+  Begin();
   return channel_->Submit(operations_, &completion_);
 }
 inline bool OperationAwaiter::await_ready() {
+  Begin();
   return channel_->Submit({&operation_, 1}, &completion_);
 }
 inline bool CallAwaiter::await_ready() {
+  Begin();
   return channel_->SubmitCall(call_, &completion_);
 }
 

@@ -179,6 +179,7 @@ void CallClient::TakeResponse(int slot) {
   Completion* completion = slots_[slot].pending.completion;
   const size_t bytes = shared.response_bytes;
   const auto code = static_cast<absl::StatusCode>(shared.status_code);
+  completion->done_after = completion->done_before = shared.done_nanos;
   if (bytes > kMaxMessageBytes) {
     completion->status = absl::InternalError(absl::StrCat("node ", call.node, " answered with a broken length"));
   } else if (code != absl::StatusCode::kOk) {

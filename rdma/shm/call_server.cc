@@ -148,7 +148,7 @@ bool CallServer::Run(int channel, int index, uint64_t* end) {
   const std::span<std::byte> response = area.responses[index];
   Answer(&slot, response.data(),
          RunHandler(caller, slot, std::span<const std::byte>(area.requests[index]).first(request_bytes), response));
-  *end = NowNanos();
+  slot.done_nanos = *end = NowNanos();
   slot.word.store(WithPhase(word, CallPhase::kDone), std::memory_order_release);
   return true;
 }

@@ -118,7 +118,13 @@ size_t SimChannel::Poll() {
     AdoptPoller(simulation.current_fiber());
   if (done_.empty()) return 0;
   const uint64_t now = simulation.now();
-  while (!done_.empty() && done_.front().visible_at <= now) delivering_.push_back(done_.pop_front().completion);
+  // The node's clock has an offset, and may run at another rate.
+  const uint64_t node_now = simulation.NowNanos();
+  while (!done_.empty() && done_.front().visible_at <= now) {
+    const Done done = done_.pop_front();
+    done.completion->done_after = done.completion->done_before = node_now - (now - done.visible_at);
+    delivering_.push_back(done.completion);
+  }
   if (!done_.empty()) simulation.WakeIdleFiber(poller_, done_.front().visible_at);
   if (delivering_.empty()) return 0;
   Charge(Cost::kCompletion, delivering_.size());

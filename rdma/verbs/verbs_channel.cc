@@ -243,6 +243,11 @@ size_t VerbsChannel::Poll() {
   if (!busy() && finished_.empty()) return 0;
   const size_t completed = TakeCompletions();
   const uint64_t now = NowNanos();
+  for (Completion* completion : finished_) {
+    completion->done_after = polled_ns_;
+    completion->done_before = now;
+  }
+  polled_ns_ = now;
   if (events_ != nullptr && completed == 0 && finished_.empty()) {
     Rest(now);
   } else {

@@ -72,6 +72,7 @@ class VerbsChannel final : public Channel, private Lane::Listener {
   size_t unfinished_batches_ = 0;
   uint32_t next_link_ = 1;
   uint64_t next_deadline_check_ns_ = 0;
+  uint64_t polled_ns_ = 0;      // when Poll last looked for completions
   uint64_t idle_since_ns_ = 0;  // start of the wait for operations in flight; 0: not waiting
 };
 
