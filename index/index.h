@@ -184,6 +184,26 @@ struct ClientStatistics {
   }
 };
 
+// What a client's operation would take by READs: an estimate. The records themselves are not included.
+struct ReadEstimate {
+  double postings = 0;  // batches of verbs, one after the other
+  double reads = 0;
+  double atomics = 0;  // of kinds whose clients take locks (IndexTraits::client_writes)
+  double calls = 0;    // to the owner, for what the client would have to know first
+  double bytes = 0;    // that the READs bring
+  double keys = 0;     // entries that the operation finds
+
+  ReadEstimate& operator+=(const ReadEstimate& other) {
+    postings += other.postings;
+    reads += other.reads;
+    atomics += other.atomics;
+    calls += other.calls;
+    bytes += other.bytes;
+    keys += other.keys;
+    return *this;
+  }
+};
+
 // The position of a walk; by default the beginning. The index defines the words.
 struct WalkPosition {
   std::array<uint64_t, 9> next{};
@@ -265,6 +285,14 @@ class RemoteIndex {
   virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
+
+  // Estimates FindMany of `keys` (Find, if it is one), and Scan of `range`, as the client's caches stand now: what is
+  // cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the caches as
+  // they are; of many keys it looks at some. By default: the owner does it.
+  virtual ReadEstimate Estimate(std::span<const Key> keys) const {
+    return {.calls = 1, .keys = static_cast<double>(keys.size())};
+  }
+  virtual ReadEstimate Estimate(const ScanRange& /*range*/) const { return {.calls = 1, .keys = 1}; }
 
   // Drops everything cached about `key`, because the caller found that its record is removed or reused.
   virtual void Forget(const Key& key) = 0;

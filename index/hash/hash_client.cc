@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <utility>
@@ -54,6 +55,8 @@ class HashClient : public RemoteIndex {
   void Forget(const Key& key) override {
     if (description_.has_value()) cache_.Forget(HashOf(key));
   }
+  ReadEstimate Estimate(std::span<const Key> keys) const override;
+  using RemoteIndex::Estimate;
   ClientStatistics statistics() const override;
 
  private:
@@ -342,6 +345,27 @@ coro::Task<StatusOr<size_t>> HashClient::Call(rdma::MethodId method, const rdma:
   StatusOr<size_t> bytes = co_await channel_->Call(owner_, method, message, response, options_.call_timeout);
   if (bytes.ok() && *bytes > response.size()) co_return absl::InternalError("a response longer than its buffer");
   co_return bytes;
+}
+
+// A miss is one READ of a bucket: chains, tags that several keys share and growth are rare.
+ReadEstimate HashClient::Estimate(std::span<const Key> keys) const {
+  // Of more keys this many are looked up, at equal distances.
+  constexpr size_t kMostLookedUp = 8;
+  ReadEstimate estimate{.keys = static_cast<double>(keys.size())};
+  if (keys.empty()) return estimate;
+  double misses = estimate.keys;
+  if (description_.has_value()) {
+    const size_t looked_up = std::min(keys.size(), kMostLookedUp);
+    size_t missed = 0;
+    for (size_t i = 0; i < looked_up; ++i) missed += cache_.Has(HashOf(keys[i * keys.size() / looked_up])) ? 0 : 1;
+    misses = estimate.keys * static_cast<double>(missed) / static_cast<double>(looked_up);
+  } else {
+    estimate.calls = 1;
+  }
+  estimate.postings = std::ceil(misses / kBatch);
+  estimate.reads = misses;
+  estimate.bytes = misses * kLineBytes;
+  return estimate;
 }
 
 ClientStatistics HashClient::statistics() const {

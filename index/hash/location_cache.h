@@ -34,6 +34,16 @@ class LocationCache {
     return 0;
   }
 
+  // True if Get would return an offset. Leaves the order of use as it is.
+  bool Has(KeyHash hash) const {
+    if (!enabled()) return false;
+    const Set& set = SetOf(hash);
+    for (const Entry& entry : set.entries) {
+      if (entry.hash == hash.bits && entry.offset != 0) return true;
+    }
+    return false;
+  }
+
   // Adds an entry; the least recently used one of the set is evicted.
   void Put(KeyHash hash, uint64_t offset) {
     if (!enabled()) return;
@@ -67,7 +77,7 @@ class LocationCache {
   static std::unique_ptr<void, Free> Allocate(size_t sets) {
     return std::unique_ptr<void, Free>(sets == 0 ? nullptr : std::calloc(sets + 1, sizeof(Set)));
   }
-  Set& SetOf(KeyHash hash) {
+  Set& SetOf(KeyHash hash) const {
     const uintptr_t base = RoundUp(reinterpret_cast<uintptr_t>(table_.get()), sizeof(Set));
     return reinterpret_cast<Set*>(base)[hash.Reduce(sets_)];
   }

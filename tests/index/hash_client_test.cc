@@ -57,6 +57,48 @@ TEST_F(HashClientTest, FindManySharesADoorbell) {
   EXPECT_EQ(made.calls, 0u);
 }
 
+// An estimate is what the lookups then take, but for keys that share tags or buckets, and it changes nothing.
+TEST_F(HashClientTest, EstimatesKnowWhatIsRemembered) {
+  Start(1000);
+  for (uint64_t key = 0; key < 500; ++key) Insert(key);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 1 << 16);
+  std::vector<Key> keys;
+  for (uint64_t key = 0; key < 6; ++key) keys.emplace_back(key);
+  const std::span<const Key> all(keys);
+  ReadEstimate estimate = remote->Estimate(all.first(1));
+  EXPECT_EQ(estimate.calls, 1);  // where the buckets are
+  EXPECT_EQ(estimate.postings, 1);
+  EXPECT_EQ(estimate.keys, 1);
+  ASSERT_TRUE(client.Await(remote->Find(keys[0])).ok());
+
+  const rdma::VerbCounters before = client.channel()->counters();
+  estimate = remote->Estimate(all);
+  EXPECT_EQ(estimate.calls, 0);
+  EXPECT_EQ(estimate.postings, 1);
+  EXPECT_NEAR(estimate.reads, 5, 1e-9);
+  EXPECT_NEAR(estimate.bytes, 5 * kLineBytes, 1e-6);
+  EXPECT_EQ(estimate.atomics, 0);
+  EXPECT_EQ(estimate.keys, 6);
+  EXPECT_EQ(remote->Estimate(all.first(1)).postings, 0);
+  EXPECT_EQ(remote->Estimate(all.last(1)).postings, 1);
+  const rdma::VerbCounters none = client.channel()->counters() - before;
+  EXPECT_EQ(none.reads + none.calls, 0u);
+
+  std::vector<FindResult> results(keys.size());
+  ASSERT_TRUE(client.Await(remote->FindMany(keys, results)).ok());
+  estimate = remote->Estimate(all);
+  EXPECT_EQ(estimate.postings, 0);
+  EXPECT_EQ(estimate.reads, 0);
+  // Of many keys it looks at some, here of both halves.
+  std::vector<Key> many;
+  for (uint64_t key = 0; key < 200; ++key) many.emplace_back(key < 100 ? key % 6 : 300 + key);
+  estimate = remote->Estimate(many);
+  EXPECT_NEAR(estimate.reads, 100, 1e-9);
+  EXPECT_EQ(estimate.postings, 2);
+  EXPECT_EQ(remote->Estimate(std::span<const Key>()).postings, 0);
+}
+
 TEST_F(HashClientTest, AStaleLocationIsForgottenAndFoundAgain) {
   Start(100);
   rdma::GlobalAddress record = Insert(1);

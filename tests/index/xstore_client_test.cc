@@ -1,6 +1,7 @@
 // XCache: a client with a stale cache. Its answers must be right; its counters show how it got them.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <set>
 #include <thread>
@@ -233,6 +234,71 @@ TEST_F(XStoreClientTest, ALookupIsOneBatchOfReadsOnceTheCacheIsWarm) {
     EXPECT_EQ(remote->statistics().one_sided - then.one_sided, lookups);
     EXPECT_EQ(remote->statistics().fallbacks, then.fallbacks);
   }
+}
+
+// Estimates follow what the cache has: the model, then the tables.
+TEST_F(XStoreClientTest, EstimatesKnowWhatIsCached) {
+  Start();
+  for (uint64_t key = 0; key < 20'000; ++key) Insert(key);
+  const auto remote = Connect();
+  const Key key(uint64_t{4321});
+  const std::span<const Key> one(&key, 1);
+  ReadEstimate estimate = remote->Estimate(one);
+  EXPECT_EQ(estimate.calls, 2);  // for the model, and because there is none
+  EXPECT_EQ(estimate.postings, 0);
+  Train(remote.get());
+
+  // A sub-model that was not used yet takes two more postings, for its line and its table.
+  rdma::VerbCounters before = Counters();
+  estimate = remote->Estimate(one);
+  EXPECT_EQ(Counters().reads + Counters().calls, before.reads + before.calls);
+  EXPECT_EQ(estimate.calls, 0);
+  EXPECT_EQ(estimate.postings, 3);
+  ExpectFind(remote.get(), 4321);
+  EXPECT_EQ((Counters() - before).round_trips, 3u);
+
+  before = Counters();
+  estimate = remote->Estimate(one);
+  EXPECT_EQ(estimate.postings, 1);
+  ExpectFind(remote.get(), 4321);
+  const rdma::VerbCounters made = Counters() - before;
+  EXPECT_EQ(made.round_trips, 1u);
+  EXPECT_GE(estimate.reads, 1);
+  EXPECT_LE(estimate.reads, 3);
+  EXPECT_LE(std::abs(estimate.bytes - static_cast<double>(made.bytes_in)), 320.0);
+
+  const auto by_call = Connect({.by_call = true});
+  EXPECT_EQ(by_call->Estimate(one).calls, 1);
+  EXPECT_EQ(by_call->Estimate(one).postings, 0);
+}
+
+TEST_F(XStoreClientTest, EstimatesOfScansGrowWithTheirRangeAndLimit) {
+  Start();
+  for (uint64_t key = 0; key < 20'000; ++key) Insert(key);
+  const auto remote = Connect();
+  Train(remote.get());
+  for (uint64_t key = 0; key < 20'000; key += 10) ExpectFind(remote.get(), key);  // the whole cache
+  for (const bool reverse : {false, true}) {
+    for (const uint64_t keys : {1, 10, 100, 1000}) {
+      const ScanRange range{.from = uint64_t{5000}, .to = 5000 + keys - 1, .reverse = reverse};
+      const rdma::VerbCounters before = Counters();
+      const ReadEstimate estimate = remote->Estimate(range);
+      EXPECT_EQ(Counters().reads, before.reads);
+      EXPECT_GE(estimate.keys, 0.5 * static_cast<double>(keys));
+      EXPECT_LE(estimate.keys, 2 * static_cast<double>(keys) + 1);
+      ExpectScan(remote.get(), 5000, 5000 + keys - 1, reverse);
+      const rdma::VerbCounters made = Counters() - before;
+      EXPECT_LE(estimate.reads, 3 * static_cast<double>(made.reads) + 3) << keys;
+      EXPECT_GE(3 * estimate.reads + 3, static_cast<double>(made.reads)) << keys;
+      EXPECT_GE(estimate.postings, 1);
+    }
+    const ReadEstimate limited =
+        remote->Estimate(ScanRange{.from = uint64_t{0}, .to = UINT64_MAX, .reverse = reverse, .limit = 20});
+    EXPECT_EQ(limited.keys, 20);
+    EXPECT_LE(limited.reads, 10);
+    EXPECT_EQ(limited.postings, 1);
+  }
+  EXPECT_EQ(remote->Estimate(ScanRange{.from = uint64_t{9}, .to = uint64_t{8}}).postings, 0);
 }
 
 TEST_F(XStoreClientTest, WhatOneClientCachedTheOthersOfASharedCacheHave) {

@@ -38,6 +38,9 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  // estimate.cc
+  ReadEstimate Estimate(std::span<const Key> keys) const override;
+  ReadEstimate Estimate(const ScanRange& range) const override;
   // There is no cache of records.
   void Forget(const Key&) override {}
   ClientStatistics statistics() const override;
@@ -78,6 +81,8 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> RunLookups(Session& session, std::span<const Words> keys);
   coro::Task<Status> FindByCall(Session& session, std::span<const Words> keys, std::span<FindResult> results);
   bool ShouldRenewModel() const { return outdated_ && !by_call_; }
+  // Estimates the lookup of one key by READs.
+  ReadEstimate EstimateLookup(const Words& key) const;
   coro::Task<Status> RenewModel(Session& session);
   // Takes the model from a response to kDescribe, after the shape (none is fine).
   Status AcceptModel(rdma::WireReader& reader);

@@ -1,0 +1,160 @@
+// XStore at a client: what lookups and scans would take by READs, as the cache stands now.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/runtime.h"
+#include "index/xstore/client/remote_of.h"
+
+namespace gannet::index::xstore {
+namespace {
+
+// A leaf that is not known well: half full, as splits leave it.
+constexpr double kUsualCount = kLeafSlots / 2.0;
+// Entries of a translation table that is not known.
+constexpr double kUsualTable = 64;
+
+double Batches(double n, size_t batch) {
+  return std::ceil(n / static_cast<double>(batch));
+}
+
+}  // namespace
+
+// Follows Lookup::Start up to the READ of the slots, which the model mostly predicts rightly.
+template <int W>
+ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
+  using Layout = LeafLayout<W>;
+  Charge(Cost::kModelStep);
+  ReadEstimate estimate{.postings = 1, .reads = 1, .bytes = Layout::kBytes, .keys = 1};
+  const TopModel::Place place = cache_->top().Locate(key);
+  SubModel model;
+  std::span<const uint64_t> table;
+  uint32_t block = 0;
+  const bool line_consistent = channel_->capabilities().line_consistent;
+  if (!line_consistent) estimate += {.postings = 1, .reads = 1, .bytes = kWordBytes};
+  if (cache_->FindTable(place.sub_model, &model, &table)) {
+    // Also in the cache.
+  } else if (cache_->FindModel(place.sub_model, &model, &block)) {
+    estimate += {.postings = 1, .reads = 1, .bytes = kWordBytes};
+  } else {
+    const double entries = cache_->keeps_tables() ? kUsualTable : 1;
+    estimate += {.postings = 2, .reads = 2, .bytes = kLineBytes + entries * kWordBytes};
+    return estimate;
+  }
+  const SubModel::Range range = model.Predict(place.x);
+  const double leaves = range.last - range.first + 1;
+  if (leaves > Lookup<W>::kWindow) {  // it probes the fences of some, then READs those between
+    estimate += {.postings = 1, .reads = Lookup<W>::kProbes, .bytes = Lookup<W>::kProbes * Layout::kBytes};
+    return estimate;
+  }
+  double lines = leaves * static_cast<double>(Layout::kLines);
+  double reads = leaves;
+  if (line_consistent && cache_->trusts_slots()) {
+    // The predicted slots of the leaf in the middle; they may reach into a neighbour.
+    const uint32_t middle = range.first + (range.last - range.first) / 2;
+    const uint32_t count = table.empty() ? static_cast<uint32_t>(kUsualCount)
+                                         : std::min<uint32_t>(TableEntry::Unpack(table[middle]).count, kLeafSlots);
+    const SubModel::Slots slots = model.PredictSlots(place.x, middle, count);
+    reads = std::min(reads, 2.0);
+    if (slots.first <= slots.last) {
+      const size_t of_slots = Layout::EndLineOf(slots.last) - Layout::FirstLineOf(slots.first);
+      lines = std::min(lines, reads * static_cast<double>(of_slots));
+    }
+  }
+  estimate.reads += reads - 1;
+  estimate.bytes += lines * kLineBytes - static_cast<double>(Layout::kBytes);
+  return estimate;
+}
+
+template <int W>
+ReadEstimate RemoteOf<W>::Estimate(std::span<const Key> keys) const {
+  // Of more keys this many are looked up, at equal distances.
+  constexpr size_t kMostLookedUp = 4;
+  const auto n = static_cast<double>(keys.size());
+  ReadEstimate sum{.calls = ShouldRenewModel() ? 1.0 : 0.0, .keys = n};
+  if (keys.empty()) return sum;
+  if (by_call_ || cache_->generation() == 0) {
+    sum.calls += Batches(n, by_call_ ? kMaxKeysPerFind : kGroup);
+    return sum;
+  }
+  const size_t looked_up = std::min(keys.size(), kMostLookedUp);
+  double deepest = 0;
+  for (size_t i = 0; i < looked_up; ++i) {
+    const ReadEstimate one = EstimateLookup(Encode<W>(keys[i * keys.size() / looked_up]));
+    const double share = n / static_cast<double>(looked_up);
+    sum.reads += one.reads * share;
+    sum.bytes += one.bytes * share;
+    deepest = std::max(deepest, one.postings);
+  }
+  sum.postings = deepest * Batches(n, kGroup);
+  return sum;
+}
+
+// Follows PlanFromTables without a look at each leaf: by the model's line and one leaf's number of keys.
+template <int W>
+ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
+  const Words from = EncodeFrom<W>(range.from);
+  const Words to = EncodeTo<W>(range.to);
+  if (range.limit == 0 || to < from) return {};
+  const auto limit = static_cast<double>(range.limit);
+  ReadEstimate estimate{.calls = ShouldRenewModel() ? 1.0 : 0.0, .keys = std::min(limit, kUsualCount)};
+  if (by_call_ || cache_->generation() == 0) {
+    ++estimate.calls;
+    return estimate;
+  }
+  Charge(Cost::kModelStep, 2);
+  const TopModel::Place begin = cache_->top().Locate(range.reverse ? to : from);
+  const TopModel::Place end = cache_->top().Locate(range.reverse ? from : to);
+  SubModel model;
+  std::span<const uint64_t> table;
+  uint32_t block = 0;
+  const bool has_table = cache_->FindTable(begin.sub_model, &model, &table);
+  if (!has_table && !cache_->FindModel(begin.sub_model, &model, &block)) {
+    // A lookup of the first leaf, which brings the sub-model, and then the next leaves.
+    const ReadEstimate lookup = EstimateLookup(range.reverse ? to : from);
+    estimate.postings += lookup.postings + 1;
+    estimate.reads += lookup.reads + 1;
+    estimate.bytes += lookup.bytes + static_cast<double>(LeafLayout<W>::kBytes);
+    return estimate;
+  }
+  const SubModel::Range first = model.Predict(begin.x);
+  const double edge = range.reverse ? 0.0 : model.size;
+  double lines = std::abs(edge - model.Line(begin.x));  // distance in leaves
+  if (begin.sub_model == end.sub_model) {
+    lines = std::abs(model.Line(end.x) - model.Line(begin.x));
+  } else {
+    const double between = std::abs(static_cast<double>(end.sub_model) - static_cast<double>(begin.sub_model)) - 1;
+    lines += (between + end.x) * model.size;
+  }
+  double count = kUsualCount;
+  if (has_table) {
+    const uint32_t middle = first.first + (first.last - first.first) / 2;
+    count = std::clamp<double>(TableEntry::Unpack(table[middle]).count, 1, kLeafSlots);
+  }
+  estimate.keys = std::clamp(lines * count, 1.0, std::max(limit, 1.0));
+  // A batch has as many leaves as are likely to be enough, and the first may have only smaller keys.
+  const double in_range = lines + (first.last - first.first + 1);
+  const double leaves = std::max(1.0, std::min(in_range, std::ceil((estimate.keys + kLeafSlots) / count)));
+  const double batches = Batches(leaves, kScanBatch);
+  const double rounds = has_table ? 1 : 2;  // without the table its entries are READ first
+  estimate.postings += batches * rounds;
+  estimate.reads += leaves + batches * (rounds - 1);
+  estimate.bytes += leaves * static_cast<double>(LeafLayout<W>::kBytes);
+  if (!channel_->capabilities().line_consistent) {
+    estimate.postings += batches;
+    estimate.reads += leaves;
+    estimate.bytes += leaves * kWordBytes;
+  }
+  return estimate;
+}
+
+#define GANNET_INSTANTIATE(W)                                              \
+  template ReadEstimate RemoteOf<W>::EstimateLookup(const Words&) const;   \
+  template ReadEstimate RemoteOf<W>::Estimate(std::span<const Key>) const; \
+  template ReadEstimate RemoteOf<W>::Estimate(const ScanRange&) const;
+GANNET_INSTANTIATE(1)
+GANNET_INSTANTIATE(3)
+GANNET_INSTANTIATE(5)
+GANNET_INSTANTIATE(9)
+
+}  // namespace gannet::index::xstore
