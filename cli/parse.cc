@@ -72,10 +72,10 @@ StatusOr<std::array<int, 5>> ParseMix(const std::string& text) {
 
 StatusOr<txn::ReadPathPolicy> ParseReadPath(const std::string& text) {
   using enum txn::ReadPathPolicy;
-  for (const txn::ReadPathPolicy policy : {kAdaptive, kOneSided, kCall}) {
+  for (const txn::ReadPathPolicy policy : {kAdaptive, kOneSided, kCall, kOrderedByCall}) {
     if (text == FormatReadPath(policy)) return policy;
   }
-  return absl::InvalidArgumentError("must be adaptive, one-sided or call");
+  return absl::InvalidArgumentError("must be adaptive, one-sided, call or ordered-by-call");
 }
 
 std::string FormatReadPath(txn::ReadPathPolicy policy) {
@@ -86,6 +86,8 @@ std::string FormatReadPath(txn::ReadPathPolicy policy) {
       return "one-sided";
     case txn::ReadPathPolicy::kCall:
       return "call";
+    case txn::ReadPathPolicy::kOrderedByCall:
+      return "ordered-by-call";
   }
   return "";
 }

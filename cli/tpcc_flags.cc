@@ -124,8 +124,8 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
                 "Ten terminals per warehouse with the think times of clause 5.2.5 (about 12.86 tpmC per warehouse)")
       ->group(group);
   Add(command, "--read-path", &o->read_path, ParseReadPath, "PATH",
-      "How a single record of another node is read: adaptive (whichever was cheaper recently), one-sided, or call.\n"
-      "Several at once are always read one-sided. Default: adaptive")
+      "How records of other nodes are read: adaptive (whichever is cheaper now, for each access), one-sided, call,\n"
+      "or ordered-by-call (tables with an ordered index by calls, the others one-sided). Default: adaptive")
       ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Milliseconds(10),
               "Time between two lines of progress on a terminal; elsewhere it is ten seconds. Default: 1s")

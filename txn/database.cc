@@ -86,7 +86,7 @@ Status CheckNumbers(const DatabaseOptions& options) {
     return wrong("directory", absl::StrCat("'", absl::CHexEscape(options.directory), "'"), "without a zero byte");
   }
   // A number that was cast to an enum, possibly of a newer version.
-  if (options.read_path > ReadPathPolicy::kCall) {
+  if (options.read_path > ReadPathPolicy::kOrderedByCall) {
     return wrong("read_path", number(static_cast<int>(options.read_path)), "a ReadPathPolicy");
   }
   if (options.durability > DurabilityMode::kSync) {
@@ -346,14 +346,15 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->log->AddTo(&session->worker, /*alone=*/!state_->local->calls());
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
   session->remote_indexes.resize(state_->tables.size() * nodes);
-  session->paths.Resize(state_->tables.size() * nodes, state_->options.read_path);
+  session->paths.Resize(state_->tables.size(), nodes, state_->options.read_path);
+  session->epochs = state_->epochs.get();
   if (state_->local->calls()) {
     session->worker.AddPoller([c = session->channel.get()] { return c->Poll(); });
     // A waiting worker serves other nodes: on few cores that saves a switch to a server thread.
     session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
   }
   uint64_t number = 0;
-  GANNET_RETURN_IF_ERROR(state_->sessions.Add(session->owner_bits, &session->debts, &number));
+  GANNET_RETURN_IF_ERROR(state_->sessions.Add(session->owner_bits, &session->debts, &session->paths, &number));
   session->random = Random(0x9e3779b97f4a7c15ull * number + session->self + Mix64(state_->options.seed));
   state_->record_bytes.Open(session->live_bytes.get());
   std::unique_ptr<Session> result(new Session(std::move(session)));
@@ -422,6 +423,14 @@ std::vector<TableStatistics> Database::table_statistics() {
     result.push_back(std::move(statistics));
   }
   return result;
+}
+
+std::vector<TablePaths> Database::path_statistics() const {
+  return PathsOf(state_->tables,
+                 [this](TableId table, AccessKind kind) { return state_->sessions.PathsOf(table, kind); });
+}
+rdma::NodeLoad Database::load_of(rdma::NodeId node) const {
+  return state_->epochs->LoadOf(node);
 }
 
 rdma::SlabStatistics Database::memory_statistics() const {

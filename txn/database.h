@@ -24,6 +24,8 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "rdma/fabric.h"
+#include "rdma/node_load.h"
+#include "txn/access_paths.h"
 #include "txn/blocking.h"
 #include "txn/precedence_statistics.h"
 #include "txn/read_path.h"
@@ -59,7 +61,7 @@ struct DatabaseOptions {
   // tables, and may come and go. The same on every node; 0: all nodes own rows.
   int data_nodes = 0;
 
-  ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how remote records are read
+  ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how records of other nodes are read and scanned
   int server_threads = 1;                                // they run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
@@ -218,6 +220,12 @@ class Database {
   // Counts of starving transactions of this node, and of its commits that waited for starving ones
   // (txn/commit/precedence.h).
   PrecedenceStatistics precedence_statistics() const;
+
+  // How the accesses of this node's sessions reached records of other nodes, by table and kind; only those that there
+  // were. Thread-safe.
+  std::vector<TablePaths> path_statistics() const;
+  // The load that `node`, or this node itself, announced last. Thread-safe.
+  rdma::NodeLoad load_of(rdma::NodeId node) const;
 
   // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();

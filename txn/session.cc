@@ -37,7 +37,7 @@ Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state))
 Session::~Session() {
   SettleDebts();
   state_->local->record_bytes.Close(state_->live_bytes.get());
-  state_->registry->Remove(state_->owner_bits, &state_->debts);
+  state_->registry->Remove(state_->owner_bits, &state_->debts, &state_->paths);
 }
 
 bool Session::HasDebts() const {
@@ -159,6 +159,11 @@ std::vector<std::pair<std::string, index::ClientStatistics>> Session::client_sta
     result.back().second += state_->remote_indexes[place]->statistics();
   }
   return result;
+}
+
+std::vector<TablePaths> Session::path_statistics() const {
+  return PathsOf(state_->local->tables,
+                 [this](TableId table, AccessKind kind) { return state_->paths.statistics(table, kind); });
 }
 
 }  // namespace gannet::txn

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "rdma/fabric.h"
+#include "txn/access_paths.h"
 #include "txn/blocking.h"
 #include "txn/database.h"
 #include "txn/precedence_claim.h"
@@ -117,6 +118,8 @@ class Session {
   rdma::Channel& channel();
   // Contents and counts of this session's location and learned caches, by table name, over all remote nodes.
   std::vector<std::pair<std::string, index::ClientStatistics>> client_statistics() const;
+  // How its accesses reached records of other nodes, by table and kind; only those that there were.
+  std::vector<TablePaths> path_statistics() const;
   SessionState& state() { return *state_; }  // for txn/ itself
 
  private:

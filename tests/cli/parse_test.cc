@@ -56,8 +56,8 @@ TEST(ParseChoice, NamesTheChoices) {
   EXPECT_EQ(ParseChoice("grey", kNames).status().message(), "must be red, green or blue");
 }
 
-TEST(ParseReadPath, KnowsThree) {
-  for (const char* text : {"adaptive", "one-sided", "call"}) {
+TEST(ParseReadPath, KnowsFour) {
+  for (const char* text : {"adaptive", "one-sided", "call", "ordered-by-call"}) {
     EXPECT_EQ(FormatReadPath(ParseReadPath(text).value()), text);
   }
   EXPECT_FALSE(ParseReadPath("fast").ok());

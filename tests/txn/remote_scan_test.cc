@@ -186,15 +186,20 @@ TEST_P(RemoteScanTest, TakesOneCallOrFewReads) {
     EXPECT_EQ(scanned.calls, 1u);
     EXPECT_EQ(scanned.reads, 0u);
     EXPECT_EQ(scanned.round_trips, 1u);
-  } else if (session.channel().capabilities().line_consistent) {
+  } else if (GetParam() == ReadPathPolicy::kOneSided && session.channel().capabilities().line_consistent) {
     EXPECT_LT(scanned.reads, 10u);
   }
   EXPECT_EQ(committed.calls, 0u);
   EXPECT_EQ(committed.round_trips, 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Paths, RemoteScanTest, testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
-                         [](const auto& path) { return path.param == ReadPathPolicy::kCall ? "ByCall" : "ByReads"; });
+INSTANTIATE_TEST_SUITE_P(Paths, RemoteScanTest,
+                         testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall, ReadPathPolicy::kAdaptive),
+                         [](const auto& path) {
+                           return path.param == ReadPathPolicy::kCall       ? "ByCall"
+                                  : path.param == ReadPathPolicy::kOneSided ? "ByReads"
+                                                                            : "Adaptive";
+                         });
 
 TableOptions OrderedBlobs() {
   return {.name = "blobs",

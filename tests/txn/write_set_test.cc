@@ -5,7 +5,6 @@
 
 #include "gtest/gtest.h"
 #include "txn/access/arena.h"
-#include "txn/access/path_chooser.h"
 #include "txn/row_bytes.h"
 
 namespace gannet::txn {
@@ -59,31 +58,6 @@ TEST(RowBytesTest, PlacesHave64Bits) {
   EXPECT_EQ(rows.Append(1), kMuch - 1);
   EXPECT_EQ(rows.At(kMuch - 1, 1)[0], std::byte{2});
 #endif
-}
-
-TEST(PathChooserTest, PrefersTheCheaperPathAndKeepsTryingTheOther) {
-  PathChooser chooser;
-  chooser.Resize(2, ReadPathPolicy::kAdaptive);
-  const auto run = [&](uint64_t one_sided_cost, uint64_t call_cost) {
-    int calls = 0;
-    for (uint32_t i = 0; i < 10 * PathChooser::kExploreEvery; ++i) {
-      const ReadPath path = chooser.Choose(1);
-      calls += path == ReadPath::kCall;
-      chooser.Record(1, path, path == ReadPath::kCall ? call_cost : one_sided_cost);
-    }
-    return calls;
-  };
-  EXPECT_EQ(run(1000, 5000), 10);                                                // explored only
-  run(50000, 500);                                                               // the owner becomes cheap: noticed
-  EXPECT_GE(run(50000, 500), static_cast<int>(9 * PathChooser::kExploreEvery));  // nearly always
-  run(100, 500);
-  EXPECT_LE(run(100, 500), static_cast<int>(PathChooser::kExploreEvery));
-}
-
-TEST(PathChooserTest, AFixedPolicyNeverExplores) {
-  PathChooser chooser;
-  chooser.Resize(1, ReadPathPolicy::kCall);
-  for (uint32_t i = 0; i < 2 * PathChooser::kExploreEvery; ++i) EXPECT_EQ(chooser.Choose(0), ReadPath::kCall);
 }
 
 }  // namespace

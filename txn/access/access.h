@@ -4,7 +4,9 @@
 // writes are served from there. Access owns both until the transaction ends; its commit works on them.
 //
 //   direct_access.cc   records of this node, by its CPU; the entry of every operation
+//   path_choice.cc     which path an access to another node takes
 //   remote_access.cc   records of other nodes: one-sided, or by call
+//   remote_groups.cc   many of them at once
 //   remote_scan.cc     scans of them
 //
 // One for each transaction; reused for the next one after Clear.
@@ -12,10 +14,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/coro/async.h"
+#include "base/coro/started.h"
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
@@ -24,6 +28,7 @@
 #include "rdma/message_buffer.h"
 #include "rdma/rpc.h"
 #include "txn/access/failure.h"
+#include "txn/access/offload_chooser.h"
 #include "txn/access/read_set.h"
 #include "txn/access/write_buffer.h"
 #include "txn/owner/wire.h"
@@ -92,31 +97,61 @@ class Access {
   // `range` with a larger limit if this transaction has removed rows in it.
   index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
 
+  // path_choice.cc
+  // The requests of a GetMany that one owner serves, by their numbers.
+  struct OwnerGroup {
+    rdma::NodeId owner = 0;
+    std::span<const uint32_t> which{};
+    PathChoice choice;
+  };
+  // The buffers of a call, of which several may be in progress.
+  struct CallBuffers {
+    rdma::MessageBuffer request;
+    rdma::MessageBuffer response;
+  };
+  PathChoice ChooseForKey(const GetRequest& request, rdma::NodeId owner, const index::RemoteIndex& index);
+  StatusOr<PathChoice> ChooseForGroup(std::span<const GetRequest> requests, const OwnerGroup& group);
+  PathChoice ChooseForScan(const Table& table, const index::ScanRange& range, rdma::NodeId owner,
+                           const index::RemoteIndex& index);
+
   // remote_access.cc
   coro::Task<Status> GetOne(GetRequest request);
   coro::Task<StatusOr<RecordHandle>> GetOneForUpdate(GetRequest request);
   coro::Task<Status> GetRemote(GetRequest* request);
+  coro::Task<Status> GetByReads(GetRequest* request, index::RemoteIndex* remote);
   coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
   // Puts the owner's answer into response_. An owner does not wait for locked records, so it is asked again.
   coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
-  coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
-  coro::Task<Status> GetManyOfAll(std::span<GetRequest> requests);
-  std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
-  coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
-  coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
   Look LookAtImage(GetRequest* request, const index::FindResult& found, const std::byte* image, size_t image_bytes);
   uint32_t FirstReadBytes(const Table& table, const Key& key) const;
   const std::byte* MakeImage(const Key& key, uint64_t state, index::RecordMeta meta, std::span<const std::byte> payload,
                              size_t* bytes);
+  // Takes a record, present or not, that an owner's answer has next. False: it is malformed.
+  bool TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request);
   coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
   coro::Task<Status> RemoveByKey(const Table& table, Key key);
+
+  // remote_groups.cc
+  coro::Task<Status> GetManyMixed(std::span<GetRequest> requests);
+  coro::Task<Status> GetManyOfAll(std::span<GetRequest> requests);
+  std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
+  // Serves the requests numbered in `remote`, which are sorted by owner and table.
+  coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
+  Status GroupByOwner(std::span<const GetRequest> requests, std::span<const uint32_t> remote);
+  coro::Task<Status> GetGroupsByReads(std::span<GetRequest> requests);
+  coro::Task<Status> GetManyByReads(std::span<GetRequest> requests, std::span<const uint32_t> which);
+  coro::Task<Status> FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which);
+  coro::Task<Status> GetGroupByCall(std::span<GetRequest> requests, const OwnerGroup* group, CallBuffers* buffers);
+  coro::Task<Status> GetManyByCall(std::span<GetRequest> requests, const OwnerGroup* group, CallBuffers* buffers);
+  StatusOr<size_t> TakeMany(rdma::WireReader& reader, rdma::NodeId owner, std::span<GetRequest> requests,
+                            std::span<const uint32_t> asked, std::vector<uint32_t>* locked, uint64_t* lock);
 
   // remote_scan.cc
   coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
   coro::Task<Status> ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
   coro::Task<Status> ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
                               ScanOptions options);
-  coro::Task<Status> ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+  coro::Task<Status> ScanByReads(const Table& table, index::ScanRange range, index::RemoteIndex* remote, ScanRows* rows,
                                  ScanOptions options);
   coro::Task<Status> ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
                                  ScanOptions options);
@@ -138,6 +173,10 @@ class Access {
   std::vector<uint32_t> group_;             // requests of one table
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
+  std::vector<OwnerGroup> groups_;            // of a GetMany
+  std::vector<uint32_t> one_sided_;           // requests of it
+  std::vector<coro::Started<Status>> calls_;  // of it
+  std::vector<std::unique_ptr<CallBuffers>> call_buffers_;
   rdma::MessageBuffer message_;  // a request
   rdma::MessageBuffer response_;
 };

@@ -1,15 +1,12 @@
 // Reads of other nodes' records: one-sided (index cache or READs of the index, then a READ of the record) or by a call
-// that does both at the owner. The path is chosen per access (path_chooser.h).
+// that does both at the owner. The path is chosen per access (path_choice.cc). Many at once: remote_groups.cc.
 //
 // A record brought by a READ is valid if it is untorn and unlocked (versioned.h) and holds the requested key. A locked
 // or torn one is READ again a few times, because its writer is between its first and last WRITE. Scans: remote_scan.cc.
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/sometimes.h"
 #include "index/record_image.h"
 #include "rdma/rpc.h"
@@ -96,20 +93,24 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
   if (!remote.ok()) co_return remote.status();
   reads_.NoteVerbs();
-  const size_t place = request->table->id() * static_cast<size_t>(session_->local->fabric.num_nodes()) + owner;
-  const ReadPath path = session_->paths.Choose(place);
-  const uint64_t start = NowNanos();
-  if (path == ReadPath::kCall) {
-    Status called = co_await GetByCall(request, owner);
-    session_->paths.Record(place, path, NowNanos() - start);
-    co_return called;
+  const PathChoice choice = ChooseForKey(*request, owner, **remote);
+  MeasuredAccess measured = session_->Measure(choice.measured);
+  Status status;
+  if (choice.path == AccessPath::kCall) {
+    status = co_await GetByCall(request, owner);
+  } else {
+    status = co_await GetByReads(request, *remote);
   }
+  measured.End(status, choice);
+  co_return status;
+}
+
+coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* remote) {
   for (int looks = 0; looks < kReadAgain; ++looks) {
-    StatusOr<FindResult> found = co_await (*remote)->Find(request->key);
+    StatusOr<FindResult> found = co_await remote->Find(request->key);
     if (!found.ok()) co_return found.status();
     if (found->record.is_null()) {
       ReadMissing(request, found->witness);
-      session_->paths.Record(place, path, NowNanos() - start);
       co_return Served(request);
     }
     uint32_t bytes = FirstReadBytes(*request->table, request->key);
@@ -117,7 +118,7 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
     uint64_t state = 0;
     for (int reads = 0; reads < kReadAgain && look == Look::kConflict; ++reads) {
       if (reads > 0) session_->channel->CountRetry();
-      if (reads > 2) co_await session_->worker.Yield();
+      if (reads > 2) co_await session_->Yield();
       std::byte* image = writes_.arena().Allocate(bytes);
       Status read = co_await session_->channel->Read(found->record, image, bytes);
       if (!read.ok()) co_return read;
@@ -131,14 +132,11 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
     if (look == Look::kConflict) {
       Sometimes<"read: a record of another node stays locked or torn">();
       // Possibly it is not a record any more, but part of something that is always being written.
-      if (found->from_cache) (*remote)->Forget(request->key);
+      if (found->from_cache) remote->Forget(request->key);
       co_return LockedTooLong(session_->local->fabric, state);
     }
-    if (look == Look::kDone) {
-      session_->paths.Record(place, path, NowNanos() - start);
-      co_return Served(request);
-    }
-    (*remote)->Forget(request->key);
+    if (look == Look::kDone) co_return Served(request);
+    remote->Forget(request->key);
   }
   co_return Conflict();
 }
@@ -161,7 +159,7 @@ coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId
                                                              session_->local->options.call_timeout);
     if (!absl::IsAborted(size.status()) || asked == kReadAgain) co_return size;
     session_->channel->CountRetry();
-    co_await session_->worker.Yield();
+    co_await session_->Yield();
   }
 }
 
@@ -175,23 +173,25 @@ coro::Task<Status> Access::GetByCall(GetRequest* request, rdma::NodeId owner) {
   if (!size.ok()) co_return size.status();
 
   rdma::WireReader reader(response_.room().first(*size));
-  const bool present = reader.GetU8() != 0;
+  const auto outcome = static_cast<ReadOutcome>(reader.GetU8());
+  if (outcome == ReadOutcome::kLocked || !TakeAnswer(reader, outcome, request) || !reader.Finish().ok()) {
+    co_return MalformedReply(owner, "a read");
+  }
+  co_return Served(request);
+}
+
+bool Access::TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request) {
   const index::Witness where = index::GetWitness(reader);  // the witness, or the record and its state
-  if (!reader.ok()) co_return MalformedReply(owner, "a read");
-  if (!present) {
-    ReadMissing(request, where);
-    co_return Served(request);
+  if (outcome == ReadOutcome::kAbsent) {
+    if (reader.ok()) ReadMissing(request, where);
+    return reader.ok();
   }
   const index::RecordMeta meta = index::RecordMeta::Unpack(reader.GetU64());
   const std::span<const std::byte> payload = reader.GetBytes();
-  if (!reader.Finish().ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) {
-    co_return MalformedReply(owner, "a read");
-  }
+  if (!reader.ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) return false;
   size_t bytes = 0;
   const std::byte* const image = MakeImage(request->key, where.seen, meta, payload, &bytes);
-  if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone)
-    co_return MalformedReply(owner, "a read");
-  co_return Served(request);
+  return LookAtImage(request, {.record = where.word}, image, bytes) == Look::kDone;
 }
 
 coro::Task<Status> Access::GetOne(GetRequest request) {
@@ -221,116 +221,6 @@ coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {
   status = status.ok() ? std::move(request.status) : Failed(std::move(status));
   if (!status.ok()) co_return status;
   co_return writes_.Remove(request.handle);
-}
-
-// Looks up the requests numbered in `which`: one batch per (table, owner). Results go to found_[number].
-coro::Task<Status> Access::FindRemote(std::span<GetRequest> requests, std::span<const uint32_t> which) {
-  std::vector<Key> keys;
-  std::vector<FindResult> results;
-  for (size_t first = 0; first < which.size();) {
-    const Table& table = *requests[which[first]].table;
-    const rdma::NodeId owner = table.OwnerOf(requests[which[first]].key, session_->self);
-    size_t end = first;
-    keys.clear();
-    for (; end < which.size(); ++end) {
-      const GetRequest& request = requests[which[end]];
-      if (request.table != &table || table.OwnerOf(request.key, session_->self) != owner) break;
-      GANNET_CO_RETURN_IF_ERROR(CheckKey(table, request.key));
-      keys.push_back(request.key);
-    }
-    StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, owner);
-    if (!remote.ok()) co_return remote.status();
-    results.assign(keys.size(), {});
-    Status status = co_await (*remote)->FindMany(keys, results);
-    if (!status.ok()) co_return status;
-    for (size_t i = first; i < end; ++i) found_[which[i]] = results[i - first];
-    first = end;
-  }
-  co_return absl::OkStatus();
-}
-
-// Returns them sorted by table and owner, so that neighbours share a batch.
-std::vector<uint32_t> Access::RemoteOf(std::span<const GetRequest> requests) const {
-  std::vector<uint32_t> remote;
-  for (uint32_t i = 0; i < requests.size(); ++i) {
-    rdma::NodeId owner;
-    if (!session_->OwnedHere(*requests[i].table, requests[i].key, &owner)) remote.push_back(i);
-  }
-  const auto place = [&](uint32_t i) {
-    return std::pair(requests[i].table->id(), requests[i].table->OwnerOf(requests[i].key, session_->self));
-  };
-  std::ranges::stable_sort(remote, {}, place);
-  return remote;
-}
-
-// Serves the requests numbered in `remote`: all records with one doorbell.
-coro::Task<Status> Access::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
-  std::vector<FindResult> found_remote;
-  found_.resize(std::max(found_.size(), requests.size()));
-  Status status = co_await FindRemote(requests, remote);
-  if (!status.ok()) co_return status;
-  operations_.clear();
-  for (const uint32_t i : remote) {
-    found_remote.push_back(found_[i]);
-    if (found_[i].record.is_null()) continue;
-    const uint32_t bytes = FirstReadBytes(*requests[i].table, requests[i].key);
-    operations_.push_back(rdma::Operation::Read(found_[i].record, writes_.arena().Allocate(bytes), bytes));
-  }
-  if (!operations_.empty()) {
-    status = co_await session_->channel->Post(operations_);
-    if (!status.ok()) co_return status;
-  }
-  for (size_t n = 0, read = 0; n < remote.size(); ++n) {
-    GetRequest& request = requests[remote[n]];
-    if (found_remote[n].record.is_null()) {
-      ReadMissing(&request, found_remote[n].witness);
-      GANNET_CO_RETURN_IF_ERROR(Served(&request));
-      continue;
-    }
-    const rdma::Operation operation = operations_[read++];
-    const Look look = LookAtImage(&request, found_remote[n], static_cast<std::byte*>(operation.local), operation.size);
-    if (look == Look::kDone) {
-      GANNET_CO_RETURN_IF_ERROR(Served(&request));
-      continue;
-    }
-    if (look == Look::kGone) {
-      StatusOr<index::RemoteIndex*> index =
-          session_->RemoteIndexOf(*request.table, request.table->OwnerOf(request.key, session_->self));
-      if (index.ok()) (*index)->Forget(request.key);
-    }
-    session_->channel->CountRetry();
-    // GetRemote uses none of this function's scratch except operations_, which was copied.
-    status = co_await GetRemote(&request);
-    if (!status.ok()) co_return status;
-  }
-  co_return absl::OkStatus();
-}
-
-coro::Task<Status> Access::GetManyMixed(std::span<GetRequest> requests) {
-  Status status = co_await GetManyOfAll(requests);
-  if (!status.ok()) co_return Failed(std::move(status), requests);
-  co_return status;
-}
-
-coro::Task<Status> Access::GetManyOfAll(std::span<GetRequest> requests) {
-  reads_.NoteVerbs();
-  const std::vector<uint32_t> remote = RemoteOf(requests);
-  Status status = co_await GetManyRemote(requests, remote);
-  if (!status.ok()) co_return status;
-  // The other requests are for this node: serves maximal runs of them.
-  for (size_t first = 0; first < requests.size();) {
-    rdma::NodeId owner;
-    if (!session_->OwnedHere(*requests[first].table, requests[first].key, &owner)) {
-      ++first;
-      continue;
-    }
-    size_t end = first + 1;
-    while (end < requests.size() && session_->OwnedHere(*requests[end].table, requests[end].key, &owner)) ++end;
-    status = GetManyDirect(requests.subspan(first, end - first));
-    if (!status.ok()) co_return status;
-    first = end;
-  }
-  co_return absl::OkStatus();
 }
 
 }  // namespace gannet::txn

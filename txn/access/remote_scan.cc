@@ -39,20 +39,24 @@ coro::Task<Status> Access::ScanNode(const Table& table, index::ScanRange range, 
   if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
   reads_.NoteVerbs();
   range = BeyondOwnRemovals(table, range);
-  if (session_->local->options.read_path == ReadPathPolicy::kCall) {
-    Status called = co_await ScanByCalls(table, range, node, rows, options);
-    co_return called;
-  }
-  Status read = co_await ScanByReads(table, range, node, rows, options);
-  co_return read;
-}
-
-coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
-                                       ScanOptions options) {
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
   if (!remote.ok()) co_return remote.status();
+  const PathChoice choice = ChooseForScan(table, range, node, **remote);
+  MeasuredAccess measured = session_->Measure(choice.measured);
+  Status status;
+  if (choice.path == AccessPath::kCall) {
+    status = co_await ScanByCalls(table, range, node, rows, options);
+  } else {
+    status = co_await ScanByReads(table, range, *remote, rows, options);
+  }
+  measured.End(status, choice);
+  co_return status;
+}
+
+coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange range, index::RemoteIndex* remote,
+                                       ScanRows* rows, ScanOptions options) {
   index::ScanResult scan;
-  Status status = co_await (*remote)->Scan(range, &scan);
+  Status status = co_await remote->Scan(range, &scan);
   if (!status.ok()) co_return status;
   for (const index::Witness& witness : scan.witnesses) reads_.AddWitness(witness);
   if (scan.entries.empty()) co_return absl::OkStatus();
@@ -73,7 +77,7 @@ coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange rang
     Look look = LookAtImage(&request, found, image, bytes);
     for (int again = 0; look == Look::kConflict && again < kReadAgain; ++again) {
       session_->channel->CountRetry();
-      co_await session_->worker.Yield();
+      co_await session_->Yield();
       bytes = std::max(bytes, static_cast<uint32_t>(RecordBytes(request.key.size(), request.payload_bytes)));
       image = writes_.arena().Allocate(bytes);
       status = co_await session_->channel->Read(entry.record, image, bytes);

@@ -135,6 +135,8 @@ class Commit {
   // Sends call->request.
   coro::Task<StatusOr<size_t>> SendTo(OwnerCall* call, rdma::MethodId method, std::span<std::byte> response,
                                       absl::Duration timeout);
+  // Counts an insert or a removal at another node.
+  void CountChange(AccessKind kind, const WriteEntry& entry);
   bool EncodePrepare(OwnerCall* call);
   Status DecodePrepared(OwnerCall* call, std::span<const std::byte> response);
   Status DecodeMade(const OwnerCall& call, rdma::WireReader& reader);

@@ -48,6 +48,10 @@ bool IsInstalledByVerbs(const WriteEntry& entry) {
 
 }  // namespace
 
+void Commit::CountChange(AccessKind kind, const WriteEntry& entry) {
+  session_->paths.Count(kind, entry.table->id(), OffloadChooser::PathOfChange(entry.table->index_traits()));
+}
+
 coro::Task<Status> Commit::LockRemote() {
   scratch_.operations.clear();
   for (WriteEntry& entry : writes_.entries()) {
@@ -59,6 +63,7 @@ coro::Task<Status> Commit::LockRemote() {
     scratch_.operations.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
     scratch_.operations.back().connection = entry.connection;
+    if (entry.kind == WriteKind::kRemove) CountChange(AccessKind::kRemove, entry);
   }
   if (scratch_.operations.empty()) co_return absl::OkStatus();
   asks_for_locks_ = true;
@@ -209,6 +214,7 @@ bool Commit::EncodePrepare(OwnerCall* call) {
     }
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
     prepared.push_back(static_cast<uint32_t>(call->next));
+    if (!move) CountChange(AccessKind::kInsert, entry);
   }
   if (prepared.empty()) return false;
   PutCaller(caller, &call->slot);

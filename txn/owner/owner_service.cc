@@ -44,6 +44,7 @@ OwnerService::OwnerService(const LocalNode* local, Durability* durability, Peers
   node.Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
   node.Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
   node.Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
+  node.Handle(kTxnReadMany, [this](rdma::NodeId, Bytes in, Room out) { return ReadMany(in, out); });
   node.Handle(kTxnScan, [this](rdma::NodeId, Bytes in, Room out) { return Scan(in, out); });
 }
 
@@ -292,51 +293,6 @@ StatusOr<size_t> OwnerService::Log(rdma::NodeId caller, std::span<const std::byt
   }
   GANNET_RETURN_IF_ERROR(durability_->AppendForPeer(epoch, part));
   return 0;
-}
-
-StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::span<std::byte> response) {
-  rdma::WireReader reader(request);
-  const Table* table = local_->TableById(reader.GetU16());
-  bool valid;
-  const Key key = index::GetKey(reader, &valid);
-  GANNET_RETURN_IF_ERROR(reader.Finish());
-  if (table == nullptr || !valid || key.kind() != table->options().key_kind ||
-      key.size() > table->options().max_key_bytes) {
-    return absl::InvalidArgumentError("read: no such table, or not a key of it");
-  }
-  index::IndexService::Lease lease(&local_->indexes);
-  for (int spins = 0; spins < kOwnersSpins; ++spins) {
-    const index::FindResult found = table->local_index().Find(key);
-    rdma::WireWriter writer(response);
-    writer.PutU8(found.record.is_null() ? 0 : 1);
-    if (found.record.is_null()) {
-      index::PutWitness(writer, found.witness);
-      return writer.Finish();
-    }
-    const std::byte* record = local_->Direct(found.record);
-    Charge(Cost::kIndexStep);  // a dependent miss, as the node before it was
-    const uint64_t state = LoadWord(record);
-    if (IsLocked(state) || IsAbsent(state)) {
-      CpuRelax();
-      continue;
-    }
-    const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
-    const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
-    if (payload_bytes > table->options().payload_bytes) {  // torn; detected below
-      CpuRelax();
-      continue;
-    }
-    writer.PutAddress(found.record);
-    writer.PutU64(state);
-    writer.PutU64(meta);
-    writer.PutU32(payload_bytes);
-    rdma::CopyOut(record, index::PayloadDataOffset(key.size()), writer.Reserve(payload_bytes));
-    Charge(Cost::kRecordLine, 1 + payload_bytes / rdma::kLineDataBytes);
-    PreemptionPoint();
-    if (LoadWord(record) == state) return writer.Finish();
-  }
-  Sometimes<"owner: a record to read stays locked">();
-  return Status(absl::StatusCode::kAborted, "");  // locked for long: the caller retries its transaction
 }
 
 }  // namespace gannet::txn

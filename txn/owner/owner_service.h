@@ -7,8 +7,8 @@
 // however often it arrives (request_ledger.h), and only for nodes that have joined and are not known to be dead
 // (peers.h). kTxnLog is not repeated, and may come late: a part without a decision has no effect.
 //
-// owner_service.cc: requests of live coordinators. owner_scan.cc: ranges of rows for them. owner_decisions.cc: the
-// parts that repair.h needs.
+// owner_service.cc: requests of live coordinators. owner_reads.cc: records for them. owner_scan.cc: ranges of rows for
+// them. owner_decisions.cc: the parts that repair.h needs.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,10 @@ class OwnerService {
   StatusOr<size_t> Join(rdma::NodeId caller, std::span<const std::byte> request);
   StatusOr<size_t> Forwarded(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> Log(rdma::NodeId caller, std::span<const std::byte> request);
+  // In owner_reads.cc.
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
+  StatusOr<size_t> ReadMany(std::span<const std::byte> request, std::span<std::byte> response);
+  ReadOutcome AnswerRead(const Table& table, const Key& key, index::FindResult found, rdma::WireWriter& writer) const;
   // In owner_scan.cc.
   StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
 

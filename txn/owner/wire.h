@@ -17,6 +17,9 @@
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                           and value of the witness
+//   kTxnReadMany  request:  u16 n, n x (u16 table, key)
+//                 response: u16 m, the first m records, at least one: each u8 ReadOutcome, then as above; if it is
+//                           locked, only its u64 state
 //   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues), key from, key to, u64 limit;
 //                           if it continues, the position in the previous answer
 //                 response: u8 more (it ends before the range and the limit do), the position behind what it has,
@@ -51,6 +54,7 @@ inline constexpr rdma::MethodId kTxnDecide = 261;     // note a commit over seve
 inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of a dead node's decision
 inline constexpr rdma::MethodId kTxnJoin = 263;       // announce that locks will be asked for
 inline constexpr rdma::MethodId kTxnScan = 265;       // find the records of a range and return them
+inline constexpr rdma::MethodId kTxnReadMany = 266;   // the same as kTxnRead for several records
 inline constexpr rdma::MethodId kTxnForwarded = 264;  // returns whether all decisions of a dead node are carried out
 
 // The caller: u64 name (owner bits of its worker, index/lock_word.h, and a slot in the low bits), u64 number of the
@@ -62,6 +66,19 @@ struct Caller {
   static constexpr uint64_t NameOf(uint64_t owner_bits, uint16_t slot) { return owner_bits | slot; }
   uint64_t owner_bits() const { return name & ~uint64_t{0xffff}; }
 };
+
+// A record that was asked for: not in the index, found, or still locked after a while.
+enum class ReadOutcome : uint8_t { kAbsent, kPresent, kLocked };
+
+// Most records of one kTxnReadMany.
+inline constexpr size_t kMostKeysPerRead = 1024;
+inline constexpr size_t kAskedKeyBytes = 8 + index::kMaxKeyBytes;
+static_assert(2 + kMostKeysPerRead * kAskedKeyBytes <= rdma::kMaxMessageBytes);
+
+// Largest size of an answer about one record with a payload of this size.
+constexpr size_t ReadAnswerBytes(size_t payload_bytes) {
+  return 32 + payload_bytes;
+}
 
 enum class PrepareOutcome : uint8_t { kPrepared, kExists, kConflict };
 

@@ -10,7 +10,8 @@
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
-#include "txn/access/path_chooser.h"
+#include "txn/access/measured_access.h"
+#include "txn/access/offload_chooser.h"
 #include "txn/commit/debts.h"
 #include "txn/commit/precedence.h"
 #include "txn/database.h"
@@ -56,6 +57,19 @@ struct DatabaseState {
   bool started = false;
 };
 
+// The entries of all tables and kinds with an access.
+template <class Of>
+std::vector<TablePaths> PathsOf(const std::vector<std::unique_ptr<Table>>& tables, const Of& of) {
+  std::vector<TablePaths> result;
+  for (const std::unique_ptr<Table>& table : tables) {
+    for (size_t kind = 0; kind < kAccessKinds; ++kind) {
+      const PathStatistics paths = of(table->id(), static_cast<AccessKind>(kind));
+      if (paths.accesses() > 0) result.push_back({table->name(), static_cast<AccessKind>(kind), paths});
+    }
+  }
+  return result;
+}
+
 // One session, with the parts of the database that its transactions use.
 struct SessionState {
   Database* database = nullptr;
@@ -83,7 +97,8 @@ struct SessionState {
 
   // remote_indexes[table * nodes + node], opened at first use.
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
-  PathChooser paths;
+  OffloadChooser paths;
+  const rdma::EpochManager* epochs = nullptr;  // knows what loads the nodes announce
   std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
   std::vector<const TransactionImpl*> transactions;  // all, also those in use
 
@@ -94,6 +109,10 @@ struct SessionState {
     return *owner == self && direct;
   }
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
+
+  // Worker::Yield for accesses, which may be measured.
+  MeasuredYield Yield() { return {channel.get(), &worker}; }
+  MeasuredAccess Measure(bool measured) { return {channel.get(), &paths, measured}; }
 };
 
 }  // namespace gannet::txn

@@ -18,11 +18,12 @@ Status SessionRegistry::CheckOpen() const {
   return closed_ ? Closed() : absl::OkStatus();
 }
 
-Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, uint64_t* number) {
+Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths, uint64_t* number) {
   const std::lock_guard lock(mutex_);
   if (closed_) return Closed();
   ++open_;
   *number = ++opened_;
+  paths_.push_back(paths);
   for (auto left = left_debts_.begin(); left != left_debts_.end(); ++left) {
     if (left->first != owner_bits) continue;
     debts->TakeOver(std::move(left->second));
@@ -32,10 +33,25 @@ Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, uint64_t* number)
   return absl::OkStatus();
 }
 
-void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts) {
+void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths) {
   const std::lock_guard lock(mutex_);
   --open_;
+  std::erase(paths_, paths);
+  paths_of_closed_.resize(paths->tables() * kAccessKinds);
+  for (size_t i = 0; i < paths_of_closed_.size(); ++i) {
+    paths_of_closed_[i] +=
+        paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
+  }
   if (!debts->empty()) left_debts_.emplace_back(owner_bits, debts->Leave());
+}
+
+PathStatistics SessionRegistry::PathsOf(TableId table, AccessKind kind) const {
+  const std::lock_guard lock(mutex_);
+  const size_t place = table * kAccessKinds + static_cast<size_t>(kind);
+  PathStatistics sum;
+  if (place < paths_of_closed_.size()) sum += paths_of_closed_[place];
+  for (const OffloadChooser* paths : paths_) sum += paths->statistics(table, kind);
+  return sum;
 }
 
 StatusOr<bool> SessionRegistry::Close() {

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/thread.h"
+#include "txn/access/offload_chooser.h"
 #include "txn/commit/debts.h"
 
 namespace gannet::txn {
@@ -20,9 +21,13 @@ class SessionRegistry {
   Status CheckOpen() const;
   // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over those that a
   // closed session with the same bits left.
-  Status Add(uint64_t owner_bits, Debts* debts, uint64_t* number);
+  // `paths` lives until Remove.
+  Status Add(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths, uint64_t* number);
   // That session is closed; its debts wait for the next one.
-  void Remove(uint64_t owner_bits, Debts* debts);
+  void Remove(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths);
+
+  // Sum over all sessions, also those that were closed.
+  PathStatistics PathsOf(TableId table, AccessKind kind) const;
 
   // Closes the database. False: it was closed. FailedPrecondition if sessions are open: nothing was done then.
   StatusOr<bool> Close();
@@ -34,6 +39,8 @@ class SessionRegistry {
   bool closed_ = false;
   size_t open_ = 0;
   uint64_t opened_ = 0;
+  std::vector<const OffloadChooser*> paths_;                                         // of the open sessions
+  std::vector<PathStatistics> paths_of_closed_;                                      // by table and kind
   std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Debt>>>> left_debts_;  // by owner bits
 };
 

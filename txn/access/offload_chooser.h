@@ -1,0 +1,223 @@
+// OffloadChooser: chooses the path of each access to another node's records: one-sided (READs of the index and of the
+// records), or a call to the owner, which does both.
+//
+//   const PathChoice choice = chooser.Choose(asked, epochs.LoadOf(owner), random);
+//   ... the access, by choice.path; if choice.measured, with its time and its Activity (rdma/fabric.h) ...
+//   chooser.Record(choice, nanos, activity);
+//
+// Costs are estimated in nanoseconds and compared, as in DEX (VLDB'24, section 6.1):
+//
+//   one-sided   (postings * (l_o + l_s) * c + more READs * l_v) * correction + bytes * link / (1 - u)
+//   call        l_p + bytes * link * u / (1 - u)
+//
+//   postings    from index::ReadEstimate, with the READ of the records: what the client's caches lack takes more
+//   l_o         average time of one posting to the owner, over the last 50 measured accesses, without its bytes
+//   l_s, c      local work of one step, and what it costs to keep the caches: 40 ns and 1.2, the constants of DEX's
+//               published code (include/cache/latency_collector.h)
+//   l_v         a further READ of a posting
+//   correction  what the last 50 one-sided accesses of this kind really took, against the formula. READs that are
+//               repeated because a record was locked or had changed, and caches that were stale, appear here.
+//   l_p         what the last 50 calls of this kind took, as a line over the size of the answer
+//   link        time of a byte on the owner's link, and u, the link's announced share (rdma/node_load.h). A byte of an
+//               own answer takes longer the less of the link is left; both paths delay others by what they take. So
+//               where links are full the path with fewer bytes wins. Not known on most fabrics: then there is no such
+//               term.
+//
+// All of this is kept per owner and kind of access. Time in which the worker ran other coroutines does not count:
+// Activity::late_nanos. Accesses that end with a conflict count like others.
+//
+// With a probability of 1% the dearer path is taken, so that a change is noticed (DEX); less often if it is so much
+// dearer that this would cost more than 2% of the time. The decision uses the session's random numbers: sessions do not
+// explore together. The first accesses take both paths in turn; the very first of each, which opens connections and
+// caches, is not measured. After that one in four of the others is measured: looks at the clock would cost more than
+// they tell. Of the 50 measurements those older than 10 ms are dropped, down to eight: the dearer path is measured
+// rarely, and 50 old measurements would hide for long that it became cheap.
+//
+// Last, an owner that announces that its threads are busy is left alone for a while: Backoff.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "index/index.h"
+#include "index/registry.h"
+#include "rdma/fabric.h"
+#include "rdma/node_load.h"
+#include "txn/access_paths.h"
+#include "txn/read_path.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+// The last 50 values, and their average. The default is DEX's number of samples.
+class RecentAverage {
+ public:
+  static constexpr size_t kMost = 50;
+
+  void Add(double value);
+  bool empty() const { return size_ == 0; }
+  double average() const { return size_ == 0 ? 0 : sum_ / static_cast<double>(size_); }
+
+ private:
+  std::array<float, kMost> values_{};
+  uint32_t size_ = 0;
+  uint32_t next_ = 0;
+  double sum_ = 0;
+};
+
+// Pairs (x, y): predicts y of an x by their ratio, or by the line through them. Of the last 50 pairs it keeps those
+// that are younger than 10 ms, and at least eight.
+class RecentPairs {
+ public:
+  static constexpr size_t kMost = RecentAverage::kMost;
+  static constexpr uint32_t kLeast = 8;
+  static constexpr uint64_t kOldNanos = 10'000'000;
+
+  // `now`: of NowNanos, never less than in the call before.
+  void Add(double x, double y, uint64_t now);
+  bool empty() const { return size_ == 0; }
+  // Sum of y over sum of x.
+  double ratio() const { return sum_x_ > 0 ? sum_y_ / sum_x_ : 0; }
+  // The line of least squares. It neither falls, nor begins below 0 at x = 0.
+  double Predict(double x) const;
+
+ private:
+  struct Pair {
+    float x;
+    float y;
+    uint64_t at;
+  };
+  std::array<Pair, kMost> pairs_{};
+  uint32_t size_ = 0;
+  uint32_t next_ = 0;
+  double sum_x_ = 0, sum_y_ = 0, sum_xx_ = 0, sum_xy_ = 0;
+};
+
+// Algorithm 1 of Catfish (TECS'22, section 4.1) for one owner: while the owner announces that its threads are busier
+// than 95%, accesses are taken off it for a random number of times that grows, 0..7, then 8..15, and so on.
+//
+// Two differences. The paper's pseudocode also resets its counter at each request that finds no new heartbeat, so that
+// the number could grow only if a request came once per heartbeat; here it counts announcements, as its text says. And
+// there it has no upper bound: here a back-off is at most about as long as the accesses between two announcements, the
+// second of which can extend it. So an owner that becomes idle is not avoided for long.
+class Backoff {
+ public:
+  static constexpr uint32_t kBusy = 950;  // T, in thousandths
+  static constexpr uint32_t kStep = 8;    // N
+
+  // Called once for each access to the owner, with its newest announcement and a random number. True: this access
+  // should not burden the owner.
+  bool Next(const rdma::NodeLoad& load, uint32_t random);
+
+  uint32_t busy_rounds() const { return busy_; }
+  uint32_t left() const { return left_; }
+
+ private:
+  uint32_t seen_ = 0;      // number of the last announcement
+  uint32_t accesses_ = 0;  // since then
+  uint32_t busy_ = 0;      // r_busy: announcements in a row
+  uint32_t left_ = 0;      // r_off
+};
+
+// What is to be done, all at one owner.
+struct AskedAccess {
+  AccessKind kind = AccessKind::kGet;
+  TableId table = 0;  // for the statistics; of several tables: the first
+  rdma::NodeId owner = 0;
+  index::ReadEstimate reads{};  // one-sided; with the READs of the records
+  double answer_bytes = 0;    // of the call
+};
+
+struct PathChoice {
+  AccessPath path = AccessPath::kOneSided;
+  bool measured = false;  // call Record when the access has ended
+  bool contrary = false;
+  bool warms_up = false;  // its time says nothing about later ones
+  AccessKind kind = AccessKind::kGet;
+  TableId table = 0;
+  rdma::NodeId owner = 0;
+  float bytes_nanos = 0;  // of the time in postings: bytes on the link, and the further READs
+  float reads_nanos = 0;
+  float formula = 0;      // estimated by DEX's formula, without correction and without the link's price
+  float answer = 0;       // size of the call's answer
+  float other_nanos = 0;  // estimate of the path that was not taken; 0: not compared
+};
+
+// Not thread-safe, except statistics(): one per session.
+class OffloadChooser {
+ public:
+  static constexpr double kContrary = 0.01;
+  static constexpr double kMostSpentOnContrary = 0.02;
+  static constexpr uint32_t kMeasureOneIn = 4;
+  // First accesses of each owner and kind that take each path.
+  static constexpr uint32_t kProbes = 4;
+
+  void Resize(size_t tables, size_t nodes, ReadPathPolicy policy);
+  ReadPathPolicy policy() const { return policy_; }
+  bool adaptive() const { return policy_ == ReadPathPolicy::kAdaptive; }
+
+  // The path of a fixed policy for tables with these traits.
+  AccessPath FixedPath(const index::IndexTraits& traits) const {
+    const bool by_call =
+        policy_ == ReadPathPolicy::kCall || (policy_ == ReadPathPolicy::kOrderedByCall && traits.ordered);
+    return by_call ? AccessPath::kCall : AccessPath::kOneSided;
+  }
+  // A choice that is not the chooser's. It is counted, and not measured.
+  PathChoice Fixed(AccessKind kind, TableId table, rdma::NodeId owner, AccessPath path);
+  // The adaptive choice. `load`: what the owner announced last.
+  PathChoice Choose(const AskedAccess& asked, const rdma::NodeLoad& load, Random& random);
+  // The access has ended, with or without success; not for an owner that could not be reached. `nanos`: how long it
+  // took, without the time of others. `now`: of NowNanos.
+  void Record(const PathChoice& choice, double nanos, const rdma::Activity& activity, uint64_t now);
+
+  // Inserts and removals: a kind whose clients do not write (IndexTraits::client_writes) changes only at the owner, by
+  // a call, whatever the policy. There is no other kind yet: here would be the choice for one.
+  static AccessPath PathOfChange(const index::IndexTraits& traits);
+  // Counts an access whose path was not chosen for itself: an insert or a removal, or a further table of a GetMany.
+  void Count(AccessKind kind, TableId table, AccessPath path);
+
+  // Estimates in nanoseconds, as Choose compares them; for tests and reports.
+  double OneSidedCost(const AskedAccess& asked, const rdma::NodeLoad& load) const;
+  double CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const;
+
+  size_t tables() const { return counters_.size() / kAccessKinds; }
+  // Any thread.
+  PathStatistics statistics(TableId table, AccessKind kind) const;
+
+ private:
+  // What is known about accesses of one kind to one owner.
+  struct PerKind {
+    std::array<uint32_t, 2> tried{};  // by AccessPath, up to kProbes
+    RecentPairs one_sided;            // (formula, taken)
+    RecentPairs calls;                // (size of the answer, taken)
+  };
+  struct PerOwner {
+    RecentAverage posting;  // l_o
+    Backoff backoff;
+    std::array<PerKind, 3> kinds;  // Get, GetMany, Scan
+  };
+  // Written by the session's thread only.
+  struct Counters {
+    std::atomic<uint64_t> one_sided{0}, calls{0}, backed_off{0}, estimated{0}, contrary{0};
+    std::atomic<double> one_sided_nanos{0}, call_nanos{0}, contrary_nanos{0};
+  };
+
+  static PerKind& Of(PerOwner& owner, AccessKind kind) { return owner.kinds[static_cast<size_t>(kind)]; }
+  static const PerKind& Of(const PerOwner& owner, AccessKind kind) { return owner.kinds[static_cast<size_t>(kind)]; }
+  Counters& CountersOf(TableId table, AccessKind kind) {
+    return counters_[table * kAccessKinds + static_cast<size_t>(kind)];
+  }
+  double Formula(const PerOwner& owner, const index::ReadEstimate& reads) const;
+  static bool GoesContrary(double cheaper, double dearer, uint32_t drawn);
+
+  ReadPathPolicy policy_ = ReadPathPolicy::kAdaptive;
+  std::vector<PerOwner> owners_;
+  std::vector<Counters> counters_;  // by table and kind
+};
+
+}  // namespace gannet::txn
