@@ -41,6 +41,24 @@ std::string VerbsText(std::string_view operation, const std::vector<NamedReport>
   return table.ToString();
 }
 
+std::string PathsText(const std::vector<txn::TablePaths>& paths) {
+  if (paths.empty()) return "";
+  Table table({"accesses to other nodes", "kind", "one-sided", "by call", "estimated us", "by call", "busy owner",
+               "contrary", "cost us each"});
+  // Estimates are the adaptive policy's.
+  const auto micros = [](uint64_t of, double nanos) {
+    return of == 0 ? std::string("-") : absl::StrFormat("%.2f", nanos * 1e-3);
+  };
+  for (const txn::TablePaths& each : paths) {
+    const txn::PathStatistics& p = each.paths;
+    table.Add({each.table, txn::kAccessKindNames[static_cast<size_t>(each.kind)], WithCommas(p.one_sided),
+               WithCommas(p.calls), micros(p.estimated, p.one_sided_estimate()), micros(p.estimated, p.call_estimate()),
+               p.estimated == 0 ? "-" : WithCommas(p.backed_off), p.estimated == 0 ? "-" : WithCommas(p.contrary),
+               micros(p.contrary, p.contrary_cost())});
+  }
+  return table.ToString();
+}
+
 std::string InterruptedText() {
   return "INTERRUPTED: the run was stopped early; the figures cover what was measured by then\n";
 }

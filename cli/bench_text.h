@@ -9,6 +9,7 @@
 #include "bench/harness/calibration.h"
 #include "bench/harness/report.h"
 #include "rdma/counters.h"
+#include "txn/access_paths.h"
 
 namespace gannet::cli {
 
@@ -27,6 +28,10 @@ std::vector<std::string> WithLatencyHeader(std::vector<std::string> header);
 // row is the sums of all verbs.
 std::string VerbsText(std::string_view operation, const std::vector<NamedReport>& reports,
                       const rdma::VerbCounters& sums);
+
+// The table of the paths to records of other nodes: for each table and kind of access how often each was taken, what
+// they were estimated to take, and what it cost to try the dearer one. Empty if there was no such access.
+std::string PathsText(const std::vector<txn::TablePaths>& paths);
 
 // The line of the heading that says that Ctrl-C ended the run.
 std::string InterruptedText();

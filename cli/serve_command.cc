@@ -57,7 +57,11 @@ int Serve(const ServeOptions& options) {
   }
   if (!served.ok()) return fail(served.status(), kExitFailed);
   if (*metrics != nullptr) {
-    (*metrics)->Show((*served)->server(), [&served] { return (*served)->memory(); }, meter);
+    (*metrics)->Show((*served)->server(),
+                     {.memory = [&served] { return (*served)->memory(); },
+                      .load = [&served] { return (*served)->load(); },
+                      .paths = [&served] { return (*served)->paths(); }},
+                     meter);
     patience.Note(absl::StrFormat("metrics at port %d, /metrics", (*metrics)->port()));
   }
   const rdma::SlabStatistics memory = (*served)->memory();

@@ -3,13 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/cluster_file.h"
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
 #include "cluster/patience.h"
+#include "rdma/node_load.h"
 #include "rdma/slab.h"
+#include "txn/access_paths.h"
 
 namespace gannet::cli {
 
@@ -22,6 +25,10 @@ class Served {
   virtual const cluster::BareServer& server() const = 0;
   // Thread-safe.
   virtual rdma::SlabStatistics memory() const = 0;
+  // The load that it announced last. Thread-safe.
+  virtual rdma::NodeLoad load() const = 0;
+  // How its transactions reached other nodes; empty if it runs none. Thread-safe.
+  virtual std::vector<txn::TablePaths> paths() const = 0;
   // A description of the load, such as "1 of 3 warehouses loaded in 1.2 s".
   virtual std::string loaded() const = 0;
 };

@@ -22,6 +22,8 @@ class ServedTpcc final : public Served {
   Status ServeUntilStopped() override { return server_->ServeUntilStopped(); }
   const cluster::BareServer& server() const override { return server_->bare(); }
   rdma::SlabStatistics memory() const override { return server_->database().memory_statistics(); }
+  rdma::NodeLoad load() const override { return server_->database().load_of(server_->database().node_id()); }
+  std::vector<txn::TablePaths> paths() const override { return server_->database().path_statistics(); }
   std::string loaded() const override {
     return absl::StrFormat("%d of %d warehouses loaded in %.1f s", warehouses_, section_.warehouses, load_seconds_);
   }

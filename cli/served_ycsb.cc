@@ -22,6 +22,8 @@ class ServedYcsb final : public Served {
   Status ServeUntilStopped() override { return bare_->ServeUntilStopped(); }
   const cluster::BareServer& server() const override { return *bare_; }
   rdma::SlabStatistics memory() const override { return node_->memory(); }
+  rdma::NodeLoad load() const override { return node_->load(); }
+  std::vector<txn::TablePaths> paths() const override { return {}; }
   std::string loaded() const override {
     return absl::StrFormat("%s of %s keys loaded in %.1f s", WithCommas(end() - first()),
                            WithCommas(section_.options.keys), load_seconds_);

@@ -130,6 +130,7 @@ void AddRun(const TpccResult& result, Json* json) {
   for (size_t i = 0; i < run.procedures.size(); ++i) transactions[tpcc::kProcedureNames[i]] = Of(run.procedures[i]);
   (*json)["all"] = Of(run.all);
   (*json)["verbs"] = bench::VerbSumsJson(run.verbs);
+  (*json)["paths"] = bench::PathsJson(run.paths);
   (*json)["timeline"] = bench::TimelineJson(run.timeline, [](const tpcc::IntervalReport& interval) {
     return Json{{"transactions_per_second", interval.Rate(interval.transactions)},
                 {"new_orders_per_minute", 60 * interval.Rate(interval.new_orders)}};

@@ -139,7 +139,10 @@ std::string Consistency(const TpccResult& result) {
 
 std::string ToText(const TpccResult& result) {
   std::string text = Heading(result);
-  if (result.run.has_value()) text += "\n" + Throughput(result) + "\n" + Verbs(*result.run);
+  if (result.run.has_value()) {
+    text += "\n" + Throughput(result) + "\n" + Verbs(*result.run);
+    if (!result.run->paths.empty()) text += "\n" + PathsText(result.run->paths);
+  }
   if (result.durability.has_value()) text += "\n" + Durability(result);
   text += "\n" + Memory(result);
   if (!result.not_checked.empty()) text += "\nconsistency: NOT CHECKED: " + result.not_checked + "\n";

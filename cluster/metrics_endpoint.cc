@@ -48,14 +48,16 @@ class Family {
 
 class Collector final : public prometheus::Collectable {
  public:
-  Collector(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter)
-      : config_(server.config()), server_(server), memory_(std::move(memory)), meter_(meter) {}
+  Collector(const BareServer& server, MetricsSources sources, const CallMeter& meter)
+      : config_(server.config()), server_(server), sources_(std::move(sources)), meter_(meter) {}
 
   std::vector<MetricFamily> Collect() const override {
     std::vector<MetricFamily> families;
     AddNodes(&families);
     AddMemory(&families);
     AddCalls(&families);
+    AddLoad(&families);
+    if (sources_.paths) AddPaths(sources_.paths(), &families);
     if (server_.verbs() != nullptr) AddVerbs(*server_.verbs(), &families);
     return families;
   }
@@ -79,7 +81,7 @@ class Collector final : public prometheus::Collectable {
   }
 
   void AddMemory(std::vector<MetricFamily>* families) const {
-    const rdma::SlabStatistics memory = memory_();
+    const rdma::SlabStatistics memory = sources_.memory();
     Family bytes("gannet_registered_memory_bytes",
                  "Registered memory of this server: capacity, taken, and the part of taken that is free for reuse.",
                  MetricType::Gauge);
@@ -111,6 +113,58 @@ class Collector final : public prometheus::Collectable {
     for (Family* family : {&calls, &errors, &seconds, &bytes}) families->push_back(family->Take());
   }
 
+  void AddLoad(std::vector<MetricFamily>* families) const {
+    const rdma::NodeLoad load = sources_.load();
+    if (!load.known()) return;
+    Family threads("gannet_call_threads_busy_ratio",
+                   "Share of the last milliseconds in which the threads that answer calls were busy, as announced.",
+                   MetricType::Gauge);
+    threads.Add(load.server_share());
+    families->push_back(threads.Take());
+    if (load.link_megabytes_per_second == 0) return;
+    Family link("gannet_link_busy_ratio", "The same for the link, in its busier direction.", MetricType::Gauge);
+    link.Add(load.link_share());
+    families->push_back(link.Take());
+  }
+
+  static void AddPaths(const std::vector<txn::TablePaths>& paths, std::vector<MetricFamily>* families) {
+    if (paths.empty()) return;
+    Family accesses("gannet_remote_accesses_total", "Accesses to records of other nodes, by the path that they took.",
+                    MetricType::Counter);
+    Family compared("gannet_remote_accesses_compared_total", "Accesses for which both paths were compared.",
+                    MetricType::Counter);
+    Family estimates("gannet_remote_access_estimated_seconds_total", "What these were estimated to take on each path.",
+                     MetricType::Counter);
+    Family relief("gannet_remote_accesses_backed_off_total",
+                  "Accesses that were not made by a call because the owner was busy.", MetricType::Counter);
+    Family contrary("gannet_remote_accesses_contrary_total", "Accesses on the dearer path, to measure it.",
+                    MetricType::Counter);
+    Family cost("gannet_remote_access_contrary_seconds",
+                "What these took longer than the cheaper path was estimated to take; may fall.", MetricType::Gauge);
+    for (const txn::TablePaths& each : paths) {
+      const txn::PathStatistics& p = each.paths;
+      const std::vector<Label> labels = {{"table", each.table},
+                                         {"kind", txn::kAccessKindNames[static_cast<size_t>(each.kind)]}};
+      const auto add_by_path = [&labels](Family* family, double one_sided, double call) {
+        for (const bool by_call : {false, true}) {
+          std::vector<Label> with_path = labels;
+          with_path.push_back({"path", by_call ? "call" : "one_sided"});
+          family->Add(by_call ? call : one_sided, std::move(with_path));
+        }
+      };
+      add_by_path(&accesses, static_cast<double>(p.one_sided), static_cast<double>(p.calls));
+      if (p.estimated == 0) continue;
+      compared.Add(static_cast<double>(p.estimated), labels);
+      add_by_path(&estimates, p.one_sided_nanos * 1e-9, p.call_nanos * 1e-9);
+      relief.Add(static_cast<double>(p.backed_off), labels);
+      contrary.Add(static_cast<double>(p.contrary), labels);
+      cost.Add(p.contrary_nanos * 1e-9, labels);
+    }
+    for (Family* family : {&accesses, &compared, &estimates, &relief, &contrary, &cost}) {
+      families->push_back(family->Take());
+    }
+  }
+
   static void AddVerbs(const rdma::VerbsFabric& fabric, std::vector<MetricFamily>* families) {
     const rdma::VerbsStatistics now = fabric.statistics();
     const auto add = [&](const char* name, const char* help, MetricType type, uint64_t value) {
@@ -130,15 +184,15 @@ class Collector final : public prometheus::Collectable {
 
   const Config& config_;
   const BareServer& server_;
-  const std::function<rdma::SlabStatistics()> memory_;
+  const MetricsSources sources_;
   const CallMeter& meter_;
 };
 
 class HttpEndpoint final : public MetricsEndpoint {
  public:
   explicit HttpEndpoint(const std::string& address) : exposer_(address, /*num_threads=*/1) {}
-  void Show(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter) override {
-    collector_ = std::make_shared<Collector>(server, std::move(memory), meter);
+  void Show(const BareServer& server, MetricsSources sources, const CallMeter& meter) override {
+    collector_ = std::make_shared<Collector>(server, std::move(sources), meter);
     exposer_.RegisterCollectable(collector_);
   }
   int port() const override { return exposer_.GetListeningPorts().front(); }

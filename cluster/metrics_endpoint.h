@@ -4,16 +4,26 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
+#include "rdma/node_load.h"
 #include "rdma/slab.h"
+#include "txn/access_paths.h"
 
 namespace gannet::cluster {
 
 // Returns host:port. `text` may be a port alone, then of the loopback interface. InvalidArgument if it is neither.
 StatusOr<std::string> ParseMetricsAddress(const std::string& text);
+
+// Where the metrics of a server's node come from. Any thread may call these.
+struct MetricsSources {
+  std::function<rdma::SlabStatistics()> memory;         // what its registered memory holds
+  std::function<rdma::NodeLoad()> load;                 // the load that it announced last
+  std::function<std::vector<txn::TablePaths>()> paths;  // of accesses to other nodes; null: it has no transactions
+};
 
 // Thread-safe. It answers on a thread of its own.
 class MetricsEndpoint {
@@ -21,9 +31,9 @@ class MetricsEndpoint {
   // Listens at `address`, host:port; there are no metrics yet. Unavailable if it cannot listen there.
   static StatusOr<std::unique_ptr<MetricsEndpoint>> Listen(const std::string& address);
   virtual ~MetricsEndpoint() = default;
-  // Answers with the server's metrics from now on. Call it once. `server`, `meter` and what `memory` uses must outlive
-  // the endpoint. `memory` returns what the registered memory of this server's node holds; any thread may call it.
-  virtual void Show(const BareServer& server, std::function<rdma::SlabStatistics()> memory, const CallMeter& meter) = 0;
+  // Answers with the server's metrics from now on. Call it once. `server`, `meter` and what `sources` use must outlive
+  // the endpoint.
+  virtual void Show(const BareServer& server, MetricsSources sources, const CallMeter& meter) = 0;
   // The port at which it listens. Useful if the address had port 0.
   virtual int port() const = 0;
 };

@@ -33,6 +33,7 @@ struct ProcedureStatistics : bench::OperationStatistics {
 struct WorkerStatistics {
   std::array<ProcedureStatistics, kProcedures> procedures;
   std::vector<std::pair<std::string, index::ClientStatistics>> client_caches;
+  std::vector<txn::TablePaths> paths;
 };
 
 class BenchWorker final : public bench::Worker {
@@ -80,10 +81,13 @@ class BenchWorker final : public bench::Worker {
   size_t TellDurable();
   void Record(const Result& result, uint64_t now_nanos);
   const rdma::VerbCounters& VerbsSoFar() const override { return session_->channel().counters(); }
+  void MeasurementBegins() override { paths_before_ = session_->path_statistics(); }
+  void MeasurementEnds() override { statistics_.paths = txn::PathsBetween(paths_before_, session_->path_statistics()); }
   Date Today(uint64_t now_ns) const { return static_cast<Date>((now_ns + unix_offset_ns_) / 1'000'000'000); }
 
   const Options options_;
   WorkerStatistics statistics_;
+  std::vector<txn::TablePaths> paths_before_;  // the measurement
 
   std::unique_ptr<txn::Session> session_;
   std::vector<std::unique_ptr<Terminal>> terminals_;

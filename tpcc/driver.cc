@@ -167,6 +167,7 @@ class Runner {
     report.all.verbs = result.verbs;
     report.all.verb_samples = transactions;
     for (const auto& worker : workers_) AddCaches(worker->statistics(), report);
+    for (const auto& worker : workers_) txn::AddPaths(worker->statistics().paths, &report.paths);
     if (result.seconds > 0) {
       report.transactions_per_second = static_cast<double>(transactions) / result.seconds;
       report.new_orders_per_minute =

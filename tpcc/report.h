@@ -10,6 +10,7 @@
 #include "bench/harness/report.h"
 #include "index/index.h"
 #include "rdma/counters.h"
+#include "txn/access_paths.h"
 
 namespace gannet::tpcc {
 
@@ -59,6 +60,9 @@ struct RunReport {
 
   // Location and learned caches of all workers' sessions at the end, summed by table.
   std::vector<std::pair<std::string, index::ClientStatistics>> client_caches;
+
+  // How records of other nodes were reached in the measured phase, by table and kind of access.
+  std::vector<txn::TablePaths> paths;
 
   const ProcedureReport& of(Procedure procedure) const { return procedures[static_cast<size_t>(procedure)]; }
 };

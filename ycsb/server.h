@@ -62,6 +62,8 @@ class Server {
   // Null if the index is not a learned one.
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
+  // The load that it announced last. Thread-safe.
+  rdma::NodeLoad load() const { return epochs_->LoadOf(node_->id()); }
   // Walks over the index: slow. Thread-safe.
   ServerReport Report();
 

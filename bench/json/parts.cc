@@ -29,6 +29,25 @@ Json VerbSumsJson(const rdma::VerbCounters& verbs) {
   return Verbs(verbs, [](uint64_t sum) { return sum; });
 }
 
+Json PathsJson(const std::vector<txn::TablePaths>& paths) {
+  constexpr double kMicrosPerNano = 1e-3;
+  Json json = Json::array();
+  for (const txn::TablePaths& each : paths) {
+    const txn::PathStatistics& p = each.paths;
+    json.push_back({{"table", each.table},
+                    {"kind", txn::kAccessKindNames[static_cast<size_t>(each.kind)]},
+                    {"one_sided", p.one_sided},
+                    {"calls", p.calls},
+                    {"backed_off", p.backed_off},
+                    {"estimated", p.estimated},
+                    {"one_sided_estimate_us", p.one_sided_estimate() * kMicrosPerNano},
+                    {"call_estimate_us", p.call_estimate() * kMicrosPerNano},
+                    {"contrary", p.contrary},
+                    {"contrary_cost_us", p.contrary_cost() * kMicrosPerNano}});
+  }
+  return json;
+}
+
 Json CalibrationJson(const Calibration& before_run, const Calibration& after_run) {
   return {{"dependent_read_ns_before_run", before_run.dependent_read_ns},
           {"dependent_read_ns_after_run", after_run.dependent_read_ns},

@@ -7,6 +7,7 @@
 #include "bench/harness/report.h"
 #include "nlohmann/json.hpp"
 #include "rdma/counters.h"
+#include "txn/access_paths.h"
 
 namespace gannet::bench {
 
@@ -19,6 +20,10 @@ Json LatencyJson(const OperationReport& report);
 Json VerbsJson(const OperationReport& report);
 // The same keys except "samples", with sums.
 Json VerbSumsJson(const rdma::VerbCounters& verbs);
+
+// An array with an object for each table and kind of access to records of other nodes. Estimates and costs are averages
+// in microseconds.
+Json PathsJson(const std::vector<txn::TablePaths>& paths);
 
 Json CalibrationJson(const Calibration& before_run, const Calibration& after_run);
 

@@ -1,7 +1,4 @@
 // Long-lived processes with one memory file, started, stopped and killed as by a user.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +18,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/cli/cluster_fixture.h"
 #include "tests/cli/program.h"
+#include "tests/http_get.h"
 
 namespace gannet::cli {
 namespace {
@@ -142,26 +140,6 @@ TEST_F(ClusterTest, WhoHasAnotherClusterFileIsRefused) {
   StopAll();
 }
 
-// The response of an HTTP server on this machine.
-std::string HttpGet(int port, const std::string& path) {
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: localhost\r\n\r\n");
-    EXPECT_EQ(write(connection, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-    std::array<char, 4096> buffer{};
-    for (ssize_t n = 0; (n = read(connection, buffer.data(), buffer.size())) > 0;) {
-      answer.append(buffer.data(), static_cast<size_t>(n));
-    }
-  }
-  close(connection);
-  return answer;
-}
-
 TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
   StartServer(0);
   std::vector<std::string> arguments = Serve(1);
@@ -180,6 +158,7 @@ TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
   EXPECT_THAT(metrics, HasSubstr("gannet_registered_memory_bytes{kind=\"capacity\"} 134"));
   EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"cluster\",method=\"1024\"\\} [1-9]"));
   EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"txn\",method=\"256\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_call_threads_busy_ratio [01]"));
   StopAll();
 }
 

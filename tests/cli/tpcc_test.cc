@@ -16,6 +16,7 @@
 namespace gannet::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -174,6 +175,21 @@ void ExpectCompleteRunReport(const Json& report) {
   EXPECT_GT(report.at("calibration").at("dependent_read_ns_after_run").get<double>(), 0);
 }
 
+// Some accesses of NewOrder and Payment are to the other node.
+void ExpectPathsAreReported(const Json& report) {
+  ASSERT_FALSE(report.at("paths").empty());
+  for (const Json& path : report.at("paths")) {
+    const uint64_t one_sided = path.at("one_sided");
+    const uint64_t calls = path.at("calls");
+    EXPECT_GT(one_sided + calls, 0u) << path;
+    EXPECT_LE(path.at("estimated").get<uint64_t>(), one_sided + calls) << path;
+    EXPECT_LE(path.at("contrary").get<uint64_t>(), path.at("estimated").get<uint64_t>()) << path;
+    if (path.at("estimated").get<uint64_t>() == 0) continue;
+    EXPECT_GT(path.at("one_sided_estimate_us").get<double>(), 0) << path;
+    EXPECT_GT(path.at("call_estimate_us").get<double>(), 0) << path;
+  }
+}
+
 TEST_F(TpccTest, RunOnOneNodeReportsEverythingAndIsConsistent) {
   const Outcome outcome = RunProgram(With("run", {"--duration", "300ms", "--warmup", "100ms"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
@@ -192,8 +208,10 @@ TEST_F(TpccTest, RunOnOneNodeReportsEverythingAndIsConsistent) {
   EXPECT_EQ(report.at("configuration").at("duration_seconds"), 0.3);
   EXPECT_EQ(report.at("configuration").at("warmup_seconds"), 0.1);
   EXPECT_EQ(report.at("interrupted"), false);
-  // An embedded database needs no verbs.
+  // An embedded database needs no verbs, and has no paths to choose.
   EXPECT_EQ(report.at("verbs").at("round_trips"), 0);
+  EXPECT_TRUE(report.at("paths").empty());
+  EXPECT_THAT(outcome.out, Not(HasSubstr("accesses to other nodes")));
 }
 
 TEST_F(TpccTest, RunOnTwoNodesUsesVerbsAndIsConsistent) {
@@ -212,6 +230,21 @@ TEST_F(TpccTest, RunOnTwoNodesUsesVerbsAndIsConsistent) {
     return static_cast<double>(Finished(report.at("transactions").at(procedure)));
   };
   EXPECT_NEAR(finished("new_order"), finished("payment"), 2 * 102);
+  ExpectPathsAreReported(report);
+  EXPECT_THAT(outcome.out, HasSubstr("accesses to other nodes"));
+  EXPECT_THAT(outcome.out, ContainsRegex("customer +(get|get_many) +[0-9]"));
+}
+
+TEST_F(TpccTest, AFixedPathIsReportedAsSuch) {
+  const Outcome outcome =
+      RunProgram(With("run", {"--nodes", "2", "--duration", "200ms", "--warmup", "0s", "--read-path", "call"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+  const Json report = Report();
+  ASSERT_FALSE(report.at("paths").empty());
+  for (const Json& path : report.at("paths")) {
+    EXPECT_EQ(path.at("one_sided"), 0) << path;
+    EXPECT_EQ(path.at("estimated"), 0) << path;
+  }
 }
 
 TEST_F(TpccTest, PrepareReportsThePopulation) {

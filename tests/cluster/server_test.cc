@@ -16,15 +16,19 @@
 #include "cluster/bare_client.h"
 #include "cluster/bare_server.h"
 #include "cluster/client.h"
+#include "cluster/metrics_endpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/http_get.h"
 #include "tests/rdma/forked.h"
 #include "txn/database.h"
 
 namespace gannet::cluster {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kServers = 2;
 constexpr uint64_t kRows = 20;
@@ -80,6 +84,41 @@ class ServerTest : public ::testing::Test {
   Config config_;
   std::atomic<bool> stop_{false};
 };
+
+// A server that runs transactions, too: how they reach the other server's rows is among its metrics.
+TEST_F(ServerTest, MetricsTellHowOtherServersRowsAreReached) {
+  const std::unique_ptr<rdma::Forked> other = StartServer(1);
+  CallMeter meter;
+  auto server = Server::Open(config_, 0, WaitFor(absl::Minutes(1)), &meter);
+  ASSERT_TRUE(server.ok()) << server.status();
+  txn::Database& database = (*server)->database();
+  const txn::Table* rows = CreateRows(database);
+  ASSERT_TRUE((*server)->Start().ok());
+  auto metrics = MetricsEndpoint::Listen("127.0.0.1:0");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  (*metrics)->Show((*server)->bare(),
+                   {.memory = [&] { return database.memory_statistics(); },
+                    .load = [&] { return database.load_of(0); },
+                    .paths = [&] { return database.path_statistics(); }},
+                   meter);
+  const auto look = [&] { return HttpGet((*metrics)->port(), "/metrics"); };
+  EXPECT_THAT(look(), Not(HasSubstr("gannet_remote_accesses")));
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Status read = database.Run([&](txn::BlockingTransaction& t) -> Status {
+      uint64_t value = 0;
+      const Status got = t.Get(*rows, i % kRows | 1, &value);
+      return absl::IsNotFound(got) ? absl::OkStatus() : got;  // the other server may still load
+    });
+    ASSERT_TRUE(read.ok()) << read;
+  }
+  const std::string text = look();
+  EXPECT_THAT(text,
+              ContainsRegex("gannet_remote_accesses_total\\{table=\"rows\",kind=\"get\",path=\"one_sided\"\\} [1-9]"));
+  EXPECT_THAT(text, ContainsRegex("gannet_remote_accesses_total\\{table=\"rows\",kind=\"get\",path=\"call\"\\} [1-9]"));
+  EXPECT_THAT(text, ContainsRegex("gannet_remote_accesses_compared_total\\{table=\"rows\",kind=\"get\"\\} [1-9]"));
+  EXPECT_THAT(text, HasSubstr("gannet_remote_access_estimated_seconds_total"));
+  metrics->reset();
+}
 
 TEST_F(ServerTest, AClientWorksOnTheServersRowsUntilOneDies) {
   std::vector<std::unique_ptr<rdma::Forked>> servers;
