@@ -66,7 +66,7 @@ Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSe
                                              absl::StrCat(ycsb::kMinValueBytes), &value_bytes));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("fill_percent", 10, 100, "50", &fill_percent));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("sub_models", 1, UINT32_MAX, "5000", &sub_models));
-  GANNET_RETURN_IF_ERROR(TakeChoice(section, "updates", ycsb::kPathNames, &ycsb->updates));
+  GANNET_RETURN_IF_ERROR(TakeChoice(section, "updates", ycsb::kUpdatePathNames, &ycsb->updates));
   o.keys = static_cast<uint64_t>(keys);
   o.value_bytes = static_cast<size_t>(value_bytes);
   ycsb->fill_percent = static_cast<int>(fill_percent);

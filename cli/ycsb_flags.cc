@@ -71,9 +71,9 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->group(group);
   Add(command, "--path", &o->paths.reads, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
       "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) or rpc\n"
-      "(one call to the server). Inserts are calls. Default: one-sided")
+      "(one call to the server), or adaptive (the cheaper one for each). Inserts are calls. Default: one-sided")
       ->group(group);
-  Add(command, "--updates", &o->updates, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
+  Add(command, "--updates", &o->updates, Choice<ycsb::Path>(ycsb::kUpdatePathNames), "PATH",
       "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE). Default: rpc")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Microseconds(1),

@@ -84,6 +84,11 @@ std::string Lookups(const ycsb::RunReport& run) {
       WithCommas(l.lookups), each(l.one_sided), each(l.fallbacks), each(l.leaves_read), FormatBytes(l.cache_bytes));
 }
 
+// A fixed path says nothing that the verbs do not say.
+std::string Paths(const bench::YcsbResult& result) {
+  return result.options.paths.reads == ycsb::Path::kAdaptive ? PathsText(result.run.paths) : "";
+}
+
 std::string Store(const bench::YcsbResult& result) {
   std::string text = absl::StrFormat(
       "index: %s keys, %s nodes, height %d, %s registered and %s private; records and index: %s of registered memory; "
@@ -120,7 +125,7 @@ std::string Simulation(const bench::YcsbResult& result) {
 
 std::string ToText(const bench::YcsbResult& result) {
   std::string text = Heading(result) + "\n" + Throughput(result.run) + "\n" + Verbs(result.run) + "\n" +
-                     Lookups(result.run) + Store(result);
+                     Lookups(result.run) + Paths(result) + Store(result);
   if (result.simulation.has_value()) return text + "\n" + Simulation(result);
   return text + CalibrationText(result.before_run_calibration, result.after_run_calibration);
 }

@@ -30,6 +30,15 @@ index::ClientStatistics Difference(index::ClientStatistics later, const index::C
   return later;
 }
 
+std::vector<txn::TablePaths> PathsOf(const txn::OffloadChooser& chooser) {
+  std::vector<txn::TablePaths> paths;
+  for (const txn::AccessKind kind : {txn::AccessKind::kGet, txn::AccessKind::kScan}) {
+    const txn::PathStatistics statistics = chooser.statistics(0, kind);
+    if (statistics.accesses() > 0) paths.push_back({"keys", kind, statistics});
+  }
+  return paths;
+}
+
 // Numbers of inserts that a thread gets at a time if clients are processes: one call for each block.
 constexpr uint32_t kInsertBlock = 1024;
 
@@ -149,10 +158,12 @@ void BenchWorker::Sample(const Outcome& outcome, const rdma::VerbCounters& befor
 void BenchWorker::MeasurementBegins() {
   measure_nanos_ = NowNanos();
   lookups_at_start_ = connection_->statistics();
+  paths_at_start_ = PathsOf(connection_->chooser());
 }
 
 void BenchWorker::MeasurementEnds() {
   statistics_.lookups = Difference(connection_->statistics(), lookups_at_start_);
+  statistics_.paths = txn::PathsBetween(paths_at_start_, PathsOf(connection_->chooser()));
 }
 
 coro::Task<Status> BenchWorker::RunOne(Client* client, Outcome* outcome) {
@@ -226,7 +237,7 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
 Status BenchWorker::FillCaches() {
   if (!options_.fill_caches) return absl::OkStatus();
   FillLocations();
-  if (!index::EntryOf(cluster_->options().index).traits.learned || options_.paths.reads != Path::kOneSided) {
+  if (!index::EntryOf(cluster_->options().index).traits.learned || options_.paths.reads == Path::kCall) {
     return absl::OkStatus();
   }
   for (int i = 0; i < cluster_->options().servers; ++i) GANNET_RETURN_IF_ERROR(FillModels(i));

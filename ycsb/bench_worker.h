@@ -28,6 +28,7 @@ struct KindStatistics : bench::OperationStatistics {
 struct WorkerStatistics {
   std::array<KindStatistics, kKinds> kinds;
   index::ClientStatistics lookups;
+  std::vector<txn::TablePaths> paths;
 };
 
 class BenchWorker final : public bench::Worker {
@@ -90,6 +91,7 @@ class BenchWorker final : public bench::Worker {
   uint64_t next_insert_nanos_ = 0;
   uint64_t measure_nanos_ = 0;  // beginning of the measured phase
   index::ClientStatistics lookups_at_start_;
+  std::vector<txn::TablePaths> paths_at_start_;
 };
 
 }  // namespace gannet::ycsb

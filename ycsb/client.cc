@@ -36,20 +36,44 @@ coro::Task<StatusOr<size_t>> Client::Ask(rdma::NodeId server, rdma::MethodId met
     if (bytes.ok() || !absl::IsAborted(bytes.status())) co_return bytes;
     channel_->CountRetry();
     if (patience.over()) co_return Patience::Error();
-    co_await connection_->worker().Yield();
+    co_await connection_->Yield();
   }
 }
 
-coro::Task<Status> Client::Read(uint64_t key) {
-  if (paths_.reads == Path::kOneSided) {
-    Status read = co_await ReadOneSided(key);
-    if (read.ok()) rdma::CopyOut(image_.data(), kValueOffset, value_);
-    co_return read;
+txn::PathChoice Client::ChooseForKey(uint64_t key, rdma::NodeId server) {
+  txn::OffloadChooser& chooser = connection_->chooser();
+  txn::AskedAccess asked{.kind = txn::AccessKind::kGet, .owner = server};
+  if (paths_.reads != Path::kAdaptive) return chooser.Fixed(asked.kind, asked.table, asked.owner, Fixed(paths_.reads));
+  const index::Key index_key(key);
+  const LocationCache* const locations = connection_->locations();
+  if (locations == nullptr || locations->Find(key).is_null()) {
+    asked.reads = connection_->index(server).Estimate(std::span(&index_key, 1));
   }
+  asked.reads += {.postings = 1, .reads = 1, .bytes = static_cast<double>(image_.size())};
+  asked.answer_bytes = static_cast<double>(value_.size());
+  return chooser.Choose(asked, connection_->LoadOf(server), connection_->random());
+}
+
+coro::Task<Status> Client::Read(uint64_t key) {
+  const rdma::NodeId server = connection_->keys().OwnerOf(key);
+  const txn::PathChoice choice = ChooseForKey(key, server);
+  txn::MeasuredAccess measured(channel_, &connection_->chooser(), choice.measured);
+  Status read;
+  if (choice.path == txn::AccessPath::kOneSided) {
+    read = co_await ReadOneSided(key);
+    if (read.ok()) rdma::CopyOut(image_.data(), kValueOffset, value_);
+  } else {
+    read = co_await ReadByCall(key, server);
+  }
+  measured.End(read, choice);
+  co_return read;
+}
+
+coro::Task<Status> Client::ReadByCall(uint64_t key, rdma::NodeId server) {
   rdma::WireWriter writer(request_);
   writer.PutU64(key);
   const std::span<const std::byte> request = writer.written();
-  const StatusOr<size_t> bytes = co_await Ask(connection_->keys().OwnerOf(key), kGetCall, request);
+  const StatusOr<size_t> bytes = co_await Ask(server, kGetCall, request);
   if (!bytes.ok()) co_return bytes.status();
   if (*bytes != value_.size()) co_return absl::InternalError("a server's answer to a get has the wrong size");
   std::memcpy(value_.data(), response_.data(), value_.size());
@@ -69,7 +93,7 @@ coro::Task<Status> Client::ReadRemembered(uint64_t key) {
     if (!look.is_unsettled()) break;
     channel_->CountRetry();
     if (patience.over()) co_return Patience::Error();
-    co_await connection_->worker().Yield();
+    co_await connection_->Yield();
   }
   locations.Forget(key);
   co_return NotThere(key);
@@ -98,7 +122,7 @@ coro::Task<Status> Client::ReadOneSided(uint64_t key) {
       if (!look.is_unsettled()) break;
       channel_->CountRetry();
       if (patience.over()) co_return Patience::Error();
-      co_await connection_->worker().Yield();
+      co_await connection_->Yield();
     }
     if (look.is == index::RecordImage::kWhole) {
       if (connection_->locations() != nullptr) connection_->locations()->Put(key, record_);
@@ -133,7 +157,7 @@ coro::Task<Status> Client::UpdateOneSided(uint64_t key, std::span<const std::byt
     if (*was != state) {
       channel_->CountRetry();
       if (patience.over()) co_return Patience::Error();
-      co_await connection_->worker().Yield();
+      co_await connection_->Yield();
       continue;
     }
     // One line is written and unlocked in one step. Of several lines, the first stays locked until all are written.

@@ -23,12 +23,15 @@
 #include "rdma/fabric.h"
 #include "txn/access/arena.h"
 #include "txn/access/neighbour_reads.h"
+#include "txn/access/offload_chooser.h"
 #include "ycsb/connection.h"
 
 namespace gannet::ycsb {
 
-enum class Path : uint8_t { kOneSided, kCall };
-inline constexpr std::string_view kPathNames[] = {"one-sided", "rpc"};
+// kAdaptive: for each access the one that is estimated to be cheaper (txn/access/offload_chooser.h).
+enum class Path : uint8_t { kOneSided, kCall, kAdaptive };
+inline constexpr std::string_view kPathNames[] = {"one-sided", "rpc", "adaptive"};
+inline constexpr std::string_view kUpdatePathNames[] = {"one-sided", "rpc"};
 
 struct Paths {
   Path reads = Path::kOneSided;  // also of scans
@@ -60,6 +63,10 @@ class Client {
   class InEpoch;
   class Patience;
 
+  // The fixed path, or the chooser's.
+  txn::PathChoice ChooseForKey(uint64_t key, rdma::NodeId server);
+  txn::PathChoice ChooseForScan(const index::ScanRange& range, rdma::NodeId server);
+  coro::Task<Status> ReadByCall(uint64_t key, rdma::NodeId server);
   // Reads at a cached address into image_. NotFound if the record there does not hold `key`.
   coro::Task<Status> ReadRemembered(uint64_t key);
   coro::Task<Status> ReadOneSided(uint64_t key);
@@ -70,6 +77,7 @@ class Client {
 
   // In client_scan.cc.
   coro::Task<Status> ScanServer(rdma::NodeId server, uint64_t from, size_t limit);
+  coro::Task<Status> ScanByReads(rdma::NodeId server, const index::ScanRange& range);
   coro::Task<Status> ScanByCall(rdma::NodeId server, uint64_t from, size_t limit);
   coro::Task<Status> ReadEntries();
 

@@ -6,6 +6,11 @@
 
 namespace gannet::ycsb {
 
+// Of a path that is not chosen.
+inline txn::AccessPath Fixed(Path path) {
+  return path == Path::kCall ? txn::AccessPath::kCall : txn::AccessPath::kOneSided;
+}
+
 // Stays inside the epoch during its lifetime.
 class Client::InEpoch {
  public:

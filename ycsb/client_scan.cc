@@ -17,22 +17,40 @@ coro::Task<Status> Client::Scan(uint64_t from, size_t limit) {
   const int servers = connection_->keys().servers();
   for (int server = connection_->keys().OwnerOf(from); server < servers && scanned_keys_.size() < limit; ++server) {
     const size_t missing = limit - scanned_keys_.size();
-    const auto node = static_cast<rdma::NodeId>(server);
-    Status scanned;
-    if (paths_.reads == Path::kOneSided) {
-      scanned = co_await ScanServer(node, from, missing);
-    } else {
-      scanned = co_await ScanByCall(node, from, missing);
-    }
+    const Status scanned = co_await ScanServer(static_cast<rdma::NodeId>(server), from, missing);
     GANNET_CO_RETURN_IF_ERROR(scanned);
   }
   co_return absl::OkStatus();
 }
 
+txn::PathChoice Client::ChooseForScan(const index::ScanRange& range, rdma::NodeId server) {
+  txn::OffloadChooser& chooser = connection_->chooser();
+  txn::AskedAccess asked{.kind = txn::AccessKind::kScan, .owner = server};
+  if (paths_.reads != Path::kAdaptive) return chooser.Fixed(asked.kind, asked.table, asked.owner, Fixed(paths_.reads));
+  asked.reads = connection_->index(server).Estimate(range);
+  const double rows = asked.reads.keys;
+  asked.reads += {.postings = 1, .reads = rows, .bytes = rows * static_cast<double>(image_.size())};
+  asked.answer_bytes = rows * static_cast<double>(sizeof(uint64_t) + value_.size());
+  return chooser.Choose(asked, connection_->LoadOf(server), connection_->random());
+}
+
 coro::Task<Status> Client::ScanServer(rdma::NodeId server, uint64_t from, size_t limit) {
+  const index::ScanRange range{.from = from, .to = UINT64_MAX, .limit = limit};
+  const txn::PathChoice choice = ChooseForScan(range, server);
+  txn::MeasuredAccess measured(channel_, &connection_->chooser(), choice.measured);
+  Status scanned;
+  if (choice.path == txn::AccessPath::kOneSided) {
+    scanned = co_await ScanByReads(server, range);
+  } else {
+    scanned = co_await ScanByCall(server, from, limit);
+  }
+  measured.End(scanned, choice);
+  co_return scanned;
+}
+
+coro::Task<Status> Client::ScanByReads(rdma::NodeId server, const index::ScanRange& range) {
   const InEpoch in(connection_);
   found_.Clear();
-  const index::ScanRange range{.from = from, .to = UINT64_MAX, .limit = limit};
   const Status scanned = co_await connection_->index(server).Scan(range, &found_);
   GANNET_CO_RETURN_IF_ERROR(scanned);
   Status read = co_await ReadEntries();
@@ -59,7 +77,7 @@ coro::Task<Status> Client::ReadEntries() {
     while (look.is_unsettled()) {
       channel_->CountRetry();
       if (patience.over()) co_return Patience::Error();
-      co_await connection_->worker().Yield();
+      co_await connection_->Yield();
       const Status again = co_await channel_->Read(found_.entries[i].record, image, bytes);
       GANNET_CO_RETURN_IF_ERROR(again);
       look = LookAt(image, value_.size(), key);

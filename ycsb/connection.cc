@@ -50,6 +50,9 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   auto channel = home.node->OpenChannel();
   if (!channel.ok()) return channel.status();
   connection->channel_ = *std::move(channel);
+  connection->epochs_ = home.epochs.get();
+  connection->chooser_.Resize(1, static_cast<size_t>(cluster->options().servers), txn::ReadPathPolicy::kAdaptive);
+  connection->random_ = Random(Mix64(uint64_t{connection->channel_->node()} << 16 | connection->channel_->index()));
   auto epoch = rdma::EpochManager::Participant::Join(home.epochs.get());
   if (!epoch.ok()) return epoch.status();
   connection->epoch_ = *std::move(epoch);

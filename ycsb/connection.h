@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "base/coro/worker.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
+#include "txn/access/measured_access.h"
+#include "txn/access/offload_chooser.h"
 #include "ycsb/cluster.h"
 #include "ycsb/location_cache.h"
 
@@ -38,6 +41,13 @@ class Connection {
 
   rdma::Channel& channel() { return *channel_; }
   coro::Worker& worker() { return worker_; }
+  // Worker::Yield for operations, which may be measured.
+  txn::MeasuredYield Yield() { return {channel_.get(), &worker_}; }
+  // Chooses paths, and counts them; of one table.
+  txn::OffloadChooser& chooser() { return chooser_; }
+  const txn::OffloadChooser& chooser() const { return chooser_; }
+  rdma::NodeLoad LoadOf(rdma::NodeId server) const { return epochs_->LoadOf(server); }
+  Random& random() { return random_; }
   rdma::EpochManager::Participant& epoch() { return *epoch_; }
   const KeySpace& keys() const { return cluster_->keys(); }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
@@ -59,6 +69,9 @@ class Connection {
   explicit Connection(Cluster* cluster) : cluster_(cluster) {}
 
   Cluster* cluster_;
+  const rdma::EpochManager* epochs_ = nullptr;
+  txn::OffloadChooser chooser_;
+  Random random_{1};
   std::unique_ptr<rdma::Channel> channel_;
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;

@@ -114,6 +114,7 @@ class Runner {
     bench::SetLatencies(all->latency, &report.all);
     report.all.verbs = result.verbs;
     for (const auto& worker : workers_) report.lookups += worker->statistics().lookups;
+    for (const auto& worker : workers_) txn::AddPaths(worker->statistics().paths, &report.paths);
     for (int i = 0; i < cluster_->options().machines; ++i) {
       const auto& locations = cluster_->machine(i).locations;
       if (locations != nullptr) report.lookups.cache_bytes += locations->bytes();

@@ -7,6 +7,7 @@
 
 #include "bench/harness/report.h"
 #include "index/index.h"
+#include "txn/access_paths.h"
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {
@@ -31,6 +32,8 @@ struct RunReport {
   KindReport all;  // verbs: all in `seconds`, also those of unfinished operations
   // All index clients, in `seconds`; cache_bytes: the total at the end.
   index::ClientStatistics lookups;
+  // How reads and scans reached the records, in `seconds`.
+  std::vector<txn::TablePaths> paths;
   std::vector<IntervalReport> timeline;  // of the measured window
 
   const KindReport& of(Kind kind) const { return kinds[static_cast<size_t>(kind)]; }

@@ -94,6 +94,7 @@ std::string ToJson(const YcsbResult& result) {
     return Json{{"operations_per_second", interval.Rate(interval.operations)}};
   });
   json["clients"] = Of(run.lookups);
+  json["paths"] = PathsJson(run.paths);
   json["index"] = StoreOf(result);
   if (result.model.has_value()) json["model"] = Of(*result.model);
   if (result.simulation.has_value()) {

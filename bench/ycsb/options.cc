@@ -40,7 +40,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .value_bytes = static_cast<size_t>(value_bytes),
           .fill = fill_percent / 100.0,
           .sub_models = static_cast<uint32_t>(sub_models),
-          .train_models = paths.reads == ycsb::Path::kOneSided};
+          .train_models = paths.reads != ycsb::Path::kCall};
 }
 
 uint64_t LoadBytes(const YcsbOptions& o) {

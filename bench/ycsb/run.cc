@@ -57,7 +57,7 @@ Status Load(ycsb::Cluster& cluster, const YcsbProgress& progress, const std::ato
 
 Status Start(YcsbCluster& cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
              const YcsbOptions& options) {
-  if (options.paths.reads == ycsb::Path::kOneSided) progress.step("training models");
+  if (options.paths.reads != ycsb::Path::kCall) progress.step("training models");
   return cluster.cluster().Start(stop);
 }
 
@@ -130,7 +130,7 @@ Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const
 
 bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {
   const auto cluster = [](const YcsbOptions& o) {
-    const bool trained = o.paths.reads == ycsb::Path::kOneSided;
+    const bool trained = o.paths.reads != ycsb::Path::kCall;
     return std::tuple(o.seed, o.index, o.keys, o.key_form, o.value_bytes, o.fill_percent, o.sub_models, trained,
                       o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.nic);
   };

@@ -34,7 +34,10 @@ struct Case {
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
   return std::string(c.simulated ? "sim_" : "shm_") + c.workload + "_" +
-         (c.index == IndexKind::kHash ? "hash" : "xstore") + (c.path == Path::kOneSided ? "_one_sided" : "_rpc") +
+         (c.index == IndexKind::kHash ? "hash" : "xstore") +
+         (c.path == Path::kOneSided ? "_one_sided"
+          : c.path == Path::kCall   ? "_rpc"
+                                    : "_adaptive") +
          (c.updates == Path::kOneSided ? "_cas" : "");
 }
 
@@ -44,7 +47,7 @@ std::vector<Case> AllCases() {
     for (const Workload& workload : kWorkloads) {
       for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
         if (index == IndexKind::kHash && workload.letter == 'e') continue;
-        for (const Path path : {Path::kOneSided, Path::kCall}) {
+        for (const Path path : {Path::kOneSided, Path::kCall, Path::kAdaptive}) {
           cases.push_back({workload.letter, index, path, Path::kCall, simulated});
         }
         if (workload.mix[1] + workload.mix[4] > 5) {
@@ -83,10 +86,20 @@ TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
     EXPECT_LE(kind.p50_us, kind.p99_us);
   }
   const KindReport& reads = run->of(Kind::kRead);
-  if (reads.operations > 0) {
+  if (reads.operations > 0 && c.path != Path::kAdaptive) {
     EXPECT_EQ(reads.verbs.calls >= reads.operations, c.path == Path::kCall);
     EXPECT_EQ(reads.verbs.reads >= reads.operations, c.path == Path::kOneSided);
   }
+  uint64_t accesses = 0;
+  for (const txn::TablePaths& each : run->paths) {
+    accesses += each.paths.accesses();
+    EXPECT_TRUE(c.path != Path::kOneSided || each.paths.calls == 0);
+    EXPECT_TRUE(c.path != Path::kCall || each.paths.one_sided == 0);
+    EXPECT_TRUE(c.path == Path::kAdaptive || each.paths.estimated == 0);
+  }
+  // An operation that was in flight when the measurement began had chosen its path before.
+  const auto in_flight = static_cast<uint64_t>(run->threads * run->coroutines);
+  EXPECT_GE(accesses + in_flight, reads.operations + run->of(Kind::kScan).operations);
   const KindReport& updates = run->of(Kind::kUpdate);
   if (updates.operations > 0) {
     EXPECT_EQ(updates.verbs.compare_and_swaps >= updates.operations, c.updates == Path::kOneSided);
