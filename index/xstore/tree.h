@@ -22,9 +22,9 @@
 #include <span>
 
 #include "base/thread.h"
+#include "index/block_pool.h"
 #include "index/index.h"
 #include "index/service.h"
-#include "index/xstore/block_pool.h"
 #include "index/xstore/empty_leaves.h"
 #include "index/xstore/inner_node.h"
 #include "index/xstore/leaf.h"

@@ -1,16 +1,16 @@
-// BlockPool: blocks of registered memory that keep their use as long as the index exists.
+// BlockPool: blocks of registered memory that keep their use as long as their index exists.
 //
 // A client may hold an address for any length of time. The slab allocator promises only that a block of the read-only
-// part keeps its size (it does not promise even that for records, see slab.h). XStore needs more: a leaf of a tree
-// stays a leaf (alive, dead, or reused) of that tree, and a translation table stays one, so that a client can judge
-// what it READs at a stale address by the content. So free blocks wait here, by size, and return to the slab only when
-// the index is destroyed. Memory of records can serve other sizes because each record names its table and key. A leaf
-// names neither: it has only its fences, the pairs of a few of its lines are used without them, and a translation table
-// has no versions at all.
+// part keeps its size (it does not promise even that for records, see slab.h). Indexes whose clients judge by the
+// content what they READ at a stale address need more: a node of a tree stays a node (alive, dead, or reused) of that
+// tree. So free blocks wait here, by size, and return to the slab only when the index is destroyed. Memory of records
+// can serve other sizes because each record names its table and key.
 //
-// Trees with leaves of one size cannot share a pool either. A stale hint of this node's threads (leaf_hint.h) is
-// confirmed by the fences alone, and clients use single lines, so each line would have to name its tree; the five lines
-// of an integer leaf have no bit to spare. So the memory that an index took at its largest stays with its table.
+// An XStore's leaf names neither: it has only its fences, the pairs of a few of its lines are used without them, and a
+// translation table has no versions at all. Trees with leaves of one size cannot share a pool either. A stale hint of
+// this node's threads (xstore/leaf_hint.h) is confirmed by the fences alone, and clients use single lines, so each line
+// would have to name its tree; the five lines of an integer leaf have no bit to spare. So the memory that an index took
+// at its largest stays with its table.
 //
 // Thread-safe. Shared by the index and by the blocks that still wait for their grace period.
 #pragma once
@@ -25,7 +25,7 @@
 #include "base/thread.h"
 #include "index/index.h"
 
-namespace gannet::index::xstore {
+namespace gannet::index {
 
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
@@ -53,4 +53,4 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   bool closed_ = false;
 };
 
-}  // namespace gannet::index::xstore
+}  // namespace gannet::index

@@ -1,6 +1,6 @@
-#include "index/xstore/block_pool.h"
+#include "index/block_pool.h"
 
-namespace gannet::index::xstore {
+namespace gannet::index {
 
 std::byte* BlockPool::TakeFree(size_t bytes) {
   if (free_blocks_.load(std::memory_order_relaxed) == 0) return nullptr;
@@ -45,4 +45,4 @@ void BlockPool::Close(rdma::SlabCache& slab) {
   free_blocks_.store(0, std::memory_order_relaxed);
 }
 
-}  // namespace gannet::index::xstore
+}  // namespace gannet::index
