@@ -59,6 +59,7 @@
 #include "base/coro/async.h"
 #include "base/status.h"
 #include "index/key.h"
+#include "index/rectangle.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/global_address.h"
@@ -157,6 +158,23 @@ struct ScanResult {
     entries.clear();
     witnesses.clear();
   }
+};
+
+// Searches of spatial indexes. Their results are a ScanResult, whose entries have the keys of rectangle.h.
+
+// Finds the rectangles that meet `window`, which is a valid one (CheckRectangle).
+struct WindowQuery {
+  Rectangle window;
+  // The result is the window's content at one moment of the call. Otherwise it may mix moments, and its witnesses tell:
+  // if all have the values seen at one later moment, it is the content at that moment.
+  bool at_one_moment = false;
+};
+
+// Finds the `count` rectangles that are nearest to a point; all, if there are fewer. Of equally distant ones, any.
+struct NearestQuery {
+  double x = 0;
+  double y = 0;
+  size_t count = 1;
 };
 
 struct Statistics {
@@ -259,6 +277,22 @@ class LocalIndex {
   // (for a reverse scan: the first). For ordered kinds.
   virtual ScanPosition PositionBehind(const Key& key, bool reverse) const = 0;
 
+  // Appends the entries in the window, in no order, each key once, and the witnesses that cover the window: all keys
+  // whose rectangles meet it, present or absent. InvalidArgument names what is wrong with the window. Unimplemented for
+  // kinds that are not spatial, as are the next two.
+  virtual Status Search(const WindowQuery&, ScanResult*) { return NotSpatial(); }
+  // One step of a search, for results larger than a message: appends at most `limit` entries, in the order of their
+  // keys, and witnesses that cover the keys that this step passed. It begins at *position or, if there is none, at the
+  // smallest key. It sets *position to where the search continues; nullopt at its end. A position stays valid when keys
+  // come or go. ResourceExhausted if more than `most_witnesses` would be needed for a single entry.
+  virtual Status SearchStep(const WindowQuery&, size_t /*limit*/, size_t /*most_witnesses*/,
+                            std::optional<ScanPosition>*, ScanResult*) {
+    return NotSpatial();
+  }
+  // Appends the nearest entries at one moment of the call, by distance, and the witnesses that cover all rectangles
+  // that are as near.
+  virtual Status Nearest(const NearestQuery&, ScanResult*) { return NotSpatial(); }
+
   // One step of a walk over everything in the index, while others may change it: appends the records of some more keys
   // to *records and advances *position. False if nothing follows. A walk finds each key that is present during the
   // whole walk at least once, and possibly others; ordered kinds find keys in ascending order and each once. The caller
@@ -273,6 +307,9 @@ class LocalIndex {
 
   // Checks the structure from end to end (each key once, in order, reachable); for tests, without concurrent writers.
   virtual Status CheckStructure() = 0;
+
+ private:
+  static Status NotSpatial() { return absl::UnimplementedError("this kind of index finds no rectangles"); }
 };
 
 class RemoteIndex {
@@ -283,6 +320,13 @@ class RemoteIndex {
   // Finds all keys, sharing doorbells. results.size() == keys.size(); both must live until the await returns.
   virtual coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
   virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
+  // As LocalIndex's. Unimplemented for kinds that are not spatial.
+  virtual coro::Task<Status> Search(WindowQuery, ScanResult*) {
+    co_return absl::UnimplementedError("this kind of index finds no rectangles");
+  }
+  virtual coro::Task<Status> Nearest(NearestQuery, ScanResult*) {
+    co_return absl::UnimplementedError("this kind of index finds no rectangles");
+  }
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
 
@@ -310,5 +354,6 @@ using IndexId = uint16_t;
 //   96 .. 111   dex           144 .. 159   catfish      160 .. 167   memory that owners lend to clients
 inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;
+inline constexpr rdma::MethodId kCatfishMethods = 144;
 
 }  // namespace gannet::index

@@ -17,13 +17,13 @@ constexpr int kOperations = 6000;  // per writer
 constexpr uint64_t kStable = 5;
 
 // Inserts and removes the keys whose number is `self` modulo kWriters, and compares each with the model.
-void ChurnOwnKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, int self, Model* mine) {
+void ChurnOwnKeys(LocalIndex* index, IndexCluster* cluster, const IndexCase& test, int self, Model* mine) {
   OwnerThread owner(cluster);
   Random random(100 + self);
   for (int i = 0; i < kOperations; ++i) {
     const uint64_t n = random.Below(kKeys / kWriters) * kWriters + self;
     if (n % kStable == 0) continue;
-    const OwnedKey key = TestKey(kind, n);
+    const OwnedKey key = test.KeyOf(n);
     EpochGuard guard(owner.epoch());
     const auto at = mine->find(key);
     const FindResult found = index->Find(key.view());
@@ -67,17 +67,17 @@ void ExpectWalkMeetsAll(LocalIndex* index, rdma::EpochManager::Participant* epoc
   }
 }
 
-void ReadStableKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, const Model& stable, bool ordered,
+void ReadStableKeys(LocalIndex* index, IndexCluster* cluster, const IndexCase& test, const Model& stable, bool ordered,
                     const std::atomic<bool>& stop) {
   OwnerThread owner(cluster);
   Random random(7);
-  const OwnedKey least = TestKey(kind, 0);
-  const OwnedKey greatest = TestKey(kind, UINT64_MAX);
+  const OwnedKey least = test.KeyOf(0);
+  const OwnedKey greatest = test.KeyOf(UINT64_MAX);
   ScanResult result;
   for (int round = 0; !stop.load(std::memory_order_relaxed); ++round) {
     EpochGuard guard(owner.epoch());
     std::vector<OwnedKey> owned;
-    for (int i = 0; i < 16; ++i) owned.push_back(TestKey(kind, kStable * random.Below(kKeys / kStable)));
+    for (int i = 0; i < 16; ++i) owned.push_back(test.KeyOf(kStable * random.Below(kKeys / kStable)));
     std::vector<Key> keys;
     for (const OwnedKey& key : owned) keys.push_back(key.view());
     std::vector<FindResult> results(keys.size());
@@ -86,7 +86,7 @@ void ReadStableKeys(LocalIndex* index, IndexCluster* cluster, KeyKind kind, cons
       ASSERT_EQ(results[i].record, stable.at(owned[i]));
       ASSERT_EQ(index->Find(keys[i]).record, stable.at(owned[i]));
     }
-    ASSERT_TRUE(index->Find(TestKey(kind, kKeys + random.Below(kKeys)).view()).record.is_null());
+    ASSERT_TRUE(index->Find(test.KeyOf(kKeys + random.Below(kKeys)).view()).record.is_null());
     ExpectWalkMeetsAll(index, owner.epoch(), stable, ordered);
     if (!ordered) continue;
     result.Clear();
@@ -113,12 +113,11 @@ TEST_P(IndexSuite, ConcurrentWritersAndReadersLoseNothing) {
   std::vector<Model> models(kWriters);
   std::vector<std::thread> writers;
   std::vector<std::thread> readers;
-  const KeyKind kind = GetParam().key_kind;
   for (int i = 0; i < kWriters; ++i) {
-    writers.emplace_back([&, i] { ChurnOwnKeys(index_.get(), cluster_.get(), kind, i, &models[i]); });
+    writers.emplace_back([&, i] { ChurnOwnKeys(index_.get(), cluster_.get(), GetParam(), i, &models[i]); });
   }
   for (int i = 0; i < 2; ++i) {
-    readers.emplace_back([&] { ReadStableKeys(index_.get(), cluster_.get(), kind, stable, ordered(), stop); });
+    readers.emplace_back([&] { ReadStableKeys(index_.get(), cluster_.get(), GetParam(), stable, ordered(), stop); });
   }
   for (std::thread& thread : writers) thread.join();
   stop.store(true);
@@ -134,12 +133,11 @@ TEST_P(IndexSuite, OneOfManyInsertersAndOneOfManyRemoversWins) {
   std::atomic<uint64_t> inserted = 0;
   std::atomic<uint64_t> removed = 0;
   std::atomic<uint64_t> other_errors = 0;
-  const KeyKind kind = GetParam().key_kind;
   const auto fight = [&](int self) {
     OwnerThread owner(cluster_.get());
     Random random(self);
     for (int i = 0; i < 4000; ++i) {
-      const OwnedKey key = TestKey(kind, random.Below(kContended));
+      const OwnedKey key = KeyOf(random.Below(kContended));
       EpochGuard guard(owner.epoch());
       const FindResult found = index_->Find(key.view());
       if (found.record.is_null()) {

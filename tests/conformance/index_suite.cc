@@ -28,6 +28,10 @@ OwnedKey TestKey(KeyKind kind, uint64_t n) {
   return OwnedKey(Key(std::string_view(bytes)));
 }
 
+OwnedKey IndexCase::KeyOf(uint64_t n) const {
+  return factory.key != nullptr ? factory.key(n) : TestKey(key_kind, n);
+}
+
 bool Changes(const Change& change, const Witness& witness) {
   return std::ranges::any_of(
       change.words(), [&](const WordChange& word) { return word.word == witness.word && word.before == witness.seen; });

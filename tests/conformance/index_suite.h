@@ -31,6 +31,11 @@ struct IndexFactory {
 
   std::string name;
   bool ordered = false;  // supports Scan
+  bool spatial = false;  // supports Search; `key` gives rectangles
+  // A change may list no word, because it lists more than a message takes.
+  bool long_changes = false;
+  // The n-th test key of a kind that does not take every byte string. Null: TestKey.
+  OwnedKey (*key)(uint64_t n) = nullptr;
   // Creates the index at the service's node and registers it there under shape.id.
   std::function<StatusOr<std::unique_ptr<LocalIndex>>(IndexService*, const Shape&)> create;
   // Registers the kind's RPC handlers; called once per node, before it serves.
@@ -42,6 +47,9 @@ struct IndexFactory {
 struct IndexCase {
   IndexFactory factory;
   KeyKind key_kind;
+
+  // The n-th test key.
+  OwnedKey KeyOf(uint64_t n) const;
 };
 
 std::vector<IndexCase> AllCases(const IndexFactory& factory);
@@ -85,7 +93,10 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
   bool has_clients() const { return GetParam().factory.connect != nullptr; }
   // The change lists words, each once; each has changed, and now has the value in the change.
   void ExpectSound(const Change& change) const;
-  OwnedKey KeyOf(uint64_t n) const { return TestKey(GetParam().key_kind, n); }
+  // A change from a message lists no word, as it may.
+  bool ListsNothing(const Change& change) const { return GetParam().factory.long_changes && change.empty(); }
+  bool spatial() const { return GetParam().factory.spatial; }
+  OwnedKey KeyOf(uint64_t n) const { return GetParam().KeyOf(n); }
   std::unique_ptr<RemoteIndex> Connect(ClientThread* client);
 
   // Inserts an absent key with a new record, by `owner`; returns the change.

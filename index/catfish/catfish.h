@@ -1,0 +1,58 @@
+// Catfish: an R-tree that other nodes search one-sidedly, designed after Catfish (ACM TSAS 8(2), 2022;
+// docs/references.md). Keys are rectangles with an id (index/rectangle.h).
+//
+//   owner    CatfishTree   an R-tree whose nodes are versioned objects in registered memory (node.h); three variants
+//   client   CatfishClient READs all nodes of a level that meet the window with one posting (4.3 of the paper), or asks
+//                          the owner by a call (3.1, "fast messaging"); inserts and removals are calls
+//
+// Witnesses. A search returns the words of all nodes that meet its window, inner ones too; the root's always. Why that
+// covers the window. Let a rectangle r that meets window Q enter the tree, in leaf L, after a search of Q read it:
+//
+//   - The search read L: L's word changes.
+//   - It did not. Then some node on the path to L had, when it was read, no entry that meets Q for the next node of the
+//     path. Take the first such node. It was read (the root always is). Afterwards its entry contains r, so it meets Q:
+//     the entry has changed, and so has the node's word. The same if the entry or the node is new: whichever node got
+//     the entry has another word, and that holds up to a node which was read.
+//
+// A removal changes the word of the leaf. The words alone make a set of nodes that were read at different moments a
+// consistent one only because changes are ordered (tree.h).
+//
+// A key's absence has a witness of its own, because a miss returns one word (index.h): a word that covers all keys of
+// one hash value (key_words.h). Inserts and removals change it, too.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/status.h"
+#include "index/index.h"
+#include "index/rectangle.h"
+#include "index/service.h"
+
+namespace gannet::index {
+
+enum class CatfishVariant : uint8_t {
+  kGuttman,  // least enlargement, quadratic split (Guttman, SIGMOD'84): the paper's "basic R-tree"
+  kRStar,    // least overlap, forced reinsertion, split by margin and overlap (Beckmann et al., SIGMOD'90)
+  kHilbert,  // order by Hilbert values, two nodes split into three (Kamel and Faloutsos, VLDB'94)
+};
+
+struct CatfishOptions {
+  CatfishVariant variant = CatfishVariant::kRStar;
+  // Most entries of a node. The paper has 30, and measures 15 to 130 (5.3.2). A node of 30 is 1,664 bytes.
+  uint32_t node_entries = 30;
+  // Where the rectangles are, if that is known: Hilbert values are then evenly distributed there (hilbert.h).
+  std::optional<Rectangle> world = {};
+};
+
+inline constexpr uint32_t kMinCatfishNodeEntries = 4;
+inline constexpr uint32_t kMaxCatfishNodeEntries = 130;
+
+// The owner's side. InvalidArgument names the option that is wrong; keys must be byte keys of at least 40 bytes.
+// `expected_keys` decides only how many words cover absent keys.
+StatusOr<std::unique_ptr<LocalIndex>> CreateCatfish(IndexService* service, IndexId id, KeyKind key_kind,
+                                                    size_t max_key_bytes, uint64_t expected_keys,
+                                                    const CatfishOptions& options);
+
+}  // namespace gannet::index
