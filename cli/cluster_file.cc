@@ -48,6 +48,15 @@ Status TakeChoice(cluster::Section& section, const std::string& key, std::span<c
   return absl::OkStatus();
 }
 
+Status TakeIndex(cluster::Section& section, index::IndexKind* kind) {
+  std::string name = index::EntryOf(*kind).name;
+  GANNET_RETURN_IF_ERROR(section.TakeString("index", absl::StrCat("\"", name, "\""), &name));
+  const StatusOr<index::IndexKind> taken = ParseIndexOfAnyKey(name);
+  if (!taken.ok()) return section.Wrong("index", std::string(taken.status().message()));
+  *kind = *taken;
+  return absl::OkStatus();
+}
+
 Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSection* ycsb) {
   ycsb::ClusterOptions& o = ycsb->options;
   o.servers = config.num_servers();
@@ -60,7 +69,7 @@ Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSe
   int64_t fill_percent = ycsb->fill_percent;
   int64_t sub_models = 0;
   GANNET_RETURN_IF_ERROR(section.NeedInteger("keys", o.servers, kMaxYcsbKeys, "1000000", &keys));
-  GANNET_RETURN_IF_ERROR(TakeChoice(section, "index", index::IndexKindNames(), &o.index));
+  GANNET_RETURN_IF_ERROR(TakeIndex(section, &o.index));
   GANNET_RETURN_IF_ERROR(TakeChoice(section, "keyspace", ycsb::kKeyFormNames, &o.key_form));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("value_bytes", ycsb::kMinValueBytes, ycsb::kMaxValueBytes,
                                              absl::StrCat(ycsb::kMinValueBytes), &value_bytes));

@@ -52,6 +52,14 @@ StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::strin
   return absl::InvalidArgumentError("must be " + choices);
 }
 
+StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text) {
+  std::vector<std::string_view> names = index::IndexKindNames();
+  std::erase_if(names, [](std::string_view name) { return index::FindIndexKind(name)->traits.spatial; });
+  const StatusOr<size_t> at = ParseChoice(text, names);
+  if (!at.ok()) return at.status();
+  return index::IndexKindOf(names[*at]);
+}
+
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   std::array<int, 5> shares{};

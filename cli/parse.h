@@ -10,6 +10,7 @@
 
 #include "base/quantity.h"
 #include "base/status.h"
+#include "index/registry.h"
 #include "txn/database.h"
 #include "txn/read_path.h"
 
@@ -29,6 +30,9 @@ StatusOr<uint64_t> ParseCount(const std::string& text, uint64_t low, uint64_t hi
 
 // Index of the text in `names`.
 StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::string_view> names);
+
+// The name of an index kind that takes any key, as YCSB needs it: of one that is not spatial.
+StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text);
 
 // Five whole percentages that sum to 100. `example`: their meaning and form, for errors.
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example);

@@ -41,12 +41,6 @@ StatusOr<bench::FabricKind> ParseFabric(const std::string& text) {
   return static_cast<bench::FabricKind>(*at);
 }
 
-StatusOr<index::IndexKind> ParseIndex(const std::string& text) {
-  const auto at = ParseChoice(text, index::IndexKindNames());
-  if (!at.ok()) return at.status();
-  return static_cast<index::IndexKind>(*at);
-}
-
 void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "What is run";
   Add(command, "--workload", &o->workload, ParseWorkload, "LETTER",
@@ -90,7 +84,8 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
 
 void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "On what";
-  Add(command, "--index", &o->index, ParseIndex, "NAME", "hash (no scans) or xstore. Default: xstore")->group(group);
+  Add(command, "--index", &o->index, ParseIndexOfAnyKey, "NAME", "hash (no scans) or xstore. Default: xstore")
+      ->group(group);
   Add(
       command, "--keys", &o->keys, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); }, "N",
       "Keys that are loaded, such as 500K or 10M, dealt to the servers by ranges. Default: 1M")

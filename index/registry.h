@@ -21,9 +21,10 @@ namespace gannet::index {
 class IndexService;
 
 // X(enumerator, function that returns the kind's entry). Manifests store the names of kinds: never change a name.
-#define GANNET_INDEX_KINDS(X)               \
-  X(kHash, HashKind)     /* point access */ \
-  X(kXStore, XStoreKind) /* point access, ordered scans */
+#define GANNET_INDEX_KINDS(X)                                \
+  X(kHash, HashKind)       /* point access */                \
+  X(kXStore, XStoreKind)   /* point access, ordered scans */ \
+  X(kCatfish, CatfishKind) /* rectangles: searches of windows */
 
 #define GANNET_INDEX_ENUMERATOR(enumerator, entry) enumerator,
 enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
@@ -40,7 +41,7 @@ struct IndexTraits {
   bool guesses_records = false;
   // LocalIndex is an XStore: the owner trains a model, and clients keep parts of it (XCacheOptions).
   bool learned = false;
-  // Keys are rectangles, and the index finds those that meet a window. No kind does yet.
+  // Keys are rectangles (rectangle.h). Offers Search, SearchStep and Nearest.
   bool spatial = false;
   // Clients change nodes of the index by verbs, under the locks in the nodes' version words (lock_word.h). If false,
   // only the owner's CPU changes them, and they lie where clients cannot write. No kind does yet.

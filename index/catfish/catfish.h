@@ -25,10 +25,12 @@
 #include <memory>
 #include <optional>
 
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/rectangle.h"
 #include "index/service.h"
+#include "rdma/fabric.h"
 
 namespace gannet::index {
 
@@ -54,5 +56,26 @@ inline constexpr uint32_t kMaxCatfishNodeEntries = 130;
 StatusOr<std::unique_ptr<LocalIndex>> CreateCatfish(IndexService* service, IndexId id, KeyKind key_kind,
                                                     size_t max_key_bytes, uint64_t expected_keys,
                                                     const CatfishOptions& options);
+
+// Serves the clients of all catfish indexes of `service` on its node. Must be called before Node::Serve.
+void RegisterCatfishMethods(IndexService* service);
+
+struct CatfishClientOptions {
+  // No READs: every lookup and search is a call to the owner.
+  bool by_call = false;
+  // Most searches of one node (process) that READ the tree at the same time, over all its clients; others make calls.
+  // More of them only lengthen each other's searches (4.4 of the paper, which has 3). 0: no limit.
+  uint32_t most_offloading = 3;
+  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
+};
+
+// Connects to index `id` of node `owner` on `channel`, which must outlive the client. Makes no call yet. The first
+// operation asks where the tree is, and returns NotFound if the owner has no such index.
+//
+// A search READs the root, then level by level all nodes that meet the window, up to 64 with one posting. It ends with
+// READs of the words of all these nodes, if it has to return the content of one moment. A search that finds nodes
+// locked, torn or dead again and again, or that finds no such moment, continues by calls.
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectCatfish(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                      const CatfishClientOptions& options);
 
 }  // namespace gannet::index

@@ -123,6 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"SimUntilNextYear", {"sim", "--until", "10000h"}, {"--until 10000h", "at most 1h"}},
         BadFlags{"YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e or f"}},
         BadFlags{"YcsbUnknownIndex", {"ycsb", "--index", "tree"}, {"--index tree", "hash or xstore"}},
+        BadFlags{"YcsbIndexOfRectangles", {"ycsb", "--index", "catfish"}, {"--index catfish", "hash or xstore"}},
         BadFlags{"YcsbScansOfHash", {"ycsb", "--index", "hash", "--workload", "e"}, {"--index hash", "xstore"}},
         BadFlags{"YcsbClients", {"ycsb", "--clients", "24"}, {"--clients 24", "15x24"}},
         BadFlags{"YcsbTooManyClients", {"ycsb", "--clients", "64x1"}, {"--clients 64x1", "at most 63"}},

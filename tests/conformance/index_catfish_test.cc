@@ -7,7 +7,7 @@
 namespace gannet::index {
 namespace {
 
-IndexCase Case(const char* name, CatfishVariant variant, uint32_t node_entries) {
+IndexCase Case(const char* name, CatfishVariant variant, uint32_t node_entries, bool by_call = false) {
   IndexFactory factory;
   factory.name = name;
   factory.spatial = true;
@@ -18,7 +18,10 @@ IndexCase Case(const char* name, CatfishVariant variant, uint32_t node_entries) 
     return CreateCatfish(service, shape.id, shape.key_kind, shape.max_key_bytes, shape.expected_keys,
                          {.variant = variant, .node_entries = node_entries});
   };
-  factory.register_methods = [](IndexService*) {};
+  factory.register_methods = RegisterCatfishMethods;
+  factory.connect = [=](rdma::Channel* channel, rdma::NodeId owner, const IndexFactory::Shape& shape) {
+    return ConnectCatfish(channel, owner, shape.id, {.by_call = by_call});
+  };
   return {factory, KeyKind::kBytes};
 }
 
@@ -31,5 +34,8 @@ const IndexCase kCases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Catfish, IndexSuite, testing::ValuesIn(kCases), CaseName);
 INSTANTIATE_TEST_SUITE_P(Catfish, SpatialSuite, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(CatfishByCall, SpatialSuite,
+                         testing::Values(Case("by_call", CatfishVariant::kRStar, 30, /*by_call=*/true)), CaseName);
+
 }  // namespace
 }  // namespace gannet::index

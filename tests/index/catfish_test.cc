@@ -1,14 +1,21 @@
-// What is particular to catfish: options, the shape of trees, memory.
+// What is particular to catfish: options, the shape of trees, memory, hostile images, and how clients search.
 #include "index/catfish/catfish.h"
 
 #include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "index/catfish/node.h"
+#include "index/catfish/rpc/messages.h"
+#include "index/catfish/variant.h"
+#include "index/registry.h"
+#include "rdma/rpc.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -27,6 +34,7 @@ class CatfishTest : public testing::TestWithParam<CatfishVariant> {
   void Start(CatfishOptions options, const IndexCluster::Options& cluster = {}) {
     options.variant = GetParam();
     cluster_ = std::make_unique<IndexCluster>(cluster);
+    RegisterCatfishMethods(cluster_->owner().service.get());
     auto index = CreateCatfish(cluster_->owner().service.get(), kId, KeyKind::kBytes, 40, 1000, options);
     ASSERT_TRUE(index.ok()) << index.status();
     index_ = std::move(*index);
@@ -185,6 +193,149 @@ TEST(CatfishOptionsTest, WrongOptionsAreNamed) {
               HasSubstr("node_entries must be from 4 to 130, not 3"));
   EXPECT_THAT(error_of(KeyKind::kBytes, 40, {.node_entries = 131}), HasSubstr("not 131"));
   EXPECT_THAT(error_of(KeyKind::kBytes, 40, {.world = Rectangle{1, 0, 0, 0}}), HasSubstr("min_x is greater"));
+}
+
+TEST(CatfishOptionsTest, TheRegistryMakesOne) {
+  const IndexKindEntry& entry = EntryOf(IndexKind::kCatfish);
+  EXPECT_EQ(entry.name, "catfish");
+  EXPECT_TRUE(entry.traits.spatial);
+  EXPECT_FALSE(entry.traits.ordered);
+  IndexCluster cluster({});
+  entry.register_methods(cluster.owner().service.get());
+  const auto index = entry.create(cluster.owner().service.get(), kId,
+                                  {.key_kind = KeyKind::kBytes,
+                                   .max_key_bytes = 40,
+                                   .own = CatfishOptions{.variant = CatfishVariant::kGuttman, .node_entries = 130}});
+  ASSERT_TRUE(index.ok()) << index.status();
+  EXPECT_EQ((*index)->statistics().registered_bytes % 64, 0u);
+  cluster.owner().node->Shutdown();
+}
+
+// What a search returns by READs and what by calls is the same, and the statistics say how it was made.
+TEST_P(CatfishTest, ClientsSearchByReadsOrByCalls) {
+  Start({.world = Rectangle{0, 0, 1, 1}});
+  InsertMany(0, 5000);
+  ClientThread client(cluster_.get());
+  const auto search = [&](RemoteIndex* remote) {
+    ScanResult result;
+    const WindowQuery query{.window = {0.2, 0.2, 0.4, 0.4}, .at_one_moment = true};
+    EXPECT_TRUE(client.Await(remote->Search(query, &result)).ok());
+    return result.entries.size();
+  };
+  const auto by_reads = ConnectCatfish(client.channel(), 0, kId, {});
+  const auto by_calls = ConnectCatfish(client.channel(), 0, kId, {.by_call = true});
+  ASSERT_TRUE(by_reads.ok() && by_calls.ok());
+  const size_t found = search(by_reads->get());
+  EXPECT_GT(found, 100u);
+  EXPECT_EQ(found, search(by_calls->get()));
+  EXPECT_EQ((*by_reads)->statistics().one_sided, 1u);
+  EXPECT_EQ((*by_reads)->statistics().fallbacks, 0u);
+  EXPECT_EQ((*by_calls)->statistics().fallbacks, 1u);
+  EXPECT_EQ((*by_calls)->statistics().leaves_read, 0u);
+  // The root, then all its children that meet the window with one posting, then all leaves with a few, then the words.
+  const uint64_t calls = client.channel()->counters().calls;
+  const uint64_t round_trips = client.channel()->counters().round_trips;
+  search(by_reads->get());
+  EXPECT_EQ(client.channel()->counters().calls, calls);
+  EXPECT_LE(client.channel()->counters().round_trips - round_trips, 5u);
+}
+
+// The owner may be hostile, and so may what lies at a stale address. A client finishes whatever it READs.
+TEST(CatfishHostileTest, NoImageMakesAClientLoopOrCrash) {
+  constexpr uint32_t kEntries = 8;
+  constexpr size_t kNodes = 48;
+  const catfish::NodeLayout layout(kEntries);
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    IndexCluster cluster({});
+    rdma::Node& node = *cluster.owner().node;
+    std::byte* const blocks = *cluster.owner().slab->AllocatePermanent(kNodes * layout.bytes + kLineBytes);
+    const auto offset_of = [&](size_t i) { return node.AddressOf(blocks + i * layout.bytes).offset(); };
+    const catfish::Description description{.node_entries = kEntries,
+                                           .root = offset_of(0),
+                                           .key_words = node.AddressOf(blocks + kNodes * layout.bytes).offset(),
+                                           .key_word_count = 8};
+    node.Handle(catfish::kDescribe, [&](rdma::NodeId, std::span<const std::byte>, std::span<std::byte> response) {
+      rdma::WireWriter writer(response);
+      catfish::PutDescription(writer, description);
+      return writer.Finish();
+    });
+    const auto refuse = [](rdma::NodeId, std::span<const std::byte>, std::span<std::byte>) -> StatusOr<size_t> {
+      return absl::InternalError("a hostile owner");
+    };
+    node.Handle(catfish::kSearch, refuse);
+    node.Handle(catfish::kFind, refuse);
+    Random random(seed);
+    const auto any_target = [&](int level) -> uint64_t {
+      switch (random.Below(12)) {
+        case 0:
+          return random();  // anywhere
+        case 1:
+          return node.memory().size() - kLineBytes;  // the end of the memory
+        case 2:
+          return offset_of(random.Below(kNodes)) + 8;  // in the middle of a line
+        case 3:
+          return 0;
+        default:
+          return level > 0 ? offset_of(random.Below(kNodes))
+                           : rdma::GlobalAddress(static_cast<rdma::NodeId>(random.Below(2)), 1 << 20).bits();
+      }
+    };
+    const rdma::GlobalAddress record(0, 1 << 20);
+    const bool deep = seed % 3 == 0;  // a graph in which each level leads to many nodes of the next
+    for (size_t i = 0; i < kNodes; ++i) {
+      const catfish::Node at(blocks + i * layout.bytes, &layout);
+      const int level = deep ? static_cast<int>(kNodes - i - 1) / 2 : static_cast<int>(random.Below(4));
+      StoreWord(at.at(), rdma::kLockBit);
+      at.Begin();
+      at.Set(catfish::NodeHead{.level = static_cast<uint8_t>(level),
+                               .dead = !deep && i > 0 && random.OneIn(20),
+                               .count = static_cast<uint16_t>(deep ? kEntries : random.Below(kEntries + 2))});
+      for (size_t e = 0; e < kEntries; ++e) {
+        Rectangle box = Rectangle::Everything();
+        if (random.OneIn(6)) std::memset(static_cast<void*>(&box), static_cast<int>(random.Below(256)), sizeof box);
+        const size_t below = std::min(kNodes - 1, i + 2 - i % 2 + random.Below(2));
+        at.Set(e, {.box = deep ? Rectangle::Everything() : box,
+                   .id = random.Below(3),
+                   .target = !deep       ? any_target(level)
+                             : level > 0 ? offset_of(below)
+                                         : record.bits()});
+      }
+      at.Publish(random.OneIn(20) ? random() & ~rdma::kLockBit : 1 + random.Below(3));
+    }
+    cluster.Serve();
+    ClientThread client(&cluster);
+    const auto remote = ConnectCatfish(client.channel(), 0, kId, {});
+    ASSERT_TRUE(remote.ok());
+    for (const bool at_one_moment : {false, true}) {
+      ScanResult result;
+      const Status status =
+          client.Await((*remote)->Search({.window = {0, 0, 1, 1}, .at_one_moment = at_one_moment}, &result));
+      EXPECT_TRUE(status.ok() || absl::IsInternal(status)) << status;
+      for (const index::Entry& entry : result.entries) EXPECT_TRUE(DecodeRectangleKey(entry.key.view()).ok());
+    }
+    const RectangleKeyBytes key({Rectangle::Everything(), 1});
+    const auto found = client.Await((*remote)->Find(key.view()));
+    EXPECT_TRUE(found.ok() || absl::IsInternal(found.status())) << found.status();
+    node.Shutdown();
+  }
+}
+
+// Responses of a hostile owner.
+TEST(CatfishHostileTest, NoResponseMakesAClientLoopOrCrash) {
+  Random random(9);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::byte> bytes(random.Below(200));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.OneIn(3) ? random() : random.Below(3));
+    rdma::WireReader reader(bytes);
+    ScanResult result;
+    if (catfish::GetResult(reader, 0, &result)) {
+      for (const index::Entry& entry : result.entries) EXPECT_TRUE(DecodeRectangleKey(entry.key.view()).ok());
+    }
+    const auto description = catfish::GetDescription(bytes);
+    if (description.ok()) {
+      EXPECT_LE(description->node_entries, kMaxCatfishNodeEntries);
+    }
+  }
 }
 
 }  // namespace

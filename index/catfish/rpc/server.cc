@@ -1,0 +1,129 @@
+// Catfish at the owner: answers to clients.
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "index/catfish/rpc/messages.h"
+#include "index/catfish/tree.h"
+#include "index/change_wire.h"
+#include "index/key_wire.h"
+
+namespace gannet::index {
+namespace catfish {
+namespace {
+
+// The key of a request: the index takes any bytes, but only in its kind.
+StatusOr<Key> GetByteKey(rdma::WireReader& request) {
+  bool valid = false;
+  const Key key = GetKey(request, &valid);
+  if (!valid || key.kind() != KeyKind::kBytes) return absl::InvalidArgumentError("a request without a whole byte key");
+  return key;
+}
+
+Status ServeDescribe(CatfishTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  const KeyWords& words = tree->key_words();
+  PutDescription(response, {.node_entries = tree->options().node_entries,
+                            .root = static_cast<uint64_t>(tree->arena().root - tree->arena().memory),
+                            .key_words = words.AddressOf(0).offset(),
+                            .key_word_count = static_cast<uint32_t>(words.count()),
+                            .seed = words.seed()});
+  return absl::OkStatus();
+}
+
+Status ServeFind(CatfishTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  const StatusOr<Key> key = GetByteKey(request);
+  if (!key.ok()) return key.status();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  const FindResult found = tree->Find(*key);
+  response.PutAddress(found.record);
+  if (found.record.is_null()) PutWitness(response, found.witness);
+  return absl::OkStatus();
+}
+
+Status ServeChange(CatfishTree* tree, Context& context, bool insert, rdma::WireReader& request,
+                   rdma::WireWriter& response) {
+  const StatusOr<Key> key = GetByteKey(request);
+  if (!key.ok()) return key.status();
+  const rdma::GlobalAddress record = request.GetAddress();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  rdma::Node& node = tree->node();
+  if (record.node() != node.id() || record.marked() || record.offset() % kLineBytes != 0 ||
+      record.offset() < node.writable_offset() || record.offset() >= node.memory().size()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no record at ", record.ToString()));
+  }
+  const StatusOr<Change> change =
+      insert ? tree->Insert(context, *key, record, nullptr) : tree->Remove(context, *key, record);
+  if (!change.ok()) return change.status();
+  PutChange(response, *change);
+  return absl::OkStatus();
+}
+
+Status ServeSearch(CatfishTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  WindowQuery query;
+  query.window = GetRectangle(request);
+  query.at_one_moment = request.GetU8() != 0;
+  std::optional<ScanPosition> position = GetPosition(request);
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  ScanResult result;
+  GANNET_RETURN_IF_ERROR(tree->SearchStep(query, kMostEntriesInMessage, kMostWitnessesInMessage, &position, &result));
+  PutPosition(response, position);
+  PutResult(response, result);
+  return absl::OkStatus();
+}
+
+Status ServeNearest(CatfishTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  NearestQuery query;
+  query.x = GetNumber(request);
+  query.y = GetNumber(request);
+  query.count = request.GetU64();
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  ScanResult result;
+  if (query.count <= kMostEntriesInMessage) GANNET_RETURN_IF_ERROR(tree->Nearest(query, &result));
+  if (query.count > kMostEntriesInMessage || result.witnesses.size() > kMostWitnessesInMessage) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the ", query.count, " nearest rectangles do not fit in a message: ", "ask for at most ",
+                     kMostEntriesInMessage, ", or search a window"));
+  }
+  PutResult(response, result);
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace catfish
+
+void RegisterCatfishMethods(IndexService* service) {
+  using catfish::CatfishTree;
+  using Method = std::function<Status(CatfishTree*, Context&, rdma::WireReader&, rdma::WireWriter&)>;
+  const auto handle = [service](rdma::MethodId id, Method method) {
+    service->node().Handle(
+        id,
+        [service, method = std::move(method)](rdma::NodeId, std::span<const std::byte> request,
+                                              std::span<std::byte> response) -> StatusOr<size_t> {
+          rdma::WireReader reader(request);
+          const IndexId index = reader.GetU16();
+          auto* tree = dynamic_cast<CatfishTree*>(service->Find(index));
+          if (!reader.ok() || tree == nullptr) {
+            return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no catfish index ", index));
+          }
+          rdma::WireWriter writer(response);
+          IndexService::Lease lease(service);
+          GANNET_RETURN_IF_ERROR(method(tree, lease.context(), reader, writer));
+          return writer.Finish();
+        });
+  };
+  handle(catfish::kDescribe, catfish::ServeDescribe);
+  handle(catfish::kFind, catfish::ServeFind);
+  handle(catfish::kInsert,
+         [](CatfishTree* tree, Context& context, rdma::WireReader& request, rdma::WireWriter& response) {
+           return catfish::ServeChange(tree, context, true, request, response);
+         });
+  handle(catfish::kRemove,
+         [](CatfishTree* tree, Context& context, rdma::WireReader& request, rdma::WireWriter& response) {
+           return catfish::ServeChange(tree, context, false, request, response);
+         });
+  handle(catfish::kSearch, catfish::ServeSearch);
+  handle(catfish::kNearest, catfish::ServeNearest);
+}
+
+}  // namespace gannet::index

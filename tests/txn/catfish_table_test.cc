@@ -1,0 +1,144 @@
+// A table of rectangles: transactions on single rows, also of another node, bulk loads and recovery.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "index/rectangle.h"
+#include "tests/txn/cluster.h"
+#include "tests/txn/durable_cluster.h"
+#include "txn/bulk_loader.h"
+
+namespace gannet::txn {
+namespace {
+
+TableOptions Places() {
+  return {.name = "places",
+          .key_kind = index::KeyKind::kBytes,
+          .max_key_bytes = index::RectangleKey::kBytes,
+          .index = IndexKind::kCatfish,
+          .payload_bytes = sizeof(uint64_t)};
+}
+
+// A unit square; all overlap some others.
+index::RectangleKeyBytes PlaceOf(uint64_t n) {
+  const auto x = static_cast<double>(n * 7 % 50) / 2;
+  const auto y = static_cast<double>(n * 13 % 40) / 2;
+  return index::RectangleKeyBytes({{x, y, x + 1, y + 1}, n});
+}
+
+TEST(CatfishTableTest, RunsTransactionsAtTheOwnerAndElsewhere) {
+  Cluster cluster({.nodes = 2}, {Places()});
+  for (const int node : {0, 1}) {
+    Session& session = cluster.NewSession(node);
+    const Table& table = cluster.table(node, "places");
+    const uint64_t first = static_cast<uint64_t>(node) * 1000;
+    const auto run = [&](auto body) {
+      const Status status = RunBlockingBody(session, body);
+      ASSERT_TRUE(status.ok()) << status;
+    };
+    run([&](BlockingTransaction& t) {
+      for (uint64_t n = first; n < first + 200; ++n) {
+        GANNET_RETURN_IF_ERROR(t.Insert(table, PlaceOf(n).view(), 10 * n));
+      }
+      return absl::OkStatus();
+    });
+    run([&](BlockingTransaction& t) {
+      GANNET_RETURN_IF_ERROR(t.Update(table, PlaceOf(first + 7).view(), uint64_t{77}));
+      return t.Remove(table, PlaceOf(first + 8).view());
+    });
+    run([&](BlockingTransaction& t) {
+      uint64_t value = 0;
+      EXPECT_TRUE(absl::IsNotFound(t.Get(table, PlaceOf(first + 8).view(), &value)));
+      GANNET_RETURN_IF_ERROR(t.Get(table, PlaceOf(first + 9).view(), &value));
+      EXPECT_EQ(value, 10 * (first + 9));
+      GANNET_RETURN_IF_ERROR(t.Get(table, PlaceOf(first + 7).view(), &value));
+      EXPECT_EQ(value, 77u);
+      return absl::OkStatus();
+    });
+    const Status twice = RunBlockingBody(
+        session, [&](BlockingTransaction& t) { return t.Insert(table, PlaceOf(first + 1).view(), uint64_t{0}); });
+    EXPECT_TRUE(absl::IsAlreadyExists(twice)) << twice;
+  }
+  index::LocalIndex& index = cluster.table(0, "places").local_index();
+  EXPECT_EQ(index.statistics().keys, 2 * 199u);
+  const Status structure = index.CheckStructure();
+  EXPECT_TRUE(structure.ok()) << structure;
+}
+
+// The witness of a miss.
+TEST(CatfishTableTest, AForeignInsertOfAMissedKeyIsAConflict) {
+  Cluster cluster({.nodes = 2}, {Places(), {.name = "other", .payload_bytes = sizeof(uint64_t)}});
+  Session& writer = cluster.NewSession(0);
+  for (const int node : {0, 1}) {
+    const auto key = PlaceOf(static_cast<uint64_t>(node));
+    Step step(cluster.NewSession(node));
+    uint64_t value = 0;
+    EXPECT_TRUE(absl::IsNotFound(step->Get(cluster.table(node, "places"), key.view(), &value)));
+    ASSERT_TRUE(step->Insert(cluster.table(node, "other"), static_cast<uint64_t>(node), uint64_t{1}).ok());
+    const Status inserted = RunBlockingBody(
+        writer, [&](BlockingTransaction& t) { return t.Insert(cluster.table(0, "places"), key.view(), uint64_t{5}); });
+    ASSERT_TRUE(inserted.ok()) << inserted;
+    EXPECT_TRUE(absl::IsAborted(step.Commit()));
+  }
+}
+
+TEST(CatfishTableTest, IsLoadedAndRecovered) {
+  auto disk = std::make_shared<log::FaultyFileSystem>(1);
+  {
+    auto cluster = DurableCluster::Open(disk, {Places()});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    const Table& table = (*cluster)->table("places");
+    auto session = (*cluster)->database().OpenSession();
+    ASSERT_TRUE(session.ok()) << session.status();
+    {
+      BulkLoader loader(session->get(), &table);
+      for (uint64_t n = 0; n < 300; ++n) {
+        const Status added = loader.Add(PlaceOf(n).view(), std::as_bytes(std::span(&n, 1)));
+        ASSERT_TRUE(added.ok()) << added;
+      }
+      const Status loaded = loader.Finish();
+      ASSERT_TRUE(loaded.ok()) << loaded;
+    }
+    ASSERT_TRUE((*cluster)->database().Checkpoint().ok());
+    const Status changed = RunBlockingBody(**session, [&](BlockingTransaction& t) {
+      GANNET_RETURN_IF_ERROR(t.Remove(table, PlaceOf(3).view()));
+      GANNET_RETURN_IF_ERROR(t.Insert(table, PlaceOf(500).view(), uint64_t{500}));
+      return t.Update(table, PlaceOf(4).view(), uint64_t{44});
+    });
+    ASSERT_TRUE(changed.ok()) << changed;
+    session->reset();
+    ASSERT_TRUE((*cluster)->Close().ok());
+  }
+  auto cluster = DurableCluster::Open(disk, {Places()});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const Table& table = (*cluster)->table("places");
+  EXPECT_EQ(table.local_index().statistics().keys, 300u);
+  EXPECT_TRUE(table.local_index().CheckStructure().ok());
+  auto session = (*cluster)->database().OpenSession();
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Status read = RunBlockingBody(**session, [&](BlockingTransaction& t) {
+    uint64_t value = 0;
+    EXPECT_TRUE(absl::IsNotFound(t.Get(table, PlaceOf(3).view(), &value)));
+    for (const auto& [n, expected] : {std::pair{4, 44}, {5, 5}, {299, 299}, {500, 500}}) {
+      GANNET_RETURN_IF_ERROR(t.Get(table, PlaceOf(static_cast<uint64_t>(n)).view(), &value));
+      EXPECT_EQ(value, static_cast<uint64_t>(expected));
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(read.ok()) << read;
+}
+
+// A key that is no rectangle.
+TEST(CatfishTableTest, OtherKeysAreRefused) {
+  Cluster cluster({}, {Places()});
+  const std::string other(40, '\xff');
+  const Status status = RunBlockingBody(cluster.NewSession(0), [&](BlockingTransaction& t) {
+    return t.Insert(cluster.table(0, "places"), index::Key(std::string_view(other)), uint64_t{1});
+  });
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(cluster.table(0, "places").local_index().statistics().keys, 0u);
+}
+
+}  // namespace
+}  // namespace gannet::txn
