@@ -27,6 +27,8 @@ TEST(RecentAverageTest, IsOfTheLastFifty) {
   EXPECT_EQ(average.average(), 20);
   average.Add(50);  // the first one is forgotten
   EXPECT_EQ(average.average(), 1);
+  average.Add(1e9);  // counts as eight
+  EXPECT_EQ(average.average(), 1 + 8 / 50.0);
   for (int i = 0; i < 50; ++i) average.Add(7);
   EXPECT_EQ(average.average(), 7);
 }
@@ -196,6 +198,30 @@ TEST_F(OffloadChooserTest, ContraryAccessesAreCountedWithTheirCost) {
   EXPECT_NEAR(since.call_estimate(), 3000, 100);
   EXPECT_EQ(chooser_.statistics(1, AccessKind::kGet).accesses(), 0u);
   EXPECT_EQ(chooser_.statistics(0, AccessKind::kScan).accesses(), 0u);
+}
+
+// The operating system may take the CPU away in the middle of an access.
+TEST_F(OffloadChooserTest, AFewVeryLongAccessesDecideNothing) {
+  Run(100, 2000, 3000);
+  const auto run = [&](bool long_calls) {
+    int calls = 0;
+    for (int i = 0; i < 100; ++i) {
+      calls += Run(200, 2000, 3000);
+      AskedAccess asked = OneGet();
+      PathChoice choice = chooser_.Choose(asked, {}, random_);
+      if (!choice.measured || (choice.path == AccessPath::kCall) != long_calls) continue;
+      chooser_.Record(choice, 10e6, {.postings = 2, .posting_nanos = 10'000'000}, now_);
+    }
+    return calls;
+  };
+  EXPECT_GE(run(true), 19'000);
+  EXPECT_GE(run(false), 19'000);
+}
+
+TEST_F(OffloadChooserTest, WhatBecomesFarDearerIsNoticedAtOnce) {
+  Run(1000, 2000, 3000);
+  // A call takes a millisecond. Each measurement counts eightfold at most.
+  EXPECT_LE(Run(1000, 2000, 1e6), 100);
 }
 
 TEST_F(OffloadChooserTest, SessionsDoNotExploreTogether) {

@@ -33,6 +33,16 @@ double LinkShare(const rdma::NodeLoad& load) {
   return std::min(load.link_share(), kMostLinkShare);
 }
 
+// A measurement counts as at most this multiple of what the ones before it predict. Without a core for each thread the
+// operating system takes the CPU away in the middle of some accesses, for thousands of times their length, and one of
+// those would decide for long. What has really become dearer shows after some measurements nevertheless, because the
+// prediction grows with each.
+constexpr double kMostOverPrediction = 8;
+constexpr uint32_t kTrusted = 3;
+double Clipped(double value, double predicted) {
+  return predicted > 0 ? std::min(value, kMostOverPrediction * predicted) : value;
+}
+
 // `nanos` without the part of it that was estimated. The estimate may be too large; something remains in any case.
 double Without(double nanos, double part) {
   return std::max(nanos - part, nanos / 4);
@@ -47,6 +57,7 @@ void Add(std::atomic<T>& counter, T amount) {
 }  // namespace
 
 void RecentAverage::Add(double value) {
+  if (size_ >= kTrusted) value = Clipped(value, average());
   if (size_ == kMost) {
     sum_ -= static_cast<double>(values_[next_]);
   } else {
@@ -59,6 +70,7 @@ void RecentAverage::Add(double value) {
 
 // Sums anew each time, so that no rounding errors add up.
 void RecentPairs::Add(double x, double y, uint64_t now) {
+  if (size_ >= kTrusted) y = Clipped(y, Predict(x));
   pairs_[next_] = {static_cast<float>(x), static_cast<float>(y), now};
   next_ = (next_ + 1) % kMost;
   const uint32_t most = std::min<uint32_t>(size_ + 1, kMost);
