@@ -18,6 +18,10 @@ constexpr double kAtomicNanos = 350;
 // l_o before anything was measured: a READ of a small object on a rack (DEX, section 2.1: about 2 us).
 constexpr double kUsualPostingNanos = 2'000;
 constexpr double kUsualCallNanos = 5'000;
+// A call takes its owner's thread away from the calls of others, who wait the longer the busier the threads are. If
+// each client took calls until they are no cheaper than READs, nobody would gain anything from them, and their queue
+// would be as long as it can be. So at a busy owner a call must be cheaper by this share: 10% at most.
+constexpr double kQueuePrice = 0.1;
 // A formula that is wrong by more than this has met an outlier.
 constexpr double kLeastCorrection = 0.25;
 constexpr double kMostCorrection = 16;
@@ -159,7 +163,8 @@ double OffloadChooser::OneSidedCost(const AskedAccess& asked, const rdma::NodeLo
 double OffloadChooser::CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const {
   const RecentPairs& taken = Of(owners_[asked.owner], asked.kind).calls;
   const double share = LinkShare(load);
-  return (taken.empty() ? kUsualCallNanos : taken.Predict(asked.answer_bytes)) +
+  const double nanos = taken.empty() ? kUsualCallNanos : taken.Predict(asked.answer_bytes);
+  return nanos * (1 + kQueuePrice * load.server_share()) +
          asked.answer_bytes * NanosPerByte(load) * share / (1 - share);
 }
 
