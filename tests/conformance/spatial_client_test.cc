@@ -128,7 +128,7 @@ TEST_P(SpatialSuite, RemoteSearchesSeeOneMoment) {
     model_.clear();
     Start(kChurned, {.adversarial = adversarial});
     cluster_->StartEpochs();
-    SpatialHistory history(kChurned);
+    SpatialHistory history(TestRectangles(kChurned));
     struct Seen {
       Rectangle window;
       std::set<uint64_t> ids;

@@ -239,7 +239,7 @@ TEST_P(SpatialSuite, SearchesSeeOneMoment) {
   constexpr uint64_t kChurned = 500;
   Start(kChurned);
   cluster_->StartEpochs();
-  SpatialHistory history(kChurned);
+  SpatialHistory history(TestRectangles(kChurned));
   struct Seen {
     Rectangle window;
     std::set<uint64_t> ids;
