@@ -274,7 +274,7 @@ class LocalIndex {
   virtual Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                           ScanResult* result) = 0;
   // The position of a scan of this index after `key`, which need not be in it. `key` must not be the last possible key
-  // (for a reverse scan: the first). For ordered kinds.
+  // (for a reverse scan: the first). For ordered kinds, and for spatial ones, whose searches are never reverse.
   virtual ScanPosition PositionBehind(const Key& key, bool reverse) const = 0;
 
   // Appends the entries in the window, in no order, each key once, and the witnesses that cover the window: all keys
@@ -330,13 +330,14 @@ class RemoteIndex {
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
 
-  // Estimates FindMany of `keys` (Find, if it is one), and Scan of `range`, as the client's caches stand now: what is
-  // cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the caches as
-  // they are; of many keys it looks at some. By default: the owner does it.
+  // Estimates FindMany of `keys` (Find, if it is one), Scan of `range`, and Search, as the client's caches stand now:
+  // what is cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the
+  // caches as they are; of many keys it looks at some. By default: the owner does it.
   virtual ReadEstimate Estimate(std::span<const Key> keys) const {
     return {.calls = 1, .keys = static_cast<double>(keys.size())};
   }
   virtual ReadEstimate Estimate(const ScanRange& /*range*/) const { return {.calls = 1, .keys = 1}; }
+  virtual ReadEstimate EstimateSearch(const WindowQuery& /*query*/) const { return {.calls = 1, .keys = 1}; }
 
   // Drops everything cached about `key`, because the caller found that its record is removed or reused.
   virtual void Forget(const Key& key) = 0;

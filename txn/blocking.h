@@ -56,6 +56,12 @@ class BlockingTransaction {
   Status Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {}) {
     return Wait(transaction_->Scan(table, range, rows, options));
   }
+  Status Search(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options = {}) {
+    return Wait(transaction_->Search(table, window, rows, options));
+  }
+  Status Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows, ScanOptions options = {}) {
+    return Wait(transaction_->Nearest(table, query, rows, options));
+  }
 
   // The underlying transaction, for operations that have no blocking form here.
   Transaction& transaction() { return *transaction_; }

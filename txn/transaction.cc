@@ -143,6 +143,18 @@ coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange
     return *failure_;
   return impl_->access().Scan(table, range, rows, options);
 }
+coro::Async<Status> Transaction::Search(const Table& table, const index::Rectangle& window, ScanRows* rows,
+                                        ScanOptions options) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  return impl_->access().Search(table, window, rows, options);
+}
+coro::Async<Status> Transaction::Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
+                                         ScanOptions options) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  return impl_->access().Nearest(table, query, rows, options);
+}
 Status Transaction::RefuseToEnd(const char* why) {
   if (impl_ != nullptr) impl_->Fail(absl::FailedPreconditionError(why));
   return *failure_;

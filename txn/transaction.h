@@ -172,6 +172,19 @@ class Transaction {
   // error the rows are undefined.
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {});
 
+  // The next two are for tables with a spatial index, whose keys are rectangles (index/rectangle.h), phantoms excluded:
+  // a rectangle that enters or leaves what was searched before the commit is a conflict. FailedPrecondition if the
+  // table's index is not spatial; InvalidArgument names what is wrong with the rectangle or the point. After an error
+  // the rows are undefined.
+
+  // Rows whose rectangles meet `window`, in the order of their keys.
+  coro::Async<Status> Search(const Table& table, const index::Rectangle& window, ScanRows* rows,
+                             ScanOptions options = {});
+  // The query.count rows whose rectangles are nearest to the point, by distance; all, if there are fewer. Of equally
+  // distant ones any may be left out.
+  coro::Async<Status> Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
+                              ScanOptions options = {});
+
   // Makes the buffered writes visible, all or none. Returns Ok; Aborted (conflict: run it again); AlreadyExists;
   // another error from before the commit point (nothing happened), first of all the failure of an operation; or Unknown
   // (a node died or could not be reached at the commit point, or the log did not become durable in time). With

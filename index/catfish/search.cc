@@ -262,6 +262,12 @@ Status CatfishTree::SearchStep(const WindowQuery& query, size_t limit, size_t mo
   return status;
 }
 
+ScanPosition CatfishTree::PositionBehind(const Key& key, bool reverse) const {
+  const StatusOr<RectangleKey> decoded = DecodeRectangleKey(key);
+  GANNET_CHECK(decoded.ok() && !reverse, "no search passes key %s", key.ToString());
+  return PositionAt(NextOf(decoded->Words()));
+}
+
 bool CatfishTree::TryNearest(const NearestQuery& query, ScanResult* result) const {
   struct Pending {
     double distance;  // all are squares

@@ -98,7 +98,7 @@ class CatfishTree final : public LocalIndex {
   Status Scan(const ScanRange& range, ScanResult* result) override;
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                   ScanResult* result) override;
-  ScanPosition PositionBehind(const Key&, bool) const override { return {}; }
+  ScanPosition PositionBehind(const Key& key, bool reverse) const override;
   Status Search(const WindowQuery& query, ScanResult* result) override;
   Status SearchStep(const WindowQuery& query, size_t limit, size_t most_witnesses,
                     std::optional<ScanPosition>* position, ScanResult* result) override;

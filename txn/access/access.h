@@ -7,7 +7,8 @@
 //   path_choice.cc     which path an access to another node takes
 //   remote_access.cc   records of other nodes: one-sided, or by call
 //   remote_groups.cc   many of them at once
-//   remote_scan.cc     scans of them
+//   search.cc          rectangles of a window, or near a point
+//   remote_scan.cc     scans and searches of other nodes
 //
 // One for each transaction; reused for the next one after Clear.
 #pragma once
@@ -15,9 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/coro/async.h"
 #include "base/coro/started.h"
 #include "base/coro/task.h"
@@ -51,6 +54,9 @@ class Access {
   coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
   coro::Async<Status> Remove(const Table& table, Key key);
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  coro::Async<Status> Search(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
+  coro::Async<Status> Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
+                              ScanOptions options);
 
   ReadSet& reads() { return reads_; }
   const ReadSet& reads() const { return reads_; }
@@ -90,14 +96,33 @@ class Access {
   Status GetGroupDirect(std::span<GetRequest> requests);
   coro::Task<Status> GetManyApart(std::span<GetRequest> requests);
   Status ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
-  // Appends the rows of `found_` to *rows, merged with this transaction's inserts.
+  // Appends the rows of what `find` finds in this node's index, and adds its witnesses to the read set.
+  Status AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
+                     ScanOptions options);
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   void MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   void AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options);
   // `range` with a larger limit if this transaction has removed rows in it.
   index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
 
+  // search.cc
+  // The range of all keys of a spatial table.
+  static index::ScanRange AllRectangles();
+  Status CheckSpatial(const Table& table) const;
+  Status SearchDirect(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> SearchRemote(const Table& table, index::Rectangle window, ScanRows* rows, ScanOptions options);
+  void MergeOwnInserts(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> NearestOfAll(const Table& table, index::NearestQuery query, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> NearestRemote(const Table& table, index::NearestQuery query, rdma::NodeId node, ScanRows* rows,
+                                   ScanOptions options);
+  void KeepNearest(const Table& table, const index::NearestQuery& query, ScanRows* rows, ScanOptions options);
+
   // path_choice.cc
+  // Rows of a range, or of a window; then `range` is AllRectangles().
+  struct RowsWanted {
+    index::ScanRange range;
+    std::optional<index::Rectangle> window{};
+  };
   // The requests of a GetMany that one owner serves, by their numbers.
   struct OwnerGroup {
     rdma::NodeId owner = 0;
@@ -111,7 +136,7 @@ class Access {
   };
   PathChoice ChooseForKey(const GetRequest& request, rdma::NodeId owner, const index::RemoteIndex& index);
   StatusOr<PathChoice> ChooseForGroup(std::span<const GetRequest> requests, const OwnerGroup& group);
-  PathChoice ChooseForScan(const Table& table, const index::ScanRange& range, rdma::NodeId owner,
+  PathChoice ChooseForRows(const Table& table, const RowsWanted& wanted, rdma::NodeId owner,
                            const index::RemoteIndex& index);
 
   // remote_access.cc
@@ -148,12 +173,16 @@ class Access {
 
   // remote_scan.cc
   coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
-  coro::Task<Status> ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
-  coro::Task<Status> ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
-                              ScanOptions options);
-  coro::Task<Status> ScanByReads(const Table& table, index::ScanRange range, index::RemoteIndex* remote, ScanRows* rows,
+  // Asks all owners of the range.
+  coro::Task<Status> RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options);
+  coro::Task<Status> RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
+                                ScanOptions options);
+  coro::Task<Status> RowsByReads(const Table& table, RowsWanted wanted, index::RemoteIndex* remote, ScanRows* rows,
                                  ScanOptions options);
-  coro::Task<Status> ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+  // READs the records of `found`, appends them, and adds the witnesses to the read set.
+  coro::Task<Status> FetchFound(const Table& table, const index::ScanResult& found, ScanRows* rows,
+                                ScanOptions options);
+  coro::Task<Status> RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
                                  ScanOptions options);
   Status TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
                      ScanRows* rows, ScanOptions options, bool* more);

@@ -279,11 +279,17 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
 
 Status Access::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
   const index::ScanRange wider = BeyondOwnRemovals(table, range);
+  const auto find = [&](index::ScanResult* found) { return table.local_index().Scan(wider, found); };
+  return AppendFound(table, find, rows, options);
+}
+
+Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
+                           ScanOptions options) {
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {
     scan_.Clear();
-    GANNET_RETURN_IF_ERROR(table.local_index().Scan(wider, &scan_));
+    GANNET_RETURN_IF_ERROR(find(&scan_));
     const size_t reads = reads_.records().size();
     for (const index::Entry& entry : scan_.entries) Prefetch(session_->Direct(entry.record));
     Look look = Look::kDone;

@@ -130,7 +130,7 @@ struct AskedAccess {
   TableId table = 0;  // for the statistics; of several tables: the first
   rdma::NodeId owner = 0;
   index::ReadEstimate reads{};  // one-sided; with the READs of the records
-  double answer_bytes = 0;    // of the call
+  double answer_bytes = 0;      // of the call
 };
 
 struct PathChoice {
@@ -199,7 +199,7 @@ class OffloadChooser {
   struct PerOwner {
     RecentAverage posting;  // l_o
     Backoff backoff;
-    std::array<PerKind, 3> kinds;  // Get, GetMany, Scan
+    std::array<PerKind, 4> kinds;  // Get, GetMany, Scan, Search
   };
   // Written by the session's thread only.
   struct Counters {

@@ -70,16 +70,15 @@ StatusOr<PathChoice> Access::ChooseForGroup(std::span<const GetRequest> requests
   return choice;
 }
 
-PathChoice Access::ChooseForScan(const Table& table, const index::ScanRange& range, rdma::NodeId owner,
+PathChoice Access::ChooseForRows(const Table& table, const RowsWanted& wanted, rdma::NodeId owner,
                                  const index::RemoteIndex& index) {
   OffloadChooser& paths = session_->paths;
-  if (!paths.adaptive()) {
-    return paths.Fixed(AccessKind::kScan, table.id(), owner, paths.FixedPath(table.index_traits()));
-  }
-  AskedAccess asked{.kind = AccessKind::kScan, .table = table.id(), .owner = owner};
-  asked.reads = index.Estimate(range);
+  const AccessKind kind = wanted.window.has_value() ? AccessKind::kSearch : AccessKind::kScan;
+  if (!paths.adaptive()) return paths.Fixed(kind, table.id(), owner, paths.FixedPath(table.index_traits()));
+  AskedAccess asked{.kind = kind, .table = table.id(), .owner = owner};
+  asked.reads = wanted.window.has_value() ? index.EstimateSearch({*wanted.window}) : index.Estimate(wanted.range);
   const double rows = asked.reads.keys;
-  const double bytes = FirstReadBytes(table, range.from);
+  const double bytes = FirstReadBytes(table, wanted.range.from);
   asked.reads += {.postings = 1, .reads = rows, .bytes = rows * bytes};
   asked.answer_bytes = rows * (bytes + kAnswerOverhead);
   return paths.Choose(asked, session_->epochs->LoadOf(owner), session_->random);

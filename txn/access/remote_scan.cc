@@ -1,5 +1,5 @@
-// Scans of other nodes' rows: one-sided (READs of the index's leaves, then of the records, neighbours together), or by
-// a call that does both at the owner.
+// Scans and searches of other nodes' rows: one-sided (READs of the index's leaves, then of the records, neighbours
+// together), or by a call that does both at the owner.
 #include <algorithm>
 #include <optional>
 
@@ -34,30 +34,44 @@ Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record
   return absl::OkStatus();
 }
 
-coro::Task<Status> Access::ScanNode(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
-                                    ScanOptions options) {
-  if (node == session_->self && session_->direct) co_return ScanDirect(table, range, rows, options);
+coro::Task<Status> Access::RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
+                                      ScanOptions options) {
+  if (node == session_->self && session_->direct) {
+    co_return wanted.window.has_value() ? SearchDirect(table, *wanted.window, rows, options)
+                                        : ScanDirect(table, wanted.range, rows, options);
+  }
   reads_.NoteVerbs();
-  range = BeyondOwnRemovals(table, range);
+  wanted.range = BeyondOwnRemovals(table, wanted.range);
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
   if (!remote.ok()) co_return remote.status();
-  const PathChoice choice = ChooseForScan(table, range, node, **remote);
+  const PathChoice choice = ChooseForRows(table, wanted, node, **remote);
   MeasuredAccess measured = session_->Measure(choice.measured);
   Status status;
   if (choice.path == AccessPath::kCall) {
-    status = co_await ScanByCalls(table, range, node, rows, options);
+    status = co_await RowsByCalls(table, wanted, node, rows, options);
   } else {
-    status = co_await ScanByReads(table, range, *remote, rows, options);
+    status = co_await RowsByReads(table, wanted, *remote, rows, options);
   }
   measured.End(status, choice);
   co_return status;
 }
 
-coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange range, index::RemoteIndex* remote,
+coro::Task<Status> Access::RowsByReads(const Table& table, RowsWanted wanted, index::RemoteIndex* remote,
                                        ScanRows* rows, ScanOptions options) {
-  index::ScanResult scan;
-  Status status = co_await remote->Scan(range, &scan);
+  index::ScanResult found;
+  Status status;
+  if (wanted.window.has_value()) {
+    status = co_await remote->Search({.window = *wanted.window}, &found);
+  } else {
+    status = co_await remote->Scan(wanted.range, &found);
+  }
   if (!status.ok()) co_return status;
+  status = co_await FetchFound(table, found, rows, options);
+  co_return status;
+}
+
+coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResult& scan, ScanRows* rows,
+                                      ScanOptions options) {
   for (const index::Witness& witness : scan.witnesses) reads_.AddWitness(witness);
   if (scan.entries.empty()) co_return absl::OkStatus();
 
@@ -65,7 +79,7 @@ coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange rang
   for (const index::Entry& entry : scan.entries) pieces.Add(entry.record, FirstReadBytes(table, entry.key.view()));
   std::vector<rdma::Operation> reads;
   pieces.AppendTo(&reads, session_->channel->capabilities().line_consistent, &writes_.arena());
-  status = co_await session_->channel->Post(reads);
+  Status status = co_await session_->channel->Post(reads);
   if (!status.ok()) co_return status;
 
   for (size_t i = 0; i < scan.entries.size(); ++i) {
@@ -93,9 +107,9 @@ coro::Task<Status> Access::ScanByReads(const Table& table, index::ScanRange rang
 
 // Makes as many calls as necessary: an answer is one message. Each call continues where the owner says that the one
 // before it stopped: after a row, or after leaves without rows.
-coro::Task<Status> Access::ScanByCalls(const Table& table, index::ScanRange range, rdma::NodeId node, ScanRows* rows,
+coro::Task<Status> Access::RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
                                        ScanOptions options) {
-  ScanRequest request{.table = table.id(), .range = range};
+  ScanRequest request{.table = table.id(), .range = wanted.range, .window = wanted.window};
   for (bool more = true; more;) {
     rdma::WireWriter writer(message_.room());
     Put(writer, request);
@@ -143,7 +157,7 @@ Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireRead
 }
 
 coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options) {
-  Status status = co_await ScanNodes(table, range, rows, options);
+  Status status = co_await RowsOfNodes(table, {.range = range}, rows, options);
   if (!status.ok()) {
     rows->rows_.clear();
     co_return Failed(std::move(status));
@@ -152,13 +166,14 @@ coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range
   co_return status;
 }
 
-coro::Task<Status> Access::ScanNodes(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options) {
+coro::Task<Status> Access::RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options) {
+  const index::ScanRange& range = wanted.range;
   const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
   // If this is a client and the table is replicated, the owner is not one of the data nodes.
   const bool several = owner == Placement::kSeveralNodes;
   const int end = several ? session_->local->data_nodes : owner + 1;
   for (int node = several ? 0 : owner; node < end; ++node) {
-    Status status = co_await ScanNode(table, range, static_cast<rdma::NodeId>(node), rows, options);
+    Status status = co_await RowsOfNode(table, wanted, static_cast<rdma::NodeId>(node), rows, options);
     if (!status.ok()) co_return status;
   }
   if (several) {

@@ -1,4 +1,4 @@
-// OwnerService: ranges of rows, for transactions that let the owner search them.
+// OwnerService: rows of ranges and of windows, for transactions that let the owner find them.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -47,6 +47,20 @@ bool IsKeyOf(const Table& table, const Key& key) {
   return key.kind() == table.options().key_kind && key.size() <= table.options().max_key_bytes;
 }
 
+// One step of the scan or search.
+Status FindRows(const Table& table, const ScanRequest& asked, size_t limit,
+                std::optional<index::ScanPosition>* position, index::ScanResult* found) {
+  if (asked.window) {
+    return table.local_index().SearchStep({.window = *asked.window}, limit, kMostWitnesses, position, found);
+  }
+  if (!IsKeyOf(table, asked.range.from) || !IsKeyOf(table, asked.range.to)) {
+    return absl::InvalidArgumentError("scan: not keys of the table");
+  }
+  index::ScanRange range = asked.range;
+  range.limit = limit;
+  return table.local_index().ScanStep(range, kMostWitnesses, position, found);
+}
+
 }  // namespace
 
 StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::span<std::byte> response) {
@@ -55,15 +69,11 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   const bool valid = Get(reader, &asked);
   GANNET_RETURN_IF_ERROR(reader.Finish());
   const Table* table = local_->TableById(asked.table);
-  if (!valid || table == nullptr || !IsKeyOf(*table, asked.range.from) || !IsKeyOf(*table, asked.range.to)) {
-    return absl::InvalidArgumentError("scan: no such table, or not keys of it");
-  }
-  index::ScanRange range = asked.range;
-  range.limit = std::min(range.limit, kMostRows);
+  if (!valid || table == nullptr) return absl::InvalidArgumentError("scan: no such table, or not keys of it");
   index::IndexService::Lease lease(&local_->indexes);
   index::ScanResult found;
   std::optional<index::ScanPosition> position = asked.position;
-  GANNET_RETURN_IF_ERROR(table->local_index().ScanStep(range, kMostWitnesses, &position, &found));
+  GANNET_RETURN_IF_ERROR(FindRows(*table, asked, std::min(asked.range.limit, kMostRows), &position, &found));
   const std::span<const index::Entry> entries(found.entries);
   const std::byte* const memory = local_->node.memory().data();
   for (const index::Entry& entry : entries) Prefetch(memory + entry.record.offset());
@@ -92,7 +102,9 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   if (!writer.ok() || (n == 0 && !entries.empty())) {
     return absl::InvalidArgumentError("scan: the client has no room for a row");
   }
-  if (n < entries.size()) position = table->local_index().PositionBehind(entries[n - 1].key.view(), range.reverse);
+  if (n < entries.size()) {
+    position = table->local_index().PositionBehind(entries[n - 1].key.view(), !asked.window && asked.range.reverse);
+  }
   more[0] = static_cast<std::byte>(position.has_value() && n < asked.range.limit);
   rdma::WireWriter position_writer(behind);
   PutPosition(position_writer, position.value_or(index::ScanPosition{}));

@@ -20,8 +20,9 @@
 //   kTxnReadMany  request:  u16 n, n x (u16 table, key)
 //                 response: u16 m, the first m records, at least one: each u8 ReadOutcome, then as above; if it is
 //                           locked, only its u64 state
-//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues), key from, key to, u64 limit;
-//                           if it continues, the position in the previous answer
+//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues, 4: of a window), key from, key to; of a
+//                           window in their place its 4 ordered doubles (index/rectangle.h); u64 limit; if it
+//                           continues, the position in the previous answer
 //                 response: u8 more (it ends before the range and the limit do), the position behind what it has,
 //                           u16 n, n x witness of what was passed, u32 n, n x ScannedRow; if there is more, at least
 //                           one of either. A position: 9 x u64, in the order of the keys (index::ScanPosition)
@@ -193,6 +194,8 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
 struct ScanRequest {
   TableId table = 0;
   index::ScanRange range;
+  // A search: the rows whose rectangles meet it, in the order of their keys. Of `range` only the limit counts then.
+  std::optional<index::Rectangle> window = {};
   std::optional<index::ScanPosition> position = {};  // where to continue; none: at the beginning of the range
 };
 
@@ -222,20 +225,35 @@ constexpr size_t ScannedRowBytes(size_t payload_bytes) {
 
 inline void Put(rdma::WireWriter& writer, const ScanRequest& request) {
   writer.PutU16(request.table);
-  writer.PutU8(static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.position ? 2 : 0)));
-  index::PutKey(writer, request.range.from);
-  index::PutKey(writer, request.range.to);
+  writer.PutU8(
+      static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.position ? 2 : 0) | (request.window ? 4 : 0)));
+  if (request.window) {
+    for (const double edge :
+         {request.window->min_x, request.window->min_y, request.window->max_x, request.window->max_y}) {
+      writer.PutU64(index::OrderedWord(edge));
+    }
+  } else {
+    index::PutKey(writer, request.range.from);
+    index::PutKey(writer, request.range.to);
+  }
   writer.PutU64(request.range.limit);
   if (request.position) PutPosition(writer, *request.position);
 }
 inline bool Get(rdma::WireReader& reader, ScanRequest* request) {
-  bool from_valid;
-  bool to_valid;
+  bool from_valid = true;
+  bool to_valid = true;
   request->table = reader.GetU16();
   const uint8_t flags = reader.GetU8();
   request->range.reverse = (flags & 1) != 0;
-  request->range.from = index::GetKey(reader, &from_valid);
-  request->range.to = index::GetKey(reader, &to_valid);
+  if ((flags & 4) != 0) {
+    index::Rectangle& window = request->window.emplace();
+    for (double* const edge : {&window.min_x, &window.min_y, &window.max_x, &window.max_y}) {
+      *edge = index::NumberOf(reader.GetU64());
+    }
+  } else {
+    request->range.from = index::GetKey(reader, &from_valid);
+    request->range.to = index::GetKey(reader, &to_valid);
+  }
   request->range.limit = reader.GetU64();
   if ((flags & 2) != 0) request->position = GetPosition(reader);
   return from_valid && to_valid && reader.ok();

@@ -12,6 +12,7 @@
 #include "base/keyed_hash.h"
 #include "index/catfish/catfish.h"
 #include "index/catfish/client/image.h"
+#include "index/catfish/client/search_history.h"
 #include "index/catfish/node.h"
 #include "index/catfish/rpc/messages.h"
 #include "index/index.h"
@@ -32,7 +33,10 @@ class CatfishClient final : public RemoteIndex {
   coro::Task<Status> Nearest(NearestQuery query, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
-  // Nothing is cached but the place of the tree.
+  // By what the last operations met: nothing is cached but the place of the tree.
+  ReadEstimate Estimate(std::span<const Key> keys) const override;
+  ReadEstimate EstimateSearch(const WindowQuery& query) const override;
+  using RemoteIndex::Estimate;
   void Forget(const Key&) override {}
   ClientStatistics statistics() const override { return statistics_; }
 
@@ -136,6 +140,9 @@ class CatfishClient final : public RemoteIndex {
   CatfishClientOptions options_;
   std::optional<Tree> tree_;
   ClientStatistics statistics_;
+  double levels_ = 3;         // of the tree, when its root was READ last
+  double nodes_per_key_ = 3;  // that lookups READ, the root apart; a running average
+  SearchHistory searches_;
   std::vector<std::unique_ptr<Session>> free_sessions_;
 };
 

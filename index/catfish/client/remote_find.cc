@@ -6,6 +6,7 @@
 // before: either it still had that value, which thus covers the absence, or the value is outdated and never comes back.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "index/catfish/client/read_nodes.h"
@@ -107,6 +108,8 @@ coro::Task<Status> CatfishClient::FindGroup(Session& session, std::span<const Ke
     KeysVisit visit(*this, &session, decoded, results);
     const StatusOr<bool> read = co_await ReadNodes(session, visit);
     if (!read.ok()) co_return read.status();
+    const double below_root = static_cast<double>(session.seen.size()) - 1;
+    nodes_per_key_ += (std::max(below_root, 0.0) / static_cast<double>(keys.size()) - nodes_per_key_) / 8;
     if (!channel_->capabilities().line_consistent) {
       // Whether an image is believed is seen by its word, also that of a hit.
       const StatusOr<bool> confirmed = co_await ConfirmSeen(session);
@@ -134,6 +137,24 @@ coro::Task<Status> CatfishClient::FindGroup(Session& session, std::span<const Ke
     results[i] = *found;
   }
   co_return absl::OkStatus();
+}
+
+// Follows FindGroup for keys that are there.
+ReadEstimate CatfishClient::Estimate(std::span<const Key> keys) const {
+  const auto n = static_cast<double>(keys.size());
+  if (options_.by_call) return {.calls = n, .keys = n};
+  const double groups = std::ceil(n / static_cast<double>(kGroup));
+  const double nodes = groups + n * nodes_per_key_;
+  const auto node_bytes = static_cast<double>(tree_.has_value() ? tree_->layout.bytes : NodeLayout(kMostEntries).bytes);
+  ReadEstimate estimate{.postings = groups * levels_ + std::floor(nodes / static_cast<double>(kBatch)),
+                        .reads = nodes,
+                        .calls = tree_.has_value() ? 0.0 : 1.0,
+                        .bytes = nodes * node_bytes,
+                        .keys = n};
+  if (!channel_->capabilities().line_consistent) {
+    estimate += {.postings = groups, .reads = nodes, .bytes = nodes * kWordBytes};
+  }
+  return estimate;
 }
 
 coro::Task<Status> CatfishClient::WitnessMisses(Session& session, std::span<const Key> keys,

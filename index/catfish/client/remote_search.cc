@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,12 @@ class Offloading {
   std::atomic<uint32_t>* count_;
   bool admitted_;
 };
+
+// What a search has added to *result.
+SearchHistory::Met MetSince(const ScanResult& result, size_t entries, size_t witnesses) {
+  return {.nodes = static_cast<double>(result.witnesses.size() - witnesses),
+          .entries = static_cast<double>(result.entries.size() - entries)};
+}
 
 }  // namespace
 
@@ -84,6 +91,7 @@ coro::Task<Status> CatfishClient::Search(WindowQuery query, ScanResult* result) 
       if (!found.ok()) co_return found.status();
       if (*found) {
         ++statistics_.one_sided;
+        searches_.Add(query.window, MetSince(*result, entries, witnesses));
         co_return absl::OkStatus();
       }
       result->entries.resize(entries);
@@ -92,8 +100,27 @@ coro::Task<Status> CatfishClient::Search(WindowQuery query, ScanResult* result) 
     }
   }
   ++statistics_.fallbacks;
+  const size_t entries = result->entries.size();
+  const size_t witnesses = result->witnesses.size();
   const Status called = co_await SearchByCalls(session, query, result);
+  if (called.ok()) searches_.Add(query.window, MetSince(*result, entries, witnesses));
   co_return called;
+}
+
+// Follows SearchByReads: each level of the tree is a posting, and large levels are several.
+ReadEstimate CatfishClient::EstimateSearch(const WindowQuery& query) const {
+  const SearchHistory::Met met = searches_.Predict(query.window, {.nodes = levels_, .entries = 1});
+  if (options_.by_call) return {.calls = 1, .keys = met.entries};
+  const auto node_bytes = static_cast<double>(tree_.has_value() ? tree_->layout.bytes : NodeLayout(kMostEntries).bytes);
+  ReadEstimate estimate{.postings = levels_ + std::floor(met.nodes / static_cast<double>(kBatch)),
+                        .reads = met.nodes,
+                        .calls = tree_.has_value() ? 0.0 : 1.0,
+                        .bytes = met.nodes * node_bytes,
+                        .keys = met.entries};
+  if (query.at_one_moment || !channel_->capabilities().line_consistent) {
+    estimate += {.postings = 1, .reads = met.nodes, .bytes = met.nodes * kWordBytes};
+  }
+  return estimate;
 }
 
 coro::Task<StatusOr<bool>> CatfishClient::SearchByReads(Session& session, WindowQuery query, ScanResult* result) {

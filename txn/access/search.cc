@@ -1,0 +1,160 @@
+// Searches of spatial tables: the rows whose rectangles meet a window, and those nearest to a point.
+//
+// The index's witnesses cover the window, or the neighbourhood of the point, gaps included (index/index.h); the commit
+// validates them. So a search needs no more than a scan does: the index may have shown a mixture of moments, but then a
+// witness has changed.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "txn/access/access.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+using index::NearestQuery;
+using index::Rectangle;
+using index::RectangleKey;
+using index::RectangleKeyBytes;
+
+// The rectangle of a key that is in a spatial index, or was accepted for one.
+StatusOr<Rectangle> BoxOf(const Key& key) {
+  StatusOr<RectangleKey> decoded = index::DecodeRectangleKey(key);
+  if (!decoded.ok()) return decoded.status();
+  return decoded->box;
+}
+
+}  // namespace
+
+// Of any window: a rectangle that meets it may begin anywhere to its left.
+index::ScanRange Access::AllRectangles() {
+  constexpr double kMost = index::kMaxCoordinate;
+  static const RectangleKeyBytes first({Rectangle::Point(-kMost, -kMost), 0});
+  static const RectangleKeyBytes last({Rectangle::Point(kMost, kMost), UINT64_MAX});
+  return {.from = first.view(), .to = last.view()};
+}
+
+Status Access::CheckSpatial(const Table& table) const {
+  if (table.index_traits().spatial) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("table ", table.name(), " has no spatial index (",
+                                                    index::EntryOf(table.options().index).name,
+                                                    "): create it with one to search it for rectangles"));
+}
+
+Status Access::SearchDirect(const Table& table, const Rectangle& window, ScanRows* rows, ScanOptions options) {
+  const auto find = [&](index::ScanResult* found) { return table.local_index().Search({.window = window}, found); };
+  return AppendFound(table, find, rows, options);
+}
+
+// Adds this transaction's inserts, which are not in the index yet, and puts all rows into the order of their keys.
+void Access::MergeOwnInserts(const Table& table, const Rectangle& window, ScanRows* rows, ScanOptions options) {
+  if (writes_.has_inserts()) {
+    group_.clear();
+    writes_.InsertsIn(table, AllRectangles(), &group_);
+    for (const uint32_t i : group_) {
+      const StatusOr<Rectangle> box = BoxOf(writes_[i].key);
+      if (box.ok() && window.Meets(*box)) AppendOwnRow(i, rows, options);
+    }
+  }
+  std::sort(rows->rows_.begin(), rows->rows_.end(),
+            [](const ScanRows::Item& a, const ScanRows::Item& b) { return a.key.view() < b.key.view(); });
+}
+
+coro::Async<Status> Access::Search(const Table& table, const Rectangle& window, ScanRows* rows, ScanOptions options) {
+  rows->rows_.clear();
+  rows->bytes_.Clear();
+  if (Status s = CheckSpatial(table); !s.ok()) return s;
+  if (Status s = index::CheckRectangle(window); !s.ok()) return s;
+  const index::ScanRange range = AllRectangles();
+  if (table.OwnerOfRange(range.from, range.to, session_->self) != session_->self || !session_->direct) {
+    return SearchRemote(table, window, rows, options);
+  }
+  Status status = SearchDirect(table, window, rows, options);
+  if (!status.ok()) [[unlikely]] {
+    rows->rows_.clear();
+    return Failed(std::move(status));
+  }
+  MergeOwnInserts(table, window, rows, options);
+  return status;
+}
+
+coro::Task<Status> Access::SearchRemote(const Table& table, Rectangle window, ScanRows* rows, ScanOptions options) {
+  Status status = co_await RowsOfNodes(table, {.range = AllRectangles(), .window = window}, rows, options);
+  if (!status.ok()) {
+    rows->rows_.clear();
+    co_return Failed(std::move(status));
+  }
+  MergeOwnInserts(table, window, rows, options);
+  co_return status;
+}
+
+coro::Async<Status> Access::Nearest(const Table& table, const NearestQuery& query, ScanRows* rows,
+                                    ScanOptions options) {
+  rows->rows_.clear();
+  rows->bytes_.Clear();
+  if (Status s = CheckSpatial(table); !s.ok()) return s;
+  if (Status s = index::CheckRectangle(Rectangle::Point(query.x, query.y)); !s.ok()) return s;
+  if (query.count == 0) return absl::OkStatus();
+  return NearestOfAll(table, query, rows, options);
+}
+
+// Each owner finds as many as are asked for, and as many more as this transaction has removed.
+coro::Task<Status> Access::NearestOfAll(const Table& table, NearestQuery query, ScanRows* rows, ScanOptions options) {
+  const index::ScanRange range = AllRectangles();
+  NearestQuery wider = query;
+  wider.count += std::min(writes_.RemovalsIn(table, range), SIZE_MAX - query.count);
+  const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
+  const bool several = owner == Placement::kSeveralNodes;
+  const int end = several ? session_->local->data_nodes : owner + 1;
+  for (int node = several ? 0 : owner; node < end; ++node) {
+    Status status;
+    if (static_cast<rdma::NodeId>(node) == session_->self && session_->direct) {
+      const auto find = [&](index::ScanResult* found) { return table.local_index().Nearest(wider, found); };
+      status = AppendFound(table, find, rows, options);
+    } else {
+      status = co_await NearestRemote(table, wider, static_cast<rdma::NodeId>(node), rows, options);
+    }
+    if (!status.ok()) {
+      rows->rows_.clear();
+      co_return Failed(std::move(status));
+    }
+  }
+  KeepNearest(table, query, rows, options);
+  co_return absl::OkStatus();
+}
+
+// The owner's index finds them: READs would take as many round trips as the tree has levels, and more. Not a choice.
+coro::Task<Status> Access::NearestRemote(const Table& table, NearestQuery query, rdma::NodeId node, ScanRows* rows,
+                                         ScanOptions options) {
+  reads_.NoteVerbs();
+  StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
+  if (!remote.ok()) co_return remote.status();
+  session_->paths.Count(AccessKind::kSearch, table.id(), AccessPath::kCall);
+  index::ScanResult found;
+  Status status = co_await (*remote)->Nearest(query, &found);
+  if (!status.ok()) co_return status;
+  status = co_await FetchFound(table, found, rows, options);
+  co_return status;
+}
+
+// Adds this transaction's inserts, sorts by distance, and leaves out what is too much.
+void Access::KeepNearest(const Table& table, const NearestQuery& query, ScanRows* rows, ScanOptions options) {
+  if (writes_.has_inserts()) {
+    group_.clear();
+    writes_.InsertsIn(table, AllRectangles(), &group_);
+    for (const uint32_t i : group_) {
+      if (BoxOf(writes_[i].key).ok()) AppendOwnRow(i, rows, options);
+    }
+  }
+  const auto distance = [&](const ScanRows::Item& row) {
+    const StatusOr<Rectangle> box = BoxOf(row.key.view());
+    return box.ok() ? box->SquaredDistance(query.x, query.y) : 0;
+  };
+  std::stable_sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
+    return std::pair(distance(a), a.key.bytes()) < std::pair(distance(b), b.key.bytes());
+  });
+  if (rows->rows_.size() > query.count) rows->rows_.resize(query.count);
+}
+
+}  // namespace gannet::txn
