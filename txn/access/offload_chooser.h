@@ -98,7 +98,7 @@ class RecentPairs {
   double sum_x_ = 0, sum_y_ = 0, sum_xx_ = 0, sum_xy_ = 0;
 };
 
-// Algorithm 1 of Catfish (TECS'22, section 4.1) for one owner: while the owner announces that its threads are busier
+// Algorithm 1 of Catfish (TSAS'22, section 4.1) for one owner: while the owner announces that its threads are busier
 // than 95%, accesses are taken off it for a random number of times that grows, 0..7, then 8..15, and so on.
 //
 // Two differences. The paper's pseudocode also resets its counter at each request that finds no new heartbeat, so that
