@@ -112,7 +112,7 @@ class TpccRack {
   }
 
   Json Configuration() const {
-    static constexpr const char* kReads[] = {"adaptive", "one-sided", "rpc"};
+    static constexpr const char* kReads[] = {"adaptive", "one-sided", "rpc", "ordered tables by rpc"};
     return {{"version", GANNET_VERSION},
             {"nic", options_.nic},
             {"data_nodes", options_.data_nodes},
