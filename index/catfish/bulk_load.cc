@@ -45,7 +45,7 @@ Status CatfishTree::BulkLoad(Context& context, std::span<const LoadEntry> entrie
   sorted.reserve(placed.size());
   for (const Placed& each : placed) sorted.push_back(each.entry);
 
-  // All words, in one order: keys of each may come.
+  // Locks all words, because keys of any of them are inserted.
   std::vector<KeyWords::Lock> words;
   words.reserve(key_words_.count());
   for (size_t i = 0; i < key_words_.count(); ++i) words.emplace_back(&key_words_, i);

@@ -26,11 +26,10 @@ uint64_t LockNode(const Node& node) {
 // The way to the leaf that has the key. Several ways may lead to rectangles that contain the key's.
 std::optional<CatfishTree::Way> CatfishTree::FindWay(const RectangleKey& key) const {
   Way way;
-  std::vector<NodeCopy> copies(1);  // of the nodes of the way
-  Copy(root_offset(), &copies.back());
+  NodeCopy node;  // the last of the way
+  Copy(root_offset(), &node);
   way.push_back({root_offset(), 0});
   while (!way.empty()) {
-    const NodeCopy& node = copies[way.size() - 1];
     size_t& i = way.back().entry;
     const bool leaf = node.head.level == 0;
     const auto leads = [&](const Entry& entry) {
@@ -39,14 +38,15 @@ std::optional<CatfishTree::Way> CatfishTree::FindWay(const RectangleKey& key) co
     while (i < node.head.count && !leads(node.slots[i])) ++i;
     if (i == node.head.count) {
       way.pop_back();
-      if (!way.empty()) ++way.back().entry;
+      if (way.empty()) break;
+      ++way.back().entry;
+      Copy(way.back().offset, &node);
       continue;
     }
     if (leaf) return way;
     const uint64_t child = node.slots[i].target;
     way.push_back({child, 0});
-    if (copies.size() < way.size()) copies.emplace_back();
-    Copy(child, &copies[way.size() - 1]);
+    Copy(child, &node);
   }
   return std::nullopt;
 }
@@ -61,9 +61,8 @@ StatusOr<Change> CatfishTree::Insert(Context& context, const Key& key, rdma::Glo
   {
     const std::shared_lock shared(structure_);
     // Nobody else inserts or removes the key, and nothing leaves its place, so a key that is there is found.
-    std::vector<Witness> seen;
     bool consistent = false;
-    const rdma::GlobalAddress present = Lookup(*decoded, &seen, &consistent);
+    const rdma::GlobalAddress present = Lookup(*decoded, &consistent);
     if (!present.is_null()) {
       if (existing != nullptr) *existing = present;
       return absl::AlreadyExistsError("the key is in the index");

@@ -68,7 +68,7 @@ bool CatfishTree::Traverse(const Meets& meets, std::vector<Witness>* seen, const
     pending.pop_back();
     Copy(next.offset, &copy);
     if (copy.head.dead || (next.level >= 0 && copy.head.level != next.level)) return false;
-    seen->push_back({AddressAt(next.offset), copy.state});
+    if (seen != nullptr) seen->push_back({AddressAt(next.offset), copy.state});
     for (const Entry& entry : copy.entries()) {
       if (!meets(entry.box)) continue;
       if (copy.head.level > 0) {
@@ -101,9 +101,9 @@ void CatfishTree::Settle(bool strict, const Attempt& attempt) {
   }
 }
 
-rdma::GlobalAddress CatfishTree::Lookup(const RectangleKey& key, std::vector<Witness>* seen, bool* consistent) const {
+rdma::GlobalAddress CatfishTree::Lookup(const RectangleKey& key, bool* consistent) const {
   rdma::GlobalAddress found;
-  *consistent = Traverse([&](const Rectangle& box) { return box.Contains(key.box); }, seen,
+  *consistent = Traverse([&](const Rectangle& box) { return box.Contains(key.box); }, nullptr,
                          [&](const Entry& entry) {
                            if (entry.id != key.id || entry.box != key.box) return true;
                            found = rdma::GlobalAddress::FromBits(entry.target);
@@ -123,16 +123,14 @@ FindResult CatfishTree::Find(const Key& key) {
     result.witness.seen = key_words_.Await(number);
     return result;
   }
-  std::vector<Witness> seen;
   for (int attempt = 0;; ++attempt) {
     const uint64_t word = key_words_.Await(number);
-    seen.clear();
     bool consistent = false;
     if (attempt < kFreeAttempts) {
-      result.record = Lookup(*decoded, &seen, &consistent);
+      result.record = Lookup(*decoded, &consistent);
     } else {
       const std::shared_lock shared(structure_);
-      result.record = Lookup(*decoded, &seen, &consistent);
+      result.record = Lookup(*decoded, &consistent);
     }
     if (!result.record.is_null()) return {.record = result.record};
     if (!consistent || !key_words_.Is(number, word)) continue;

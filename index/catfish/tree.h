@@ -27,8 +27,8 @@
 //
 // A search that meets a dead node begins again. A traversal that met none has met each key that was in the tree during
 // all of it, also if the words have changed: a change of structure that takes a key out of a node kills that node,
-// unless it is the common ancestor, below which the key stays. So whoever comes late meets the dead node, and whoever
-// came early has met the key.
+// unless it is the common ancestor, below which the key stays. So a traversal that comes to such a node late finds it
+// dead, and one that came early has met the key.
 //
 // A search by this node's CPU that lost several attempts takes the structure lock, so that it ends.
 #pragma once
@@ -41,6 +41,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/thread.h"
 #include "index/catfish/catfish.h"
 #include "index/catfish/draft.h"
@@ -53,7 +54,7 @@
 
 namespace gannet::index::catfish {
 
-// A lock that is held shared most of the time. A thread that wants it exclusively does not wait for those who come
+// A lock that is held shared most of the time. A thread that wants it exclusively does not wait for threads that come
 // after it.
 class StructureLock {
  public:
@@ -122,7 +123,7 @@ class CatfishTree final : public LocalIndex {
     uint64_t offset;
     size_t entry;
   };
-  using Way = std::vector<Place>;
+  using Way = absl::InlinedVector<Place, 12>;
 
   CatfishTree(IndexService* service, const CatfishOptions& options, const Arena& arena, KeyWords key_words);
 
@@ -133,7 +134,8 @@ class CatfishTree final : public LocalIndex {
 
   // search.cc
   // Visits every node that `meets` leads to, and calls take(entry) for each entry of a leaf that meets. Appends the
-  // nodes' words to *seen. Ends early if `take` returns false. False: met a node that is no longer part of the tree.
+  // nodes' words to *seen, if that is not null. Ends early if `take` returns false. False: met a node that is no longer
+  // part of the tree.
   template <class Meets, class Take>
   bool Traverse(const Meets& meets, std::vector<Witness>* seen, const Take& take) const;
   bool Unchanged(std::span<const Witness> witnesses) const;
@@ -142,7 +144,7 @@ class CatfishTree final : public LocalIndex {
   template <class Attempt>
   void Settle(bool strict, const Attempt& attempt);
   // The record of the key. Null: it is absent, or the traversal was not consistent.
-  rdma::GlobalAddress Lookup(const RectangleKey& key, std::vector<Witness>* seen, bool* consistent) const;
+  rdma::GlobalAddress Lookup(const RectangleKey& key, bool* consistent) const;
   Status TakeStep(const WindowQuery& query, size_t limit, size_t most_witnesses, std::optional<ScanPosition>* position,
                   ScanResult* result, bool* consistent) const;
   bool TryNearest(const NearestQuery& query, ScanResult* result) const;
