@@ -10,7 +10,7 @@
 namespace gannet::index {
 
 // A change of more words is sent as one that lists none, which costs a transaction that holds one of them a conflict
-// (index.h). An insert into an R-tree that splits every node on its path lists fewer.
+// (index.h). An insert into an R-tree that splits some nodes lists fewer, one that reinserts entries may list more.
 inline constexpr size_t kMostWordsInMessage = 16;
 
 // Size of a change that lists this many words.

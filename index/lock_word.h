@@ -14,7 +14,6 @@
 // version  +1 with every install. It continues when the memory is reused for another record (slab.h), so (address,
 //          state word) names one state of one record only. It wraps after 2^40 installs of one record: 12 days at a
 //          million per second. A reader would have to sleep for exactly that long to be deceived.
-//          million per second; a reader would have to sleep for exactly that long to be fooled.
 #pragma once
 
 #include <cstdint>
