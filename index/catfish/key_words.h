@@ -14,26 +14,11 @@
 
 #include "base/cache_line.h"
 #include "base/keyed_hash.h"
-#include "base/thread.h"
+#include "index/backoff.h"
 #include "index/index.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index::catfish {
-
-// Waits while another thread holds a lock: relaxes, and then yields in case that thread has lost its CPU or waits, too.
-class Backoff {
- public:
-  void Pause() {
-    if (++pauses_ < 32) {
-      CpuRelax();
-    } else {
-      YieldThread();
-    }
-  }
-
- private:
-  int pauses_ = 0;
-};
 
 class KeyWords {
  public:

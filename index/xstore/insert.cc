@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
-#include "index/xstore/backoff.h"
+#include "index/backoff.h"
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {

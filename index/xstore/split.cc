@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/sometimes.h"
-#include "index/xstore/backoff.h"
+#include "index/backoff.h"
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "index/xstore/backoff.h"
+#include "index/backoff.h"
 
 namespace gannet::index::xstore {
 

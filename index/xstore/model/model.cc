@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "index/xstore/backoff.h"
+#include "index/backoff.h"
 
 namespace gannet::index::xstore {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/cache_line.h"
 #include "base/thread.h"
 
-namespace gannet::index::xstore {
+namespace gannet::index {
 
 class Backoff {
  public:
@@ -20,4 +20,4 @@ class Backoff {
   int pauses_ = 0;
 };
 
-}  // namespace gannet::index::xstore
+}  // namespace gannet::index
