@@ -1,12 +1,12 @@
 // Catfish at the owner: answers to clients.
 #include <algorithm>
-#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "index/catfish/rpc/messages.h"
 #include "index/catfish/tree.h"
 #include "index/change_wire.h"
 #include "index/key_wire.h"
+#include "index/service_method.h"
 
 namespace gannet::index {
 namespace catfish {
@@ -94,23 +94,8 @@ Status ServeNearest(CatfishTree* tree, Context&, rdma::WireReader& request, rdma
 
 void RegisterCatfishMethods(IndexService* service) {
   using catfish::CatfishTree;
-  using Method = std::function<Status(CatfishTree*, Context&, rdma::WireReader&, rdma::WireWriter&)>;
-  const auto handle = [service](rdma::MethodId id, Method method) {
-    service->node().Handle(
-        id,
-        [service, method = std::move(method)](rdma::NodeId, std::span<const std::byte> request,
-                                              std::span<std::byte> response) -> StatusOr<size_t> {
-          rdma::WireReader reader(request);
-          const IndexId index = reader.GetU16();
-          auto* tree = dynamic_cast<CatfishTree*>(service->Find(index));
-          if (!reader.ok() || tree == nullptr) {
-            return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no catfish index ", index));
-          }
-          rdma::WireWriter writer(response);
-          IndexService::Lease lease(service);
-          GANNET_RETURN_IF_ERROR(method(tree, lease.context(), reader, writer));
-          return writer.Finish();
-        });
+  const auto handle = [service](rdma::MethodId id, auto method) {
+    ServeIndexMethod<CatfishTree>(service, id, "catfish", method);
   };
   handle(catfish::kDescribe, catfish::ServeDescribe);
   handle(catfish::kFind, catfish::ServeFind);

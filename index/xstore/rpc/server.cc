@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "index/service_method.h"
 #include "index/xstore/xstore_of.h"
 
 namespace gannet::index {
@@ -137,23 +138,8 @@ template class XStoreOf<9>;
 
 void RegisterXStoreMethods(IndexService* service) {
   using xstore::RpcTarget;
-  using Method = std::function<Status(RpcTarget*, Context&, rdma::WireReader&, rdma::WireWriter&)>;
-  const auto handle = [service](rdma::MethodId id, Method method) {
-    service->node().Handle(
-        id,
-        [service, method = std::move(method)](rdma::NodeId, std::span<const std::byte> request,
-                                              std::span<std::byte> response) -> StatusOr<size_t> {
-          rdma::WireReader reader(request);
-          const IndexId index = reader.GetU16();
-          auto* target = dynamic_cast<RpcTarget*>(service->Find(index));
-          if (!reader.ok() || target == nullptr) {
-            return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no XStore index ", index));
-          }
-          rdma::WireWriter writer(response);
-          IndexService::Lease lease(service);
-          GANNET_RETURN_IF_ERROR(method(target, lease.context(), reader, writer));
-          return writer.Finish();
-        });
+  const auto handle = [service](rdma::MethodId id, auto method) {
+    ServeIndexMethod<RpcTarget>(service, id, "XStore", method);
   };
   auto trainer = std::make_shared<xstore::Trainer>();
   handle(xstore::kDescribe, [trainer](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
