@@ -199,7 +199,8 @@ class OffloadChooser {
   struct PerOwner {
     RecentAverage posting;  // l_o
     Backoff backoff;
-    std::array<PerKind, 4> kinds;  // Get, GetMany, Scan, Search
+    // The kinds before kInsert: those for which there is a choice.
+    std::array<PerKind, static_cast<size_t>(AccessKind::kInsert)> kinds;
   };
   // Written by the session's thread only.
   struct Counters {

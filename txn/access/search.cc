@@ -5,6 +5,7 @@
 // witness has changed.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "txn/access/access.h"
@@ -143,17 +144,19 @@ void Access::KeepNearest(const Table& table, const NearestQuery& query, ScanRows
   if (writes_.has_inserts()) {
     group_.clear();
     writes_.InsertsIn(table, AllRectangles(), &group_);
-    for (const uint32_t i : group_) {
-      if (BoxOf(writes_[i].key).ok()) AppendOwnRow(i, rows, options);
-    }
+    for (const uint32_t i : group_) AppendOwnRow(i, rows, options);
   }
-  const auto distance = [&](const ScanRows::Item& row) {
+  std::vector<std::pair<double, ScanRows::Item>> near;
+  near.reserve(rows->rows_.size());
+  for (const ScanRows::Item& row : rows->rows_) {
     const StatusOr<Rectangle> box = BoxOf(row.key.view());
-    return box.ok() ? box->SquaredDistance(query.x, query.y) : 0;
-  };
-  std::stable_sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
-    return std::pair(distance(a), a.key.bytes()) < std::pair(distance(b), b.key.bytes());
+    if (box.ok()) near.emplace_back(box->SquaredDistance(query.x, query.y), row);
+  }
+  std::ranges::sort(near, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second.key.bytes() < b.second.key.bytes();
   });
+  rows->rows_.clear();
+  for (const auto& [distance, row] : near) rows->rows_.push_back(row);
   if (rows->rows_.size() > query.count) rows->rows_.resize(query.count);
 }
 
