@@ -320,7 +320,7 @@ class RemoteIndex {
   // Finds all keys, sharing doorbells. results.size() == keys.size(); both must live until the await returns.
   virtual coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
   virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
-  // As LocalIndex's. Unimplemented for kinds that are not spatial.
+  // Like those of LocalIndex. Unimplemented for kinds that are not spatial.
   virtual coro::Task<Status> Search(WindowQuery, ScanResult*) {
     co_return absl::UnimplementedError("this kind of index finds no rectangles");
   }

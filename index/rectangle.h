@@ -92,7 +92,7 @@ struct RectangleKey {
 // The key's bytes.
 class RectangleKeyBytes {
  public:
-  // Of a valid rectangle.
+  // The key's rectangle must be valid.
   explicit RectangleKeyBytes(const RectangleKey& key);
   // Valid as long as this object.
   Key view() const { return Key(std::string_view(bytes_.data(), bytes_.size())); }

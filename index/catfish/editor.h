@@ -30,7 +30,7 @@ class Editor {
   void Tighten(const Path& path);
 
  private:
-  // Of a node that is not empty.
+  // The entry of the parent for a node, which has entries.
   Entry EntryOf(const DraftNode& node, uint64_t target) const;
   void Tighten(DraftNode* parent, size_t in_parent, const DraftNode& child);
   // Deals with the node at the end of the path, which has one entry too many.

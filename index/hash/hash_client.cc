@@ -349,7 +349,7 @@ coro::Task<StatusOr<size_t>> HashClient::Call(rdma::MethodId method, const rdma:
 
 // A miss is one READ of a bucket: chains, tags that several keys share and growth are rare.
 ReadEstimate HashClient::Estimate(std::span<const Key> keys) const {
-  // Of more keys this many are looked up, at equal distances.
+  // If there are more keys, only this many of them are looked up, at equal distances.
   constexpr size_t kMostLookedUp = 8;
   ReadEstimate estimate{.keys = static_cast<double>(keys.size())};
   if (keys.empty()) return estimate;

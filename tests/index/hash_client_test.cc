@@ -90,7 +90,7 @@ TEST_F(HashClientTest, EstimatesKnowWhatIsRemembered) {
   estimate = remote->Estimate(all);
   EXPECT_EQ(estimate.postings, 0);
   EXPECT_EQ(estimate.reads, 0);
-  // Of many keys it looks at some, here of both halves.
+  // If there are many keys it looks at some of them, here of both halves.
   std::vector<Key> many;
   for (uint64_t key = 0; key < 200; ++key) many.emplace_back(key < 100 ? key % 6 : 300 + key);
   estimate = remote->Estimate(many);

@@ -206,7 +206,7 @@ TEST_P(SpatialSearchTest, ForeignInsertsAndRemovalsInTheWindowAreConflicts) {
   }
 }
 
-// Pieces that move: each move is one transaction. Whoever sees all of them sees each once.
+// Pieces move, each by one transaction. A transaction that searches the whole area finds each piece once.
 TEST_P(SpatialSearchTest, EachOfTheMovingPiecesIsSeenOnce) {
   constexpr uint64_t kPieces = 60;
   std::vector<Rectangle> places;

@@ -1,5 +1,4 @@
-// Judging the image of a node that a READ brought. Whatever the bytes are (torn, stale, another program's), nothing
-// here fails but the verdict.
+// Judges the image of a node that a READ brought. The bytes may be anything: torn, stale, or another program's.
 #pragma once
 
 #include <cstddef>

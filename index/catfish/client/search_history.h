@@ -24,7 +24,8 @@ class SearchHistory {
     average.met.nodes += weight * (met.nodes - average.met.nodes);
     average.met.entries += weight * (met.entries - average.met.entries);
   }
-  // Of windows of this size; if there was none, of those whose size is nearest. `unknown` if there was no search.
+  // What searches of windows of this size met. If there were none, those of the nearest size; if there was no search at
+  // all, `unknown`.
   Met Predict(const Rectangle& window, const Met& unknown) const {
     const size_t size = ClassOf(window);
     for (size_t off = 0; off < kClasses; ++off) {

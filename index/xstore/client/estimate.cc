@@ -68,7 +68,7 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
 
 template <int W>
 ReadEstimate RemoteOf<W>::Estimate(std::span<const Key> keys) const {
-  // Of more keys this many are looked up, at equal distances.
+  // If there are more keys, only this many of them are looked up, at equal distances.
   constexpr size_t kMostLookedUp = 4;
   const auto n = static_cast<double>(keys.size());
   ReadEstimate sum{.calls = ShouldRenewModel() ? 1.0 : 0.0, .keys = n};
