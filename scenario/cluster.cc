@@ -133,8 +133,7 @@ Status Cluster::StartNode(int node) {
   options.precedence_after = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_after_nanos));
   options.precedence_limit = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_limit_nanos));
   options.location_cache_bytes = kLocationBytes;
-  // (The placement of the other workloads keeps rows off the client.)
-  if (drawn_->workload == kTpccWorkload && *drawn_->client) options.data_nodes = nodes() - 1;
+  if (*drawn_->client) options.data_nodes = nodes() - 1;
   if (disk_ != nullptr) {
     options.directory = kDirectory;
     options.create_if_missing = !has_data_;

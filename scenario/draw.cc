@@ -170,7 +170,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const bool tpcc = drawn.workload == kTpccWorkload;
   if (!drawn.client.has_value()) drawn.client = client;
   // A database with a log has no client nodes.
-  if (drawn.nodes == 1 || (tpcc && drawn.durability != "none")) drawn.client = false;
+  if (drawn.nodes == 1 || drawn.durability != "none") drawn.client = false;
   if (drawn.deaths < 0) drawn.deaths = deaths;
   // A single node has no survivors. A terminal of TPC-C needs all warehouses.
   if (drawn.nodes == 1 || (tpcc && drawn.durability == "none" && !*drawn.client)) drawn.deaths = 0;

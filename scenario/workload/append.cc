@@ -66,7 +66,7 @@ class AppendClient : public Client {
 Append::Append(const ScenarioOptions& drawn, Control* control)
     : planner_(drawn.keys),
       seed_(drawn.seed),
-      placement_(PlacementOf(drawn)),
+      placement_(txn::Placement::ByHash()),
       elle_file_(drawn.elle_file),
       control_(control) {}
 

@@ -520,8 +520,8 @@ Registers::Registers(const ScenarioOptions& drawn, Control* control)
       row_words_(drawn.row_words),
       asks_again_(drawn.precedence_after_nanos < kAsksAgainNanos),
       seed_(drawn.seed),
-      nodes_(drawn.nodes),
-      placement_(PlacementOf(drawn)),
+      owners_(drawn.nodes - (*drawn.client ? 1 : 0)),
+      placement_(txn::Placement::ByHash()),
       control_(control) {}
 
 std::vector<txn::TableOptions> Registers::Tables() const {
@@ -583,7 +583,7 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
 bool Registers::CanGoOn(const std::function<bool(int node)>& lives) const {
   for (uint64_t key = 0; key < keys_; ++key) {
     const std::string text = TextOf(key);
-    if (lives(placement_.owner(key, nodes_)) || lives(placement_.owner(std::string_view(text), nodes_))) return true;
+    if (lives(placement_.owner(key, owners_)) || lives(placement_.owner(std::string_view(text), owners_))) return true;
   }
   return false;
 }

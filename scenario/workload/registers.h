@@ -38,7 +38,7 @@ class Registers : public Workload {
   uint64_t row_words_;
   bool asks_again_;
   uint64_t seed_;
-  int nodes_;
+  int owners_;  // nodes that own rows
   txn::Placement placement_;
   Control* control_;
   uint64_t waves_ = 0;

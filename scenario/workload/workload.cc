@@ -28,14 +28,6 @@ Judgement JudgementOf(const Report& report) {
   return result;
 }
 
-txn::Placement PlacementOf(const ScenarioOptions& drawn) {
-  txn::Placement placement = txn::Placement::ByHash();
-  if (*drawn.client) {
-    placement.owner = [](const index::Key& key, int nodes) { return txn::Placement::ByHash().owner(key, nodes - 1); };
-  }
-  return placement;
-}
-
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control) {
   if (drawn.workload == "registers") return std::make_unique<Registers>(drawn, control);
   if (drawn.workload == "append") return std::make_unique<Append>(drawn, control);

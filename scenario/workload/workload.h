@@ -83,9 +83,6 @@ Status UntilKnown(Execute execute) {
 // With at least this many keys the workload fills and empties whole ranges of keys, so that indexes grow and shrink.
 inline constexpr uint64_t kManyKeys = 1024;
 
-// Places keys by a hash, on all nodes or (ScenarioOptions::client) on all but the last.
-txn::Placement PlacementOf(const ScenarioOptions& drawn);
-
 class Workload {
  public:
   virtual ~Workload() = default;
