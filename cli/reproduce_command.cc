@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -24,6 +25,7 @@
 #include "cli/ycsb_flags.h"
 #include "cli/ycsb_options.h"
 #include "experiments/experiment.h"
+#include "experiments/paths/paths.h"
 #include "experiments/run.h"
 #include "experiments/xstore/xstore.h"
 
@@ -37,16 +39,54 @@ constexpr double kMaxScale = 1000;
 constexpr uint64_t kMinKeys = 1000;
 constexpr uint64_t kMaxKeys = 4'000'000'000;
 
+// What can be reproduced: the experiments of a paper, or our own.
+struct Subject {
+  const char* name;
+  const char* about;
+  const char* footer;
+  bool loads_keys;     // --keys says something
+  const char* window;  // the measurement of one point at scale 1
+  std::vector<Experiment> (*experiments)(const experiments::Options&);
+  experiments::Report (*report)(const experiments::Options&, std::vector<Experiment>);
+};
+
+constexpr char kExitCodes[] =
+    "\n\nExit code: 0 all ran; 1 a run failed; 2 a flag is wrong; 130 stopped by Ctrl-C (the report has the finished "
+    "runs).\n\n";
+
+constexpr Subject kSubjects[] = {
+    {.name = "xstore",
+     .about = "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, TPC-C.",
+     .footer =
+         "Every point is a run of `gannet ycsb --fabric sim` in its own process. The report compares our throughput "
+         "with\nthe paper's, where its text gives one, and says what bounds ours. The same flags give the same "
+         "figures.",
+     .loads_keys = true,
+     .window = "F x 300 us of virtual time for each point",
+     .experiments = experiments::xstore::Experiments,
+     .report = experiments::xstore::MakeReport},
+    {.name = "paths",
+     .about = "How the path of an access is chosen: TPC-C with 4 to 24 cores per server, and a step of load.",
+     .footer = "Not of a paper. Each run is TPC-C on a simulated rack, with fixed paths (one-sided; calls; calls for\n"
+               "ordered tables only) and with the adaptive one. The report compares the adaptive path with the best "
+               "fixed one.\nThe same flags give the same figures.",
+     .loads_keys = false,
+     .window = "F x 2 ms of virtual time for each point, of the step of load F x 160 ms",
+     .experiments = experiments::paths::Experiments,
+     .report = experiments::paths::MakeReport},
+};
+
 struct Options {
-  experiments::xstore::Options rack;
+  const Subject* subject;
+  experiments::Options rack;
   std::vector<std::string> only;
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   std::string json;
   std::string html;
 };
 
-int Fail(const Status& status, int exit_code) {
-  absl::FPrintF(stderr, "gannet reproduce xstore: %s\n", status.message());
+int Fail(const Subject& subject, const Status& status, int exit_code) {
+  absl::FPrintF(stderr, "gannet reproduce %s: %s\n", subject.name, status.message());
   return exit_code;
 }
 
@@ -56,9 +96,14 @@ StatusOr<double> ParseScale(const std::string& text) {
   return absl::InvalidArgumentError(absl::StrFormat("must be a number from %g to %g", kMinScale, kMaxScale));
 }
 
-StatusOr<std::vector<std::string>> ParseOnly(const std::string& text) {
-  std::vector<std::string> known;
-  for (const Experiment& experiment : experiments::xstore::Experiments({})) known.push_back(experiment.id);
+std::vector<std::string> IdsOf(const Subject& subject) {
+  std::vector<std::string> ids;
+  for (const Experiment& experiment : subject.experiments({})) ids.push_back(experiment.id);
+  return ids;
+}
+
+StatusOr<std::vector<std::string>> ParseOnly(const Subject& subject, const std::string& text) {
+  const std::vector<std::string> known = IdsOf(subject);
   std::vector<std::string> ids = absl::StrSplit(text, ',');
   for (const std::string& id : ids) {
     if (std::ranges::find(known, id) == known.end()) {
@@ -79,17 +124,18 @@ Status CompleteAll(std::vector<Experiment>* all) {
 }
 
 int Execute(const Options& options) {
+  const Subject& subject = *options.subject;
   auto json = OpenOutput("--json", options.json);
-  if (!json.ok()) return Fail(json.status(), kExitBadFlags);
+  if (!json.ok()) return Fail(subject, json.status(), kExitBadFlags);
   auto html = OpenOutput("--html", options.html);
-  if (!html.ok()) return Fail(html.status(), kExitBadFlags);
-  std::vector<Experiment> runs = experiments::xstore::Experiments(options.rack);
+  if (!html.ok()) return Fail(subject, html.status(), kExitBadFlags);
+  std::vector<Experiment> runs = subject.experiments(options.rack);
   if (!options.only.empty()) {
     std::erase_if(runs, [&options](const Experiment& experiment) {
       return std::ranges::find(options.only, experiment.id) == options.only.end();
     });
   }
-  if (const Status complete = CompleteAll(&runs); !complete.ok()) return Fail(complete, kExitBadFlags);
+  if (const Status complete = CompleteAll(&runs); !complete.ok()) return Fail(subject, complete, kExitBadFlags);
   const auto begin = std::chrono::steady_clock::now();
   const InterruptGuard interrupts;
   Progress progress;
@@ -103,52 +149,59 @@ int Execute(const Options& options) {
   how.stop = &InterruptGuard::requested();
   const Status run = experiments::RunExperiments(how, &runs);
   const bool interrupted = absl::IsCancelled(run);
-  if (!run.ok() && !interrupted) return Fail(run, kExitFailed);
-  if (interrupted) absl::FPrintF(stderr, "gannet reproduce xstore: stopped; the report has the finished runs\n");
-  const experiments::Report report = experiments::xstore::MakeReport(options.rack, std::move(runs));
+  if (!run.ok() && !interrupted) return Fail(subject, run, kExitFailed);
+  if (interrupted) {
+    absl::FPrintF(stderr, "gannet reproduce %s: stopped; the report has the finished runs\n", subject.name);
+  }
+  const experiments::Report report = subject.report(options.rack, std::move(runs));
   absl::FPrintF(TextStream(*json), "%s", ToText(report));
   if (json->has_value()) {
     if (Status written = (*json)->Write(ToJson(report)); !written.ok()) {
-      return Fail(written, kExitFailed);
+      return Fail(subject, written, kExitFailed);
     }
   }
   if (html->has_value()) {
     if (Status written = (*html)->Write(ToHtml(report)); !written.ok()) {
-      return Fail(written, kExitFailed);
+      return Fail(subject, written, kExitFailed);
     }
   }
   return interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
 
+void AddSubject(const Subject& subject, CLI::App* command, int* exit_code) {
+  CLI::App* app = command->add_subcommand(subject.name, subject.about);
+  const std::string page = absl::StrFormat("          gannet reproduce %s --scale 3 --only %s --html %s.html",
+                                           subject.name, IdsOf(subject).front(), subject.name);
+  app->footer(absl::StrCat(subject.footer, kExitCodes, "Examples: gannet reproduce ", subject.name, "\n", page));
+  auto options = std::make_shared<Options>();
+  Options* o = options.get();
+  o->subject = &subject;
+  if (subject.loads_keys) {
+    Add(
+        *app, "--keys", &o->rack.keys, [](const std::string& text) { return ParseCount(text, kMinKeys, kMaxKeys); },
+        "N", "Keys that are loaded (the paper: 100M). Default: 1M");
+  }
+  Add(*app, "--scale", &o->rack.scale, ParseScale, "F",
+      absl::StrCat("Length of the measurement: ", subject.window, ". Default: 1"));
+  Add(*app, "--clients", &o->rack.clients, ParseClients, "MxT",
+      "Client machines x threads of each. Default: 15x24, as in XStore's paper");
+  Add(
+      *app, "--only", &o->only, [&subject](const std::string& text) { return ParseOnly(subject, text); }, "NAMES",
+      absl::StrCat("Only these: ", absl::StrJoin(IdsOf(subject), ",")));
+  AddInteger(*app, "--seed", &o->rack.seed, 0, INT64_MAX, "Seed of everything random. Default: 1");
+  AddInteger(*app, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
+  AddPath(*app, "--json", &o->json, "FILE", "Write the report as JSON to this file; -: to standard output");
+  AddPath(*app, "--html", &o->html, "FILE", "Write the report with plots as one HTML page");
+  app->callback([options, exit_code] { *exit_code = Execute(*options); });
+}
+
 }  // namespace
 
 void AddReproduceCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("reproduce", "The experiments of a paper, on a simulated rack like its own.");
+  CLI::App* command = app.add_subcommand(
+      "reproduce", "The experiments of a paper, and our own on the choice of path, on a simulated rack.");
   command->require_subcommand(1);
-  CLI::App* xstore =
-      command->add_subcommand("xstore", "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, TPC-C.");
-  xstore->footer(
-      "Every point is a run of `gannet ycsb --fabric sim` in its own process. The report compares our throughput with\n"
-      "the paper's, where its text gives one, and says what bounds ours. The same flags give the same figures.\n\n"
-      "Exit code: 0 all ran; 1 a run failed; 2 a flag is wrong; 130 stopped by Ctrl-C (the report has the "
-      "finished runs).\n\n"
-      "Examples: gannet reproduce xstore --html xstore.html\n"
-      "          gannet reproduce xstore --keys 10M --scale 3 --only fig10,fig12");
-  auto options = std::make_shared<Options>();
-  Options* o = options.get();
-  Add(
-      *xstore, "--keys", &o->rack.keys, [](const std::string& text) { return ParseCount(text, kMinKeys, kMaxKeys); },
-      "N", "Keys that are loaded (the paper: 100M). Default: 1M");
-  Add(*xstore, "--scale", &o->rack.scale, ParseScale, "F",
-      "Length of the measurement: F x 300 us of virtual time for each point. Default: 1");
-  Add(*xstore, "--clients", &o->rack.clients, ParseClients, "MxT",
-      "Client machines x threads of each. Default: 15x24, as in the paper");
-  Add(*xstore, "--only", &o->only, ParseOnly, "NAMES", "Only these: fig10,fig12,fig14b,burst,fig15b,fig15d,fig16b");
-  AddInteger(*xstore, "--seed", &o->rack.seed, 0, INT64_MAX, "Seed of everything random. Default: 1");
-  AddInteger(*xstore, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
-  AddPath(*xstore, "--json", &o->json, "FILE", "Write the report as JSON to this file; -: to standard output");
-  AddPath(*xstore, "--html", &o->html, "FILE", "Write the report with plots as one HTML page");
-  xstore->callback([options, exit_code] { *exit_code = Execute(*options); });
+  for (const Subject& subject : kSubjects) AddSubject(subject, command, exit_code);
 }
 
 }  // namespace gannet::cli

@@ -85,16 +85,25 @@ std::string Bars(const Experiment& experiment) {
 }
 
 std::string Timeline(const Experiment& experiment) {
-  std::vector<Line> lines;
+  std::vector<Line> rates;
+  std::vector<Line> calls;
   for (const Point& point : experiment.points) {
-    Line line{point.series, {}, {}};
+    Line rate{point.series, {}, {}};
+    Line share{point.series, {}, {}};
     for (const Moment& moment : point.measured.timeline) {
-      line.places.push_back({moment.milliseconds, moment.mops,
+      rate.places.push_back({moment.milliseconds, moment.mops,
                              absl::StrFormat("%s: %.2f ms, %.2f M/s", point.series, moment.milliseconds, moment.mops)});
+      if (!moment.calls.has_value()) continue;
+      const double percent = 100 * *moment.calls;
+      share.places.push_back({moment.milliseconds, percent,
+                              absl::StrFormat("%s: %.2f ms, %.1f%%", point.series, moment.milliseconds, percent)});
     }
-    lines.push_back(std::move(line));
+    rates.push_back(std::move(rate));
+    if (!share.places.empty()) calls.push_back(std::move(share));
   }
-  return PlotLines({experiment.x_axis, "million operations per second"}, lines);
+  std::string plots = PlotLines({experiment.x_axis, "million operations per second"}, rates);
+  if (!calls.empty()) plots += PlotLines({experiment.x_axis, "% of accesses by calls"}, calls);
+  return plots;
 }
 
 std::string Lines(const Experiment& experiment) {
@@ -147,12 +156,13 @@ std::string TableOf(const Experiment& experiment) {
   return html + "</table></div>\n";
 }
 
-std::string ClaimsHtml(const std::vector<Claim>& claims) {
+std::string ClaimsHtml(const std::vector<Claim>& claims, const std::string& beside) {
   if (claims.empty()) return "";
-  std::string html =
-      "<h2>Beside the paper</h2>\n<div class=\"wide\"><table "
-      "class=\"claims\">\n<tr><th>claim</th><th>ours</th><th>paper</th><th>difference</th>"
-      "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n";
+  std::string html = absl::StrFormat(
+      "<h2>Beside the %s</h2>\n<div class=\"wide\"><table "
+      "class=\"claims\">\n<tr><th>claim</th><th>ours</th><th>%s</th><th>difference</th>"
+      "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n",
+      beside, beside);
   for (const Claim& claim : claims) {
     html += absl::StrFormat(
         "<tr><td>%s</td><td>%.2f</td><td>%.2f</td><td>%+.0f%%</td><td class=\"text\">%s</td><td "
@@ -174,7 +184,7 @@ std::string ToHtml(const experiments::Report& report) {
       "one "
       "operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value in bold differ by more "
       "than 15%; the notes under the tables say why.</p>\n";
-  html += ClaimsHtml(report.claims);
+  html += ClaimsHtml(report.claims, EscapeXml(report.beside));
   for (const Experiment& experiment : report.experiments) {
     html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
     html += "<div class=\"wide\">\n" + PlotOf(experiment) + "</div>\n";

@@ -34,7 +34,11 @@ Json Of(const Point& point) {
                      {"ratio", m.mops / point.paper->value}};
   }
   json["timeline"] = Json::array();
-  for (const Moment& moment : m.timeline) json["timeline"].push_back({moment.milliseconds, moment.mops});
+  for (const Moment& moment : m.timeline) {
+    Json place = {moment.milliseconds, moment.mops};
+    if (moment.calls.has_value()) place.push_back(*moment.calls);
+    json["timeline"].push_back(std::move(place));
+  }
   json["report"] = Json::parse(m.report);
   return json;
 }

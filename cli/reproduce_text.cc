@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cli/reproduce_report.h"
@@ -31,13 +33,41 @@ std::string TableOf(const Experiment& experiment) {
   return table.ToString();
 }
 
-// A line for each point of a timeline.
+// The same run in at most `most` pieces of about equal length, so that a line of text has room for them.
+std::vector<Moment> Joined(const std::vector<Moment>& timeline, size_t most) {
+  const size_t pieces = std::min(most, timeline.size());
+  std::vector<Moment> joined;
+  for (size_t i = 0; i < pieces; ++i) {
+    const size_t begin = i * timeline.size() / pieces;
+    const size_t end = (i + 1) * timeline.size() / pieces;
+    Moment sum;
+    for (size_t k = begin; k < end; ++k) {
+      sum.mops += timeline[k].mops / static_cast<double>(end - begin);
+      if (timeline[k].calls.has_value()) {
+        sum.calls = sum.calls.value_or(0) + *timeline[k].calls / static_cast<double>(end - begin);
+      }
+    }
+    sum.milliseconds = timeline[end - 1].milliseconds;
+    joined.push_back(sum);
+  }
+  return joined;
+}
+
+// Lines for each point of a timeline.
 std::string TimelinesOf(const Experiment& experiment) {
+  constexpr size_t kMost = 32;
   std::string text;
   if (experiment.chart != Chart::kTimeline) return text;
   for (const Point& point : experiment.points) {
-    text += "  M/s over time, " + point.series + ":";
-    for (const Moment& moment : point.measured.timeline) text += absl::StrFormat(" %.1f", moment.mops);
+    const std::vector<Moment> timeline = Joined(point.measured.timeline, kMost);
+    if (timeline.empty()) continue;
+    const int digits = timeline.front().mops < 10 ? 2 : 1;
+    absl::StrAppendFormat(&text, "  M/s over %.4g ms, %s:", timeline.back().milliseconds, point.series);
+    for (const Moment& moment : timeline) absl::StrAppendFormat(&text, " %.*f", digits, moment.mops);
+    text += "\n";
+    if (!timeline.front().calls.has_value()) continue;
+    text += "  % of accesses by calls, " + point.series + ":";
+    for (const Moment& moment : timeline) absl::StrAppendFormat(&text, " %.0f", 100 * moment.calls.value_or(0));
     text += "\n";
   }
   return text;
@@ -63,7 +93,7 @@ std::string ToText(const experiments::Report& report) {
                             SourcesOf(experiment));
   }
   if (report.claims.empty()) return text;
-  Table table({"claim", "ours", "paper", "difference"});
+  Table table({"claim", "ours", report.beside, "difference"});
   std::string notes;
   for (const Claim& claim : report.claims) {
     table.Add({claim.what, absl::StrFormat("%.2f", claim.ours), absl::StrFormat("%.2f", claim.paper.value),

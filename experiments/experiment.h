@@ -1,7 +1,6 @@
-// An experiment of a paper: its runs on a simulated rack like the paper's, and what the paper measured.
-// Each paper has a folder with a file for each of its figures. The file has a table of the figure's points, with one
-// line for each point.
-// is one more line.
+// An experiment: its runs on a simulated rack, and, if it is a paper's, what the paper measured. Each paper has a
+// folder with a file for each of its figures. The file has a table of the figure's points, with one line for each
+// point. The folder paths/ has our own experiments on how the path of an access is chosen.
 #pragma once
 
 #include <optional>
@@ -13,15 +12,24 @@
 
 namespace gannet::experiments {
 
+// The setting that replaces the paper's rack. The defaults are those of XStore's.
+struct Options {
+  uint64_t keys = 1'000'000;  // that are loaded; the paper: 100M
+  double scale = 1;           // of all that is measured: warm-up and window of each point
+  bench::ClientThreads clients = {15, 24};
+  uint64_t seed = 1;
+};
+
 struct PaperValue {
   double value;
   std::string source;  // "table 3", "section 7.2: ..."
 };
 
-// A moment of a run, counted from the begin of the measurement.
+// A piece of a run's time. `milliseconds` is its end, counted from the begin of the measurement.
 struct Moment {
   double milliseconds = 0;
   double mops = 0;
+  std::optional<double> calls;  // share of the clients' accesses that was made by calls, if the run tells
 };
 
 // What one run measured. Shares: 1 is busy all the time.

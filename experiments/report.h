@@ -8,7 +8,7 @@
 
 namespace gannet::experiments {
 
-// A number in the paper that is not a point of a figure: a factor, READs, an error, memory.
+// A number that is not a point of a figure (a factor, READs, an error, memory), beside what it is compared with.
 struct Claim {
   std::string what;
   double ours;
@@ -19,11 +19,12 @@ struct Claim {
 };
 
 struct Report {
-  std::string system;   // the paper's name for its own system: "XStore"
+  std::string system;   // the paper's name for its own system: "XStore"; or what our own experiments are about
   std::string setting;  // one sentence: what was run in place of the paper's rack
   std::vector<Experiment> experiments;
   std::vector<Claim> claims;
   std::vector<std::string> nics;  // the NIC profiles that were used (rdma/sim/nic_profile.h)
+  std::string beside = "paper";   // what the claims are compared with
 };
 
 }  // namespace gannet::experiments

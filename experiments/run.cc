@@ -83,9 +83,16 @@ double Number(const nlohmann::json& json, const char* path) {
 
 void MeasuredOfTpcc(const nlohmann::json& json, Measured* m) {
   m->mops = Number(json, "/transactions_per_second") * 1e-6;
-  m->mean_us = Number(json, "/transactions/order_status/latency_us/mean");
-  m->p50_us = Number(json, "/transactions/order_status/latency_us/p50");
-  m->p99_us = Number(json, "/transactions/order_status/latency_us/p99");
+  // Of the most frequent transaction.
+  const nlohmann::json& transaction = json.at("transactions").at(json.at("latency_of").get<std::string>());
+  m->mean_us = Number(transaction, "/latency_us/mean");
+  m->p50_us = Number(transaction, "/latency_us/p50");
+  m->p99_us = Number(transaction, "/latency_us/p99");
+  const double begin = Number(json, "/configuration/warmup_seconds");
+  for (const nlohmann::json& moment : json.at("timeline")) {
+    m->timeline.push_back({(Number(moment, "/at_seconds") - begin) * 1e3,
+                           Number(moment, "/transactions_per_second") * 1e-6, Number(moment, "/share_of_calls")});
+  }
   m->reads_per_operation = Number(json, "/verbs/read");
   m->bytes_per_operation = Number(json, "/verbs/bytes");
   m->fallbacks = Number(json, "/clients/fallbacks") / std::max(1.0, Number(json, "/clients/lookups"));
@@ -117,7 +124,7 @@ Measured MeasuredOf(const std::string& report) {
   const double begin = Number(json, "/configuration/warmup_seconds");
   for (const nlohmann::json& moment : json.at("timeline")) {
     m.timeline.push_back(
-        {(Number(moment, "/at_seconds") - begin) * 1e3, Number(moment, "/operations_per_second") * 1e-6});
+        {(Number(moment, "/at_seconds") - begin) * 1e3, Number(moment, "/operations_per_second") * 1e-6, std::nullopt});
   }
   m.server_cpu = Number(json, "/simulation/servers/cpu");
   m.server_nic = Number(json, "/simulation/servers/nic_serve");

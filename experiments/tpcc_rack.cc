@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "bench/harness/rack_usage.h"
+#include "bench/json/parts.h"
 #include "nlohmann/json.hpp"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
@@ -30,6 +33,9 @@ class TpccRack {
     rdma::sim::SimulationOptions simulation;
     simulation.seed = options.seed;
     simulation.cores_per_node = std::max(options.server_threads, options.threads);
+    if (options.step.has_value()) {
+      simulation.cores_per_node = std::max(simulation.cores_per_node, options.step->threads);
+    }
     simulation_ = std::make_unique<rdma::sim::Simulation>(simulation);
   }
 
@@ -37,25 +43,82 @@ class TpccRack {
     GANNET_RETURN_IF_ERROR(Start());
     GANNET_RETURN_IF_ERROR(tpcc::Load(nodes_, tables_, {.threads = 1, .seed = options_.seed, .date = 1}, nullptr));
     bench::RackUsage usage(simulation_.get(), fabric_.get());
-    tpcc::RunOptions run;
+    tpcc::RunOptions run = CommonRun();
     run.threads = options_.machines * options_.threads;
     run.coroutines = options_.coroutines;
     run.warmup = options_.warmup;
     run.duration = options_.duration;
-    run.watch = [&usage](bool end) { end ? usage.End() : usage.Begin(); };
-    run.mix = options_.mix;
-    run.seed = run.load_seed = options_.seed;
-    const auto data_nodes = static_cast<size_t>(options_.data_nodes);
-    const StatusOr<tpcc::RunReport> report = tpcc::RunBenchmark(
-        std::span(nodes_).subspan(data_nodes), std::span(std::as_const(tables_)).subspan(data_nodes), run, nullptr);
+    if (options_.interval > absl::ZeroDuration()) run.interval = options_.interval;
+    Thread step;
+    Status stepped;
+    run.watch = [&](bool end) {
+      end ? usage.End() : usage.Begin();
+      if (!end && options_.step.has_value()) step = Thread("step", [this, &stepped] { stepped = RunStep(); });
+    };
+    run.seed = options_.seed;
+    const StatusOr<tpcc::RunReport> report =
+        tpcc::RunBenchmark(Clients(), TablesOfClients(), run, [this](const tpcc::IntervalReport& interval) {
+          if (!interval.warming_up) calls_.push_back(ShareOfCalls());
+        });
+    if (step.joinable()) step.join();
     if (!report.ok()) return report.status();
+    GANNET_RETURN_IF_ERROR(stepped);
     std::string json = JsonOf(*report, usage);
     GANNET_RETURN_IF_ERROR(Close());
     return json;
   }
 
  private:
-  int num_nodes() const { return options_.data_nodes + options_.machines; }
+  int step_machines() const { return options_.step.has_value() ? options_.step->machines : 0; }
+  // The data servers, then the client machines, then those of the step.
+  int num_nodes() const { return options_.data_nodes + options_.machines + step_machines(); }
+  std::span<txn::Database* const> Clients() const {
+    return std::span(nodes_).subspan(static_cast<size_t>(options_.data_nodes), static_cast<size_t>(options_.machines));
+  }
+  std::span<const tpcc::Tables> TablesOfClients() const {
+    return std::span(tables_).subspan(static_cast<size_t>(options_.data_nodes), static_cast<size_t>(options_.machines));
+  }
+
+  tpcc::RunOptions CommonRun() const {
+    tpcc::RunOptions run;
+    run.mix = options_.mix;
+    run.load_seed = options_.seed;
+    return run;
+  }
+
+  // The machines of the step wait for its begin, and run.
+  Status RunStep() {
+    const TpccLoadStep& step = *options_.step;
+    SleepForNanos(static_cast<uint64_t>(absl::ToInt64Nanoseconds(step.begin)));
+    tpcc::RunOptions run = CommonRun();
+    run.threads = step.machines * step.threads;
+    run.coroutines = step.coroutines;
+    run.warmup = absl::ZeroDuration();
+    run.duration = step.length;
+    run.seed = Mix64(options_.seed);
+    // The numbers after those of the clients' workers.
+    const auto clients = static_cast<uint32_t>(options_.machines * options_.threads);
+    run.first_worker = tpcc::kFirstWorker + (clients + options_.warehouses - 1) / options_.warehouses;
+    const auto first = static_cast<size_t>(options_.data_nodes + options_.machines);
+    return tpcc::RunBenchmark(std::span(nodes_).subspan(first), std::span(std::as_const(tables_)).subspan(first), run,
+                              nullptr)
+        .status();
+  }
+
+  // Of the clients' accesses since the last time, the share that was made by calls.
+  double ShareOfCalls() {
+    uint64_t calls = 0;
+    uint64_t all = 0;
+    for (const txn::Database* database : Clients()) {
+      for (const txn::TablePaths& each : database->path_statistics()) {
+        calls += each.paths.calls;
+        all += each.paths.accesses();
+      }
+    }
+    const uint64_t before = std::exchange(all_before_, all);
+    const uint64_t calls_before = std::exchange(calls_before_, calls);
+    return static_cast<double>(calls - calls_before) / std::max(1.0, static_cast<double>(all - before));
+  }
 
   Status Start() {
     rdma::sim::SimFabricOptions fabric;
@@ -75,7 +138,7 @@ class TpccRack {
   Status StartNode(int node) {
     txn::DatabaseOptions options;
     options.data_nodes = options_.data_nodes;
-    options.read_path = options_.reads;
+    options.read_path = node < options_.data_nodes + options_.machines ? options_.reads : options_.step->reads;
     options.server_threads = node < options_.data_nodes ? options_.server_threads : 1;
     options.location_cache_bytes = kLocationBytes;
     options.seed = options_.seed;
@@ -140,12 +203,24 @@ class TpccRack {
                      {"call", static_cast<double>(run.verbs.calls) / transactions},
                      {"bytes", static_cast<double>(run.verbs.bytes_in + run.verbs.bytes_out) / transactions},
                      {"round_trips", static_cast<double>(run.verbs.round_trips) / transactions}};
-    for (const tpcc::Procedure procedure : {tpcc::Procedure::kNewOrder, tpcc::Procedure::kOrderStatus}) {
-      const tpcc::ProcedureReport& p = run.of(procedure);
-      json["transactions"][tpcc::kProcedureNames[static_cast<size_t>(procedure)]] = {
+    for (size_t i = 0; i < tpcc::kProcedures; ++i) {
+      const tpcc::ProcedureReport& p = run.procedures[i];
+      if (p.committed == 0) continue;
+      json["transactions"][tpcc::kProcedureNames[i]] = {
           {"committed", p.committed},
           {"aborted", p.aborted},
           {"latency_us", {{"mean", p.mean_us}, {"p50", p.p50_us}, {"p99", p.p99_us}}}};
+    }
+    const size_t most = static_cast<size_t>(std::ranges::max_element(options_.mix) - options_.mix.begin());
+    json["latency_of"] = tpcc::kProcedureNames[most];
+    json["timeline"] = Json::array();
+    if (options_.interval > absl::ZeroDuration()) {
+      for (size_t i = 0; i < run.timeline.size(); ++i) {
+        const tpcc::IntervalReport& interval = run.timeline[i];
+        json["timeline"].push_back({{"at_seconds", interval.at_seconds},
+                                    {"transactions_per_second", interval.Rate(interval.transactions)},
+                                    {"share_of_calls", i < calls_.size() ? calls_[i] : 0}});
+      }
     }
     uint64_t lookups = 0;
     uint64_t fallbacks = 0;
@@ -153,6 +228,7 @@ class TpccRack {
       lookups += cache.lookups;
       fallbacks += cache.fallbacks;
     }
+    json["paths"] = bench::PathsJson(run.paths);
     json["clients"] = {{"lookups", lookups}, {"fallbacks", fallbacks}};
     const bench::Usage servers = usage.Of(0, options_.data_nodes, options_.server_threads);
     json["servers"] = {{"cpu", servers.cpu}, {"nic_serve", servers.nic_serve}, {"link_out", servers.link_out}};
@@ -167,6 +243,9 @@ class TpccRack {
   std::vector<std::unique_ptr<txn::Database>> databases_;
   std::vector<txn::Database*> nodes_;
   std::vector<tpcc::Tables> tables_;
+  std::vector<double> calls_;  // of each interval of the measurement: share of the accesses
+  uint64_t calls_before_ = 0;  // sums up to the last interval
+  uint64_t all_before_ = 0;
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// TPC-C on a simulated rack of data servers and client machines, as in XStore (OSDI'20, section 7.10): one run of its
-// Fig. 16b.
+// TPC-C on a simulated rack of data servers and client machines, as in XStore (OSDI'20, section 7.10).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -12,6 +12,17 @@
 #include "txn/read_path.h"
 
 namespace gannet::experiments {
+
+// A step of load: more client machines that run the same mix during a part of the measurement. What they do is not part
+// of the report, except as load of the servers.
+struct TpccLoadStep {
+  int machines = 1;
+  int threads = 24;    // of each
+  int coroutines = 1;  // of each thread
+  txn::ReadPathPolicy reads = txn::ReadPathPolicy::kCall;
+  absl::Duration begin;  // after the begin of the measurement
+  absl::Duration length;
+};
 
 struct TpccRackOptions {
   int data_nodes = 4;
@@ -26,6 +37,8 @@ struct TpccRackOptions {
   std::string nic;
   absl::Duration warmup;
   absl::Duration duration;
+  absl::Duration interval;  // the report has a timeline of such pieces; 0: none
+  std::optional<TpccLoadStep> step;
   uint64_t seed = 1;
 };
 

@@ -11,14 +11,6 @@
 
 namespace gannet::experiments::xstore {
 
-// The setting that replaces the paper's rack.
-struct Options {
-  uint64_t keys = 1'000'000;  // the paper: 100M
-  double scale = 1;           // of all that is measured: warm-up and window of each point
-  bench::ClientThreads clients = {15, 24};
-  uint64_t seed = 1;
-};
-
 Experiment Fig10(const Options& options);   // YCSB A-F
 Experiment Fig12(const Options& options);   // throughput and latency
 Experiment Fig14b(const Options& options);  // reads while others insert

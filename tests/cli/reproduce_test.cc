@@ -1,4 +1,4 @@
-// `gannet reproduce xstore` with a tiny rack: the report's shape, not its numbers.
+// `gannet reproduce` with tiny racks: the report's shape, not its numbers.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +95,58 @@ TEST(ReproduceTest, OnlySomeAndTheSameEveryTimeWithAnyNumberOfJobs) {
   EXPECT_THAT(one.out, ::testing::Not(HasSubstr("Fig. 10")));
   flags.back() = "3";
   EXPECT_EQ(RunProgram(flags).out, one.out);
+}
+
+// The claims are what the timelines in the same report say.
+TEST(ReproduceTest, ComparesTheAdaptivePathWithTheBetterFixedOneInAStepOfLoad) {
+  const std::string json = ::testing::TempDir() + "/reproduce_paths.json";
+  const Outcome outcome = RunProgram({"reproduce", "paths", "--only", "load-step", "--scale", "0.02", "--json", json});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  // The step of load is from the eighth to the fifth eighth of the run; what follows it is measured later.
+  const double run = 160 * 0.02;
+  const std::vector<std::pair<double, double>> parts = {{0, run / 8}, {run * 3 / 8, run * 5 / 8}, {run * 7 / 8, run}};
+  std::vector<double> best(parts.size(), 0);
+  std::vector<double> adaptive(parts.size(), 0);
+  for (const Json& point : report.at("experiments").at(0).at("points")) {
+    EXPECT_EQ(point.at("timeline").size(), 160U);
+    for (size_t part = 0; part < parts.size(); ++part) {
+      double sum = 0;
+      int n = 0;
+      for (const Json& moment : point.at("timeline")) {
+        const double at = moment.at(0);
+        const double calls = moment.at(2);
+        EXPECT_GE(calls, 0);
+        EXPECT_LE(calls, 1);
+        if (at <= parts[part].first || at > parts[part].second) continue;
+        sum += moment.at(1).get<double>();
+        ++n;
+      }
+      ASSERT_GT(n, 0);
+      if (point.at("series") == "adaptive") {
+        adaptive[part] = sum / n;
+      } else {
+        best[part] = std::max(best[part], sum / n);
+      }
+    }
+    const auto share = [&point](size_t i) { return point.at("timeline").at(i).at(2).get<double>(); };
+    if (point.at("series") == "calls") {
+      EXPECT_EQ(share(100), 1);
+    }
+    if (point.at("series") == "one-sided") {  // inserts are calls
+      EXPECT_LT(share(100), 0.5);
+    }
+  }
+  const Json& claims = report.at("claims");
+  ASSERT_EQ(claims.size(), parts.size());
+  for (size_t part = 0; part < parts.size(); ++part) {
+    EXPECT_NEAR(claims.at(part).at("ours"), adaptive[part] / best[part], 0.05) << claims.at(part);
+    EXPECT_EQ(claims.at(part).at("paper"), 1);
+  }
+  for (const char* text : {"better fixed path", "% of accesses by calls, adaptive", "in the step"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(text));
+  }
 }
 
 TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {

@@ -1,0 +1,60 @@
+// A step of load: in the middle of the run more clients come, who do everything by calls, and later they leave. With
+// few clients the servers' cores are idle, and calls are the better path; then their queues are long.
+#include <algorithm>
+
+#include "experiments/paths/paths.h"
+
+namespace gannet::experiments::paths {
+namespace {
+
+// At scale 1.
+constexpr absl::Duration kWarmup = absl::Milliseconds(4);
+constexpr absl::Duration kInterval = absl::Milliseconds(1);
+constexpr absl::Duration kBegin = absl::Milliseconds(20);
+constexpr absl::Duration kLength = absl::Milliseconds(80);
+constexpr absl::Duration kWindow = absl::Milliseconds(160);
+constexpr int kServerCores = 4;
+constexpr int kMachines = 2;
+constexpr int kMachinesOfStep = 3;
+constexpr int kThreads = 8;
+
+}  // namespace
+
+Experiment LoadStep(const Options& options) {
+  Experiment e;
+  e.id = "load-step";
+  e.title = "TPC-C, a step of load";
+  e.chart = Chart::kTimeline;
+  e.x_axis = "ms since the begin of the measurement";
+  TpccRackOptions rack = Rack(options);
+  rack.data_nodes = 2;
+  rack.machines = kMachines;
+  rack.threads = kThreads;
+  rack.server_threads = kServerCores;
+  rack.mix = {10, 0, 90, 0, 0};
+  rack.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
+  rack.duration = std::max(kWindow * options.scale, absl::Microseconds(4));
+  rack.interval = std::max(kInterval * options.scale, absl::Microseconds(1));
+  rack.step = TpccLoadStep{.machines = kMachinesOfStep,
+                           .threads = kThreads,
+                           .coroutines = 4,
+                           .reads = txn::ReadPathPolicy::kCall,
+                           .begin = kBegin * options.scale,
+                           .length = std::max(kLength * options.scale, absl::Microseconds(1))};
+  const auto add = [&](const Series& series) {
+    Point& point = e.points.emplace_back();
+    point.series = series.name;
+    point.label = "whole run";
+    point.tpcc = rack;
+    point.tpcc->reads = series.reads;
+  };
+  for (const Series& series : kFixed) add(series);
+  add(kAdaptive);
+  e.notes = {
+      "Two servers with 4 cores, 2 machines x 8 client threads, whatever --clients says. From the 20th to the 100th "
+      "millisecond (x scale) 3 more machines x 8 threads x 4 transactions in flight run the same mix by calls only. "
+      "The figures are those of the first two machines alone."};
+  return e;
+}
+
+}  // namespace gannet::experiments::paths
