@@ -156,13 +156,13 @@ std::string TableOf(const Experiment& experiment) {
   return html + "</table></div>\n";
 }
 
-std::string ClaimsHtml(const std::vector<Claim>& claims, const std::string& beside) {
+std::string ClaimsHtml(const std::vector<Claim>& claims, const std::string& reference) {
   if (claims.empty()) return "";
   std::string html = absl::StrFormat(
-      "<h2>Beside the %s</h2>\n<div class=\"wide\"><table "
+      "<h2>Compared with the %s</h2>\n<div class=\"wide\"><table "
       "class=\"claims\">\n<tr><th>claim</th><th>ours</th><th>%s</th><th>difference</th>"
       "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n",
-      beside, beside);
+      reference, reference);
   for (const Claim& claim : claims) {
     html += absl::StrFormat(
         "<tr><td>%s</td><td>%.2f</td><td>%.2f</td><td>%+.0f%%</td><td class=\"text\">%s</td><td "
@@ -184,7 +184,7 @@ std::string ToHtml(const experiments::Report& report) {
       "one "
       "operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value in bold differ by more "
       "than 15%; the notes under the tables say why.</p>\n";
-  html += ClaimsHtml(report.claims, EscapeXml(report.beside));
+  html += ClaimsHtml(report.claims, EscapeXml(report.reference));
   for (const Experiment& experiment : report.experiments) {
     html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
     html += "<div class=\"wide\">\n" + PlotOf(experiment) + "</div>\n";

@@ -93,7 +93,7 @@ std::string ToText(const experiments::Report& report) {
                             SourcesOf(experiment));
   }
   if (report.claims.empty()) return text;
-  Table table({"claim", "ours", report.beside, "difference"});
+  Table table({"claim", "ours", report.reference, "difference"});
   std::string notes;
   for (const Claim& claim : report.claims) {
     table.Add({claim.what, absl::StrFormat("%.2f", claim.ours), absl::StrFormat("%.2f", claim.paper.value),

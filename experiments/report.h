@@ -8,7 +8,7 @@
 
 namespace gannet::experiments {
 
-// A number that is not a point of a figure (a factor, READs, an error, memory), beside what it is compared with.
+// A number that is not a point of a figure (a factor, READs, an error, memory), and what it is compared with.
 struct Claim {
   std::string what;
   double ours;
@@ -23,8 +23,8 @@ struct Report {
   std::string setting;  // one sentence: what was run in place of the paper's rack
   std::vector<Experiment> experiments;
   std::vector<Claim> claims;
-  std::vector<std::string> nics;  // the NIC profiles that were used (rdma/sim/nic_profile.h)
-  std::string beside = "paper";   // what the claims are compared with
+  std::vector<std::string> nics;    // the NIC profiles that were used (rdma/sim/nic_profile.h)
+  std::string reference = "paper";  // what the claims are compared with
 };
 
 }  // namespace gannet::experiments

@@ -153,7 +153,7 @@ Report MakeReport(const Options& options, std::vector<Experiment> experiments) {
   report.claims = ClaimsOf(experiments);
   report.experiments = std::move(experiments);
   report.nics = {"cx4-100g", "2x-cx4-100g"};
-  report.beside = "better fixed path";
+  report.reference = "better fixed path";
   return report;
 }
 
