@@ -12,22 +12,31 @@
 namespace gannet::cli {
 namespace {
 
-// A table as the manifest describes it. Its placement does not matter: each node recovers its own rows.
+// A table as the manifest describes it. Recovery compares only what the manifest knows about its placement; each node
+// recovers its own rows.
 StatusOr<txn::TableOptions> TableOf(const log::TableDescription& description) {
   const StatusOr<index::IndexKind> kind = index::IndexKindOf(description.index);
   if (!kind.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", description.name, "' of the manifest: ", kind.status().message()));
   }
-  return txn::TableOptions{
-      .name = description.name,
-      .key_kind = description.integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
-      .max_key_bytes = description.max_key_bytes,
-      .index = *kind,
-      .payload_bytes = description.payload_bytes,
-      .variable_length = description.variable_length,
-      .expected_rows = description.expected_rows,
-      .placement = description.replicated ? txn::Placement::Replicated() : txn::Placement::ByHash()};
+  txn::Placement placement = description.replicated ? txn::Placement::Replicated() : txn::Placement::ByHash();
+  if (!description.range_starts.empty()) {
+    StatusOr<txn::Placement> by_range = txn::Placement::ByRangeTexts(description.range_starts);
+    if (!by_range.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("table '", description.name, "' of the manifest: ", by_range.status().message()));
+    }
+    placement = *std::move(by_range);
+  }
+  return txn::TableOptions{.name = description.name,
+                           .key_kind = description.integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
+                           .max_key_bytes = description.max_key_bytes,
+                           .index = *kind,
+                           .payload_bytes = description.payload_bytes,
+                           .variable_length = description.variable_length,
+                           .expected_rows = description.expected_rows,
+                           .placement = std::move(placement)};
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ struct TableDescription {
   bool variable_length = false;
   bool replicated = false;
   uint64_t expected_rows = 0;
+  // If the nodes own ranges of the keys: the smallest key of each node after the first. Decimal, or hexadecimal with
+  // 0x.
+  std::vector<std::string> range_starts{};
   bool operator==(const TableDescription&) const = default;
 };
 

@@ -14,15 +14,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json TableToJson(const TableDescription& table) {
-  return Json{{"id", table.id},
-              {"name", table.name},
-              {"integer_keys", table.integer_keys},
-              {"max_key_bytes", table.max_key_bytes},
-              {"index", table.index},
-              {"payload_bytes", table.payload_bytes},
-              {"variable_length", table.variable_length},
-              {"replicated", table.replicated},
-              {"expected_rows", table.expected_rows}};
+  Json json{{"id", table.id},
+            {"name", table.name},
+            {"integer_keys", table.integer_keys},
+            {"max_key_bytes", table.max_key_bytes},
+            {"index", table.index},
+            {"payload_bytes", table.payload_bytes},
+            {"variable_length", table.variable_length},
+            {"replicated", table.replicated},
+            {"expected_rows", table.expected_rows}};
+  if (!table.range_starts.empty()) json["range_starts"] = table.range_starts;
+  return json;
 }
 
 Json FileToJson(const CheckpointFile& file) {
@@ -110,6 +112,12 @@ bool IsPlainName(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
+Status ReadText(const Json& json, std::string* text) {
+  if (!json.is_string()) return absl::DataLossError("a list of texts in the manifest has something else");
+  *text = json.get<std::string>();
+  return absl::OkStatus();
+}
+
 Status ReadTable(const Json& json, TableDescription* table) {
   Fields fields(json, "a table in the manifest");
   fields.Take("id", &table->id);
@@ -121,6 +129,7 @@ Status ReadTable(const Json& json, TableDescription* table) {
   fields.Take("variable_length", &table->variable_length);
   fields.Take("replicated", &table->replicated);
   fields.Take("expected_rows", &table->expected_rows);
+  if (fields.Has("range_starts")) fields.TakeList("range_starts", ReadText, &table->range_starts);
   return fields.status();
 }
 

@@ -136,7 +136,7 @@ Status CheckName(const std::string& name) {
   return absl::OkStatus();
 }
 
-Status CheckOptions(const TableOptions& options) {
+Status CheckOptions(const TableOptions& options, int data_nodes) {
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", what));
   };
@@ -158,8 +158,11 @@ Status CheckOptions(const TableOptions& options) {
   if (options.max_key_bytes == 0 || options.max_key_bytes > index::kMaxKeyBytes) {
     return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", index::kMaxKeyBytes));
   }
-  if (!options.placement.replicated &&
-      (options.placement.owner == nullptr || options.placement.range_owner == nullptr)) {
+  if (options.placement.ranges != nullptr) {
+    const Status fits = options.placement.ranges->Check(options.key_kind, options.max_key_bytes, data_nodes);
+    if (!fits.ok()) return wrong(fits.message());
+  } else if (!options.placement.replicated &&
+             (options.placement.owner == nullptr || options.placement.range_owner == nullptr)) {
     return wrong("placement has no owner or range_owner function");
   }
   return absl::OkStatus();
@@ -239,7 +242,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& directory,
 
 StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   if (state_->started) return absl::FailedPreconditionError("create every table before Database::Start");
-  GANNET_RETURN_IF_ERROR(CheckOptions(options));
+  GANNET_RETURN_IF_ERROR(CheckOptions(options, data_nodes()));
   if (FindTable(options.name) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }

@@ -13,6 +13,7 @@
 #include "index/key.h"
 #include "index/registry.h"
 #include "rdma/global_address.h"
+#include "txn/placement.h"
 
 namespace gannet::txn {
 
@@ -24,28 +25,6 @@ template <class T>
 concept PayloadType = std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::span<const std::byte>>;
 
 using index::IndexKind;
-
-// Which node owns a key. Plain functions of the key and of the number of nodes that own rows
-// (DatabaseOptions::data_nodes), the same on every node.
-struct Placement {
-  // Owner of one key.
-  using Owner = rdma::NodeId (*)(const index::Key& key, int num_nodes);
-  // The one owner of all keys in [from, to], or kSeveralNodes.
-  using RangeOwner = int (*)(const index::Key& from, const index::Key& to, int num_nodes);
-  static constexpr int kSeveralNodes = -1;
-
-  // Every node has the whole table and uses its own copy. Such a table is filled by BulkLoader on each node and is
-  // read-only for transactions.
-  static Placement Replicated() { return {.replicated = true}; }
-  // Everything on node 0.
-  static Placement OnFirstNode();
-  // By a hash of the key; scans ask all nodes.
-  static Placement ByHash();
-
-  bool replicated = false;
-  Owner owner = nullptr;
-  RangeOwner range_owner = nullptr;
-};
 
 struct TableOptions {
   std::string name;  // 1 to 255 bytes of UTF-8, no control characters
@@ -70,12 +49,17 @@ class Table {
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
     if (all_here_) return self;
-    return options_.placement.owner(key, data_nodes_);
+    return options_.placement.OwnerOf(key, data_nodes_);
   }
-  // The one owner of the range, or Placement::kSeveralNodes.
-  int OwnerOfRange(const index::Key& from, const index::Key& to, rdma::NodeId self) const {
-    if (all_here_) return self;
-    return options_.placement.range_owner(from, to, data_nodes_);
+  // The owners of the keys in [from, to], which is not empty.
+  Owners OwnersOf(const index::Key& from, const index::Key& to, rdma::NodeId self) const {
+    if (all_here_) return {.first = self, .last = self};
+    return options_.placement.OwnersOf(from, to, data_nodes_);
+  }
+  // True if node `self` owns all of them.
+  bool OwnsRange(const index::Key& from, const index::Key& to, rdma::NodeId self) const {
+    const Owners owners = OwnersOf(from, to, self);
+    return owners.first == self && owners.last == self;
   }
   // This node's part of the index.
   index::LocalIndex& local_index() const { return *local_index_; }

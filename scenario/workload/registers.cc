@@ -583,7 +583,8 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
 bool Registers::CanGoOn(const std::function<bool(int node)>& lives) const {
   for (uint64_t key = 0; key < keys_; ++key) {
     const std::string text = TextOf(key);
-    if (lives(placement_.owner(key, owners_)) || lives(placement_.owner(std::string_view(text), owners_))) return true;
+    if (lives(placement_.OwnerOf(key, owners_)) || lives(placement_.OwnerOf(std::string_view(text), owners_)))
+      return true;
   }
   return false;
 }

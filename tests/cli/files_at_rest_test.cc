@@ -131,8 +131,9 @@ std::vector<State> States() {
   };
 }
 
-std::vector<txn::TableOptions> Tables() {
-  return {txn::HashTable("rows", txn::Placement::ByHash()), txn::OrderedTable("ordered", txn::Placement::ByHash())};
+std::vector<txn::TableOptions> Tables(int nodes) {
+  const txn::Placement ordered = nodes == 1 ? txn::Placement::OnFirstNode() : txn::Placement::ByRange({30});
+  return {txn::HashTable("rows", txn::Placement::ByHash()), txn::OrderedTable("ordered", ordered)};
 }
 
 class FilesAtRestTest : public ::testing::TestWithParam<State> {
@@ -163,7 +164,7 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     options.log_buffer_bytes = size_t{16} << 10;
     options.log_large_buffer_bytes = size_t{64} << 10;
     options.log_preallocate_bytes = GetParam().preallocate;
-    return DurableCluster::Open(files, Tables(), {.nodes = GetParam().nodes, .database = options});
+    return DurableCluster::Open(files, Tables(GetParam().nodes), {.nodes = GetParam().nodes, .database = options});
   }
 
   // Inserts and updates rows; *rows gets what it wrote.

@@ -26,6 +26,7 @@ Manifest SomeManifest() {
   table.variable_length = true;
   table.replicated = true;
   table.expected_rows = ~uint64_t{0};
+  table.range_starts = {"0x00", "0xff"};
   manifest.tables = {table, TableDescription{}};
   CheckpointDescription checkpoint;
   checkpoint.id = 9;
@@ -52,6 +53,7 @@ TEST(Manifest, RoundTrip) {
   EXPECT_EQ(read->node, 3);
   EXPECT_EQ(read->application, SomeManifest().application);
   ASSERT_EQ(read->tables.size(), 2u);
+  EXPECT_EQ(read->tables, SomeManifest().tables);
   EXPECT_EQ(read->tables[0].name, "orders");
   EXPECT_EQ(read->tables[0].expected_rows, ~uint64_t{0});
   EXPECT_FALSE(read->tables[0].integer_keys);
@@ -94,7 +96,7 @@ TEST(Manifest, WrongTypesRangesAndNamesAreDataLoss) {
       {R"("name": "x")", R"("name": ["x"])"}, {R"("name": "x")", R"("name": "../x")"},
       {R"("name": "x")", R"("name": "")"},    {R"("name": "x")", R"("name": "..")"},
       {R"("tables": [)", R"("tables": [1,)"}, {R"("crc": 5)", R"("crc": 4294967296)"},
-      {R"("id": 9)", R"("id": true)"}};
+      {R"("id": 9)", R"("id": true)"},        {R"("range_starts": [)", R"("range_starts": [1,)"}};
   for (const auto& [from, to] : replacements) {
     std::string text = good;
     const size_t at = text.find(from);

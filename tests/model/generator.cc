@@ -36,6 +36,16 @@ Placement ByLastByte() {
               }};
 }
 
+// Ranges that begin at some of the keys. `owners`: at least 2.
+Placement ByDrawnRange(Random& random, index::KeyKind kind, const std::vector<std::string>& keys, int owners) {
+  std::set<std::string> drawn;
+  const uint64_t wanted = 1 + random.Below(static_cast<uint64_t>(owners) - 1);
+  while (drawn.size() < wanted) drawn.insert(keys[random.Below(keys.size())]);
+  std::vector<index::Key> starts;
+  for (const std::string& start : drawn) starts.push_back(KeyOf(kind, start));
+  return Placement::ByRange(starts);
+}
+
 std::vector<std::string> DrawIntegerKeys(Random& random) {
   std::set<std::string> keys = {IntegerKey(0), IntegerKey(UINT64_MAX)};
   const uint64_t dense = random();
@@ -76,7 +86,8 @@ std::vector<std::string> DrawByteKeys(Random& random, size_t longest) {
   return {keys.begin(), keys.end()};
 }
 
-TableSpec DrawTable(Random& random, size_t number) {
+// `owners`: number of nodes that own rows.
+TableSpec DrawTable(Random& random, size_t number, int owners) {
   TableSpec spec;
   TableOptions& options = spec.options;
   options.name = absl::StrCat("table", number);
@@ -91,13 +102,15 @@ TableSpec DrawTable(Random& random, size_t number) {
           ? OneOf<size_t>(random, {1, 8, 39, 40, 100, 300, 600, 1000, 4000, 4000, 20'000, txn::kMaxPayloadBytes})
           : OneOf<size_t>(random, {1, 7, 8, 31, 32, 33, 39, 40, 41, 88, 100, 500, 600, 3000, txn::kMaxPayloadBytes});
   options.expected_rows = OneOf<uint64_t>(random, {1, 16, 1024});
-  const uint64_t placement = random.Below(8);
+  const uint64_t placement = random.Below(10);
   options.placement = placement < 3   ? Placement::OnFirstNode()
                       : placement < 5 ? Placement::ByHash()
                       : placement < 7 ? ByLastByte()
-                                      : Placement::Replicated();
+                      : placement < 8 ? Placement::Replicated()
+                                      : Placement::OnFirstNode();
   spec.keys = options.key_kind == index::KeyKind::kInteger ? DrawIntegerKeys(random)
                                                            : DrawByteKeys(random, options.max_key_bytes);
+  if (placement >= 8 && owners > 1) options.placement = ByDrawnRange(random, options.key_kind, spec.keys, owners);
   std::shuffle(spec.keys.begin(), spec.keys.end(), random);
   spec.loaded = options.placement.replicated || random.OneIn(3);
   return spec;
@@ -171,7 +184,10 @@ std::string World::ToString() const {
                     o.key_kind == index::KeyKind::kInteger ? std::string("integer keys")
                                                            : absl::StrCat("keys of <= ", o.max_key_bytes, " bytes"),
                     ", ", table.keys.size(), " of them, payloads ", o.variable_length ? "<= " : "", o.payload_bytes,
-                    o.placement.replicated ? ", replicated" : "", table.loaded ? ", loaded" : "");
+                    o.placement.replicated          ? ", replicated"
+                    : o.placement.ranges != nullptr ? ", by range"
+                                                    : "",
+                    table.loaded ? ", loaded" : "");
   }
   return text;
 }
@@ -189,7 +205,8 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
   world.durability = OneOf(random, {DurabilityMode::kNone, DurabilityMode::kAsync, DurabilityMode::kSync});
   world.run_sessions = OneOf(random, {1, 2, 3, 64});
   const size_t tables = 2 + random.Below(4);
-  for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i));
+  const int owners = world.data_nodes == 0 ? world.nodes : world.data_nodes;
+  for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i, owners));
   return world;
 }
 

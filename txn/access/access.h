@@ -108,6 +108,8 @@ class Access {
   // search.cc
   // The range of all keys of a spatial table.
   static index::ScanRange AllRectangles();
+  // A range of keys that has all rectangles that meet the window, and others.
+  index::ScanRange RectanglesFor(const index::Rectangle& window);
   Status CheckSpatial(const Table& table) const;
   Status SearchDirect(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
   coro::Task<Status> SearchRemote(const Table& table, index::Rectangle window, ScanRows* rows, ScanOptions options);
@@ -118,7 +120,7 @@ class Access {
   void KeepNearest(const Table& table, const index::NearestQuery& query, ScanRows* rows, ScanOptions options);
 
   // path_choice.cc
-  // Rows of a range, or of a window; then `range` is AllRectangles().
+  // Rows of a range, or of a window; then `range` is RectanglesFor(window).
   struct RowsWanted {
     index::ScanRange range;
     std::optional<index::Rectangle> window{};

@@ -350,7 +350,7 @@ coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& ask
                                                              "): create it with one to scan it")));
   }
   if (range.to < range.from || range.limit == 0) return absl::OkStatus();
-  if (table.OwnerOfRange(range.from, range.to, session_->self) != session_->self || !session_->direct) {
+  if (!table.OwnsRange(range.from, range.to, session_->self) || !session_->direct) {
     return ScanRemote(table, range, rows, options);
   }
   Status status = ScanDirect(table, range, rows, options);

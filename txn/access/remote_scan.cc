@@ -168,15 +168,12 @@ coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range
 
 coro::Task<Status> Access::RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options) {
   const index::ScanRange& range = wanted.range;
-  const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
-  // If this is a client and the table is replicated, the owner is not one of the data nodes.
-  const bool several = owner == Placement::kSeveralNodes;
-  const int end = several ? session_->local->data_nodes : owner + 1;
-  for (int node = several ? 0 : owner; node < end; ++node) {
+  const Owners owners = table.OwnersOf(range.from, range.to, session_->self);
+  for (int node = owners.first; node <= owners.last; ++node) {
     Status status = co_await RowsOfNode(table, wanted, static_cast<rdma::NodeId>(node), rows, options);
     if (!status.ok()) co_return status;
   }
-  if (several) {
+  if (owners.several()) {
     std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
       return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
     });

@@ -28,12 +28,18 @@ StatusOr<Rectangle> BoxOf(const Key& key) {
 
 }  // namespace
 
-// Of any window: a rectangle that meets it may begin anywhere to its left.
 index::ScanRange Access::AllRectangles() {
   constexpr double kMost = index::kMaxCoordinate;
   static const RectangleKeyBytes first({Rectangle::Point(-kMost, -kMost), 0});
   static const RectangleKeyBytes last({Rectangle::Point(kMost, kMost), UINT64_MAX});
   return {.from = first.view(), .to = last.view()};
+}
+
+// A rectangle that meets the window begins anywhere to the left of the window's right edge.
+index::ScanRange Access::RectanglesFor(const Rectangle& window) {
+  constexpr double kMost = index::kMaxCoordinate;
+  const RectangleKeyBytes last({{window.max_x, kMost, kMost, kMost}, UINT64_MAX});
+  return {.from = AllRectangles().from, .to = writes_.arena().Keep(last.view())};
 }
 
 Status Access::CheckSpatial(const Table& table) const {
@@ -67,8 +73,8 @@ coro::Async<Status> Access::Search(const Table& table, const Rectangle& window, 
   rows->bytes_.Clear();
   if (Status s = CheckSpatial(table); !s.ok()) return s;
   if (Status s = index::CheckRectangle(window); !s.ok()) return s;
-  const index::ScanRange range = AllRectangles();
-  if (table.OwnerOfRange(range.from, range.to, session_->self) != session_->self || !session_->direct) {
+  const index::ScanRange range = RectanglesFor(window);
+  if (!table.OwnsRange(range.from, range.to, session_->self) || !session_->direct) {
     return SearchRemote(table, window, rows, options);
   }
   Status status = SearchDirect(table, window, rows, options);
@@ -81,7 +87,7 @@ coro::Async<Status> Access::Search(const Table& table, const Rectangle& window, 
 }
 
 coro::Task<Status> Access::SearchRemote(const Table& table, Rectangle window, ScanRows* rows, ScanOptions options) {
-  Status status = co_await RowsOfNodes(table, {.range = AllRectangles(), .window = window}, rows, options);
+  Status status = co_await RowsOfNodes(table, {.range = RectanglesFor(window), .window = window}, rows, options);
   if (!status.ok()) {
     rows->rows_.clear();
     co_return Failed(std::move(status));
@@ -105,10 +111,8 @@ coro::Task<Status> Access::NearestOfAll(const Table& table, NearestQuery query, 
   const index::ScanRange range = AllRectangles();
   NearestQuery wider = query;
   wider.count += std::min(writes_.RemovalsIn(table, range), SIZE_MAX - query.count);
-  const int owner = table.OwnerOfRange(range.from, range.to, session_->self);
-  const bool several = owner == Placement::kSeveralNodes;
-  const int end = several ? session_->local->data_nodes : owner + 1;
-  for (int node = several ? 0 : owner; node < end; ++node) {
+  const Owners owners = table.OwnersOf(range.from, range.to, session_->self);
+  for (int node = owners.first; node <= owners.last; ++node) {
     Status status;
     if (static_cast<rdma::NodeId>(node) == session_->self && session_->direct) {
       const auto find = [&](index::ScanResult* found) { return table.local_index().Nearest(wider, found); };

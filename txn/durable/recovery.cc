@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
@@ -34,7 +35,8 @@ std::string Payload(const log::TableDescription& table) {
 }
 
 std::string Placed(const log::TableDescription& table) {
-  return table.replicated ? "replicated" : "not replicated";
+  if (table.range_starts.empty()) return table.replicated ? "replicated" : "neither replicated nor placed by range";
+  return absl::StrCat("placed by range, with starts ", absl::StrJoin(table.range_starts, ", "));
 }
 
 // `had`: the table in the directory; `has`: the table that the program creates. Checkpoints of ordered tables are in
@@ -54,7 +56,10 @@ Status CheckTable(const log::TableDescription& had, const log::TableDescription&
   if (has.payload_bytes != had.payload_bytes || has.variable_length != had.variable_length) {
     return differs(absl::StrCat("one with ", Payload(had)), absl::StrCat("one with ", Payload(has)));
   }
-  if (has.replicated != had.replicated) return differs(Placed(had), Placed(has));
+  // The rows are where the old placement put them, and would not be found.
+  if (has.replicated != had.replicated || has.range_starts != had.range_starts) {
+    return differs(Placed(had), Placed(has));
+  }
   return absl::OkStatus();
 }
 
@@ -215,7 +220,9 @@ log::TableDescription DescribeTable(const Table& table) {
           .payload_bytes = static_cast<uint32_t>(options.payload_bytes),
           .variable_length = options.variable_length,
           .replicated = options.placement.replicated,
-          .expected_rows = options.expected_rows};
+          .expected_rows = options.expected_rows,
+          .range_starts =
+              options.placement.ranges == nullptr ? std::vector<std::string>() : options.placement.ranges->texts()};
 }
 
 Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
