@@ -33,6 +33,7 @@ StatusOr<txn::TableOptions> TableOf(const log::TableDescription& description) {
                            .key_kind = description.integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
                            .max_key_bytes = description.max_key_bytes,
                            .index = *kind,
+                           .index_options = description.index_options,
                            .payload_bytes = description.payload_bytes,
                            .variable_length = description.variable_length,
                            .expected_rows = description.expected_rows,

@@ -64,6 +64,13 @@ StatusOr<IndexKind> IndexKindOf(std::string_view name) {
       absl::StrCat("there is no index kind '", std::string(name), "'; there are ", known));
 }
 
+StatusOr<OwnOptions> ReadOwnOptions(const IndexKindEntry& entry, std::string_view text) {
+  if (entry.read_options != nullptr) return entry.read_options(text);
+  if (text.empty()) return OwnOptions{};
+  return absl::InvalidArgumentError(
+      absl::StrCat("an index of kind ", entry.name, " has no options of its own: leave out '", std::string(text), "'"));
+}
+
 std::vector<std::string_view> IndexKindNames() {
   std::vector<std::string_view> names;
   for (const IndexKindEntry& entry : Entries()) names.push_back(entry.name);

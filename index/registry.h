@@ -69,7 +69,13 @@ struct IndexClientOptions {
   std::any own = {};
 };
 
-// All functions are set. They may be called from several threads at once.
+// Options that only a kind knows, for IndexOptions::own.
+struct OwnOptions {
+  std::any options;
+  std::string text;  // names all of them, so that the defaults of a later program do not matter
+};
+
+// All functions but the last are set. They may be called from several threads at once.
 struct IndexKindEntry {
   std::string name;  // in manifests, flags and reports
   IndexTraits traits;
@@ -83,6 +89,9 @@ struct IndexKindEntry {
   void (*register_methods)(IndexService* service);
   // Approximate memory of the index per key after a bulk load with this `fill` (LocalIndex::BulkLoad).
   double (*bytes_per_key)(double fill);
+  // Reads the kind's own options from text ("name=value,name=value"). Those that are not named have their defaults.
+  // InvalidArgument names a wrong one. Null: the kind has no options of its own.
+  StatusOr<OwnOptions> (*read_options)(std::string_view text) = nullptr;
 };
 
 // Adds a kind that is not in GANNET_INDEX_KINDS, e.g. one of a test. Returns its number. InvalidArgument if the entry
@@ -97,6 +106,9 @@ const IndexKindEntry* FindIndexKind(std::string_view name);
 const IndexKindEntry& EntryOf(IndexKind kind);
 // The number of the kind with this name. InvalidArgument lists the existing names.
 StatusOr<IndexKind> IndexKindOf(std::string_view name);
+
+// Calls read_options. InvalidArgument also if the kind has no options of its own, and `text` is not empty.
+StatusOr<OwnOptions> ReadOwnOptions(const IndexKindEntry& entry, std::string_view text);
 
 // In the order of their numbers, from 0.
 std::vector<std::string_view> IndexKindNames();

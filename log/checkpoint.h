@@ -32,7 +32,8 @@ struct TableDescription {
   std::string name;
   bool integer_keys = true;
   uint32_t max_key_bytes = 8;
-  std::string index;  // name of its kind, e.g. "hash"
+  std::string index;               // name of its kind, e.g. "hash"
+  std::string index_options = {};  // of this kind only; not known to the log
   uint32_t payload_bytes = 0;
   bool variable_length = false;
   bool replicated = false;

@@ -54,7 +54,8 @@ StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory)
 // Text that is not UTF-8 would not be read back unchanged.
 Status CheckTexts(const Manifest& manifest) {
   bool good = IsUtf8(manifest.application);
-  for (const TableDescription& table : manifest.tables) good = good && IsUtf8(table.name);
+  for (const TableDescription& table : manifest.tables)
+    good = good && IsUtf8(table.name) && IsUtf8(table.index_options);
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError("the application's note or the name of a table is not UTF-8");
 }

@@ -24,6 +24,7 @@ Json TableToJson(const TableDescription& table) {
             {"replicated", table.replicated},
             {"expected_rows", table.expected_rows}};
   if (!table.range_starts.empty()) json["range_starts"] = table.range_starts;
+  if (!table.index_options.empty()) json["index_options"] = table.index_options;
   return json;
 }
 
@@ -130,6 +131,7 @@ Status ReadTable(const Json& json, TableDescription* table) {
   fields.Take("replicated", &table->replicated);
   fields.Take("expected_rows", &table->expected_rows);
   if (fields.Has("range_starts")) fields.TakeList("range_starts", ReadText, &table->range_starts);
+  if (fields.Has("index_options")) fields.Take("index_options", &table->index_options);
   return fields.status();
 }
 

@@ -152,6 +152,9 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
   if (index::FindIndexKind(options.index) == nullptr) {
     return wrong(absl::StrCat("index is ", static_cast<int>(options.index), ", which is not an IndexKind"));
   }
+  if (const auto own = index::ReadOwnOptions(index::EntryOf(options.index), options.index_options); !own.ok()) {
+    return wrong(absl::StrCat("index_options: ", own.status().message()));
+  }
   if (options.key_kind != index::KeyKind::kInteger && options.key_kind != index::KeyKind::kBytes) {
     return wrong(absl::StrCat("key_kind is ", static_cast<int>(options.key_kind), ", which is not a KeyKind"));
   }
@@ -247,12 +250,17 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
   const auto id = static_cast<TableId>(state_->tables.size());
-  std::unique_ptr<Table> table(new Table(id, options, data_nodes(), state_->node->id()));
-  StatusOr<std::unique_ptr<index::LocalIndex>> index = index::EntryOf(options.index)
-                                                           .create(state_->indexes.get(), id,
+  const index::IndexKindEntry& kind = index::EntryOf(options.index);
+  StatusOr<index::OwnOptions> own = index::ReadOwnOptions(kind, options.index_options);
+  if (!own.ok()) return own.status();
+  TableOptions complete = options;
+  complete.index_options = own->text;
+  std::unique_ptr<Table> table(new Table(id, std::move(complete), data_nodes(), state_->node->id()));
+  StatusOr<std::unique_ptr<index::LocalIndex>> index = kind.create(state_->indexes.get(), id,
                                                                    {.key_kind = options.key_kind,
                                                                     .max_key_bytes = options.max_key_bytes,
-                                                                    .expected_keys = options.expected_rows});
+                                                                    .expected_keys = options.expected_rows,
+                                                                    .own = std::move(own->options)});
   if (!index.ok()) return index.status();
   table->local_index_ = std::move(*index);
   state_->tables.push_back(std::move(table));

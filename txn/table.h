@@ -31,6 +31,9 @@ struct TableOptions {
   index::KeyKind key_kind = index::KeyKind::kInteger;
   size_t max_key_bytes = index::kIntegerKeyBytes;  // of byte keys; at most 64
   IndexKind index = IndexKind::kHash;
+  // Options that only the kind of index knows, as text: for kCatfish ToText(CatfishOptions) of index/catfish/catfish.h.
+  // Empty: the kind's defaults. A data directory keeps them, and a table is opened with the same.
+  std::string index_options = {};
   size_t payload_bytes = 0;  // of every record; if variable_length, the maximum; at most kMaxPayloadBytes
   bool variable_length = false;
   uint64_t expected_rows = 1024;  // on one node: sizes the hash table (which grows no further than its stated bound)
@@ -42,6 +45,7 @@ class Table {
  public:
   TableId id() const { return id_; }
   const std::string& name() const { return options_.name; }
+  // With index_options that name all options of the kind.
   const TableOptions& options() const { return options_; }
   // Capabilities of the kind of index; transactions choose their paths by them.
   const index::IndexTraits& index_traits() const { return index_traits_; }

@@ -24,6 +24,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -50,6 +52,12 @@ struct CatfishOptions {
 
 inline constexpr uint32_t kMinCatfishNodeEntries = 4;
 inline constexpr uint32_t kMaxCatfishNodeEntries = 130;
+
+// The options as text, for TableOptions::index_options: "variant=rstar,node_entries=30", and with a known world also
+// ",world=min_x:min_y:max_x:max_y". All fields must be valid.
+std::string ToText(const CatfishOptions& options);
+// Options that the text does not name have their defaults. InvalidArgument names the wrong one, and its valid values.
+StatusOr<CatfishOptions> CatfishOptionsOf(std::string_view text);
 
 // The owner's side. InvalidArgument names the option that is wrong; keys must be byte keys of at least 40 bytes.
 // `expected_keys` decides only how many words cover absent keys.

@@ -27,6 +27,11 @@ IndexKindEntry CatfishKind() {
       .register_methods = RegisterCatfishMethods,
       // An entry of 48 bytes, and the inner nodes' share.
       .bytes_per_key = [](double fill) { return 60.0 / fill; },
+      .read_options = [](std::string_view text) -> StatusOr<OwnOptions> {
+        StatusOr<CatfishOptions> options = CatfishOptionsOf(text);
+        if (!options.ok()) return options.status();
+        return OwnOptions{.options = *options, .text = ToText(*options)};
+      },
   };
 }
 

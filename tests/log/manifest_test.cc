@@ -22,6 +22,7 @@ Manifest SomeManifest() {
   table.integer_keys = false;
   table.max_key_bytes = 64;
   table.index = "xstore";
+  table.index_options = "color=green";
   table.payload_bytes = 1 << 20;
   table.variable_length = true;
   table.replicated = true;

@@ -1,9 +1,12 @@
 // A table of rectangles: transactions on single rows, also of another node, bulk loads and recovery.
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "index/catfish/catfish.h"
 #include "index/rectangle.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
@@ -12,11 +15,12 @@
 namespace gannet::txn {
 namespace {
 
-TableOptions Places() {
+TableOptions Places(const std::string& index_options = "") {
   return {.name = "places",
           .key_kind = index::KeyKind::kBytes,
           .max_key_bytes = index::RectangleKey::kBytes,
           .index = IndexKind::kCatfish,
+          .index_options = index_options,
           .payload_bytes = sizeof(uint64_t)};
 }
 
@@ -27,8 +31,15 @@ index::RectangleKeyBytes PlaceOf(uint64_t n) {
   return index::RectangleKeyBytes({{x, y, x + 1, y + 1}, n});
 }
 
-TEST(CatfishTableTest, RunsTransactionsAtTheOwnerAndElsewhere) {
-  Cluster cluster({.nodes = 2}, {Places()});
+// Each variant, with nodes of few entries, so that the trees are high.
+class CatfishTableTest : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Variants, CatfishTableTest,
+                         ::testing::Values("variant=guttman,node_entries=6", "variant=rstar,node_entries=5",
+                                           "variant=hilbert,node_entries=6,world=0:0:26:21", ""));
+
+TEST_P(CatfishTableTest, RunsTransactionsAtTheOwnerAndElsewhere) {
+  Cluster cluster({.nodes = 2}, {Places(GetParam())});
   for (const int node : {0, 1}) {
     Session& session = cluster.NewSession(node);
     const Table& table = cluster.table(node, "places");
@@ -67,8 +78,8 @@ TEST(CatfishTableTest, RunsTransactionsAtTheOwnerAndElsewhere) {
 }
 
 // The witness of a miss.
-TEST(CatfishTableTest, AForeignInsertOfAMissedKeyIsAConflict) {
-  Cluster cluster({.nodes = 2}, {Places(), {.name = "other", .payload_bytes = sizeof(uint64_t)}});
+TEST_P(CatfishTableTest, AForeignInsertOfAMissedKeyIsAConflict) {
+  Cluster cluster({.nodes = 2}, {Places(GetParam()), {.name = "other", .payload_bytes = sizeof(uint64_t)}});
   Session& writer = cluster.NewSession(0);
   for (const int node : {0, 1}) {
     const auto key = PlaceOf(static_cast<uint64_t>(node));
@@ -83,10 +94,10 @@ TEST(CatfishTableTest, AForeignInsertOfAMissedKeyIsAConflict) {
   }
 }
 
-TEST(CatfishTableTest, IsLoadedAndRecovered) {
+TEST_P(CatfishTableTest, IsLoadedAndRecovered) {
   auto disk = std::make_shared<log::FaultyFileSystem>(1);
   {
-    auto cluster = DurableCluster::Open(disk, {Places()});
+    auto cluster = DurableCluster::Open(disk, {Places(GetParam())});
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     const Table& table = (*cluster)->table("places");
     auto session = (*cluster)->database().OpenSession();
@@ -110,11 +121,12 @@ TEST(CatfishTableTest, IsLoadedAndRecovered) {
     session->reset();
     ASSERT_TRUE((*cluster)->Close().ok());
   }
-  auto cluster = DurableCluster::Open(disk, {Places()});
+  auto cluster = DurableCluster::Open(disk, {Places(GetParam())});
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   const Table& table = (*cluster)->table("places");
   EXPECT_EQ(table.local_index().statistics().keys, 300u);
   EXPECT_TRUE(table.local_index().CheckStructure().ok());
+  EXPECT_EQ(table.local_index().statistics().height > 3, std::string(GetParam()) != "");  // as many entries as before
   auto session = (*cluster)->database().OpenSession();
   ASSERT_TRUE(session.ok()) << session.status();
   const Status read = RunBlockingBody(**session, [&](BlockingTransaction& t) {
@@ -130,7 +142,7 @@ TEST(CatfishTableTest, IsLoadedAndRecovered) {
 }
 
 // A key that is no rectangle.
-TEST(CatfishTableTest, OtherKeysAreRefused) {
+TEST(CatfishOptionsTest, OtherKeysAreRefused) {
   Cluster cluster({}, {Places()});
   const std::string other(40, '\xff');
   const Status status = RunBlockingBody(cluster.NewSession(0), [&](BlockingTransaction& t) {
@@ -138,6 +150,54 @@ TEST(CatfishTableTest, OtherKeysAreRefused) {
   });
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_EQ(cluster.table(0, "places").local_index().statistics().keys, 0u);
+}
+
+TEST(CatfishOptionsTest, TextGivesTheOptionsBack) {
+  const index::CatfishOptions options{.variant = index::CatfishVariant::kHilbert,
+                                      .node_entries = 17,
+                                      .world = index::Rectangle{-0.1, 1e-300, 1.0 / 3, 1e149}};
+  const StatusOr<index::CatfishOptions> read = index::CatfishOptionsOf(ToText(options));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->variant, options.variant);
+  EXPECT_EQ(read->node_entries, options.node_entries);
+  EXPECT_EQ(read->world, options.world);
+}
+
+TEST(CatfishOptionsTest, WrongOptionsAreNamed) {
+  const auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = uint64_t{1} << 24});
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  const auto database = Database::Open(fabric->get(), 0, {});
+  ASSERT_TRUE(database.ok()) << database.status();
+  const auto message = [&](TableOptions options) {
+    options.name = "wrong";
+    const Status status = (*database)->CreateTable(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(message(Places("variant=btree")), HasSubstr("choose guttman, rstar or hilbert"));
+  EXPECT_THAT(message(Places("node_entries=3")), HasSubstr("from 4 to 130"));
+  EXPECT_THAT(message(Places("node_entries=131")), HasSubstr("'131'"));
+  EXPECT_THAT(message(Places("node_entries=-5")), HasSubstr("'-5'"));
+  EXPECT_THAT(message(Places("world=1:2:3")), HasSubstr("min_x:min_y:max_x:max_y"));
+  EXPECT_THAT(message(Places("world=5:0:4:1")), HasSubstr("5"));
+  EXPECT_THAT(message(Places("colour=red")), HasSubstr("there are variant, node_entries and world"));
+  EXPECT_THAT(message({.name = "wrong", .index_options = "variant=rstar"}), HasSubstr("hash has no options"));
+}
+
+// Nothing is converted when a database is opened.
+TEST(CatfishOptionsTest, ADirectoryIsOpenedWithItsOptions) {
+  auto disk = std::make_shared<log::FaultyFileSystem>(1);
+  {
+    auto cluster = DurableCluster::Open(disk, {Places("variant=hilbert")});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    ASSERT_TRUE((*cluster)->Close().ok());
+  }
+  const auto other = DurableCluster::Open(disk, {Places("variant=guttman")});
+  EXPECT_TRUE(absl::IsInvalidArgument(other.status())) << other.status();
+  EXPECT_THAT(other.status().message(), testing::HasSubstr("variant=hilbert,node_entries=30"));
+  const auto same = DurableCluster::Open(disk, {Places("node_entries=30,variant=hilbert")});
+  EXPECT_TRUE(same.ok()) << same.status();
 }
 
 }  // namespace

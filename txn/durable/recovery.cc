@@ -50,6 +50,13 @@ Status CheckTable(const log::TableDescription& had, const log::TableDescription&
   if (has.index != had.index) {
     return differs(absl::StrCat("one with index ", had.index), absl::StrCat("one with index ", has.index));
   }
+  // The options that the text leaves out have defaults; `has` names all of them.
+  const StatusOr<index::OwnOptions> options =
+      index::ReadOwnOptions(*index::FindIndexKind(has.index), had.index_options);
+  if (!options.ok() || options->text != has.index_options) {
+    return differs(absl::StrCat("one with index options '", had.index_options, "'"),
+                   absl::StrCat("one with '", has.index_options, "'"));
+  }
   if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes) {
     return differs(absl::StrCat("one with ", Keys(had)), absl::StrCat("one with ", Keys(has)));
   }
@@ -217,6 +224,7 @@ log::TableDescription DescribeTable(const Table& table) {
           .integer_keys = options.key_kind == index::KeyKind::kInteger,
           .max_key_bytes = static_cast<uint32_t>(options.max_key_bytes),
           .index = index::EntryOf(options.index).name,
+          .index_options = options.index_options,
           .payload_bytes = static_cast<uint32_t>(options.payload_bytes),
           .variable_length = options.variable_length,
           .replicated = options.placement.replicated,
