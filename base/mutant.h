@@ -24,6 +24,9 @@ enum class Mutant : uint8_t {
   kSkipDecision,         // a transaction is installed at several nodes without a decision that ends it
   kSkipRepair,           // the locks and debts of a dead node are not repaired
   kRepairUndecided,      // a dead node's transaction is undone although it may have been decided
+  kSilentInnerNode,      // an R-tree's inner node keeps its word when a box grows, or a node below splits
+  kSilentLeaf,           // an R-tree's leaf keeps its word when a rectangle enters it
+  kLeafWitnesses,        // a search of a window has no witnesses but the leaves that it met
   kNoMarks,              // a line in the middle of a record looks like the beginning of one
 };
 inline Mutant active_mutant = Mutant::kNone;

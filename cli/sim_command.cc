@@ -301,9 +301,9 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
           "and options "
           "of\nthe databases. --json shows one in full");
   Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
-      "registers (reads, updates, inserts, removals, scans of few keys), append (lists that only grow, for Elle), or "
-      "tpcc\n"
-      "(its twelve conditions). Default: drawn");
+      "registers (reads, updates, inserts, removals, scans of few keys), rectangles (the same of a spatial table, and "
+      "searches\n"
+      "of windows), append (lists that only grow, for Elle), or tpcc (its twelve conditions). Default: drawn");
   Add(
       *command, "--until", &o->until,
       [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1), absl::Hours(1)); }, "TIME",

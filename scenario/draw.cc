@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/random.h"
+#include "index/catfish/catfish.h"
 #include "rdma/sim/nic_profile.h"
 #include "rdma/sim/simulation.h"
 #include "scenario/run.h"
@@ -87,6 +88,16 @@ void DrawOptions(Random* random, bool harsh, ScenarioOptions* o) {
   draw(&o->row_words, rows == 0 ? 6000 : rows < 4 ? 300 : kShortRowWords);
 }
 
+// Mostly nodes of few entries, so that few rectangles make a high tree that splits often.
+std::string DrawIndexOptions(Random* random) {
+  constexpr std::array<uint32_t, 8> kNodeEntries = {4, 4, 5, 5, 6, 6, 8, 30};
+  index::CatfishOptions options;
+  options.variant = static_cast<index::CatfishVariant>(random->Below(3));
+  options.node_entries = kNodeEntries[random->Below(kNodeEntries.size())];
+  if (random->OneIn(2)) options.world = index::Rectangle{0, 0, 64, 64};
+  return index::ToText(options);
+}
+
 }  // namespace
 
 Status CheckScenario(const ScenarioOptions& options) {
@@ -125,6 +136,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(small("precedence_limit_nanos", options.precedence_limit_nanos, 60'000 * kMillisecond));
   GANNET_RETURN_IF_ERROR(small("session_nanos", options.session_nanos, kWholeRun));
   GANNET_RETURN_IF_ERROR(small("row_words", options.row_words, kMostRowWords));
+  GANNET_RETURN_IF_ERROR(index::CatfishOptionsOf(options.index_options).status());
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
   GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
                                   static_cast<int64_t>(kMostKeys)));
@@ -156,12 +168,17 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const bool harsh = random.OneIn(6);
   const bool long_preemptions = random.OneIn(4);
   DrawOptions(&random, harsh, &drawn);
+  const bool rectangles = random.OneIn(4);
+  const std::string index_options = DrawIndexOptions(&random);
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
   if (drawn.coroutines == 0) drawn.coroutines = coroutines;
   if (drawn.keys == 0) drawn.keys = many_keys ? kManyKeys : keys;
-  if (drawn.workload.empty()) drawn.workload = workload < 6 ? "registers" : workload < 9 ? "append" : "tpcc";
+  if (drawn.workload.empty()) {
+    drawn.workload = workload == 9 ? kTpccWorkload : rectangles ? "rectangles" : workload < 6 ? "registers" : "append";
+  }
+  if (drawn.index_options.empty()) drawn.index_options = index_options;
   if (!drawn.coherent.has_value()) drawn.coherent = coherent;
   if (drawn.nic.empty()) drawn.nic = nic;
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
@@ -241,6 +258,7 @@ std::string Describe(const ScenarioOptions& drawn) {
       if_other("buffer bytes", drawn.log_buffer_bytes, kLargeBufferBytes),
       if_short("precedence after", drawn.precedence_after_nanos, kLongPrecedenceAfterNanos),
       if_short("precedence limit", drawn.precedence_limit_nanos, kLongPrecedenceLimitNanos),
+      drawn.workload == "rectangles" ? absl::StrCat(", ", drawn.index_options) : "",
       if_short("sessions of", drawn.session_nanos, kWholeRun), if_other("row words", drawn.row_words, kShortRowWords),
       drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
 }

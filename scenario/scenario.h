@@ -24,7 +24,7 @@ inline constexpr uint64_t kWholeRun = 3'600'000'000'000;  // nanoseconds: longer
 
 struct ScenarioOptions {
   uint64_t seed = 1;
-  std::string workload = {};           // registers, append or tpcc; empty: drawn
+  std::string workload = {};           // registers, rectangles, append or tpcc; empty: drawn
   int nodes = 0;                       // 0: drawn
   int workers_per_node = 0;            // 0: drawn
   int coroutines = 0;                  // per worker; 0: drawn
@@ -52,8 +52,9 @@ struct ScenarioOptions {
   uint64_t log_buffer_bytes = 0;        // small: commits wait for room
   uint64_t precedence_after_nanos = 0;  // short: transactions that lose ask to go first
   uint64_t precedence_limit_nanos = 0;
-  uint64_t session_nanos = 0;  // a worker closes its session after this time and opens another; kWholeRun: never
-  uint64_t row_words = 0;      // length of the longest row of variable length, in registers
+  uint64_t session_nanos = 0;      // a worker closes its session after this time and opens another; kWholeRun: never
+  uint64_t row_words = 0;          // length of the longest row of variable length, in registers
+  std::string index_options = {};  // TableOptions::index_options of the table of rectangles; empty: drawn
   std::optional<rdma::sim::Faults> faults = {};
   std::string elle_file = {};  // file for the append workload's history, as EDN
   std::function<void(std::string_view line)> trace = nullptr;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
 #include "index/catfish/tree.h"
 
 namespace gannet::index::catfish {
@@ -100,6 +102,10 @@ bool CatfishTree::InsertPlainly(const Entry& entry, Change* change) {
   leaf.Set(head.count, entry);
   ++head.count;
   leaf.Set(head);
+  if (GANNET_MUTANT(kSilentLeaf)) {
+    leaf.Publish(state);
+    return true;
+  }
   leaf.Publish(state + 1);
   change->AddChanged(AddressAt(offset), state, state + 1);
   return true;
@@ -117,11 +123,15 @@ void CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position
   if (covers(entry)) return;
   state = LockNode(node);
   entry = node.entry(place.entry);
-  if (covers(entry)) return node.Unlock(state);
+  if (covers(entry)) {
+    Sometimes<"catfish: another insert has let a box grow far enough">();
+    return node.Unlock(state);
+  }
   entry.box = entry.box.Union(added.box);
   entry.id = std::max(entry.id, position);
   node.Begin();
   node.Set(place.entry, entry);
+  if (GANNET_MUTANT(kSilentInnerNode)) return node.Publish(state);
   node.Publish(state + 1);
   change->AddChanged(AddressAt(place.offset), state, state + 1);
 }

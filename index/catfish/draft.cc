@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/mutant.h"
 
 namespace gannet::index::catfish {
 
@@ -28,7 +29,9 @@ uint64_t Arena::WriteNew(std::byte* block, int level, std::span<const Entry> ent
 void Arena::Rewrite(std::byte* block, int level, std::span<const Entry> entries, Change* change) const {
   const uint64_t before = LoadWord(block);
   StoreWord(block, before | rdma::kLockBit);
-  change->AddChanged(AddressOf(block), before, WriteNew(block, level, entries));
+  const uint64_t after = WriteNew(block, level, entries);
+  if (level > 0 && GANNET_MUTANT(kSilentInnerNode)) return Node(block, &layout).Publish(before);
+  change->AddChanged(AddressOf(block), before, after);
 }
 
 void Arena::Kill(Context& context, std::byte* block, Change* change) const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/sometimes.h"
 
 namespace gannet::index::catfish {
 
@@ -57,6 +58,7 @@ void Editor::Overflow(Path path) {
 
 // The root stays where it is: its entries move to two new nodes.
 void Editor::SplitRoot() {
+  Sometimes<"catfish: the root splits">();
   DraftNode* const root = draft_->root();
   std::vector<Entry> parts[2] = {std::move(root->entries), {}};
   parts[1] = Split(*shape_, &parts[0], root->level);
@@ -73,6 +75,7 @@ void Editor::SplitRoot() {
 }
 
 void Editor::SplitNode(Path path) {
+  Sometimes<"catfish: a node splits">();
   DraftNode* const node = path.back().node;
   std::vector<Entry> rest = Split(*shape_, &node->entries, node->level);
   AddSibling(std::move(path), std::move(rest));
@@ -93,6 +96,7 @@ void Editor::AddSibling(Path path, std::vector<Entry> entries) {
 }
 
 void Editor::Reinsert(const Path& path) {
+  Sometimes<"catfish: a forced reinsertion">();
   DraftNode* const node = path.back().node;
   const int level = node->level;
   const std::vector<Entry> taken = TakeFarthest(&node->entries);
@@ -139,7 +143,11 @@ void Editor::Cooperate(Path path) {
   low->changed = true;
   high->changed = true;
   Tighten(parent, neighbour, *other);
-  if (nodes == 2) return Tighten(path);
+  if (nodes == 2) {
+    Sometimes<"catfish: a full node shares entries with its neighbour">();
+    return Tighten(path);
+  }
+  Sometimes<"catfish: two full nodes become three">();
   AddSibling(std::move(path), part(1));
 }
 
@@ -156,6 +164,8 @@ void Editor::Remove(Path path, size_t slot) {
       Tighten(parent, path[i].in_parent, *node);
       continue;
     }
+    Sometimes<"catfish: a node with too few entries is dissolved">();
+    if (node->level > 0) Sometimes<"catfish: an inner node with too few entries is dissolved">();
     for (const Entry& entry : node->entries) orphans.emplace_back(node->level, entry);
     draft_->Dissolve(node);
     parent->entries[path[i].in_parent] = parent->entries.back();
@@ -171,6 +181,7 @@ void Editor::Remove(Path path, size_t slot) {
 void Editor::LowerRoot() {
   DraftNode* const root = draft_->root();
   while (root->level > 0 && root->entries.size() == 1) {
+    Sometimes<"catfish: the only child of the root becomes the root">();
     DraftNode* const child = draft_->ChildOf(root->entries.front());
     std::vector<Entry> entries = child->entries;
     draft_->Dissolve(child);

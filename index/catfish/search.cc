@@ -10,6 +10,8 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
 #include "index/catfish/tree.h"
 
 namespace gannet::index::catfish {
@@ -67,8 +69,12 @@ bool CatfishTree::Traverse(const Meets& meets, std::vector<Witness>* seen, const
     const Pending next = pending.back();
     pending.pop_back();
     Copy(next.offset, &copy);
-    if (copy.head.dead || (next.level >= 0 && copy.head.level != next.level)) return false;
-    if (seen != nullptr) seen->push_back({AddressAt(next.offset), copy.state});
+    if (copy.head.dead || (next.level >= 0 && copy.head.level != next.level)) {
+      Sometimes<"catfish: a traversal at the owner meets a node that left the tree">();
+      return false;
+    }
+    if (seen != nullptr && !(copy.head.level > 0 && GANNET_MUTANT(kLeafWitnesses)))
+      seen->push_back({AddressAt(next.offset), copy.state});
     for (const Entry& entry : copy.entries()) {
       if (!meets(entry.box)) continue;
       if (copy.head.level > 0) {
@@ -92,6 +98,7 @@ void CatfishTree::Settle(bool strict, const Attempt& attempt) {
   for (int i = 0; i < kFreeAttempts; ++i) {
     if (attempt()) return;
   }
+  Sometimes<"catfish: a search at the owner takes the structure lock">();
   for (int i = 0; !strict || i < kSharedAttempts; ++i) {
     const std::shared_lock shared(structure_);
     if (attempt()) return;
@@ -160,7 +167,9 @@ Status CatfishTree::Search(const WindowQuery& query, ScanResult* result) {
     return query.at_one_moment ? same : consistent;
   });
   // An entry that moved meanwhile may have been met at both places.
-  if (!same) RemoveDuplicates(&result->entries, entries);
+  if (same) return absl::OkStatus();
+  Sometimes<"catfish: the tree changes during a search at the owner">();
+  RemoveDuplicates(&result->entries, entries);
   return absl::OkStatus();
 }
 

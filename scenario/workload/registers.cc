@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "scenario/check/serializability.h"
+#include "scenario/workload/judged_transaction.h"
 
 namespace gannet::scenario {
 namespace {
@@ -81,65 +82,26 @@ struct Step {
   size_t limit = SIZE_MAX;
 };
 
-// The message of a body that gives up, with any of these codes: a user's own errors may have the same codes as the
-// engine's.
-constexpr char kGivesUp[] = "the body gives up";
-constexpr std::array kReasons = {absl::StatusCode::kCancelled,         absl::StatusCode::kInternal,
-                                 absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown,
-                                 absl::StatusCode::kUnavailable,       absl::StatusCode::kDeadlineExceeded,
-                                 absl::StatusCode::kNotFound};
-
-// Reported only if the engine is broken.
 constexpr char kOwnWriteUnseen[] = "a transaction does not see its own write, and only that";
-
-bool GaveUp(const Status& status) {
-  return status.message() == kGivesUp;
-}
-
-// True if the log or a node failed at a critical moment.
-bool MayHaveHappened(const Status& status) {
-  return absl::IsUnknown(status);
-}
 
 }  // namespace
 
-// Attempts to run the same steps, one after the other.
-class RegisterTransaction {
+class RegisterTransaction final : public JudgedTransaction {
  public:
-  RegisterTransaction(Registers* workload, txn::Session& session) : workload_(workload) {
+  RegisterTransaction(Registers* workload, txn::Session& session)
+      : JudgedTransaction(&workload->history_, workload->control_), workload_(workload) {
     for (uint32_t t = 0; t < kNumTables; ++t) tables_[t] = session.database().FindTable(kNames[t]);
   }
 
   std::vector<Step>& steps() { return steps_; }
-  // After its steps the body returns an error with this code, unless it is Ok.
-  void EndWith(absl::StatusCode reason) { reason_ = reason; }
-  // The body ignores all statuses, and continues as if nothing had failed.
-  void BeCareless(bool careless) { careless_ = careless; }
-  // The body ends its next `times` attempts with Aborted, which asks for another attempt.
-  void AskAgain(uint64_t times) { asks_again_ = times; }
-  void Begin(OperationId op) { op_ = op; }
-  // The status of the operation that failed in the last attempt.
-  const Status& failure() const { return failure_; }
-
-  coro::Task<Status> Attempt(Transaction& transaction) {
-    Draft& draft = workload_->history_.BeginAttempt(op_, workload_->control_->Now());
-    failure_ = absl::OkStatus();
-    for (const Step& step : steps_) {
-      Status status = co_await Do(transaction, draft, step);
-      if (status.ok()) continue;
-      if (!absl::IsAlreadyExists(status) && !absl::IsResourceExhausted(status) && failure_.ok()) failure_ = status;
-      if (!careless_) co_return status;
-    }
-    if (asks_again_ > 0) {
-      --asks_again_;
-      co_return absl::AbortedError("the body asks for another attempt");
-    }
-    if (reason_ != absl::StatusCode::kOk) co_return Status(reason_, kGivesUp);
-    co_return absl::OkStatus();
-  }
 
  private:
   using RegisterRow = Registers::RegisterRow;
+
+  size_t num_steps() const override { return steps_.size(); }
+  coro::Task<Status> Do(Transaction& transaction, Draft& draft, size_t step) override {
+    co_return co_await Do(transaction, draft, steps_[step]);
+  }
 
   coro::Task<Status> Do(Transaction& transaction, Draft& draft, const Step& step) {
     switch (step.kind) {
@@ -174,8 +136,8 @@ class RegisterTransaction {
   void Saw(Draft& draft, uint32_t table, uint64_t key, const RegisterRow& row) {
     const std::optional<WriteId> id = row.id();
     if (!id.has_value()) {
-      workload_->control_->broken = absl::StrCat("a torn row: ", kNames[table], ":", key, " has words of writes ",
-                                                 row.words[0], " to ", row.words[row.words.size() - 1]);
+      control().broken = absl::StrCat("a torn row: ", kNames[table], ":", key, " has words of writes ", row.words[0],
+                                      " to ", row.words[row.words.size() - 1]);
       return;
     }
     draft.Read({table, key}, *id);
@@ -216,7 +178,7 @@ class RegisterTransaction {
   // Inserts without reading first. The commit returns AlreadyExists, or the insert itself does if this transaction has
   // inserted the key before. In the second case nothing was written, and a careless body continues.
   Status Insert(Transaction& transaction, Draft& draft, const Step& step) {
-    const WriteId id = workload_->history_.NextWriteId();
+    const WriteId id = history().NextWriteId();
     Status inserted = transaction.Insert(*tables_[step.table], KeyOf(step), RegisterRow::Of(id));
     if (inserted.ok()) draft.Insert({step.table, step.key}, id);
     return inserted;
@@ -232,13 +194,13 @@ class RegisterTransaction {
     if (absl::IsNotFound(handle.status())) {
       draft.Read(name, kAbsent);
       if (step.kind != StepKind::kPut) co_return absl::OkStatus();
-      const WriteId id = workload_->history_.NextWriteId();
+      const WriteId id = history().NextWriteId();
       draft.Write(name, id);
       co_return transaction.Insert(table, KeyOf(step), RegisterRow::Of(id));
     }
     if (!handle.ok()) co_return handle.status();
     Saw(draft, step.table, step.key, row);
-    const WriteId id = workload_->history_.NextWriteId();
+    const WriteId id = history().NextWriteId();
     if (step.kind == StepKind::kRemove) {
       draft.Remove(name, id);
       co_return transaction.Remove(*handle);
@@ -263,7 +225,7 @@ class RegisterTransaction {
       const auto row = rows_.As<RegisterRow>(i);
       const std::optional<WriteId> id = row.id();
       if (!id.has_value()) {
-        workload_->control_->broken =
+        control().broken =
             absl::StrCat("a torn row in a scan: ", kNames[step.table], ":", NumberOf(step.table, rows_.key(i)),
                          " has words of writes ", absl::StrJoin(row.words, ","));
         break;
@@ -288,7 +250,7 @@ class RegisterTransaction {
   std::optional<WriteId> SawLong(size_t i) {
     const std::optional<WriteId> id = IdOfLongRow(rows_.payload(i), workload_->row_words_);
     if (!id.has_value()) {
-      workload_->control_->broken =
+      control().broken =
           absl::StrCat("a torn row: lengths:", rows_.key(i).integer(), " of ", rows_.payload(i).size(), " bytes");
     }
     return id;
@@ -303,8 +265,8 @@ class RegisterTransaction {
     const txn::ScanOptions options{.for_update = true};
     Status status = co_await transaction.Scan(table, range, &rows_, options);
     if (!status.ok()) co_return status;
-    const WriteId id = workload_->history_.NextWriteId();
-    const std::vector<uint64_t> between = LongRow(workload_->history_.NextWriteId(), workload_->row_words_);
+    const WriteId id = history().NextWriteId();
+    const std::vector<uint64_t> between = LongRow(history().NextWriteId(), workload_->row_words_);
     const std::vector<uint64_t> row = LongRow(id, workload_->row_words_);
     const bool removes = step.to % 2 == 1;
     const bool found = !rows_.empty();
@@ -316,8 +278,7 @@ class RegisterTransaction {
     if (!status.ok()) co_return status;
     status = co_await transaction.Scan(table, range, &rows_, options);
     if (!status.ok()) co_return status;
-    // Another transaction may have committed in between: then this error is ignored.
-    if (rows_.size() != 1) co_return Status(absl::StatusCode::kInternal, kOwnWriteUnseen);
+    if (rows_.size() != 1) co_return Impossible(kOwnWriteUnseen);
     if (!removes || !found) {
       co_return transaction.Update(rows_.handle(0), std::as_bytes(std::span(row)), 0, /*resize=*/true);
     }
@@ -335,7 +296,7 @@ class RegisterTransaction {
     for (size_t i = 0; i < rows_.size() && SawLong(i).has_value(); ++i) draft.Row(rows_.key(i).integer(), *SawLong(i));
     draft.EndScan();
     for (size_t i = 0; i < rows_.size(); ++i) {
-      const WriteId id = workload_->history_.NextWriteId();
+      const WriteId id = history().NextWriteId();
       const std::vector<uint64_t> row = LongRow(id, workload_->row_words_);
       draft.Write({kLengths, rows_.key(i).integer()}, id);
       status = transaction.Update(rows_.handle(i), std::as_bytes(std::span(row)), 0, /*resize=*/true);
@@ -345,13 +306,8 @@ class RegisterTransaction {
   }
 
   Registers* workload_;
-  OperationId op_ = 0;
   std::array<const txn::Table*, kNumTables> tables_{};
   std::vector<Step> steps_;
-  absl::StatusCode reason_ = absl::StatusCode::kOk;
-  bool careless_ = false;
-  uint64_t asks_again_ = 0;
-  Status failure_;
   txn::ScanRows rows_;
   std::string text_;
 };
@@ -377,7 +333,7 @@ class RegisterClient : public Client {
       if (quiet) co_await session_.worker().SleepUntil(NowNanos() + random_.Below(kTrickleNanos));
       Plan(quiet);
       const Status status = co_await Execute();
-      if (status.ok() || absl::IsAlreadyExists(status) || GaveUp(status)) {
+      if (status.ok() || JudgedTransaction::IsRefusal(status)) {
         co_await session_.worker().Yield();  // on one node nothing else would let other coroutines run
         continue;
       }
@@ -387,35 +343,8 @@ class RegisterClient : public Client {
 
   // Runs the steps that Plan, or the caller, has put into steps().
   coro::Task<Status> Execute() {
-    Control& control = *workload_->control_;
-    History& history = workload_->history_;
-    const OperationId op = history.Invoke(number_, control.Now());
-    transaction_.Begin(op);
-    RegisterTransaction* const attempt = &transaction_;
-    txn::RunOutcome outcome;
-    const auto body = [attempt](Transaction& transaction) { return attempt->Attempt(transaction); };
-    Status status = co_await session_.Run(body, &outcome);
-    control.aborts += outcome.aborts;
-    const bool refused = GaveUp(status) || absl::IsAlreadyExists(status);
-    if ((status.ok() || refused) && !transaction_.failure().ok()) {
-      control.broken = absl::StrCat("a transaction ended with ", status.ok() ? "Ok" : status.ToString(),
-                                    " although one of its operations had failed: ", transaction_.failure().ToString());
-    }
-    if (status.message() == kOwnWriteUnseen) control.broken = kOwnWriteUnseen;
-    if (refused) {
-      history.CompleteRefused(op, control.Now());
-      ++control.failed;
-    } else if (status.ok()) {
-      history.Complete(op, control.Now(), Outcome::kOk);
-      ++control.committed;
-      ++committed_;
-    } else if (MayHaveHappened(status)) {
-      history.Complete(op, control.Now(), Outcome::kInfo);
-      ++control.unknown;
-    } else {
-      history.Complete(op, control.Now(), Outcome::kFail);
-      ++control.failed;
-    }
+    Status status = co_await transaction_.Execute(session_, number_);
+    if (status.ok()) ++committed_;
     co_return status;
   }
 
@@ -425,8 +354,7 @@ class RegisterClient : public Client {
   void Plan(bool quiet) {
     std::vector<Step>& steps = transaction_.steps();
     steps.clear();
-    transaction_.EndWith(absl::StatusCode::kOk);
-    transaction_.BeCareless(false);
+    transaction_.EndPlainly();
     transaction_.AskAgain(workload_->asks_again_ && endings_.OneIn(16) ? 1 + endings_.Below(20) : 0);
     if (quiet) return steps.push_back({StepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
     if (workload_->keys_ >= kManyKeys && (Removes() || random_.OneIn(2))) return PlanWave();
@@ -446,8 +374,7 @@ class RegisterClient : public Client {
       const uint64_t more = endings_.Below(std::min(workload_->keys_ - step.key, kLargeRows));
       steps.back() = {StepKind::kResizeMany, kLengths, step.key, step.key + more};
     }
-    transaction_.EndWith(endings_.OneIn(12) ? kReasons[endings_.Below(kReasons.size())] : absl::StatusCode::kOk);
-    transaction_.BeCareless(endings_.OneIn(12));
+    transaction_.DrawEnding(&endings_);
   }
 
   uint64_t DrawKey() { return random_.Below(workload_->keys_); }

@@ -1,8 +1,6 @@
 // Registers: transactions of random reads, updates, inserts, removals and scans of few keys, in a hash table and two
 // ordered tables (integer and byte keys); and of rows in a fourth table that change their length twice in one
-// transaction. Some bodies end with an error of their own: the reads that led to it are judged like those of a
-// committed transaction. Some bodies ignore the results of operations: they must not commit after a failure. Judged by
-// the checker of strict serializability.
+// transaction. Judged by the checker of strict serializability (judged_transaction.h).
 #pragma once
 
 #include <memory>

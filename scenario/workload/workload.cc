@@ -3,12 +3,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "scenario/workload/append.h"
+#include "scenario/workload/rectangles.h"
 #include "scenario/workload/registers.h"
 
 namespace gannet::scenario {
 
 const std::vector<std::string>& WorkloadNames() {
-  static const std::vector<std::string> names = {"registers", "append", "tpcc"};
+  static const std::vector<std::string> names = {"registers", "rectangles", "append", "tpcc"};
   return names;
 }
 
@@ -30,6 +31,7 @@ Judgement JudgementOf(const Report& report) {
 
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control) {
   if (drawn.workload == "registers") return std::make_unique<Registers>(drawn, control);
+  if (drawn.workload == "rectangles") return std::make_unique<Rectangles>(drawn, control);
   if (drawn.workload == "append") return std::make_unique<Append>(drawn, control);
   return absl::InvalidArgumentError(absl::StrCat("there is no workload '", drawn.workload, "'; the workloads are ",
                                                  absl::StrJoin(WorkloadNames(), ", ")));

@@ -18,12 +18,17 @@ struct Case {
   uint64_t within;  // seeds
   bool durable = false;
   bool deaths = false;
+  const char* workload = "registers";
 };
 
+Case Rectangles(Mutant mutant, const char* name, uint64_t within) {
+  return {mutant, name, within, false, false, "rectangles"};
+}
+
 // Few keys, and threads that lose their cores at critical moments.
-ScenarioOptions Hostile(bool durable, bool deaths) {
+ScenarioOptions Hostile(bool durable, bool deaths, const char* workload = "registers") {
   ScenarioOptions options;
-  options.workload = "registers";
+  options.workload = workload;
   options.keys = 8;
   options.faulty_nanos = 5'000'000;
   options.settle_nanos = 30'000'000;
@@ -58,7 +63,7 @@ uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdic
   sweep.seeds = within;
   sweep.jobs = 1;
   sweep.limit_seconds = 300;  // generous, for a busy machine
-  sweep.scenario = Hostile(test.durable, test.deaths);
+  sweep.scenario = Hostile(test.durable, test.deaths, test.workload);
   uint64_t run = 0;
   uint64_t caught = 0;
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
@@ -96,7 +101,11 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                                            Case{Mutant::kForgetFailure, "ForgetFailure", 20},
                                            Case{Mutant::kSkipDecision, "SkipDecision", 40, false, true},
                                            Case{Mutant::kSkipRepair, "SkipRepair", 10, false, true},
-                                           Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true}),
+                                           Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true},
+                                           Rectangles(Mutant::kSilentInnerNode, "SilentInnerNode", 20),
+                                           Rectangles(Mutant::kSilentLeaf, "SilentLeaf", 20),
+                                           Rectangles(Mutant::kLeafWitnesses, "LeafWitnesses", 40),
+                                           Rectangles(Mutant::kSkipWitness, "SkipWitnessOfWindows", 20)),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // A list is read in two steps, so a transaction may see a torn list that never existed; that is no error, because its
@@ -129,7 +138,7 @@ TEST(MutantsTest, ATornListThatIsBelievedBreaksTheRun) {
 
 TEST(MutantsTest, WithoutAMistakeTheSameSeedsPass) {
   for (const Case& test : {Case{Mutant::kNone, "", 10, false, false}, Case{Mutant::kNone, "", 10, true, false},
-                           Case{Mutant::kNone, "", 10, false, true}}) {
+                           Case{Mutant::kNone, "", 10, false, true}, Rectangles(Mutant::kNone, "", 20)}) {
     std::string verdict;
     EXPECT_EQ(SeedsUntilCaught(test, test.within, &verdict), 0u) << verdict;
   }

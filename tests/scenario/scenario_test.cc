@@ -123,7 +123,7 @@ TEST(ScenarioTest, WhatSurvivesAPowerCutIsWhatWasAcknowledged) {
 }
 
 TEST(ScenarioTest, WhatIsThereIsCheckedAtAllMomentsThatTheScenarioNames) {
-  for (const char* workload : {"registers", "append", "tpcc"}) {
+  for (const char* workload : {"registers", "rectangles", "append", "tpcc"}) {
     ScenarioOptions options = Small(31);
     options.workload = workload;
     options.nodes = 2;

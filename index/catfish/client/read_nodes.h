@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/sometimes.h"
 #include "index/catfish/client/client.h"
 
 namespace gannet::index::catfish {
@@ -38,8 +39,12 @@ coro::Task<StatusOr<bool>> CatfishClient::ReadNodes(Session& session, Visit& vis
     for (size_t i = 0; i < n; ++i) {
       const Pending& posted = session.posted[i];
       const Verdict verdict = JudgeImage(images + i * layout.bytes, layout, posted.level, &session.copy);
-      if (verdict == Verdict::kStale) co_return false;
+      if (verdict == Verdict::kStale) {
+        Sometimes<"catfish: a READ brings a node that left the tree">();
+        co_return false;
+      }
       if (verdict == Verdict::kAgain) {
+        Sometimes<"catfish: a READ brings a node that is being written">();
         channel_->CountRetry();
         session.pending.push_back(posted);
         continue;

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutant.h"
+#include "base/sometimes.h"
 #include "index/catfish/client/read_nodes.h"
 
 namespace gannet::index::catfish {
@@ -50,7 +52,9 @@ class CatfishClient::WindowVisit {
       : client_(client), session_(session), window_(window), result_(result) {}
 
   bool operator()(const Pending& pending, const NodeCopy& node) {
-    result_->witnesses.push_back({{client_.owner_, pending.offset}, node.state});
+    if (node.head.level == 0 || !GANNET_MUTANT(kLeafWitnesses)) {
+      result_->witnesses.push_back({{client_.owner_, pending.offset}, node.state});
+    }
     for (const Entry& entry : node.entries()) {
       if (!window_.Meets(entry.box)) continue;
       if (node.head.level > 0) {
@@ -97,7 +101,9 @@ coro::Task<Status> CatfishClient::Search(WindowQuery query, ScanResult* result) 
       result->entries.resize(entries);
       result->witnesses.resize(witnesses);
       if (session.too_large) break;
+      Sometimes<"catfish: a window is READ once more">();
     }
+    Sometimes<"catfish: a search by READs ends in a call">();
   }
   ++statistics_.fallbacks;
   const size_t entries = result->entries.size();
