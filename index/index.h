@@ -210,6 +210,9 @@ struct ReadEstimate {
   double calls = 0;    // to the owner, for what the client would have to know first
   double bytes = 0;    // that the READs bring
   double keys = 0;     // entries that the operation finds
+  // The parts of `postings` and `calls` that bring into the client's cache what later operations will find there.
+  double lasting_postings = 0;
+  double lasting_calls = 0;
 
   ReadEstimate& operator+=(const ReadEstimate& other) {
     postings += other.postings;
@@ -218,6 +221,8 @@ struct ReadEstimate {
     calls += other.calls;
     bytes += other.bytes;
     keys += other.keys;
+    lasting_postings += other.lasting_postings;
+    lasting_calls += other.lasting_calls;
     return *this;
   }
 };

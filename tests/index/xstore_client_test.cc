@@ -245,6 +245,7 @@ TEST_F(XStoreClientTest, EstimatesKnowWhatIsCached) {
   const std::span<const Key> one(&key, 1);
   ReadEstimate estimate = remote->Estimate(one);
   EXPECT_EQ(estimate.calls, 2);  // for the model, and because there is none
+  EXPECT_EQ(estimate.lasting_calls, 1);
   EXPECT_EQ(estimate.postings, 0);
   Train(remote.get());
 
@@ -254,12 +255,15 @@ TEST_F(XStoreClientTest, EstimatesKnowWhatIsCached) {
   EXPECT_EQ(Counters().reads + Counters().calls, before.reads + before.calls);
   EXPECT_EQ(estimate.calls, 0);
   EXPECT_EQ(estimate.postings, 3);
+  EXPECT_EQ(estimate.lasting_postings, 2);
+  EXPECT_EQ(estimate.lasting_calls, 0);
   ExpectFind(remote.get(), 4321);
   EXPECT_EQ((Counters() - before).round_trips, 3u);
 
   before = Counters();
   estimate = remote->Estimate(one);
   EXPECT_EQ(estimate.postings, 1);
+  EXPECT_EQ(estimate.lasting_postings, 0);
   ExpectFind(remote.get(), 4321);
   const rdma::VerbCounters made = Counters() - before;
   EXPECT_EQ(made.round_trips, 1u);

@@ -280,6 +280,27 @@ TEST_F(OffloadChooserTest, KnowsTheCachesByTheEstimate) {
   EXPECT_GE(Run(1000, 2000, 5000, {}, OneGet(4)), 950);  // 8,000 against 5,000
 }
 
+// Otherwise a client with empty caches makes calls, and its caches stay empty.
+TEST_F(OffloadChooserTest, AnAccessThatFillsACacheCountsItsShareOfThat) {
+  AskedAccess kept = OneGet(3);
+  kept.reads.lasting_postings = 2;
+  for (int i = 0; i < 500; ++i) {
+    Run(1, 2000, 5000, {}, OneGet(3));
+    Run(1, 2000, 5000, {}, kept);
+  }
+  EXPECT_GE(Run(1000, 2000, 5000, {}, OneGet(3)), 950);  // 6,000 against 5,000
+  EXPECT_LE(Run(1000, 2000, 5000, {}, kept), 50);        // 2,500 against 5,000
+  // What such accesses take is compared with the whole formula, so others do not look dearer.
+  EXPECT_NEAR(chooser_.OneSidedCost(OneGet(3), {}), 6000, 200);
+  EXPECT_NEAR(chooser_.OneSidedCost(kept, {}), 2500, 100);
+  AskedAccess renewal = OneGet(1);
+  const double known = chooser_.OneSidedCost(renewal, {});
+  renewal.reads.calls = renewal.reads.lasting_calls = 1;
+  const double renewed = chooser_.OneSidedCost(renewal, {});
+  renewal.reads.lasting_calls = 0;
+  EXPECT_NEAR((renewed - known) * 8, chooser_.OneSidedCost(renewal, {}) - known, 1);
+}
+
 TEST_F(OffloadChooserTest, RepeatedReadsCountAsACost) {
   // The estimate says one posting; records are found locked, and READ four times.
   for (int i = 0; i < 400; ++i) {

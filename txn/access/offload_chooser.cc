@@ -30,6 +30,10 @@ constexpr double kMostLinkShare = 0.98;
 // A busy owner is not relieved by READs that cost more than this multiple of the call.
 constexpr double kMostForRelief = 2;
 
+// Accesses that share what one of them leaves in the client's cache: a guess. If there are fewer, `correction` grows,
+// because it compares with the whole formula.
+constexpr double kSharers = 8;
+
 double NanosPerByte(const rdma::NodeLoad& load) {
   return load.link_megabytes_per_second == 0 ? 0 : 1000.0 / load.link_megabytes_per_second;
 }
@@ -153,11 +157,20 @@ double OffloadChooser::Formula(const PerOwner& owner, const index::ReadEstimate&
   return nanos;
 }
 
+index::ReadEstimate OffloadChooser::ShareOf(const index::ReadEstimate& reads) {
+  constexpr double kOfOthers = 1 - 1 / kSharers;
+  index::ReadEstimate share = reads;
+  share.postings -= reads.lasting_postings * kOfOthers;
+  share.calls -= reads.lasting_calls * kOfOthers;
+  return share;
+}
+
 double OffloadChooser::OneSidedCost(const AskedAccess& asked, const rdma::NodeLoad& load) const {
   const PerOwner& owner = owners_[asked.owner];
   const RecentPairs& taken = Of(owner, asked.kind).one_sided;
   const double correction = taken.empty() ? 1 : std::clamp(taken.ratio(), kLeastCorrection, kMostCorrection);
-  return Formula(owner, asked.reads) * correction + asked.reads.bytes * NanosPerByte(load) / (1 - LinkShare(load));
+  return Formula(owner, ShareOf(asked.reads)) * correction +
+         asked.reads.bytes * NanosPerByte(load) / (1 - LinkShare(load));
 }
 
 double OffloadChooser::CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const {

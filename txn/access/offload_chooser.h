@@ -10,7 +10,9 @@
 //   one-sided   (postings * (l_o + l_s) * c + more READs * l_v) * correction + bytes * link / (1 - u)
 //   call        l_p + bytes * link * u / (1 - u)
 //
-//   postings    from index::ReadEstimate, with the READ of the records: what the client's caches lack takes more
+//   postings    from index::ReadEstimate, with the READ of the records: what the client's caches lack takes more. Later
+//               accesses use what this one leaves in the caches, so only a share of that counts. Otherwise accesses
+//               would be calls because the caches are empty, and the caches would stay empty because all are calls.
 //   l_o         average time of one posting to the owner, over the last 50 measured accesses, without its bytes
 //   l_s, c      local work of one step, and what it costs to keep the caches: 40 ns and 1.2, the constants of DEX's
 //               published code (include/cache/latency_collector.h)
@@ -214,6 +216,8 @@ class OffloadChooser {
     return counters_[table * kAccessKinds + static_cast<size_t>(kind)];
   }
   double Formula(const PerOwner& owner, const index::ReadEstimate& reads) const;
+  // `reads` with only this access's share of what it leaves in the client's cache.
+  static index::ReadEstimate ShareOf(const index::ReadEstimate& reads);
   static bool GoesContrary(double cheaper, double dearer, uint32_t drawn);
 
   ReadPathPolicy policy_ = ReadPathPolicy::kAdaptive;

@@ -33,6 +33,12 @@ class CachedModel {
   uint64_t LineOffset(uint32_t sub_model) const;
 
   bool keeps_tables() const { return mode_ == XCacheMode::kWhole; }
+  // Of the two postings that bring a sub-model and its table: how many bring what stays in the cache.
+  double lasting_postings() const {
+    if (mode_ == XCacheMode::kWhole)
+      return bytes() < options_.max_bytes / 16 * 15 ? 2 : 0;  // a full cache drops tables
+    return mode_ == XCacheMode::kModelOnly ? 1 : 0;
+  }
 
   // The sub-model and the block number of its table, in kModelOnly mode. False if it is not cached.
   bool FindModel(uint32_t sub_model, SubModel* model, uint32_t* table) const;

@@ -38,7 +38,10 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
     estimate += {.postings = 1, .reads = 1, .bytes = kWordBytes};
   } else {
     const double entries = cache_->keeps_tables() ? kUsualTable : 1;
-    estimate += {.postings = 2, .reads = 2, .bytes = kLineBytes + entries * kWordBytes};
+    estimate += {.postings = 2,
+                 .reads = 2,
+                 .bytes = kLineBytes + entries * kWordBytes,
+                 .lasting_postings = cache_->lasting_postings()};
     return estimate;
   }
   const SubModel::Range range = model.Predict(place.x);
@@ -71,22 +74,25 @@ ReadEstimate RemoteOf<W>::Estimate(std::span<const Key> keys) const {
   // If there are more keys, only this many of them are looked up, at equal distances.
   constexpr size_t kMostLookedUp = 4;
   const auto n = static_cast<double>(keys.size());
-  ReadEstimate sum{.calls = ShouldRenewModel() ? 1.0 : 0.0, .keys = n};
+  const double renewals = ShouldRenewModel() ? 1 : 0;
+  ReadEstimate sum{.calls = renewals, .keys = n, .lasting_calls = renewals};
   if (keys.empty()) return sum;
   if (by_call_ || cache_->generation() == 0) {
     sum.calls += Batches(n, by_call_ ? kMaxKeysPerFind : kGroup);
     return sum;
   }
   const size_t looked_up = std::min(keys.size(), kMostLookedUp);
-  double deepest = 0;
+  ReadEstimate deepest;
   for (size_t i = 0; i < looked_up; ++i) {
     const ReadEstimate one = EstimateLookup(Encode<W>(keys[i * keys.size() / looked_up]));
     const double share = n / static_cast<double>(looked_up);
     sum.reads += one.reads * share;
     sum.bytes += one.bytes * share;
-    deepest = std::max(deepest, one.postings);
+    if (one.postings > deepest.postings) deepest = one;
   }
-  sum.postings = deepest * Batches(n, kGroup);
+  const double batches = Batches(n, kGroup);
+  sum.postings = deepest.postings * batches;
+  sum.lasting_postings = deepest.lasting_postings * batches;
   return sum;
 }
 
@@ -97,7 +103,8 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   const Words to = EncodeTo<W>(range.to);
   if (range.limit == 0 || to < from) return {};
   const auto limit = static_cast<double>(range.limit);
-  ReadEstimate estimate{.calls = ShouldRenewModel() ? 1.0 : 0.0, .keys = std::min(limit, kUsualCount)};
+  const double renewals = ShouldRenewModel() ? 1 : 0;
+  ReadEstimate estimate{.calls = renewals, .keys = std::min(limit, kUsualCount), .lasting_calls = renewals};
   if (by_call_ || cache_->generation() == 0) {
     ++estimate.calls;
     return estimate;
@@ -115,6 +122,7 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
     estimate.postings += lookup.postings + 1;
     estimate.reads += lookup.reads + 1;
     estimate.bytes += lookup.bytes + static_cast<double>(LeafLayout<W>::kBytes);
+    estimate.lasting_postings += lookup.lasting_postings;
     return estimate;
   }
   const SubModel::Range first = model.Predict(begin.x);
