@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "rdma/sim/sim_thread.h"
+#include "scenario/abandon.h"
 #include "scenario/cluster.h"
 #include "scenario/run.h"
 #include "scenario/scenario.h"
@@ -316,8 +317,7 @@ Status RunClients(rdma::sim::Simulation* simulation, const ScenarioOptions& draw
   report->failed = control.failed;
   report->unknown = control.unknown;
   report->aborts = control.aborts;
-  // Threads of the simulation may still refer to `run`.
-  if (!status.ok()) static_cast<void>(run.release());
+  if (!status.ok()) Abandon(std::move(run));  // its threads may still refer to it
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "scenario/abandon.h"
 #include "scenario/cluster.h"
 #include "scenario/run.h"
 #include "tpcc/consistency.h"
@@ -280,7 +281,7 @@ class TpccRun {
 Status RunTpcc(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn, ScenarioReport* report) {
   auto run = std::make_unique<TpccRun>(simulation, drawn, report);
   Status status = run->Execute();
-  if (!status.ok()) static_cast<void>(run.release());
+  if (!status.ok()) Abandon(std::move(run));  // its threads may still refer to it
   return status;
 }
 

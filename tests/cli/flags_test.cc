@@ -217,15 +217,15 @@ TEST(Limits, OfTheFileSizeAreAnErrorOfTheWrite) {
   std::filesystem::remove(path);
 }
 
+// A sanitizer needs more address space than this.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
 TEST(Limits, OfTheAddressSpaceAreToldWithWhatToDo) {
   const Outcome outcome =
       RunProgram({"sim", "--seed", "1", "--until", "1ms"}, {.most_address_space_bytes = uint64_t{200} << 20});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
   EXPECT_THAT(outcome.out + outcome.err, HasSubstr("ulimit -v"));
 }
-
-// A sanitizer needs more address space than this.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 // The first seed has two nodes that start again together; the memory of one is too much.
 TEST(Limits, OfTheAddressSpaceAreWhatASweepTells) {
