@@ -9,6 +9,7 @@
 //   remote_groups.cc   many of them at once
 //   search.cc          rectangles of a window, or near a point
 //   remote_scan.cc     scans and searches of other nodes
+//   several_owners.cc  scans and searches of several nodes at once
 //
 // One for each transaction; reused for the next one after Clear.
 #pragma once
@@ -114,16 +115,20 @@ class Access {
   Status SearchDirect(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
   coro::Task<Status> SearchRemote(const Table& table, index::Rectangle window, ScanRows* rows, ScanOptions options);
   void MergeOwnInserts(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
+  Status NearestDirect(const Table& table, const index::NearestQuery& query, ScanRows* rows, ScanOptions options);
   coro::Task<Status> NearestOfAll(const Table& table, index::NearestQuery query, ScanRows* rows, ScanOptions options);
   coro::Task<Status> NearestRemote(const Table& table, index::NearestQuery query, rdma::NodeId node, ScanRows* rows,
                                    ScanOptions options);
   void KeepNearest(const Table& table, const index::NearestQuery& query, ScanRows* rows, ScanOptions options);
 
   // path_choice.cc
-  // Rows of a range, or of a window; then `range` is RectanglesFor(window).
+  // Rows of a range; or of a window: then `range` is RectanglesFor(window); or those nearest to a point: then it is
+  // AllRectangles().
   struct RowsWanted {
     index::ScanRange range;
     std::optional<index::Rectangle> window{};
+    std::optional<index::NearestQuery> nearest{};
+    bool is_spatial() const { return window.has_value() || nearest.has_value(); }
   };
   // The requests of a GetMany that one owner serves, by their numbers.
   struct OwnerGroup {
@@ -136,6 +141,15 @@ class Access {
     rdma::MessageBuffer request;
     rdma::MessageBuffer response;
   };
+  // What one of several owners has for a scan or search.
+  struct OwnerPart {
+    rdma::NodeId owner = 0;
+    ScanRows rows;  // known so far
+    bool has_all = false;
+    size_t asked_for = 0;    // rows, at most, by the last question
+    size_t rows_before = 0;  // it
+    coro::Started<Status> answer;
+  };
   PathChoice ChooseForKey(const GetRequest& request, rdma::NodeId owner, const index::RemoteIndex& index);
   StatusOr<PathChoice> ChooseForGroup(std::span<const GetRequest> requests, const OwnerGroup& group);
   PathChoice ChooseForRows(const Table& table, const RowsWanted& wanted, rdma::NodeId owner,
@@ -147,8 +161,9 @@ class Access {
   coro::Task<Status> GetRemote(GetRequest* request);
   coro::Task<Status> GetByReads(GetRequest* request, index::RemoteIndex* remote);
   coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
-  // Puts the owner's answer into response_. An owner does not wait for locked records, so it is asked again.
-  coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question);
+  // Puts the owner's answer into `room`. An owner does not wait for locked records, so it is asked again.
+  coro::Task<StatusOr<size_t>> AskOwner(rdma::NodeId owner, rdma::MethodId method, std::span<const std::byte> question,
+                                        std::span<std::byte> room);
   Look LookAtImage(GetRequest* request, const index::FindResult& found, const std::byte* image, size_t image_bytes);
   uint32_t FirstReadBytes(const Table& table, const Key& key) const;
   const std::byte* MakeImage(const Key& key, uint64_t state, index::RecordMeta meta, std::span<const std::byte> payload,
@@ -164,6 +179,7 @@ class Access {
   std::vector<uint32_t> RemoteOf(std::span<const GetRequest> requests) const;
   // Serves the requests numbered in `remote`, which are sorted by owner and table.
   coro::Task<Status> GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote);
+  CallBuffers* BuffersOfCall(size_t i);
   Status GroupByOwner(std::span<const GetRequest> requests, std::span<const uint32_t> remote);
   coro::Task<Status> GetGroupsByReads(std::span<GetRequest> requests);
   coro::Task<Status> GetManyByReads(std::span<GetRequest> requests, std::span<const uint32_t> which);
@@ -175,21 +191,33 @@ class Access {
 
   // remote_scan.cc
   coro::Task<Status> ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options);
-  // Asks all owners of the range.
-  coro::Task<Status> RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options);
-  coro::Task<Status> RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
-                                ScanOptions options);
+  coro::Task<Status> RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
+                                ScanRows* rows, ScanOptions options);
+  Status RowsDirect(const Table& table, const RowsWanted& wanted, ScanRows* rows, ScanOptions options);
   coro::Task<Status> RowsByReads(const Table& table, RowsWanted wanted, index::RemoteIndex* remote, ScanRows* rows,
                                  ScanOptions options);
   // READs the records of `found`, appends them, and adds the witnesses to the read set.
   coro::Task<Status> FetchFound(const Table& table, const index::ScanResult& found, ScanRows* rows,
                                 ScanOptions options);
-  coro::Task<Status> RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
-                                 ScanOptions options);
+  coro::Task<Status> RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
+                                 ScanRows* rows, ScanOptions options);
   Status TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
                      ScanRows* rows, ScanOptions options, bool* more);
   Status AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image, ScanRows* rows,
                      ScanOptions options);
+
+  // several_owners.cc
+  // Appends the rows of all owners, up to the range's limit. In the order of the scan, unless `wanted` is spatial.
+  coro::Task<Status> RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options);
+  void PrepareParts(const Owners& owners, bool reverse);
+  void StartRound(const Table& table, const RowsWanted& wanted, bool in_order, size_t round,
+                  std::span<const std::unique_ptr<OwnerPart>> parts, ScanOptions options);
+  bool OwnedDirectly(rdma::NodeId owner) const;
+  bool EstimateRows(const Table& table, const RowsWanted& wanted, rdma::NodeId owner, size_t* rows);
+  index::ScanRange RestOf(const OwnerPart& part, index::ScanRange range, size_t more);
+  static void NoteAnswer(OwnerPart& part);
+  static void MergeParts(const index::ScanRange& range, bool in_order,
+                         std::span<const std::unique_ptr<OwnerPart>> parts, ScanRows* rows);
 
   SessionState* const session_;
   Failure failure_;
@@ -204,11 +232,11 @@ class Access {
   std::vector<uint32_t> group_;             // requests of one table
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
-  std::vector<OwnerGroup> groups_;            // of a GetMany
-  std::vector<uint32_t> one_sided_;           // requests of it
-  std::vector<coro::Started<Status>> calls_;  // of it
-  std::vector<std::unique_ptr<CallBuffers>> call_buffers_;
-  rdma::MessageBuffer message_;  // a request
+  std::vector<OwnerGroup> groups_;                          // of a GetMany
+  std::vector<uint32_t> one_sided_;                         // requests of it
+  std::vector<coro::Started<Status>> calls_;                // of it
+  std::vector<std::unique_ptr<CallBuffers>> call_buffers_;  // by number of the call (BuffersOfCall)
+  std::vector<std::unique_ptr<OwnerPart>> parts_;
   rdma::MessageBuffer response_;
 };
 

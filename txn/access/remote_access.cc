@@ -153,10 +153,10 @@ const std::byte* Access::MakeImage(const Key& key, uint64_t state, index::Record
 }
 
 coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId method,
-                                              std::span<const std::byte> question) {
+                                              std::span<const std::byte> question, std::span<std::byte> room) {
   for (int asked = 1;; ++asked) {
-    StatusOr<size_t> size = co_await session_->channel->Call(owner, method, question, response_.room(),
-                                                             session_->local->options.call_timeout);
+    StatusOr<size_t> size =
+        co_await session_->channel->Call(owner, method, question, room, session_->local->options.call_timeout);
     if (!absl::IsAborted(size.status()) || asked == kReadAgain) co_return size;
     session_->channel->CountRetry();
     co_await session_->Yield();
@@ -169,7 +169,7 @@ coro::Task<Status> Access::GetByCall(GetRequest* request, rdma::NodeId owner) {
   writer.PutU16(request->table->id());
   index::PutKey(writer, request->key);
   const std::span<const std::byte> question = writer.written();
-  StatusOr<size_t> size = co_await AskOwner(owner, kTxnRead, question);
+  StatusOr<size_t> size = co_await AskOwner(owner, kTxnRead, question, response_.room());
   if (!size.ok()) co_return size.status();
 
   rdma::WireReader reader(response_.room().first(*size));

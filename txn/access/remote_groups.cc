@@ -85,6 +85,11 @@ Status Access::GroupByOwner(std::span<const GetRequest> requests, std::span<cons
   return absl::OkStatus();
 }
 
+Access::CallBuffers* Access::BuffersOfCall(size_t i) {
+  while (call_buffers_.size() <= i) call_buffers_.push_back(std::make_unique<CallBuffers>());
+  return call_buffers_[i].get();
+}
+
 coro::Task<Status> Access::GetManyRemote(std::span<GetRequest> requests, std::span<const uint32_t> remote) {
   Status status = GroupByOwner(requests, remote);
   if (!status.ok()) co_return status;
@@ -95,8 +100,7 @@ coro::Task<Status> Access::GetManyRemote(std::span<GetRequest> requests, std::sp
       one_sided_.insert(one_sided_.end(), group.which.begin(), group.which.end());
       continue;
     }
-    if (call_buffers_.size() == calls_.size()) call_buffers_.push_back(std::make_unique<CallBuffers>());
-    calls_.emplace_back(GetGroupByCall(requests, &group, call_buffers_[calls_.size()].get()));
+    calls_.emplace_back(GetGroupByCall(requests, &group, BuffersOfCall(calls_.size())));
   }
   if (!one_sided_.empty()) status = co_await GetGroupsByReads(requests);
   // All of them: a call in flight still uses its buffers.

@@ -34,13 +34,20 @@ Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record
   return absl::OkStatus();
 }
 
-coro::Task<Status> Access::RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
-                                      ScanOptions options) {
-  if (node == session_->self && session_->direct) {
-    co_return wanted.window.has_value() ? SearchDirect(table, *wanted.window, rows, options)
-                                        : ScanDirect(table, wanted.range, rows, options);
-  }
+Status Access::RowsDirect(const Table& table, const RowsWanted& wanted, ScanRows* rows, ScanOptions options) {
+  if (wanted.nearest.has_value()) return NearestDirect(table, *wanted.nearest, rows, options);
+  if (wanted.window.has_value()) return SearchDirect(table, *wanted.window, rows, options);
+  return ScanDirect(table, wanted.range, rows, options);
+}
+
+coro::Task<Status> Access::RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
+                                      ScanRows* rows, ScanOptions options) {
+  if (OwnedDirectly(node)) co_return RowsDirect(table, wanted, rows, options);
   reads_.NoteVerbs();
+  if (wanted.nearest.has_value()) {
+    Status found = co_await NearestRemote(table, *wanted.nearest, node, rows, options);
+    co_return found;
+  }
   wanted.range = BeyondOwnRemovals(table, wanted.range);
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
   if (!remote.ok()) co_return remote.status();
@@ -48,7 +55,7 @@ coro::Task<Status> Access::RowsOfNode(const Table& table, RowsWanted wanted, rdm
   MeasuredAccess measured = session_->Measure(choice.measured);
   Status status;
   if (choice.path == AccessPath::kCall) {
-    status = co_await RowsByCalls(table, wanted, node, rows, options);
+    status = co_await RowsByCalls(table, wanted, node, buffers, rows, options);
   } else {
     status = co_await RowsByReads(table, wanted, *remote, rows, options);
   }
@@ -107,16 +114,16 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
 
 // Makes as many calls as necessary: an answer is one message. Each call continues where the owner says that the one
 // before it stopped: after a row, or after leaves without rows.
-coro::Task<Status> Access::RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, ScanRows* rows,
-                                       ScanOptions options) {
+coro::Task<Status> Access::RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
+                                       ScanRows* rows, ScanOptions options) {
   ScanRequest request{.table = table.id(), .range = wanted.range, .window = wanted.window};
   for (bool more = true; more;) {
-    rdma::WireWriter writer(message_.room());
+    rdma::WireWriter writer(buffers->request.room());
     Put(writer, request);
     const std::span<const std::byte> question = writer.written();
-    StatusOr<size_t> size = co_await AskOwner(node, kTxnScan, question);
+    StatusOr<size_t> size = co_await AskOwner(node, kTxnScan, question, buffers->response.room());
     if (!size.ok()) co_return size.status();
-    rdma::WireReader reader(response_.room().first(*size));
+    rdma::WireReader reader(buffers->response.room().first(*size));
     Status taken = TakeScanned(table, node, reader, &request, rows, options, &more);
     if (!taken.ok()) co_return taken;
   }
@@ -164,21 +171,6 @@ coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range
   }
   MergeOwnInserts(table, range, rows, options);
   co_return status;
-}
-
-coro::Task<Status> Access::RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options) {
-  const index::ScanRange& range = wanted.range;
-  const Owners owners = table.OwnersOf(range.from, range.to, session_->self);
-  for (int node = owners.first; node <= owners.last; ++node) {
-    Status status = co_await RowsOfNode(table, wanted, static_cast<rdma::NodeId>(node), rows, options);
-    if (!status.ok()) co_return status;
-  }
-  if (owners.several()) {
-    std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
-      return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
-    });
-  }
-  co_return absl::OkStatus();
 }
 
 }  // namespace gannet::txn

@@ -111,28 +111,23 @@ coro::Task<Status> Access::NearestOfAll(const Table& table, NearestQuery query, 
   const index::ScanRange range = AllRectangles();
   NearestQuery wider = query;
   wider.count += std::min(writes_.RemovalsIn(table, range), SIZE_MAX - query.count);
-  const Owners owners = table.OwnersOf(range.from, range.to, session_->self);
-  for (int node = owners.first; node <= owners.last; ++node) {
-    Status status;
-    if (static_cast<rdma::NodeId>(node) == session_->self && session_->direct) {
-      const auto find = [&](index::ScanResult* found) { return table.local_index().Nearest(wider, found); };
-      status = AppendFound(table, find, rows, options);
-    } else {
-      status = co_await NearestRemote(table, wider, static_cast<rdma::NodeId>(node), rows, options);
-    }
-    if (!status.ok()) {
-      rows->rows_.clear();
-      co_return Failed(std::move(status));
-    }
+  Status status = co_await RowsOfNodes(table, {.range = range, .nearest = wider}, rows, options);
+  if (!status.ok()) {
+    rows->rows_.clear();
+    co_return Failed(std::move(status));
   }
   KeepNearest(table, query, rows, options);
   co_return absl::OkStatus();
 }
 
+Status Access::NearestDirect(const Table& table, const NearestQuery& query, ScanRows* rows, ScanOptions options) {
+  const auto find = [&](index::ScanResult* found) { return table.local_index().Nearest(query, found); };
+  return AppendFound(table, find, rows, options);
+}
+
 // The owner's index finds them: READs would take as many round trips as the tree has levels, and more. Not a choice.
 coro::Task<Status> Access::NearestRemote(const Table& table, NearestQuery query, rdma::NodeId node, ScanRows* rows,
                                          ScanOptions options) {
-  reads_.NoteVerbs();
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
   if (!remote.ok()) co_return remote.status();
   session_->paths.Count(AccessKind::kSearch, table.id(), AccessPath::kCall);
