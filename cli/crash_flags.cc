@@ -46,8 +46,9 @@ void AddCommonFlags(CLI::App& command, CrashOptions* o) {
       "kv (every worker has its own rows; exactly the promised ones must be there), bank (transfers between shared\n"
       "accounts: the sum), tpcc (the twelve conditions and no order lost), append (appends to shared lists: one "
       "history\n"
-      "over all kills that is strictly serializable; sync only), or load (bulk loads and changes: all of a load or\n"
-      "nothing, and no change without it). Default: kv");
+      "over all kills that is strictly serializable; sync only), load (bulk loads and changes: all of a load or\n"
+      "nothing, and no change without it), or rectangles (kv, with a spatial table: searches find what lookups find).\n"
+      "Default: kv");
   Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
   AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");

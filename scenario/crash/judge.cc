@@ -134,6 +134,7 @@ std::unique_ptr<Judge> Judge::Make(const CrashOptions& options) {
     case WorkloadKind::kLoad:
       return MakeLoadJudge(options);
     case WorkloadKind::kKv:
+    case WorkloadKind::kRectangles:
       break;
   }
   return std::make_unique<KvJudge>(options);

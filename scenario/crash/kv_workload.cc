@@ -1,9 +1,15 @@
 // Rows of fixed and of variable length in a hash table and an ordered one: inserted, updated and removed, up to four of
-// them and the worker's counter in one transaction.
+// them and the worker's counter in one transaction. In the workload "rectangles" a table of rectangles takes the place
+// of the ordered one: its recovered part is also searched, and its R-tree checked.
+#include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "index/catfish/catfish.h"
+#include "index/rectangle.h"
 #include "scenario/crash/acknowledgements.h"
 #include "scenario/crash/counters.h"
 #include "scenario/crash/operation.h"
@@ -11,6 +17,14 @@
 
 namespace gannet::scenario::crash {
 namespace {
+
+// A worker's rectangles overlap each other and those of other workers.
+index::RectangleKeyBytes PlaceOf(uint32_t worker, uint64_t key) {
+  const auto x = static_cast<double>((worker * 5 + key * 7) % 40);
+  const auto y = static_cast<double>((worker * 3 + key * 11) % 30);
+  const auto size = static_cast<double>(key % 4);
+  return index::RectangleKeyBytes({{x, y, x + size, y + size}, uint64_t{worker} << 32 | key});
+}
 
 class KvWorkload final : public Workload {
  public:
@@ -25,10 +39,14 @@ class KvWorkload final : public Workload {
                             .expected_rows = rows,
                             .placement = txn::Placement::ByHash()};
     GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
-    table.name = "ordered";
+    table.name = kSecondTable;
     table.key_kind = index::KeyKind::kBytes;
-    table.max_key_bytes = 16;
-    table.index = txn::IndexKind::kXStore;
+    table.max_key_bytes = spatial() ? index::RectangleKey::kBytes : 16;
+    table.index = spatial() ? txn::IndexKind::kCatfish : txn::IndexKind::kXStore;
+    if (spatial()) {  // nodes of few entries, so that the tree is high and changes its shape often
+      const auto variant = static_cast<index::CatfishVariant>(options_.seed % 3);
+      table.index_options = ToText(index::CatfishOptions{.variant = variant, .node_entries = 5});
+    }
     GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
     return counters_.CreateTable(database);
   }
@@ -43,6 +61,7 @@ class KvWorkload final : public Workload {
       if (!told.ok()) return told.status();
       *rows += *told;
     }
+    if (spatial()) GANNET_RETURN_IF_ERROR(CheckRectangles(databases));
     pipe_->Send({.kind = MessageKind::kStateEnd, .number = KeysIn(databases), .a = *rows});
     return absl::OkStatus();
   }
@@ -65,11 +84,16 @@ class KvWorkload final : public Workload {
   coro::Task<Status> Observe(txn::Session* session, uint64_t seed) override { return counters_.Observe(session, seed); }
 
  private:
+  static constexpr char kSecondTable[] = "second";
+
+  bool spatial() const { return options_.workload == WorkloadKind::kRectangles; }
+
   // A row's key in its table.
   class RowKey {
    public:
-    RowKey(uint64_t table, uint32_t worker, uint64_t key) : number_(uint64_t{worker} << 32 | key) {
-      if (table == kOrderedTable) text_ = absl::StrFormat("w%04d/%d", worker, key);
+    RowKey(uint64_t table, bool spatial, uint32_t worker, uint64_t key) : number_(uint64_t{worker} << 32 | key) {
+      if (table != kOrderedTable) return;
+      text_ = spatial ? std::string(PlaceOf(worker, key).view().bytes()) : absl::StrFormat("w%04d/%d", worker, key);
     }
     index::Key get() const { return text_.empty() ? index::Key(number_) : index::Key(std::string_view(text_)); }
 
@@ -79,7 +103,36 @@ class KvWorkload final : public Workload {
   };
 
   static const txn::Table& TableOf(txn::Database& database, uint64_t table) {
-    return *database.FindTable(table == kHashTable ? "hash" : "ordered");
+    return *database.FindTable(table == kHashTable ? "hash" : kSecondTable);
+  }
+
+  RowKey KeyOf(uint64_t table, uint32_t worker, uint64_t key) const { return {table, spatial(), worker, key}; }
+
+  // A search of everything finds the rectangles that lookups find, in their order, and the trees are sound.
+  Status CheckRectangles(std::span<txn::Database* const> databases) const {
+    for (txn::Database* database : databases) {
+      GANNET_RETURN_IF_ERROR(database->FindTable(kSecondTable)->local_index().CheckStructure());
+    }
+    return databases[0]->Run([&](txn::BlockingTransaction& t) -> Status {
+      const txn::Table& table = TableOf(*databases[0], kOrderedTable);
+      txn::ScanRows found;
+      GANNET_RETURN_IF_ERROR(t.Search(table, index::Rectangle::Everything(), &found, {.keys_only = true}));
+      std::vector<std::string> expected;
+      for (uint32_t worker = 0; worker < static_cast<uint32_t>(options_.workers()); ++worker) {
+        for (uint64_t number = 0; number < kKeysPerWorker; ++number) {
+          const RowKey key = KeyOf(kOrderedTable, worker, number);
+          const Status read = t.Get(table, key.get(), std::span<std::byte>());
+          if (read.ok()) expected.emplace_back(key.get().bytes());
+          if (!read.ok() && !absl::IsNotFound(read)) return read;
+        }
+      }
+      std::ranges::sort(expected);
+      bool same = expected.size() == found.size();
+      for (size_t i = 0; same && i < found.size(); ++i) same = found.key(i).bytes() == expected[i];
+      if (same) return absl::OkStatus();
+      return absl::InternalError(absl::StrCat("a search of all rectangles finds ", found.size(), ", and lookups find ",
+                                              expected.size(), ", or they differ"));
+    });
   }
 
   // Reports all rows of a worker, and returns their number. One transaction, because over several nodes each may wait
@@ -90,7 +143,7 @@ class KvWorkload final : public Workload {
       messages.clear();
       for (uint64_t table = 0; table < kKvTables; ++table) {
         for (uint64_t key = 0; key < kKeysPerWorker; ++key) {
-          const StatusOr<uint64_t> content = ReadRow(t, TableOf(database, table), RowKey(table, worker, key));
+          const StatusOr<uint64_t> content = ReadRow(t, TableOf(database, table), KeyOf(table, worker, key));
           if (absl::IsNotFound(content.status())) continue;
           if (!content.ok()) return content.status();
           messages.push_back({.kind = MessageKind::kRow, .worker = worker, .a = table, .b = key, .c = *content});
@@ -127,9 +180,9 @@ class KvWorkload final : public Workload {
     co_return co_await counters_.Set(t, worker, number);
   }
 
-  static coro::Task<Status> ApplyOne(txn::Transaction& t, uint32_t worker, const KvChange& change) {
+  coro::Task<Status> ApplyOne(txn::Transaction& t, uint32_t worker, const KvChange& change) const {
     const txn::Table& table = TableOf(t.session().database(), change.table);
-    const RowKey key(change.table, worker, change.key);
+    const RowKey key = KeyOf(change.table, worker, change.key);
     const std::string payload = PayloadOf(change.content);
     const auto bytes = std::as_bytes(std::span(payload.data(), payload.size()));
     uint64_t old = 0;

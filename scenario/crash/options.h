@@ -10,8 +10,8 @@
 
 namespace gannet::scenario::crash {
 
-enum class WorkloadKind { kKv, kBank, kTpcc, kAppend, kLoad };
-inline constexpr std::string_view kWorkloadNames[] = {"kv", "bank", "tpcc", "append", "load"};
+enum class WorkloadKind { kKv, kBank, kTpcc, kAppend, kLoad, kRectangles };
+inline constexpr std::string_view kWorkloadNames[] = {"kv", "bank", "tpcc", "append", "load", "rectangles"};
 
 inline std::string NameOf(WorkloadKind workload) {
   return std::string(kWorkloadNames[static_cast<size_t>(workload)]);

@@ -13,6 +13,7 @@ std::unique_ptr<Workload> Workload::Make(const CrashOptions& options, uint64_t c
     case WorkloadKind::kLoad:
       return MakeLoadWorkload(options, cycle, pipe);
     case WorkloadKind::kKv:
+    case WorkloadKind::kRectangles:
       break;
   }
   return MakeKvWorkload(options, pipe);
