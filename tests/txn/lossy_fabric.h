@@ -2,6 +2,7 @@
 // tests of how transactions handle that; everything else goes to the underlying fabric.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -26,16 +27,31 @@ enum class Loss {
   kLate,  // call: it is done some time after the caller gave up; batch: as kDone
 };
 
-// Which completion is lost. Set by the test.
+// A channel that other threads compare with theirs while the test changes it.
+class WatchedChannel {
+ public:
+  WatchedChannel(const rdma::Channel* channel = nullptr) : channel_(channel) {}
+  WatchedChannel& operator=(const WatchedChannel& other) {
+    channel_.store(other.channel_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return *this;
+  }
+  bool Is(const rdma::Channel* channel) const { return channel_.load(std::memory_order_relaxed) == channel; }
+
+ private:
+  std::atomic<const rdma::Channel*> channel_;
+};
+
+// Which completion is lost. Set by the test, on the thread of that channel: the threads of other channels look only at
+// `channel`.
 struct LossPlan {
-  const rdma::Channel* channel = nullptr;  // null: none
+  WatchedChannel channel = nullptr;  // null: none
   int skip = 0;
   Loss loss = Loss::kNotDone;
   bool fired = false;
   std::function<void()> when_fired = nullptr;
 
   bool Strikes(const rdma::Channel* at) {
-    if (at != channel || fired || skip-- > 0) return false;
+    if (!channel.Is(at) || fired || skip-- > 0) return false;
     fired = true;
     if (when_fired != nullptr) when_fired();
     return loss != Loss::kNothing;
