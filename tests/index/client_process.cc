@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <string>
 #include <thread>
@@ -62,6 +63,10 @@ class Answerer {
         return FindMany(question, answer);
       case Ask::kScan:
         return Scan(question, answer);
+      case Ask::kSearch:
+        return Search(question, answer);
+      case Ask::kNearest:
+        return Nearest(question, answer);
       case Ask::kInsert:
       case Ask::kRemove: {
         const rdma::GlobalAddress record = question.GetAddress();
@@ -118,6 +123,31 @@ class Answerer {
     range.to = MustGetKey(question);
     ScanResult result;
     PutStatus(answer, client_->Await(index_->Scan(range, &result)));
+    PutScanned(answer, result);
+  }
+
+  void Search(rdma::WireReader& question, rdma::WireWriter& answer) {
+    WindowQuery query;
+    query.at_one_moment = question.GetU8() != 0;
+    for (double* number : {&query.window.min_x, &query.window.min_y, &query.window.max_x, &query.window.max_y}) {
+      *number = std::bit_cast<double>(question.GetU64());
+    }
+    ScanResult result;
+    PutStatus(answer, client_->Await(index_->Search(query, &result)));
+    PutScanned(answer, result);
+  }
+
+  void Nearest(rdma::WireReader& question, rdma::WireWriter& answer) {
+    NearestQuery query;
+    query.x = std::bit_cast<double>(question.GetU64());
+    query.y = std::bit_cast<double>(question.GetU64());
+    query.count = question.GetU64();
+    ScanResult result;
+    PutStatus(answer, client_->Await(index_->Nearest(query, &result)));
+    PutScanned(answer, result);
+  }
+
+  static void PutScanned(rdma::WireWriter& answer, const ScanResult& result) {
     answer.PutU32(static_cast<uint32_t>(result.entries.size()));
     for (const Entry& entry : result.entries) {
       PutKey(answer, entry.key.view());
@@ -163,14 +193,27 @@ class Proxy final : public RemoteIndex {
       PutKey(writer, range.from);
       PutKey(writer, range.to);
     };
-    rdma::WireReader answer = wire_->AskFor(Ask::kScan, put);
-    Status status = GetStatus(answer);
-    for (uint32_t n = answer.GetU32(); n > 0; --n) {
-      const OwnedKey key(MustGetKey(answer));
-      result->entries.push_back({key, answer.GetAddress()});
-    }
-    for (uint32_t n = answer.GetU32(); n > 0; --n) result->witnesses.push_back(GetWitness(answer));
-    co_return status;
+    co_return AskForRows(Ask::kScan, put, result);
+  }
+
+  coro::Task<Status> Search(WindowQuery query, ScanResult* result) override {
+    const auto put = [&](rdma::WireWriter& writer) {
+      writer.PutU8(query.at_one_moment ? 1 : 0);
+      const Rectangle& window = query.window;
+      for (const double number : {window.min_x, window.min_y, window.max_x, window.max_y}) {
+        writer.PutU64(std::bit_cast<uint64_t>(number));
+      }
+    };
+    co_return AskForRows(Ask::kSearch, put, result);
+  }
+
+  coro::Task<Status> Nearest(NearestQuery query, ScanResult* result) override {
+    const auto put = [&](rdma::WireWriter& writer) {
+      writer.PutU64(std::bit_cast<uint64_t>(query.x));
+      writer.PutU64(std::bit_cast<uint64_t>(query.y));
+      writer.PutU64(query.count);
+    };
+    co_return AskForRows(Ask::kNearest, put, result);
   }
 
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override {
@@ -196,6 +239,19 @@ class Proxy final : public RemoteIndex {
   }
 
  private:
+  // Appends what the client process found.
+  template <class Put>
+  Status AskForRows(Ask what, const Put& put, ScanResult* result) const {
+    rdma::WireReader answer = wire_->AskFor(what, put);
+    Status status = GetStatus(answer);
+    for (uint32_t n = answer.GetU32(); n > 0; --n) {
+      const OwnedKey key(MustGetKey(answer));
+      result->entries.push_back({key, answer.GetAddress()});
+    }
+    for (uint32_t n = answer.GetU32(); n > 0; --n) result->witnesses.push_back(GetWitness(answer));
+    return status;
+  }
+
   StatusOr<Change> Modify(Ask what, const Key& key, rdma::GlobalAddress record) const {
     const auto put = [&](rdma::WireWriter& writer) {
       writer.PutAddress(record);

@@ -33,6 +33,8 @@ enum class Ask : uint8_t {
   kSettle,
   kFindMany,
   kScan,
+  kSearch,
+  kNearest,
   kInsert,
   kRemove,
   kForget,
