@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/mutant.h"
-#include "base/sometimes.h"
 #include "index/catfish/tree.h"
 
 namespace gannet::index::catfish {
@@ -123,10 +122,7 @@ void CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position
   if (covers(entry)) return;
   state = LockNode(node);
   entry = node.entry(place.entry);
-  if (covers(entry)) {
-    Sometimes<"catfish: another insert has let a box grow far enough">();
-    return node.Unlock(state);
-  }
+  if (covers(entry)) return node.Unlock(state);
   entry.box = entry.box.Union(added.box);
   entry.id = std::max(entry.id, position);
   node.Begin();

@@ -18,6 +18,10 @@
 
 namespace gannet::scenario {
 
+// If precedence is granted sooner than this, bodies ask for another attempt at times, which may cost their transactions
+// a precedence.
+inline constexpr uint64_t kAsksAgainNanos = 1'000'000;
+
 // Runs one transaction at a time; attempts run the same steps, one after the other.
 class JudgedTransaction {
  public:

@@ -27,8 +27,6 @@ constexpr uint64_t kMostPlaces = 1024;
 constexpr uint64_t kWorld = 64;  // coordinates are whole numbers up to about this, so that many edges touch
 
 constexpr uint64_t kMostInWave = 32;
-// If precedence is granted sooner than this, bodies ask for another attempt at times.
-constexpr uint64_t kAsksAgainNanos = 1'000'000;
 
 enum class StepKind : uint8_t {
   kGet,

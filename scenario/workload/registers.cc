@@ -68,9 +68,6 @@ constexpr uint64_t kLargeRows = 12;     // most rows changed by one step
 // Longest quiet time after the removal of all rows. In it empty leaves are removed from their trees; in every other
 // seed single rows are inserted during it.
 constexpr uint64_t kQuietNanos = 20'000'000;
-// If precedence is granted sooner than this, bodies ask for another attempt at times, which may cost their transactions
-// a precedence.
-constexpr uint64_t kAsksAgainNanos = 1'000'000;
 constexpr uint64_t kTrickleNanos = 200'000;  // longest time between two such inserts of a client
 
 struct Step {
