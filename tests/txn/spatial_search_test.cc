@@ -32,11 +32,13 @@ int OwnerOfRange(const index::Key&, const index::Key&, int) {
   return Placement::kSeveralNodes;
 }
 
-TableOptions Boxes(const std::string& name, const Placement& placement) {
+// Nodes of few entries make high trees of few rows.
+TableOptions Boxes(const std::string& name, const std::string& variant, const Placement& placement) {
   return {.name = name,
           .key_kind = index::KeyKind::kBytes,
           .max_key_bytes = RectangleKey::kBytes,
           .index = IndexKind::kCatfish,
+          .index_options = "variant=" + variant + ",node_entries=6",
           .payload_bytes = sizeof(uint64_t),
           .placement = placement};
 }
@@ -56,8 +58,9 @@ class SpatialSearchTest : public testing::TestWithParam<Parameters> {
 
   SpatialSearchTest()
       : cluster({.nodes = 3, .read_path = std::get<2>(GetParam())},
-                {Boxes("here", Placement::OnFirstNode()),
-                 Boxes("split", {.owner = OwnerById, .range_owner = OwnerOfRange}),
+                {Boxes("here", "rstar", Placement::OnFirstNode()),
+                 Boxes("guttman", "guttman", Placement::OnFirstNode()),
+                 Boxes("split", "hilbert", {.owner = OwnerById, .range_owner = OwnerOfRange}),
                  {.name = "points", .payload_bytes = sizeof(uint64_t)}}),
         session(cluster.NewSession(std::get<0>(GetParam()))),
         table(cluster.table(std::get<0>(GetParam()), std::get<1>(GetParam()))),
@@ -300,7 +303,7 @@ std::string NameOf(const testing::TestParamInfo<Parameters>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Owner, SpatialSearchTest,
-                         testing::Combine(testing::Values(0), testing::Values("here"),
+                         testing::Combine(testing::Values(0), testing::Values("here", "guttman"),
                                           testing::Values(ReadPathPolicy::kOneSided)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Half, SpatialSearchTest,
