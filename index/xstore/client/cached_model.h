@@ -3,11 +3,17 @@
 //
 // A stale cache costs READs and never gives a wrong answer, so nothing expires: sub-models are replaced when a lookup
 // finds a newer one.
+//
+// When max_bytes is reached, a new table takes the place of others that were not used for a while: CLOCK over the
+// tables in the order of their places. The tables lie side by side, each behind a header that says whose it is. A hand
+// goes around. It passes tables that were used since its last visit, once. From the others, and from free places, it
+// makes one place after the other until they are long enough together; what is left over stays free in front of the
+// hand. So neighbouring free places join again and no list of them is needed.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -42,7 +48,8 @@ class CachedModel {
 
   // The sub-model and the block number of its table, in kModelOnly mode. False if it is not cached.
   bool FindModel(uint32_t sub_model, SubModel* model, uint32_t* table) const;
-  // The sub-model and its table, in kWhole mode; the table is valid until the next change. False if not cached.
+  // The sub-model and its table, in kWhole mode; the table is valid until the next change. False if not cached. Counts
+  // as a use of the table.
   bool FindTable(uint32_t sub_model, SubModel* model, std::span<const uint64_t>* table) const;
 
   // Adds them if the mode asks for it and there is room.
@@ -77,8 +84,9 @@ class CachedModel {
   static SubModel ModelOf(const Slot& slot);
   void Store(uint32_t sub_model, const SubModel& model, uint32_t table);
   void FreeTable(Slot& slot);
-  bool AllocateTable(uint32_t size, uint32_t* at);
-  bool GrowTables(uint32_t size);
+  bool AllocateTable(uint32_t sub_model, uint32_t size, uint32_t* at);
+  bool GrowTables(size_t words);
+  size_t MakePlace(size_t words);
   void DropAllTables();
 
   XCacheOptions options_;
@@ -87,10 +95,21 @@ class CachedModel {
   TopModel top_;
   std::vector<uint32_t> directory_;
   std::vector<Slot> slots_;
-  std::vector<uint64_t> tables_;                     // entries of all cached tables; also holes
-  size_t tables_used_ = 0;                           // entries of tables_ that were ever in use
-  std::map<uint32_t, std::vector<uint32_t>> holes_;  // by size
-  uint64_t hole_bytes_ = 0;                          // size of holes_ itself
+  // Header of a piece of tables_: a table, or a free place.
+  struct Header {
+    uint32_t words = 0;  // of the piece, with this one
+    uint32_t sub_model : 31 = kFree;
+    uint32_t used : 1 = 0;  // since the hand was here
+  };
+  static constexpr uint32_t kFree = (uint32_t{1} << 31) - 1;
+  static_assert(sizeof(Header) == sizeof(uint64_t));
+  Header HeaderAt(size_t at) const { return std::bit_cast<Header>(tables_[at]); }
+  void SetHeader(size_t at, const Header& header) const { tables_[at] = std::bit_cast<uint64_t>(header); }
+
+  // Pieces, each a header and the entries of a table, up to tables_end_. (Mutable for Header::used.)
+  mutable std::vector<uint64_t> tables_;
+  size_t tables_end_ = 0;
+  size_t hand_ = 0;  // the next piece that CLOCK visits
   int credit_ = 0;
 };
 
