@@ -42,7 +42,7 @@ class CachedModel {
   // Of the two postings that bring a sub-model and its table: how many bring what stays in the cache.
   double lasting_postings() const {
     if (mode_ == XCacheMode::kWhole)
-      return bytes() < options_.max_bytes / 16 * 15 ? 2 : 0;  // a full cache drops tables
+      return bytes() < options_.max_bytes / 16 * 15 ? 2 : 0;  // if it is full, others go
     return mode_ == XCacheMode::kModelOnly ? 1 : 0;
   }
 
