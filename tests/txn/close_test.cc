@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "log/file/faulty_file_system.h"
 #include "rdma/shm/shm_fabric.h"
+#include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
 #include "txn/session.h"
 
@@ -83,6 +84,33 @@ TEST_P(CloseTest, NothingBeginsAfterIt) {
     EXPECT_TRUE(absl::IsFailedPrecondition(checkpoint)) << checkpoint;
   }
   EXPECT_EQ(database_->FindTable("rows"), rows_) << "what only looks goes on";
+}
+
+// A node that stops before the last epoch is durable everywhere does not help the others to make it so.
+TEST(CloseTogetherTest, TheLastCommitsOfEachNodeBecomeDurable) {
+  constexpr int kNodes = 3;
+  const auto disk = std::make_shared<log::FaultyFileSystem>(2);
+  DurableOptions options{.nodes = kNodes};
+  options.database.durability = DurabilityMode::kAsync;
+  for (uint64_t round = 0; round < 30; ++round) {
+    auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    uint64_t rows = 0;
+    const Status counted = (*cluster)->database().Run([&](BlockingTransaction& t) -> Status {
+      uint64_t value = 0;
+      for (rows = 0; rows < round; ++rows) {
+        if (Status read = t.Get((*cluster)->table("rows"), rows, &value); !read.ok()) return read;
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(counted.ok()) << "row " << rows << ": " << counted;
+    const int last = static_cast<int>(round % kNodes);
+    const Status wrote = (*cluster)->database(last).Run(
+        [&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows", last), round, round); });
+    ASSERT_TRUE(wrote.ok()) << wrote;
+    const Status closed = (*cluster)->Close();
+    ASSERT_TRUE(closed.ok()) << "round " << round << ": " << closed;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, CloseTest, testing::Bool(),

@@ -134,7 +134,8 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
     std::array<uint64_t, kClosing / kWordBytes + 1> words{};
     const Status status = worker.BlockOn(ReadWords(channel->get(), {id, offset_}, words));
     const bool has_log = words[0] == static_cast<uint64_t>(Stage::kLogs);
-    if (!has_log || words[kClosing / kWordBytes] != 0 || !status.ok() || !fabric_->Alive(id)) {
+    // A READ that failed says nothing about a node that is alive.
+    if (!fabric_->Alive(id) || (status.ok() && (!has_log || words[kClosing / kWordBytes] != 0))) {
       ++i;
     } else if (NowNanos() > deadline) {
       return absl::DeadlineExceededError(
