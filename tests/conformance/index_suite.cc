@@ -62,9 +62,11 @@ void IndexSuite::Start(uint64_t expected_keys, const IndexCluster::Options& opti
             .max_key_bytes = integers ? kIntegerKeyBytes : kMaxKeyBytes,
             .expected_keys = expected_keys};
   IndexCluster::Options all = options;
-  all.connect = [factory, shape = shape_](rdma::Channel* channel, IndexId id) mutable {
-    shape.id = id;
-    return factory.connect(channel, /*owner=*/0, shape);
+  // Called by several threads at once.
+  all.connect = [factory, shape = shape_](rdma::Channel* channel, IndexId id) {
+    IndexFactory::Shape of_id = shape;
+    of_id.id = id;
+    return factory.connect(channel, /*owner=*/0, of_id);
   };
   cluster_ = std::make_unique<IndexCluster>(all);
   factory.register_methods(cluster_->owner().service.get());
