@@ -99,7 +99,7 @@ class TpccRack {
     // The numbers after those of the clients' workers.
     const auto clients = static_cast<uint32_t>(options_.machines * options_.threads);
     run.first_worker = tpcc::kFirstWorker + (clients + options_.warehouses - 1) / options_.warehouses;
-    const auto first = static_cast<size_t>(options_.data_nodes + options_.machines);
+    const size_t first = static_cast<size_t>(options_.data_nodes) + static_cast<size_t>(options_.machines);
     return tpcc::RunBenchmark(std::span(nodes_).subspan(first), std::span(std::as_const(tables_)).subspan(first), run,
                               nullptr)
         .status();

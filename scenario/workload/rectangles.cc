@@ -11,7 +11,6 @@
 namespace gannet::scenario {
 namespace {
 
-using index::Key;
 using index::Rectangle;
 using index::RectangleKey;
 using index::RectangleKeyBytes;

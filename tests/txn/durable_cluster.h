@@ -17,14 +17,14 @@
 namespace gannet::txn {
 
 inline TableOptions HashTable(const std::string& name, Placement placement = Placement::OnFirstNode()) {
-  return {.name = name, .payload_bytes = sizeof(uint64_t), .expected_rows = 1000, .placement = placement};
+  return {.name = name, .payload_bytes = sizeof(uint64_t), .expected_rows = 1000, .placement = std::move(placement)};
 }
 inline TableOptions OrderedTable(const std::string& name, Placement placement = Placement::OnFirstNode()) {
   return {.name = name,
           .index = IndexKind::kXStore,
           .payload_bytes = sizeof(uint64_t),
           .expected_rows = 1000,
-          .placement = placement};
+          .placement = std::move(placement)};
 }
 
 struct DurableOptions {

@@ -143,7 +143,7 @@ class SeveralOwners {
   uint64_t TimeOfScan(const std::string& name, const index::ScanRange& range, size_t expected) {
     return TimeOf([&](BlockingTransaction& t) {
       ScanRows rows;
-      const Status status = t.Scan(table(name), range, &rows);
+      Status status = t.Scan(table(name), range, &rows);
       EXPECT_EQ(rows.size(), expected);
       return status;
     });

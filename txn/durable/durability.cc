@@ -74,7 +74,7 @@ Status Durability::NoteTables() {
   for (const std::unique_ptr<Table>& table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
   const bool more_tables = manifest.tables.size() != before->tables.size();
   if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
-  const Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
+  Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
   if (!absl::IsResourceExhausted(written)) return written;
   if (!more_tables) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(directory_, ": no room to note the new tables: ", written.message(),
@@ -171,7 +171,7 @@ Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part
     return absl::FailedPreconditionError(absl::StrCat("node ", self, " keeps no log; give every node a directory"));
   }
   if (loads_.any()) return UnsavedLoads::Refusal(self);
-  const Status appended = log_->AppendForPeer(epoch, part);
+  Status appended = log_->AppendForPeer(epoch, part);
   // Too much for now: the transaction is run again. (A full disk is no conflict: health() reports it.)
   if (absl::IsResourceExhausted(appended) && log_->health().ok()) return Status(absl::StatusCode::kAborted, "");
   return appended;
