@@ -128,6 +128,25 @@ TEST(Simulation, ASpinningThreadIsOvertakenByTime) {
   EXPECT_LE(simulation.now(), kMilli + kMicro);
 }
 
+TEST(Simulation, ThreadsThatYieldToEachOtherAreOvertakenByTime) {
+  SimulationOptions options = NanoPerStep();
+  options.cores_per_node = 1;
+  Simulation simulation(options);
+  bool go = false;
+  const auto wait = [&] {
+    while (!go && simulation.now() < 2 * kMilli) YieldThread();
+  };
+  auto* sleeper = simulation.StartOn(0, "sleeper", [&] {
+    SleepForNanos(kMilli);
+    go = true;
+  });
+  auto* first = simulation.StartOn(0, "first", wait);
+  auto* second = simulation.StartOn(0, "second", wait);
+  for (auto* thread : {sleeper, first, second}) simulation.Join(thread);
+  EXPECT_GE(simulation.now(), kMilli);
+  EXPECT_LE(simulation.now(), kMilli + 2 * kMicro);
+}
+
 TEST(Simulation, AKilledNodesThreadsNeverGoOnAndCanBeJoined) {
   Simulation simulation(NanoPerStep());
   Mutex mutex;
