@@ -12,52 +12,36 @@ namespace gannet::scenario {
 class AppendClient : public Client {
  public:
   AppendClient(Append* workload, txn::Session& session, uint32_t number)
-      : workload_(workload),
-        session_(session),
+      : Client(&session, workload->control_),
+        workload_(workload),
         number_(number),
         random_(Mix64(workload->seed_) + number),
         transaction_(session.database()) {}
 
-  coro::Task<void> Run() override {
-    Control& control = *workload_->control_;
-    while (GoesOn(control)) {
-      if (rests()) {
-        co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
-        continue;
-      }
-      const Status status = co_await Execute(workload_->planner_.Draw(random_));
-      if (status.ok()) {
-        co_await session_.worker().Yield();
-      } else {
-        co_await session_.worker().SleepUntil(NowNanos() + 50'000);
-      }
-    }
-  }
-
   coro::Task<Status> Execute(std::vector<MicroOp> micro_ops) {
-    Control& control = *workload_->control_;
-    const OperationId op = workload_->history_.Invoke(number_, control.Now(), micro_ops);
+    const OperationId op = workload_->history_.Invoke(number_, control().Now(), micro_ops);
     txn::RunOutcome outcome;
-    Status status = co_await transaction_.Run(session_, std::move(micro_ops), &outcome);
-    control.aborts += outcome.aborts;
-    if (!transaction_.torn().empty()) control.broken = transaction_.torn();
+    Status status = co_await transaction_.Run(session(), std::move(micro_ops), &outcome);
+    control().aborts += outcome.aborts;
+    if (!transaction_.torn().empty()) control().broken = transaction_.torn();
     if (status.ok()) {
-      workload_->history_.Complete(op, control.Now(), Outcome::kOk, transaction_.lists());
-      ++control.committed;
-      ++committed_;
+      workload_->history_.Complete(op, control().Now(), Outcome::kOk, transaction_.lists());
+      ++control().committed;
+      CountCommit();
     } else if (absl::IsUnknown(status)) {
-      workload_->history_.Complete(op, control.Now(), Outcome::kInfo);
-      ++control.unknown;
+      workload_->history_.Complete(op, control().Now(), Outcome::kInfo);
+      ++control().unknown;
     } else {
-      workload_->history_.Complete(op, control.Now(), Outcome::kFail);
-      ++control.failed;
+      workload_->history_.Complete(op, control().Now(), Outcome::kFail);
+      ++control().failed;
     }
     co_return status;
   }
 
  private:
+  coro::Task<Status> RunOne() override { co_return co_await Execute(workload_->planner_.Draw(random_)); }
+
   Append* workload_;
-  txn::Session& session_;
   uint32_t number_;
   Random random_;
   AppendTransaction transaction_;

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "scenario/check/history.h"
-#include "scenario/workload/workload.h"
+#include "scenario/workload/client.h"
 #include "txn/session.h"
 
 namespace gannet::scenario {
@@ -64,9 +64,8 @@ class JudgedTransaction {
   absl::StatusCode reason_ = absl::StatusCode::kOk;  // code of the body's own error; kOk: it has none
   bool careless_ = false;
   uint64_t asks_again_ = 0;
-  // Of the last attempt: the status of the first operation that failed, and what was impossible.
-  Status failure_;
-  std::string impossible_;
+  Status failure_;          // of the first operation of the last attempt that failed
+  std::string impossible_;  // what the last attempt saw
 };
 
 }  // namespace gannet::scenario

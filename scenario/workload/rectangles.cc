@@ -296,7 +296,7 @@ class RectangleTransaction final : public JudgedTransaction {
     }
     if (found_.size() > query.count) co_return Impossible("more rectangles are nearest than were asked for");
     CoveredRows(draft);
-    // Of equally distant ones any may be left out.
+    // If several are equally distant, any of them may be left out.
     const bool all = found_.size() < query.count;
     CoveredAbsences(draft, [&](const Rectangle& box) { return all || distance(box) < farthest; });
     co_return absl::OkStatus();
@@ -310,48 +310,30 @@ class RectangleTransaction final : public JudgedTransaction {
   bool inserted_unread_ = false;  // by this attempt: a key that it did not read first
 };
 
-class RectangleClient : public Client {
+class RectangleClient : public JudgedClient {
  public:
   RectangleClient(Rectangles* workload, txn::Session& session, uint32_t number)
-      : workload_(workload),
-        session_(session),
-        number_(number),
+      : JudgedClient(&session, workload->control_, number),
+        workload_(workload),
         random_(Mix64(workload->seed_) + number),
         transaction_(workload, session) {}
-
-  coro::Task<void> Run() override {
-    while (GoesOn(*workload_->control_)) {
-      if (rests()) {
-        co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
-        continue;
-      }
-      Plan();
-      const Status status = co_await Execute();
-      if (status.ok() || JudgedTransaction::IsRefusal(status)) {
-        co_await session_.worker().Yield();  // on one node nothing else would let other coroutines run
-        continue;
-      }
-      co_await session_.worker().SleepUntil(NowNanos() + 50'000);  // after a failure: wait
-    }
-  }
-
-  // Runs the steps that Plan, or the caller, has put into steps().
-  coro::Task<Status> Execute() {
-    Status status = co_await transaction_.Execute(session_, number_);
-    if (status.ok()) ++committed_;
-    co_return status;
-  }
 
   std::vector<Step>& steps() { return transaction_.steps(); }
 
  private:
+  JudgedTransaction& transaction() override { return transaction_; }
+  coro::Task<Status> RunOne() override {
+    Plan();
+    co_return co_await Execute();
+  }
+
   uint64_t places() const { return workload_->places_.size(); }
   uint64_t DrawPlace() { return random_.Below(places()); }
 
   void Plan() {
     steps().clear();
     transaction_.EndPlainly();
-    transaction_.AskAgain(workload_->asks_again_ && random_.OneIn(16) ? 1 + random_.Below(20) : 0);
+    transaction_.AskAgain(workload_->DrawAttempts(&random_));
     if (random_.OneIn(workload_->many_keys_ ? 2 : 12)) return PlanWave();
     const size_t n = 1 + random_.Below(4);
     for (size_t i = 0; i < n; ++i) {
@@ -413,20 +395,12 @@ class RectangleClient : public Client {
   }
 
   Rectangles* workload_;
-  txn::Session& session_;
-  uint32_t number_;
   Random random_;
   RectangleTransaction transaction_;
 };
 
 Rectangles::Rectangles(const ScenarioOptions& drawn, Control* control)
-    : index_options_(drawn.index_options),
-      many_keys_(drawn.keys >= kManyKeys),
-      asks_again_(drawn.precedence_after_nanos < kAsksAgainNanos),
-      seed_(drawn.seed),
-      owners_(drawn.nodes - (*drawn.client ? 1 : 0)),
-      placement_(txn::Placement::ByHash()),
-      control_(control) {
+    : JudgedWorkload(drawn, control), index_options_(drawn.index_options), many_keys_(drawn.keys >= kManyKeys) {
   Random random(Mix64(drawn.seed) ^ 0x9ec7a);
   const uint64_t places = std::min(kMostPlaces, kPlacesPerKey * drawn.keys);
   // The places of one id lie near each other.
@@ -457,7 +431,7 @@ std::vector<txn::TableOptions> Rectangles::Tables() const {
            .placement = placement_}};
 }
 
-// Every other one is there from the beginning.
+// Every other rectangle is there from the beginning.
 Status Rectangles::Load(txn::Session& session) {
   constexpr uint64_t kAtOnce = 16;
   RectangleClient loader(this, session, kLoader);
@@ -466,7 +440,7 @@ Status Rectangles::Load(txn::Session& session) {
     for (uint64_t i = 0; i < kAtOnce && number < places_.size(); ++i, number += 2) {
       loader.steps().push_back({.kind = StepKind::kPut, .key = number});
     }
-    GANNET_RETURN_IF_ERROR(UntilKnown([&] { return session.worker().BlockOn(loader.Execute()); }));
+    GANNET_RETURN_IF_ERROR(loader.ExecuteNow());
   }
   return absl::OkStatus();
 }
@@ -479,11 +453,11 @@ Status Rectangles::ReadAll(txn::Session& session, bool whole) {
   RectangleClient reader(this, session, UINT32_MAX);
   if (whole) {
     reader.steps() = {{.kind = StepKind::kSearch, .window = Rectangle::Everything()}};
-    return UntilKnown([&] { return session.worker().BlockOn(reader.Execute()); });
+    return reader.ExecuteNow();
   }
   for (uint64_t number = 0; number < places_.size(); ++number) {
     reader.steps() = {{.key = number}};
-    const Status status = UntilKnown([&] { return session.worker().BlockOn(reader.Execute()); });
+    const Status status = reader.ExecuteNow();
     if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
@@ -494,10 +468,6 @@ bool Rectangles::CanGoOn(const std::function<bool(int node)>& lives) const {
     const RectangleKeyBytes bytes(key);
     return lives(placement_.OwnerOf(bytes.view(), owners_));
   });
-}
-
-Judgement Rectangles::Judge() {
-  return JudgementOf(CheckSerializability(history_));
 }
 
 }  // namespace gannet::scenario

@@ -13,13 +13,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "index/rectangle.h"
-#include "scenario/check/history.h"
+#include "scenario/workload/judged_workload.h"
 #include "scenario/workload/row.h"
-#include "scenario/workload/workload.h"
 
 namespace gannet::scenario {
 
-class Rectangles : public Workload {
+class Rectangles : public JudgedWorkload {
  public:
   using RectangleRow = Row<12>;  // three lines with the header and the key
 
@@ -29,7 +28,6 @@ class Rectangles : public Workload {
   Status Load(txn::Session& session) override;
   std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) override;
   Status ReadAll(txn::Session& session, bool whole) override;
-  Judgement Judge() override;
   bool CanGoOn(const std::function<bool(int node)>& lives) const override;
 
  private:
@@ -38,15 +36,8 @@ class Rectangles : public Workload {
 
   std::string index_options_;
   bool many_keys_;
-  bool asks_again_;
-  uint64_t seed_;
-  int owners_;  // nodes that own rows
-  txn::Placement placement_;
-  Control* control_;
   std::vector<index::RectangleKey> places_;               // by number
   absl::flat_hash_map<std::string, uint64_t> numbers_{};  // by key
-  uint64_t waves_ = 0;
-  History history_;
 };
 
 }  // namespace gannet::scenario

@@ -309,50 +309,33 @@ class RegisterTransaction final : public JudgedTransaction {
   std::string text_;
 };
 
-class RegisterClient : public Client {
+class RegisterClient : public JudgedClient {
  public:
   RegisterClient(Registers* workload, txn::Session& session, uint32_t number)
-      : workload_(workload),
-        session_(session),
-        number_(number),
+      : JudgedClient(&session, workload->control_, number),
+        workload_(workload),
         random_(Mix64(workload->seed_) + number),
         endings_(Mix64(workload->seed_ + 1) + number),
         transaction_(workload, session) {}
 
-  coro::Task<void> Run() override {
-    Control& control = *workload_->control_;
-    while (GoesOn(control)) {
-      const bool quiet = control.Now() < workload_->quiet_until_;
-      if (rests() || (quiet && !workload_->trickles())) {
-        co_await session_.worker().SleepUntil(NowNanos() + kRestNanos);
-        continue;
-      }
-      if (quiet) co_await session_.worker().SleepUntil(NowNanos() + random_.Below(kTrickleNanos));
-      Plan(quiet);
-      const Status status = co_await Execute();
-      if (status.ok() || JudgedTransaction::IsRefusal(status)) {
-        co_await session_.worker().Yield();  // on one node nothing else would let other coroutines run
-        continue;
-      }
-      co_await session_.worker().SleepUntil(NowNanos() + 50'000);  // after a failure: wait
-    }
-  }
-
-  // Runs the steps that Plan, or the caller, has put into steps().
-  coro::Task<Status> Execute() {
-    Status status = co_await transaction_.Execute(session_, number_);
-    if (status.ok()) ++committed_;
-    co_return status;
-  }
-
   std::vector<Step>& steps() { return transaction_.steps(); }
 
  private:
+  JudgedTransaction& transaction() override { return transaction_; }
+  bool quiet() const { return control().Now() < workload_->quiet_until_; }
+  bool Waits() const override { return quiet() && !workload_->trickles(); }
+  coro::Task<Status> RunOne() override {
+    const bool trickles = quiet();
+    if (trickles) co_await session().worker().SleepUntil(NowNanos() + random_.Below(kTrickleNanos));
+    Plan(trickles);
+    co_return co_await Execute();
+  }
+
   void Plan(bool quiet) {
     std::vector<Step>& steps = transaction_.steps();
     steps.clear();
     transaction_.EndPlainly();
-    transaction_.AskAgain(workload_->asks_again_ && endings_.OneIn(16) ? 1 + endings_.Below(20) : 0);
+    transaction_.AskAgain(workload_->DrawAttempts(&endings_));
     if (quiet) return steps.push_back({StepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
     if (workload_->keys_ >= kManyKeys && (Removes() || random_.OneIn(2))) return PlanWave();
     const size_t n = 1 + random_.Below(4);
@@ -432,21 +415,13 @@ class RegisterClient : public Client {
   }
 
   Registers* workload_;
-  txn::Session& session_;
-  uint32_t number_;
   Random random_;
   Random endings_;  // for the ends of transactions
   RegisterTransaction transaction_;
 };
 
 Registers::Registers(const ScenarioOptions& drawn, Control* control)
-    : keys_(drawn.keys),
-      row_words_(drawn.row_words),
-      asks_again_(drawn.precedence_after_nanos < kAsksAgainNanos),
-      seed_(drawn.seed),
-      owners_(drawn.nodes - (*drawn.client ? 1 : 0)),
-      placement_(txn::Placement::ByHash()),
-      control_(control) {}
+    : JudgedWorkload(drawn, control), keys_(drawn.keys), row_words_(drawn.row_words) {}
 
 std::vector<txn::TableOptions> Registers::Tables() const {
   std::vector<txn::TableOptions> tables;
@@ -476,7 +451,7 @@ Status Registers::Load(txn::Session& session) {
       }
       if (key % 16 == 0 || !many) loader.steps().push_back({StepKind::kResize, kLengths, key, 0});
     }
-    GANNET_RETURN_IF_ERROR(UntilKnown([&] { return session.worker().BlockOn(loader.Execute()); }));
+    GANNET_RETURN_IF_ERROR(loader.ExecuteNow());
   }
   return absl::OkStatus();
 }
@@ -491,7 +466,7 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
     for (uint64_t key = 0; key < keys_; ++key) {
       for (uint32_t t = 0; t < kNumTables; ++t) {
         reader.steps() = {{t == kLengths ? StepKind::kReadLengths : StepKind::kGet, t, key, key}};
-        const Status status = UntilKnown([&] { return session.worker().BlockOn(reader.Execute()); });
+        const Status status = reader.ExecuteNow();
         if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
       }
     }
@@ -501,7 +476,7 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
                     {StepKind::kScan, kOrdered, 0, keys_ - 1},
                     {StepKind::kScan, kBytes, 0, keys_ - 1},
                     {StepKind::kReadLengths, kLengths, 0, keys_ - 1}};
-  return UntilKnown([&] { return session.worker().BlockOn(reader.Execute()); });
+  return reader.ExecuteNow();
 }
 
 bool Registers::CanGoOn(const std::function<bool(int node)>& lives) const {
@@ -511,10 +486,6 @@ bool Registers::CanGoOn(const std::function<bool(int node)>& lives) const {
       return true;
   }
   return false;
-}
-
-Judgement Registers::Judge() {
-  return JudgementOf(CheckSerializability(history_));
 }
 
 }  // namespace gannet::scenario

@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "scenario/check/history.h"
+#include "scenario/workload/judged_workload.h"
 #include "scenario/workload/row.h"
-#include "scenario/workload/workload.h"
 
 namespace gannet::scenario {
 
-class Registers : public Workload {
+class Registers : public JudgedWorkload {
  public:
   using RegisterRow = Row<12>;  // two or three lines with the header and the key
 
@@ -23,7 +22,6 @@ class Registers : public Workload {
   Status Load(txn::Session& session) override;
   std::unique_ptr<Client> NewClient(txn::Session& session, uint32_t number) override;
   Status ReadAll(txn::Session& session, bool whole) override;
-  Judgement Judge() override;
   bool CanGoOn(const std::function<bool(int node)>& lives) const override;
 
  private:
@@ -34,14 +32,7 @@ class Registers : public Workload {
 
   uint64_t keys_;
   uint64_t row_words_;
-  bool asks_again_;
-  uint64_t seed_;
-  int owners_;  // nodes that own rows
-  txn::Placement placement_;
-  Control* control_;
-  uint64_t waves_ = 0;
   uint64_t quiet_until_ = 0;  // after a wave of removals: few transactions, or none
-  History history_;
 };
 
 }  // namespace gannet::scenario
