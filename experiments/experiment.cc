@@ -1,6 +1,9 @@
 #include "experiments/experiment.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "experiments/report.h"
 
 namespace gannet::experiments {
 namespace {
@@ -8,6 +11,17 @@ namespace {
 constexpr double kBusy = 0.9;
 
 }  // namespace
+
+// Step by step, because g++ 12 takes a part of a single braced expression for uninitialised.
+Claim Claim::Of(std::string what, double ours, double paper, std::string source, std::string note) {
+  Claim claim;
+  claim.what = std::move(what);
+  claim.ours = ours;
+  claim.paper.value = paper;
+  claim.paper.source = std::move(source);
+  claim.note = std::move(note);
+  return claim;
+}
 
 std::string BoundOf(const Measured& m) {
   const double most = std::max({m.server_cpu, m.server_nic, m.server_link});

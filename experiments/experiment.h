@@ -3,10 +3,12 @@
 // point. The folder paths/ has our own experiments on how the path of an access is chosen.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "bench/ycsb/options.h"
 #include "experiments/tpcc_rack.h"
 
@@ -18,6 +20,9 @@ struct Options {
   double scale = 1;           // of all that is measured: warm-up and window of each point
   bench::ClientThreads clients = {15, 24};
   uint64_t seed = 1;
+
+  // A time that is `at_scale_1` at scale 1; positive, so that the smallest scale is valid.
+  absl::Duration Scaled(absl::Duration at_scale_1) const { return std::max(at_scale_1 * scale, absl::Microseconds(1)); }
 };
 
 struct PaperValue {

@@ -15,6 +15,7 @@ struct Claim {
   PaperValue paper;
   std::string note;  // reason for the difference
 
+  static Claim Of(std::string what, double ours, double paper, std::string source, std::string note);
   double difference_percent() const { return 100 * (ours / paper.value - 1); }
 };
 

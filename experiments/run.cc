@@ -83,7 +83,7 @@ double Number(const nlohmann::json& json, const char* path) {
 
 void MeasuredOfTpcc(const nlohmann::json& json, Measured* m) {
   m->mops = Number(json, "/transactions_per_second") * 1e-6;
-  // Of the most frequent transaction.
+  // The report gives latencies of the most frequent transaction.
   const nlohmann::json& transaction = json.at("transactions").at(json.at("latency_of").get<std::string>());
   m->mean_us = Number(transaction, "/latency_us/mean");
   m->p50_us = Number(transaction, "/latency_us/p50");

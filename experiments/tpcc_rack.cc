@@ -105,7 +105,7 @@ class TpccRack {
         .status();
   }
 
-  // Of the clients' accesses since the last time, the share that was made by calls.
+  // The share of calls in the clients' accesses since the last time that it was asked for.
   double ShareOfCalls() {
     uint64_t calls = 0;
     uint64_t all = 0;

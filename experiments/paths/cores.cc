@@ -13,27 +13,21 @@ constexpr absl::Duration kWarmup = absl::Milliseconds(30);
 constexpr absl::Duration kWindow = absl::Milliseconds(2);
 constexpr int kCores[] = {4, 8, 16, 24};
 
-void AddPoint(const Series& series, int cores, const TpccRackOptions& rack, Experiment* e) {
-  Point& point = e->points.emplace_back();
-  point.series = series.name;
-  point.label = absl::StrFormat("%d cores", cores);
-  point.x = cores;
-  point.tpcc = rack;
-  point.tpcc->reads = series.reads;
-  point.tpcc->server_threads = cores;
-}
-
 Experiment Cores(const Options& options, const std::array<int, 5>& mix) {
   Experiment e;
   e.chart = Chart::kBars;
   e.x_axis = "cores of each server";
   TpccRackOptions rack = Rack(options);
   rack.mix = mix;
-  rack.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
-  rack.duration = std::max(kWindow * options.scale, absl::Microseconds(1));
+  rack.warmup = options.Scaled(kWarmup);
+  rack.duration = options.Scaled(kWindow);
   for (const int cores : kCores) {
-    for (const Series& series : kFixed) AddPoint(series, cores, rack, &e);
-    AddPoint(kAdaptive, cores, rack, &e);
+    rack.server_threads = cores;
+    const auto add = [&](const Series& series) {
+      AddPoint(series, absl::StrFormat("%d cores", cores), rack, &e).x = cores;
+    };
+    std::ranges::for_each(kFixed, add);
+    add(kAdaptive);
   }
   return e;
 }

@@ -1,5 +1,5 @@
-// A step of load: in the middle of the run more clients come, who do everything by calls, and later they leave. With
-// few clients the servers' cores are idle, and calls are the better path; then their queues are long.
+// A step of load: in the middle of the run more clients come, and later they leave. They make each access by a call.
+// With few clients the servers' cores are idle, and calls are the better path; with many, the calls wait in queues.
 #include <algorithm>
 
 #include "experiments/paths/paths.h"
@@ -32,26 +32,20 @@ Experiment LoadStep(const Options& options) {
   rack.threads = kThreads;
   rack.server_threads = kServerCores;
   rack.mix = {10, 0, 90, 0, 0};
-  rack.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
+  rack.warmup = options.Scaled(kWarmup);
   rack.duration = std::max(kWindow * options.scale, absl::Microseconds(4));
-  rack.interval = std::max(kInterval * options.scale, absl::Microseconds(1));
+  rack.interval = options.Scaled(kInterval);
   rack.step = TpccLoadStep{.machines = kMachinesOfStep,
                            .threads = kThreads,
                            .coroutines = 4,
                            .reads = txn::ReadPathPolicy::kCall,
                            .begin = kBegin * options.scale,
-                           .length = std::max(kLength * options.scale, absl::Microseconds(1))};
-  const auto add = [&](const Series& series) {
-    Point& point = e.points.emplace_back();
-    point.series = series.name;
-    point.label = "whole run";
-    point.tpcc = rack;
-    point.tpcc->reads = series.reads;
-  };
-  for (const Series& series : kFixed) add(series);
-  add(kAdaptive);
+                           .length = options.Scaled(kLength)};
+  for (const Series& series : kFixed) AddPoint(series, "whole run", rack, &e);
+  AddPoint(kAdaptive, "whole run", rack, &e);
   e.notes = {
-      "Two servers with 4 cores, 2 machines x 8 client threads, whatever --clients says. From the 20th to the 100th "
+      "Two servers with 4 cores, and always 2 machines x 8 client threads: --clients has no effect. From the 20th to "
+      "the 100th "
       "millisecond (x scale) 3 more machines x 8 threads x 4 transactions in flight run the same mix by calls only. "
       "The figures are those of the first two machines alone."};
   return e;

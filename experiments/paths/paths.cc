@@ -16,17 +16,6 @@ constexpr uint32_t kWarehouses = 24;
 // Adaptation to a step of load must end within this time.
 constexpr double kAdaptedMilliseconds = 50;
 
-// Step by step, because g++ 12 takes a part of a single braced expression for uninitialised.
-Claim MakeClaim(std::string what, double ours, double bound, std::string source, std::string note) {
-  Claim claim;
-  claim.what = std::move(what);
-  claim.ours = ours;
-  claim.paper.value = bound;
-  claim.paper.source = std::move(source);
-  claim.note = std::move(note);
-  return claim;
-}
-
 const Point* Find(const Experiment& experiment, std::string_view series, std::string_view label) {
   for (const Point& point : experiment.points) {
     if (point.series == series && point.label == label) return &point;
@@ -82,7 +71,7 @@ void AddCores(const Experiment& experiment, std::vector<Claim>* claims) {
     if (point.series != kAdaptive.name) continue;
     const Best best = BestFixed(experiment, point.label, [](const Measured& m) { return m.mops; });
     if (best.mops == 0) continue;
-    claims->push_back(MakeClaim(absl::StrCat(experiment.id, ", ", point.label, ": adaptive / better fixed path"),
+    claims->push_back(Claim::Of(absl::StrCat(experiment.id, ", ", point.label, ": adaptive / better fixed path"),
                                 point.measured.mops / best.mops, 1, absl::StrFormat("better: %s", best.series), ""));
   }
 }
@@ -105,7 +94,7 @@ void AddStep(const Experiment& experiment, std::vector<Claim>* claims) {
     const auto mops = [&part](const Measured& m) { return Average(m, part.from, part.to); };
     const Best best = BestFixed(experiment, "whole run", mops);
     if (best.mops == 0) continue;
-    claims->push_back(MakeClaim(
+    claims->push_back(Claim::Of(
         absl::StrFormat("load step, %s (%.4g to %.4g ms): adaptive / better fixed path", part.what, part.from, part.to),
         mops(adaptive->measured) / best.mops, 1,
         absl::StrFormat("better: %s; deviation of tenths of that time: adaptive %.1f%%", best.series,
@@ -115,6 +104,15 @@ void AddStep(const Experiment& experiment, std::vector<Claim>* claims) {
 }
 
 }  // namespace
+
+Point& AddPoint(const Series& series, std::string label, const TpccRackOptions& rack, Experiment* e) {
+  Point& point = e->points.emplace_back();
+  point.series = series.name;
+  point.label = std::move(label);
+  point.tpcc = rack;
+  point.tpcc->reads = series.reads;
+  return point;
+}
 
 TpccRackOptions Rack(const Options& options) {
   TpccRackOptions rack;

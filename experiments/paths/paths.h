@@ -32,6 +32,9 @@ inline constexpr Series kFixed[] = {
 };
 inline constexpr Series kAdaptive = {"adaptive", txn::ReadPathPolicy::kAdaptive};
 
+// Adds a point that runs `rack` with the paths of `series`.
+Point& AddPoint(const Series& series, std::string label, const TpccRackOptions& rack, Experiment* e);
+
 // The rack, without its mix, its cores and its times.
 TpccRackOptions Rack(const Options& options);
 

@@ -11,17 +11,6 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-// Step by step, because g++ 12 takes a part of a single braced expression for uninitialised.
-Claim MakeClaim(std::string_view what, double ours, double paper, std::string_view source, std::string_view note) {
-  Claim claim;
-  claim.what = what;
-  claim.ours = ours;
-  claim.paper.value = paper;
-  claim.paper.source = source;
-  claim.note = note;
-  return claim;
-}
-
 const Measured* Find(const std::vector<Experiment>& experiments, std::string_view id, std::string_view series,
                      std::string_view label) {
   for (const Experiment& experiment : experiments) {
@@ -43,7 +32,7 @@ void AddFactors(const std::vector<Experiment>& experiments, std::vector<Claim>* 
     const Measured* rpc = Find(experiments, "fig10", "RPC", label);
     if (xstore == nullptr || rpc == nullptr || rpc->mops == 0) return;
     claims->push_back(
-        MakeClaim("XStore against RPC, YCSB " + std::string(label), xstore->mops / rpc->mops, paper, source, note));
+        Claim::Of("XStore against RPC, YCSB " + std::string(label), xstore->mops / rpc->mops, paper, source, note));
   };
   factor(
       "C uniform", 3.7, "section 7.2 (DrTM-Tree)",
@@ -59,15 +48,15 @@ void AddFactors(const std::vector<Experiment>& experiments, std::vector<Claim>* 
 void AddReads(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
   const Measured* uniform = Find(experiments, "fig10", "XStore", "C uniform");
   if (uniform == nullptr) return;
-  claims->push_back(MakeClaim("READs per GET, YCSB C uniform", uniform->reads_per_operation, 2,
+  claims->push_back(Claim::Of("READs per GET, YCSB C uniform", uniform->reads_per_operation, 2,
                               "text to fig. 7: one for the leaf, one for the value", ""));
-  claims->push_back(MakeClaim(
+  claims->push_back(Claim::Of(
       "prediction error in positions, YCSB C", uniform->mean_error_keys, 0.74, "section 7.2",
       "counted as in xstore's published code: the width of a sub-model's range of errors, in slots of leaves, where a "
       "prediction within the right leaf is no error; averaged over sub-models. Ours are fitted to the borders of "
       "leaves, which lie midway between keys, for the least maximal error, theirs to the keys by least squares: so "
       "ours do not miss the leaf of a straight line. Both READ one leaf"));
-  claims->push_back(MakeClaim("cache of a client in bytes per key", uniform->cache_bytes / KeysOf(experiments),
+  claims->push_back(Claim::Of("cache of a client in bytes per key", uniform->cache_bytes / KeysOf(experiments),
                               (98 + 6.8) / 100, "section 7.6: 98 MB and 6.8 MB for 100M keys",
                               "leaves are half full in both; our sub-models are 18 bytes"));
 }
@@ -100,7 +89,7 @@ void AddTpcc(const std::vector<Experiment>& experiments, std::vector<Claim>* cla
         "here the bounds are %s and %s. The paper's servers spend at least 444 us of CPU (96 cores, 216K/s), so its "
         "CPUs are the bound",
         CostOf(*xstore), CostOf(*rpc), BoundOf(xstore->measured), BoundOf(rpc->measured));
-    claims->push_back(MakeClaim("TPC-C with the learned index against without" + cores,
+    claims->push_back(Claim::Of("TPC-C with the learned index against without" + cores,
                                 xstore->measured.mops / rpc->measured.mops, 2.27, "section 7.10", note));
   }
 }
@@ -114,7 +103,7 @@ void AddLatency(const std::vector<Experiment>& experiments, std::vector<Claim>* 
     }
     if (most == nullptr) return;
     claims->push_back(
-        MakeClaim("median latency (us) of XStore at its peak, " + most->label, most->measured.p50_us, 16,
+        Claim::Of("median latency (us) of XStore at its peak, " + most->label, most->measured.p50_us, 16,
                   "section 7.2, at 82 M/s",
                   "depends on the number of operations that queue at the full links; see the curve for smaller loads"));
   }

@@ -65,8 +65,8 @@ Experiment Fig14b(const Options& options) {
     point.x = static_cast<double>(row.insert_rate) * 1e-6;
     point.label = absl::StrFormat("%.1fM inserts/s", point.x);
     point.options = Rack(options, row.insert_rate);
-    point.options.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
-    point.options.duration = std::max(kWindow * options.scale, absl::Microseconds(1));
+    point.options.warmup = options.Scaled(kWarmup);
+    point.options.duration = options.Scaled(kWindow);
     if (row.paper > 0) point.paper = PaperValue{row.paper, row.source};
     e.points.push_back(point);
   }
@@ -86,7 +86,7 @@ Experiment Burst(const Options& options) {
     point.series = absl::StrFormat("%.1fM inserts/s", static_cast<double>(rate) * 1e-6);
     point.label = absl::StrFormat("for %.3g ms", absl::ToDoubleMilliseconds(kBurst * options.scale));
     point.options = Rack(options, rate);
-    point.options.warmup = std::max(kBefore * options.scale, absl::Microseconds(1));
+    point.options.warmup = options.Scaled(kBefore);
     point.options.duration = std::max(kWatched * options.scale, absl::Microseconds(kIntervals));
     point.options.interval = *point.options.duration / kIntervals;
     point.options.insert_for = kBurst * options.scale;

@@ -44,8 +44,8 @@ TpccRackOptions Rack(const Options& options, int coroutines) {
   rack.scale.items = 1000;
   rack.scale.customers_per_district = static_cast<uint32_t>(std::clamp<uint64_t>(options.keys / 20'000, 10, 60));
   rack.nic = "2x-cx4-100g";
-  rack.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
-  rack.duration = std::max(kWindow * options.scale, absl::Microseconds(1));
+  rack.warmup = options.Scaled(kWarmup);
+  rack.duration = options.Scaled(kWindow);
   rack.seed = options.seed;
   return rack;
 }

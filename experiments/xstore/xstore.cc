@@ -33,8 +33,8 @@ bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distri
   o.nic = "2x-cx4-100g";
   o.clients = options.clients;
   o.server_threads = 24;
-  o.warmup = std::max(kWarmup * options.scale, absl::Microseconds(1));
-  o.duration = std::max(kWindow * options.scale, absl::Microseconds(1));
+  o.warmup = options.Scaled(kWarmup);
+  o.duration = options.Scaled(kWindow);
   return o;
 }
 

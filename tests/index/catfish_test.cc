@@ -240,7 +240,7 @@ TEST_P(CatfishTest, ClientsSearchByReadsOrByCalls) {
   EXPECT_LE(client.channel()->counters().round_trips - round_trips, 5u);
 }
 
-// The owner may be hostile, and so may what lies at a stale address. A client ends its operation, whatever it READs.
+// A client ends its operation whatever it READs, from a hostile owner or at a stale address.
 TEST(CatfishHostileTest, NoImageMakesAClientLoopOrCrash) {
   constexpr uint32_t kEntries = 8;
   constexpr size_t kNodes = 48;

@@ -211,7 +211,7 @@ TEST_P(SeveralOwnersTest, ThatCannotContributeAreNotAsked) {
   EXPECT_EQ(asked_by({.from = 0, .to = UINT64_MAX}), 4u);
 }
 
-// Of a limit that reaches over all owners, those that are needed in any case are asked together.
+// The limit reaches over all owners: those that are needed in any case are asked together.
 TEST_P(SeveralOwnersTest, OfALongLimitTakeFewRounds) {
   SeveralOwners s(GetParam());
   constexpr size_t kLimit = kOwners * kRowsPerOwner - 10;

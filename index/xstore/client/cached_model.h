@@ -39,10 +39,10 @@ class CachedModel {
   uint64_t LineOffset(uint32_t sub_model) const;
 
   bool keeps_tables() const { return mode_ == XCacheMode::kWhole; }
-  // Of the two postings that bring a sub-model and its table: how many bring what stays in the cache.
+  // A lookup of an uncached sub-model has two postings, one for the model and one for its table. Returns how many of
+  // them bring what stays in the cache.
   double lasting_postings() const {
-    if (mode_ == XCacheMode::kWhole)
-      return bytes() < options_.max_bytes / 16 * 15 ? 2 : 0;  // if it is full, others go
+    if (mode_ == XCacheMode::kWhole) return bytes() < options_.max_bytes / 16 * 15 ? 2 : 0;  // if it is full, others go
     return mode_ == XCacheMode::kModelOnly ? 1 : 0;
   }
 
