@@ -1,7 +1,7 @@
 // Witnesses and changes in requests and responses (rdma/rpc.h encodes the integers).
 //
 //   witness   address of the word (8), value seen (8)
-//   change    number of words (1), for each: address (8), before (8; of a created word kCreated), after (8)
+//   change    number of words (2), for each: address (8), before (8; of a created word kCreated), after (8)
 #pragma once
 
 #include "index/index.h"
@@ -10,12 +10,13 @@
 namespace gannet::index {
 
 // A change of more words is sent as one that lists none, which costs a transaction that holds one of them a conflict
-// (index.h). An insert into an R-tree that splits some nodes lists fewer, one that reinserts entries may list more.
-inline constexpr size_t kMostWordsInMessage = 16;
+// (index.h). So there must be room for every change: a transaction that always has one of more would never commit. An
+// insert into an R-tree that reinserts entries at each level lists some hundred.
+inline constexpr size_t kMostWordsInMessage = 1024;
 
 // Size of a change that lists this many words.
 constexpr size_t ChangeBytes(size_t words) {
-  return 1 + words * 24;
+  return sizeof(uint16_t) + words * 24;
 }
 
 inline void PutWitness(rdma::WireWriter& writer, const Witness& witness) {
@@ -35,10 +36,10 @@ inline Witness GetWitness(rdma::WireReader& reader) {
 inline void PutChange(rdma::WireWriter& writer, const Change& change, size_t reserve = 0) {
   const size_t listed = change.words().size();
   if (listed > kMostWordsInMessage || ChangeBytes(listed) + reserve > writer.room()) {
-    writer.PutU8(0);
+    writer.PutU16(0);
     return;
   }
-  writer.PutU8(static_cast<uint8_t>(listed));
+  writer.PutU16(static_cast<uint16_t>(listed));
   for (const WordChange& word : change.words()) {
     writer.PutAddress(word.word);
     writer.PutU64(word.before);
@@ -49,7 +50,7 @@ inline void PutChange(rdma::WireWriter& writer, const Change& change, size_t res
 // False if the message is no change: too many words, a null address, or an early end. Words may be of other nodes.
 [[nodiscard]] inline bool GetChange(rdma::WireReader& reader, Change* change) {
   *change = {};
-  const size_t listed = reader.GetU8();
+  const size_t listed = reader.GetU16();
   if (listed > kMostWordsInMessage) return false;
   for (size_t i = 0; i < listed; ++i) {
     const rdma::GlobalAddress word = reader.GetAddress();
