@@ -35,9 +35,9 @@ if "$program" "$scratch/other.toml" run 1 2>"$scratch/error"; then exit 1; fi
 grep 'give all processes of a cluster the same' "$scratch/error"
 
 echo "== a server dies"
-"$program" "$file" run 1000000000 >"$scratch/client" 2>"$scratch/error" &
+"$program" "$file" run 1000000000 >"$scratch/running" 2>"$scratch/error" &
 client=$!
-until grep -q 'client in slot' "$scratch/client"; do
+until grep -qs 'client in slot' "$scratch/running"; do
   kill -0 "$client" || { cat "$scratch/error"; exit 1; }
   sleep 0.02
 done
