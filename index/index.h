@@ -346,6 +346,9 @@ class RemoteIndex {
 
   // Drops everything cached about `key`, because the caller found that its record is removed or reused.
   virtual void Forget(const Key& key) = 0;
+  // The caller knows from an answer of the owner where the key's record was: a kind that caches places of records adds
+  // it, so that the next lookup needs no READ of the index.
+  virtual void Remember(const Key& /*key*/, rdma::GlobalAddress /*record*/) {}
 
   virtual ClientStatistics statistics() const = 0;
 };

@@ -55,6 +55,9 @@ class HashClient : public RemoteIndex {
   void Forget(const Key& key) override {
     if (description_.has_value()) cache_.Forget(HashOf(key));
   }
+  void Remember(const Key& key, rdma::GlobalAddress record) override {
+    if (description_.has_value() && record.node() == owner_) cache_.Put(HashOf(key), record.offset());
+  }
   ReadEstimate Estimate(std::span<const Key> keys) const override;
   using RemoteIndex::Estimate;
   ClientStatistics statistics() const override;
@@ -361,8 +364,10 @@ ReadEstimate HashClient::Estimate(std::span<const Key> keys) const {
     misses = estimate.keys * static_cast<double>(missed) / static_cast<double>(looked_up);
   } else {
     estimate.calls = 1;
+    estimate.lasting_calls = 1;
   }
   estimate.postings = std::ceil(misses / kBatch);
+  if (cache_.enabled()) estimate.lasting_postings = estimate.postings;
   estimate.reads = misses;
   estimate.bytes = misses * kLineBytes;
   return estimate;

@@ -99,6 +99,30 @@ TEST_F(HashClientTest, EstimatesKnowWhatIsRemembered) {
   EXPECT_EQ(remote->Estimate(std::span<const Key>()).postings, 0);
 }
 
+// What a call of another layer found out is remembered, too.
+TEST_F(HashClientTest, ALocationThatItIsToldSavesTheRead) {
+  Start(1000);
+  const rdma::GlobalAddress record = Insert(7);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client, 1 << 16);
+  const Key key(7);
+  remote->Remember(key, record);  // it does not know yet how keys are hashed
+  EXPECT_EQ(remote->Estimate(std::span(&key, 1)).postings, 1);
+  ASSERT_TRUE(client.Await(remote->Find(Key(8))).ok());
+
+  remote->Remember(key, {static_cast<rdma::NodeId>(record.node() + 1), record.offset()});  // not this owner's
+  EXPECT_EQ(remote->Estimate(std::span(&key, 1)).postings, 1);
+  EXPECT_EQ(remote->Estimate(std::span(&key, 1)).lasting_postings, 1);
+  remote->Remember(key, record);
+  EXPECT_EQ(remote->Estimate(std::span(&key, 1)).postings, 0);
+  const rdma::VerbCounters before = client.channel()->counters();
+  const StatusOr<FindResult> found = client.Await(remote->Find(key));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->record, record);
+  EXPECT_TRUE(found->from_cache);
+  EXPECT_EQ((client.channel()->counters() - before).reads, 0u);
+}
+
 TEST_F(HashClientTest, AStaleLocationIsForgottenAndFoundAgain) {
   Start(100);
   rdma::GlobalAddress record = Insert(1);

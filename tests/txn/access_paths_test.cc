@@ -115,6 +115,29 @@ TEST_P(AccessPathsTest, AFixedPolicyHoldsForGetMany) {
   ASSERT_TRUE(t.Commit().ok());
 }
 
+// Otherwise a client that makes calls because its cache is empty would go on so.
+TEST_P(AccessPathsTest, AnAdaptiveClientLearnsFromCallsWhereRecordsAre) {
+  if (GetParam() != ReadPathPolicy::kAdaptive) GTEST_SKIP();
+  Session& other = cluster.NewSession(2);
+  // The first accesses to an owner take both paths in turn.
+  const auto get = [&](uint64_t key) {
+    const rdma::VerbCounters before = other.channel().counters();
+    Account account;
+    const Status got = RunBlockingBody(other, [&](BlockingTransaction& t) { return t.Get(points(), key, &account); });
+    EXPECT_TRUE(got.ok()) << got;
+    EXPECT_EQ(account.balance, static_cast<int64_t>(key));
+    return other.channel().counters() - before;
+  };
+  get(2);
+  EXPECT_EQ(get(4).calls, 1u);
+  const rdma::VerbCounters unknown = get(6);
+  EXPECT_EQ(unknown.calls, 0u);
+  EXPECT_EQ(get(8).calls, 1u);
+  const rdma::VerbCounters known = get(4);
+  EXPECT_EQ(known.calls, 0u);
+  EXPECT_EQ(known.reads, unknown.reads - 1);  // not of the index
+}
+
 // An answer has room for two blobs.
 TEST_P(AccessPathsTest, AnAnswerMayTakeSeveralCalls) {
   constexpr uint64_t kBlobs = 7;

@@ -170,6 +170,7 @@ class Access {
                              size_t* bytes);
   // Takes a record, present or not, that an owner's answer has next. False: it is malformed.
   bool TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request);
+  void Remember(const GetRequest& request, rdma::GlobalAddress record);
   coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
   coro::Task<Status> RemoveByKey(const Table& table, Key key);
 

@@ -191,7 +191,16 @@ bool Access::TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetReques
   if (!reader.ok() || meta.payload_bytes != payload.size() || meta.key_bytes != request->key.size()) return false;
   size_t bytes = 0;
   const std::byte* const image = MakeImage(request->key, where.seen, meta, payload, &bytes);
-  return LookAtImage(request, {.record = where.word}, image, bytes) == Look::kDone;
+  if (LookAtImage(request, {.record = where.word}, image, bytes) != Look::kDone) return false;
+  Remember(*request, where.word);
+  return true;
+}
+
+// Calls teach the client's cache, too. Otherwise a client that makes calls because its cache is empty would go on so.
+void Access::Remember(const GetRequest& request, rdma::GlobalAddress record) {
+  if (!session_->paths.adaptive()) return;
+  const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(*request.table, record.node());
+  if (index.ok()) (*index)->Remember(request.key, record);
 }
 
 coro::Task<Status> Access::GetOne(GetRequest request) {
