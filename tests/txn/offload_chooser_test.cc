@@ -314,6 +314,33 @@ TEST_F(OffloadChooserTest, RepeatedReadsCountAsACost) {
   EXPECT_NEAR(chooser_.CallCost(OneGet(1), {}), 5000, 1);
 }
 
+// Short accesses that wait for locks do not make long ones look dear, which wait no longer.
+TEST_F(OffloadChooserTest, AWaitCountsOnceAndNotInProportion) {
+  constexpr double kWait = 6000;
+  AskedAccess many = OneGet(10);
+  for (int i = 0; i < 2000; ++i) {
+    const AskedAccess asked = i % 4 == 0 ? many : OneGet(1);
+    const PathChoice choice = chooser_.Choose(asked, {}, random_);
+    if (!choice.measured || choice.path == AccessPath::kCall) continue;
+    const double nanos = 2000 * asked.reads.postings + kWait;
+    chooser_.Record(choice, nanos,
+                    {.postings = static_cast<uint64_t>(asked.reads.postings),
+                     .posting_nanos = static_cast<uint64_t>(2000 * asked.reads.postings)},
+                    static_cast<uint64_t>(i));
+  }
+  EXPECT_NEAR(chooser_.OneSidedCost(OneGet(1), {}), 8000, 800);
+  EXPECT_NEAR(chooser_.OneSidedCost(many, {}), 26'000, 2600);
+}
+
+// A call of a busy owner costs others their time.
+TEST_F(OffloadChooserTest, CallsOfABusyOwnerHaveAPrice) {
+  Run(500, 2000, 3000);
+  const double idle = chooser_.CallCost(OneGet(), {});
+  EXPECT_NEAR(chooser_.CallCost(OneGet(), {.servers = 500}), idle * 1.05, 1);
+  EXPECT_NEAR(chooser_.CallCost(OneGet(), {.servers = 800}), idle * 1.08, 1);
+  EXPECT_NEAR(chooser_.CallCost(OneGet(), {.servers = 1000}), idle * 1.25, 1);
+}
+
 TEST_F(OffloadChooserTest, LargerAnswersTakeLonger) {
   AskedAccess few{.kind = AccessKind::kScan, .reads = {.postings = 2, .reads = 3, .bytes = 1000}, .answer_bytes = 200};
   AskedAccess many = few;

@@ -20,8 +20,11 @@ constexpr double kUsualPostingNanos = 2'000;
 constexpr double kUsualCallNanos = 5'000;
 // A call takes its owner's thread away from the calls of others, who wait the longer the busier the threads are. If
 // each client took calls until they are no cheaper than READs, nobody would gain anything from them, and their queue
-// would be as long as it can be. So at a busy owner a call must be cheaper by this share: 10% at most.
+// would be as long as it can be. So a call must be cheaper than READs by a share that grows as the threads get busier:
+// by up to 10%, and where queues become long by up to 15% more.
 constexpr double kQueuePrice = 0.1;
+constexpr double kLongQueues = 0.8;
+constexpr double kLongQueuePrice = 0.15;
 // A formula that is wrong by more than this has met an outlier.
 constexpr double kLeastCorrection = 0.25;
 constexpr double kMostCorrection = 16;
@@ -30,8 +33,8 @@ constexpr double kMostLinkShare = 0.98;
 // A busy owner is not relieved by READs that cost more than this multiple of the call.
 constexpr double kMostForRelief = 2;
 
-// Accesses that share what one of them leaves in the client's cache: a guess. If there are fewer, `correction` grows,
-// because it compares with the whole formula.
+// Accesses that share what one of them leaves in the client's cache: a guess. If there are fewer, the line of what they
+// took rises, because it is over the whole formula.
 constexpr double kSharers = 8;
 
 double NanosPerByte(const rdma::NodeLoad& load) {
@@ -39,6 +42,10 @@ double NanosPerByte(const rdma::NodeLoad& load) {
 }
 double LinkShare(const rdma::NodeLoad& load) {
   return std::min(load.link_share(), kMostLinkShare);
+}
+
+double QueuePrice(double busy) {
+  return kQueuePrice * busy + kLongQueuePrice * std::max(busy - kLongQueues, 0.0) / (1 - kLongQueues);
 }
 
 // A measurement counts as at most this multiple of what the ones before it predict. Without a core for each thread the
@@ -96,15 +103,27 @@ void RecentPairs::Add(double x, double y, uint64_t now) {
   }
 }
 
+double RecentPairs::SpreadOfX() const {
+  return std::max(sum_xx_ - sum_x_ * sum_x_ / size_, 0.0);
+}
+
+double RecentPairs::OnLine(double slope, double x) const {
+  return (sum_y_ + std::clamp(slope, 0.0, ratio()) * (x * size_ - sum_x_)) / size_;
+}
+
 double RecentPairs::Predict(double x) const {
   if (size_ == 0) return 0;
-  const auto n = static_cast<double>(size_);
-  const double mean_x = sum_x_ / n;
-  const double mean_y = sum_y_ / n;
-  const double spread = sum_xx_ - n * mean_x * mean_x;
-  if (mean_x <= 0 || spread <= 1e-6 * n * mean_x * mean_x) return mean_y;
-  const double slope = std::clamp((sum_xy_ - n * mean_x * mean_y) / spread, 0.0, mean_y / mean_x);
-  return mean_y + slope * (x - mean_x);
+  const double spread = SpreadOfX();
+  if (spread <= 1e-6 * sum_x_ * sum_x_ / size_) return sum_y_ / size_;
+  return OnLine((sum_xy_ - sum_x_ * sum_y_ / size_) / spread, x);
+}
+
+double RecentPairs::PredictProportional(double x) const {
+  if (size_ == 0) return 0;
+  // As if there were as many pairs again, on the line of the ratio, that differ by 10% from the mean of x.
+  const double assumed = 0.01 * sum_x_ * sum_x_ / size_;
+  const double slope = (sum_xy_ - sum_x_ * sum_y_ / size_ + assumed * ratio()) / (SpreadOfX() + assumed);
+  return sum_x_ > 0 ? OnLine(slope, x) : sum_y_ / size_;
 }
 
 bool Backoff::Next(const rdma::NodeLoad& load, uint32_t random) {
@@ -168,17 +187,18 @@ index::ReadEstimate OffloadChooser::ShareOf(const index::ReadEstimate& reads) {
 double OffloadChooser::OneSidedCost(const AskedAccess& asked, const rdma::NodeLoad& load) const {
   const PerOwner& owner = owners_[asked.owner];
   const RecentPairs& taken = Of(owner, asked.kind).one_sided;
-  const double correction = taken.empty() ? 1 : std::clamp(taken.ratio(), kLeastCorrection, kMostCorrection);
-  return Formula(owner, ShareOf(asked.reads)) * correction +
-         asked.reads.bytes * NanosPerByte(load) / (1 - LinkShare(load));
+  const double formula = Formula(owner, ShareOf(asked.reads));
+  const double nanos = taken.empty() ? formula
+                                     : std::clamp(taken.PredictProportional(formula), formula * kLeastCorrection,
+                                                  formula * kMostCorrection);
+  return nanos + asked.reads.bytes * NanosPerByte(load) / (1 - LinkShare(load));
 }
 
 double OffloadChooser::CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const {
   const RecentPairs& taken = Of(owners_[asked.owner], asked.kind).calls;
   const double share = LinkShare(load);
   const double nanos = taken.empty() ? kUsualCallNanos : taken.Predict(asked.answer_bytes);
-  return nanos * (1 + kQueuePrice * load.server_share()) +
-         asked.answer_bytes * NanosPerByte(load) * share / (1 - share);
+  return nanos * (1 + QueuePrice(load.server_share())) + asked.answer_bytes * NanosPerByte(load) * share / (1 - share);
 }
 
 // True if this access takes the dearer path. `drawn`: 32 random bits.

@@ -7,8 +7,8 @@
 //
 // Costs are estimated in nanoseconds and compared, as in DEX (VLDB'24, section 6.1):
 //
-//   one-sided   (postings * (l_o + l_s) * c + more READs * l_v) * correction + bytes * link / (1 - u)
-//   call        l_p + bytes * link * u / (1 - u)
+//   one-sided   taken(postings * (l_o + l_s) * c + more READs * l_v) + bytes * link / (1 - u)
+//   call        l_p * (1 + price) + bytes * link * u / (1 - u)
 //
 //   postings    from index::ReadEstimate, with the READ of the records: what the client's caches lack takes more. Later
 //               accesses use what this one leaves in the caches, so only a share of that counts. Otherwise accesses
@@ -17,9 +17,12 @@
 //   l_s, c      local work of one step, and what it costs to keep the caches: 40 ns and 1.2, the constants of DEX's
 //               published code (include/cache/latency_collector.h)
 //   l_v         a further READ of a posting
-//   correction  what the last 50 one-sided accesses of this kind really took, against the formula. READs that are
-//               repeated because a record was locked or had changed, and caches that were stale, appear here.
+//   taken       what the last 50 one-sided accesses of this kind really took, as a line over the formula. READs are
+//               repeated when a record was locked or had changed, or a cache was stale: this appears here. (With a
+//               ratio in place of the line, short accesses that wait for locks made long ones look dear.)
 //   l_p         what the last 50 calls of this kind took, as a line over the size of the answer
+//   price       what a call costs others, who wait for the owner's thread, as a share of l_p: 0.1 times the share of
+//               time that the threads are busy, and from a share of 0.8 on up to 0.15 more
 //   link        time of a byte on the owner's link, and u, the link's announced share (rdma/node_load.h). A byte of an
 //               own answer takes longer the less of the link is left; both paths delay others by what they take. So
 //               where links are full the path with fewer bytes wins. Not known on most fabrics: then there is no such
@@ -87,8 +90,16 @@ class RecentPairs {
   double ratio() const { return sum_x_ > 0 ? sum_y_ / sum_x_ : 0; }
   // The line of least squares. It neither falls, nor begins below 0 at x = 0.
   double Predict(double x) const;
+  // The same for a y that is about proportional to x: where the xs hardly differ, and so say little about a slope, the
+  // line is that of the ratio.
+  double PredictProportional(double x) const;
 
  private:
+  // The sum of squares of the differences of x from their mean.
+  double SpreadOfX() const;
+  // The value at x of the line through the means; `slope` is kept between level and the ratio.
+  double OnLine(double slope, double x) const;
+
   struct Pair {
     float x;
     float y;
@@ -145,7 +156,7 @@ struct PathChoice {
   rdma::NodeId owner = 0;
   float bytes_nanos = 0;  // of the time in postings: bytes on the link, and the further READs
   float reads_nanos = 0;
-  float formula = 0;      // estimated by DEX's formula, without correction and without the link's price
+  float formula = 0;      // estimated by DEX's formula, without what was taken and without the link's price
   float answer = 0;       // size of the call's answer
   float other_nanos = 0;  // estimate of the path that was not taken; 0: not compared
 };
