@@ -146,7 +146,8 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
              "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim")
       ->group(group);
   AddPath(command, "--nic", &o->nic, "NAME",
-          "Model of the NICs, on sim: cx4-100g, 2x-cx4-100g (a machine of the seed has two), cx5-100g, cx6-200g\n"
+          "Model of the NICs, on sim: cx4-100g, 2x-cx4-100g (a machine of XStore's testbed has two), cx5-100g, "
+          "cx6-100g, cx6-200g\n"
           "or ideal. Default: cx4-100g")
       ->group(group);
   command

@@ -39,10 +39,10 @@ void AddFactors(const std::vector<Experiment>& experiments, std::vector<Claim>* 
       "XStore is bound by the server's NIC in both, at the paper's rate. Calls are cheaper here: inner nodes have 56 "
       "children, the paper's 16, and fewer keys make the tree lower still (with 10M keys 6 levels for the paper's 8), "
       "so the server's cores answer more of them");
-  factor("C zipfian", 2.5, "section 7.2 (DrTM-Tree)",
-         "as for uniform. In the other direction: the paper's NIC slows down by 18% when many clients read the same "
-         "lines, the modelled one does not; and the paper's calls get faster by the server's CPU caches, which are not "
-         "modelled");
+  factor(
+      "C zipfian", 2.5, "section 7.2 (DrTM-Tree)",
+      "as for uniform. In the other direction: the paper's calls get faster by the server's CPU caches, which are not "
+      "modelled");
 }
 
 void AddReads(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {

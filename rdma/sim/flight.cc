@@ -123,7 +123,7 @@ void Flight::Arrive() {
     route.others_after = at + (core_->capabilities().cpu_coherent_atomics ? 0 : WriteBackNanos() + 1);
     return Post(at, Stage::kAccess);
   }
-  const uint64_t at = std::max(ToNanos(nic.Serve(here)), route.others_after);
+  const uint64_t at = std::max(ToNanos(nic.ServeAccess(here, offset_)), route.others_after);
   const bool many_lines = (offset_ % kLineBytes) + size_ > kLineBytes;
   if (many_lines && core_->simulation().Chance(core_->faults().scatter_lines)) Scatter(at);
   // Events with equal times run in the order in which they were posted. So verbs that follow a WRITE start after its

@@ -1,11 +1,13 @@
 #include "rdma/sim/nic.h"
 
+#include "base/cache_line.h"
 #include "base/random.h"
 
 namespace gannet::rdma::sim {
 namespace {
 
 constexpr size_t kAtomicLocks = 4096;
+constexpr size_t kLinePlaces = 16 * 1024;
 constexpr uint64_t kPacketBytes = 4096;  // InfiniBand's largest MTU
 
 uint64_t PicosPer(double per_second) {
@@ -20,7 +22,9 @@ Nic::Nic(const NicProfile& profile)
       per_inbound_(PicosPer(profile.inbound_per_second)),
       per_atomic_(PicosPer(profile.atomics_per_second)),
       per_kilobyte_(PicosPer(profile.bandwidth / 1024)),
-      word_free_at_(kAtomicLocks) {}
+      hot_line_(static_cast<uint64_t>(profile.hot_line_nanos * kPicosPerNano)),
+      word_free_at_(kAtomicLocks),
+      line_touched_at_(hot_line_ > 0 ? kLinePlaces : 0) {}
 
 uint64_t Nic::OnWire(uint64_t bytes) {
   const uint64_t packets = bytes <= kPacketBytes ? 1 : (bytes + kPacketBytes - 1) / kPacketBytes;
@@ -45,9 +49,17 @@ uint64_t Nic::Receive(uint64_t now, uint64_t bytes) {
   return in_.Take(now - std::min(now, takes), takes);
 }
 
-uint64_t Nic::Serve(uint64_t now) {
+uint64_t Nic::ServeFor(uint64_t now, uint64_t cost) {
   ++statistics_.verbs_served;
-  return serve_.Take(now, per_inbound_) + ToPicos(profile_.memory_nanos);
+  return serve_.Take(now, cost) + ToPicos(profile_.memory_nanos);
+}
+
+uint64_t Nic::ServeAccess(uint64_t now, uint64_t offset) {
+  if (hot_line_ == 0) return ServeFor(now, per_inbound_);
+  uint64_t& touched_at = line_touched_at_[Mix64(offset / kLineBytes) % kLinePlaces];
+  const bool hot = touched_at > 0 && now < touched_at + ToPicos(profile_.memory_nanos);
+  touched_at = now;
+  return ServeFor(now, per_inbound_ + (hot ? hot_line_ : 0));
 }
 
 uint64_t Nic::ServeAtomic(uint64_t now, uint64_t offset, uint64_t not_before) {

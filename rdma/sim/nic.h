@@ -44,8 +44,10 @@ class Nic {
   uint64_t SendToSelf(uint64_t now);
   // Receives a packet whose last bit arrives at `now`; returns when it can be processed.
   uint64_t Receive(uint64_t now, uint64_t bytes);
-  // Serves a verb that was received at `now`; returns when it accesses memory.
-  uint64_t Serve(uint64_t now);
+  // Serves a message that was received at `now`; returns when it is in memory.
+  uint64_t Serve(uint64_t now) { return ServeFor(now, per_inbound_); }
+  // The same for a READ or WRITE at `offset`; returns when it accesses memory.
+  uint64_t ServeAccess(uint64_t now, uint64_t offset);
   // The same for an atomic on the word at `offset`, at `not_before` or later.
   uint64_t ServeAtomic(uint64_t now, uint64_t offset, uint64_t not_before);
   // Sends an answer; returns when it has left the NIC.
@@ -55,12 +57,14 @@ class Nic {
 
  private:
   uint64_t OnWire(uint64_t bytes);
+  uint64_t ServeFor(uint64_t now, uint64_t cost);
 
   const NicProfile& profile_;
   const uint64_t per_verb_;
   const uint64_t per_inbound_;
   const uint64_t per_atomic_;
   const uint64_t per_kilobyte_;  // 1024 bytes
+  const uint64_t hot_line_;
   Engine send_;
   Engine serve_;
   Engine atomics_;
@@ -69,6 +73,8 @@ class Nic {
   // Atomics on one word wait for each other. NICs lock by some bits of the address (Kalia et al., ATC'16), so atomics
   // on other words may wait, too.
   std::vector<uint64_t> word_free_at_;
+  // When the last verb at a line came, by the line's hash. Another line that shares the place looks hot at times.
+  std::vector<uint64_t> line_touched_at_;
   NicStatistics statistics_;
 };
 

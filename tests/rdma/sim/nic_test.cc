@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kCpuNanos = 300;  // most CPU time for posting, polling and completing one verb
 
 TEST(NicProfiles, AreFoundByNameAndSayWhereTheyAreFrom) {
-  for (const char* name : {"cx4-100g", "2x-cx4-100g", "cx5-100g", "cx6-200g", "ideal"}) {
+  for (const char* name : {"cx4-100g", "2x-cx4-100g", "cx5-100g", "cx6-100g", "cx6-200g", "ideal"}) {
     const auto profile = FindNicProfile(name);
     ASSERT_TRUE(profile.has_value()) << name;
     EXPECT_EQ(profile->name, name);
@@ -97,6 +97,14 @@ TEST(Nic, SmallReadsAreLimitedByTheServersRate) {
   EXPECT_LE(load.reads_per_second, 1.02 * limit);
   EXPECT_GE(load.server.busy_serve_nanos, 900'000u);
   EXPECT_GE(load.server.bytes_out, 64 * load.server.verbs_served - 64 * 2000);
+}
+
+// All READs begin at one line.
+TEST(Nic, ReadsOfAHotLineAreSlower) {
+  const NicProfile profile = *FindNicProfile("cx4-100g");
+  const double usual = 1e9 / profile.inbound_per_second;
+  const Load hot = RunLoad(64, Verb::kRead, true);
+  EXPECT_NEAR(hot.reads_per_second, 1e9 / (usual + profile.hot_line_nanos), 0.05e9 / usual);
 }
 
 TEST(Nic, LargeReadsAreLimitedByTheLink) {
