@@ -293,6 +293,9 @@ Status Run::Execute(ScenarioReport* report) {
       cluster_->InSession(0, "load", [this](txn::Session& session) { return workload_->Load(session); }));
   GANNET_RETURN_IF_ERROR(RunFaultyPhase(report));
   GANNET_RETURN_IF_ERROR(RunSoundPhase());
+  for (int node = 0; node < drawn_.nodes; ++node) {
+    if (!cluster_->lives(node)) control_.dead.push_back(node);
+  }
   GANNET_RETURN_IF_ERROR(cluster_->InSession(
       cluster_->first_living(), "read all",
       [this, whole = cluster_->AllLive()](txn::Session& session) { return workload_->ReadAll(session, whole); }));

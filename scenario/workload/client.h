@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "rdma/sim/simulation.h"
+#include "scenario/check/history.h"
 #include "txn/session.h"
 
 namespace gannet::scenario {
@@ -22,6 +24,14 @@ struct Control {
   uint64_t unknown = 0;
   uint64_t aborts = 0;
   std::string broken = {};  // describes something impossible that a client saw: the run ends
+
+  // A commit that ended as Unknown, because another node could not be told its part in time.
+  struct OwedCommit {
+    OperationId operation;
+    int node;  // that owes it
+  };
+  std::vector<OwedCommit> owed = {};
+  std::vector<int> dead = {};  // nodes, at the end
 };
 
 class Client {

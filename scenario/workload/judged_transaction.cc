@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace gannet::scenario {
@@ -76,6 +77,9 @@ coro::Task<Status> JudgedTransaction::Execute(txn::Session& session, uint32_t cl
     ++control_->committed;
   } else if (absl::IsUnknown(status)) {  // the log or a node failed at a critical moment: it may have happened
     history_->Complete(op_, control_->Now(), Outcome::kInfo);
+    if (absl::StrContains(status.message(), "passed its commit point")) {
+      control_->owed.push_back({op_, static_cast<int>(session.database().node_id())});
+    }
     ++control_->unknown;
   } else {
     history_->Complete(op_, control_->Now(), Outcome::kFail);

@@ -6,7 +6,6 @@
 #include "base/coro/task.h"
 #include "base/random.h"
 #include "scenario/check/history.h"
-#include "scenario/check/serializability.h"
 #include "scenario/workload/client.h"
 #include "scenario/workload/judged_transaction.h"
 #include "scenario/workload/workload.h"
@@ -15,7 +14,7 @@ namespace gannet::scenario {
 
 class JudgedWorkload : public Workload {
  public:
-  Judgement Judge() override { return JudgementOf(CheckSerializability(history_)); }
+  Judgement Judge() override;
 
  protected:
   JudgedWorkload(const ScenarioOptions& drawn, Control* control)
