@@ -102,6 +102,9 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
   AddInteger(command, "--sub-models", &o->sub_models, 1, UINT32_MAX,
              "Sub-models of each server's XStore. Default: one for 200 keys, and more as keys are inserted")
       ->group(group);
+  AddInteger(command, "--trainers", &o->trainers, 1, index::kMostXStoreTrainers,
+             "Threads that retrain sub-models of each server's XStore at the same time. Default: 1")
+      ->group(group);
 }
 
 struct CacheChoice {

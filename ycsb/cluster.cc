@@ -38,7 +38,8 @@ ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& key
           .expected_keys = keys.FirstRankOf(server + 1) - keys.FirstRankOf(server),
           .value_bytes = options.value_bytes,
           .fill = options.fill,
-          .sub_models = options.sub_models};
+          .sub_models = options.sub_models,
+          .trainers = options.trainers};
 }
 
 Machine::~Machine() {

@@ -36,6 +36,7 @@ struct ClusterOptions {
   size_t value_bytes = kMinValueBytes;
   double fill = 0.5;        // fill of loaded leaves; XStore's trees are half full
   uint32_t sub_models = 0;  // of each server's XStore; 0: chosen by its own rule
+  int trainers = 1;         // of each server's XStore
   // Trains XStore's models before the first run. Otherwise a server trains no model until a client reads one-sided, so
   // training takes no time from a run by calls.
   bool train_models = true;

@@ -47,7 +47,8 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
   const index::IndexKindEntry& kind = index::EntryOf(options_.index);
   auto created = kind.create(
       service_.get(), kIndex,
-      {.expected_keys = options_.expected_keys, .own = index::XStoreOptions{.fixed_sub_models = options_.sub_models}});
+      {.expected_keys = options_.expected_keys,
+       .own = index::XStoreOptions{.fixed_sub_models = options_.sub_models, .trainers = options_.trainers}});
   if (!created.ok()) return created.status();
   index_ = *std::move(created);
   if (kind.traits.learned) xstore_ = static_cast<index::XStore*>(index_.get());

@@ -32,6 +32,7 @@ struct ServerOptions {
   size_t value_bytes = 8;
   double fill = 0.5;        // of loaded leaves
   uint32_t sub_models = 0;  // of learned kinds; 0: chosen by the kind's own rule
+  int trainers = 1;         // of learned kinds: threads that retrain sub-models
 };
 
 // Approximate registered and private memory of a server with these keys, without inserted keys.

@@ -41,6 +41,7 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"value_bytes", o.value_bytes},
           {"fill_percent", o.fill_percent},
           {"sub_models", o.sub_models},
+          {"trainers", o.trainers},
           {"fabric", NameOf(o.fabric, kFabricNames)},
           {"nic", o.nic},
           {"machines", o.clients.machines},

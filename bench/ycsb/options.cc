@@ -40,6 +40,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .value_bytes = static_cast<size_t>(value_bytes),
           .fill = fill_percent / 100.0,
           .sub_models = static_cast<uint32_t>(sub_models),
+          .trainers = trainers,
           .train_models = paths.reads != ycsb::Path::kCall};
 }
 

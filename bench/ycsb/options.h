@@ -45,6 +45,7 @@ struct YcsbOptions {
   int value_bytes = static_cast<int>(ycsb::kMinValueBytes);
   int fill_percent = 50;
   uint64_t sub_models = 0;
+  int trainers = 1;  // of each server's XStore
 
   // The machines.
   FabricKind fabric = FabricKind::kShm;

@@ -20,6 +20,10 @@ StatusOr<std::unique_ptr<XStore>> CreateOf(IndexService* service, const XStoreOp
 StatusOr<std::unique_ptr<XStore>> XStore::Create(IndexService* service, IndexId id, const XStoreOptions& options) {
   GANNET_RETURN_IF_ERROR(xstore::CheckMaxKeyBytes(options.max_key_bytes));
   if (options.keys_per_sub_model < 1) return absl::InvalidArgumentError("keys_per_sub_model must be at least 1");
+  if (options.trainers < 1 || options.trainers > kMostXStoreTrainers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("trainers must be from 1 to ", kMostXStoreTrainers, ", not ", options.trainers));
+  }
   StatusOr<std::unique_ptr<XStore>> index = xstore::WithWordsOf(
       options.key_kind, options.max_key_bytes, [&]<int W>() { return xstore::CreateOf<W>(service, options); });
   if (!index.ok()) return index.status();

@@ -127,6 +127,7 @@ Status Model<W>::TrainPart(Context& context, uint32_t index, std::span<const Lea
   line.Store(LineAt(index));
   if (part.table != nullptr) pools_.tables->Retire(context, part.table, TableBytes(part.size));
 
+  const std::lock_guard lock(sums_mutex_);
   keys_ = keys_ - part.keys + keys;
   table_entries_ = table_entries_ - part.size + size;
   lookup_leaves_ += static_cast<double>(quality.lookup_leaves) - static_cast<double>(part.quality.lookup_leaves);

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/thread.h"
 #include "index/index.h"
 #include "index/xstore/model/sub_model_line.h"
 #include "index/xstore/model/top_model.h"
@@ -37,7 +38,7 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Trains one sub-model on its current leaves.
+  // Trains one sub-model on its current leaves. Several threads may train different ones at the same time.
   Status Retrain(Context& context, uint32_t sub_model);
 
   // Called when a newer model has taken over: from now on the lines name no generation, so that a client which READs
@@ -55,7 +56,7 @@ class Model {
   // The translation table that a line names, as words in registered memory.
   const std::byte* TableAt(uint32_t block_number) const { return memory_ + uint64_t{block_number} * kLineBytes; }
 
-  // For the trainer:
+  // For the trainer, while no sub-model is being trained:
   uint64_t keys() const { return keys_; }
   uint64_t table_entries() const { return table_entries_; }
   double leaves_per_lookup() const {
@@ -95,8 +96,9 @@ class Model {
   uint64_t generation_;
   TopModel top_;
   std::vector<uint32_t> directory_;
-  std::vector<Part> parts_;  // used by the trainer's thread only
+  std::vector<Part> parts_;  // each used by the thread that trains it only
   std::vector<std::byte*> line_blocks_;
+  Mutex sums_mutex_;  // for the sums over all parts
   uint64_t keys_ = 0;
   uint64_t table_entries_ = 0;
   double lookup_leaves_ = 0;

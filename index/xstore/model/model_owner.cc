@@ -136,11 +136,13 @@ void ModelOwner<W>::RetrainChanged(const std::vector<std::pair<Words, Words>>& c
   }
   std::sort(stale.begin(), stale.end());
   stale.erase(std::unique(stale.begin(), stale.end()), stale.end());
-  for (const uint32_t sub_model : stale) {
+  std::atomic<bool> no_memory = false;
+  trainer_->ForEach(stale.size(), options_.trainers, [&](size_t i) {
+    if (no_memory.load(std::memory_order_relaxed)) return;
     IndexService::Lease lease(&tree_->service());
     // Without memory for a new table the old one stays: stale, but not wrong.
-    if (!model_->Retrain(lease.context(), sub_model).ok()) break;
-  }
+    if (!model_->Retrain(lease.context(), stale[i]).ok()) no_memory.store(true, std::memory_order_relaxed);
+  });
   UpdateStatistics(stale.size());
 }
 

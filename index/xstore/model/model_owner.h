@@ -62,7 +62,7 @@ class ModelOwner : private Trainer::Task {
   std::shared_ptr<Model<W>> model_;
   XStore::ModelStatistics statistics_;
 
-  // Used by the trainer's thread only:
+  // Used by the thread that runs the task only:
   uint64_t generation_ = 0;
   uint64_t changes_since_ = 0;         // leaves that split or died since the last full training
   double leaves_per_lookup_then_ = 0;  // right after the last full training
