@@ -11,9 +11,8 @@
 #include "base/thread.h"
 #include "bench/harness/rack_usage.h"
 #include "bench/json/parts.h"
+#include "experiments/sim_rack.h"
 #include "nlohmann/json.hpp"
-#include "rdma/sim/sim_fabric.h"
-#include "rdma/sim/simulation.h"
 #include "tpcc/driver.h"
 #include "tpcc/loader.h"
 #include "txn/database.h"
@@ -23,26 +22,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kBytesPerNode = uint64_t{2} << 30;  // address space
-constexpr size_t kLocationBytes = size_t{64} << 10;    // of each worker, for each hash index of each data server
+constexpr size_t kLocationBytes = size_t{64} << 10;  // of each worker, for each hash index of each data server
 
 class TpccRack {
  public:
   explicit TpccRack(const TpccRackOptions& options)
-      : options_(options), schema_{.warehouses = options.warehouses, .scale = options.scale} {
-    rdma::sim::SimulationOptions simulation;
-    simulation.seed = options.seed;
-    simulation.cores_per_node = std::max(options.server_threads, options.threads);
-    if (options.step.has_value()) {
-      simulation.cores_per_node = std::max(simulation.cores_per_node, options.step->threads);
-    }
-    simulation_ = std::make_unique<rdma::sim::Simulation>(simulation);
-  }
+      : options_(options), schema_{.warehouses = options.warehouses, .scale = options.scale} {}
 
   StatusOr<std::string> Run() {
     GANNET_RETURN_IF_ERROR(Start());
     GANNET_RETURN_IF_ERROR(tpcc::Load(nodes_, tables_, {.threads = 1, .seed = options_.seed, .date = 1}, nullptr));
-    bench::RackUsage usage(simulation_.get(), fabric_.get());
+    bench::RackUsage usage(&rack_->simulation(), &rack_->fabric());
     tpcc::RunOptions run = CommonRun();
     run.threads = options_.machines * options_.threads;
     run.coroutines = options_.coroutines;
@@ -121,13 +111,14 @@ class TpccRack {
   }
 
   Status Start() {
-    rdma::sim::SimFabricOptions fabric;
-    fabric.num_nodes = num_nodes();
-    fabric.bytes_per_node = kBytesPerNode;
-    fabric.nic = *rdma::sim::FindNicProfile(options_.nic);
-    auto created = rdma::sim::SimFabric::Create(simulation_.get(), fabric);
+    SimRackOptions rack{.nodes = num_nodes(),
+                        .cores = std::max(options_.server_threads, options_.threads),
+                        .nic = options_.nic,
+                        .seed = options_.seed};
+    if (options_.step.has_value()) rack.cores = std::max(rack.cores, options_.step->threads);
+    auto created = SimRack::Create(rack);
     if (!created.ok()) return created.status();
-    fabric_ = *std::move(created);
+    rack_ = *std::move(created);
     databases_.resize(static_cast<size_t>(num_nodes()));
     tables_.resize(databases_.size());
     GANNET_RETURN_IF_ERROR(OnEachNode([this](int node) { return StartNode(node); }));
@@ -142,7 +133,7 @@ class TpccRack {
     options.server_threads = node < options_.data_nodes ? options_.server_threads : 1;
     options.location_cache_bytes = kLocationBytes;
     options.seed = options_.seed;
-    auto opened = txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
+    auto opened = txn::Database::Open(&rack_->fabric(), static_cast<rdma::NodeId>(node), options);
     if (!opened.ok()) return opened.status();
     std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
     database = *std::move(opened);
@@ -160,19 +151,7 @@ class TpccRack {
     });
   }
 
-  // Runs `work` on a thread of each node at the same time, because the nodes wait for each other.
-  Status OnEachNode(const std::function<Status(int node)>& work) {
-    std::vector<Status> statuses(static_cast<size_t>(num_nodes()));
-    std::vector<Runtime::Thread*> threads;
-    for (int node = 0; node < num_nodes(); ++node) {
-      Status* const status = &statuses[static_cast<size_t>(node)];
-      threads.push_back(simulation_->StartOn(static_cast<rdma::NodeId>(node), "node",
-                                             [&work, node, status] { *status = work(node); }));
-    }
-    for (Runtime::Thread* thread : threads) simulation_->Join(thread);
-    for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
-    return absl::OkStatus();
-  }
+  Status OnEachNode(const std::function<Status(int node)>& work) { return rack_->OnNodes(0, num_nodes(), work); }
 
   Json Configuration() const {
     static constexpr const char* kReads[] = {"adaptive", "one-sided", "rpc", "ordered tables by rpc"};
@@ -237,9 +216,7 @@ class TpccRack {
 
   const TpccRackOptions options_;
   const tpcc::SchemaOptions schema_;
-  // Databases are destroyed before the fabric, and the fabric before the simulation.
-  std::unique_ptr<rdma::sim::Simulation> simulation_;
-  std::unique_ptr<rdma::sim::SimFabric> fabric_;
+  std::unique_ptr<SimRack> rack_;  // destroyed after the databases
   std::vector<std::unique_ptr<txn::Database>> databases_;
   std::vector<txn::Database*> nodes_;
   std::vector<tpcc::Tables> tables_;

@@ -23,7 +23,7 @@ Experiment Cores(const Options& options, const std::array<int, 5>& mix) {
   rack.duration = options.Scaled(kWindow);
   for (const int cores : kCores) {
     rack.server_threads = cores;
-    const auto add = [&](const Series& series) {
+    const auto add = [&](const PathSeries& series) {
       AddPoint(series, absl::StrFormat("%d cores", cores), rack, &e).x = cores;
     };
     std::ranges::for_each(kFixed, add);

@@ -41,7 +41,7 @@ Experiment LoadStep(const Options& options) {
                            .reads = txn::ReadPathPolicy::kCall,
                            .begin = kBegin * options.scale,
                            .length = options.Scaled(kLength)};
-  for (const Series& series : kFixed) AddPoint(series, "whole run", rack, &e);
+  for (const PathSeries& series : kFixed) AddPoint(series, "whole run", rack, &e);
   AddPoint(kAdaptive, "whole run", rack, &e);
   e.notes = {
       "Two servers with 4 cores, and always 2 machines x 8 client threads: --clients has no effect. From the 20th to "

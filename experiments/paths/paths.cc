@@ -16,13 +16,6 @@ constexpr uint32_t kWarehouses = 24;
 // Adaptation to a step of load must end within this time.
 constexpr double kAdaptedMilliseconds = 50;
 
-const Point* Find(const Experiment& experiment, std::string_view series, std::string_view label) {
-  for (const Point& point : experiment.points) {
-    if (point.series == series && point.label == label) return &point;
-  }
-  return nullptr;
-}
-
 // Million transactions per second on average from `from` to `to`, in milliseconds of the measurement.
 double Average(const Measured& measured, double from, double to) {
   double sum = 0;
@@ -51,25 +44,10 @@ double Swing(const Measured& measured, double from, double to) {
   return mean <= 0 ? 0 : std::sqrt(std::max(0.0, squares / kPieces - mean * mean)) / mean;
 }
 
-struct Best {
-  double mops = 0;
-  std::string_view series;
-};
-
-template <class F>  // double(const Measured&)
-Best BestFixed(const Experiment& experiment, std::string_view label, F mops) {
-  Best best;
-  for (const Series& series : kFixed) {
-    const Point* const point = Find(experiment, series.name, label);
-    if (point != nullptr && mops(point->measured) > best.mops) best = {mops(point->measured), series.name};
-  }
-  return best;
-}
-
 void AddCores(const Experiment& experiment, std::vector<Claim>* claims) {
   for (const Point& point : experiment.points) {
     if (point.series != kAdaptive.name) continue;
-    const Best best = BestFixed(experiment, point.label, [](const Measured& m) { return m.mops; });
+    const BestFixed best = BestFixedOf(experiment, point.label, [](const Measured& m) { return m.mops; });
     if (best.mops == 0) continue;
     claims->push_back(Claim::Of(absl::StrCat(experiment.id, ", ", point.label, ": adaptive / better fixed path"),
                                 point.measured.mops / best.mops, 1, absl::StrFormat("better: %s", best.series), ""));
@@ -77,7 +55,7 @@ void AddCores(const Experiment& experiment, std::vector<Claim>* claims) {
 }
 
 void AddStep(const Experiment& experiment, std::vector<Claim>* claims) {
-  const Point* const adaptive = Find(experiment, kAdaptive.name, "whole run");
+  const Point* const adaptive = FindPoint(experiment, kAdaptive.name, "whole run");
   if (adaptive == nullptr || adaptive->measured.timeline.empty()) return;
   const TpccLoadStep& step = *adaptive->tpcc->step;
   const double begin = absl::ToDoubleMilliseconds(step.begin);
@@ -92,7 +70,7 @@ void AddStep(const Experiment& experiment, std::vector<Claim>* claims) {
       {"before the step", 0, begin}, {"in the step", begin + adapted, end}, {"after it", end + adapted, after}};
   for (const auto& part : parts) {
     const auto mops = [&part](const Measured& m) { return Average(m, part.from, part.to); };
-    const Best best = BestFixed(experiment, "whole run", mops);
+    const BestFixed best = BestFixedOf(experiment, "whole run", mops);
     if (best.mops == 0) continue;
     claims->push_back(Claim::Of(
         absl::StrFormat("load step, %s (%.4g to %.4g ms): adaptive / better fixed path", part.what, part.from, part.to),
@@ -105,7 +83,7 @@ void AddStep(const Experiment& experiment, std::vector<Claim>* claims) {
 
 }  // namespace
 
-Point& AddPoint(const Series& series, std::string label, const TpccRackOptions& rack, Experiment* e) {
+Point& AddPoint(const PathSeries& series, std::string label, const TpccRackOptions& rack, Experiment* e) {
   Point& point = e->points.emplace_back();
   point.series = series.name;
   point.label = std::move(label);

@@ -2,10 +2,11 @@
 // section 7.10, each with fixed paths and with the adaptive one.
 #pragma once
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "experiments/experiment.h"
+#include "experiments/path_series.h"
 #include "experiments/report.h"
 
 namespace gannet::experiments::paths {
@@ -21,19 +22,14 @@ Report MakeReport(const Options& options, std::vector<Experiment> experiments);
 // For the files of this folder.
 std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
 
-struct Series {
-  std::string_view name;
-  txn::ReadPathPolicy reads;
-};
-inline constexpr Series kFixed[] = {
+inline constexpr PathSeries kFixed[] = {
     {"one-sided", txn::ReadPathPolicy::kOneSided},
     {"calls", txn::ReadPathPolicy::kCall},
     {"ordered tables by calls", txn::ReadPathPolicy::kOrderedByCall},
 };
-inline constexpr Series kAdaptive = {"adaptive", txn::ReadPathPolicy::kAdaptive};
 
 // Adds a point that runs `rack` with the paths of `series`.
-Point& AddPoint(const Series& series, std::string label, const TpccRackOptions& rack, Experiment* e);
+Point& AddPoint(const PathSeries& series, std::string label, const TpccRackOptions& rack, Experiment* e);
 
 // The rack, without its mix, its cores and its times.
 TpccRackOptions Rack(const Options& options);
