@@ -46,15 +46,19 @@ struct CatfishOptions {
   CatfishVariant variant = CatfishVariant::kRStar;
   // Most entries of a node. The paper has 30, and measures 15 to 130 (5.3.2). A node of 30 is 1,664 bytes.
   uint32_t node_entries = 30;
+  // Most searches of one node (process) that READ the tree at the same time, over all its clients; others make calls.
+  // More of them only lengthen each other's searches (4.4 of the paper, which has 3). 0: no limit.
+  uint32_t offloading = 3;
   // Where the rectangles are, if that is known: Hilbert values are then evenly distributed there (hilbert.h).
   std::optional<Rectangle> world = {};
 };
 
 inline constexpr uint32_t kMinCatfishNodeEntries = 4;
 inline constexpr uint32_t kMaxCatfishNodeEntries = 130;
+inline constexpr uint32_t kMostCatfishReads = 64;  // of one posting
 
-// The options as text, for TableOptions::index_options: "variant=rstar,node_entries=30", and with a known world also
-// ",world=min_x:min_y:max_x:max_y". All fields must be valid.
+// The options as text, for TableOptions::index_options: "variant=rstar,node_entries=30,offloading=3", and with a known
+// world also ",world=min_x:min_y:max_x:max_y". All fields must be valid.
 std::string ToText(const CatfishOptions& options);
 // Options that the text does not name have their defaults. InvalidArgument names the wrong one, and its valid values.
 StatusOr<CatfishOptions> CatfishOptionsOf(std::string_view text);
@@ -71,16 +75,17 @@ void RegisterCatfishMethods(IndexService* service);
 struct CatfishClientOptions {
   // No READs: every lookup and search is a call to the owner.
   bool by_call = false;
-  // Most searches of one node (process) that READ the tree at the same time, over all its clients; others make calls.
-  // More of them only lengthen each other's searches (4.4 of the paper, which has 3). 0: no limit.
-  uint32_t most_offloading = 3;
+  // In place of the limit that the owner's CatfishOptions have.
+  std::optional<uint32_t> offloading = {};
+  // Most nodes that a search READs with one posting, 1 to kMostCatfishReads: "multi-issue" (4.3 of the paper).
+  uint32_t reads_at_once = kMostCatfishReads;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
 };
 
 // Connects to index `id` of node `owner` on `channel`, which must outlive the client. Makes no call yet. The first
 // operation asks where the tree is, and returns NotFound if the owner has no such index.
 //
-// A search READs the root, then level by level all nodes that meet the window, up to 64 with one posting. It ends with
+// A search READs the root, then level by level all nodes that meet the window, many with one posting. It ends with
 // READs of the words of all these nodes, if it has to return the content of one moment. A search that finds nodes
 // locked, torn or dead again and again, or that finds no such moment, continues by calls.
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectCatfish(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

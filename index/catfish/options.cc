@@ -39,6 +39,11 @@ Status ReadNodeEntries(absl::string_view value, uint32_t* node_entries) {
                absl::StrCat("choose a number from ", kMinCatfishNodeEntries, " to ", kMaxCatfishNodeEntries));
 }
 
+Status ReadOffloading(absl::string_view value, uint32_t* offloading) {
+  if (absl::SimpleAtoi(value, offloading)) return absl::OkStatus();
+  return Wrong(value, "offloading", "choose a number of searches, or 0 for no limit");
+}
+
 Status ReadWorld(absl::string_view value, std::optional<Rectangle>* world) {
   const std::vector<absl::string_view> parts = absl::StrSplit(value, ':');
   Rectangle box;
@@ -54,8 +59,8 @@ Status ReadWorld(absl::string_view value, std::optional<Rectangle>* world) {
 }  // namespace
 
 std::string ToText(const CatfishOptions& options) {
-  std::string text =
-      absl::StrCat("variant=", kVariants[static_cast<size_t>(options.variant)], ",node_entries=", options.node_entries);
+  std::string text = absl::StrCat("variant=", kVariants[static_cast<size_t>(options.variant)],
+                                  ",node_entries=", options.node_entries, ",offloading=", options.offloading);
   if (options.world.has_value()) {
     const Rectangle& world = *options.world;
     // 17 digits give every double back.
@@ -73,10 +78,12 @@ StatusOr<CatfishOptions> CatfishOptionsOf(std::string_view text) {
       GANNET_RETURN_IF_ERROR(ReadVariant(option.second, &options.variant));
     } else if (option.first == "node_entries") {
       GANNET_RETURN_IF_ERROR(ReadNodeEntries(option.second, &options.node_entries));
+    } else if (option.first == "offloading") {
+      GANNET_RETURN_IF_ERROR(ReadOffloading(option.second, &options.offloading));
     } else if (option.first == "world") {
       GANNET_RETURN_IF_ERROR(ReadWorld(option.second, &options.world));
     } else {
-      return Wrong(option.first, "option", "there are variant, node_entries and world");
+      return Wrong(option.first, "option", "there are variant, node_entries, offloading and world");
     }
   }
   return options;

@@ -237,7 +237,25 @@ TEST_P(CatfishTest, ClientsSearchByReadsOrByCalls) {
   const uint64_t round_trips = client.channel()->counters().round_trips;
   search(by_reads->get());
   EXPECT_EQ(client.channel()->counters().calls, calls);
-  EXPECT_LE(client.channel()->counters().round_trips - round_trips, 5u);
+  const uint64_t together = client.channel()->counters().round_trips - round_trips;
+  EXPECT_LE(together, 5u);
+  // One READ at a time takes a round trip for each node.
+  const auto one_by_one = ConnectCatfish(client.channel(), 0, kId, {.reads_at_once = 1});
+  ASSERT_TRUE(one_by_one.ok()) << one_by_one.status();
+  EXPECT_EQ(found, search(one_by_one->get()));
+  const uint64_t nodes = (*one_by_one)->statistics().leaves_read;
+  EXPECT_GT(nodes, together);
+  const uint64_t before = client.channel()->counters().round_trips;
+  EXPECT_EQ(found, search(one_by_one->get()));
+  EXPECT_EQ(client.channel()->counters().round_trips - before, nodes + 1);  // and the words
+}
+
+TEST(CatfishClientTest, WrongOptionsAreNamed) {
+  for (const uint32_t reads : {0U, kMostCatfishReads + 1}) {
+    const auto client = ConnectCatfish(nullptr, 0, kId, {.reads_at_once = reads});
+    EXPECT_TRUE(absl::IsInvalidArgument(client.status())) << client.status();
+    EXPECT_THAT(std::string(client.status().message()), HasSubstr("reads_at_once"));
+  }
 }
 
 // A client ends its operation whatever it READs, from a hostile owner or at a stale address.

@@ -183,11 +183,13 @@ TEST(CatfishOptionsTest, OtherKeysAreRefused) {
 TEST(CatfishOptionsTest, TextGivesTheOptionsBack) {
   const index::CatfishOptions options{.variant = index::CatfishVariant::kHilbert,
                                       .node_entries = 17,
+                                      .offloading = 5,
                                       .world = index::Rectangle{-0.1, 1e-300, 1.0 / 3, 1e149}};
   const StatusOr<index::CatfishOptions> read = index::CatfishOptionsOf(ToText(options));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->variant, options.variant);
   EXPECT_EQ(read->node_entries, options.node_entries);
+  EXPECT_EQ(read->offloading, options.offloading);
   EXPECT_EQ(read->world, options.world);
 }
 
@@ -207,9 +209,10 @@ TEST(CatfishOptionsTest, WrongOptionsAreNamed) {
   EXPECT_THAT(message(Places("node_entries=3")), HasSubstr("from 4 to 130"));
   EXPECT_THAT(message(Places("node_entries=131")), HasSubstr("'131'"));
   EXPECT_THAT(message(Places("node_entries=-5")), HasSubstr("'-5'"));
+  EXPECT_THAT(message(Places("offloading=some")), HasSubstr("'some'"));
   EXPECT_THAT(message(Places("world=1:2:3")), HasSubstr("min_x:min_y:max_x:max_y"));
   EXPECT_THAT(message(Places("world=5:0:4:1")), HasSubstr("5"));
-  EXPECT_THAT(message(Places("colour=red")), HasSubstr("there are variant, node_entries and world"));
+  EXPECT_THAT(message(Places("colour=red")), HasSubstr("there are variant, node_entries, offloading and world"));
   EXPECT_THAT(message({.name = "wrong", .index_options = "variant=rstar"}), HasSubstr("hash has no options"));
 }
 

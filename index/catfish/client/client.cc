@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "index/catfish/client/read_nodes.h"
 #include "index/change_wire.h"
 #include "index/key_wire.h"
@@ -106,6 +107,10 @@ coro::Task<StatusOr<std::span<const std::byte>>> CatfishClient::Call(Session& se
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectCatfish(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                       const CatfishClientOptions& options) {
+  if (options.reads_at_once < 1 || options.reads_at_once > kMostCatfishReads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("reads_at_once is ", options.reads_at_once, ": choose a number from 1 to ", kMostCatfishReads));
+  }
   return std::make_unique<catfish::CatfishClient>(channel, owner, id, options);
 }
 

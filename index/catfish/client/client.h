@@ -41,7 +41,6 @@ class CatfishClient final : public RemoteIndex {
   ClientStatistics statistics() const override { return statistics_; }
 
  private:
-  static constexpr size_t kBatch = 64;           // nodes of one posting
   static constexpr size_t kWordBatch = 1024;     // words of one posting
   static constexpr size_t kMostNodes = 1 << 16;  // of one traversal; a search of more is made by calls
   static constexpr int kMostIdleRounds = 16;     // postings in a row that brought no node
@@ -52,11 +51,13 @@ class CatfishClient final : public RemoteIndex {
   struct Tree {
     Tree(const Description& from, rdma::NodeId node)
         : layout(from.node_entries),
+          offloading(from.offloading),
           root(from.root),
           words({node, from.key_words}),
           words_mask(from.key_word_count - 1),
           hash(from.seed) {}
     NodeLayout layout;
+    uint32_t offloading;
     uint64_t root;
     rdma::GlobalAddress words;
     uint32_t words_mask;

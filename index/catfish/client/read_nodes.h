@@ -13,15 +13,16 @@ namespace gannet::index::catfish {
 template <class Visit>
 coro::Task<StatusOr<bool>> CatfishClient::ReadNodes(Session& session, Visit& visit) {
   const NodeLayout& layout = tree_->layout;
-  session.operations.resize(std::max(session.operations.size(), kBatch));
-  session.images.resize(std::max(session.images.size(), kBatch * layout.bytes + kLineBytes));
+  const size_t most = options_.reads_at_once;
+  session.operations.resize(std::max(session.operations.size(), most));
+  session.images.resize(std::max(session.images.size(), most * layout.bytes + kLineBytes));
   void* at = session.images.data();
   size_t space = session.images.size();
-  auto* const images = static_cast<std::byte*>(std::align(kLineBytes, kBatch * layout.bytes, at, space));
+  auto* const images = static_cast<std::byte*>(std::align(kLineBytes, most * layout.bytes, at, space));
   size_t nodes = 0;
   session.too_large = false;
   for (int idle = 0; !session.pending.empty();) {
-    const size_t n = std::min(kBatch, session.pending.size());
+    const size_t n = std::min(most, session.pending.size());
     session.posted.assign(session.pending.end() - static_cast<ptrdiff_t>(n), session.pending.end());
     session.pending.resize(session.pending.size() - n);
     for (size_t i = 0; i < n; ++i) {

@@ -146,7 +146,7 @@ ReadEstimate CatfishClient::Estimate(std::span<const Key> keys) const {
   const double groups = std::ceil(n / static_cast<double>(kGroup));
   const double nodes = groups + n * nodes_per_key_;
   const auto node_bytes = static_cast<double>(tree_.has_value() ? tree_->layout.bytes : NodeLayout(kMostEntries).bytes);
-  ReadEstimate estimate{.postings = groups * levels_ + std::floor(nodes / static_cast<double>(kBatch)),
+  ReadEstimate estimate{.postings = groups * levels_ + std::floor(nodes / options_.reads_at_once),
                         .reads = nodes,
                         .calls = tree_.has_value() ? 0.0 : 1.0,
                         .bytes = nodes * node_bytes,

@@ -83,11 +83,11 @@ coro::Task<Status> CatfishClient::Search(WindowQuery query, ScanResult* result) 
   SessionLease lease(this);
   Session& session = *lease;
   if (!options_.by_call) {
-    const Offloading offloading(channel_->node(), options_.most_offloading);
-    if (offloading.admitted() && !tree_.has_value()) {
+    if (!tree_.has_value()) {
       const Status described = co_await Describe(session);
       GANNET_CO_RETURN_IF_ERROR(described);
     }
+    const Offloading offloading(channel_->node(), options_.offloading.value_or(tree_->offloading));
     const size_t entries = result->entries.size();
     const size_t witnesses = result->witnesses.size();
     for (int attempt = 0; offloading.admitted() && attempt < kMostAttempts; ++attempt) {
@@ -118,7 +118,7 @@ ReadEstimate CatfishClient::EstimateSearch(const WindowQuery& query) const {
   const SearchHistory::Met met = searches_.Predict(query.window, {.nodes = levels_, .entries = 1});
   if (options_.by_call) return {.calls = 1, .keys = met.entries};
   const auto node_bytes = static_cast<double>(tree_.has_value() ? tree_->layout.bytes : NodeLayout(kMostEntries).bytes);
-  ReadEstimate estimate{.postings = levels_ + std::floor(met.nodes / static_cast<double>(kBatch)),
+  ReadEstimate estimate{.postings = levels_ + std::floor(met.nodes / options_.reads_at_once),
                         .reads = met.nodes,
                         .calls = tree_.has_value() ? 0.0 : 1.0,
                         .bytes = met.nodes * node_bytes,

@@ -20,6 +20,7 @@ bool IsPlace(uint64_t offset, size_t alignment) {
 
 void PutDescription(rdma::WireWriter& writer, const Description& description) {
   writer.PutU32(description.node_entries);
+  writer.PutU32(description.offloading);
   writer.PutU64(description.root);
   writer.PutU64(description.key_words);
   writer.PutU32(description.key_word_count);
@@ -30,6 +31,7 @@ StatusOr<Description> GetDescription(std::span<const std::byte> response) {
   rdma::WireReader reader(response);
   Description description;
   description.node_entries = reader.GetU32();
+  description.offloading = reader.GetU32();
   description.root = reader.GetU64();
   description.key_words = reader.GetU64();
   description.key_word_count = reader.GetU32();

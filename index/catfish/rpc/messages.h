@@ -42,6 +42,7 @@ static_assert(kMostEntriesInMessage * 48 + kMostWitnessesInMessage * 16 + 64 <= 
 // Where a client finds the tree.
 struct Description {
   uint32_t node_entries = 0;
+  uint32_t offloading = 0;
   uint64_t root = 0;       // offset
   uint64_t key_words = 0;  // offset of the first
   uint32_t key_word_count = 0;

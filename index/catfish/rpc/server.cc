@@ -24,6 +24,7 @@ Status ServeDescribe(CatfishTree* tree, Context&, rdma::WireReader& request, rdm
   GANNET_RETURN_IF_ERROR(request.Finish());
   const KeyWords& words = tree->key_words();
   PutDescription(response, {.node_entries = tree->options().node_entries,
+                            .offloading = tree->options().offloading,
                             .root = static_cast<uint64_t>(tree->arena().root - tree->arena().memory),
                             .key_words = words.AddressOf(0).offset(),
                             .key_word_count = static_cast<uint32_t>(words.count()),
