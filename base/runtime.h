@@ -25,7 +25,7 @@ enum class Cost : uint8_t {
   kIndexStep,    // a dependent memory access of an index: a node of a tree, a bucket
   kModelStep,    // evaluating one line of a learned model
   kTrainKey,     // training a model, per key
-  kRecordLine,   // copying a line of a record in or out
+  kRecordLine,   // copying a line of a record in or out, or of a node of an R-tree
   kTransaction,  // begin and end of one, without its accesses
   kLogByte,      // encoding and checksums
 };

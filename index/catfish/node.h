@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/cache_line.h"
+#include "base/runtime.h"
 #include "index/catfish/catfish.h"
 #include "index/rectangle.h"
 #include "rdma/versioned.h"
@@ -84,6 +85,11 @@ struct NodeCopy {
     Entry slots[kMostEntries];  // the first head.count of them
   };
 };
+
+// What copying the entries of a node and looking at them takes, without the miss.
+inline void ChargeEntries(const NodeCopy& node) {
+  Charge(Cost::kRecordLine, rdma::LinesFor(NodeLayout::EntryAt(node.head.count)));
+}
 
 // The smallest rectangle that contains all of `entries`, which are not none.
 inline Rectangle BoxOf(std::span<const Entry> entries) {

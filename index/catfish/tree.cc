@@ -58,10 +58,11 @@ CatfishTree::~CatfishTree() {
 }
 
 void CatfishTree::Copy(uint64_t offset, NodeCopy* copy) const {
-  Charge(Cost::kIndexStep);
   const Node node = arena_.At(offset);
   for (Backoff backoff; !node.TryCopy(copy); backoff.Pause()) {
   }
+  Charge(Cost::kIndexStep);
+  ChargeEntries(*copy);
 }
 
 Status CatfishTree::Scan(const ScanRange&, ScanResult*) {

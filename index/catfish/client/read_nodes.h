@@ -51,6 +51,7 @@ coro::Task<StatusOr<bool>> CatfishClient::ReadNodes(Session& session, Visit& vis
         continue;
       }
       idle = 0;
+      ChargeEntries(session.copy);
       if (posted.level < 0) levels_ = session.copy.head.level + 1;
       session.seen.push_back({posted.offset, session.copy.state, posted.key});
       if (!visit(posted, session.copy)) co_return false;
