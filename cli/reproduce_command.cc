@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
@@ -24,6 +25,7 @@
 #include "cli/reproduce_report.h"
 #include "cli/ycsb_flags.h"
 #include "cli/ycsb_options.h"
+#include "experiments/catfish/catfish.h"
 #include "experiments/experiment.h"
 #include "experiments/paths/paths.h"
 #include "experiments/run.h"
@@ -44,8 +46,11 @@ struct Subject {
   const char* name;
   const char* about;
   const char* footer;
-  bool loads_keys;     // --keys says something
-  const char* window;  // the measurement of one point at scale 1
+  // What is loaded, and how many the paper has: --keys says something. Null: it does not.
+  const char* keys;
+  experiments::Options rack;  // the defaults of --keys and --clients
+  const char* clients;        // their source
+  const char* window;         // the measurement of one point at scale 1
   std::vector<Experiment> (*experiments)(const experiments::Options&);
   experiments::Report (*report)(const experiments::Options&, std::vector<Experiment>);
 };
@@ -54,23 +59,38 @@ constexpr char kExitCodes[] =
     "\n\nExit code: 0 all ran; 1 a run failed; 2 a flag is wrong; 130 stopped by Ctrl-C (the report has the finished "
     "runs).\n\n";
 
-constexpr Subject kSubjects[] = {
+const Subject kSubjects[] = {
     {.name = "xstore",
      .about = "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, TPC-C.",
      .footer =
          "Every point is a run of `gannet ycsb --fabric sim` in its own process. The report compares our throughput "
          "with\nthe paper's, where its text gives one, and says what bounds ours. The same flags give the same "
          "figures.",
-     .loads_keys = true,
+     .keys = "Keys that are loaded (the paper: 100M)",
+     .rack = {},
+     .clients = "as in the paper",
      .window = "F x 300 us of virtual time for each point",
      .experiments = experiments::xstore::Experiments,
      .report = experiments::xstore::MakeReport},
+    {.name = "catfish",
+     .about = "Catfish (TSAS'22): searches of an R-tree by calls, by READs, and by the path that is chosen for each.",
+     .footer = "Every request is a transaction on a simulated rack with one server. The report compares the adaptive "
+               "way with the\nbetter one of the fixed ways, and our throughput with the paper's, where its text gives "
+               "one. The same flags give the\nsame figures.",
+     .keys = "Rectangles that are loaded (the paper: 2M). With fewer, rectangles and windows are larger",
+     .rack = {.keys = 300'000, .clients = {8, 32}},
+     .clients = "as in the paper",
+     .window = "F x 10 ms of virtual time for each point",
+     .experiments = experiments::catfish::Experiments,
+     .report = experiments::catfish::MakeReport},
     {.name = "paths",
      .about = "How the path of an access is chosen: TPC-C with 4 to 24 cores per server, and a step of load.",
      .footer = "Not of a paper. Each run is TPC-C on a simulated rack, with fixed paths (one-sided; calls; calls for\n"
                "ordered tables only) and with the adaptive one. The report compares the adaptive path with the best "
                "fixed one.\nThe same flags give the same figures.",
-     .loads_keys = false,
+     .keys = nullptr,
+     .rack = {},
+     .clients = "as in XStore's paper",
      .window = "F x 2 ms of virtual time for each point, of the step of load F x 160 ms",
      .experiments = experiments::paths::Experiments,
      .report = experiments::paths::MakeReport},
@@ -117,7 +137,8 @@ StatusOr<std::vector<std::string>> ParseOnly(const Subject& subject, const std::
 Status CompleteAll(std::vector<Experiment>* all) {
   for (Experiment& experiment : *all) {
     for (experiments::Point& point : experiment.points) {
-      if (!point.tpcc.has_value()) GANNET_RETURN_IF_ERROR(Complete(&point.options));
+      const bool ycsb = !point.tpcc.has_value() && !point.spatial.has_value();
+      if (ycsb) GANNET_RETURN_IF_ERROR(Complete(&point.options));
     }
   }
   return absl::OkStatus();
@@ -176,15 +197,17 @@ void AddSubject(const Subject& subject, CLI::App* command, int* exit_code) {
   auto options = std::make_shared<Options>();
   Options* o = options.get();
   o->subject = &subject;
-  if (subject.loads_keys) {
+  o->rack = subject.rack;
+  if (subject.keys != nullptr) {
     Add(
         *app, "--keys", &o->rack.keys, [](const std::string& text) { return ParseCount(text, kMinKeys, kMaxKeys); },
-        "N", "Keys that are loaded (the paper: 100M). Default: 1M");
+        "N", absl::StrFormat("%s. Default: %s", subject.keys, WithCommas(subject.rack.keys)));
   }
   Add(*app, "--scale", &o->rack.scale, ParseScale, "F",
       absl::StrCat("Length of the measurement: ", subject.window, ". Default: 1"));
   Add(*app, "--clients", &o->rack.clients, ParseClients, "MxT",
-      "Client machines x threads of each. Default: 15x24, as in XStore's paper");
+      absl::StrFormat("Client machines x threads of each. Default: %dx%d, %s", subject.rack.clients.machines,
+                      subject.rack.clients.threads, subject.clients));
   Add(
       *app, "--only", &o->only, [&subject](const std::string& text) { return ParseOnly(subject, text); }, "NAMES",
       absl::StrCat("Only these: ", absl::StrJoin(IdsOf(subject), ",")));

@@ -18,17 +18,28 @@ using experiments::Moment;
 using experiments::Point;
 
 std::string TableOf(const Experiment& experiment) {
-  Table table(
-      {"series, point", "M/s", "paper", "ratio", "p50 us", "READs", "bytes", "server CPU", "NIC", "link", "bound by"});
+  const bool calls =
+      std::ranges::any_of(experiment.points, [](const Point& point) { return point.measured.calls.has_value(); });
+  std::vector<std::string> head = {"series, point", "M/s",        "paper", "ratio", "p50 us",  "READs",
+                                   "bytes",         "server CPU", "NIC",   "link",  "bound by"};
+  if (calls) head.emplace_back("calls");
+  Table table(head);
   for (const Point& point : experiment.points) {
     const Measured& m = point.measured;
-    table.Add({point.series + ", " + point.label, absl::StrFormat("%.2f", m.mops),
-               point.paper.has_value() ? absl::StrFormat("%.3g", point.paper->value) : "-",
-               point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "-",
-               absl::StrFormat("%.1f", m.p50_us), absl::StrFormat("%.2f", m.reads_per_operation),
-               absl::StrFormat("%.0f", m.bytes_per_operation), absl::StrFormat("%.0f%%", 100 * m.server_cpu),
-               absl::StrFormat("%.0f%%", 100 * m.server_nic), absl::StrFormat("%.0f%%", 100 * m.server_link),
-               BoundOf(m)});
+    std::vector<std::string> row = {
+        point.series + ", " + point.label,
+        absl::StrFormat("%.2f", m.mops),
+        point.paper.has_value() ? absl::StrFormat("%.3g", point.paper->value) : "-",
+        point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "-",
+        absl::StrFormat("%.1f", m.p50_us),
+        absl::StrFormat("%.2f", m.reads_per_operation),
+        absl::StrFormat("%.0f", m.bytes_per_operation),
+        absl::StrFormat("%.0f%%", 100 * m.server_cpu),
+        absl::StrFormat("%.0f%%", 100 * m.server_nic),
+        absl::StrFormat("%.0f%%", 100 * m.server_link),
+        BoundOf(m)};
+    if (calls) row.push_back(m.calls.has_value() ? absl::StrFormat("%.0f%%", 100 * *m.calls) : "-");
+    table.Add(row);
   }
   return table.ToString();
 }

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "bench/ycsb/options.h"
+#include "experiments/spatial/rack.h"
 #include "experiments/tpcc_rack.h"
 
 namespace gannet::experiments {
@@ -48,6 +49,7 @@ struct Measured {
   double fallbacks = 0;            // share of lookups
   double mean_error_keys = 0;      // of the model, as the paper counts it: see sub_model.h (Quality::range)
   double cache_bytes = 0;          // of one client machine
+  std::optional<double> calls;     // share of the reading accesses that was made by calls, if the run tells
   double server_cpu = 0;
   double server_nic = 0;
   double server_link = 0;
@@ -64,8 +66,9 @@ struct Point {
   std::string label;  // name of the place on the x axis; the same for all series
   double x = 0;       // for lines
   bench::YcsbOptions options;
-  std::optional<TpccRackOptions> tpcc;  // in place of `options`
-  std::optional<PaperValue> paper;      // million operations per second
+  std::optional<TpccRackOptions> tpcc;        // in place of `options`
+  std::optional<SpatialRackOptions> spatial;  // in place of `options`
+  std::optional<PaperValue> paper;            // million operations per second
   Measured measured;
 };
 

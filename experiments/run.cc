@@ -31,6 +31,8 @@ std::vector<Group> GroupsOf(std::vector<Experiment>* experiments) {
       const auto fits = [&point](const Group& group) {
         const Point& other = *group.points.front();
         if (point.tpcc.has_value() || other.tpcc.has_value()) return point.tpcc.has_value() == other.tpcc.has_value();
+        if (point.spatial.has_value() != other.spatial.has_value()) return false;
+        if (point.spatial.has_value()) return SpatialRack::SameLoad(*point.spatial, *other.spatial);
         return bench::ShareCluster(point.options, other.options);
       };
       auto group = std::find_if(groups.begin(), groups.end(), fits);
@@ -51,6 +53,7 @@ class Runs {
   Status Prepare(const Group& group) {
     const Point& first = *group.points.front();
     if (first.tpcc.has_value() || group.points.size() == 1) return absl::OkStatus();
+    if (first.spatial.has_value()) return LoadSpatial(*first.spatial);
     prepared_.options = first.options;
     auto cluster = bench::PrepareYcsb(options_.ycsb_progress, options_.stop, &prepared_);
     if (!cluster.ok()) return cluster.status();
@@ -61,6 +64,7 @@ class Runs {
   // Called in a child process.
   StatusOr<std::string> Run(const Point& point) {
     if (point.tpcc.has_value()) return RunTpccRack(*point.tpcc);
+    if (point.spatial.has_value()) return RunSpatial(*point.spatial);
     bench::YcsbResult result;
     result.load_seconds = prepared_.load_seconds;
     result.options = point.options;
@@ -72,9 +76,21 @@ class Runs {
   }
 
  private:
+  StatusOr<std::string> RunSpatial(const SpatialRackOptions& options) {
+    if (spatial_ == nullptr) GANNET_RETURN_IF_ERROR(LoadSpatial(options));
+    return spatial_->Run(options);
+  }
+  Status LoadSpatial(const SpatialRackOptions& options) {
+    auto rack = SpatialRack::Load(options);
+    if (!rack.ok()) return rack.status();
+    spatial_ = *std::move(rack);
+    return absl::OkStatus();
+  }
+
   const RunExperimentsOptions& options_;
   bench::YcsbResult prepared_;
   std::unique_ptr<bench::YcsbCluster> cluster_;
+  std::unique_ptr<SpatialRack> spatial_;
 };
 
 double Number(const nlohmann::json& json, const char* path) {
@@ -101,12 +117,25 @@ void MeasuredOfTpcc(const nlohmann::json& json, Measured* m) {
   m->server_link = Number(json, "/servers/link_out");
 }
 
+void MeasuredOfSpatial(const nlohmann::json& json, Measured* m) {
+  m->mops = Number(json, "/operations_per_second") * 1e-6;
+  m->mean_us = Number(json, "/latency_us/mean");
+  m->p50_us = Number(json, "/latency_us/p50");
+  m->p99_us = Number(json, "/latency_us/p99");
+  m->reads_per_operation = Number(json, "/verbs/read");
+  m->bytes_per_operation = Number(json, "/verbs/bytes");
+  m->calls = Number(json, "/share_of_calls");
+  m->server_cpu = Number(json, "/server/cpu");
+  m->server_nic = Number(json, "/server/nic_serve");
+  m->server_link = std::max(Number(json, "/server/link_out"), Number(json, "/server/link_in"));
+}
+
 Measured MeasuredOf(const std::string& report) {
   const nlohmann::json json = nlohmann::json::parse(report);
   Measured m;
   m.report = report;
   if (json.contains("benchmark")) {
-    MeasuredOfTpcc(json, &m);
+    json.at("benchmark") == "spatial" ? MeasuredOfSpatial(json, &m) : MeasuredOfTpcc(json, &m);
     return m;
   }
   m.mops = Number(json, "/operations_per_second") * 1e-6;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -93,6 +94,107 @@ TEST(ReproduceTest, OnlySomeAndTheSameEveryTimeWithAnyNumberOfJobs) {
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_THAT(one.out, HasSubstr("Fig. 15b"));
   EXPECT_THAT(one.out, ::testing::Not(HasSubstr("Fig. 10")));
+  flags.back() = "3";
+  EXPECT_EQ(RunProgram(flags).out, one.out);
+}
+
+// The points of an experiment in a JSON report, by series and label.
+std::map<std::pair<std::string, std::string>, Json> PointsOf(const Json& report, const std::string& id) {
+  std::map<std::pair<std::string, std::string>, Json> points;
+  for (const Json& experiment : report.at("experiments")) {
+    if (experiment.at("id") != id) continue;
+    for (const Json& point : experiment.at("points")) points[{point.at("series"), point.at("label")}] = point;
+  }
+  return points;
+}
+
+const std::vector<std::string> kTinyCatfish = {"reproduce", "catfish", "--keys", "2K", "--clients", "2x6"};
+
+TEST(ReproduceTest, SearchesAnRTreeByEachPath) {
+  const std::string json = ::testing::TempDir() + "/reproduce_catfish.json";
+  std::vector<std::string> flags = kTinyCatfish;
+  flags.insert(flags.end(), {"--scale", "0.1", "--only", "fig13,fig26", "--json", json});
+  const Outcome outcome = RunProgram(flags);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  // Three scales of windows, with three numbers of clients and with all cores.
+  EXPECT_EQ(PointsOf(report, "fig13").size(), 3U * 4 * 3);
+  EXPECT_EQ(PointsOf(report, "fig26").size(), 3U * 3);
+  std::vector<double> adaptive;  // shares of calls
+  for (const char* id : {"fig13", "fig26"}) {
+    for (const auto& [name, point] : PointsOf(report, id)) {
+      SCOPED_TRACE(name.first + ", " + name.second);
+      EXPECT_GT(point.at("million_operations_per_second"), 0);
+      const Json& run = point.at("report");
+      EXPECT_EQ(run.at("configuration").at("rectangles"), 2000);
+      const bool inserts = id == std::string("fig13");
+      EXPECT_EQ(run.at("inserts") > 0, inserts);
+      EXPECT_EQ(run.at("tree").at("rectangles") > 2000, inserts);
+      if (!inserts) {
+        EXPECT_GT(run.at("rows_per_search"), 1);
+      }
+      const double calls = run.at("share_of_calls");
+      if (name.first == "calls") {
+        EXPECT_EQ(calls, 1);
+      } else if (name.first == "one-sided") {
+        EXPECT_EQ(calls, 0);
+        EXPECT_EQ(run.at("verbs").at("call") > 0, inserts);
+      } else {
+        adaptive.push_back(calls);
+      }
+    }
+  }
+  EXPECT_GT(*std::ranges::max_element(adaptive), 0);
+  EXPECT_LT(*std::ranges::min_element(adaptive), 1);
+  // Each adaptive point has a claim that says what the points say.
+  size_t claims = 0;
+  for (const auto& [name, point] : PointsOf(report, "fig13")) {
+    if (name.first != "adaptive") continue;
+    const auto points = PointsOf(report, "fig13");
+    const auto mops = [&](const char* series) {
+      return points.at({series, name.second}).at("million_operations_per_second").get<double>();
+    };
+    const std::string what = "fig13, " + name.second + ": adaptive / better fixed way";
+    for (const Json& claim : report.at("claims")) {
+      if (claim.at("what") != what) continue;
+      ++claims;
+      EXPECT_NEAR(claim.at("ours"), mops("adaptive") / std::max(mops("calls"), mops("one-sided")), 1e-3);
+      EXPECT_EQ(claim.at("paper"), 1);
+    }
+  }
+  EXPECT_EQ(claims, 3U * 4);
+}
+
+TEST(ReproduceTest, READsAnRTreeLevelByLevelAndWithALimit) {
+  const std::string json = ::testing::TempDir() + "/reproduce_reads.json";
+  std::vector<std::string> flags = kTinyCatfish;
+  flags.insert(flags.end(), {"--scale", "0.1", "--only", "fig7b,fig8", "--json", json});
+  const Outcome outcome = RunProgram(flags);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  const auto reads = PointsOf(report, "fig7b");
+  const auto per_search = [&](const char* series, const char* verb) {
+    return reads.at({series, "1e-2"}).at("report").at("verbs").at(verb).get<double>();
+  };
+  EXPECT_NEAR(per_search("one READ at a time", "read") / per_search("all of a level at once", "read"), 1, 0.2);
+  EXPECT_GT(per_search("one READ at a time", "round_trips"), per_search("all of a level at once", "round_trips") + 2);
+  const auto limits = PointsOf(report, "fig8");
+  const auto calls = [&](const char* series, const char* label) {
+    return limits.at({series, label}).at("report").at("share_of_calls").get<double>();
+  };
+  EXPECT_EQ(calls("no limit", "1e-2, 6"), 0);
+  EXPECT_GT(calls("three at a time", "1e-2, 6"), 0.1);
+  EXPECT_EQ(calls("three at a time", "1e-2, 3"), 0);
+}
+
+// The rack is loaded once for all points, and their processes are forked after that.
+TEST(ReproduceTest, ALoadedRTreeServesAllRunsAlike) {
+  std::vector<std::string> flags = kTinyCatfish;
+  flags.insert(flags.end(), {"--scale", "0.01", "--only", "fig24", "--jobs", "1"});
+  const Outcome one = RunProgram(flags);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
   flags.back() = "3";
   EXPECT_EQ(RunProgram(flags).out, one.out);
 }
