@@ -17,6 +17,7 @@ constexpr size_t kMaxStatusMessageBytes = 1024;
 void CallFlight::Depart(SimChannel* channel, const CallRequest& call, Completion* completion, Attachment* from,
                         Attachment* to) {
   channel_ = channel;
+  connection_ = channel->index();
   completion_ = completion;
   call_ = call;
   from_ = from;
@@ -66,8 +67,19 @@ void CallFlight::Deliver() {
     core_->simulation().Trace(absl::StrCat("CALL of method ", call_.method, " with ", request_.size(),
                                            " bytes by node ", from_->id, " is at node ", to_->id));
   }
+  if (core_->options().serving != Serving::kShared && !to_->queues.empty()) return DeliverToServerOf(*from_);
   to_->requests.push_back(this);
   WakeServer();
+}
+
+// Connections are given to the server threads in turn.
+void CallFlight::DeliverToServerOf(const Attachment& caller) {
+  const uint32_t connection = uint32_t{caller.id} << 16 | connection_;
+  const size_t in_turn = to_->connections.size() % to_->queues.size();
+  Attachment::ServerQueue& queue = *to_->queues[to_->connections.try_emplace(connection, in_turn).first->second];
+  queue.connected = true;
+  queue.requests.push_back(this);
+  core_->simulation().Unpark(&queue, 1);
 }
 
 void CallFlight::WakeServer() {

@@ -43,6 +43,8 @@ class CallFlight final : public Happening {
   void Arrive();
   void Deliver();
   void WakeServer();
+  // The same if each connection has a server thread.
+  void DeliverToServerOf(const Attachment& caller);
   StatusOr<size_t> RunHandler(std::span<std::byte> response);
   void Respond();
   void Return();
@@ -53,6 +55,7 @@ class CallFlight final : public Happening {
 
   FabricCore* core_;
   SimChannel* channel_ = nullptr;
+  uint16_t connection_ = 0;  // the channel's number
   Attachment* from_ = nullptr;
   Attachment* to_ = nullptr;
   Completion* completion_ = nullptr;

@@ -78,6 +78,7 @@ void FabricCore::Leave(Attachment* attachment) {
   if (simulation_->tracing()) simulation_->Trace(absl::StrCat("node ", attachment->id, " leaves"));
   FailCallsTo(attachment);
   simulation_->Unpark(&attachment->requests, SIZE_MAX);
+  for (const auto& queue : attachment->queues) simulation_->Unpark(queue.get(), SIZE_MAX);
 }
 
 void FabricCore::FailCallsTo(Attachment* gone) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/ring_queue.h"
 #include "rdma/fabric.h"
 #include "rdma/message_buffer.h"
@@ -66,6 +67,14 @@ struct Attachment {
   RingQueue<CallFlight*> requests;
   std::vector<Runtime::Thread*> servers;
   size_t parked_servers = 0;
+  // With Serving::kPolling and kEvents: the calls for each server thread, by its number; and the thread of each
+  // connection, by the caller's node and channel. A thread without a connection has nothing to poll.
+  struct ServerQueue {
+    RingQueue<CallFlight*> requests;
+    bool connected = false;
+  };
+  std::vector<std::unique_ptr<ServerQueue>> queues;
+  absl::flat_hash_map<uint32_t, size_t> connections;
   std::vector<uint64_t> serving_workers;  // fibers that call ServePending
   size_t next_worker = 0;
   bool observer_serves = false;  // the observer is one of serving_workers

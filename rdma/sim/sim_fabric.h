@@ -13,11 +13,26 @@
 
 namespace gannet::rdma::sim {
 
+// How a node's server threads find calls. (Worker threads that serve between their coroutines are not concerned.)
+enum class Serving : uint8_t {
+  // A free thread takes the oldest call, at once: threads that poll all connections, each with a core of its own.
+  kShared,
+  // Each connection belongs to a thread, which polls its connections all the time. Threads share the node's cores: one
+  // that polls keeps its core until its quantum ends.
+  kPolling,
+  // Each connection belongs to a thread, which sleeps until a call wakes it.
+  kEvents,
+};
+
 struct SimFabricOptions {
   int num_nodes = 1;                                     // at most kMaxSimNodes
   uint64_t bytes_per_node = uint64_t{1} << 30;           // address space; only touched pages use memory
   uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it: the part that others only READ (heap_parts.h)
   NicProfile nic = *FindNicProfile("cx4-100g");
+  Serving serving = Serving::kShared;
+  // CPU time of a server thread from the event that wakes it until it looks for the call. An estimate: half of a round
+  // trip between two threads through two eventfds, here.
+  uint64_t wake_up_nanos = 2'400;
   // Time until a dead node is known to be dead. From then on verbs to it fail.
   uint64_t detection_nanos = 1'000'000;
 };

@@ -11,7 +11,7 @@
 namespace gannet::rdma::sim {
 namespace {
 
-constexpr int kMaxServerThreads = 64;
+constexpr int kMaxServerThreads = 1024;
 
 }  // namespace
 
@@ -40,8 +40,11 @@ Status SimNode::Serve(int threads) {
         absl::StrCat("a node has 1 to ", kMaxServerThreads, " server threads, not ", threads));
   }
   if (!own_->servers.empty()) return absl::FailedPreconditionError(absl::StrCat("node ", id(), " serves already"));
+  const bool shared = core_->options().serving == Serving::kShared;
   for (int i = 0; i < threads; ++i) {
-    own_->servers.push_back(core_->simulation().StartOn(id(), absl::StrCat("server-", i), [this] { Loop(); }));
+    if (!shared) own_->queues.push_back(std::make_unique<Attachment::ServerQueue>());
+    const auto loop = [this, shared, i] { shared ? Loop() : ServeOwn(own_->queues[static_cast<size_t>(i)].get()); };
+    own_->servers.push_back(core_->simulation().StartOn(id(), absl::StrCat("server-", i), loop));
   }
   return absl::OkStatus();
 }
@@ -58,9 +61,27 @@ void SimNode::Loop() {
   }
 }
 
+void SimNode::ServeOwn(Attachment::ServerQueue* queue) {
+  const bool polls = core_->options().serving == Serving::kPolling;
+  while (own_->there()) {
+    if (!queue->requests.empty()) {
+      ServeCall(queue->requests.pop_front(), ServingMeter::By::kServer);
+    } else if (polls && queue->connected) {
+      Charge(Cost::kWorkerRound);
+    } else {
+      core_->simulation().Park(queue, UINT64_MAX);
+      if (!polls) core_->simulation().Work(core_->options().wake_up_nanos);
+    }
+  }
+}
+
 void SimNode::ServeOne(ServingMeter::By by) {
+  ServeCall(own_->requests.pop_front(), by);
+}
+
+void SimNode::ServeCall(CallFlight* call, ServingMeter::By by) {
   const uint64_t start = core_->now();
-  own_->requests.pop_front()->Run();
+  call->Run();
   meter_.Add(by, core_->now() - start);
 }
 

@@ -33,7 +33,10 @@ class SimNode final : public Node {
  private:
   // The loop of a server thread.
   void Loop();
+  // The loop of a thread that has connections of its own.
+  void ServeOwn(Attachment::ServerQueue* queue);
   void ServeOne(ServingMeter::By by);
+  void ServeCall(CallFlight* call, ServingMeter::By by);
   // Registers the running thread as one that serves calls between its coroutines.
   void RememberWorker();
 

@@ -211,6 +211,10 @@ void Simulation::Charge(Cost kind, uint64_t units) {
   if (kind == Cost::kWorkerRound) scheduler.PollersLook();
 }
 
+void Simulation::Work(uint64_t nanos) {
+  if (!state_->scheduler.in_event()) state_->scheduler.Advance(nanos);
+}
+
 void Simulation::Relax() {
   if (!state_->scheduler.in_event()) state_->scheduler.Advance(kRelaxNanos);
 }

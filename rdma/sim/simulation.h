@@ -142,6 +142,8 @@ class Simulation : public Runtime {
   void Passed(int kill_point) override;
 
   // --- For the fabric ---
+  // The running thread works for `nanos`.
+  void Work(uint64_t nanos);
   // The running fiber's number, which is the same in equal runs.
   uint64_t current_fiber() const;
   // Fiber `fiber` continues at virtual time `at` (or now, if that is past), if it is idle then.

@@ -19,6 +19,7 @@ struct SimClusterOptions {
   uint64_t seed = 1;
   int num_nodes = 2;
   std::string nic = "ideal";
+  Serving serving = Serving::kShared;
   Faults faults = {};
   std::function<void(std::string_view line)> trace = {};
 };
@@ -33,6 +34,7 @@ class SimCluster {
     fabric.num_nodes = options.num_nodes;
     fabric.bytes_per_node = kBytesPerNode;
     fabric.nic = *FindNicProfile(options.nic);
+    fabric.serving = options.serving;
     fabric_ = SimFabric::Create(&simulation_, fabric).value();
     for (int i = 0; i < options.num_nodes; ++i) nodes_.push_back(fabric_->Attach(static_cast<NodeId>(i)).value());
     channel_ = nodes_[0]->OpenChannel().value();

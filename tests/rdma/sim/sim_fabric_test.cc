@@ -1,6 +1,7 @@
 // Deaths, and each fault of faults.h: it occurs, and the promises of fabric.h hold.
 #include "rdma/sim/sim_fabric.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -337,6 +338,50 @@ TEST(SimFabric, WorkersServeWhetherTheyAreIdleOrBusy) {
   EXPECT_LE(longest, 15 * kMicro);  // two rounds of about 5 us, and the wire
   stop = true;
   for (Thread& worker : workers) worker.join();
+}
+
+// The latencies of calls on eight connections to a node of four cores with a thread for each connection: first each
+// connection calls once, then once more.
+std::vector<uint64_t> LatenciesOfCalls(Serving serving) {
+  constexpr int kConnections = 8;
+  SimCluster cluster({.serving = serving});
+  cluster.node(1).Handle(kCount,
+                         [](NodeId, std::span<const std::byte>, std::span<std::byte>) { return StatusOr<size_t>(0); });
+  EXPECT_TRUE(cluster.node(1).Serve(kConnections).ok());
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (int i = 0; i < kConnections; ++i) {
+    channels.push_back(cluster.node(0).OpenChannel().value());
+    cluster.worker().AddPoller([channel = channels.back().get()] { return channel->Poll(); });
+  }
+  const auto call = [](Channel* channel) -> coro::Task<Status> {
+    std::array<std::byte, 8> response;
+    const StatusOr<size_t> size = co_await channel->Call(1, kCount, {}, response);
+    co_return size.status();
+  };
+  std::vector<uint64_t> latencies;
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& channel : channels) {
+      const uint64_t start = cluster.now();
+      EXPECT_TRUE(cluster.worker().BlockOn(call(channel.get())).ok());
+      latencies.push_back(cluster.now() - start);
+    }
+  }
+  return latencies;
+}
+
+TEST(SimFabric, ServerThreadsShareCallsOrPollOrSleep) {
+  const uint64_t wake_up = SimFabricOptions().wake_up_nanos;
+  const auto most = [](const std::vector<uint64_t>& latencies) { return *std::ranges::max_element(latencies); };
+  const std::vector<uint64_t> shared = LatenciesOfCalls(Serving::kShared);
+  const std::vector<uint64_t> events = LatenciesOfCalls(Serving::kEvents);
+  const std::vector<uint64_t> polling = LatenciesOfCalls(Serving::kPolling);
+  EXPECT_LE(most(shared), 3 * kMicro);
+  // Every thread sleeps until its call comes.
+  for (size_t i = 0; i < events.size(); ++i) EXPECT_NEAR(events[i], shared[i] + wake_up, 100);
+  // The first threads poll their connections alone on their cores. With eight on four cores some have just lost theirs.
+  EXPECT_LE(polling[0], 3 * kMicro);
+  EXPECT_GE(most(polling), kMilli / 4);
+  EXPECT_LE(most(polling), 3 * kMilli);
 }
 
 TEST(SimFabric, TheTraceNamesNodesAndAddresses) {
