@@ -17,7 +17,7 @@ namespace gannet::experiments {
 
 // The setting that replaces the paper's rack. The defaults are those of XStore's.
 struct Options {
-  uint64_t keys = 1'000'000;  // that are loaded; the paper: 100M
+  uint64_t keys = 1'000'000;  // or rectangles, that are loaded; the paper: 100M
   double scale = 1;           // of all that is measured: warm-up and window of each point
   bench::ClientThreads clients = {15, 24};
   uint64_t seed = 1;

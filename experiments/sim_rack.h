@@ -17,6 +17,7 @@ struct SimRackOptions {
   int cores = 1;                                // of each
   uint64_t bytes_per_node = uint64_t{2} << 30;  // address space
   std::string nic;                              // of NicProfiles()
+  rdma::sim::Serving serving = rdma::sim::Serving::kShared;
   uint64_t seed = 1;
 };
 

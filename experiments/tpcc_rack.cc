@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "bench/harness/rack_usage.h"
 #include "bench/json/parts.h"
+#include "experiments/read_path_names.h"
 #include "experiments/sim_rack.h"
 #include "nlohmann/json.hpp"
 #include "tpcc/driver.h"
@@ -154,7 +155,6 @@ class TpccRack {
   Status OnEachNode(const std::function<Status(int node)>& work) { return rack_->OnNodes(0, num_nodes(), work); }
 
   Json Configuration() const {
-    static constexpr const char* kReads[] = {"adaptive", "one-sided", "rpc", "ordered tables by rpc"};
     return {{"version", GANNET_VERSION},
             {"nic", options_.nic},
             {"data_nodes", options_.data_nodes},
@@ -166,7 +166,7 @@ class TpccRack {
             {"items", options_.scale.items},
             {"customers_per_district", options_.scale.customers_per_district},
             {"mix", options_.mix},
-            {"reads", kReads[static_cast<size_t>(options_.reads)]},
+            {"reads", kReadPathNames[static_cast<size_t>(options_.reads)]},
             {"warmup_seconds", absl::ToDoubleSeconds(options_.warmup)},
             {"duration_seconds", absl::ToDoubleSeconds(options_.duration)},
             {"seed", options_.seed}};

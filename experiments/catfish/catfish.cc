@@ -68,6 +68,17 @@ std::vector<int> ClientCounts(int most) {
   return counts;
 }
 
+Point& AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
+                     const index::CatfishClientOptions& client, Experiment* e) {
+  Point& point = e->points.emplace_back();
+  point.series = series;
+  point.label = label;
+  point.x = x;
+  point.spatial = rack;
+  point.spatial->index_only = client;
+  return point;
+}
+
 void AddWays(const std::string& label, double x, const SpatialRackOptions& rack, Experiment* e) {
   for (const PathSeries& way : kWays) {
     Point& point = e->points.emplace_back();

@@ -65,6 +65,9 @@ std::vector<Scale> PaperScales(const Options& options);  // 1e-5, 1e-2, power la
 // Numbers of clients from few to `most`.
 std::vector<int> ClientCounts(int most);
 
+// Adds a point whose clients search the index alone.
+Point& AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
+                     const index::CatfishClientOptions& client, Experiment* e);
 // Adds a point for each of kWays.
 void AddWays(const std::string& label, double x, const SpatialRackOptions& rack, Experiment* e);
 

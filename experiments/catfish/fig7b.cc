@@ -7,21 +7,6 @@
 #include "experiments/catfish/catfish.h"
 
 namespace gannet::experiments::catfish {
-namespace {
-
-Point& AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
-                     const index::CatfishClientOptions& client, Experiment* e) {
-  Point& point = e->points.emplace_back();
-  point.series = series;
-  point.label = label;
-  point.x = x;
-  point.spatial = rack;
-  point.spatial->index_only = client;
-  return point;
-}
-
-}  // namespace
-
 Experiment Fig7b(const Options& options) {
   Experiment e;
   e.id = "fig7b";

@@ -9,6 +9,7 @@
 #include "bench/harness/rack_usage.h"
 #include "bench/harness/run.h"
 #include "bench/json/parts.h"
+#include "experiments/read_path_names.h"
 #include "experiments/spatial/worker.h"
 #include "nlohmann/json.hpp"
 #include "txn/session.h"
@@ -34,15 +35,14 @@ txn::TableOptions TableOf(const SpatialRackOptions& options) {
           .placement = txn::Placement::OnFirstNode()};
 }
 
+int ServerCores(const SpatialRackOptions& options) {
+  return options.serving == rdma::sim::Serving::kShared ? options.server_threads : options.machine_cores;
+}
+
 // The clients of one run.
 class SpatialRun {
  public:
-  SpatialRun(SimRack* rack, const SpatialRackOptions& options)
-      : rack_(rack), options_(options), data_([&options] {
-          DataOptions data = options.data;
-          data.seed = options.seed;
-          return data;
-        }()) {}
+  SpatialRun(SimRack* rack, const SpatialRackOptions& options) : rack_(rack), options_(options), data_(options.data) {}
 
   Status Run(std::span<const std::unique_ptr<txn::Database>> machines) {
     for (int i = 0; i < options_.clients; ++i) {
@@ -86,7 +86,7 @@ class SpatialRun {
     bench::SetLatencies(sum.all, &all);
     bench::OperationReport searches;
     bench::SetLatencies(sum.searches, &searches);
-    const bench::Usage server = usage_.Of(0, 1, options_.server_threads);
+    const bench::Usage server = usage_.Of(0, 1, ServerCores(options_));
     const bench::Usage machines = usage_.Of(1, 1 + options_.machines, options_.machine_cores);
     Json json;
     json["operations_per_second"] = result_.seconds > 0 ? done / result_.seconds : 0;
@@ -138,7 +138,7 @@ class SpatialRun {
 };
 
 Json ConfigurationOf(const SpatialRackOptions& options) {
-  static constexpr const char* kReads[] = {"adaptive", "one-sided", "rpc"};
+  static constexpr const char* kServing[] = {"shared", "polling", "events"};
   Json json = {{"version", GANNET_VERSION},
                {"nic", options.nic},
                {"index", index::ToText(options.tree)},
@@ -148,11 +148,12 @@ Json ConfigurationOf(const SpatialRackOptions& options) {
                {"window", {options.data.windows.least, options.data.windows.most}},
                {"payload_bytes", options.payload_bytes},
                {"server_threads", options.server_threads},
+               {"serving", kServing[static_cast<size_t>(options.serving)]},
                {"machines", options.machines},
                {"machine_cores", options.machine_cores},
                {"clients", options.clients},
                {"insert_percent", options.insert_percent},
-               {"reads", kReads[static_cast<size_t>(options.reads)]},
+               {"reads", kReadPathNames[static_cast<size_t>(options.reads)]},
                {"transactions", !options.index_only.has_value()},
                {"warmup_seconds", absl::ToDoubleSeconds(options.warmup)},
                {"duration_seconds", absl::ToDoubleSeconds(options.duration)},
@@ -174,7 +175,7 @@ SpatialRack::~SpatialRack() = default;
 bool SpatialRack::SameLoad(const SpatialRackOptions& a, const SpatialRackOptions& b) {
   const auto load = [](const SpatialRackOptions& o) {
     return std::tuple(index::ToText(o.tree), o.data.kind, o.data.rectangles, o.data.most_edge, o.data.seed,
-                      o.payload_bytes, o.server_threads, o.machines, o.machine_cores, o.nic);
+                      o.payload_bytes, o.server_threads, o.serving, o.machines, o.machine_cores, o.nic);
   };
   return load(a) == load(b);
 }
@@ -182,9 +183,10 @@ bool SpatialRack::SameLoad(const SpatialRackOptions& a, const SpatialRackOptions
 Status SpatialRack::StartServer() {
   auto rack = SimRack::Create(
       {.nodes = 1 + loaded_.machines,
-       .cores = std::max(loaded_.server_threads, loaded_.machine_cores),
+       .cores = std::max(ServerCores(loaded_), loaded_.machine_cores),
        .bytes_per_node = kBytesBesides + loaded_.data.rectangles * (kBytesPerRectangle + 2 * loaded_.payload_bytes),
        .nic = loaded_.nic,
+       .serving = loaded_.serving,
        .seed = loaded_.seed});
   if (!rack.ok()) return rack.status();
   rack_ = *std::move(rack);

@@ -28,9 +28,10 @@ struct SpatialRackOptions {
   index::CatfishOptions tree;
   DataOptions data;  // without the windows
   size_t payload_bytes = sizeof(uint64_t);
-  int server_threads = 28;  // with a core for each
-  int machines = 8;         // of clients
-  int machine_cores = 32;   // of each of them
+  int server_threads = 28;  // with a core for each, unless they have connections of their own
+  rdma::sim::Serving serving = rdma::sim::Serving::kShared;
+  int machines = 8;        // of clients
+  int machine_cores = 32;  // of each of them, and of a server whose threads share cores
   std::string nic = "cx5-100g";
 
   // What Run needs. data.windows, too.
@@ -51,10 +52,9 @@ class SpatialRack {
   SpatialRack(const SpatialRack&) = delete;
   SpatialRack& operator=(const SpatialRack&) = delete;
 
-  // Returns the report as JSON. `options`: Serves() is true.
+  // Returns the report as JSON. `options` need the same load.
   StatusOr<std::string> Run(const SpatialRackOptions& options);
-  // True if what was loaded is what `options` need.
-  bool Serves(const SpatialRackOptions& options) const { return SameLoad(loaded_, options); }
+  // True if a rack that was loaded for one of them serves for the other, too.
   static bool SameLoad(const SpatialRackOptions& a, const SpatialRackOptions& b);
 
  private:
