@@ -77,7 +77,7 @@ Experiment Of(const Options& options, const Figure& figure) {
                       kScarceCores, kPaperCores, kScarceCores, kPaperCores),
   };
   if (figure.insert_percent > 0) {
-    e.notes.push_back(
+    e.notes.emplace_back(
         "Inserted rectangles are as large as windows, as in the paper. The paper's run inserts 256,000, this one a few "
         "thousand, so trees and their boxes grow less.");
   }

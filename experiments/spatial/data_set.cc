@@ -75,7 +75,8 @@ void DataSet::PlanRoads() {
     constexpr double kEdge = 1.0 / kRegionsPerRow;
     Region& region = regions_.emplace_back();
     const double left = kEdge * (cells[r] % kRegionsPerRow);
-    const double low = kEdge * static_cast<double>(cells[r] / kRegionsPerRow);
+    const int row = cells[r] / kRegionsPerRow;
+    const double low = kEdge * row;
     for (int t = 0; t < kTownsPerRegion; ++t) {
       const double edge = kEdge * (kLeastTown + random.Unit() * (kMostTown - kLeastTown));
       const double x = left + random.Unit() * (kEdge - edge);
