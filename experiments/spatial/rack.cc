@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kInsertsPerTransaction = 64;
 constexpr uint64_t kBytesBesides = uint64_t{512} << 20;  // of each node, for what clients insert, and buffers
-// Of a rectangle: key, headers and entry, rounded up to blocks, in nodes that are two thirds full.
+// Key, headers and entry of a rectangle, rounded up to blocks, in nodes that are two thirds full.
 constexpr uint64_t kBytesPerRectangle = 512;
 
 txn::TableOptions TableOf(const SpatialRackOptions& options) {
@@ -108,7 +108,7 @@ class SpatialRun {
   }
 
  private:
-  // Of the searches.
+  // The share of calls in all searches.
   static double ShareOfCalls(const SpatialStatistics& sum) {
     uint64_t calls = sum.index.fallbacks;
     uint64_t all = sum.index.lookups;

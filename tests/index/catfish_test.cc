@@ -258,7 +258,7 @@ TEST(CatfishClientTest, WrongOptionsAreNamed) {
   }
 }
 
-// A client ends its operation whatever it READs, from a hostile owner or at a stale address.
+// Every operation of a client ends, even if the owner is hostile or an address is stale.
 TEST(CatfishHostileTest, NoImageMakesAClientLoopOrCrash) {
   constexpr uint32_t kEntries = 8;
   constexpr size_t kNodes = 48;

@@ -120,7 +120,8 @@ double RecentPairs::Predict(double x) const {
 
 double RecentPairs::PredictProportional(double x) const {
   if (size_ == 0) return 0;
-  // As if there were as many pairs again, on the line of the ratio, that differ by 10% from the mean of x.
+  // Adds as many assumed pairs as there are. They lie on the line of the ratio, and their xs differ from the mean by
+  // 10%.
   const double assumed = 0.01 * sum_x_ * sum_x_ / size_;
   const double slope = (sum_xy_ - sum_x_ * sum_y_ / size_ + assumed * ratio()) / (SpreadOfX() + assumed);
   return sum_x_ > 0 ? OnLine(slope, x) : sum_y_ / size_;

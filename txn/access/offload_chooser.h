@@ -21,8 +21,8 @@
 //               repeated when a record was locked or had changed, or a cache was stale: this appears here. (With a
 //               ratio in place of the line, short accesses that wait for locks made long ones look dear.)
 //   l_p         what the last 50 calls of this kind took, as a line over the size of the answer
-//   price       what a call costs others, who wait for the owner's thread, as a share of l_p: 0.1 times the share of
-//               time that the threads are busy, and from a share of 0.8 on up to 0.15 more
+//   price       a call makes other calls wait for the owner's threads. Its price is a share of l_p: 0.1 times the share
+//               of time that the threads are busy. From 0.8 on it rises faster, by up to 0.15 more.
 //   link        time of a byte on the owner's link, and u, the link's announced share (rdma/node_load.h). A byte of an
 //               own answer takes longer the less of the link is left; both paths delay others by what they take. So
 //               where links are full the path with fewer bytes wins. Not known on most fabrics: then there is no such
