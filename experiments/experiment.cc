@@ -13,6 +13,16 @@ constexpr double kBusy = 0.9;
 }  // namespace
 
 // Step by step, because g++ 12 takes a part of a single braced expression for uninitialised.
+Experiment NewExperiment(std::string id, std::string title, Chart chart, std::string x_axis) {
+  Experiment experiment;
+  experiment.id = std::move(id);
+  experiment.title = std::move(title);
+  experiment.chart = chart;
+  experiment.x_axis = std::move(x_axis);
+  return experiment;
+}
+
+// Step by step, like NewExperiment.
 Claim Claim::Of(std::string what, double ours, double paper, std::string source, std::string note) {
   Claim claim;
   claim.what = std::move(what);

@@ -88,4 +88,7 @@ struct Experiment {
   std::vector<std::string> notes;  // how the setting differs from the paper's
 };
 
+// An experiment without points.
+Experiment NewExperiment(std::string id, std::string title, Chart chart, std::string x_axis);
+
 }  // namespace gannet::experiments

@@ -29,6 +29,17 @@ std::string SettingOf(const Options& o) {
       o.scale, o.seed);
 }
 
+// Returns the options of the point's run.
+SpatialRackOptions* AddPoint(std::string_view series, const std::string& label, double x,
+                             const SpatialRackOptions& rack, Experiment* e) {
+  Point& point = e->points.emplace_back();
+  point.series = series;
+  point.label = label;
+  point.x = x;
+  point.spatial = rack;
+  return &*point.spatial;
+}
+
 }  // namespace
 
 SpatialRackOptions Rack(const Options& options) {
@@ -68,26 +79,13 @@ std::vector<int> ClientCounts(int most) {
   return counts;
 }
 
-Point& AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
-                     const index::CatfishClientOptions& client, Experiment* e) {
-  Point& point = e->points.emplace_back();
-  point.series = series;
-  point.label = label;
-  point.x = x;
-  point.spatial = rack;
-  point.spatial->index_only = client;
-  return point;
+void AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
+                   const index::CatfishClientOptions& client, Experiment* e) {
+  AddPoint(series, label, x, rack, e)->index_only = client;
 }
 
 void AddWays(const std::string& label, double x, const SpatialRackOptions& rack, Experiment* e) {
-  for (const PathSeries& way : kWays) {
-    Point& point = e->points.emplace_back();
-    point.series = way.name;
-    point.label = label;
-    point.x = x;
-    point.spatial = rack;
-    point.spatial->reads = way.reads;
-  }
+  for (const PathSeries& way : kWays) AddPoint(way.name, label, x, rack, e)->reads = way.reads;
 }
 
 std::vector<Experiment> Experiments(const Options& options) {

@@ -12,8 +12,8 @@
 
 namespace gannet::experiments::catfish {
 
-// Of each variant of the tree: only searches, and with 10% inserts. The paper shows throughput and latency as two
-// figures.
+// Two experiments for each variant of the tree: only searches, and 10% inserts. The paper has a figure for the
+// throughput and one for the latency of each.
 Experiment Fig11(const Options& options);  // R*-tree
 Experiment Fig13(const Options& options);
 Experiment Fig15(const Options& options);  // basic R-tree
@@ -66,8 +66,8 @@ std::vector<Scale> PaperScales(const Options& options);  // 1e-5, 1e-2, power la
 std::vector<int> ClientCounts(int most);
 
 // Adds a point whose clients search the index alone.
-Point& AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
-                     const index::CatfishClientOptions& client, Experiment* e);
+void AddIndexPoint(std::string_view series, const std::string& label, double x, const SpatialRackOptions& rack,
+                   const index::CatfishClientOptions& client, Experiment* e);
 // Adds a point for each of kWays.
 void AddWays(const std::string& label, double x, const SpatialRackOptions& rack, Experiment* e);
 

@@ -37,11 +37,7 @@ void AddPaper(const PaperRow& row, const char* section, Experiment* e) {
 }
 
 Experiment Of(const Options& options, const Figure& figure) {
-  Experiment e;
-  e.id = figure.id;
-  e.title = figure.title;
-  e.chart = Chart::kBars;
-  e.x_axis = "windows, clients";
+  Experiment e = NewExperiment(figure.id, figure.title, Chart::kBars, "windows, clients");
   SpatialRackOptions rack = Rack(options);
   rack.tree.variant = figure.variant;
   rack.insert_percent = figure.insert_percent;
@@ -67,8 +63,8 @@ Experiment Of(const Options& options, const Figure& figure) {
       absl::StrFormat(
           "Each request is a transaction with its validation, and a search returns rows: so in addition to what the "
           "paper's searches do, each READs the words of the nodes and rows that it met once more before it commits, "
-          "and "
-          "a one-sided search READs its rows. A request that meets a conflict is repeated; its latency is that of all "
+          "and a one-sided search READs its rows. A request that meets a conflict is repeated; its latency is that of "
+          "all "
           "attempts. Our calls and READs have the optimisations that only Catfish itself has in the paper: event-based "
           "calls, and all READs of a level at once."),
       absl::StrFormat("%d cores: a search takes our server's CPU 1 to 5 us, the paper's 37 to 49 us (%d cores, 576 to "

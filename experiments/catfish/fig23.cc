@@ -11,15 +11,6 @@ namespace {
 constexpr uint64_t kRectangles[] = {10'000, 100'000, 1'000'000, 10'000'000};
 constexpr uint32_t kNodeEntries[] = {15, 30, 70, 130};
 
-Experiment Begin(const char* id, const char* title, const char* x_axis) {
-  Experiment e;
-  e.id = id;
-  e.title = title;
-  e.chart = Chart::kLines;
-  e.x_axis = x_axis;
-  return e;
-}
-
 // Half of the clients, as in the paper's section 5.3.
 SpatialRackOptions HalfRack(const Options& options) {
   SpatialRackOptions rack = Rack(options);
@@ -30,9 +21,10 @@ SpatialRackOptions HalfRack(const Options& options) {
 }  // namespace
 
 Experiment Fig23(const Options& options) {
-  Experiment e = Begin("fig23", "Fig. 23: number of rectangles (R*-tree, only searches, power law)", "rectangles");
+  Experiment e = NewExperiment("fig23", "Fig. 23: number of rectangles (R*-tree, only searches, power law)",
+                               Chart::kLines, "rectangles");
   SpatialRackOptions rack = HalfRack(options);
-  // As in the paper, these do not depend on the number of rectangles.
+  // Sizes of rectangles and windows stay as they are when their number grows, as in the paper.
   rack.data.most_edge = 1e-4;
   rack.data.windows = {.most = 1e-2, .least = 1e-5};
   for (const uint64_t rectangles : kRectangles) {
@@ -46,7 +38,8 @@ Experiment Fig23(const Options& options) {
 }
 
 Experiment Fig24(const Options& options) {
-  Experiment e = Begin("fig24", "Fig. 24: entries of a node (R*-tree, only searches, power law)", "entries of a node");
+  Experiment e = NewExperiment("fig24", "Fig. 24: entries of a node (R*-tree, only searches, power law)", Chart::kLines,
+                               "entries of a node");
   SpatialRackOptions rack = HalfRack(options);
   rack.data.windows = PowerLaw(options).windows;
   for (const uint32_t entries : kNodeEntries) {

@@ -14,11 +14,8 @@ constexpr int kLonger = 2;
 }  // namespace
 
 Experiment Fig25(const Options& options) {
-  Experiment e;
-  e.id = "fig25";
-  e.title = "Fig. 25: results that are refined (R*-tree, only searches, large windows)";
-  e.chart = Chart::kBars;
-  e.x_axis = "bytes of a rectangle's geometry";
+  Experiment e = NewExperiment("fig25", "Fig. 25: results that are refined (R*-tree, only searches, large windows)",
+                               Chart::kBars, "bytes of a rectangle's geometry");
   SpatialRackOptions rack = Rack(options);
   rack.clients = std::max(1, rack.clients / 2);
   rack.data.windows = ScaleOf(options, 2e-2, "2e-2").windows;
@@ -42,11 +39,7 @@ Experiment Fig25(const Options& options) {
 }
 
 Experiment Fig26(const Options& options) {
-  Experiment e;
-  e.id = "fig26";
-  e.title = "Fig. 26: streets (R*-tree, only searches)";
-  e.chart = Chart::kLines;
-  e.x_axis = "clients";
+  Experiment e = NewExperiment("fig26", "Fig. 26: streets (R*-tree, only searches)", Chart::kLines, "clients");
   SpatialRackOptions rack = Rack(options);
   rack.data.kind = DataKind::kRoads;
   for (const int clients : ClientCounts(rack.clients)) {

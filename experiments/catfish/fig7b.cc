@@ -8,11 +8,8 @@
 
 namespace gannet::experiments::catfish {
 Experiment Fig7b(const Options& options) {
-  Experiment e;
-  e.id = "fig7b";
-  e.title = "Fig. 7b: all READs of a level at once (R*-tree, one client)";
-  e.chart = Chart::kBars;
-  e.x_axis = "windows";
+  Experiment e =
+      NewExperiment("fig7b", "Fig. 7b: all READs of a level at once (R*-tree, one client)", Chart::kBars, "windows");
   SpatialRackOptions rack = Rack(options);
   rack.clients = 1;
   const std::vector<Scale> scales = {ScaleOf(options, 1e-5, "1e-5"), ScaleOf(options, 1e-4, "1e-4"),
@@ -28,11 +25,8 @@ Experiment Fig7b(const Options& options) {
 }
 
 Experiment Fig8(const Options& options) {
-  Experiment e;
-  e.id = "fig8";
-  e.title = "Fig. 8: at most three searches of a machine READ at the same time (R*-tree)";
-  e.chart = Chart::kBars;
-  e.x_axis = "windows, clients of each machine";
+  Experiment e = NewExperiment("fig8", "Fig. 8: at most three searches of a machine READ at the same time (R*-tree)",
+                               Chart::kBars, "windows, clients of each machine");
   SpatialRackOptions rack = Rack(options);
   rack.server_threads = kPaperCores;
   for (const Scale& scale : {ScaleOf(options, 1e-5, "1e-5"), ScaleOf(options, 1e-2, "1e-2")}) {

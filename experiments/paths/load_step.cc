@@ -21,11 +21,8 @@ constexpr int kThreads = 8;
 }  // namespace
 
 Experiment LoadStep(const Options& options) {
-  Experiment e;
-  e.id = "load-step";
-  e.title = "TPC-C, a step of load";
-  e.chart = Chart::kTimeline;
-  e.x_axis = "ms since the begin of the measurement";
+  Experiment e =
+      NewExperiment("load-step", "TPC-C, a step of load", Chart::kTimeline, "ms since the begin of the measurement");
   TpccRackOptions rack = Rack(options);
   rack.data_nodes = 2;
   rack.machines = kMachines;

@@ -58,10 +58,8 @@ Point PointOf(const Options& options, const Row& row, System system) {
 }  // namespace
 
 Experiment Fig10(const Options& options) {
-  Experiment e;
-  e.id = "fig10";
-  e.title = "Fig. 10: YCSB A-F, uniform and skewed";
-  e.x_axis = "workload and distribution";
+  Experiment e =
+      NewExperiment("fig10", "Fig. 10: YCSB A-F, uniform and skewed", Chart::kBars, "workload and distribution");
   for (const Row& row : kRows) {
     for (const System system : {System::kXStore, System::kRpc}) e.points.push_back(PointOf(options, row, system));
     // Scans do not use location caches.

@@ -38,11 +38,8 @@ Point PointOf(const Options& options, const Load& load, System system) {
 }  // namespace
 
 Experiment Fig12(const Options& options) {
-  Experiment e;
-  e.id = "fig12";
-  e.title = "Fig. 12: throughput and median latency of YCSB C, uniform";
-  e.chart = Chart::kThroughputLatency;
-  e.x_axis = "machines x threads x operations in flight in each";
+  Experiment e = NewExperiment("fig12", "Fig. 12: throughput and median latency of YCSB C, uniform",
+                               Chart::kThroughputLatency, "machines x threads x operations in flight in each");
   for (const System system : {System::kXStore, System::kRpc, System::kLocations}) {
     for (const Load& load : kLoads) e.points.push_back(PointOf(options, load, system));
   }

@@ -59,11 +59,8 @@ std::string KeysNote(const Options& options) {
 }  // namespace
 
 Experiment Fig14b(const Options& options) {
-  Experiment e;
-  e.id = "fig14b";
-  e.title = "Fig. 14b: uniform reads during inserts";
-  e.chart = Chart::kLines;
-  e.x_axis = "million inserts per second asked for";
+  Experiment e = NewExperiment("fig14b", "Fig. 14b: uniform reads during inserts", Chart::kLines,
+                               "million inserts per second asked for");
   for (const Row& row : kRows) {
     Point point;
     point.series = row.trainers == 1 ? "one training thread" : "two training threads";
@@ -82,11 +79,8 @@ Experiment Fig14b(const Options& options) {
 }
 
 Experiment Burst(const Options& options) {
-  Experiment e;
-  e.id = "burst";
-  e.title = "Beside Fig. 14b: a burst of inserts, and the retraining after it";
-  e.chart = Chart::kTimeline;
-  e.x_axis = "milliseconds since the burst began";
+  Experiment e = NewExperiment("burst", "Beside Fig. 14b: a burst of inserts, and the retraining after it",
+                               Chart::kTimeline, "milliseconds since the burst began");
   for (const uint64_t rate : {uint64_t{1'000'000}, uint64_t{2'800'000}}) {
     Point point;
     point.series = absl::StrFormat("%.1fM inserts/s", static_cast<double>(rate) * 1e-6);

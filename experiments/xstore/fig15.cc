@@ -53,10 +53,8 @@ constexpr FormRow kForms[] = {
 }  // namespace
 
 Experiment Fig15b(const Options& options) {
-  Experiment e;
-  e.id = "fig15b";
-  e.title = "Fig. 15b, c: what a client keeps of the model, YCSB C";
-  e.x_axis = "kept by a client";
+  Experiment e = NewExperiment("fig15b", "Fig. 15b, c: what a client keeps of the model, YCSB C", Chart::kBars,
+                               "kept by a client");
   for (const CacheRow& row : kCaches) {
     Point point;
     point.series = row.distribution == Distribution::kUniform ? "uniform" : "zipfian";
@@ -71,10 +69,8 @@ Experiment Fig15b(const Options& options) {
 }
 
 Experiment Fig15d(const Options& options) {
-  Experiment e;
-  e.id = "fig15d";
-  e.title = "Fig. 15d: key distributions and sub-models, YCSB C, uniform";
-  e.x_axis = "keys per sub-model";
+  Experiment e = NewExperiment("fig15d", "Fig. 15d: key distributions and sub-models, YCSB C, uniform", Chart::kBars,
+                               "keys per sub-model");
   for (const FormRow& row : kForms) {
     Point point;
     point.series = std::string(ycsb::kKeyFormNames[static_cast<size_t>(row.form)]);

@@ -53,11 +53,9 @@ TpccRackOptions Rack(const Options& options, int coroutines) {
 }  // namespace
 
 Experiment Fig16b(const Options& options) {
-  Experiment e;
-  e.id = "fig16b";
-  e.title = "Fig. 16b: TPC-C (10% NewOrder, 90% OrderStatus) with and without the learned index";
-  e.chart = Chart::kThroughputLatency;
-  e.x_axis = "transactions in flight in each client thread";
+  Experiment e =
+      NewExperiment("fig16b", "Fig. 16b: TPC-C (10% NewOrder, 90% OrderStatus) with and without the learned index",
+                    Chart::kThroughputLatency, "transactions in flight in each client thread");
   for (const Row& row : kRows) {
     for (const int coroutines : kLoads) {
       Point point;
