@@ -13,6 +13,7 @@ enum class Mutant : uint8_t {
   kNone,
   kSkipValidation,       // a transaction commits without validating its reads
   kSkipWitness,          // absences and scanned ranges are not validated: phantoms
+  kConfirmUnseen,        // an owner calls all of its answers snapshots, without another look at their words
   kUnlockBeforeInstall,  // a record is unlocked before its new payload is written
   kLoseSecondLine,       // a payload's second line is not written
   kReuseWithoutGrace,    // a removed record's memory is reused at once, and its versions restart

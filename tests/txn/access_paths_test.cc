@@ -215,6 +215,70 @@ TEST_P(AccessPathsTest, ChangesAfterAGetManyAreConflicts) {
   }
 }
 
+// A transaction that only reads, and reads all at one moment, commits without a verb.
+TEST_P(AccessPathsTest, ASnapshotNeedsNoValidation) {
+  Session& other = cluster.NewSession(2);
+  // What the commit takes after `read`, if a row of what was read is changed in between.
+  const auto commit = [&](const auto& read, Status* committed) {
+    Step t(session);
+    read(*t.operator->());
+    const Status changed = RunBlockingBody(other, [&](BlockingTransaction& u) -> Status {
+      Account account;
+      auto handle = u.GetForUpdate(points(), 4, &account);
+      if (!handle.ok()) return handle.status();
+      if (Status s = u.Update(*handle, account); !s.ok()) return s;
+      uint64_t number;
+      auto ordered_handle = u.GetForUpdate(ordered(), 4, &number);
+      if (!ordered_handle.ok()) return ordered_handle.status();
+      return u.Update(*ordered_handle, number);
+    });
+    EXPECT_TRUE(changed.ok()) << changed;
+    const rdma::VerbCounters before = session.channel().counters();
+    *committed = t.Commit();
+    return session.channel().counters() - before;
+  };
+  const auto get = [&](uint64_t key) {
+    return [this, key](BlockingTransaction& t) {
+      Account account;
+      EXPECT_TRUE(t.Get(points(), key, &account).ok());
+    };
+  };
+  const auto get_many = [this](BlockingTransaction& t) {
+    std::array<Account, 3> rows;
+    std::array<GetRequest, 3> requests = {GetRequest::Of(points(), 2, &rows[0]), GetRequest::Of(points(), 4, &rows[1]),
+                                          GetRequest::Of(points(), kRows + 2, &rows[2])};
+    EXPECT_TRUE(t.GetMany(requests).ok());
+  };
+  const auto scan = [this](BlockingTransaction& t) {
+    ScanRows rows;
+    EXPECT_TRUE(t.Scan(ordered(), {.from = 4, .to = 4}, &rows).ok());
+  };
+  Status committed;
+  EXPECT_EQ(commit(get(4), &committed).round_trips, 0u);
+  EXPECT_TRUE(committed.ok()) << committed;
+  // Two rows of one owner, one after the other.
+  const auto two = [&](BlockingTransaction& t) { get(2)(t), get(4)(t); };
+  EXPECT_EQ(commit(two, &committed).round_trips, 1u);
+  EXPECT_TRUE(absl::IsAborted(committed));
+  if (GetParam() == ReadPathPolicy::kAdaptive) return;
+  const bool calls = GetParam() == ReadPathPolicy::kCall;
+  EXPECT_EQ(commit(get_many, &committed).round_trips, calls ? 0u : 1u);
+  EXPECT_EQ(absl::IsAborted(committed), !calls);
+  EXPECT_EQ(commit(scan, &committed).round_trips, calls ? 0u : 1u);
+  EXPECT_EQ(absl::IsAborted(committed), !calls);
+  // A snapshot and another read are none.
+  const auto more = [&](BlockingTransaction& t) { get_many(t), get(6)(t); };
+  EXPECT_EQ(commit(more, &committed).round_trips, 1u);
+  EXPECT_TRUE(absl::IsAborted(committed));
+  // Nor may a transaction that writes be of an earlier moment.
+  const auto write = [&](BlockingTransaction& t) {
+    get_many(t);
+    EXPECT_TRUE(t.Insert(points(), kRows + 8, Account{}).ok());
+  };
+  commit(write, &committed);
+  EXPECT_TRUE(absl::IsAborted(committed));
+}
+
 TEST_P(AccessPathsTest, EachAccessIsCountedByTableKindAndPath) {
   const PathStatistics inserts = Counted("points", AccessKind::kInsert);
   EXPECT_EQ(inserts.one_sided, 0u);
@@ -357,6 +421,7 @@ TEST_F(ReadManyRequestTest, AnswersThatAKeyIsAbsent) {
   const StatusOr<size_t> size = Ask(writer);
   ASSERT_TRUE(size.ok()) << size.status();
   rdma::WireReader reader(std::span<const std::byte>(answer_).first(*size));
+  EXPECT_EQ(reader.GetU8(), 1u);  // confirmed
   EXPECT_EQ(reader.GetU16(), 1u);
   EXPECT_EQ(reader.GetU8(), static_cast<uint8_t>(ReadOutcome::kAbsent));
 }

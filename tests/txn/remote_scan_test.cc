@@ -186,11 +186,12 @@ TEST_P(RemoteScanTest, TakesOneCallOrFewReads) {
     EXPECT_EQ(scanned.calls, 1u);
     EXPECT_EQ(scanned.reads, 0u);
     EXPECT_EQ(scanned.round_trips, 1u);
+    EXPECT_EQ(committed.round_trips, 0u);  // the owner has looked at all words once more
   } else if (GetParam() == ReadPathPolicy::kOneSided && session.channel().capabilities().line_consistent) {
     EXPECT_LT(scanned.reads, 10u);
   }
   EXPECT_EQ(committed.calls, 0u);
-  EXPECT_EQ(committed.round_trips, 1u);
+  EXPECT_LE(committed.round_trips, 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, RemoteScanTest,

@@ -31,11 +31,26 @@ class ReadSet {
   void NoteVerbs() { uses_verbs_ = true; }
   bool uses_verbs() const { return uses_verbs_; }
   // Forgets the records from number `first` on.
-  void ForgetRecordsFrom(size_t first) { records_.resize(first); }
+  void ForgetRecordsFrom(size_t first) {
+    records_.resize(first);
+    confirmed_ = 0;
+  }
+  // An owner has confirmed that all words that were added after the first `before` ones held their values at one
+  // moment. Called before any other word is added.
+  void Confirm(size_t before) { confirmed_ = before == 0 ? size() : 0; }
 
   std::span<const ReadEntry> records() const { return records_; }
   std::span<const ReadEntry> witnesses() const { return witnesses_; }
-  bool empty() const { return records_.empty() && witnesses_.empty(); }
+  size_t size() const { return records_.size() + witnesses_.size(); }
+  bool empty() const { return size() == 0; }
+
+  // True if all words held what was seen at one moment since the transaction began. If it writes nothing, that moment
+  // can be its place in the order of all transactions, so there is nothing left to validate. The argument is the one
+  // for a validation (txn/commit/commit.cc), which finds such a moment, too, only a later one.
+  //
+  // It is so for one record, whose state word was read unlocked, and for the words of one answer that its owner
+  // confirmed. (One witness is not enough: a search may have met a mixture of moments, and found its witness last.)
+  bool is_snapshot() const { return size() == confirmed_ || (records_.size() == 1 && witnesses_.empty()); }
 
   // The transaction itself made `change` to an index: a witness that was current before it is current after it.
   void Carry(const index::Change& change);
@@ -43,6 +58,7 @@ class ReadSet {
   // Keeps the memory, unless it is large.
   void Clear() {
     uses_verbs_ = false;
+    confirmed_ = 0;
     records_.clear();
     witnesses_.clear();
     if (!witness_of_.empty() || records_.capacity() > kMostKept || witnesses_.capacity() > kMostKept) [[unlikely]]
@@ -57,6 +73,7 @@ class ReadSet {
   void TakeWitness(const index::WordChange& word);
 
   bool uses_verbs_ = false;
+  size_t confirmed_ = 0;  // number of words, from the first on
   std::vector<ReadEntry> records_;
   std::vector<ReadEntry> witnesses_;
   absl::flat_hash_map<uint64_t, uint32_t> witness_of_;  // by word; empty unless a commit carries many

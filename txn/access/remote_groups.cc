@@ -218,6 +218,8 @@ coro::Task<Status> Access::GetManyByCall(std::span<GetRequest> requests, const O
 // locked to *locked, with a state word in *lock.
 StatusOr<size_t> Access::TakeMany(rdma::WireReader& reader, rdma::NodeId owner, std::span<GetRequest> requests,
                                   std::span<const uint32_t> asked, std::vector<uint32_t>* locked, uint64_t* lock) {
+  const bool confirmed = reader.GetU8() != 0;
+  const size_t read_before = reads_.size();
   const size_t n = reader.GetU16();
   if (!reader.ok() || n == 0 || n > asked.size()) return MalformedReply(owner, "a read");
   for (const uint32_t i : asked.first(n)) {
@@ -233,6 +235,7 @@ StatusOr<size_t> Access::TakeMany(rdma::WireReader& reader, rdma::NodeId owner, 
     GANNET_RETURN_IF_ERROR(Served(&requests[i]));
   }
   if (!reader.Finish().ok()) return MalformedReply(owner, "a read");
+  if (confirmed) reads_.Confirm(read_before);
   return n;
 }
 

@@ -133,7 +133,9 @@ coro::Task<Status> Access::RowsByCalls(const Table& table, RowsWanted wanted, rd
 // Takes one answer to a kTxnScan. If there is more, *request becomes the rest.
 Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
                            ScanRows* rows, ScanOptions options, bool* more) {
-  *more = reader.GetU8() != 0;
+  const uint8_t flags = reader.GetU8();
+  *more = (flags & kMoreRows) != 0;
+  const size_t read_before = reads_.size();
   const index::ScanPosition next = GetPosition(reader);
   const uint16_t witnesses = reader.GetU16();
   for (uint16_t i = 0; i < witnesses && reader.ok(); ++i) {
@@ -157,6 +159,7 @@ Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireRead
     if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node, "a scan");
     GANNET_RETURN_IF_ERROR(AppendImage(got, row.record, image, rows, options));
   }
+  if ((flags & kConfirmedRows) != 0) reads_.Confirm(read_before);
   request->position = next;
   if (request->range.limit != SIZE_MAX) request->range.limit -= n;
   *more = *more && request->range.limit > 0;

@@ -12,6 +12,10 @@
 // takes the place of x: a key enters its index, and changes the word, before its transaction validates and before
 // anything of it is visible; it leaves its index after the validation but before its record is unlocked.
 //
+// A transaction that wrote nothing and read all at one moment needs no validation: its place is at that moment
+// (ReadSet::is_snapshot). A writer whose lock was not there then validates later, and one whose new version was seen
+// had validated before.
+//
 // Locks are tried once: no waiting, so no deadlock. Everything up to the validation can fail and is undone. Nothing
 // after it can, except that another node dies: then its part of the outcome is unknown. (commit_remote.cc has the case
 // of verbs and calls that fail although the node lives.)
@@ -320,7 +324,7 @@ coro::Async<Status> Commit::Validate() {
   for (const WriteEntry& entry : writes_.entries()) {
     if (entry.kind != WriteKind::kInsert) reads_.AddRecord(entry.record, entry.seen);
   }
-  if (UsesVerbs()) return ValidateMixed();
+  if (UsesVerbs()) return ValidateMixed(/*in_the_past=*/false);
   return ValidateDirect();
 }
 

@@ -116,7 +116,8 @@ class Commit {
   coro::Task<Status> CommitMixed();
   coro::Task<Status> LockRemote();
   coro::Task<Status> PrepareRemote();
-  coro::Task<Status> ValidateMixed();
+  // `in_the_past`: the moment at which all was read may be any since the transaction began.
+  coro::Task<Status> ValidateMixed(bool in_the_past);
   // Other nodes come first; then this one, if own records take the remote path.
   enum class Where : uint8_t { kElsewhere, kHere };
   bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }

@@ -8,6 +8,7 @@
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
 #include "txn/owner/owner_service.h"
+#include "txn/owner/seen_words.h"
 #include "txn/record/record.h"
 
 namespace gannet::txn {
@@ -24,10 +25,11 @@ bool IsKeyOf(const Table& table, const Key& key) {
 
 }  // namespace
 
-// Writes the answer about one record, without its outcome. `found`: what the index said just now. kLocked: nothing was
-// written but the record's state, and the caller has taken part of the writer's room for nothing.
+// Writes the answer about one record, without its outcome, and adds the word behind it to *words. `found`: what the
+// index said just now. kLocked: nothing was written but the record's state, and the caller has taken part of the
+// writer's room for nothing.
 ReadOutcome OwnerService::AnswerRead(const Table& table, const Key& key, index::FindResult found,
-                                     rdma::WireWriter& writer) const {
+                                     rdma::WireWriter& writer, SeenWords* words) const {
   uint64_t state = 0;
   for (int spins = 0; spins < kOwnersSpins; ++spins) {
     if (spins > 0) {
@@ -36,6 +38,7 @@ ReadOutcome OwnerService::AnswerRead(const Table& table, const Key& key, index::
     }
     if (found.record.is_null()) {
       index::PutWitness(writer, found.witness);
+      words->Add(*local_, found.witness);
       return ReadOutcome::kAbsent;
     }
     const std::byte* record = local_->Direct(found.record);
@@ -54,6 +57,7 @@ ReadOutcome OwnerService::AnswerRead(const Table& table, const Key& key, index::
     PreemptionPoint();
     if (LoadWord(record) != state) continue;
     writer = attempt;
+    words->Add(record, state);
     return ReadOutcome::kPresent;
   }
   Sometimes<"owner: a record to read stays locked">();
@@ -75,7 +79,8 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
   const std::span<std::byte> outcome = writer.Reserve(1);
   const index::FindResult found = table->local_index().Find(key);
   if (!found.record.is_null()) Charge(Cost::kIndexStep);  // a dependent miss, as the node before it was
-  const ReadOutcome read = AnswerRead(*table, key, found, writer);
+  SeenWords words;
+  const ReadOutcome read = AnswerRead(*table, key, found, writer, &words);
   // Locked for long: the caller asks again.
   if (read == ReadOutcome::kLocked) return Status(absl::StatusCode::kAborted, "");
   if (!outcome.empty()) outcome[0] = static_cast<std::byte>(read);
@@ -88,8 +93,11 @@ StatusOr<size_t> OwnerService::ReadMany(std::span<const std::byte> request, std:
   const size_t n = reader.GetU16();
   if (n == 0 || n > kMostKeysPerRead) return absl::InvalidArgumentError("read: no keys, or too many");
   rdma::WireWriter writer(response);
+  const std::span<std::byte> confirmed = writer.Reserve(1);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
   uint16_t served = 0;
+  bool any_locked = false;
+  SeenWords words;
   index::IndexService::Lease lease(&local_->indexes);
   std::array<const Table*, kLookupGroup> tables;
   std::array<Key, kLookupGroup> keys;
@@ -121,13 +129,16 @@ StatusOr<size_t> OwnerService::ReadMany(std::span<const std::byte> request, std:
       full = writer.room() < ReadAnswerBytes(tables[i]->options().payload_bytes);
       if (full) break;
       const std::span<std::byte> outcome = writer.Reserve(1);
-      outcome[0] = static_cast<std::byte>(AnswerRead(*tables[i], keys[i], found[i], writer));
+      const ReadOutcome read = AnswerRead(*tables[i], keys[i], found[i], writer, &words);
+      any_locked |= read == ReadOutcome::kLocked;
+      outcome[0] = static_cast<std::byte>(read);
       ++served;
     }
   }
   if (!full) GANNET_RETURN_IF_ERROR(reader.Finish());
   if (!writer.ok() || served == 0) return absl::InvalidArgumentError("read: the client has no room for a record");
   std::memcpy(count.data(), &served, sizeof served);
+  confirmed[0] = static_cast<std::byte>(!any_locked && words.Hold());
   return writer.Finish();
 }
 

@@ -8,6 +8,7 @@
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
 #include "txn/owner/owner_service.h"
+#include "txn/owner/seen_words.h"
 #include "txn/record/record.h"
 
 namespace gannet::txn {
@@ -80,10 +81,14 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   Charge(Cost::kIndexStep, (entries.size() + kOverlappedMisses - 1) / kOverlappedMisses);
 
   rdma::WireWriter writer(response);
-  const std::span<std::byte> more = writer.Reserve(1);
+  const std::span<std::byte> flags = writer.Reserve(1);
   const std::span<std::byte> behind = writer.Reserve(sizeof(index::ScanPosition));
   writer.PutU16(static_cast<uint16_t>(found.witnesses.size()));
-  for (const index::Witness& witness : found.witnesses) index::PutWitness(writer, witness);
+  SeenWords words;
+  for (const index::Witness& witness : found.witnesses) {
+    index::PutWitness(writer, witness);
+    words.Add(*local_, witness);
+  }
   const std::span<std::byte> count = writer.Reserve(sizeof(uint32_t));
   uint32_t n = 0;
   std::vector<std::byte> payload;
@@ -97,6 +102,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
     }
     if (writer.room() < ScannedRowBytes(payload.size())) break;
     Put(writer, row);
+    words.Add(memory + entry.record.offset(), row.state);
     ++n;
   }
   if (!writer.ok() || (n == 0 && !entries.empty())) {
@@ -105,7 +111,10 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   if (n < entries.size()) {
     position = table->local_index().PositionBehind(entries[n - 1].key.view(), !asked.window && asked.range.reverse);
   }
-  more[0] = static_cast<std::byte>(position.has_value() && n < asked.range.limit);
+  const bool more = position.has_value() && n < asked.range.limit;
+  const bool confirmed = !more && !asked.position.has_value() && words.Hold();
+  if (confirmed) Sometimes<"owner: all rows of an answer are of one moment">();
+  flags[0] = static_cast<std::byte>((more ? kMoreRows : 0) | (confirmed ? kConfirmedRows : 0));
   rdma::WireWriter position_writer(behind);
   PutPosition(position_writer, position.value_or(index::ScanPosition{}));
   std::memcpy(count.data(), &n, sizeof n);

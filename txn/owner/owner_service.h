@@ -28,6 +28,7 @@
 namespace gannet::txn {
 
 class Durability;
+class SeenWords;
 
 class OwnerService {
  public:
@@ -54,7 +55,8 @@ class OwnerService {
   // In owner_reads.cc.
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> ReadMany(std::span<const std::byte> request, std::span<std::byte> response);
-  ReadOutcome AnswerRead(const Table& table, const Key& key, index::FindResult found, rdma::WireWriter& writer) const;
+  ReadOutcome AnswerRead(const Table& table, const Key& key, index::FindResult found, rdma::WireWriter& writer,
+                         SeenWords* words) const;
   // In owner_scan.cc.
   StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
 

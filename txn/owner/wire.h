@@ -18,14 +18,17 @@
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                           and value of the witness
 //   kTxnReadMany  request:  u16 n, n x (u16 table, key)
-//                 response: u16 m, the first m records, at least one: each u8 ReadOutcome, then as above; if it is
-//                           locked, only its u64 state
+//                 response: u8 confirmed, u16 m, the first m records, at least one: each u8 ReadOutcome, then as above;
+//                           if it is locked, only its u64 state
 //   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues, 4: of a window), key from, key to; of a
 //                           window in their place its 4 ordered doubles (index/rectangle.h); u64 limit; if it
 //                           continues, the position in the previous answer
-//                 response: u8 more (it ends before the range and the limit do), the position behind what it has,
-//                           u16 n, n x witness of what was passed, u32 n, n x ScannedRow; if there is more, at least
-//                           one of either. A position: 9 x u64, in the order of the keys (index::ScanPosition)
+//                 response: u8 flags (1: more, it ends before the range and the limit do; 2: confirmed), the position
+//                           behind what it has, u16 n, n x witness of what was passed, u32 n, n x ScannedRow; if there
+//                           is more, at least one of either. A position: 9 x u64, in the order of the keys
+//                           (index::ScanPosition)
+//
+// confirmed: all words of the answer held their values at one moment (seen_words.h).
 #pragma once
 
 #include <cstdint>
@@ -198,6 +201,9 @@ struct ScanRequest {
   std::optional<index::Rectangle> window = {};
   std::optional<index::ScanPosition> position = {};  // where to continue; none: at the beginning of the range
 };
+
+inline constexpr uint8_t kMoreRows = 1;
+inline constexpr uint8_t kConfirmedRows = 2;
 
 // All words are sent, although an index may use only some of them.
 inline void PutPosition(rdma::WireWriter& writer, const index::ScanPosition& position) {
