@@ -121,10 +121,17 @@ class Collector final : public prometheus::Collectable {
                    MetricType::Gauge);
     threads.Add(load.server_share());
     families->push_back(threads.Take());
-    if (load.link_megabytes_per_second == 0) return;
-    Family link("gannet_link_busy_ratio", "The same for the link, in its busier direction.", MetricType::Gauge);
-    link.Add(load.link_share());
-    families->push_back(link.Take());
+    if (load.link_megabytes_per_second > 0) {
+      Family link("gannet_link_busy_ratio", "The same for the link, in its busier direction.", MetricType::Gauge);
+      link.Add(load.link_share());
+      families->push_back(link.Take());
+    }
+    if (load.verb_picos > 0) {
+      Family engine("gannet_nic_engine_busy_ratio", "The same for the NIC's engine that serves the verbs of others.",
+                    MetricType::Gauge);
+      engine.Add(load.engine_share());
+      families->push_back(engine.Take());
+    }
   }
 
   static void AddPaths(const std::vector<txn::TablePaths>& paths, std::vector<MetricFamily>* families) {

@@ -19,6 +19,10 @@ struct ServedTime {
   uint64_t link_bytes_per_second = 0;
   uint64_t link_out_nanos = 0;
   uint64_t link_in_nanos = 0;
+  // The engine of the NIC that serves READs, WRITEs and messages of others, where the fabric can tell: the time of one
+  // small verb in picoseconds (0: not known), and how long it was busy.
+  uint64_t engine_picos_per_verb = 0;
+  uint64_t engine_nanos = 0;
 };
 
 // Adds up the time of one node's calls. Thread-safe. Server threads and workers count on lines of their own.

@@ -23,7 +23,8 @@ Usage RackUsage::Of(int first, int end, int cores) const {
     const Busy& b = end_.nodes[static_cast<size_t>(node)];
     usage.cpu += share(b.cpu, a.cpu) / cores;
     usage.nic_send += share(b.nic.busy_send_nanos, a.nic.busy_send_nanos);
-    usage.nic_serve += share(b.nic.busy_serve_nanos, a.nic.busy_serve_nanos);
+    usage.nic_serve += std::max(share(b.nic.busy_serve_nanos, a.nic.busy_serve_nanos),
+                                share(b.nic.busy_atomic_nanos, a.nic.busy_atomic_nanos));
     usage.link_out += share(b.nic.busy_out_nanos, a.nic.busy_out_nanos);
     usage.link_in += share(b.nic.busy_in_nanos, a.nic.busy_in_nanos);
   }

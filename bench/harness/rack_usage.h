@@ -11,9 +11,10 @@ namespace gannet::bench {
 
 // Averages over some nodes, 1 = busy all the time.
 struct Usage {
-  double cpu = 0;        // of the cores in use: as many as threads for calls, or for clients
-  double nic_send = 0;   // the engine that takes verbs from the CPU
-  double nic_serve = 0;  // the engine that serves others' verbs
+  double cpu = 0;       // of the cores in use: as many as threads for calls, or for clients
+  double nic_send = 0;  // the engine that takes verbs from the CPU
+  double nic_serve =
+      0;  // the engines that serve others' verbs: that of READs, WRITEs and messages, or that of atomics if busier
   double link_out = 0;
   double link_in = 0;
 };

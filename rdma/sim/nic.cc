@@ -78,7 +78,8 @@ uint64_t Nic::Answer(uint64_t now, uint64_t bytes) {
 
 const NicStatistics& Nic::statistics() {
   statistics_.busy_send_nanos = send_.busy() / kPicosPerNano;
-  statistics_.busy_serve_nanos = (serve_.busy() + atomics_.busy()) / kPicosPerNano;
+  statistics_.busy_serve_nanos = serve_.busy() / kPicosPerNano;
+  statistics_.busy_atomic_nanos = atomics_.busy() / kPicosPerNano;
   statistics_.busy_out_nanos = out_.busy() / kPicosPerNano;
   statistics_.busy_in_nanos = in_.busy() / kPicosPerNano;
   return statistics_;

@@ -54,6 +54,7 @@ class Nic {
   uint64_t Answer(uint64_t now, uint64_t bytes);
 
   const NicStatistics& statistics();
+  uint64_t picos_per_served_verb() const { return per_inbound_; }
 
  private:
   uint64_t OnWire(uint64_t bytes);

@@ -42,9 +42,10 @@ struct NicStatistics {
   uint64_t verbs_served = 0;
   uint64_t bytes_out = 0;
   uint64_t bytes_in = 0;
-  uint64_t busy_send_nanos = 0;   // of the engine that sends verbs
-  uint64_t busy_serve_nanos = 0;  // of the engine that serves them
-  uint64_t busy_out_nanos = 0;    // of the link, per direction
+  uint64_t busy_send_nanos = 0;    // of the engine that sends verbs
+  uint64_t busy_serve_nanos = 0;   // of the engine that serves READs, WRITEs and messages
+  uint64_t busy_atomic_nanos = 0;  // of the engine that serves atomics
+  uint64_t busy_out_nanos = 0;     // of the link, per direction
   uint64_t busy_in_nanos = 0;
 };
 

@@ -87,10 +87,13 @@ void SimNode::ServeCall(CallFlight* call, ServingMeter::By by) {
 
 ServedTime SimNode::served_time() const {
   ServedTime served = meter_.Read(own_->servers.size());
-  const NicStatistics& nic = core_->nic(own_->id).statistics();
+  Nic& own_nic = core_->nic(own_->id);
+  const NicStatistics& nic = own_nic.statistics();
   served.link_bytes_per_second = static_cast<uint64_t>(core_->options().nic.bandwidth);
   served.link_out_nanos = nic.busy_out_nanos;
   served.link_in_nanos = nic.busy_in_nanos;
+  served.engine_picos_per_verb = own_nic.picos_per_served_verb();
+  served.engine_nanos = nic.busy_serve_nanos;
   return served;
 }
 

@@ -10,12 +10,19 @@ namespace {
 constexpr uint64_t kMilli = 1'000'000;
 
 TEST(NodeLoadTest, SurvivesItsWord) {
-  const NodeLoad load{.number = 4095, .servers = 950, .link = 31, .link_megabytes_per_second = 25'000};
+  const NodeLoad load{.number = 1023,
+                      .servers = 950,
+                      .link = 31,
+                      .engine = 702,
+                      .link_megabytes_per_second = 25'000,
+                      .verb_picos = 12'125};
   const NodeLoad read = NodeLoad::Unpack(load.Pack());
-  EXPECT_EQ(read.number, 4095u);
+  EXPECT_EQ(read.number, 1023u);
   EXPECT_EQ(read.servers, 950u);
   EXPECT_EQ(read.link, 31u);
+  EXPECT_EQ(read.engine, 702u);
   EXPECT_EQ(read.link_megabytes_per_second, 25'000u);
+  EXPECT_EQ(read.verb_picos, 12'125u);
   EXPECT_TRUE(read.known());
   EXPECT_FALSE(NodeLoad::Unpack(0).known());
 }
@@ -24,6 +31,7 @@ TEST(NodeLoadTest, AWordOfAStrangerIsNoMoreThanWholeShares) {
   const NodeLoad load = NodeLoad::Unpack(~uint64_t{0});
   EXPECT_EQ(load.servers, NodeLoad::kWhole);
   EXPECT_EQ(load.link, NodeLoad::kWhole);
+  EXPECT_EQ(load.engine, NodeLoad::kWhole);
 }
 
 TEST(NodeLoadTest, IsTheShareOfTheServerThreads) {
@@ -63,6 +71,17 @@ TEST(NodeLoadTest, TheLinkIsAsBusyAsItsBusierDirection) {
   const NodeLoad load = NodeLoad::Between(from, to, 5 * kMilli, 1);
   EXPECT_EQ(load.link, 800u);
   EXPECT_EQ(load.link_megabytes_per_second, 12'500u);
+}
+
+TEST(NodeLoadTest, TheEngineIsAnnouncedWhereItIsKnown) {
+  const ServedTime from{.server_threads = 1, .engine_picos_per_verb = 6'098, .engine_nanos = kMilli};
+  ServedTime to = from;
+  to.engine_nanos += 3 * kMilli;
+  const NodeLoad load = NodeLoad::Between(from, to, 5 * kMilli, 1);
+  EXPECT_EQ(load.engine, 600u);
+  EXPECT_EQ(load.verb_picos, 6'000u);
+  to.engine_picos_per_verb = 0;
+  EXPECT_EQ(NodeLoad::Between(from, to, 5 * kMilli, 1).engine, 0u);
 }
 
 TEST(NodeLoadTest, NumbersGoRoundAndAreNeverZero) {

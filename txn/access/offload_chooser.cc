@@ -28,8 +28,8 @@ constexpr double kLongQueuePrice = 0.15;
 // A formula that is wrong by more than this has met an outlier.
 constexpr double kLeastCorrection = 0.25;
 constexpr double kMostCorrection = 16;
-// More of the link is never taken for busy: the price of a byte stays finite.
-constexpr double kMostLinkShare = 0.98;
+// More of a link or an engine is never taken for busy: the price of a byte or a verb stays finite.
+constexpr double kMostShare = 0.98;
 // A busy owner is not relieved by READs that cost more than this multiple of the call.
 constexpr double kMostForRelief = 2;
 
@@ -41,7 +41,13 @@ double NanosPerByte(const rdma::NodeLoad& load) {
   return load.link_megabytes_per_second == 0 ? 0 : 1000.0 / load.link_megabytes_per_second;
 }
 double LinkShare(const rdma::NodeLoad& load) {
-  return std::min(load.link_share(), kMostLinkShare);
+  return std::min(load.link_share(), kMostShare);
+}
+
+// What `verbs` at the owner's NIC delay others.
+double EnginePrice(double verbs, const rdma::NodeLoad& load) {
+  const double share = std::min(load.engine_share(), kMostShare);
+  return verbs * load.verb_picos / 1000 * share / (1 - share);
 }
 
 double QueuePrice(double busy) {
@@ -192,14 +198,15 @@ double OffloadChooser::OneSidedCost(const AskedAccess& asked, const rdma::NodeLo
   const double nanos = taken.empty() ? formula
                                      : std::clamp(taken.PredictProportional(formula), formula * kLeastCorrection,
                                                   formula * kMostCorrection);
-  return nanos + asked.reads.bytes * NanosPerByte(load) / (1 - LinkShare(load));
+  return nanos + asked.reads.bytes * NanosPerByte(load) / (1 - LinkShare(load)) + EnginePrice(asked.reads.reads, load);
 }
 
 double OffloadChooser::CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const {
   const RecentPairs& taken = Of(owners_[asked.owner], asked.kind).calls;
   const double share = LinkShare(load);
   const double nanos = taken.empty() ? kUsualCallNanos : taken.Predict(asked.answer_bytes);
-  return nanos * (1 + QueuePrice(load.server_share())) + asked.answer_bytes * NanosPerByte(load) * share / (1 - share);
+  return nanos * (1 + QueuePrice(load.server_share())) + asked.answer_bytes * NanosPerByte(load) * share / (1 - share) +
+         EnginePrice(1, load);
 }
 
 // True if this access takes the dearer path. `drawn`: 32 random bits.

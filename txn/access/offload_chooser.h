@@ -7,8 +7,8 @@
 //
 // Costs are estimated in nanoseconds and compared, as in DEX (VLDB'24, section 6.1):
 //
-//   one-sided   taken(postings * (l_o + l_s) * c + more READs * l_v) + bytes * link / (1 - u)
-//   call        l_p * (1 + price) + bytes * link * u / (1 - u)
+//   one-sided   taken(postings * (l_o + l_s) * c + more READs * l_v) + bytes * link / (1 - u) + READs * engine
+//   call        l_p * (1 + price) + bytes * link * u / (1 - u) + engine
 //
 //   postings    from index::ReadEstimate, with the READ of the records: what the client's caches lack takes more. Later
 //               accesses use what this one leaves in the caches, so only a share of that counts. Otherwise accesses
@@ -27,6 +27,9 @@
 //               own answer takes longer the less of the link is left; both paths delay others by what they take. So
 //               where links are full the path with fewer bytes wins. Not known on most fabrics: then there is no such
 //               term.
+//   engine      what a verb delays others at the engine of the owner's NIC that serves them: its time * e / (1 - e),
+//               where e is the announced share of the time in which the engine is busy. So where it is full the path
+//               with fewer verbs wins. Not known on most fabrics, like the link.
 //
 // All of this is kept per owner and kind of access. Time in which the worker ran other coroutines does not count:
 // Activity::late_nanos. Accesses that end with a conflict count like others.
