@@ -30,8 +30,9 @@ constexpr double kLeastCorrection = 0.25;
 constexpr double kMostCorrection = 16;
 // More of a link or an engine is never taken for busy: the price of a byte or a verb stays finite.
 constexpr double kMostShare = 0.98;
-// A busy owner is not relieved by READs that cost more than this multiple of the call.
-constexpr double kMostForRelief = 2;
+// A busy owner is not relieved by READs that cost more than this multiple of the call. All sessions back off from it
+// together, so with a larger multiple its threads were idle for some of the time, and busy again after it.
+constexpr double kMostForRelief = 1.25;
 
 // Accesses that share what one of them leaves in the client's cache: a guess. If there are fewer, the line of what they
 // took rises, because it is over the whole formula.
@@ -118,19 +119,19 @@ double RecentPairs::OnLine(double slope, double x) const {
 }
 
 double RecentPairs::Predict(double x) const {
-  if (size_ == 0) return 0;
-  const double spread = SpreadOfX();
-  if (spread <= 1e-6 * sum_x_ * sum_x_ / size_) return sum_y_ / size_;
-  return OnLine((sum_xy_ - sum_x_ * sum_y_ / size_) / spread, x);
+  return PredictWith(0, 0.003, x);
 }
 
 double RecentPairs::PredictProportional(double x) const {
+  return PredictWith(ratio(), 0.1, x);
+}
+
+double RecentPairs::PredictWith(double assumed_slope, double spread, double x) const {
   if (size_ == 0) return 0;
-  // Adds as many assumed pairs as there are. They lie on the line of the ratio, and their xs differ from the mean by
-  // 10%.
-  const double assumed = 0.01 * sum_x_ * sum_x_ / size_;
-  const double slope = (sum_xy_ - sum_x_ * sum_y_ / size_ + assumed * ratio()) / (SpreadOfX() + assumed);
-  return sum_x_ > 0 ? OnLine(slope, x) : sum_y_ / size_;
+  if (sum_x_ <= 0) return sum_y_ / size_;
+  const double assumed = spread * spread * sum_x_ * sum_x_ / size_;
+  const double slope = (sum_xy_ - sum_x_ * sum_y_ / size_ + assumed * assumed_slope) / (SpreadOfX() + assumed);
+  return OnLine(slope, x);
 }
 
 bool Backoff::Next(const rdma::NodeLoad& load, uint32_t random) {

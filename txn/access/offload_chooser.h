@@ -91,13 +91,16 @@ class RecentPairs {
   bool empty() const { return size_ == 0; }
   // Sum of y over sum of x.
   double ratio() const { return sum_x_ > 0 ? sum_y_ / sum_x_ : 0; }
-  // The line of least squares. It neither falls, nor begins below 0 at x = 0.
+  // The line of least squares. It neither falls, nor begins below 0 at x = 0. Where the xs hardly differ, and so say
+  // little about a slope, it is level.
   double Predict(double x) const;
-  // The same for a y that is about proportional to x: where the xs hardly differ, and so say little about a slope, the
-  // line is that of the ratio.
+  // The same for a y that is about proportional to x: where the xs hardly differ, the line is that of the ratio.
   double PredictProportional(double x) const;
 
  private:
+  // The line of least squares of the pairs, and of as many others that lie on a line with `assumed_slope`; the xs of
+  // these differ from the mean by `spread` times the mean.
+  double PredictWith(double assumed_slope, double spread, double x) const;
   // The sum of squares of the differences of x from their mean.
   double SpreadOfX() const;
   // The value at x of the line through the means; `slope` is kept between level and the ratio.

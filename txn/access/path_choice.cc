@@ -9,6 +9,8 @@ namespace {
 
 // A record in an owner's answer, without key and payload: address, state, meta, lengths.
 constexpr double kAnswerOverhead = 32;
+// The rest of an answer with rows: position, counts, witnesses of some leaves.
+constexpr double kRowsOverhead = 160;
 
 }  // namespace
 
@@ -80,7 +82,7 @@ PathChoice Access::ChooseForRows(const Table& table, const RowsWanted& wanted, r
   const double rows = asked.reads.keys;
   const double bytes = FirstReadBytes(table, wanted.range.from);
   asked.reads += {.postings = 1, .reads = rows, .bytes = rows * bytes};
-  asked.answer_bytes = rows * (bytes + kAnswerOverhead);
+  asked.answer_bytes = kRowsOverhead + rows * (bytes + kAnswerOverhead);
   return paths.Choose(asked, session_->epochs->LoadOf(owner), session_->random);
 }
 
