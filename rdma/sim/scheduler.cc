@@ -1,5 +1,6 @@
 #include "rdma/sim/scheduler.h"
 
+#include <algorithm>
 #include <climits>
 #include <utility>
 
@@ -139,8 +140,9 @@ SimThread* Scheduler::Resume(SimThread* thread, uint64_t time) {
 void Scheduler::TimerFired(SimThread* thread, uint64_t time) {
   if (thread->timer_at != time) return;  // an earlier timer has replaced it
   thread->timer_at = UINT64_MAX;
-  const bool waits =
-      thread->state == State::kParked || thread->state == State::kAsleep || thread->state == State::kIdle;
+  if (thread->state == State::kPolling && time >= thread->deadline) return EndSliceOfPoller(thread);
+  const bool waits = thread->state == State::kParked || thread->state == State::kPolling ||
+                     thread->state == State::kAsleep || thread->state == State::kIdle;
   if (!waits || thread->deadline == UINT64_MAX) return;
   if (thread->deadline <= time) return Wake(thread, time, true);
   ArmTimer(thread, thread->deadline);
@@ -173,6 +175,21 @@ bool Scheduler::EndSlice() {
   running_->slice_start = clock_;
   slice_ends_ = clock_ + quantum_nanos_;
   return false;
+}
+
+void Scheduler::EndSliceOfPoller(SimThread* thread) {
+  Cpu& node = cpu(thread->node);
+  if (node.ready.empty()) {
+    thread->slice_start = clock_;
+    thread->deadline = clock_ + quantum_nanos_;
+    return ArmTimer(thread, thread->deadline);
+  }
+  ++statistics_.preemptions;
+  CountPolling(thread);
+  Detach(thread);
+  thread->state = State::kReady;
+  ReleaseCore(thread);  // the first in the ready queue gets it
+  node.ready.PushBack(thread);
 }
 
 bool Scheduler::YieldCore() {
@@ -222,6 +239,24 @@ bool Scheduler::Wait(State state, const void* key, uint64_t deadline) {
   return !self->timed_out;
 }
 
+void Scheduler::Poll(const void* key) {
+  GANNET_CHECK(!in_event_, "an event polls");
+  SimThread* self = running_;
+  self->state = State::kPolling;
+  self->key = key;
+  self->deadline = slice_ends_;
+  self->was_at = clock_;
+  parked_[key].PushBack(self);
+  ArmTimer(self, self->deadline);
+  RunOthers(self);
+}
+
+void Scheduler::CountPolling(SimThread* thread) {
+  const uint64_t now = std::max(clock_, thread->was_at);  // it may have run ahead
+  cpu(thread->node).busy_nanos += now - thread->was_at;
+  thread->was_at = now;
+}
+
 void Scheduler::ArmTimer(SimThread* thread, uint64_t deadline) {
   if (thread->timer_at <= deadline) return;  // that timer will arm the next one
   thread->timer_at = deadline < clock_ ? clock_ : deadline;
@@ -231,7 +266,7 @@ void Scheduler::ArmTimer(SimThread* thread, uint64_t deadline) {
 void Scheduler::Detach(SimThread* thread) {
   if (thread->state == State::kIdle) return cpu(thread->node).idle.Remove(thread);
   if (thread->state == State::kReady) return cpu(thread->node).ready.Remove(thread);
-  if (thread->state != State::kParked) return;
+  if (thread->state != State::kParked && thread->state != State::kPolling) return;
   const auto waiters = parked_.find(thread->key);
   waiters->second.Remove(thread);
   if (waiters->second.empty()) parked_.erase(waiters);
@@ -251,7 +286,13 @@ void Scheduler::Unpark(const void* key, size_t most) {
   for (; most > 0 && !list.empty(); --most) {
     SimThread* thread = list.PopFront();
     thread->timed_out = false;
-    MakeRunnable(thread, clock_);
+    if (thread->state != State::kPolling) {
+      MakeRunnable(thread, clock_);
+      continue;
+    }
+    CountPolling(thread);
+    thread->state = State::kRunnable;
+    queue_.Push(thread->was_at, Tagged(thread, kResume));
   }
   if (list.empty()) parked_.erase(waiters);
 }

@@ -45,6 +45,9 @@ class Scheduler {
   // The running thread waits in `state` until it is woken (returns true) or `deadline`, in virtual time, has come
   // (false).
   bool Wait(SimThread::State state, const void* key, uint64_t deadline);
+  // The running thread polls until Unpark(key), or until its quantum has ended while other threads waited for a core.
+  // It keeps its core for that time.
+  void Poll(const void* key);
   void Unpark(const void* key, size_t most);
   void Idle(uint64_t deadline);
   // The pollers of the running thread poll now, so earlier wake-ups are consumed.
@@ -93,6 +96,9 @@ class Scheduler {
   SimThread* Happen(const Event& event);
   SimThread* Resume(SimThread* thread, uint64_t time);
   void TimerFired(SimThread* thread, uint64_t time);
+  void EndSliceOfPoller(SimThread* thread);
+  // Adds the time that it polled to its node's work.
+  void CountPolling(SimThread* thread);
   void EndTurn();
   // Returns true if other threads had the core in between.
   bool EndSlice();

@@ -67,6 +67,7 @@ void SimNode::ServeOwn(Attachment::ServerQueue* queue) {
     if (!queue->requests.empty()) {
       ServeCall(queue->requests.pop_front(), ServingMeter::By::kServer);
     } else if (polls && queue->connected) {
+      core_->simulation().Poll(queue);
       Charge(Cost::kWorkerRound);
     } else {
       core_->simulation().Park(queue, UINT64_MAX);

@@ -21,6 +21,7 @@ class Runtime::Thread {
     kRunnable,  // runs, or an event will resume it; has a core
     kReady,     // waits for a core
     kParked,    // waits for its key
+    kPolling,   // waits for its key, and keeps its core
     kAsleep,    // waits for its deadline
     kIdle,      // waits for any event that its pollers would see
     kDone,
@@ -38,7 +39,7 @@ class Runtime::Thread {
   uint64_t wake_at = UINT64_MAX;   // an idle wait must end by then
   uint64_t seen_wakes = 0;         // WakeIdle calls of its node that it has seen
   uint64_t picoseconds = 0;        // charged work below one nanosecond, carried over
-  const void* key = nullptr;       // while parked
+  const void* key = nullptr;       // while parked or polling
   Thread* next = nullptr;          // in the list for its state
   Thread* previous = nullptr;
   std::string name;

@@ -215,6 +215,10 @@ void Simulation::Work(uint64_t nanos) {
   if (!state_->scheduler.in_event()) state_->scheduler.Advance(nanos);
 }
 
+void Simulation::Poll(const void* key) {
+  state_->scheduler.Poll(key);
+}
+
 void Simulation::Relax() {
   if (!state_->scheduler.in_event()) state_->scheduler.Advance(kRelaxNanos);
 }

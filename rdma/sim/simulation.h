@@ -144,6 +144,8 @@ class Simulation : public Runtime {
   // --- For the fabric ---
   // The running thread works for `nanos`.
   void Work(uint64_t nanos);
+  // The running thread polls, and keeps its core, until Unpark(key). It may return earlier: other threads had the core.
+  void Poll(const void* key);
   // The running fiber's number, which is the same in equal runs.
   uint64_t current_fiber() const;
   // Fiber `fiber` continues at virtual time `at` (or now, if that is past), if it is idle then.
