@@ -89,8 +89,9 @@ void AddWays(const std::string& label, double x, const SpatialRackOptions& rack,
 }
 
 std::vector<Experiment> Experiments(const Options& options) {
-  return {Fig11(options), Fig13(options), Fig15(options), Fig17(options), Fig19(options), Fig21(options),
-          Fig23(options), Fig24(options), Fig25(options), Fig26(options), Fig7b(options), Fig8(options)};
+  return {Fig11(options), Fig13(options), Fig15(options), Fig17(options), Fig19(options),
+          Fig21(options), Fig23(options), Fig24(options), Fig25(options), Fig26(options),
+          Fig6(options),  Fig7b(options), Fig8(options)};
 }
 
 Report MakeReport(const Options& options, std::vector<Experiment> experiments) {

@@ -24,6 +24,7 @@ Experiment Fig23(const Options& options);  // number of rectangles
 Experiment Fig24(const Options& options);  // entries of a node
 Experiment Fig25(const Options& options);  // refinement
 Experiment Fig26(const Options& options);  // streets
+Experiment Fig6(const Options& options);   // server threads that poll, or wait for events
 Experiment Fig7b(const Options& options);  // all READs of a level at once
 Experiment Fig8(const Options& options);   // a limit on searches that READ at the same time
 
@@ -43,7 +44,9 @@ inline constexpr PathSeries kWays[] = {kCalls, kReads, kAdaptive};
 inline constexpr int kScarceCores = 3;
 inline constexpr int kPaperCores = 28;
 
-// The names of the series of Fig7b and Fig8.
+// The names of the series of Fig6, Fig7b and Fig8.
+inline constexpr std::string_view kPolling = "polling";
+inline constexpr std::string_view kEvents = "events";
 inline constexpr std::string_view kAllAtOnce = "all of a level at once";
 inline constexpr std::string_view kOneAtATime = "one READ at a time";
 inline constexpr std::string_view kNoLimit = "no limit";

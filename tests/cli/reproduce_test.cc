@@ -189,6 +189,25 @@ TEST(ReproduceTest, READsAnRTreeLevelByLevelAndWithALimit) {
   EXPECT_EQ(calls("three at a time", "1e-2, 3"), 0);
 }
 
+// Threads that poll take the cores from those that have a call, for a quantum of 1 ms; threads that sleep do not.
+TEST(ReproduceTest, AThreadForEachConnectionPollsOrSleeps) {
+  const std::string json = ::testing::TempDir() + "/reproduce_events.json";
+  // 12 machines of clients need 120 to 480 connections, on 28 cores.
+  const Outcome outcome = RunProgram({"reproduce", "catfish", "--keys", "2K", "--clients", "12x32", "--scale", "0.1",
+                                      "--only", "fig6", "--json", json});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  const auto points = PointsOf(report, "fig6");
+  ASSERT_EQ(points.size(), 2U * 4 * 2);
+  const auto run = [&](const char* series) { return points.at({series, "1e-5, 480 clients"}).at("report"); };
+  for (const char* series : {"polling", "events"}) EXPECT_EQ(run(series).at("share_of_calls"), 1);
+  EXPECT_GT(run("polling").at("latency_us").at("max"), 1000);
+  EXPECT_LT(run("events").at("latency_us").at("max"), 1000);
+  EXPECT_GT(run("polling").at("server").at("cpu"), 0.99);
+  EXPECT_LT(points.at({"events", "1e-2, 480 clients"}).at("report").at("server").at("cpu"), 0.95);
+}
+
 // The rack is loaded once for all points, and their processes are forked after that.
 TEST(ReproduceTest, ALoadedRTreeServesAllRunsAlike) {
   std::vector<std::string> flags = kTinyCatfish;
