@@ -107,6 +107,14 @@ function(gannet_test_code name)
   target_precompile_headers(${name} REUSE_FROM gannet_test_precompiled)
 endfunction()
 
+# gannet_timeout(name seconds): ThreadSanitizer makes a test five times as slow.
+function(gannet_timeout name seconds)
+  if(GANNET_SANITIZE MATCHES thread)
+    math(EXPR seconds "5 * ${seconds}")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
 # gannet_test(name SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per program.
 function(gannet_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
@@ -118,7 +126,8 @@ function(gannet_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main gannet_flags)
   gannet_test_code(${name})
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  gannet_timeout(${name} ${ARG_TIMEOUT})
 endfunction()
 
 # gannet_benchmark(name SOURCES ... DEPS ...): a program of bench/.
