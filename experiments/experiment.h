@@ -45,11 +45,12 @@ struct Measured {
   double p50_us = 0;
   double p99_us = 0;
   double reads_per_operation = 0;
-  double bytes_per_operation = 0;  // of payload, both ways
-  double fallbacks = 0;            // share of lookups
-  double mean_error_keys = 0;      // of the model, as the paper counts it: see sub_model.h (Quality::range)
-  double cache_bytes = 0;          // of one client machine
-  std::optional<double> calls;     // share of the reading accesses that was made by calls, if the run tells
+  double bytes_per_operation = 0;     // of payload, both ways
+  double fallbacks = 0;               // share of lookups
+  double mean_error_keys = 0;         // of the model, as the paper counts it: see sub_model.h (Quality::range)
+  double cache_bytes = 0;             // of one client machine
+  double retrainings_per_second = 0;  // of single sub-models, warm-up included
+  std::optional<double> calls;        // share of the reading accesses that was made by calls, if the run tells
   double server_cpu = 0;
   double server_nic = 0;
   double server_link = 0;

@@ -149,7 +149,11 @@ Measured MeasuredOf(const std::string& report) {
   const double lookups = Number(json, "/clients/lookups");
   m.fallbacks = lookups == 0 ? 0 : Number(json, "/clients/fallbacks") / lookups;
   m.cache_bytes = Number(json, "/clients/cache_bytes") / Number(json, "/configuration/machines");
-  if (json.contains("model")) m.mean_error_keys = Number(json, "/model/mean_error_range");
+  if (json.contains("model")) {
+    m.mean_error_keys = Number(json, "/model/mean_error_range");
+    const double seconds = Number(json, "/configuration/warmup_seconds") + Number(json, "/seconds");
+    m.retrainings_per_second = Number(json, "/model/retrainings") / seconds;
+  }
   const double begin = Number(json, "/configuration/warmup_seconds");
   for (const nlohmann::json& moment : json.at("timeline")) {
     m.timeline.push_back(

@@ -1,4 +1,4 @@
-// Sizes of a client's cache, and distributions of keys.
+// Memory of a client's cache, what it keeps, and distributions of keys.
 #include <algorithm>
 #include <string>
 
@@ -19,6 +19,9 @@ struct CacheRow {
   double paper;
   const char* source;
 };
+
+// The paper's 100M keys with 100K to 20M sub-models.
+constexpr uint64_t kKeysPerSubModel[] = {1000, 200, 50, 5};
 
 constexpr CacheRow kCaches[] = {
     {"top model", XCacheMode::kTopOnly, Distribution::kUniform, 40, "section 7.6: about 40 M/s"},
@@ -51,6 +54,22 @@ constexpr FormRow kForms[] = {
 };
 
 }  // namespace
+
+Experiment Fig15a(const Options& options) {
+  Experiment e = NewExperiment("fig15a", "Fig. 15a: memory of a client's cache, by the number of sub-models",
+                               Chart::kBars, "keys per sub-model");
+  for (const uint64_t keys_per_sub_model : kKeysPerSubModel) {
+    Point point;
+    point.series = "linear";
+    point.label = absl::StrFormat("%d keys per sub-model", keys_per_sub_model);
+    point.x = static_cast<double>(keys_per_sub_model);
+    point.options = PaperRack(options, 'c', Distribution::kUniform);
+    point.options.sub_models = std::max<uint64_t>(1, options.keys / keys_per_sub_model);
+    e.points.push_back(point);
+  }
+  e.notes = {"The memory is among the claims."};
+  return e;
+}
 
 Experiment Fig15b(const Options& options) {
   Experiment e = NewExperiment("fig15b", "Fig. 15b, c: what a client keeps of the model, YCSB C", Chart::kBars,

@@ -12,9 +12,15 @@
 namespace gannet::experiments::xstore {
 
 Experiment Fig10(const Options& options);   // YCSB A-F
+Experiment Fig11(const Options& options);   // YCSB D over time
 Experiment Fig12(const Options& options);   // throughput and latency
+Experiment Fig13a(const Options& options);  // production workloads
+Experiment Fig13b(const Options& options);  // number of servers
+Experiment Fig14a(const Options& options);  // training of sub-models
 Experiment Fig14b(const Options& options);  // reads while others insert
 Experiment Burst(const Options& options);   // the same, and after the inserts
+Experiment Fig14c(const Options& options);  // a model that grows
+Experiment Fig15a(const Options& options);  // memory of the cache
 Experiment Fig15b(const Options& options);  // size of the cache
 Experiment Fig15d(const Options& options);  // distributions of keys
 Experiment Fig16b(const Options& options);  // TPC-C
