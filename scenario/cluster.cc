@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "base/thread.h"
@@ -195,7 +196,7 @@ Status Cluster::Restart(int node) {
   return status;
 }
 
-bool Cluster::IsRepaired() const {
+std::string Cluster::Unrepaired() const {
   for (const std::unique_ptr<txn::Database>& database : databases_) {
     if (database == nullptr) continue;
     const txn::Peers& peers = *database->state().peers;
@@ -205,16 +206,24 @@ bool Cluster::IsRepaired() const {
       // It may have died and returned before the others noticed: then the incarnation that joined is the earlier one.
       const bool there = lives(node) && peers.incarnation(id) == databases_[id]->state().incarnation->number();
       const bool unnoticed = phase == txn::Peers::Phase::kJoined && !there;
-      if (unnoticed || (phase != txn::Peers::Phase::kStranger && phase != txn::Peers::Phase::kJoined)) return false;
+      if (!unnoticed && (phase == txn::Peers::Phase::kStranger || phase == txn::Peers::Phase::kJoined)) continue;
+      static constexpr const char* kPhases[] = {"stranger", "joined", "accused", "dying", "forwarded"};
+      return absl::StrFormat("for node %d node %d is %s as incarnation %d; %s", database->node_id(), node,
+                             kPhases[static_cast<size_t>(phase)], peers.incarnation(id),
+                             !lives(node) ? "it is dead"
+                                          : absl::StrFormat("it lives as %d",
+                                                            databases_[id]->state().incarnation->number()));
     }
   }
-  return true;
+  return "";
 }
 
 Status Cluster::AwaitRepair() {
   const uint64_t deadline = simulation_->now() + kRepairTakesNanos;
-  while (!IsRepaired()) {
-    if (simulation_->now() > deadline) return absl::DeadlineExceededError("what a dead node left is not repaired");
+  for (std::string left = Unrepaired(); !left.empty(); left = Unrepaired()) {
+    if (simulation_->now() > deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("what a dead node left is not repaired: ", left));
+    }
     SleepForNanos(1'000'000);
   }
   return absl::OkStatus();

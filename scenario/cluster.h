@@ -66,7 +66,8 @@ class Cluster {
 
  private:
   Status StartNode(int node);
-  bool IsRepaired() const;
+  // What is still to be repaired, in words; empty: nothing.
+  std::string Unrepaired() const;
   Status CheckTable(int node, const txn::Table& table);
   void ApplyDiskFaults();
   void KillProcesses();

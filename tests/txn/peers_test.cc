@@ -52,6 +52,22 @@ TEST(PeersTest, NobodyJoinsInThePlaceOfOneThatIsNotRepaired) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Join(&peers, 1, 50)));
 }
 
+// The join of a dead process waited for a thread until the repair was over.
+TEST(PeersTest, AJoinThatComesAfterTheSuccessorsAnnouncementIsRefused) {
+  Peers peers(3, 0);
+  ASSERT_TRUE(Join(&peers, 1, 100).ok());
+  peers.NoteDeath(1);
+  peers.SetForwarded(1);
+  peers.SetReleased(1);
+  ASSERT_TRUE(peers.Announce(1, 200).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Join(&peers, 1, 100)));
+  EXPECT_EQ(peers.phase(1), Phase::kStranger);
+  EXPECT_FALSE(Admits(&peers, 1, 101));
+  ASSERT_TRUE(Join(&peers, 1, 200).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Join(&peers, 1, 100)));
+  EXPECT_TRUE(Admits(&peers, 1, 201));
+}
+
 TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
   Peers peers(3, 0);
   EXPECT_TRUE(peers.IsForwarded(1, 50));  // a stranger decided nothing here

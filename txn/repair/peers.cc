@@ -37,6 +37,10 @@ void Peers::Kill(Peer* peer, Phase phase) {
 }
 
 Status Peers::MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation) {
+  if (incarnation < peer->newest) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", node, " has been started again"));
+  }
+  peer->newest = incarnation;
   const bool is_there = peer->phase == Phase::kJoined || peer->phase == Phase::kAccused;
   if (is_there && peer->incarnation < incarnation) {  // the fabric has ended that process
     Sometimes<"peers: a node is back before its death was known">();
@@ -45,9 +49,6 @@ Status Peers::MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation) {
   if (peer->phase == Phase::kAccused || peer->phase == Phase::kDying || peer->phase == Phase::kForwarded) {
     Sometimes<"peers: a node that is back waits for the repair">();
     return absl::UnavailableError(absl::StrCat("what node ", node, " left when it died is being repaired; ask again"));
-  }
-  if (peer->phase == Phase::kJoined && peer->incarnation > incarnation) {
-    return absl::FailedPreconditionError(absl::StrCat("node ", node, " has been started again"));
   }
   return absl::OkStatus();
 }

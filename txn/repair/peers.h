@@ -85,14 +85,17 @@ class Peers {
   static constexpr uint64_t kNobody = UINT64_MAX;
   struct Peer {
     Phase phase = Phase::kStranger;
-    uint64_t incarnation = 0;
+    uint64_t incarnation = 0;  // that joined
+    uint64_t newest = 0;       // that joined or was announced, ever
     uint64_t connection = 0;
     std::atomic<uint64_t> admits_from{kNobody};  // numbers of requests
     std::atomic<uint32_t> inside{0};
   };
 
   void Kill(Peer* peer, Phase phase);
-  // Ok if no predecessor of `incarnation` is in the way. The caller holds the lock.
+  // Ok if no predecessor of `incarnation` is in the way, and it has no successor. A join of a dead process may have
+  // waited here for a thread until its successor was announced: if it were admitted, nobody would ever notice that this
+  // process is dead. The caller holds the lock.
   Status MakeWay(Peer* peer, rdma::NodeId node, uint64_t incarnation);
   bool Knows(rdma::NodeId node) const { return node < peers_.size(); }
 
