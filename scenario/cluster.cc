@@ -208,11 +208,10 @@ std::string Cluster::Unrepaired() const {
       const bool unnoticed = phase == txn::Peers::Phase::kJoined && !there;
       if (!unnoticed && (phase == txn::Peers::Phase::kStranger || phase == txn::Peers::Phase::kJoined)) continue;
       static constexpr const char* kPhases[] = {"stranger", "joined", "accused", "dying", "forwarded"};
-      return absl::StrFormat("for node %d node %d is %s as incarnation %d; %s", database->node_id(), node,
-                             kPhases[static_cast<size_t>(phase)], peers.incarnation(id),
-                             !lives(node) ? "it is dead"
-                                          : absl::StrFormat("it lives as %d",
-                                                            databases_[id]->state().incarnation->number()));
+      const uint64_t now = lives(node) ? databases_[id]->state().incarnation->number() : 0;
+      return absl::StrFormat("for node %d node %d is %s as incarnation %d; now it is %d (0: it is dead)",
+                             database->node_id(), node, kPhases[static_cast<size_t>(phase)], peers.incarnation(id),
+                             now);
     }
   }
   return "";
