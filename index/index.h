@@ -147,7 +147,7 @@ struct ScanRange {
 // to a smaller one.
 struct ScanPosition {
   std::array<uint64_t, 9> words{};
-  friend auto operator<=>(const ScanPosition&, const ScanPosition&) = default;
+  friend auto operator<=>(const ScanPosition&, const ScanPosition&) = default;  // NOLINT: the generated code's 0
 };
 
 // Buffers of a scan, owned and reused by the caller. Entries come in scan order.

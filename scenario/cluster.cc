@@ -117,7 +117,7 @@ Status Cluster::Start() {
   fabric_ = std::move(*fabric);
   databases_.clear();
   databases_.resize(static_cast<size_t>(nodes()));
-  const Status started = OnEachNode(kStart, [this](int node) { return StartNode(node); });
+  Status started = OnEachNode(kStart, [this](int node) { return StartNode(node); });
   has_data_ = has_data_ || started.ok();
   return started;
 }

@@ -68,7 +68,7 @@ void ForEachResult(Report* report, Visit visit) {
 // Sets *field from `json`; false if the type is wrong or the value out of range.
 template <class T>
 bool Take(const Json& json, T* field) {
-  if constexpr (std::is_same_v<T, std::optional<bool>>) {
+  if constexpr (std::is_same_v<T, std::optional<bool>> || std::is_same_v<T, bool>) {
     if (!json.is_boolean()) return false;
     *field = json.get<bool>();
   } else if constexpr (std::is_same_v<T, std::map<std::string, uint64_t>>) {
@@ -77,9 +77,6 @@ bool Take(const Json& json, T* field) {
       if (!value.is_number_unsigned()) return false;
       (*field)[name] = value.template get<uint64_t>();
     }
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!json.is_boolean()) return false;
-    *field = json.get<bool>();
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (!json.is_string()) return false;
     *field = json.get<std::string>();
@@ -105,7 +102,9 @@ Status WrongField(std::string_view name, const Json& value) {
 
 Status ReadFaults(const Json& json, rdma::sim::Faults* faults) {
   if (!json.is_object()) return WrongField("faults", json);
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& name = item.key();
+    const Json& value = item.value();
     bool known = false;
     bool taken = false;
     rdma::sim::ForEachFault(faults, [&](std::string_view each, auto* field) {
@@ -162,7 +161,9 @@ nlohmann::ordered_json ToJson(const ScenarioOptions& drawn) {
 Status ReadScenario(std::string_view text, ScenarioOptions* options) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return absl::InvalidArgumentError("a scenario is a JSON object");
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& name = item.key();
+    const Json& value = item.value();
     if (name == "faults") {
       options->faults.emplace();
       GANNET_RETURN_IF_ERROR(ReadFaults(value, &*options->faults));

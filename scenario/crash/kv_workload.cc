@@ -121,7 +121,7 @@ class KvWorkload final : public Workload {
       for (uint32_t worker = 0; worker < static_cast<uint32_t>(options_.workers()); ++worker) {
         for (uint64_t number = 0; number < kKeysPerWorker; ++number) {
           const RowKey key = KeyOf(kOrderedTable, worker, number);
-          const Status read = t.Get(table, key.get(), std::span<std::byte>());
+          Status read = t.Get(table, key.get(), std::span<std::byte>());
           if (read.ok()) expected.emplace_back(key.get().bytes());
           if (!read.ok() && !absl::IsNotFound(read)) return read;
         }

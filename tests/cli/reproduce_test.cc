@@ -154,8 +154,9 @@ TEST(ReproduceTest, SearchesAnRTreeByEachPath) {
   for (const auto& [name, point] : PointsOf(report, "fig13")) {
     if (name.first != "adaptive") continue;
     const auto points = PointsOf(report, "fig13");
+    const std::string& label = name.second;
     const auto mops = [&](const char* series) {
-      return points.at({series, name.second}).at("million_operations_per_second").get<double>();
+      return points.at({series, label}).at("million_operations_per_second").get<double>();
     };
     const std::string what = "fig13, " + name.second + ": adaptive / better fixed way";
     for (const Json& claim : report.at("claims")) {

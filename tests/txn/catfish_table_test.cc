@@ -154,7 +154,8 @@ TEST_P(CatfishTableTest, IsLoadedAndRecovered) {
   const Table& table = (*cluster)->table("places");
   EXPECT_EQ(table.local_index().statistics().keys, 300u);
   EXPECT_TRUE(table.local_index().CheckStructure().ok());
-  EXPECT_EQ(table.local_index().statistics().height > 3, std::string(GetParam()) != "");  // as many entries as before
+  EXPECT_EQ(table.local_index().statistics().height > 3,
+            !std::string(GetParam()).empty());  // as many entries as before
   auto session = (*cluster)->database().OpenSession();
   ASSERT_TRUE(session.ok()) << session.status();
   const Status read = RunBlockingBody(**session, [&](BlockingTransaction& t) {

@@ -30,7 +30,7 @@ enum class Loss {
 // A channel that other threads compare with theirs while the test changes it.
 class WatchedChannel {
  public:
-  WatchedChannel(const rdma::Channel* channel = nullptr) : channel_(channel) {}
+  WatchedChannel(const rdma::Channel* channel = nullptr) : channel_(channel) {}  // NOLINT: implicit, like a pointer
   WatchedChannel& operator=(const WatchedChannel& other) {
     channel_.store(other.channel_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return *this;

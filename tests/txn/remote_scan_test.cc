@@ -44,7 +44,7 @@ class RemoteScanTest : public testing::TestWithParam<ReadPathPolicy> {
     for (uint64_t at = first; at < end; at += 100) {
       const Status inserted = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
         for (uint64_t i = at; i < std::min(end, at + 100); ++i) {
-          const Status status = t.Insert(rows, 2 * i, Account{.balance = static_cast<int64_t>(i)});
+          Status status = t.Insert(rows, 2 * i, Account{.balance = static_cast<int64_t>(i)});
           if (!status.ok()) return status;
         }
         return absl::OkStatus();
@@ -100,7 +100,7 @@ TEST_P(RemoteScanTest, LongRowsWithKeysOfBytes) {
     for (uint64_t i = 0; i < kBlobs; ++i) {
       const std::string key = NameOf(i);
       const std::string blob = BlobOf(i);
-      const Status status = t.Insert(blobs, Key(key), std::as_bytes(std::span(blob)));
+      Status status = t.Insert(blobs, Key(key), std::as_bytes(std::span(blob)));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -266,7 +266,7 @@ TEST_P(ScanInTwoAnswersTest, DoesNotNeedTheRowAtWhichTheSecondBegins) {
     const Status put_back = RunBlockingBody(owner_, [&](BlockingTransaction& u) -> Status {
       for (const uint64_t i : {0, 1, 2}) {
         const std::string blob = Blob(key_of(i));
-        const Status inserted = u.Insert(cluster_.table(0, "blobs"), key_of(i), std::as_bytes(std::span(blob)));
+        Status inserted = u.Insert(cluster_.table(0, "blobs"), key_of(i), std::as_bytes(std::span(blob)));
         if (!inserted.ok()) return inserted;
       }
       return absl::OkStatus();
@@ -303,7 +303,7 @@ TEST(ScanOverADesertTest, TakesAsManyAnswersAsItNeeds) {
   for (uint64_t at = 2; at < kKeys; at += kBatch) {
     const Status removed = RunBlockingBody(owner, [&](BlockingTransaction& t) -> Status {
       for (uint64_t key = at; key < std::min(kKeys, at + kBatch); ++key) {
-        const Status status = t.Remove(here, key);
+        Status status = t.Remove(here, key);
         if (!status.ok()) return status;
       }
       return absl::OkStatus();

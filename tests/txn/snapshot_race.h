@@ -120,7 +120,7 @@ class SnapshotRaceRun {
       return status;
     }
     ScanRows found;
-    const Status status = kind_ == SnapshotKind::kScan ? t.Scan(rows(1), {.from = KeyOf(0), .to = KeyOf(1)}, &found)
+    Status status = kind_ == SnapshotKind::kScan ? t.Scan(rows(1), {.from = KeyOf(0), .to = KeyOf(1)}, &found)
                                                        : t.Search(rows(1), {0, 0, 5, 5}, &found);
     for (size_t i = 0; i < found.size(); ++i) *sum += found.As<int64_t>(i);
     return status;
