@@ -60,15 +60,16 @@ TEST(RecentPairsTest, NeverFallsOrBeginsBelowZero) {
   EXPECT_NEAR(steep.Predict(0), 0, 1e-6);
 }
 
-TEST(RecentPairsTest, OldPairsGoIfThereAreEightYounger) {
+TEST(RecentPairsTest, OldPairsGoIfThereAreEnoughYounger) {
   constexpr uint64_t kOld = RecentPairs::kOldNanos;
+  constexpr int kLeast = RecentPairs::kLeast;
   RecentPairs pairs;
   for (int i = 0; i < 60; ++i) pairs.Add(1, 1000, 0);
   EXPECT_EQ(pairs.Predict(1), 1000);
-  // Each new pair leaves seven old ones, then six, ...
-  for (int i = 1; i <= 8; ++i) {
+  // Each new pair leaves one old one less.
+  for (int i = 1; i <= kLeast; ++i) {
     pairs.Add(1, 0, 2 * kOld);
-    EXPECT_EQ(pairs.Predict(1), 1000.0 * (8 - i) / 8);
+    EXPECT_EQ(pairs.Predict(1), 1000.0 * (kLeast - i) / kLeast);
   }
   for (int i = 0; i < 100; ++i) pairs.Add(1, 500, 2 * kOld + 1);
   EXPECT_EQ(pairs.ratio(), 500);

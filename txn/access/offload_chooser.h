@@ -38,7 +38,7 @@
 // dearer that this would cost more than 2% of the time. The decision uses the session's random numbers: sessions do not
 // explore together. The first accesses take both paths in turn; the very first of each, which opens connections and
 // caches, is not measured. After that one in four of the others is measured: looks at the clock would cost more than
-// they tell. Of the 50 measurements those older than 10 ms are dropped, down to eight: the dearer path is measured
+// they tell. Of the 50 measurements those older than 10 ms are dropped, down to 16: the dearer path is measured
 // rarely, and 50 old measurements would hide for long that it became cheap.
 //
 // Last, an owner that announces that its threads are busy is left alone for a while: Backoff.
@@ -79,11 +79,11 @@ class RecentAverage {
 };
 
 // Pairs (x, y): predicts y of an x by their ratio, or by the line through them. Of the last 50 pairs it keeps those
-// that are younger than 10 ms, and at least eight.
+// that are younger than 10 ms, and at least 16. (With eight, long searches that differ much were estimated too badly.)
 class RecentPairs {
  public:
   static constexpr size_t kMost = RecentAverage::kMost;
-  static constexpr uint32_t kLeast = 8;
+  static constexpr uint32_t kLeast = 16;
   static constexpr uint64_t kOldNanos = 10'000'000;
 
   // `now`: of NowNanos, never less than in the call before.
