@@ -18,7 +18,7 @@
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
-#include "tests/txn/cluster.h"
+#include "tests/txn/simulated_cluster.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {
@@ -316,15 +316,12 @@ Status Load(Session& session, const Table& accounts, const Table& sums, int node
 }
 
 // Simulated nodes, each with threads that make transfers without a pause until the test stops them, or for some time.
-class Rack {
+class Rack : public SimulatedCluster {
  public:
-  Rack(int nodes, absl::Duration limit, uint64_t seed = 1) : nodes_(nodes), simulation_({.seed = seed}) {
-    rdma::sim::SimFabricOptions options;
-    options.num_nodes = nodes;
-    options.bytes_per_node = uint64_t{64} << 20;
-    fabric_ = rdma::sim::SimFabric::Create(&simulation_, options).value();
-    cluster_ = std::make_unique<Cluster>(
-        fabric_.get(), DatabaseOptions{.read_path = ReadPathPolicy::kOneSided, .precedence_limit = limit}, Tables());
+  Rack(int nodes, absl::Duration limit, uint64_t seed = 1)
+      : SimulatedCluster(nodes, {.seed = seed}, {.read_path = ReadPathPolicy::kOneSided, .precedence_limit = limit},
+                         Tables()),
+        nodes_(nodes) {
     for (int node = 0; node < nodes; ++node) {
       On(node, [this, node](Session& session) {
         EXPECT_TRUE(Load(session, table(node, "accounts"), table(node, "sums"), node).ok());
@@ -333,30 +330,11 @@ class Rack {
   }
   ~Rack() {
     StopUpdates();
-    for (const int node : dead_) static_cast<void>(cluster_->databases[static_cast<size_t>(node)].release());
-    cluster_.reset();
-    fabric_.reset();
-  }
-
-  const Table& table(int node, const std::string& name) { return cluster_->table(node, name); }
-  Database& database(int node) { return *cluster_->databases[static_cast<size_t>(node)]; }
-  rdma::sim::Simulation& simulation() { return simulation_; }
-
-  template <class Work>
-  Runtime::Thread* Start(int node, Work work) {
-    return simulation_.StartOn(static_cast<rdma::NodeId>(node), "work", [this, node, work] {
-      auto session = database(node).OpenSession();
-      ASSERT_TRUE(session.ok()) << session.status();
-      work(**session);
-    });
-  }
-  template <class Work>
-  void On(int node, Work work) {
-    simulation_.Join(Start(node, work));
+    for (const int node : dead_) Abandon(node);
   }
 
   void Update(int threads_per_node, uint64_t for_nanos) {
-    updates_end_ = simulation_.now() + for_nanos;
+    updates_end_ = simulation().now() + for_nanos;
     for (int node = 0; node < nodes_; ++node) {
       for (int i = 0; i < threads_per_node; ++i) {
         Runtime::Thread* const thread = Start(node, [this, node, i](Session& session) { Transfers(session, node, i); });
@@ -367,15 +345,15 @@ class Rack {
   // No thread of this node is waited for, because it will die.
   void MayDie(int node) { mortal_ = node; }
   void Kill(int node) {
-    fabric_->Kill(static_cast<rdma::NodeId>(node));
+    fabric().Kill(static_cast<rdma::NodeId>(node));
     dead_.push_back(node);
   }
   void StopUpdates() {
     stop_ = true;
-    for (Runtime::Thread* thread : updaters_) simulation_.Join(thread);
+    for (Runtime::Thread* thread : updaters_) simulation().Join(thread);
     updaters_.clear();
   }
-  bool updates_go_on() const { return !stop_ && simulation_.now() < updates_end_; }
+  bool updates_go_on() { return !stop_ && simulation().now() < updates_end_; }
   // The longest time between two commits of a node's transfers, over all nodes but the mortal one.
   uint64_t longest_silence() const { return *std::max_element(silence_.begin(), silence_.end()); }
 
@@ -384,22 +362,19 @@ class Rack {
     Random random(static_cast<uint64_t>(node * 100 + number));
     if (silence_.size() < static_cast<size_t>(nodes_)) {
       silence_.resize(static_cast<size_t>(nodes_));
-      last_.resize(static_cast<size_t>(nodes_), simulation_.now());
+      last_.resize(static_cast<size_t>(nodes_), simulation().now());
     }
     const auto at = static_cast<size_t>(node);
     while (updates_go_on()) {
       const Status status = Transfer(session, table(node, "accounts"), dead_.empty() ? nodes_ : mortal_, random);
       EXPECT_TRUE(status.ok() || !dead_.empty()) << status;
-      if (node != mortal_) silence_[at] = std::max(silence_[at], simulation_.now() - last_[at]);
-      last_[at] = simulation_.now();
+      if (node != mortal_) silence_[at] = std::max(silence_[at], simulation().now() - last_[at]);
+      last_[at] = simulation().now();
       SleepForNanos(50'000);
     }
   }
 
   int nodes_;
-  rdma::sim::Simulation simulation_;
-  std::unique_ptr<rdma::sim::SimFabric> fabric_;
-  std::unique_ptr<Cluster> cluster_;
   std::vector<Runtime::Thread*> updaters_;
   std::vector<int> dead_;
   std::vector<uint64_t> silence_, last_;

@@ -5,12 +5,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "gtest/gtest.h"
 #include "index/rectangle.h"
-#include "rdma/sim/sim_fabric.h"
-#include "tests/txn/cluster.h"
+#include "tests/txn/simulated_cluster.h"
 
 namespace gannet::txn {
 
@@ -25,28 +23,13 @@ enum class SnapshotKind : uint8_t { kGetMany, kScan, kSearch };
 
 class SnapshotRaceRun {
  public:
-  explicit SnapshotRaceRun(SnapshotKind kind, uint64_t seed) : kind_(kind), simulation_(Options(seed)) {
-    rdma::sim::SimFabricOptions options;
-    options.num_nodes = 2;
-    options.bytes_per_node = uint64_t{64} << 20;
-    options.nic = *rdma::sim::FindNicProfile("cx4-100g");
-    fabric_ = *rdma::sim::SimFabric::Create(&simulation_, options);
-    TableOptions table{
-        .name = "rows", .payload_bytes = sizeof(int64_t), .expected_rows = 10, .placement = Placement::OnFirstNode()};
-    if (kind == SnapshotKind::kScan) table.index = IndexKind::kXStore;
-    if (kind == SnapshotKind::kSearch) {
-      table.key_kind = index::KeyKind::kBytes;
-      table.max_key_bytes = index::RectangleKey::kBytes;
-      table.index = IndexKind::kCatfish;
-    }
-    cluster_ = std::make_unique<Cluster>(fabric_.get(),
-                                         DatabaseOptions{.read_path = ReadPathPolicy::kCall, .server_threads = 2},
-                                         std::vector<TableOptions>{table});
-  }
+  SnapshotRaceRun(SnapshotKind kind, uint64_t seed)
+      : kind_(kind),
+        cluster_(2, SimulationOf(seed), {.read_path = ReadPathPolicy::kCall, .server_threads = 2}, {Rows(kind)}) {}
 
   SnapshotRace Run(uint64_t virtual_nanos) {
     SnapshotRace result;
-    On(0, [this](Session& session) {
+    cluster_.On(0, [this](Session& session) {
       const Status filled = RunBlockingBody(session, [this](BlockingTransaction& t) {
         const Status first = t.Insert(rows(0), KeyOf(0), kTotal);
         return first.ok() ? t.Insert(rows(0), KeyOf(1), int64_t{0}) : first;
@@ -54,7 +37,7 @@ class SnapshotRaceRun {
       ASSERT_TRUE(filled.ok()) << filled;
     });
     std::atomic<bool> stop = false;
-    Runtime::Thread* const writer = Start(0, [&](Session& session) {
+    Runtime::Thread* const writer = cluster_.Start(0, [&](Session& session) {
       while (!stop) {
         const Status swapped = RunBlockingBody(session, [this](BlockingTransaction& t) -> Status {
           std::array<int64_t, 2> amounts;
@@ -71,7 +54,7 @@ class SnapshotRaceRun {
         SleepForNanos(2'000);
       }
     });
-    Runtime::Thread* const reader = Start(1, [&](Session& session) {
+    Runtime::Thread* const reader = cluster_.Start(1, [&](Session& session) {
       while (!stop) {
         uint64_t reads = 0;
         int64_t sum = 0;
@@ -87,8 +70,8 @@ class SnapshotRaceRun {
     });
     SleepForNanos(virtual_nanos);
     stop = true;
-    simulation_.Join(writer);
-    simulation_.Join(reader);
+    cluster_.simulation().Join(writer);
+    cluster_.simulation().Join(reader);
     return result;
   }
 
@@ -96,13 +79,24 @@ class SnapshotRaceRun {
   static constexpr int64_t kTotal = 100;
   static constexpr index::Rectangle kBoxes[] = {{1, 1, 2, 2}, {3, 3, 4, 4}};
 
-  static rdma::sim::SimulationOptions Options(uint64_t seed) {
+  static rdma::sim::SimulationOptions SimulationOf(uint64_t seed) {
     rdma::sim::SimulationOptions options{.seed = seed};
     options.faults.preempt = 0.02;
     return options;
   }
+  static TableOptions Rows(SnapshotKind kind) {
+    TableOptions table{
+        .name = "rows", .payload_bytes = sizeof(int64_t), .expected_rows = 10, .placement = Placement::OnFirstNode()};
+    if (kind == SnapshotKind::kScan) table.index = IndexKind::kXStore;
+    if (kind == SnapshotKind::kSearch) {
+      table.key_kind = index::KeyKind::kBytes;
+      table.max_key_bytes = index::RectangleKey::kBytes;
+      table.index = IndexKind::kCatfish;
+    }
+    return table;
+  }
 
-  const Table& rows(int node) { return cluster_->table(node, "rows"); }
+  const Table& rows(int node) { return cluster_.table(node, "rows"); }
   Key KeyOf(size_t i) {
     if (kind_ != SnapshotKind::kSearch) return Key(uint64_t{i});
     return i == 0 ? first_.view() : second_.view();
@@ -121,30 +115,15 @@ class SnapshotRaceRun {
     }
     ScanRows found;
     Status status = kind_ == SnapshotKind::kScan ? t.Scan(rows(1), {.from = KeyOf(0), .to = KeyOf(1)}, &found)
-                                                       : t.Search(rows(1), {0, 0, 5, 5}, &found);
+                                                 : t.Search(rows(1), {0, 0, 5, 5}, &found);
     for (size_t i = 0; i < found.size(); ++i) *sum += found.As<int64_t>(i);
     return status;
-  }
-
-  template <class Work>
-  Runtime::Thread* Start(rdma::NodeId node, Work work) {
-    return simulation_.StartOn(node, "work", [this, node, work] {
-      auto session = cluster_->databases[node]->OpenSession();
-      ASSERT_TRUE(session.ok()) << session.status();
-      work(**session);
-    });
-  }
-  template <class Work>
-  void On(rdma::NodeId node, Work work) {
-    simulation_.Join(Start(node, work));
   }
 
   const SnapshotKind kind_;
   const index::RectangleKeyBytes first_{{kBoxes[0], 0}};
   const index::RectangleKeyBytes second_{{kBoxes[1], 1}};
-  rdma::sim::Simulation simulation_;
-  std::unique_ptr<rdma::sim::SimFabric> fabric_;
-  std::unique_ptr<Cluster> cluster_;
+  SimulatedCluster cluster_;
 };
 
 }  // namespace gannet::txn
