@@ -13,8 +13,8 @@ namespace gannet::bench {
 struct Usage {
   double cpu = 0;       // of the cores in use: as many as threads for calls, or for clients
   double nic_send = 0;  // the engine that takes verbs from the CPU
-  double nic_serve =
-      0;  // the engines that serve others' verbs: that of READs, WRITEs and messages, or that of atomics if busier
+  // The engine that serves others' READs, WRITEs and messages, or that of their atomics, if it is busier.
+  double nic_serve = 0;
   double link_out = 0;
   double link_in = 0;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "experiments/path_series.h"
 #include "experiments/xstore/xstore.h"
 
 namespace gannet::experiments::xstore {
@@ -15,9 +16,8 @@ const Measured* Find(const std::vector<Experiment>& experiments, std::string_vie
                      std::string_view label) {
   for (const Experiment& experiment : experiments) {
     if (experiment.id != id) continue;
-    for (const Point& point : experiment.points) {
-      if (point.series == series && point.label == label) return &point.measured;
-    }
+    const Point* const point = FindPoint(experiment, series, label);
+    if (point != nullptr) return &point->measured;
   }
   return nullptr;
 }
@@ -109,7 +109,7 @@ void AddProduction(const std::vector<Experiment>& experiments, std::vector<Claim
 }
 
 void AddScaleOut(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
-  const Measured* const one = Find(experiments, "fig13b", "uniform", "1 servers");
+  const Measured* const one = Find(experiments, "fig13b", "uniform", "1 server");
   const auto add = [&](const char* label, double paper) {
     const Measured* const more = Find(experiments, "fig13b", "uniform", label);
     if (one == nullptr || more == nullptr || one->mops == 0) return;
@@ -135,7 +135,7 @@ void AddTraining(const std::vector<Experiment>& experiments, std::vector<Claim>*
   }
 }
 
-// Of 14 bytes for a sub-model in the paper, and 98 MB of translation tables for 100M keys.
+// In the paper a sub-model takes 14 bytes, and the translation tables of 100M keys take 98 MB.
 void AddMemory(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
   for (const Experiment& experiment : experiments) {
     if (experiment.id != "fig15a") continue;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/strings/str_format.h"
 #include "experiments/xstore/xstore.h"
 
 namespace gannet::experiments::xstore {
@@ -11,11 +10,7 @@ namespace {
 using ycsb::Distribution;
 
 constexpr Distribution kDistributions[] = {Distribution::kUniform, Distribution::kLatest};
-// The paper's timelines are 60 s long. With few keys, in leaves that are nearly full, as many leaves split in
-// milliseconds (fig14.cc has the same).
-constexpr uint64_t kMostKeys = 100'000;
-constexpr int kFillPercent = 88;           // 14 of 16 slots
-constexpr uint64_t kKeysPerSubModel = 50;  // the paper's 2M for 100M keys
+// The paper's timelines are 60 s long.
 constexpr absl::Duration kWarmup = absl::Microseconds(500);
 constexpr absl::Duration kWatched = absl::Milliseconds(4);
 constexpr int kIntervals = 32;
@@ -28,11 +23,7 @@ Experiment Fig11(const Options& options) {
     Point point;
     point.series = std::string(ycsb::kDistributionNames[static_cast<size_t>(distribution)]);
     point.label = "D";
-    point.options = PaperRack(options, 'd', distribution);
-    point.options.key_form = ycsb::KeyForm::kNoised;
-    point.options.keys = std::min(options.keys, kMostKeys);
-    point.options.fill_percent = kFillPercent;
-    point.options.sub_models = std::max<uint64_t>(1, point.options.keys / kKeysPerSubModel);
+    point.options = SplittingRack(options, 'd', distribution);
     point.options.warmup = options.Scaled(kWarmup);
     point.options.duration = std::max(kWatched * options.scale, absl::Microseconds(kIntervals));
     point.options.interval = *point.options.duration / kIntervals;

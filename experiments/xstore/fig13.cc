@@ -55,7 +55,7 @@ Experiment Fig13b(const Options& options) {
   for (const Row& row : kServers) {
     Point point;
     point.series = std::string(ycsb::kDistributionNames[static_cast<size_t>(row.distribution)]);
-    point.label = absl::StrFormat("%d servers", row.servers);
+    point.label = absl::StrFormat("%d server%s", row.servers, row.servers == 1 ? "" : "s");
     point.x = row.servers;
     bench::YcsbOptions& o = point.options = PaperRack(options, 'c', row.distribution);
     o.servers = row.servers;

@@ -26,12 +26,6 @@ constexpr Row kRows[] = {
     {2'000'000, 2, 0, ""},
     {2'800'000, 2, 53, "section 7.5: two training threads"},
 };
-// The paper's 2M for 100M keys.
-constexpr uint64_t kKeysPerSubModel = 50;
-// What matters is how often a leaf splits, against how often it is read and how fast models are retrained. The paper
-// reads and inserts for a minute; here each leaf has had its splits within milliseconds.
-constexpr uint64_t kMostKeys = 100'000;
-constexpr int kFillPercent = 88;  // 14 of 16 slots
 constexpr absl::Duration kWarmup = absl::Milliseconds(3);
 constexpr absl::Duration kWindow = absl::Milliseconds(2);
 
@@ -48,20 +42,17 @@ constexpr absl::Duration kBefore = absl::Microseconds(300);
 constexpr int kIntervals = 32;
 
 bench::YcsbOptions Rack(const Options& options, uint64_t insert_rate) {
-  bench::YcsbOptions o = PaperRack(options, 'c', ycsb::Distribution::kUniform);
-  o.key_form = ycsb::KeyForm::kNoised;
-  o.keys = std::min(options.keys, kMostKeys);
-  o.fill_percent = kFillPercent;
-  o.sub_models = std::max<uint64_t>(1, o.keys / kKeysPerSubModel);
+  bench::YcsbOptions o = SplittingRack(options, 'c', ycsb::Distribution::kUniform);
   o.insert_rate = insert_rate;
   return o;
 }
 
 std::string KeysNote(const Options& options) {
+  const bench::YcsbOptions rack = Rack(options, 0);
   return absl::StrFormat(
       "%d keys in leaves that are %d%% full. So the splits that the paper's 100M keys have in a minute happen within "
       "milliseconds. A leaf that splits makes every client machine miss once, and is trained again.",
-      std::min(options.keys, kMostKeys), kFillPercent);
+      rack.keys, rack.fill_percent);
 }
 
 }  // namespace
@@ -74,11 +65,7 @@ Experiment Fig14a(const Options& options) {
       Point point;
       point.series = trainers == 1 ? "one training thread" : "two training threads";
       point.label = workload == 'd' ? "D" : "E";
-      point.options = PaperRack(options, workload, ycsb::Distribution::kUniform);
-      point.options.key_form = ycsb::KeyForm::kNoised;
-      point.options.keys = std::min(options.keys, kMostKeys);
-      point.options.fill_percent = kFillPercent;
-      point.options.sub_models = std::max<uint64_t>(1, point.options.keys / kKeysPerSubModel);
+      point.options = SplittingRack(options, workload, ycsb::Distribution::kUniform);
       point.options.trainers = trainers;
       point.options.duration = options.Scaled(kTrained);
       e.points.push_back(point);
@@ -130,8 +117,8 @@ Experiment Fig14c(const Options& options) {
       "The model is replaced by one with more sub-models when there are 300 keys for each; it begins with 200. In the "
       "paper 10M keys begin with 100 for each, and there are twice the sub-models from 200 on.",
       "The load fills all leaves alike, so the first predictions are nearly exact. Inserts at random places fill the "
-      "leaves differently. That makes predictions of 200 keys less exact for ever, with new sub-models, too: so the "
-      "new model is better than the old one, and the first rate does not return."};
+      "leaves differently, and predictions of 200 keys become less exact, with new sub-models too. So the new model is "
+      "better than the old one, but the first rate does not return."};
   return e;
 }
 

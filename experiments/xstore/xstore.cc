@@ -14,6 +14,11 @@ namespace {
 constexpr absl::Duration kWarmup = absl::Microseconds(150);
 constexpr absl::Duration kWindow = absl::Microseconds(300);
 
+// Of SplittingRack.
+constexpr uint64_t kMostSplittingKeys = 100'000;
+constexpr int kNearlyFull = 88;            // percent: 14 of 16 slots
+constexpr uint64_t kKeysPerSubModel = 50;  // the paper's 2M for 100M keys
+
 std::string SettingOf(const Options& o) {
   return absl::StrFormat(
       "%s keys of 8 bytes with values of 8 bytes (the paper: 100,000,000), one server with 24 cores and two ConnectX-4 "
@@ -35,6 +40,15 @@ bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distri
   o.server_threads = 24;
   o.warmup = options.Scaled(kWarmup);
   o.duration = options.Scaled(kWindow);
+  return o;
+}
+
+bench::YcsbOptions SplittingRack(const Options& options, char workload, ycsb::Distribution distribution) {
+  bench::YcsbOptions o = PaperRack(options, workload, distribution);
+  o.key_form = ycsb::KeyForm::kNoised;
+  o.keys = std::min(options.keys, kMostSplittingKeys);
+  o.fill_percent = kNearlyFull;
+  o.sub_models = std::max<uint64_t>(1, o.keys / kKeysPerSubModel);
   return o;
 }
 
