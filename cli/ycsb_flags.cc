@@ -154,6 +154,12 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
           "or ideal. Default: cx4-100g")
       ->group(group);
   command
+      .add_flag_callback(
+          "--no-spread", [o] { o->spread = false; },
+          "On sim: every round trip takes the same time, apart from queues. Without this flag one in ten takes 0.7 us "
+          "longer\nthan the median or more, one in 100 1.6 us, one in 1,000 5 us")
+      ->group(group);
+  command
       .add_option_function<std::string>(
           "--cache",
           [o](const std::string& text) {

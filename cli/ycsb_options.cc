@@ -25,6 +25,7 @@ Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... a
 }
 
 Status CheckNic(const YcsbOptions& o) {
+  if (!o.simulated() && !o.spread) return Wrong("--no-spread: is for --fabric sim");
   if (!o.simulated()) return o.nic.empty() ? absl::OkStatus() : Wrong("--nic %s: is for --fabric sim", o.nic);
   if (rdma::sim::FindNicProfile(o.nic).has_value()) return absl::OkStatus();
   std::string names;

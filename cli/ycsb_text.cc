@@ -26,8 +26,8 @@ std::string WhereTheServersAre(const bench::YcsbResult& result) {
     return absl::StrFormat(" of %s (%s), as its client in slot %d, seed %d", o.cluster_config->file, fabric,
                            result.slot, o.seed);
   }
-  return absl::StrFormat(" (%s%s), seed %d; loaded in %.1f s", fabric, o.nic.empty() ? "" : ", " + o.nic, o.seed,
-                         result.load_seconds);
+  return absl::StrFormat(" (%s%s%s), seed %d; loaded in %.1f s", fabric, o.nic.empty() ? "" : ", " + o.nic,
+                         o.spread ? "" : ", no spread of round trips", o.seed, result.load_seconds);
 }
 
 std::string Heading(const bench::YcsbResult& result) {

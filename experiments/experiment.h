@@ -20,11 +20,17 @@ struct Options {
   uint64_t keys = 1'000'000;  // or rectangles, that are loaded; the paper: 100M
   double scale = 1;           // of all that is measured: warm-up and window of each point
   bench::ClientThreads clients = {15, 24};
+  bool spread = true;  // of round trips (rdma/sim/spread.h)
   uint64_t seed = 1;
 
   // A time that is `at_scale_1` at scale 1; positive, so that the smallest scale is valid.
   absl::Duration Scaled(absl::Duration at_scale_1) const { return std::max(at_scale_1 * scale, absl::Microseconds(1)); }
 };
+
+// For a report's sentence on its setting: ", simulated" SpreadNote(options).
+constexpr const char* SpreadNote(const Options& options) {
+  return options.spread ? "" : " without a spread of round trips";
+}
 
 struct PaperValue {
   double value;

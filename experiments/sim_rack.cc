@@ -15,6 +15,7 @@ StatusOr<std::unique_ptr<SimRack>> SimRack::Create(const SimRackOptions& options
   fabric.bytes_per_node = options.bytes_per_node;
   fabric.nic = *rdma::sim::FindNicProfile(options.nic);
   fabric.serving = options.serving;
+  fabric.spread = options.spread;
   auto created = rdma::sim::SimFabric::Create(&rack->simulation_, fabric);
   if (!created.ok()) return created.status();
   rack->fabric_ = *std::move(created);

@@ -18,6 +18,7 @@ struct SimRackOptions {
   uint64_t bytes_per_node = uint64_t{2} << 30;  // address space
   std::string nic;                              // of NicProfiles()
   rdma::sim::Serving serving = rdma::sim::Serving::kShared;
+  bool spread = true;  // of round trips (rdma/sim/spread.h)
   uint64_t seed = 1;
 };
 

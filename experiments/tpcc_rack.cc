@@ -115,6 +115,7 @@ class TpccRack {
     SimRackOptions rack{.nodes = num_nodes(),
                         .cores = std::max(options_.server_threads, options_.threads),
                         .nic = options_.nic,
+                        .spread = options_.spread,
                         .seed = options_.seed};
     if (options_.step.has_value()) rack.cores = std::max(rack.cores, options_.step->threads);
     auto created = SimRack::Create(rack);
@@ -157,6 +158,7 @@ class TpccRack {
   Json Configuration() const {
     return {{"version", GANNET_VERSION},
             {"nic", options_.nic},
+            {"spread", options_.spread},
             {"data_nodes", options_.data_nodes},
             {"server_threads", options_.server_threads},
             {"machines", options_.machines},

@@ -35,6 +35,7 @@ struct TpccRackOptions {
   std::array<int, 5> mix = {10, 0, 90, 0, 0};
   txn::ReadPathPolicy reads = txn::ReadPathPolicy::kOneSided;
   std::string nic;
+  bool spread = true;  // of round trips (rdma/sim/spread.h)
   absl::Duration warmup;
   absl::Duration duration;
   absl::Duration interval;  // the report has a timeline of such pieces; 0: none

@@ -54,6 +54,7 @@ Status YcsbCluster::OpenFabric() {
   options.num_nodes = nodes;
   options.bytes_per_node = BytesPerNode(o);
   options.nic = *rdma::sim::FindNicProfile(o.nic);
+  options.spread = o.spread;
   auto fabric = rdma::sim::SimFabric::Create(simulation_.get(), options);
   if (!fabric.ok()) return fabric.status();
   usage_.emplace(simulation_.get(), fabric->get());

@@ -44,6 +44,7 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"trainers", o.trainers},
           {"fabric", NameOf(o.fabric, kFabricNames)},
           {"nic", o.nic},
+          {"spread", o.simulated() && o.spread},
           {"machines", o.clients.machines},
           {"threads_per_machine", o.clients.threads},
           {"coroutines", o.coroutines},

@@ -54,6 +54,7 @@ struct YcsbOptions {
   int servers = 1;
   int server_threads = 0;  // 0: SetDefaults() chooses
   std::string nic;         // empty: SetDefaults() chooses
+  bool spread = true;      // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
   bool locations = false;    // xstore: also a cache of record addresses in front of the model
   uint64_t cache_bytes = 0;  // 0: the default of the index

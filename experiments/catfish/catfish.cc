@@ -24,9 +24,9 @@ std::string SettingOf(const Options& o) {
   return absl::StrFormat(
       "%s rectangles (the paper: 2,000,000), with edges up to 1e-4 x %.3g, and windows larger by that factor, too; one "
       "server with %d or %d cores (the paper: %d), %d machines x at most %d clients, with a ConnectX-5 100G each, "
-      "simulated; windows of time are %.4g x 10 ms, seed %d",
+      "simulated%s; windows of time are %.4g x 10 ms, seed %d",
       WithCommas(o.keys), Larger(o), kScarceCores, kPaperCores, kPaperCores, o.clients.machines, o.clients.threads,
-      o.scale, o.seed);
+      SpreadNote(o), o.scale, o.seed);
 }
 
 // Returns the options of the point's run.
@@ -56,6 +56,7 @@ SpatialRackOptions Rack(const Options& options) {
   rack.clients = options.clients.machines * options.clients.threads;
   rack.warmup = options.Scaled(kWarmup);
   rack.duration = options.Scaled(kWindow);
+  rack.spread = options.spread;
   rack.seed = options.seed;
   return rack;
 }

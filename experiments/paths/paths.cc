@@ -101,6 +101,7 @@ TpccRackOptions Rack(const Options& options) {
   rack.scale.items = 1000;
   rack.scale.customers_per_district = 30;
   rack.nic = "2x-cx4-100g";
+  rack.spread = options.spread;
   rack.seed = options.seed;
   return rack;
 }
@@ -123,9 +124,9 @@ Report MakeReport(const Options& options, std::vector<Experiment> experiments) {
   report.system = "the choice of path";
   report.setting = absl::StrFormat(
       "TPC-C with %d warehouses of %d customers per district and %d items; %d servers and %d machines x %d client "
-      "threads, where a title says nothing else, with two ConnectX-4 100G each, simulated; scale %.4g, seed %d",
+      "threads, where a title says nothing else, with two ConnectX-4 100G each, simulated%s; scale %.4g, seed %d",
       rack.warehouses, rack.scale.customers_per_district, rack.scale.items, rack.data_nodes, rack.machines,
-      rack.threads, options.scale, options.seed);
+      rack.threads, SpreadNote(options), options.scale, options.seed);
   report.claims = ClaimsOf(experiments);
   report.experiments = std::move(experiments);
   report.nics = {"cx4-100g", "2x-cx4-100g"};

@@ -141,6 +141,7 @@ Json ConfigurationOf(const SpatialRackOptions& options) {
   static constexpr const char* kServing[] = {"shared", "polling", "events"};
   Json json = {{"version", GANNET_VERSION},
                {"nic", options.nic},
+               {"spread", options.spread},
                {"index", index::ToText(options.tree)},
                {"data", kDataNames[static_cast<size_t>(options.data.kind)]},
                {"rectangles", options.data.rectangles},
@@ -175,7 +176,7 @@ SpatialRack::~SpatialRack() = default;
 bool SpatialRack::SameLoad(const SpatialRackOptions& a, const SpatialRackOptions& b) {
   const auto load = [](const SpatialRackOptions& o) {
     return std::tuple(index::ToText(o.tree), o.data.kind, o.data.rectangles, o.data.most_edge, o.data.seed,
-                      o.payload_bytes, o.server_threads, o.serving, o.machines, o.machine_cores, o.nic);
+                      o.payload_bytes, o.server_threads, o.serving, o.machines, o.machine_cores, o.nic, o.spread);
   };
   return load(a) == load(b);
 }
@@ -187,6 +188,7 @@ Status SpatialRack::StartServer() {
        .bytes_per_node = kBytesBesides + loaded_.data.rectangles * (kBytesPerRectangle + 2 * loaded_.payload_bytes),
        .nic = loaded_.nic,
        .serving = loaded_.serving,
+       .spread = loaded_.spread,
        .seed = loaded_.seed});
   if (!rack.ok()) return rack.status();
   rack_ = *std::move(rack);

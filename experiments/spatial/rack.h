@@ -33,6 +33,7 @@ struct SpatialRackOptions {
   int machines = 8;        // of clients
   int machine_cores = 32;  // of each of them, and of a server whose threads share cores
   std::string nic = "cx5-100g";
+  bool spread = true;  // of round trips (rdma/sim/spread.h)
 
   // What Run needs. data.windows, too.
   int clients = 256;  // threads that send one request after the other, evenly on all machines

@@ -46,6 +46,7 @@ TpccRackOptions Rack(const Options& options, int coroutines) {
   rack.nic = "2x-cx4-100g";
   rack.warmup = options.Scaled(kWarmup);
   rack.duration = options.Scaled(kWindow);
+  rack.spread = options.spread;
   rack.seed = options.seed;
   return rack;
 }

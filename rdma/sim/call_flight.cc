@@ -23,6 +23,7 @@ void CallFlight::Depart(SimChannel* channel, const CallRequest& call, Completion
   from_ = from;
   to_ = to;
   vanished_ = false;
+  late_ = core_->SpreadNanosOf(from->id, to->id, core_->DrawLuck());
   request_.assign(call.request.begin(), call.request.end());
   const int64_t timeout = absl::ToInt64Nanoseconds(call.timeout);  // saturates
   deadline_ = core_->now() + static_cast<uint64_t>(std::max<int64_t>(timeout, 0));
@@ -130,7 +131,7 @@ void CallFlight::Respond() {
   Nic& nic = core_->nic(to_->id);
   const uint64_t now = ToPicos(core_->now());
   const uint64_t left = ToNanos(from_->id == to_->id ? nic.SendToSelf(now) : nic.Send(now, response_.size()));
-  Post(left + core_->WireNanos(to_->id, from_->id) + core_->DrawDelay(), Stage::kReturn);
+  Post(left + core_->WireNanos(to_->id, from_->id) + late_ + core_->DrawDelay(), Stage::kReturn);
 }
 
 void CallFlight::Return() {

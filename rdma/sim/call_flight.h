@@ -60,6 +60,7 @@ class CallFlight final : public Happening {
   Attachment* to_ = nullptr;
   Completion* completion_ = nullptr;
   CallRequest call_{};
+  uint64_t late_ = 0;  // by the spread of round trips
   uint64_t departed_ = 0;
   uint64_t deadline_ = 0;
   Stage stage_ = Stage::kArrive;

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/random.h"
 #include "base/ring_queue.h"
 #include "rdma/fabric.h"
 #include "rdma/message_buffer.h"
 #include "rdma/sim/nic.h"
 #include "rdma/sim/sim_fabric.h"
+#include "rdma/sim/spread.h"
 #include "rdma/verb_check.h"
 
 namespace gannet::rdma::sim {
@@ -146,8 +148,14 @@ class FabricCore final : public Happening {
   void MendAll() { cuts_ = {}; }
   void FaultsChanged();
   uint64_t WireNanos(NodeId from, NodeId to) const { return from == to ? 0 : options_.nic.wire_nanos; }
-  // Draws how late a completion or message is, in nanoseconds.
+  // Draws how late a fault makes a completion or message, in nanoseconds.
   uint64_t DrawDelay();
+  // Draws the luck of a posting or call, if round trips have a spread.
+  uint64_t DrawLuck() { return options_.spread ? simulation_->random()() : 0; }
+  // How late the answers of one node are to a posting or call with this luck. Different nodes are late independently.
+  uint64_t SpreadNanosOf(NodeId from, NodeId to, uint64_t luck) const {
+    return options_.spread && from != to ? SpreadNanos(Mix64(luck + to)) : 0;
+  }
 
   // Cuts a random link, and schedules the next cut.
   void Happen() override;

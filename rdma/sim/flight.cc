@@ -56,6 +56,7 @@ void Flight::Depart(SimChannel* channel, Operation* operation, Attachment* from,
   offset_ = operation->remote.offset();
   failure_ = Failure::kNone;
   connection_ = channel->route(to->id).connection;
+  late_ = core_->SpreadNanosOf(from->id, to->id, batch->luck);
   lines_.clear();
   next_line_ = 0;
   set_label(static_cast<uint32_t>(offset_ / kWordBytes) ^ static_cast<uint32_t>(from->id) << 26 ^
@@ -203,7 +204,7 @@ void Flight::SendAnswer() {
   if (core_->cut(to_->id, from_->id)) return Fail(Failure::kCut, now + core_->options().detection_nanos);
   const bool to_self = from_->id == to_->id;
   const uint64_t left = to_self ? now : ToNanos(core_->nic(to_->id).Answer(ToPicos(now), BytesBack(verb_, size_)));
-  Post(left + core_->WireNanos(to_->id, from_->id) + core_->DrawDelay(), Stage::kReturn);
+  Post(left + core_->WireNanos(to_->id, from_->id) + late_ + core_->DrawDelay(), Stage::kReturn);
 }
 
 void Flight::Fail(Failure failure, uint64_t at) {

@@ -20,6 +20,7 @@ struct Batch {
   Failure failure = Failure::kNone;
   Verb failed_verb = Verb::kRead;
   NodeId failed_node = 0;
+  uint64_t luck = 0;  // of the posting, if round trips have a spread
 
   Status ToStatus() const;
 };
@@ -81,6 +82,7 @@ class Flight final : public Happening {
   Operation* operation_ = nullptr;
   uint64_t offset_ = 0;
   uint64_t departed_ = 0;  // nanoseconds
+  uint64_t late_ = 0;      // by the spread of round trips
   uint64_t new_value_ = 0;
   uint32_t size_ = 0;
   uint32_t connection_ = 0;

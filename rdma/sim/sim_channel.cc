@@ -70,6 +70,7 @@ bool SimChannel::Submit(std::span<Operation> operations, Completion* completion)
   batch->completion = completion;
   batch->missing = operations.size();
   batch->failure = Failure::kNone;
+  batch->luck = core_->DrawLuck();
   for (Operation& operation : operations) {
     Flight* flight = core_->flights.Take(core_);
     PushFront(&flights_, flight);

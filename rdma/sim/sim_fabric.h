@@ -30,6 +30,9 @@ struct SimFabricOptions {
   uint32_t read_only_percent = kDefaultReadOnlyPercent;  // of it: the part that others only READ (heap_parts.h)
   NicProfile nic = *FindNicProfile("cx4-100g");
   Serving serving = Serving::kShared;
+  // Round trips to other nodes take different times (spread.h): all verbs of one posting to one node together, and each
+  // call. Without it, a verb or message takes what the NICs' queues make it wait, and otherwise always the same.
+  bool spread = false;
   // CPU time of a server thread from the event that wakes it until it looks for the call. An estimate: half of a round
   // trip between two threads through two eventfds, here.
   uint64_t wake_up_nanos = 2'400;

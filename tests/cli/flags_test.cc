@@ -130,6 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"YcsbKeys", {"ycsb", "--keys", "many"}, {"--keys many", "10M"}},
         BadFlags{"YcsbKeysBeyondMemory", {"ycsb", "--keys", "4G"}, {"--keys 4000000000", "give fewer"}},
         BadFlags{"YcsbNicOfShm", {"ycsb", "--nic", "cx4-100g"}, {"--nic cx4-100g", "sim"}},
+        BadFlags{"YcsbSpreadOfShm", {"ycsb", "--no-spread"}, {"--no-spread", "sim"}},
         BadFlags{"YcsbUnknownNic", {"ycsb", "--fabric", "sim", "--nic", "fast"}, {"--nic fast", "cx4-100g"}},
         BadFlags{"YcsbMix", {"ycsb", "--mix", "90,20,0,0,0"}, {"--mix 90,20,0,0,0", "sum to 100"}},
         BadFlags{
@@ -169,11 +170,11 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
 TEST(Help, OfYcsbNamesItsFlags) {
   const Outcome outcome = RunProgram({"ycsb", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* flag : {"--workload", "--mix",      "--distribution", "--insert-rate", "--path",
-                           "--updates",  "--duration", "--warmup",       "--seed",        "--index",
-                           "--keys",     "--keyspace", "--value-bytes",  "--fill",        "--sub-models",
-                           "--fabric",   "--clients",  "--coroutines",   "--servers",     "--server-threads",
-                           "--nic",      "--cache",    "--cache-bytes",  "--json",        "Examples"}) {
+  for (const char* flag :
+       {"--workload",   "--mix",    "--distribution", "--insert-rate", "--path",     "--updates",        "--duration",
+        "--warmup",     "--seed",   "--index",        "--keys",        "--keyspace", "--value-bytes",    "--fill",
+        "--sub-models", "--fabric", "--clients",      "--coroutines",  "--servers",  "--server-threads", "--nic",
+        "--no-spread",  "--cache",  "--cache-bytes",  "--json",        "Examples"}) {
     EXPECT_THAT(outcome.out, HasSubstr(flag));
   }
 }

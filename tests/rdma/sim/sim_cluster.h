@@ -20,6 +20,7 @@ struct SimClusterOptions {
   int num_nodes = 2;
   std::string nic = "ideal";
   Serving serving = Serving::kShared;
+  bool spread = false;
   Faults faults = {};
   std::function<void(std::string_view line)> trace = {};
 };
@@ -35,6 +36,7 @@ class SimCluster {
     fabric.bytes_per_node = kBytesPerNode;
     fabric.nic = *FindNicProfile(options.nic);
     fabric.serving = options.serving;
+    fabric.spread = options.spread;
     fabric_ = SimFabric::Create(&simulation_, fabric).value();
     for (int i = 0; i < options.num_nodes; ++i) nodes_.push_back(fabric_->Attach(static_cast<NodeId>(i)).value());
     channel_ = nodes_[0]->OpenChannel().value();
