@@ -7,9 +7,10 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-// At scale 1. Warm-up: every client thread has a learned cache of its own to fill.
-constexpr absl::Duration kWarmup = absl::Milliseconds(4);
-constexpr absl::Duration kWindow = absl::Milliseconds(1);
+// At scale 1. Warm-up: every client thread has a learned cache of its own to fill, and measures both paths of each kind
+// of access.
+constexpr absl::Duration kWarmup = absl::Milliseconds(60);
+constexpr absl::Duration kWindow = absl::Milliseconds(2);
 constexpr int kDataNodes = 4;
 constexpr uint32_t kWarehouses = 24;
 constexpr double kPaper = 0.49;  // million per second
