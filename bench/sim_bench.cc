@@ -120,7 +120,7 @@ struct Rack {
         coro::Worker worker;
         worker.AddPoller([&channel] { return channel->Poll(); });
         for (int c = 0; c < per_thread; ++c)
-          worker.Spawn(Loop(channel.get(), static_cast<uint64_t>(i * 100 + c), calls));
+          worker.Spawn(Loop(channel.get(), static_cast<uint64_t>(i) * 100 + static_cast<uint64_t>(c), calls));
         worker.Run();
       }));
     }

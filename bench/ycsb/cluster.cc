@@ -23,8 +23,9 @@ StatusOr<std::unique_ptr<YcsbCluster>> YcsbCluster::Attach(const YcsbOptions& o,
   attached->client_ = *std::move(client);
   GANNET_RETURN_IF_ERROR(attached->client_->TakeSlot([&](rdma::NodeId node) {
     auto cluster = ycsb::Cluster::Attach(&attached->client_->fabric(), node, o.cluster_options());
-    if (cluster.ok()) attached->cluster_ = *std::move(cluster);
-    return cluster.status();
+    if (!cluster.ok()) return cluster.status();
+    attached->cluster_ = *std::move(cluster);
+    return absl::OkStatus();
   }));
   GANNET_RETURN_IF_ERROR(attached->client_->WaitUntilReady(*attached->cluster_->machine(0).node));
   return attached;
