@@ -181,7 +181,7 @@ Status CheckStore(const std::string& store) {
   if (std::filesystem::exists(store, error)) {
     return Wrong("--store %s: exists already; remove it or name another file", store);
   }
-  const Status usable = CheckMayMakeIn(std::filesystem::path(store).parent_path());
+  Status usable = CheckMayMakeIn(std::filesystem::path(store).parent_path());
   if (usable.ok()) return usable;
   return Wrong("--store %s: %s; name a file in a directory that you may write to, such as /dev/shm", store,
                usable.message());

@@ -15,8 +15,9 @@ StatusOr<std::unique_ptr<Client>> Client::Attach(const Config& config, const Pat
   const txn::DatabaseOptions own = OptionsInCluster(config, patience, options);
   GANNET_RETURN_IF_ERROR(client->bare_->TakeSlot([&](rdma::NodeId node) {
     auto database = txn::Database::Open(&client->bare_->fabric(), node, own);
-    if (database.ok()) client->database_ = *std::move(database);
-    return database.status();
+    if (!database.ok()) return database.status();
+    client->database_ = *std::move(database);
+    return absl::OkStatus();
   }));
   return client;
 }

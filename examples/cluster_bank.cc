@@ -102,7 +102,7 @@ Status TransferAndSum(Database& database, const Table& accounts, const Bank& ban
     const uint64_t from = any_account(random);
     const uint64_t to = any_account(random);
     if (from == to) continue;
-    const Status status = database.Run([&](auto& t) { return Transfer(t, accounts, from, to, 10); });
+    Status status = database.Run([&](auto& t) { return Transfer(t, accounts, from, to, 10); });
     if (!status.ok() && !absl::IsOutOfRange(status)) return status;
     done += status.ok() ? 1 : 0;
   }

@@ -34,7 +34,7 @@ Status Count(const std::string& directory, uint64_t increments) {
   GANNET_RETURN_IF_ERROR((*database)->Start());
 
   uint64_t value = 0;
-  const Status found = (*database)->Run([&](auto& t) { return t.Get(**counters, kKey, &value); });
+  Status found = (*database)->Run([&](auto& t) { return t.Get(**counters, kKey, &value); });
   if (!found.ok() && !absl::IsNotFound(found)) return found;
   std::cout << "found " << value << std::endl;
 

@@ -260,7 +260,7 @@ Status SegmentWriter::MakeSpare(uint64_t bytes) {
   StatusOr<std::unique_ptr<File>> file = files_->Open(spare.path, OpenMode::kCreate);
   if (!file.ok()) return file.status();
   spare.file = std::move(*file);
-  const Status status = spare.file->Allocate(bytes);
+  Status status = spare.file->Allocate(bytes);
   spares_.push_back(std::move(spare));
   if (!status.ok()) {
     DropSpare();

@@ -179,8 +179,8 @@ void EpochManager::State::LookAtLoads(size_t images_of) {
     const uint64_t word = LoadWord(images.data() + i * kEpochAreaBytes + internal::kLoadOffset);
     loads[reads[i].remote.node()].store(word, std::memory_order_relaxed);
   }
-  for (NodeId id = 0; id < loads.size(); ++id) {
-    if (!fabric->Alive(id)) loads[id].store(0, std::memory_order_relaxed);
+  for (size_t i = 0; i < loads.size(); ++i) {
+    if (!fabric->Alive(static_cast<NodeId>(i))) loads[i].store(0, std::memory_order_relaxed);
   }
 }
 

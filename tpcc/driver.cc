@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "bench/harness/operation_statistics.h"
 #include "bench/harness/run.h"
 #include "bench/harness/run_control.h"
@@ -79,6 +80,7 @@ struct Post {
 Post PostAtOwner(const txn::Database& database, uint32_t warehouses, uint32_t k, uint32_t workers) {
   const auto data_nodes = static_cast<uint32_t>(database.data_nodes());
   const uint32_t owned = WarehousesOfNode(warehouses, database.node_id(), database.data_nodes());
+  GANNET_CHECK(owned > 0, "node %d of %d, %d warehouses", database.node_id(), database.data_nodes(), warehouses);
   Post post{{}, k};
   for (uint32_t i = k % owned; i < owned; i += workers) post.homes.push_back(i * data_nodes + database.node_id() + 1);
   return post;

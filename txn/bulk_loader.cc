@@ -116,7 +116,7 @@ Status BulkLoader::Finish() {
   const bool counts = durability.has_directory() && !state_->entries.empty();
   if (counts) durability.loads().Begin(state_->table->id());
   const uint64_t entered = participant.Enter();
-  const Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
   const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/true);
   participant.Leave(entered);
   // A transaction that saw a row of a failed load also depends on data that a crash removes.

@@ -268,7 +268,7 @@ Status BenchWorker::FillModels(int server) {
   const auto part = shared ? static_cast<uint64_t>(number_) : 0;
   const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
   std::vector<index::Key> keys;
-  for (uint64_t rank = first + part * step; rank < end; rank += parts * step) keys.push_back(space.LoadedKey(rank));
+  for (uint64_t rank = first + part * step; rank < end; rank += parts * step) keys.emplace_back(space.LoadedKey(rank));
   return connection_->FindAll(static_cast<rdma::NodeId>(server), keys, options_.stop);
 }
 

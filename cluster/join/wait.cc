@@ -71,7 +71,7 @@ Status WaitUntilAttached(const rdma::Fabric& fabric, const rdma::VerbsFabric* ve
 
 Status WaitUntilAvailable(const std::string& who, const std::function<Status()>& attempt, const Patience& patience) {
   Status last;
-  const Status waited = WaitWhile(patience, " to come", [&]() -> StatusOr<std::string> {
+  Status waited = WaitWhile(patience, " to come", [&]() -> StatusOr<std::string> {
     last = attempt();
     if (absl::IsUnavailable(last)) return who;
     if (!last.ok()) return last;

@@ -127,7 +127,7 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
   }
   const std::string what = absl::StrCat("writing ", data.size(), " bytes to ", path_, " at ", offset);
   if (outcome.sync_failed) return SyncError(outcome.error, what);
-  const Status status = PosixError(outcome.error, what);
+  Status status = PosixError(outcome.error, what);
   if (offset + data.size() > size_ && ftruncate(cached_.get(), static_cast<off_t>(size_)) != 0) {
     return Status(status.code(),
                   absl::StrCat(status.message(), "; and cutting off the written part failed: ", std::strerror(errno)));

@@ -15,7 +15,7 @@ std::vector<Edge> Steps(const DependencyGraph& graph, const Cycle& cycle) {
   std::vector<Edge> edges;
   for (const uint32_t e : cycle.edges) edges.push_back(graph.edges()[e]);
   const auto begins = [&](const Edge& edge) { return !graph.IsBarrier(edge.from); };
-  std::ranges::rotate(edges, std::ranges::find_if(edges, begins));
+  std::rotate(edges.begin(), std::ranges::find_if(edges, begins), edges.end());
   std::vector<Edge> steps;
   for (const Edge& edge : edges) {
     if (begins(edge)) {

@@ -41,8 +41,8 @@ inline constexpr uint64_t kLastUnordered = UINT64_MAX;
 struct RowKey {
   uint32_t table = 0;
   uint64_t key = 0;
-  auto operator<=>(const RowKey&) const = default;
-  std::string ToString() const;  // "table:key"
+  auto operator<=>(const RowKey&) const = default;  // NOLINT: the generated code's 0
+  std::string ToString() const;                     // "table:key"
 };
 
 enum class Outcome : uint8_t {

@@ -132,8 +132,9 @@ void VersionOrder::ChooseNext(size_t place) {
     if (free) candidates_.push_back(i);
   }
   if (end < chains_.size() && earliest_[end] <= chains_[place].applied_by) exhaustive_ = false;
-  const auto removed = std::ranges::stable_partition(candidates_, [&](size_t i) { return !Stays(chains_[i]); });
-  const auto num_removed = static_cast<size_t>(removed.begin() - candidates_.begin());
+  const auto removed_end =
+      std::stable_partition(candidates_.begin(), candidates_.end(), [&](size_t i) { return !Stays(chains_[i]); });
+  const auto num_removed = static_cast<size_t>(removed_end - candidates_.begin());
   if (inserts_known_ && num_removed > 0) candidates_.resize(num_removed);
   const size_t chosen = candidates_[choices_->Pick(candidates_.size())];
   std::rotate(chains_.begin() + static_cast<ptrdiff_t>(place), chains_.begin() + static_cast<ptrdiff_t>(chosen),

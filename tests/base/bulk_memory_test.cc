@@ -22,7 +22,7 @@ TEST(BulkMemoryTest, IsZerosAndAligned) {
           std::all_of(memory.data(), memory.data() + memory.size(), [](std::byte b) { return b == std::byte{0}; }));
       std::fill_n(memory.data(), memory.size(), std::byte{1});
       BulkMemory other(std::move(memory));
-      EXPECT_EQ(memory.data(), nullptr);  // NOLINT(bugprone-use-after-move)
+      EXPECT_EQ(memory.data(), nullptr);  // NOLINT: moved-from memory is empty
       EXPECT_EQ(other.data()[bytes - 1], std::byte{1});
       memory = std::move(other);
       EXPECT_EQ(memory.data()[0], std::byte{1});

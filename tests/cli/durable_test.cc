@@ -35,7 +35,7 @@ class DurableTest : public ::testing::Test {
   std::vector<std::string> Tpcc(const std::string& verb, std::vector<std::string> flags) const {
     flags.insert(flags.begin(),
                  {"tpcc", verb, "--dir", Path("data"), "--json", Path("report.json"), "--memory-per-node", "2G"});
-    if (verb != "check" && !fs::exists(scratch_ / "data")) flags.push_back("--create");
+    if (verb != "check" && !fs::exists(scratch_ / "data")) flags.emplace_back("--create");
     return flags;
   }
   Json Report() const { return Json::parse(std::ifstream(Path("report.json"))); }
@@ -181,7 +181,7 @@ TEST_F(DurableTest, ADirectoryIsCreatedOnlyWhenAskedForAndNeverWhereAPartIsMissi
   fs::rename(Path("data/node-1"), Path("not mounted"));
   for (const char* create : {"--threads=2", "--create"}) {
     std::vector<std::string> again = run;
-    again.push_back(create);
+    again.emplace_back(create);
     const Outcome refused = RunProgram(again);
     EXPECT_EQ(refused.exit_code, 2) << refused.err;
     EXPECT_THAT(refused.err, HasSubstr("node-1/MANIFEST is missing"));

@@ -86,7 +86,7 @@ TEST_F(YcsbTest, SimulatedCallsKeepTheServersBusyAndReadsDoNot) {
   const std::vector<std::string> flags = {"--fabric", "sim", "--clients", "2x4", "--duration", "200us", "--path"};
   for (const char* path : {"one-sided", "rpc"}) {
     std::vector<std::string> all = flags;
-    all.push_back(path);
+    all.emplace_back(path);
     const Json report = Report(all);
     const bool calls = std::string(path) == "rpc";
     EXPECT_EQ(report.at("operations").at("read").at("verbs").at("call").get<double>() > 0, calls);

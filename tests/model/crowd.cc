@@ -244,6 +244,14 @@ class Crowd {
     if (worker.ended) Fail("a body ended its transaction, and its exception was believed");
   }
 
+  // True if a transaction may end with this error, and then has no effect.
+  bool IsRefusal(const Status& status) const {
+    if (absl::IsCancelled(status)) return failed();
+    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) return IsLossy(world_.fabric);
+    return absl::IsAlreadyExists(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
+           absl::IsResourceExhausted(status);
+  }
+
   void Judge(const Worker& worker, const Status& status) {
     if (worker.ended) {
       ++refused_;
@@ -255,10 +263,7 @@ class Crowd {
       if (worker.stale) Fail("a transaction that saw two versions of a row has committed");
     } else if (absl::IsUnknown(status) && IsLossy(world_.fabric)) {
       ++unknown_;
-    } else if (absl::IsAlreadyExists(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
-               (absl::IsCancelled(status) && failed()) || absl::IsResourceExhausted(status)) {
-      ++refused_;
-    } else if (IsLossy(world_.fabric) && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status))) {
+    } else if (IsRefusal(status)) {
       ++refused_;
     } else {
       Fail(absl::StrCat("a transaction ended with ", status.ToString()));

@@ -34,7 +34,8 @@ TestFabric MakeVerbs(const TestFabricOptions& options) {
 // Every process computes the same addresses by itself, one cluster after the other.
 SharedFabric MakeSharedVerbs(const SharedFabricOptions& options) {
   VerbsOptions verbs = conformance::LocalVerbsCluster(options.servers, options.bytes_per_node);
-  verbs.nodes.resize(static_cast<size_t>(options.servers + options.clients));
+  const int nodes = options.servers + options.clients;
+  verbs.nodes.resize(static_cast<size_t>(nodes));
   if (options.impatient) verbs.silence_limit = ImpatientLimit();
   auto fabric = VerbsFabric::Create(verbs);
   GANNET_CHECK(fabric.ok(), "%s", fabric.status().ToString());

@@ -71,7 +71,7 @@ uint64_t RowsOf(Database& database, const std::string& name) {
   return 0;
 }
 
-std::unique_ptr<DurableCluster> Open(const std::shared_ptr<log::FileSystem>& disk, DurableOptions options = {}) {
+std::unique_ptr<DurableCluster> Open(const std::shared_ptr<log::FileSystem>& disk, const DurableOptions& options = {}) {
   auto cluster = DurableCluster::Open(disk, Tables(), options);
   EXPECT_TRUE(cluster.ok()) << cluster.status();
   return cluster.ok() ? *std::move(cluster) : nullptr;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/faulty_file_system.h"
@@ -27,7 +28,7 @@ inline DiskImage ImageOf(log::FileSystem& files, const std::string& directory = 
   if (!names.ok()) return image;
   image[directory] = std::nullopt;
   for (const std::string& name : *names) {
-    const std::string path = directory + "/" + name;
+    const std::string path = absl::StrCat(directory, "/", name);
     auto file = files.Open(path, log::OpenMode::kRead);
     if (!file.ok()) {
       image.merge(ImageOf(files, path));

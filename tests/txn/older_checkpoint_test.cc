@@ -46,8 +46,9 @@ class OlderCheckpointTest : public ::testing::Test {
     auto cluster = DurableCluster::Open(
         disk_, {Large(HashTable("hash", Placement::ByHash())), Large(OrderedTable("ordered", Placement::ByHash()))},
         options_);
-    if (cluster.ok()) cluster_ = *std::move(cluster);
-    return cluster.status();
+    if (!cluster.ok()) return cluster.status();
+    cluster_ = *std::move(cluster);
+    return absl::OkStatus();
   }
   Database& database(int node = 0) { return cluster_->database(node); }
   const RecoveryReport& report(int node = 0) { return database(node).recovery(); }
@@ -112,7 +113,7 @@ class OlderCheckpointTest : public ::testing::Test {
       for (const char* name : {"hash", "ordered"}) {
         for (uint64_t key = 0; key < kKeys; ++key) {
           Row row;
-          const Status found = t.Get(cluster_->table(name), key, &row);
+          Status found = t.Get(cluster_->table(name), key, &row);
           if (found.ok()) all[name][key] = row == RowOf(row[0]) ? row[0] : 0;
           if (!found.ok() && !absl::IsNotFound(found)) return found;
         }

@@ -160,7 +160,7 @@ TEST_P(OutcomeTest, WhatFailedStaysFailed) {
       {"GetMany",
        [&](Step& step) {
          request = GetRequest::Of(points, kOne, &account);
-         const Status status = step->GetMany(std::span(&request, 1));
+         Status status = step->GetMany(std::span(&request, 1));
          EXPECT_EQ(request.status, status);
          return status;
        }},

@@ -88,8 +88,8 @@ struct Member {
       GANNET_CHECK(NowNanos() < deadline, "%s", last.ToString());
       for (int node = first_node; node <= last_node && database == nullptr; ++node) {
         auto opened = Database::Open(fabric.get(), static_cast<rdma::NodeId>(node), options);
-        if (opened.ok()) database = *std::move(opened);
         last = opened.status();
+        if (opened.ok()) database = *std::move(opened);
       }
       if (database == nullptr) SleepForNanos(1'000'000);
     }
@@ -239,7 +239,7 @@ int RunAuditor(const std::string& path, bool all_live, int control, int signs) {
     for (uint64_t key = 0; key < kEnvelopes; ++key) {
       if (!all_live && key % kServers == kMortal) continue;
       Money money;
-      const Status got = t.Get(*member.envelopes, key, &money);
+      Status got = t.Get(*member.envelopes, key, &money);
       if (!got.ok() && !absl::IsNotFound(got)) return got;
       if (!got.ok()) continue;
       GANNET_RETURN_IF_ERROR(t.Update(*member.envelopes, key, money));

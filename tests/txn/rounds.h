@@ -58,7 +58,7 @@ class Rounds {
       const uint64_t goes = kComesAt + (round - 1) % 2 * kNodes + node;
       const uint64_t comes = kComesAt + round % 2 * kNodes + node;
       uint64_t nothing = 0;
-      if (const Status s = t.Get(Of(from, "ordered"), kNeverThere + node, &nothing); !absl::IsNotFound(s)) return s;
+      if (Status s = t.Get(Of(from, "ordered"), kNeverThere + node, &nothing); !absl::IsNotFound(s)) return s;
       if (Status s = t.Remove(Of(from, "ordered"), goes); !s.ok()) return s;
       if (Status s = t.Insert(Of(from, "ordered"), comes, round); !s.ok()) return s;
       if (Status s = t.transaction().session().worker().BlockOn(Resize(t.transaction(), from, node, round)); !s.ok()) {

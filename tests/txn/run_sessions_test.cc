@@ -22,7 +22,7 @@ const TableOptions kTable{.name = "rows", .payload_bytes = sizeof(uint64_t), .ex
 
 class RunSessionsTest : public testing::Test {
  protected:
-  void Open(DatabaseOptions options) {
+  void Open(const DatabaseOptions& options) {
     fabric_ = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = uint64_t{256} << 20}).value();
     database_ = Database::Open(fabric_.get(), 0, options).value();
     rows_ = database_->CreateTable(kTable).value();

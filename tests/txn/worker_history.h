@@ -69,7 +69,7 @@ inline Status RunStep(Database& database, uint64_t seed, uint64_t worker, uint64
         absl::IsNotFound(found) ? t.Insert(counters, worker, n) : (found.ok() ? t.Update(counters, worker, n) : found);
     GANNET_RETURN_IF_ERROR(counted);
     for (const Step3& step : StepsOf(seed, worker, n)) {
-      const Status present = t.Get(rows, step.key, &value);
+      Status present = t.Get(rows, step.key, &value);
       if (!present.ok() && !absl::IsNotFound(present)) return present;
       if (step.action == Action::kPut) {
         GANNET_RETURN_IF_ERROR(present.ok() ? t.Update(rows, step.key, n) : t.Insert(rows, step.key, n));

@@ -98,7 +98,7 @@ TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
     EXPECT_TRUE(c.path == Path::kAdaptive || each.paths.estimated == 0);
   }
   // An operation that was in flight when the measurement began had chosen its path before.
-  const auto in_flight = static_cast<uint64_t>(run->threads * run->coroutines);
+  const auto in_flight = static_cast<uint64_t>(run->threads) * static_cast<uint64_t>(run->coroutines);
   EXPECT_GE(accesses + in_flight, reads.operations + run->of(Kind::kScan).operations);
   const KindReport& updates = run->of(Kind::kUpdate);
   if (updates.operations > 0) {

@@ -231,8 +231,8 @@ std::span<const uint64_t> Commit::AskForEpochs() {
 
 Status Commit::NoteRemoteEpochs(std::span<const uint64_t> words) {
   Status unsaved;
-  if (words.empty()) return unsaved;
   const size_t words_each = log_->EpochWordsToRead(logged_);
+  if (words_each == 0) return unsaved;
   const size_t nodes = words.size() / words_each;
   for (size_t i = 0; i < nodes; ++i) {
     epoch_ = std::max(epoch_, words[i * words_each]);

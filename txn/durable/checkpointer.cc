@@ -276,7 +276,7 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
   for (const std::unique_ptr<Table>& table : local_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
     loads_->BeginWalk(table->id());
-    const Status written = WriteTable(*table, writer);
+    Status written = WriteTable(*table, writer);
     loads_->EndWalk();
     if (!written.ok()) return written;
     log::MayDieHere(log::KillPoint::kCheckpointTable);

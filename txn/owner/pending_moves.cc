@@ -1,14 +1,12 @@
 #include "txn/owner/pending_moves.h"
 
 #include <mutex>
-#include <utility>
 
 namespace gannet::txn {
 
-void PendingMoves::Add(rdma::NodeId coordinator, Unmaking block) {
+void PendingMoves::Add(rdma::NodeId coordinator, const Unmaking& block) {
   std::lock_guard lock(mutex_);
-  const uint64_t address = block.record.bits();
-  moves_.insert_or_assign(address, Move{coordinator, std::move(block)});
+  moves_.insert_or_assign(block.record.bits(), Move{coordinator, block});
 }
 
 void PendingMoves::Remove(rdma::GlobalAddress block) {

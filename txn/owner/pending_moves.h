@@ -16,7 +16,7 @@ namespace gannet::txn {
 class PendingMoves {
  public:
   // `block` has been made for a worker of `coordinator`.
-  void Add(rdma::NodeId coordinator, Unmaking block);
+  void Add(rdma::NodeId coordinator, const Unmaking& block);
   // The block is a record now, or free. No effect if it is not here.
   void Remove(rdma::GlobalAddress block);
   // All blocks for workers of `coordinator`, in the order of their addresses. They stay here.

@@ -118,7 +118,7 @@ TEST(Task, MovingPassesTheFrameOn) {
   bool destroyed = false;
   Task<void> first = Hold(Flag(&destroyed));
   Task<void> second = std::move(first);
-  EXPECT_FALSE(first.valid());
+  EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): a moved-from task is empty
   EXPECT_TRUE(second.valid());
   EXPECT_FALSE(destroyed);
   second = Task<void>();

@@ -109,7 +109,7 @@ int Main(const std::filesystem::path& to) {
   const std::string checkpoint = CheckpointDirectory(kLogDirectory, kGoldenCheckpoint);
   const std::vector<std::string> names = disk.List(checkpoint).value();
   for (const std::string& name : names) {
-    const std::string path = checkpoint + "/" + name;
+    const std::string path = absl::StrCat(checkpoint, "/", name);
     files.files[path] = ReadImage(&disk, path);
   }
   for (const std::string name : {"MANIFEST", kEndNoteName}) {

@@ -1,10 +1,10 @@
 #include "rdma/shm/process_identity.h"
 
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <thread>

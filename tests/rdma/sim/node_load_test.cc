@@ -30,9 +30,8 @@ class AnnouncedLoadTest : public testing::Test {
       Charge(Cost::kIndexStep, 125);
       return StatusOr<size_t>(0);
     });
-    cluster_.node(1).Handle(kAnswerMuch, [](NodeId, std::span<const std::byte>, std::span<std::byte>) {
-      return StatusOr<size_t>(kMuch);
-    });
+    cluster_.node(1).Handle(
+        kAnswerMuch, [](NodeId, std::span<const std::byte>, std::span<std::byte>) { return StatusOr<size_t>(kMuch); });
     EXPECT_TRUE(cluster_.node(1).Serve(server_threads).ok());
     for (auto& epochs : epochs_) EXPECT_TRUE(epochs->Start().ok());
   }

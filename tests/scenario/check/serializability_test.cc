@@ -28,7 +28,7 @@ void ExpectOk(const Script& script) {
 }
 
 Report ExpectViolated(const Script& script, AnomalyKind kind) {
-  const Report report = CheckSerializability(script.history);
+  Report report = CheckSerializability(script.history);
   EXPECT_EQ(report.verdict, Verdict::kViolated) << report.ToString();
   EXPECT_TRUE(report.Has(kind)) << "expected " << NameOf(kind) << "\n" << report.ToString();
   return report;
