@@ -29,7 +29,7 @@ constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual; a client that still 
 class Run {
  public:
   Run(rdma::sim::Simulation* simulation, const ScenarioOptions& drawn)
-      : simulation_(simulation), drawn_(drawn), control_{.simulation = simulation} {}
+      : simulation_(simulation), drawn_(drawn), control_{.simulation = simulation, .rest_nanos = drawn.rest_nanos} {}
 
   Status Execute(ScenarioReport* report);
   const Control& control() const { return control_; }
@@ -238,6 +238,7 @@ Status Run::KillOne() {
 // does not.
 Status Run::RunSoundPhase() {
   cluster_->StopFaults();
+  control_.rest_nanos = 0;  // where nodes are dead, errors go on; threads in their rest wake up in it
   const std::vector<uint64_t> before = CommittedByNode();
   Watch(std::min({drawn_.settle_nanos, drawn_.faulty_nanos, kLeastSoundNanos}));
   GANNET_RETURN_IF_ERROR(AwaitProgress(before));

@@ -24,6 +24,7 @@ constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kRepairTakesNanos = 500'000'000;  // limit; repair takes about 10 ms
+constexpr uint64_t kDebtsTakeNanos = 200'000'000;    // limit; an operation in progress may still have to fail
 constexpr size_t kLocationBytes = size_t{32} << 10;  // a larger cache is more memory to clear in each session
 
 // Simulates a disk that takes 20 to 120 us for writes and syncs, and now and then much longer.
@@ -228,6 +229,23 @@ Status Cluster::AwaitRepair() {
   return absl::OkStatus();
 }
 
+Status Cluster::AwaitDebts() {
+  const uint64_t deadline = simulation_->now() + kDebtsTakeNanos;
+  for (const std::unique_ptr<txn::Database>& database : databases_) {
+    if (database == nullptr) continue;
+    txn::DebtCollector::Open open = database->state().debts->open();
+    for (; open.debts > 0; open = database->state().debts->open()) {
+      if (simulation_->now() > deadline) {
+        return absl::DeadlineExceededError(absl::StrCat("node ", database->node_id(), " still owes ", open.debts,
+                                                        " operations at other nodes, the oldest since ", open.since,
+                                                        " ns; it is ", simulation_->now(), " ns"));
+      }
+      SleepForNanos(100'000);
+    }
+  }
+  return absl::OkStatus();
+}
+
 void Cluster::StopFaults() {
   simulation_->SetFaults({});
   fabric_->MendAll();
@@ -251,6 +269,7 @@ Status Cluster::Close() {
 }
 
 Status Cluster::CheckStructures() {
+  GANNET_RETURN_IF_ERROR(AwaitDebts());
   return OnEachNode("check", [this](int node) -> Status {
     for (const txn::Table* table : database(node).tables()) {
       if (Status status = CheckTable(node, *table); !status.ok()) {

@@ -42,6 +42,9 @@ class Cluster {
   Status Restart(int node);
   // Waits until all living nodes have repaired what dead nodes left. DeadlineExceeded if that takes too long.
   Status AwaitRepair();
+  // Waits until no living node owes the others anything (txn/commit/debts.h). Without faults that takes little time,
+  // whatever the clients do.
+  Status AwaitDebts();
   // Ends all faults and mends all links.
   void StopFaults();
   // Closes the databases of the living nodes in order. No session may be open.

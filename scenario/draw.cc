@@ -35,6 +35,7 @@ constexpr uint64_t kLargeBufferBytes = uint64_t{64} << 10;
 constexpr uint64_t kLongPrecedenceAfterNanos = 100 * kMillisecond;
 constexpr uint64_t kLongPrecedenceLimitNanos = 10'000 * kMillisecond;
 constexpr uint64_t kShortRowWords = 40;
+constexpr uint64_t kNoRestNanos = 1;
 constexpr uint64_t kMostRowWords = txn::kMaxPayloadBytes / sizeof(uint64_t);
 
 template <size_t kSize>
@@ -135,6 +136,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(small("precedence_after_nanos", options.precedence_after_nanos, 60'000 * kMillisecond));
   GANNET_RETURN_IF_ERROR(small("precedence_limit_nanos", options.precedence_limit_nanos, 60'000 * kMillisecond));
   GANNET_RETURN_IF_ERROR(small("session_nanos", options.session_nanos, kWholeRun));
+  GANNET_RETURN_IF_ERROR(small("rest_nanos", options.rest_nanos, 1000 * kMillisecond));
   GANNET_RETURN_IF_ERROR(small("row_words", options.row_words, kMostRowWords));
   GANNET_RETURN_IF_ERROR(index::CatfishOptionsOf(options.index_options).status());
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
@@ -170,6 +172,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   DrawOptions(&random, harsh, &drawn);
   const bool rectangles = random.OneIn(4);
   const std::string index_options = DrawIndexOptions(&random);
+  const uint64_t rest = random.OneIn(4) ? 200'000 + random.Below(4 * kMillisecond) : kNoRestNanos;
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
@@ -179,6 +182,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
     drawn.workload = workload == 9 ? kTpccWorkload : rectangles ? "rectangles" : workload < 6 ? "registers" : "append";
   }
   if (drawn.index_options.empty()) drawn.index_options = index_options;
+  if (drawn.rest_nanos == 0) drawn.rest_nanos = rest;
   if (!drawn.coherent.has_value()) drawn.coherent = coherent;
   if (drawn.nic.empty()) drawn.nic = nic;
   if (drawn.durability.empty()) drawn.durability = durable ? "sync" : "none";
@@ -259,7 +263,8 @@ std::string Describe(const ScenarioOptions& drawn) {
       if_short("precedence after", drawn.precedence_after_nanos, kLongPrecedenceAfterNanos),
       if_short("precedence limit", drawn.precedence_limit_nanos, kLongPrecedenceLimitNanos),
       drawn.workload == "rectangles" ? absl::StrCat(", ", drawn.index_options) : "",
-      if_short("sessions of", drawn.session_nanos, kWholeRun), if_other("row words", drawn.row_words, kShortRowWords),
+      if_short("sessions of", drawn.session_nanos, kWholeRun), if_short("threads rest", drawn.rest_nanos, kNoRestNanos),
+      if_other("row words", drawn.row_words, kShortRowWords),
       drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");
 }
 

@@ -37,6 +37,7 @@ void ForEachField(Options* options, Visit visit) {
   visit("precedence_after_nanos", &options->precedence_after_nanos);
   visit("precedence_limit_nanos", &options->precedence_limit_nanos);
   visit("session_nanos", &options->session_nanos);
+  visit("rest_nanos", &options->rest_nanos);
   visit("row_words", &options->row_words);
   visit("index_options", &options->index_options);
 }

@@ -52,7 +52,9 @@ struct ScenarioOptions {
   uint64_t log_buffer_bytes = 0;        // small: commits wait for room
   uint64_t precedence_after_nanos = 0;  // short: transactions that lose ask to go first
   uint64_t precedence_limit_nanos = 0;
-  uint64_t session_nanos = 0;      // a worker closes its session after this time and opens another; kWholeRun: never
+  uint64_t session_nanos = 0;  // a worker closes its session after this time and opens another; kWholeRun: never
+  // After an error a worker's thread rests this long, if none of its transactions is open; 1: it does not.
+  uint64_t rest_nanos = 0;
   uint64_t row_words = 0;          // length of the longest row of variable length, in registers
   std::string index_options = {};  // TableOptions::index_options of the table of rectangles; empty: drawn
   std::optional<rdma::sim::Faults> faults = {};

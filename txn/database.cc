@@ -180,6 +180,7 @@ Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(stat
 
 Database::~Database() {
   state_->run_sessions->Clear();
+  state_->debts->Stop();
   if (state_->sessions.CloseAnyway()) state_->durability->Close(/*keep_unlogged=*/true).IgnoreError();
   if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
@@ -226,6 +227,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                                                         [s = state.get()] {
                                                           if (s->repairer != nullptr) s->repairer->Wake();
                                                         });
+  state->debts = std::make_unique<DebtCollector>(state->local.get());
   if (fabric->num_nodes() > 1) {
     state->repairer = std::make_unique<Repairer>(state->local.get(), state->peers.get(), state->owner_service.get(),
                                                  state->incarnation.get());
@@ -299,6 +301,7 @@ Status Database::StartNode(absl::Duration wait_for_others) {
   if (state_->local->calls()) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
     GANNET_RETURN_IF_ERROR(WaitForDataNodes(wait_for_others));
+    GANNET_RETURN_IF_ERROR(state_->debts->Start());
   }
   if (state_->repairer != nullptr) state_->repairer->Start();
   return state_->epochs->Start();
@@ -340,6 +343,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->incarnation = state_->incarnation.get();
   session->durability = state_->durability.get();
   session->registry = &state_->sessions;
+  session->collector = state_->debts.get();
   session->channel = std::move(*channel);
   session->slab = std::make_unique<rdma::SlabCache>(state_->slab.get());
   StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =

@@ -35,20 +35,8 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
 Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}
 
 Session::~Session() {
-  SettleDebts();
   state_->local->record_bytes.Close(state_->live_bytes.get());
   state_->registry->Remove(state_->owner_bits, &state_->debts, &state_->paths);
-}
-
-bool Session::HasDebts() const {
-  return !state_->debts.empty();
-}
-
-void Session::SettleDebts() {
-  if (!HasDebts()) [[likely]]
-    return;
-  const uint64_t patience = static_cast<uint64_t>(absl::ToInt64Nanoseconds(state_->local->options.call_timeout));
-  state_->worker.BlockOn(state_->debts.AwaitAll(NowNanos() + patience));
 }
 
 Transaction Session::Begin() {
@@ -96,10 +84,7 @@ const Status& Session::Threw() {
 }
 
 Status Session::RunBlocking(absl::FunctionRef<coro::Task<Status>(Transaction&)> body, RunOutcome* outcome) {
-  Status status = worker().BlockOn(Run(body, outcome));
-  if (HasDebts()) [[unlikely]]
-    SettleDebts();  // nothing runs on this thread until the next call
-  return status;
+  return worker().BlockOn(Run(body, outcome));
 }
 
 Status Session::RunOnThread(const std::function<Status(BlockingTransaction&)>& body) {
@@ -122,7 +107,6 @@ Status Session::RunOnThread(const std::function<Status(BlockingTransaction&)>& b
     if (!absl::IsAborted(status)) break;
     worker().BlockOn(worker().Sleep(BackOffUntil(attempt, &claim)));
   }
-  SettleDebts();
   ThrowIfBelieved(status, thrown);
   return status;
 }

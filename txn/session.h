@@ -139,10 +139,6 @@ class Session {
   }
   // Called after a conflict, which `claim` notes.
   uint64_t BackOffUntil(uint32_t attempt, PrecedenceClaim* claim);
-  // True if transactions of this session have debts at other nodes (txn/commit/debts.h). SettleDebts waits until they
-  // are settled, within bounds.
-  bool HasDebts() const;
-  void SettleDebts();
   bool shares_thread_ = false;
   std::unique_ptr<SessionState> state_;
 };

@@ -1,9 +1,18 @@
 #include "scenario/workload/client.h"
 
 #include "base/clock.h"
+#include "base/sometimes.h"
+#include "base/thread.h"
 #include "scenario/workload/judged_transaction.h"
+#include "txn/session/session_internal.h"
+#include "txn/session/transaction_impl.h"
 
 namespace gannet::scenario {
+
+bool Client::MayRest() const {
+  const txn::SessionState& state = session_->state();
+  return state.idle_transactions.size() == state.transactions.size();
+}
 
 coro::Task<void> Client::Run() {
   constexpr uint64_t kPauseNanos = 50'000;
@@ -12,6 +21,10 @@ coro::Task<void> Client::Run() {
     if (!waits) {
       const Status status = co_await RunOne();
       waits = !status.ok() && !JudgedTransaction::IsRefusal(status);
+      if (waits && control_->rest_nanos > 1 && MayRest()) {
+        Sometimes<"scenario: a thread rests after an error">();
+        SleepForNanos(control_->rest_nanos);
+      }
     }
     if (waits) {
       co_await session_->worker().SleepUntil(NowNanos() + kPauseNanos);

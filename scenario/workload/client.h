@@ -23,6 +23,7 @@ struct Control {
   uint64_t failed = 0;
   uint64_t unknown = 0;
   uint64_t aborts = 0;
+  uint64_t rest_nanos = 0;  // see ScenarioOptions; 0 or 1: threads do not rest
   std::string broken = {};  // describes something impossible that a client saw: the run ends
 
   // A commit that ended as Unknown, because another node could not be told its part in time.
@@ -60,6 +61,8 @@ class Client {
   void CountCommit() { ++committed_; }
 
  private:
+  // True if no transaction of the session is open: then its thread may rest.
+  bool MayRest() const;
   txn::Session* session_;
   Control* control_;
   uint64_t committed_ = 0;

@@ -50,6 +50,7 @@ ScenarioOptions Hostile(bool durable, bool deaths, const char* workload = "regis
   options.precedence_limit_nanos = 10'000'000'000;
   options.session_nanos = kWholeRun;
   options.row_words = 40;
+  options.rest_nanos = 1;
   options.faults = rdma::sim::Faults{};
   options.faults->preempt = 0.01;
   options.faults->scatter_lines = 0.2;
@@ -108,6 +109,30 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                                            Rectangles(Mutant::kLeafWitnesses, "LeafWitnesses", 40),
                                            Rectangles(Mutant::kSkipWitness, "SkipWitnessOfWindows", 20)),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// Links are cut for longer than a call may take.
+TEST(MutantsTest, ADebtThatIsNotTriedAgainLeavesALock) {
+  active_mutant = Mutant::kDebtsRest;
+  uint64_t caught = 0;
+  std::string verdict;
+  for (uint64_t seed = 1; seed <= 20 && caught == 0; ++seed) {
+    ScenarioOptions options = Hostile(/*durable=*/false, /*deaths=*/false);
+    options.seed = seed;
+    options.nodes = 3;
+    options.client = false;
+    options.call_timeout_nanos = 200'000;
+    options.rest_nanos = 3'000'000;
+    options.faults->cut_every = 2'000'000;
+    options.faults->cut_nanos = 1'000'000;
+    const ScenarioReport report = RunScenario(Drawn(options));
+    if (report.passed) continue;
+    caught = seed;
+    verdict = report.verdict;
+  }
+  active_mutant = Mutant::kNone;
+  EXPECT_NE(caught, 0u);
+  EXPECT_NE(verdict.find("still owes"), std::string::npos) << verdict;
+}
 
 // Two rows that change between their reads by one call are rare in the workloads, so this race is provoked.
 TEST(MutantsTest, AnswersThatAreCalledSnapshotsUnseenAreWrong) {

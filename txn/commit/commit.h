@@ -79,8 +79,8 @@ class Commit {
   // then not Run.
   coro::Async<Status> Validate();
 
-  // True if it has asked for locks of other nodes' records: it may hold them until the transaction ends.
-  bool asks_for_locks() const { return asks_for_locks_; }
+  // True from when it asks for locks by verbs until each of them is released or owed.
+  bool may_hold_locks() const { return may_hold_locks_; }
   // True if it has changes, which belong to epoch().
   bool logged() const { return logged_; }
   // Without changes: the latest epoch that it found at other nodes.
@@ -123,6 +123,7 @@ class Commit {
   bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }
   coro::Task<void> InstallRemote(Where where);
   coro::Task<void> ReleaseRemote();
+  void NoteNoneHeld();
   // Writes the begin of a request: the name of `slot`, which is taken if there is none, and a new number.
   void PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot);
   // For operations that failed but must be done (debts.h). After the commit point the transaction waits for them.
@@ -191,7 +192,7 @@ class Commit {
   size_t redo_bytes_ = 0;  // reserved in the log's buffer; 0: nothing to log
   uint64_t epoch_ = 0;
   bool logged_ = false;
-  bool asks_for_locks_ = false;
+  bool may_hold_locks_ = false;
   std::shared_ptr<DebtTicket> ticket_;  // null: no debt after the commit point
   std::span<const std::byte> request_;  // the one in scratch_.message
 };

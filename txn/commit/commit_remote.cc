@@ -66,7 +66,7 @@ coro::Task<Status> Commit::LockRemote() {
     if (entry.kind == WriteKind::kRemove) CountChange(AccessKind::kRemove, entry);
   }
   if (scratch_.operations.empty()) co_return absl::OkStatus();
-  asks_for_locks_ = true;
+  may_hold_locks_ = true;
   Status status = co_await session_->channel->Post(scratch_.operations);
   if (!status.ok()) {
     Sometimes<"commit: locks at other nodes may be held or not">();
@@ -96,37 +96,41 @@ void Commit::PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot
 }
 
 void Commit::OweCall(OwnerCall* call, rdma::MethodId method, std::span<const std::byte> message) {
-  Debt debt{.kind = Debt::Kind::kCall,
-            .node = call->node,
-            .connection = ConnectionOf(call->node),
-            .ticket = ticket_,
-            .method = method,
-            .slot = *call->slot};
+  auto debt = std::make_shared<Debt>();
+  debt->kind = Debt::Kind::kCall;
+  debt->node = call->node;
+  debt->connection = ConnectionOf(call->node);
+  debt->ticket = ticket_;
+  debt->method = method;
+  debt->slot = *call->slot;
   call->slot.reset();
-  debt.message.assign(message.begin(), message.end());
-  if (method == kTxnFinish) debt.records = call->finished;
+  debt->message.assign(message.begin(), message.end());
+  if (method == kTxnFinish) debt->records = call->finished;
   session_->debts.Add(std::move(debt));
 }
 
 void Commit::OweUnlock(const WriteEntry& entry) {
-  session_->debts.Add({.kind = Debt::Kind::kUnlock,
-                       .node = entry.record.node(),
-                       .connection = entry.connection,
-                       .record = entry.record,
-                       .held = Locked(entry.seen, session_->owner_bits),
-                       .next = entry.seen});
+  auto debt = std::make_shared<Debt>();
+  debt->kind = Debt::Kind::kUnlock;
+  debt->node = entry.record.node();
+  debt->connection = entry.connection;
+  debt->record = entry.record;
+  debt->held = Locked(entry.seen, session_->owner_bits);
+  debt->next = entry.seen;
+  session_->debts.Add(std::move(debt));
 }
 
 void Commit::OweInstall(const WriteEntry& entry) {
-  Debt debt{.kind = Debt::Kind::kInstall,
-            .node = entry.record.node(),
-            .connection = entry.connection,
-            .ticket = ticket_,
-            .record = entry.record,
-            .held = Locked(entry.seen, session_->owner_bits),
-            .next = NextState(entry.seen, false)};
+  auto debt = std::make_shared<Debt>();
+  debt->kind = Debt::Kind::kInstall;
+  debt->node = entry.record.node();
+  debt->connection = entry.connection;
+  debt->ticket = ticket_;
+  debt->record = entry.record;
+  debt->held = Locked(entry.seen, session_->owner_bits);
+  debt->next = NextState(entry.seen, false);
   if (entry.kind == WriteKind::kUpdate) {
-    debt.image.assign(entry.image, entry.image + RecordLines(entry.key, entry.payload_bytes) * kLineBytes);
+    debt->image.assign(entry.image, entry.image + RecordLines(entry.key, entry.payload_bytes) * kLineBytes);
   }
   session_->debts.Add(std::move(debt));
 }
@@ -455,9 +459,14 @@ coro::Task<void> Commit::ReleaseRemote() {
   }
 }
 
+void Commit::NoteNoneHeld() {
+  may_hold_locks_ = false;
+  session_->debts.NoteRelease();
+}
+
 coro::Task<Status> Commit::CommitMixed() {
   if (!session_->debts.empty()) [[unlikely]]
-    session_->debts.Awaken();
+    session_->debts.Forget();
   Status status = co_await JoinOwners();
   if (status.ok()) status = LockAndIndexDirect();
   if (status.ok()) status = co_await LockRemote();
@@ -469,9 +478,12 @@ coro::Task<Status> Commit::CommitMixed() {
   if (!status.ok()) {
     for (WriteEntry& entry : writes_.entries()) ReleaseDirect(*session_, entry);
     co_await ReleaseRemote();
+    NoteNoneHeld();
     co_return status;
   }
-  co_return co_await InstallAll();
+  status = co_await InstallAll();
+  NoteNoneHeld();
+  co_return status;
 }
 
 // Other nodes come first, and are awaited: if this node dies, changes of this transaction that were seen must not be

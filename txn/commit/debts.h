@@ -26,16 +26,26 @@
 // So when the CAS of an unlock begins, nothing else in this session holds the lock, and nothing else can get it until
 // the CAS has completed. Two unlocks of one record may run at the same time: both have the same effect.
 //
+// A session notes its debts here; a thread of the database settles them (debt_collector.h). So the record of a debt is
+// free soon after its node can be reached again, whatever the session's thread does then: it may be idle, only read, or
+// have closed the session. Three rules divide the work:
+//
+//   - An unlock goes to the collector when no transaction of the session may hold the lock any more (rule b). All other
+//     debts go there at once, and so before an unlock of the same record, which waits for them there.
+//   - From then on the session reads only the debt's outcome, and the collector writes only that.
+//   - Until the session has seen the outcome, it does not ask for the lock (rule a).
+//
 // Transactions of this and other nodes find the record of a debt locked: a conflict, repeated after a while. A debt is
 // dropped when its node is dead, or was lost and is back over another connection: that node has then repaired what this
-// one left there, as if this one had died (peers.h). A debt that has been tried for call_timeout without success, while
-// nothing else runs on the worker, rests until the session's next commit with other nodes. So a cut link does not keep
-// a thread from stopping. A session that is closed settles its debts first; what remains after call_timeout passes to
-// the next session with the same channel, and so the same owner bits.
+// one left there, as if this one had died (peers.h). The open debts of a session that is closed pass to the next
+// session with the same channel, and so the same owner bits: rule (a), and the names of callers that are in use, hold
+// for that one, too.
 //
-// Belongs to the session's thread. Costs nothing while there are no debts.
+// Debts belong to the session's thread. They cost nothing while there are none.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +58,8 @@
 
 namespace gannet::txn {
 
+class DebtCollector;
+struct LocalNode;
 struct SessionState;
 
 // The debts that one transaction waits for.
@@ -59,11 +71,15 @@ struct DebtTicket {
 
 struct Debt {
   enum class Kind : uint8_t { kUnlock, kInstall, kCall };
+  // Settled: by success. Lost: the node died, or gave an answer that no repetition will change.
+  enum class Outcome : uint8_t { kOpen, kSettled, kLost };
+
+  // These do not change.
   Kind kind = Kind::kUnlock;
   rdma::NodeId node = 0;
   uint64_t connection = 0;  // over which the node knows this debtor (peers.h); 0: this node itself
-  bool running = false;     // a coroutine works on it
-  std::shared_ptr<DebtTicket> ticket = nullptr;
+  uint64_t owner_bits = 0;  // of the session
+  uint64_t since = 0;       // NowNanos
 
   // kUnlock, kInstall: the record's word while we hold the lock, and after that.
   rdma::GlobalAddress record{};
@@ -74,10 +90,24 @@ struct Debt {
   // kCall
   rdma::MethodId method = 0;
   uint16_t slot = 0;
-  bool returns_slot = true;  // when it is settled. False: its transaction or ticket returns it
   std::vector<std::byte> message = {};
   std::vector<rdma::GlobalAddress> records = {};  // the records of the message
+
+  // For the session alone.
+  std::shared_ptr<DebtTicket> ticket = nullptr;
+  bool returns_slot = true;  // when it is settled. False: its transaction or ticket returns it
+  bool held_back = false;    // an unlock that waits for a transaction of the session
+
+  // Written once, by the collector, after everything else that it does for this debt.
+  std::atomic<Outcome> outcome{Outcome::kOpen};
+
+  bool IsOf(rdma::GlobalAddress which) const {
+    return record == which || std::ranges::find(records, which) != records.end();
+  }
 };
+
+// False if the debt's node is dead, or has lost the connection over which it knows the debtor.
+bool NodeLives(const Debt& debt, const LocalNode& local);
 
 class Debts {
  public:
@@ -85,44 +115,41 @@ class Debts {
   Debts(const Debts&) = delete;
   Debts& operator=(const Debts&) = delete;
 
+  // True if all that were settled are forgotten, and there is no other.
   bool empty() const { return debts_.empty(); }
   // True if there is a debt for `record`: rule (a).
   bool Covers(rdma::GlobalAddress record) const;
 
   // If its node is dead, the debt is dropped at once and its ticket is lost.
-  void Add(Debt debt);
-  // Tries the resting debts again.
-  void Awaken();
+  void Add(std::shared_ptr<Debt> debt);
+  // Forgets those that are settled. Call it before Covers.
+  void Forget();
+  // A transaction of the session has released its locks, or owes their release.
+  void NoteRelease() {
+    if (held_back_ > 0) [[unlikely]]
+      HandOver();
+  }
   // Waits until the ticket's debts are settled, at most until `deadline_nanos`. True if everything was done.
   coro::Task<bool> Await(std::shared_ptr<DebtTicket> ticket, uint64_t deadline_nanos);
-  // Waits until there are no debts, at most until `deadline_nanos`.
-  coro::Task<void> AwaitAll(uint64_t deadline_nanos);
 
   // Slots for the names of this session's callers: owner bits | slot.
   uint16_t TakeSlot();
   void ReturnSlot(uint16_t slot) { free_slots_.push_back(slot); }
 
-  // For the session that takes this session's place.
+  // For the session that takes this session's place. None of its transactions is open.
   std::vector<std::shared_ptr<Debt>> Leave();
   void TakeOver(std::vector<std::shared_ptr<Debt>> debts);
 
  private:
-  void Start(const std::shared_ptr<Debt>& debt);
-  // True if the worker has other work than settling these debts.
-  bool OthersRun() const;
-  // Tries until the debt is settled, dropped or rests.
-  coro::Task<void> Settle(std::shared_ptr<Debt> debt);
-  // True if it is settled: by success, or by an answer that no repetition will change (the ticket is lost then).
-  coro::Task<bool> Unlock(std::shared_ptr<Debt> debt);
-  coro::Task<bool> Install(std::shared_ptr<Debt> debt);
-  coro::Task<bool> Call(std::shared_ptr<Debt> debt, uint64_t timeout_nanos);
-  // Rule (b).
+  // Gives the collector those that may go there.
+  void HandOver();
+  // Rule (b), for the session's own transactions.
   bool MustWait(const Debt& debt) const;
-  bool NodeLives(const Debt& debt) const;
-  void Close(const std::shared_ptr<Debt>& debt, bool lost);
+  void Close(Debt& debt, bool lost);
 
   SessionState* session_;
-  std::vector<std::shared_ptr<Debt>> debts_;
+  std::vector<std::shared_ptr<Debt>> debts_;  // the open ones, the oldest first
+  size_t held_back_ = 0;
   std::vector<uint16_t> free_slots_;
   uint16_t next_slot_ = 0;
 };

@@ -167,15 +167,16 @@ void Commit::OrderForDecision() {
 // A decision of several messages is noted under one name, and stays noted until the transaction's end. So the slot
 // still belongs to the transaction, or its ticket.
 void Commit::OweDecision(rdma::NodeId keeper) {
-  Debt debt{.kind = Debt::Kind::kCall,
-            .node = keeper,
-            .connection = ConnectionOf(keeper),
-            .ticket = ticket_,
-            .method = kTxnDecide,
-            .slot = *scratch_.decision_slot,
-            .returns_slot = false};
-  debt.message.assign(request_.begin(), request_.end());
-  debt.records = scratch_.finished;
+  auto debt = std::make_shared<Debt>();
+  debt->kind = Debt::Kind::kCall;
+  debt->node = keeper;
+  debt->connection = ConnectionOf(keeper);
+  debt->ticket = ticket_;
+  debt->method = kTxnDecide;
+  debt->slot = *scratch_.decision_slot;
+  debt->returns_slot = false;
+  debt->message.assign(request_.begin(), request_.end());
+  debt->records = scratch_.finished;
   session_->debts.Add(std::move(debt));
 }
 

@@ -12,6 +12,7 @@
 #include "rdma/slab.h"
 #include "txn/access/measured_access.h"
 #include "txn/access/offload_chooser.h"
+#include "txn/commit/debt_collector.h"
 #include "txn/commit/debts.h"
 #include "txn/commit/precedence.h"
 #include "txn/database.h"
@@ -52,6 +53,7 @@ struct DatabaseState {
   std::unique_ptr<Durability> durability;
   std::unique_ptr<OwnerService> owner_service;
   std::unique_ptr<Repairer> repairer;  // null on a node that is alone
+  std::unique_ptr<DebtCollector> debts;
   SessionRegistry sessions;
   std::unique_ptr<RunSessions> run_sessions;
   bool started = false;
@@ -85,7 +87,8 @@ struct SessionState {
   std::unique_ptr<rdma::EpochManager::Participant> participant;  // of all its transactions
   index::Context context;                                        // of these two
   std::unique_ptr<LiveBytes> live_bytes;
-  Debts debts{this};  // before the worker, whose coroutines settle them
+  Debts debts{this};
+  DebtCollector* collector = nullptr;
   coro::Worker worker;
   Random random{1};
   rdma::NodeId self = 0;

@@ -42,7 +42,10 @@ void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const OffloadCho
     paths_of_closed_[i] +=
         paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
   }
-  if (!debts->empty()) left_debts_.emplace_back(owner_bits, debts->Leave());
+  if (debts->empty()) return;
+  if (std::vector<std::shared_ptr<Debt>> left = debts->Leave(); !left.empty()) {
+    left_debts_.emplace_back(owner_bits, std::move(left));
+  }
 }
 
 PathStatistics SessionRegistry::PathsOf(TableId table, AccessKind kind) const {

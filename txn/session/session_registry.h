@@ -1,4 +1,4 @@
-// SessionRegistry: the open sessions of a database, and the debts that closed ones left for the next.
+// SessionRegistry: the open sessions of a database, and the debts that were open when a session was closed.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class SessionRegistry {
   // closed session with the same bits left.
   // `paths` lives until Remove.
   Status Add(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths, uint64_t* number);
-  // That session is closed; its debts wait for the next one.
+  // That session is closed; its open debts pass to the next one.
   void Remove(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths);
 
   // Sum over all sessions, also those that were closed.

@@ -59,9 +59,9 @@ class TransactionImpl {
   // Makes the transaction a failed one, unless it has failed already.
   void Fail(Status failure) { access_.failure().Note(std::move(failure)).IgnoreError(); }
 
-  // True if it has asked for a remote lock of `record` and is not over: then it may hold it (debts.h).
+  // True if it has asked for a remote lock of `record`, which is neither released nor owed (debts.h).
   bool MayHold(rdma::GlobalAddress record) const {
-    return commit_.has_value() && commit_->asks_for_locks() && access_.writes().FindRecord(record) >= 0;
+    return commit_.has_value() && commit_->may_hold_locks() && access_.writes().FindRecord(record) >= 0;
   }
 
   // Call it after Commit or Validate: the epoch that must be durable before their result may be acknowledged; 0: none.
