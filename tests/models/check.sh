@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Checks a model with SPIN.
+#
+#   check.sh MODEL CASES                  each line of CASES: pass|fail, then switches; # begins a comment
+#   check.sh MODEL pass|fail SWITCH...    one case
+#
+# Exit code 0: every case ended as it must. "fail" means that an assertion is violated; a run that is not complete
+# (memory, depth) is neither.
+set -euo pipefail
+
+model=$(realpath "$1")
+shift
+cases=$(realpath -m "$1")
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory"
+
+# check <pass|fail> <switch>...
+check() {
+  local must=$1 found verdict
+  shift
+  spin -a "$@" "$model" >spin.log 2>&1 || { cat spin.log; return 1; }
+  "${CC:-cc}" -O2 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=4000 -o pan pan.c
+  ./pan -m200000 -n -w22 >pan.log 2>&1 || true
+  if grep -q 'assertion violated' pan.log; then
+    found=fail
+  elif grep -q 'errors: 0' pan.log && ! grep -qE 'Search not completed|max search depth too small|out of memory' pan.log; then
+    found=pass
+  else
+    cat pan.log
+    found=incomplete
+  fi
+  verdict=ok
+  [[ $found == "$must" ]] || verdict="WRONG, it must $must"
+  printf '%-10s %s: %s (%s states)\n' "$found" "$*" "$verdict" \
+    "$(awk '/states, stored/ { printf "%d", $1 }' pan.log)"
+  [[ $verdict == ok ]]
+}
+
+if [[ $1 == pass || $1 == fail ]]; then
+  check "$@"
+  exit
+fi
+failed=0
+count=0
+while read -r -a words; do
+  [[ ${#words[@]} -gt 0 && ${words[0]} != \#* ]] || continue
+  count=$((count + 1))
+  check "${words[@]}" || failed=$((failed + 1))
+done <"$cases"
+echo "$count cases, $failed not as they must be"
+[[ $failed -eq 0 && $count -gt 0 ]]
