@@ -61,16 +61,7 @@ TEST_P(SpatialSuite, RemoteNearestAgreesWithTheModel) {
 
 // More rectangles than fit in a message, and more than one posting reads.
 TEST_P(SpatialSuite, RemoteSearchesMayHaveManyResults) {
-  constexpr uint64_t kMany = 6000;
-  Start(kMany);
-  {
-    EpochGuard guard(main_->epoch());
-    for (uint64_t n = 1; n < kMany; ++n) model_.emplace(KeyOf(n), main_->NewRecord(KeyOf(n).view()));
-    std::vector<LoadEntry> entries;
-    for (const auto& [key, record] : model_) entries.push_back({key.view(), record});
-    const Status loaded = index_->BulkLoad(main_->context(), entries, 0.7);
-    ASSERT_TRUE(loaded.ok()) << loaded;
-  }
+  LoadMany(kMany);
   ClientThread client(cluster_.get());
   const auto remote = Connect(&client);
   for (const bool at_one_moment : {false, true}) {
@@ -83,6 +74,49 @@ TEST_P(SpatialSuite, RemoteSearchesMayHaveManyResults) {
     ASSERT_EQ(IdsOf(result.entries), IdsIn(model_, Rectangle::Everything()));
     for (const Witness& witness : result.witnesses) ASSERT_TRUE(client.Valid(witness));
   }
+}
+
+TEST_P(SpatialSuite, RemoteNearestMayHaveManyResults) {
+  LoadMany(kMany);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  for (const size_t count : {1500ul, 1501ul, 4000ul, kMany - 1, kMany, SIZE_MAX}) {
+    EpochGuard guard(&client);
+    ScanResult result;
+    result.entries.emplace_back();  // results are appended
+    const Status status = client.Await(remote->Nearest({.x = 3, .y = 4.5, .count = count}, &result));
+    ASSERT_TRUE(status.ok()) << count << ": " << status;
+    result.entries.erase(result.entries.begin());
+    ASSERT_EQ(DistancesOf(result.entries, 3, 4.5), LeastDistances(model_, 3, 4.5, count)) << count;
+    for (const Entry& entry : result.entries) ASSERT_EQ(entry.record, model_.at(entry.key));
+    ASSERT_FALSE(result.witnesses.empty());
+    for (const Witness& witness : result.witnesses) ASSERT_TRUE(client.Valid(witness));
+  }
+}
+
+// The words of a result of several messages cover all that is as near as its last rectangle.
+TEST_P(SpatialSuite, ForeignChangesInvalidateARemoteNearestOfManyResults) {
+  LoadMany(kMany);
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  Random random(74);
+  int near = 0;
+  for (int round = 0; round < 100; ++round) {
+    EpochGuard guard(&client);
+    const Rectangle at = RandomWindow(&random);
+    ScanResult result;
+    const Status status = client.Await(remote->Nearest({.x = at.max_x, .y = at.max_y, .count = 2500}, &result));
+    ASSERT_TRUE(status.ok()) << status;
+    const HeldWitnesses held(cluster_.get(), result.witnesses);
+    ASSERT_TRUE(held.Valid());
+    const double farthest = DistancesOf(result.entries, at.max_x, at.max_y).back();
+    const OwnedKey key = KeyOf(random.Below(kMany));
+    const bool is_near = RectangleOf(key).box.SquaredDistance(at.max_x, at.max_y) < farthest;
+    Toggle(key);
+    near += is_near;
+    ASSERT_FALSE(is_near && held.Valid()) << RectangleOf(key).box.ToString();
+  }
+  EXPECT_GT(near, 20);
 }
 
 TEST_P(SpatialSuite, ForeignChangesInvalidateARemoteSearch) {

@@ -27,6 +27,16 @@ std::vector<double> DistancesOf(const std::vector<Entry>& entries, double x, dou
   return distances;
 }
 
+void SpatialSuite::LoadMany(uint64_t keys) {
+  Start(keys);
+  EpochGuard guard(main_->epoch());
+  for (uint64_t n = 1; n < keys; ++n) model_.emplace(KeyOf(n), main_->NewRecord(KeyOf(n).view()));
+  std::vector<LoadEntry> entries;
+  for (const auto& [key, record] : model_) entries.push_back({key.view(), record});
+  const Status loaded = index_->BulkLoad(main_->context(), entries, 0.7);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+}
+
 void SpatialSuite::ChangeSome(int changes, Random* random) {
   for (int i = 0; i < changes; ++i) {
     const OwnedKey key = KeyOf(random->Below(kRectangles));

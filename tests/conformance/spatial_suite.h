@@ -25,6 +25,10 @@ class SpatialSuite : public IndexSuite {
  protected:
   static constexpr uint64_t kRectangles = 1200;  // test keys of most tests
 
+  static constexpr uint64_t kMany = 6000;  // and of those whose results take several messages
+
+  // Starts with all keys but the first of `keys`, loaded at once.
+  void LoadMany(uint64_t keys);
   // Inserts some absent keys and removes some present ones.
   void ChangeSome(int changes, Random* random);
   // Inserts the key, or removes it if it is present.

@@ -263,6 +263,39 @@ TEST_P(SpatialSearchTest, EachOfTheMovingPiecesIsSeenOnce) {
   mover.join();
 }
 
+// More rows than an owner sends in one message, of one owner or of each of two.
+TEST_P(SpatialSearchTest, NearestFindsAnyNumberOfRows) {
+  constexpr uint64_t kMany = 4000;
+  ASSERT_TRUE(Fill(kMany).ok());
+  for (const size_t count : {size_t{1600}, size_t{3500}, size_t{kMany}, SIZE_MAX}) {
+    const NearestQuery query{.x = 11, .y = 7.25, .count = count};
+    Step t(session);
+    Model model = committed;
+    const RectangleKeyBytes own({Rectangle::Point(11, 7.5), next_id++});
+    ASSERT_TRUE(t->Insert(table, own.view(), uint64_t{5}).ok());
+    model[std::string(own.view().bytes())] = 5;
+    ASSERT_TRUE(t->Remove(table, index::Key(model.begin()->first)).ok());
+    model.erase(model.begin());
+    const Status status = t->Nearest(table, query, &rows);
+    ASSERT_TRUE(status.ok()) << count << ": " << status;
+    ExpectNearest(rows, model, query);
+    const Status committing = t.Commit();
+    ASSERT_TRUE(committing.ok()) << committing;
+    committed = std::move(model);
+  }
+  // Changes near the farthest row are conflicts, too.
+  const NearestQuery query{.x = 11, .y = 7.25, .count = 3500};
+  for (uint64_t i = 0; i < 4; ++i) {
+    Step t(session);
+    ASSERT_TRUE(t->Nearest(table, query, &rows).ok());
+    ASSERT_TRUE(t->Insert(cluster.table(std::get<0>(GetParam()), "points"), next_id++, uint64_t{1}).ok());
+    const index::OwnedKey key(rows.key(rows.size() - 2 - i));
+    ASSERT_TRUE(
+        RunBlockingBody(other, [&](BlockingTransaction& by) { return by.Remove(others_table, key.view()); }).ok());
+    EXPECT_TRUE(absl::IsAborted(t.Commit()));
+  }
+}
+
 TEST_P(SpatialSearchTest, SearchesForUpdateGiveHandles) {
   ASSERT_TRUE(Fill(50).ok());
   Step t(session);

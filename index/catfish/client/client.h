@@ -29,7 +29,8 @@ class CatfishClient final : public RemoteIndex {
   coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<Status> Search(WindowQuery query, ScanResult* result) override;
-  // By a call: the nodes that can matter become known one after the other, so READs would take as many round trips.
+  // By a call: the nodes that can matter become known one after the other, so READs would take as many round trips. If
+  // the result does not fit in a message, the owner says how far it reaches, and the window of that reach is searched.
   coro::Task<Status> Nearest(NearestQuery query, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
@@ -120,6 +121,12 @@ class CatfishClient final : public RemoteIndex {
   coro::Task<StatusOr<bool>> SearchByReads(Session& session, WindowQuery query, ScanResult* result);
   coro::Task<Status> SearchByCalls(Session& session, WindowQuery query, ScanResult* result);
   coro::Task<StatusOr<bool>> SearchByPages(Session& session, WindowQuery query, ScanResult* result);
+  // Asks the owner for the nearest. Nothing: *result has them. Otherwise they do not fit in a message: their reach
+  // (messages.h).
+  coro::Task<StatusOr<std::optional<double>>> AskForNearest(NearestQuery query, ScanResult* result);
+  // Finds the nearest by a search of the window that has all rectangles within `reach`. False: there are fewer than
+  // query.count now.
+  coro::Task<StatusOr<bool>> NearestWithin(NearestQuery query, double reach, ScanResult* result);
 
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
   // Finds some keys by READs; those that READs did not settle, by calls.

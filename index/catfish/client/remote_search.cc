@@ -38,6 +38,16 @@ class Offloading {
   bool admitted_;
 };
 
+// A window that every rectangle meets whose SquaredDistance to the point is at most `reach`. The square's sides are a
+// little longer than twice the square root: that distance is rounded, and is 0 for the least ones.
+Rectangle WindowAround(const NearestQuery& query, double reach) {
+  if (std::isinf(reach)) return Rectangle::Everything();
+  const double side = std::sqrt(reach) * (1 + 1e-15) + 1e-160;
+  const auto below = [side](double x) { return std::max(std::nextafter(x - side, -kMaxCoordinate), -kMaxCoordinate); };
+  const auto above = [side](double x) { return std::min(std::nextafter(x + side, kMaxCoordinate), kMaxCoordinate); };
+  return {below(query.x), below(query.y), above(query.x), above(query.y)};
+}
+
 // What a search has added to *result.
 SearchHistory::Met MetSince(const ScanResult& result, size_t entries, size_t witnesses) {
   return {.nodes = static_cast<double>(result.witnesses.size() - witnesses),
@@ -198,11 +208,32 @@ coro::Task<StatusOr<bool>> CatfishClient::SearchByPages(Session& session, Window
   co_return confirmed;
 }
 
+// The window decides nothing but how much is searched: if the rectangles within the reach are enough when the window is
+// searched, the nearest are among them, and the window's witnesses cover all that is as near. If they are too few (some
+// were removed after the owner had answered), the owner is asked again.
 coro::Task<Status> CatfishClient::Nearest(NearestQuery query, ScanResult* result) {
   const Status valid = CheckRectangle(Rectangle::Point(query.x, query.y));
   GANNET_CO_RETURN_IF_ERROR(valid);
   ++statistics_.lookups;
   ++statistics_.fallbacks;
+  const size_t entries = result->entries.size();
+  const size_t witnesses = result->witnesses.size();
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const StatusOr<std::optional<double>> reach = co_await AskForNearest(query, result);
+    if (!reach.ok()) co_return reach.status();
+    if (!reach->has_value()) co_return absl::OkStatus();
+    const StatusOr<bool> found = co_await NearestWithin(query, **reach, result);
+    if (!found.ok()) co_return found.status();
+    if (*found) co_return absl::OkStatus();
+    Sometimes<"catfish: the nearest rectangles are searched once more">();
+    result->entries.resize(entries);
+    result->witnesses.resize(witnesses);
+  }
+  co_return absl::AbortedError(
+      absl::StrCat("the ", query.count, " nearest rectangles change faster than they can be sent: ask for fewer"));
+}
+
+coro::Task<StatusOr<std::optional<double>>> CatfishClient::AskForNearest(NearestQuery query, ScanResult* result) {
   SessionLease lease(this);
   std::array<std::byte, 64> request;
   rdma::WireWriter writer(request);
@@ -214,10 +245,38 @@ coro::Task<Status> CatfishClient::Nearest(NearestQuery query, ScanResult* result
   if (!response.ok()) co_return response.status();
   rdma::WireReader reader(*response);
   const size_t before = result->entries.size();
-  if (!GetResult(reader, owner_, result) || !reader.Finish().ok() || result->entries.size() - before > query.count) {
+  std::optional<double> reach;
+  bool well_formed = true;
+  if (reader.GetU8() != 0) {
+    well_formed = GetResult(reader, owner_, result) && result->entries.size() - before <= query.count;
+  } else {
+    reach = GetNumber(reader);
+    well_formed = *reach >= 0;
+  }
+  if (!reader.Finish().ok() || !well_formed) {
     co_return absl::DataLossError("the owner of a catfish index sent a malformed result of a search");
   }
-  co_return absl::OkStatus();
+  co_return reach;
+}
+
+coro::Task<StatusOr<bool>> CatfishClient::NearestWithin(NearestQuery query, double reach, ScanResult* result) {
+  const size_t first = result->entries.size();
+  const WindowQuery within{.window = WindowAround(query, reach), .at_one_moment = true};
+  const Status searched = co_await Search(within, result);
+  if (!searched.ok()) co_return searched;
+  std::vector<std::pair<double, index::Entry>> near;
+  for (const index::Entry& entry : std::span(result->entries).subspan(first)) {
+    const StatusOr<RectangleKey> key = DecodeRectangleKey(entry.key.view());
+    if (!key.ok()) co_return key.status();
+    const double distance = key->box.SquaredDistance(query.x, query.y);
+    if (distance <= reach) near.emplace_back(distance, entry);
+  }
+  if (near.size() < query.count && !std::isinf(reach)) co_return false;
+  std::ranges::sort(near, {}, [](const auto& one) { return std::pair(one.first, one.second.key.bytes()); });
+  if (near.size() > query.count) near.resize(query.count);
+  result->entries.resize(first);
+  for (const auto& [distance, entry] : near) result->entries.push_back(entry);
+  co_return true;
 }
 
 }  // namespace gannet::index::catfish

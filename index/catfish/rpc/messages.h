@@ -9,12 +9,14 @@
 //   kSearch     window (32), at one moment (1), position
 //            -> position at which the search continues, entries, witnesses
 //   kNearest    x (8), y (8), count (8)
-//            -> entries, witnesses
+//            -> all here (1); if so, entries and witnesses; if not, the reach (8)
 //
 //   key         key_wire.h; change and witness: change_wire.h
 //   position    present (1), and if so 5 words
 //   entries     number (4), each: the key's 40 bytes (rectangle.h), record (8)
 //   witnesses   number (4), each 16
+//   reach       square of the distance of the last rectangle of a result that does not fit in a message; infinite, if
+//               fewer than `count` are in the tree
 #pragma once
 
 #include <optional>

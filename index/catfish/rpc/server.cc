@@ -1,7 +1,9 @@
 // Catfish at the owner: answers to clients.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "index/catfish/rpc/messages.h"
 #include "index/catfish/tree.h"
 #include "index/change_wire.h"
@@ -73,6 +75,13 @@ Status ServeSearch(CatfishTree* tree, Context&, rdma::WireReader& request, rdma:
   return absl::OkStatus();
 }
 
+double ReachOf(const NearestQuery& query, const ScanResult& result) {
+  if (result.entries.size() < query.count) return std::numeric_limits<double>::infinity();
+  const StatusOr<RectangleKey> last = DecodeRectangleKey(result.entries.back().key.view());
+  GANNET_CHECK(last.ok(), "a key of an R-tree: %s", last.status().ToString());
+  return last->box.SquaredDistance(query.x, query.y);
+}
+
 Status ServeNearest(CatfishTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
   NearestQuery query;
   query.x = GetNumber(request);
@@ -80,13 +89,15 @@ Status ServeNearest(CatfishTree* tree, Context&, rdma::WireReader& request, rdma
   query.count = request.GetU64();
   GANNET_RETURN_IF_ERROR(request.Finish());
   ScanResult result;
-  if (query.count <= kMostEntriesInMessage) GANNET_RETURN_IF_ERROR(tree->Nearest(query, &result));
-  if (query.count > kMostEntriesInMessage || result.witnesses.size() > kMostWitnessesInMessage) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the ", query.count, " nearest rectangles do not fit in a message: ", "ask for at most ",
-                     kMostEntriesInMessage, ", or search a window"));
+  GANNET_RETURN_IF_ERROR(tree->Nearest(query, &result));
+  const bool fits =
+      result.entries.size() <= kMostEntriesInMessage && result.witnesses.size() <= kMostWitnessesInMessage;
+  response.PutU8(fits ? 1 : 0);
+  if (fits) {
+    PutResult(response, result);
+  } else {
+    PutNumber(response, ReachOf(query, result));
   }
-  PutResult(response, result);
   return absl::OkStatus();
 }
 
