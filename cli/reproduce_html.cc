@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -62,8 +63,11 @@ std::vector<std::string> Distinct(const Experiment& experiment, std::string Poin
 
 std::string HintOf(const Point& point) {
   const Measured& m = point.measured;
-  std::string hint = absl::StrFormat("%s, %s: %.2f M/s, median %.1f us, bound by %s", point.series, point.label, m.mops,
-                                     m.p50_us, BoundOf(m));
+  std::string hint = absl::StrFormat("%s, %s: ", point.series, point.label);
+  if (m.mops == 0) return hint + kNotMeasured;
+  absl::StrAppendFormat(&hint, "%.2f M/s, ", m.mops);
+  if (m.p50().has_value()) absl::StrAppendFormat(&hint, "median %.1f us, ", m.p50_us);
+  absl::StrAppendFormat(&hint, "bound by %s", BoundOf(m));
   if (point.paper.has_value()) hint += absl::StrFormat("; the paper: %.3g", point.paper->value);
   return hint;
 }
@@ -130,8 +134,18 @@ std::string PlotOf(const Experiment& experiment) {
 }
 
 // "ours / paper", marked if they differ much.
-std::string RatioCell(double ratio) {
-  return absl::StrFormat("<td%s>%.2f</td>", std::abs(ratio - 1) > kNear ? " class=\"far\"" : "", ratio);
+std::string RatioCell(std::optional<double> ratio) {
+  if (!ratio.has_value()) return "<td></td>";
+  return absl::StrFormat("<td%s>%.2f</td>", std::abs(*ratio - 1) > kNear ? " class=\"far\"" : "", *ratio);
+}
+
+// The cells of latencies, READs and bytes.
+std::string OperationCells(const Measured& m) {
+  std::string cells =
+      m.p50().has_value() ? absl::StrFormat("<td>%.1f</td><td>%.1f</td>", m.p50_us, m.p99_us) : "<td></td><td></td>";
+  if (m.mops == 0) return cells + "<td></td><td></td>";
+  absl::StrAppendFormat(&cells, "<td>%.2f</td><td>%.0f</td>", m.reads_per_operation, m.bytes_per_operation);
+  return cells;
 }
 
 std::string TableOf(const Experiment& experiment) {
@@ -143,15 +157,14 @@ std::string TableOf(const Experiment& experiment) {
   for (const Point& point : experiment.points) {
     const Measured& m = point.measured;
     const std::string paper = point.paper.has_value() ? absl::StrFormat("<td>%.3g</td>", point.paper->value) +
-                                                            RatioCell(m.mops / point.paper->value)
+                                                            RatioCell(m.IfMeasured(m.mops / point.paper->value))
                                                       : "<td></td><td></td>";
     html += absl::StrFormat("<tr><td>%s</td><td class=\"text\">%s</td><td>%.2f</td>%s", EscapeXml(point.series),
                             EscapeXml(point.label), m.mops, paper);
     html += absl::StrFormat(
-        "<td>%.1f</td><td>%.1f</td><td>%.2f</td><td>%.0f</td><td>%.0f%%</td><td>%.0f%%</td>"
-        "<td>%.0f%%</td><td class=\"text\">%s</td><td class=\"text\">%s</td></tr>\n",
-        m.p50_us, m.p99_us, m.reads_per_operation, m.bytes_per_operation, 100 * m.server_cpu, 100 * m.server_nic,
-        100 * m.server_link, BoundOf(m), EscapeXml(point.paper.has_value() ? point.paper->source : ""));
+        "%s<td>%.0f%%</td><td>%.0f%%</td><td>%.0f%%</td><td class=\"text\">%s</td><td class=\"text\">%s</td></tr>\n",
+        OperationCells(m), 100 * m.server_cpu, 100 * m.server_nic, 100 * m.server_link,
+        m.mops == 0 ? kNotMeasured : BoundOf(m), EscapeXml(point.paper.has_value() ? point.paper->source : ""));
   }
   return html + "</table></div>\n";
 }
@@ -164,10 +177,13 @@ std::string ClaimsHtml(const std::vector<Claim>& claims, const std::string& refe
       "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n",
       reference, reference);
   for (const Claim& claim : claims) {
+    const std::string ours = claim.ours.has_value() ? absl::StrFormat("%.2f", *claim.ours) : kNotMeasured;
+    const std::string difference =
+        claim.ours.has_value() ? absl::StrFormat("%+.0f%%", *claim.difference_percent()) : "";
     html += absl::StrFormat(
-        "<tr><td>%s</td><td>%.2f</td><td>%.2f</td><td>%+.0f%%</td><td class=\"text\">%s</td><td "
+        "<tr><td>%s</td><td>%s</td><td>%.2f</td><td>%s</td><td class=\"text\">%s</td><td "
         "class=\"text\">%s</td></tr>\n",
-        EscapeXml(claim.what), claim.ours, claim.paper.value, claim.difference_percent(), EscapeXml(claim.paper.source),
+        EscapeXml(claim.what), ours, claim.paper.value, difference, EscapeXml(claim.paper.source),
         EscapeXml(claim.note));
   }
   return html + "</table></div>\n";

@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 
 #include "cli/reproduce_report.h"
@@ -13,25 +14,32 @@ using experiments::Moment;
 using experiments::Point;
 using Json = nlohmann::ordered_json;
 
+// The number, or null if there is none.
+Json OrNull(std::optional<double> number) {
+  return number.has_value() ? Json(*number) : Json(nullptr);
+}
+
 Json Of(const Point& point) {
   const Measured& m = point.measured;
   Json json = {{"series", point.series},
                {"label", point.label},
                {"x", point.x},
                {"million_operations_per_second", m.mops},
-               {"latency_us", {{"mean", m.mean_us}, {"p50", m.p50_us}, {"p99", m.p99_us}}},
-               {"reads_per_operation", m.reads_per_operation},
-               {"bytes_per_operation", m.bytes_per_operation},
+               {"latency_us", {{"mean", nullptr}, {"p50", nullptr}, {"p99", nullptr}}},
+               {"reads_per_operation", OrNull(m.IfMeasured(m.reads_per_operation))},
+               {"bytes_per_operation", OrNull(m.IfMeasured(m.bytes_per_operation))},
                {"fallbacks_per_lookup", m.fallbacks},
                {"mean_error_keys", m.mean_error_keys},
                {"cache_bytes_per_machine", m.cache_bytes},
                {"server", {{"cpu", m.server_cpu}, {"nic", m.server_nic}, {"link", m.server_link}}},
-               {"bound_by", BoundOf(m)},
+               {"bound_by", nullptr},
                {"paper", nullptr}};
+  if (m.mops > 0) json["bound_by"] = BoundOf(m);
+  if (m.p50().has_value()) json["latency_us"] = {{"mean", m.mean_us}, {"p50", m.p50_us}, {"p99", m.p99_us}};
   if (point.paper.has_value()) {
     json["paper"] = {{"million_operations_per_second", point.paper->value},
                      {"source", point.paper->source},
-                     {"ratio", m.mops / point.paper->value}};
+                     {"ratio", OrNull(m.IfMeasured(m.mops / point.paper->value))}};
   }
   json["timeline"] = Json::array();
   for (const Moment& moment : m.timeline) {
@@ -60,11 +68,11 @@ std::string ToJson(const experiments::Report& report) {
   json["claims"] = Json::array();
   for (const Claim& claim : report.claims) {
     json["claims"].push_back({{"what", claim.what},
-                              {"ours", claim.ours},
+                              {"ours", OrNull(claim.ours)},
                               {"paper", claim.paper.value},
                               {"source", claim.paper.source},
-                              {"ratio", claim.ours / claim.paper.value},
-                              {"difference_percent", claim.difference_percent()},
+                              {"ratio", OrNull(claim.ratio())},
+                              {"difference_percent", OrNull(claim.difference_percent())},
                               {"note", claim.note}});
   }
   return json.dump(2) + "\n";

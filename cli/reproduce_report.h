@@ -7,6 +7,9 @@
 
 namespace gannet::cli {
 
+// In the place of a number that no run measured.
+inline constexpr char kNotMeasured[] = "not measured";
+
 std::string ToText(const experiments::Report& report);
 // Keys are stable.
 std::string ToJson(const experiments::Report& report);

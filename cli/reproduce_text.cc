@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ using experiments::Measured;
 using experiments::Moment;
 using experiments::Point;
 
+// The number, or "-" if there is none.
+std::string Told(const absl::FormatSpec<double>& format, std::optional<double> number) {
+  return number.has_value() ? absl::StrFormat(format, *number) : "-";
+}
+
 std::string TableOf(const Experiment& experiment) {
   const bool calls =
       std::ranges::any_of(experiment.points, [](const Point& point) { return point.measured.calls.has_value(); });
@@ -30,14 +36,14 @@ std::string TableOf(const Experiment& experiment) {
         point.series + ", " + point.label,
         absl::StrFormat("%.2f", m.mops),
         point.paper.has_value() ? absl::StrFormat("%.3g", point.paper->value) : "-",
-        point.paper.has_value() ? absl::StrFormat("%.2f", m.mops / point.paper->value) : "-",
-        absl::StrFormat("%.1f", m.p50_us),
-        absl::StrFormat("%.2f", m.reads_per_operation),
-        absl::StrFormat("%.0f", m.bytes_per_operation),
+        point.paper.has_value() ? Told("%.2f", m.IfMeasured(m.mops / point.paper->value)) : "-",
+        Told("%.1f", m.p50()),
+        Told("%.2f", m.IfMeasured(m.reads_per_operation)),
+        Told("%.0f", m.IfMeasured(m.bytes_per_operation)),
         absl::StrFormat("%.0f%%", 100 * m.server_cpu),
         absl::StrFormat("%.0f%%", 100 * m.server_nic),
         absl::StrFormat("%.0f%%", 100 * m.server_link),
-        BoundOf(m)};
+        m.mops == 0 ? kNotMeasured : BoundOf(m)};
     if (calls) row.push_back(m.calls.has_value() ? absl::StrFormat("%.0f%%", 100 * *m.calls) : "-");
     table.Add(row);
   }
@@ -107,8 +113,8 @@ std::string ToText(const experiments::Report& report) {
   Table table({"claim", "ours", report.reference, "difference"});
   std::string notes;
   for (const Claim& claim : report.claims) {
-    table.Add({claim.what, absl::StrFormat("%.2f", claim.ours), absl::StrFormat("%.2f", claim.paper.value),
-               absl::StrFormat("%+.0f%%", claim.difference_percent())});
+    table.Add({claim.what, claim.ours.has_value() ? absl::StrFormat("%.2f", *claim.ours) : kNotMeasured,
+               absl::StrFormat("%.2f", claim.paper.value), Told("%+.0f%%", claim.difference_percent())});
     notes += absl::StrFormat("  %s: %s%s%s\n", claim.what, claim.paper.source,
                              claim.note.empty() ? "" : ". We differ: ", claim.note);
   }

@@ -23,7 +23,7 @@ Experiment NewExperiment(std::string id, std::string title, Chart chart, std::st
 }
 
 // Step by step, like NewExperiment.
-Claim Claim::Of(std::string what, double ours, double paper, std::string source, std::string note) {
+Claim Claim::Of(std::string what, std::optional<double> ours, double paper, std::string source, std::string note) {
   Claim claim;
   claim.what = std::move(what);
   claim.ours = ours;
@@ -31,6 +31,21 @@ Claim Claim::Of(std::string what, double ours, double paper, std::string source,
   claim.paper.source = std::move(source);
   claim.note = std::move(note);
   return claim;
+}
+
+std::optional<double> Claim::ratio() const {
+  if (!ours.has_value()) return std::nullopt;
+  return *ours / paper.value;
+}
+
+std::optional<double> Claim::difference_percent() const {
+  if (!ours.has_value()) return std::nullopt;
+  return 100 * (*ours / paper.value - 1);
+}
+
+std::optional<double> RatioOf(double a, double b) {
+  if (a == 0 || b == 0) return std::nullopt;
+  return a / b;
 }
 
 std::string BoundOf(const Measured& m) {

@@ -46,8 +46,8 @@ struct Moment {
 
 // What one run measured. Shares: 1 is busy all the time.
 struct Measured {
-  double mops = 0;  // million operations per second
-  double mean_us = 0;
+  double mops = 0;  // million operations per second; 0: none ended, so the run measured nothing that is per operation
+  double mean_us = 0;  // latencies: 0 if no operation whose latency is told has ended
   double p50_us = 0;
   double p99_us = 0;
   double reads_per_operation = 0;
@@ -62,6 +62,12 @@ struct Measured {
   double server_link = 0;
   std::vector<Moment> timeline;
   std::string report;  // the whole report of the run, as JSON
+
+  // `value`, which is per operation; nothing, if the run measured nothing.
+  std::optional<double> IfMeasured(double value) const {
+    return mops == 0 ? std::nullopt : std::optional<double>(value);
+  }
+  std::optional<double> p50() const { return p50_us == 0 ? std::nullopt : std::optional<double>(p50_us); }
 };
 
 // What keeps the throughput from being higher: "server CPU", "server NIC", "server link", or "clients" if none of the

@@ -13,7 +13,8 @@ BestFixed BestFixedOf(const Experiment& experiment, std::string_view label,
                       const std::function<double(const Measured&)>& mops) {
   BestFixed best;
   for (const Point& point : experiment.points) {
-    if (point.label != label || point.series == kAdaptive.name || mops(point.measured) <= best.mops) continue;
+    if (point.label != label || point.series == kAdaptive.name) continue;
+    if (!best.series.empty() && mops(point.measured) <= best.mops) continue;
     best = {mops(point.measured), point.series};
   }
   return best;

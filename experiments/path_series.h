@@ -20,8 +20,8 @@ inline constexpr PathSeries kAdaptive = {"adaptive", txn::ReadPathPolicy::kAdapt
 const Point* FindPoint(const Experiment& experiment, std::string_view series, std::string_view label);
 
 struct BestFixed {
-  double mops = 0;  // 0: there is no such point
-  std::string_view series;
+  double mops = 0;
+  std::string_view series;  // empty: there is no such point
 };
 // The point with this label that has the most `mops`, of those that are not adaptive.
 BestFixed BestFixedOf(const Experiment& experiment, std::string_view label,

@@ -99,11 +99,13 @@ double Number(const nlohmann::json& json, const char* path) {
 
 void MeasuredOfTpcc(const nlohmann::json& json, Measured* m) {
   m->mops = Number(json, "/transactions_per_second") * 1e-6;
-  // The report gives latencies of the most frequent transaction.
-  const nlohmann::json& transaction = json.at("transactions").at(json.at("latency_of").get<std::string>());
-  m->mean_us = Number(transaction, "/latency_us/mean");
-  m->p50_us = Number(transaction, "/latency_us/p50");
-  m->p99_us = Number(transaction, "/latency_us/p99");
+  // The report gives latencies of the most frequent transaction, if one has committed.
+  const nlohmann::json& transactions = json.at("transactions");
+  if (const auto most = transactions.find(json.at("latency_of").get<std::string>()); most != transactions.end()) {
+    m->mean_us = Number(*most, "/latency_us/mean");
+    m->p50_us = Number(*most, "/latency_us/p50");
+    m->p99_us = Number(*most, "/latency_us/p99");
+  }
   const double begin = Number(json, "/configuration/warmup_seconds");
   for (const nlohmann::json& moment : json.at("timeline")) {
     m->timeline.push_back({(Number(moment, "/at_seconds") - begin) * 1e3,

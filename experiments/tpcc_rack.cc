@@ -184,6 +184,7 @@ class TpccRack {
                      {"call", static_cast<double>(run.verbs.calls) / transactions},
                      {"bytes", static_cast<double>(run.verbs.bytes_in + run.verbs.bytes_out) / transactions},
                      {"round_trips", static_cast<double>(run.verbs.round_trips) / transactions}};
+    json["transactions"] = Json::object();
     for (size_t i = 0; i < tpcc::kProcedures; ++i) {
       const tpcc::ProcedureReport& p = run.procedures[i];
       if (p.committed == 0) continue;

@@ -1,6 +1,7 @@
 // What the paper's text claims about its system, and that the adaptive way is never much slower than the better fixed
 // one.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,9 +29,9 @@ void AddAgainstBetter(const Experiment& experiment, std::vector<Claim>* claims) 
   for (const Point& point : experiment.points) {
     if (point.series != kAdaptive.name) continue;
     const BestFixed best = BestFixedOf(experiment, point.label, Mops);
-    if (best.mops == 0) continue;
+    if (best.series.empty()) continue;
     claims->push_back(Claim::Of(absl::StrCat(experiment.id, ", ", point.label, ": adaptive / better fixed way"),
-                                point.measured.mops / best.mops, 1,
+                                RatioOf(point.measured.mops, best.mops), 1,
                                 absl::StrFormat("better: %s%s", best.series, PaperRatio(experiment, point)), ""));
   }
 }
@@ -51,13 +52,16 @@ constexpr Factors kFactors[] = {
 
 void AddFactor(const Experiment& experiment, const PathSeries& fixed, double paper, const char* source,
                std::vector<Claim>* claims) {
-  double most = 0;
+  std::optional<double> most;
+  bool any = false;
   for (const Point& point : experiment.points) {
     if (point.series != kAdaptive.name) continue;
     const Point* const other = FindPoint(experiment, fixed.name, point.label);
-    if (other != nullptr && other->measured.mops > 0) most = std::max(most, point.measured.mops / other->measured.mops);
+    if (other == nullptr) continue;
+    any = true;
+    most = std::max(most, RatioOf(point.measured.mops, other->measured.mops));
   }
-  if (most == 0) return;
+  if (!any) return;
   claims->push_back(Claim::Of(absl::StrFormat("%s: adaptive / %s, at most", experiment.id, fixed.name), most, paper,
                               absl::StrCat(source, ": \"up to\""),
                               "the paper's calls are polled and its READs come one by one where it compares"));
@@ -68,9 +72,9 @@ void AddLatency(const Experiment& experiment, std::string_view series, std::stri
                 double paper, const char* source, std::vector<Claim>* claims) {
   const Point* const a = FindPoint(experiment, series, label);
   const Point* const b = FindPoint(experiment, other, label);
-  if (a == nullptr || b == nullptr || b->measured.mean_us == 0) return;
+  if (a == nullptr || b == nullptr) return;
   claims->push_back(Claim::Of(absl::StrFormat("%s, %s: mean latency, %s / %s", experiment.id, label, series, other),
-                              a->measured.mean_us / b->measured.mean_us, paper, source, ""));
+                              RatioOf(a->measured.mean_us, b->measured.mean_us), paper, source, ""));
 }
 
 }  // namespace

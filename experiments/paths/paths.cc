@@ -48,9 +48,10 @@ void AddCores(const Experiment& experiment, std::vector<Claim>* claims) {
   for (const Point& point : experiment.points) {
     if (point.series != kAdaptive.name) continue;
     const BestFixed best = BestFixedOf(experiment, point.label, [](const Measured& m) { return m.mops; });
-    if (best.mops == 0) continue;
+    if (best.series.empty()) continue;
     claims->push_back(Claim::Of(absl::StrCat(experiment.id, ", ", point.label, ": adaptive / better fixed path"),
-                                point.measured.mops / best.mops, 1, absl::StrFormat("better: %s", best.series), ""));
+                                RatioOf(point.measured.mops, best.mops), 1, absl::StrFormat("better: %s", best.series),
+                                ""));
   }
 }
 
@@ -71,10 +72,10 @@ void AddStep(const Experiment& experiment, std::vector<Claim>* claims) {
   for (const auto& part : parts) {
     const auto mops = [&part](const Measured& m) { return Average(m, part.from, part.to); };
     const BestFixed best = BestFixedOf(experiment, "whole run", mops);
-    if (best.mops == 0) continue;
+    if (best.series.empty()) continue;
     claims->push_back(Claim::Of(
         absl::StrFormat("load step, %s (%.4g to %.4g ms): adaptive / better fixed path", part.what, part.from, part.to),
-        mops(adaptive->measured) / best.mops, 1,
+        RatioOf(mops(adaptive->measured), best.mops), 1,
         absl::StrFormat("better: %s; deviation of tenths of that time: adaptive %.1f%%", best.series,
                         100 * Swing(adaptive->measured, part.from, part.to)),
         ""));

@@ -1,6 +1,7 @@
 // The paper's claims about its system that are not points of a figure: factors, READs, errors, memory.
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +31,9 @@ void AddFactors(const std::vector<Experiment>& experiments, std::vector<Claim>* 
   const auto factor = [&](const char* label, double paper, const char* source, const char* note) {
     const Measured* xstore = Find(experiments, "fig10", "XStore", label);
     const Measured* rpc = Find(experiments, "fig10", "RPC", label);
-    if (xstore == nullptr || rpc == nullptr || rpc->mops == 0) return;
-    claims->push_back(
-        Claim::Of("XStore against RPC, YCSB " + std::string(label), xstore->mops / rpc->mops, paper, source, note));
+    if (xstore == nullptr || rpc == nullptr) return;
+    claims->push_back(Claim::Of("XStore against RPC, YCSB " + std::string(label), RatioOf(xstore->mops, rpc->mops),
+                                paper, source, note));
   };
   factor(
       "C uniform", 3.7, "section 7.2 (DrTM-Tree)",
@@ -48,7 +49,7 @@ void AddFactors(const std::vector<Experiment>& experiments, std::vector<Claim>* 
 void AddReads(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
   const Measured* uniform = Find(experiments, "fig10", "XStore", "C uniform");
   if (uniform == nullptr) return;
-  claims->push_back(Claim::Of("READs per GET, YCSB C uniform", uniform->reads_per_operation, 2,
+  claims->push_back(Claim::Of("READs per GET, YCSB C uniform", uniform->IfMeasured(uniform->reads_per_operation), 2,
                               "text to fig. 7: one for the leaf, one for the value", ""));
   claims->push_back(Claim::Of(
       "prediction error in positions, YCSB C", uniform->mean_error_keys, 0.74, "section 7.2",
@@ -90,7 +91,7 @@ void AddInsertsOverTime(const std::vector<Experiment>& experiments, std::vector<
       sum += measured->timeline[i].mops;
     }
     claims->push_back(Claim::Of(absl::StrFormat("million operations per second, YCSB D %s, at the end", series),
-                                sum / static_cast<double>(last), paper, source, ""));
+                                measured->IfMeasured(sum / static_cast<double>(last)), paper, source, ""));
   };
   add("uniform", 53, "section 7.2 and table 3");
   add("latest", 48, "section 7.2");
@@ -100,9 +101,9 @@ void AddProduction(const std::vector<Experiment>& experiments, std::vector<Claim
   const auto add = [&](const char* label, double paper, const char* source) {
     const Measured* const xstore = Find(experiments, "fig13a", "XStore", label);
     const Measured* const rpc = Find(experiments, "fig13a", "RPC", label);
-    if (xstore == nullptr || rpc == nullptr || rpc->mops == 0) return;
+    if (xstore == nullptr || rpc == nullptr) return;
     claims->push_back(Claim::Of(absl::StrFormat("XStore against RPC, production workload, %s", label),
-                                xstore->mops / rpc->mops, paper, source, ""));
+                                RatioOf(xstore->mops, rpc->mops), paper, source, ""));
   };
   add("uniform", 1.44, "section 7.3: Prod1 (DrTM-Tree)");
   add("zipfian", 1.75, "section 7.3: Prod2, which is more skewed (DrTM-Tree)");
@@ -112,9 +113,9 @@ void AddScaleOut(const std::vector<Experiment>& experiments, std::vector<Claim>*
   const Measured* const one = Find(experiments, "fig13b", "uniform", "1 server");
   const auto add = [&](const char* label, double paper) {
     const Measured* const more = Find(experiments, "fig13b", "uniform", label);
-    if (one == nullptr || more == nullptr || one->mops == 0) return;
-    claims->push_back(Claim::Of(absl::StrFormat("%s against one, YCSB C uniform", label), more->mops / one->mops, paper,
-                                "section 7.4", ""));
+    if (one == nullptr || more == nullptr) return;
+    claims->push_back(Claim::Of(absl::StrFormat("%s against one, YCSB C uniform", label),
+                                RatioOf(more->mops, one->mops), paper, "section 7.4", ""));
   };
   add("2 servers", 1.97);
   add("3 servers", 2.81);
@@ -153,13 +154,17 @@ void AddTpcc(const std::vector<Experiment>& experiments, std::vector<Claim>* cla
     const Point* const xstore = PeakOf(experiments, "fig16b", "XStore" + cores);
     const Point* const rpc = PeakOf(experiments, "fig16b", "RPC" + cores);
     if (xstore == nullptr || rpc == nullptr) continue;
-    const std::string note = absl::StrFormat(
-        "a transaction takes %s through the learned index, %s by calls. So which is faster depends on what is scarce: "
-        "here the bounds are %s and %s. The paper's servers spend at least 444 us of CPU (96 cores, 216K/s), so its "
-        "CPUs are the bound",
-        CostOf(*xstore), CostOf(*rpc), BoundOf(xstore->measured), BoundOf(rpc->measured));
-    claims->push_back(Claim::Of("TPC-C with the learned index against without" + cores,
-                                xstore->measured.mops / rpc->measured.mops, 2.27, "section 7.10", note));
+    const std::optional<double> factor = RatioOf(xstore->measured.mops, rpc->measured.mops);
+    std::string note;
+    if (factor.has_value()) {
+      note = absl::StrFormat(
+          "a transaction takes %s through the learned index, %s by calls. So which is faster depends on what is "
+          "scarce: here the bounds are %s and %s. The paper's servers spend at least 444 us of CPU (96 cores, 216K/s), "
+          "so its CPUs are the bound",
+          CostOf(*xstore), CostOf(*rpc), BoundOf(xstore->measured), BoundOf(rpc->measured));
+    }
+    claims->push_back(
+        Claim::Of("TPC-C with the learned index against without" + cores, factor, 2.27, "section 7.10", note));
   }
 }
 
@@ -171,10 +176,9 @@ void AddLatency(const std::vector<Experiment>& experiments, std::vector<Claim>* 
       if (point.series == "XStore" && (most == nullptr || point.measured.mops > most->measured.mops)) most = &point;
     }
     if (most == nullptr) return;
-    claims->push_back(
-        Claim::Of("median latency (us) of XStore at its peak, " + most->label, most->measured.p50_us, 16,
-                  "section 7.2, at 82 M/s",
-                  "depends on the number of operations that queue at the full links; see the curve for smaller loads"));
+    claims->push_back(Claim::Of(
+        "median latency (us) of XStore at its peak, " + most->label, most->measured.p50(), 16, "section 7.2, at 82 M/s",
+        "depends on the number of operations that queue at the full links; see the curve for smaller loads"));
   }
 }
 
