@@ -133,12 +133,23 @@ StatusOr<std::vector<std::string>> ParseOnly(const Subject& subject, const std::
   return ids;
 }
 
+// Complete() would name a flag of `gannet ycsb` that `gannet reproduce` does not have.
+Status CheckMachines(const Experiment& experiment, const bench::YcsbOptions& options) {
+  const auto& [machines, threads] = options.clients;
+  if (options.insert_rate == 0 || machines > 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--clients %dx%d: %s needs a machine that inserts while the others read; give --clients 2x%d or "
+                      "more, or leave %s out with --only",
+                      machines, threads, experiment.id, threads, experiment.id));
+}
+
 // Completes and checks the options of all points. InvalidArgument names the wrong flag.
 Status CompleteAll(std::vector<Experiment>* all) {
   for (Experiment& experiment : *all) {
     for (experiments::Point& point : experiment.points) {
-      const bool ycsb = !point.tpcc.has_value() && !point.spatial.has_value();
-      if (ycsb) GANNET_RETURN_IF_ERROR(Complete(&point.options));
+      if (point.tpcc.has_value() || point.spatial.has_value()) continue;
+      GANNET_RETURN_IF_ERROR(CheckMachines(experiment, point.options));
+      GANNET_RETURN_IF_ERROR(Complete(&point.options));
     }
   }
   return absl::OkStatus();

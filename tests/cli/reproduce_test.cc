@@ -300,7 +300,8 @@ TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {
       {{"--keys", "5"}, "--keys 5"},
       {{"--only", "fig99"}, "'fig99': must be some of fig10,"},
       {{"--clients", "many"}, "such as 15x24"},
-      {{"--clients", "1x2", "--only", "fig14b"}, "--insert-rate"},
+      {{"--clients", "1x2", "--only", "fig14b"}, "--clients 1x2: fig14b needs a machine that inserts"},
+      {{"--clients", "1x1", "--only", "burst"}, "give --clients 2x1 or more, or leave burst out with --only"},
       {{"--html", "/nowhere/page.html"}, "--html /nowhere/page.html"},
       {{"--json", "/nowhere/page.json"}, "--json /nowhere/page.json"},
   };
