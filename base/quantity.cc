@@ -52,4 +52,8 @@ std::string WithCommas(uint64_t number) {
   return digits;
 }
 
+std::string Count(uint64_t number, std::string_view what) {
+  return absl::StrFormat("%s %s%s", WithCommas(number), what, number == 1 ? "" : "s");
+}
+
 }  // namespace gannet

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -23,5 +24,8 @@ std::string FormatBytes(uint64_t bytes);
 
 // For reports and messages: "1,234,567".
 std::string WithCommas(uint64_t number);
+
+// For reports and messages: "1 server", "1,234 servers".
+std::string Count(uint64_t number, std::string_view what);
 
 }  // namespace gannet

@@ -69,8 +69,4 @@ std::string CalibrationText(const bench::Calibration& before_run, const bench::C
       before_run.dependent_read_ns, after_run.dependent_read_ns, FormatBytes(before_run.buffer_bytes));
 }
 
-std::string Count(uint64_t n, std::string_view what) {
-  return absl::StrFormat("%s %s%s", WithCommas(n), what, n == 1 ? "" : "s");
-}
-
 }  // namespace gannet::cli

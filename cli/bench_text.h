@@ -1,7 +1,6 @@
 // The parts that the text reports of all benchmarks share.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +36,5 @@ std::string PathsText(const std::vector<txn::TablePaths>& paths);
 std::string InterruptedText();
 
 std::string CalibrationText(const bench::Calibration& before_run, const bench::Calibration& after_run);
-
-// "3 threads", "1 thread".
-std::string Count(uint64_t n, std::string_view what);
 
 }  // namespace gannet::cli

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_format.h"
+#include "base/quantity.h"
 #include "cli/machine_memory.h"
 #include "cli/output_file.h"
 #include "cli/parse.h"
@@ -26,7 +27,7 @@ Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... a
 }
 
 std::string Nodes(int n) {
-  return n == 1 ? "1 node" : absl::StrFormat("%d nodes", n);
+  return Count(static_cast<uint64_t>(n), "node");
 }
 
 Status CompleteMemory(TpccOptions* o) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "base/quantity.h"
 #include "cli/cluster_file.h"
 #include "cli/machine_memory.h"
 #include "cli/parse.h"
@@ -52,8 +53,8 @@ Status Complete(bench::YcsbOptions* o) {
   }
   const bool in_cluster = o->cluster_config.has_value();
   if (!in_cluster && o->clients.machines + o->servers > rdma::kMaxShmNodes) {
-    return Wrong("--clients %dx%d: at most %d machines with %d servers", o->clients.machines, o->clients.threads,
-                 rdma::kMaxShmNodes - o->servers, o->servers);
+    return Wrong("--clients %dx%d: at most %d machines with %s", o->clients.machines, o->clients.threads,
+                 rdma::kMaxShmNodes - o->servers, Count(static_cast<uint64_t>(o->servers), "server"));
   }
   if (o->insert_rate > 0 && !in_cluster && o->clients.machines < 2) {
     return Wrong("--insert-rate %d: needs a separate machine; give --clients 2x%d or more", o->insert_rate,
@@ -63,7 +64,7 @@ Status Complete(bench::YcsbOptions* o) {
     return Wrong("--insert-for: says how long --insert-rate inserts; give that, too, or leave --insert-for out");
   }
   if (o->keys < static_cast<uint64_t>(o->servers)) {
-    return Wrong("--keys %d: at least one for each of the %d servers", o->keys, o->servers);
+    return Wrong("--keys %d: at least one for each of %s", o->keys, Count(static_cast<uint64_t>(o->servers), "server"));
   }
   const index::IndexKindEntry& kind = index::EntryOf(o->index);
   if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/quantity.h"
 #include "experiments/report.h"
 
 namespace gannet::experiments {
@@ -20,6 +22,11 @@ Experiment NewExperiment(std::string id, std::string title, Chart chart, std::st
   experiment.chart = chart;
   experiment.x_axis = std::move(x_axis);
   return experiment;
+}
+
+std::string ClientsNote(int machines, int threads) {
+  return absl::StrCat(Count(static_cast<uint64_t>(machines), "machine"), " x ",
+                      Count(static_cast<uint64_t>(threads), "client thread"));
 }
 
 // Step by step, like NewExperiment.

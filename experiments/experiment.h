@@ -32,6 +32,9 @@ constexpr const char* SpreadNote(const Options& options) {
   return options.spread ? "" : " without a spread of round trips";
 }
 
+// The same for its clients: "15 machines x 24 client threads".
+std::string ClientsNote(int machines, int threads);
+
 struct PaperValue {
   double value;
   std::string source;  // "table 3", "section 7.2: ..."

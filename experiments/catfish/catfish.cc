@@ -23,10 +23,11 @@ double Larger(const Options& options) {
 std::string SettingOf(const Options& o) {
   return absl::StrFormat(
       "%s rectangles (the paper: 2,000,000), with edges up to 1e-4 x %.3g, and windows larger by that factor, too; one "
-      "server with %d or %d cores (the paper: %d), %d machines x at most %d clients, with a ConnectX-5 100G each, "
+      "server with %d or %d cores (the paper: %d), %s x at most %s, with a ConnectX-5 100G each, "
       "simulated%s; windows of time are %.4g x 10 ms, seed %d",
-      WithCommas(o.keys), Larger(o), kScarceCores, kPaperCores, kPaperCores, o.clients.machines, o.clients.threads,
-      SpreadNote(o), o.scale, o.seed);
+      WithCommas(o.keys), Larger(o), kScarceCores, kPaperCores, kPaperCores,
+      Count(static_cast<uint64_t>(o.clients.machines), "machine"),
+      Count(static_cast<uint64_t>(o.clients.threads), "client"), SpreadNote(o), o.scale, o.seed);
 }
 
 // Returns the options of the point's run.

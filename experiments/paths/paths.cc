@@ -124,10 +124,10 @@ Report MakeReport(const Options& options, std::vector<Experiment> experiments) {
   Report report;
   report.system = "the choice of path";
   report.setting = absl::StrFormat(
-      "TPC-C with %d warehouses of %d customers per district and %d items; %d servers and %d machines x %d client "
-      "threads, where a title says nothing else, with two ConnectX-4 100G each, simulated%s; scale %.4g, seed %d",
-      rack.warehouses, rack.scale.customers_per_district, rack.scale.items, rack.data_nodes, rack.machines,
-      rack.threads, SpreadNote(options), options.scale, options.seed);
+      "TPC-C with %d warehouses of %d customers per district and %d items; %d servers and %s, "
+      "where a title says nothing else, with two ConnectX-4 100G each, simulated%s; scale %.4g, seed %d",
+      rack.warehouses, rack.scale.customers_per_district, rack.scale.items, rack.data_nodes,
+      ClientsNote(rack.machines, rack.threads), SpreadNote(options), options.scale, options.seed);
   report.claims = ClaimsOf(experiments);
   report.experiments = std::move(experiments);
   report.nics = {"cx4-100g", "2x-cx4-100g"};

@@ -78,9 +78,9 @@ Experiment Fig16b(const Options& options) {
   const TpccRackOptions rack = Rack(options, 1);
   e.notes = {
       absl::StrFormat("Four data servers with %d warehouses of %d customers per district and %d items (the paper: 96 "
-                      "whole warehouses), %d machines x %d client threads.",
-                      rack.warehouses, rack.scale.customers_per_district, rack.scale.items, rack.machines,
-                      rack.threads),
+                      "whole warehouses), %s.",
+                      rack.warehouses, rack.scale.customers_per_district, rack.scale.items,
+                      ClientsNote(rack.machines, rack.threads)),
       "As in the paper: four data servers that only serve, and clients that only send requests. XStore: clients look "
       "up ordered tables through their learned caches, and READ the rows. RPC: the data servers look ordered tables up "
       "and return the rows of a scan with one call, as for DrTM+H. In both, single rows of hash tables are READ, reads "

@@ -22,8 +22,8 @@ constexpr uint64_t kKeysPerSubModel = 50;  // the paper's 2M for 100M keys
 std::string SettingOf(const Options& o) {
   return absl::StrFormat(
       "%s keys of 8 bytes with values of 8 bytes (the paper: 100,000,000), one server with 24 cores and two ConnectX-4 "
-      "100G, %d machines x %d client threads, simulated%s; windows are %.4g x 300 us of virtual time, seed %d",
-      WithCommas(o.keys), o.clients.machines, o.clients.threads, SpreadNote(o), o.scale, o.seed);
+      "100G, %s, simulated%s; windows are %.4g x 300 us of virtual time, seed %d",
+      WithCommas(o.keys), ClientsNote(o.clients.machines, o.clients.threads), SpreadNote(o), o.scale, o.seed);
 }
 
 }  // namespace

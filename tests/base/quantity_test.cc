@@ -48,5 +48,11 @@ TEST(QuantityTest, LargeNumbersAreInGroupsOfThreeDigits) {
   EXPECT_EQ(WithCommas(UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
+TEST(QuantityTest, OneThingIsNotSeveral) {
+  EXPECT_EQ(Count(0, "server"), "0 servers");
+  EXPECT_EQ(Count(1, "server"), "1 server");
+  EXPECT_EQ(Count(1234, "server"), "1,234 servers");
+}
+
 }  // namespace
 }  // namespace gannet

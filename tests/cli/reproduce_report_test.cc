@@ -61,6 +61,15 @@ void ExpectNothingHolds(const Report& report) {
   }
 }
 
+TEST(ReproduceReportTest, OneMachineIsNotSeveral) {
+  experiments::Options options;
+  options.clients = {1, 1};
+  for (const auto make : {experiments::xstore::MakeReport, experiments::paths::MakeReport}) {
+    EXPECT_THAT(make(options, {}).setting, HasSubstr("1 machine x 1 client thread,"));
+  }
+  EXPECT_THAT(experiments::catfish::MakeReport(options, {}).setting, HasSubstr("1 machine x at most 1 client,"));
+}
+
 TEST(ReproduceReportTest, SaysWhatWasNotMeasured) {
   const experiments::Options options;
   ExpectNothingHolds(experiments::xstore::MakeReport(options, Idle(experiments::xstore::Experiments(options))));

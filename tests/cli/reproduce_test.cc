@@ -95,6 +95,7 @@ TEST(ReproduceTest, OnlySomeAndTheSameEveryTimeWithAnyNumberOfJobs) {
   const Outcome one = RunProgram(flags);
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_THAT(one.out, HasSubstr("Fig. 15b"));
+  EXPECT_THAT(one.out, HasSubstr("2 machines x 2 client threads"));
   EXPECT_THAT(one.out, ::testing::Not(HasSubstr("Fig. 10")));
   flags.back() = "3";
   EXPECT_EQ(RunProgram(flags).out, one.out);
