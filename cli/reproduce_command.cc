@@ -126,6 +126,10 @@ StatusOr<std::vector<std::string>> ParseOnly(const Subject& subject, const std::
   const std::vector<std::string> known = IdsOf(subject);
   std::vector<std::string> ids = absl::StrSplit(text, ',');
   for (const std::string& id : ids) {
+    if (id.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("has an empty element: must be some of %s", absl::StrJoin(known, ",")));
+    }
     if (std::ranges::find(known, id) == known.end()) {
       return absl::InvalidArgumentError(absl::StrFormat("'%s': must be some of %s", id, absl::StrJoin(known, ",")));
     }

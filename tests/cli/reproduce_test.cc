@@ -299,6 +299,7 @@ TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {
       {{"--scale", "0"}, "--scale 0: must be a number from 0.01 to 1000"},
       {{"--scale", "fast"}, "--scale fast: must be"},
       {{"--keys", "5"}, "--keys 5"},
+      {{"--only", "fig10,"}, "--only fig10,: has an empty element: must be some of fig10,"},
       {{"--only", "fig99"}, "'fig99': must be some of fig10,"},
       {{"--clients", "many"}, "such as 15x24"},
       {{"--clients", "1x2", "--only", "fig14b"}, "--clients 1x2: fig14b needs a machine that inserts"},
