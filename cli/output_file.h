@@ -34,9 +34,9 @@ class OutputFile {
   bool is_stdout_;
 };
 
-// Stream of the text report: standard output, unless the JSON goes there; then standard error.
-inline std::FILE* TextStream(const std::optional<OutputFile>& json) {
-  return json.has_value() && json->is_stdout() ? stderr : stdout;
+// Stream of the text report: standard output, unless `file` goes there; then standard error.
+inline std::FILE* TextStream(const std::optional<OutputFile>& file) {
+  return file.has_value() && file->is_stdout() ? stderr : stdout;
 }
 
 // InvalidArgument, with the reason, if this process may not make files in `directory` (empty: the working directory).

@@ -165,6 +165,11 @@ int Execute(const Options& options) {
   if (!json.ok()) return Fail(subject, json.status(), kExitBadFlags);
   auto html = OpenOutput("--html", options.html);
   if (!html.ok()) return Fail(subject, html.status(), kExitBadFlags);
+  if (TextStream(*json) == stderr && TextStream(*html) == stderr) {
+    return Fail(subject,
+                absl::InvalidArgumentError("--html -: --json writes to standard output, too; name a file for one"),
+                kExitBadFlags);
+  }
   std::vector<Experiment> runs = subject.experiments(options.rack);
   if (!options.only.empty()) {
     std::erase_if(runs, [&options](const Experiment& experiment) {
@@ -190,7 +195,7 @@ int Execute(const Options& options) {
     absl::FPrintF(stderr, "gannet reproduce %s: stopped; the report has the finished runs\n", subject.name);
   }
   const experiments::Report report = subject.report(options.rack, std::move(runs));
-  absl::FPrintF(TextStream(*json), "%s", ToText(report));
+  absl::FPrintF(TextStream(TextStream(*html) == stderr ? *html : *json), "%s", ToText(report));
   if (json->has_value()) {
     if (Status written = (*json)->Write(ToJson(report)); !written.ok()) {
       return Fail(subject, written, kExitFailed);
@@ -233,7 +238,8 @@ void AddSubject(const Subject& subject, CLI::App* command, int* exit_code) {
   AddInteger(*app, "--seed", &o->rack.seed, 0, INT64_MAX, "Seed of everything random. Default: 1");
   AddInteger(*app, "--jobs", &o->jobs, 1, 1024, "Runs at once. Default: one per core");
   AddPath(*app, "--json", &o->json, "FILE", "Write the report as JSON to this file; -: to standard output");
-  AddPath(*app, "--html", &o->html, "FILE", "Write the report with plots as one HTML page");
+  AddPath(*app, "--html", &o->html, "FILE",
+          "Write the report with plots as one HTML page to this file; -: to standard output");
   app->callback([options, exit_code] { *exit_code = Execute(*options); });
 }
 

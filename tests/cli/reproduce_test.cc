@@ -294,6 +294,16 @@ TEST(ReproduceTest, ReportsRunsInWhichNothingCommits) {
   }
 }
 
+TEST(ReproduceTest, StandardOutputTakesThePageAlone) {
+  const Outcome outcome = RunProgram({"reproduce", "xstore", "--keys", "2K", "--clients", "2x2", "--scale", "0.01",
+                                      "--only", "fig15d", "--html", "-"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(outcome.out, ::testing::EndsWith("</html>\n"));
+  ExpectWellFormed(outcome.out);
+  EXPECT_THAT(outcome.err, HasSubstr("2,000 keys"));
+}
+
 TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"--scale", "0"}, "--scale 0: must be a number from 0.01 to 1000"},
@@ -304,6 +314,7 @@ TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {
       {{"--clients", "many"}, "such as 15x24"},
       {{"--clients", "1x2", "--only", "fig14b"}, "--clients 1x2: fig14b needs a machine that inserts"},
       {{"--clients", "1x1", "--only", "burst"}, "give --clients 2x1 or more, or leave burst out with --only"},
+      {{"--json", "-", "--html", "-"}, "--html -: --json writes to standard output, too"},
       {{"--html", "/nowhere/page.html"}, "--html /nowhere/page.html"},
       {{"--json", "/nowhere/page.json"}, "--json /nowhere/page.json"},
   };
