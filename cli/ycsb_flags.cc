@@ -135,7 +135,9 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "Where";
   Add(command, "--fabric", &o->fabric, ParseFabric, "NAME",
       "shm: threads of this process that reach each other's memory through shared memory, in real time.\n"
-      "sim: a simulated rack, in virtual time: the same seed gives the same numbers on every machine. Default: shm")
+      "sim: a simulated rack, in virtual time: the same seed gives the same numbers on every machine, except for\n"
+      "load_seconds, run_seconds and resident_bytes of the JSON report, which tell about the simulation itself. "
+      "Default: shm")
       ->group(group);
   Add(command, "--clients", &o->clients, ParseClients, "MxT",
       "Client machines x threads of each. With --cluster this process is one machine. Default: 1x2 on shm, 15x24 on\n"
