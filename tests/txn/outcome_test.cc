@@ -1,6 +1,7 @@
 // The outcome of an attempt: which errors of a body are returned, and the effect of failed operations.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cache_line.h"
@@ -71,6 +72,11 @@ class OutcomeTest : public testing::TestWithParam<OutcomeCase> {
     std::byte* record_;
   };
 
+  Status Validated(Step& step) {
+    coro::Async<Status> validated = step.transaction().Validate();
+    return validated.ready() ? validated.value() : session.worker().BlockOn(std::move(validated.task()));
+  }
+
   bool Exists(uint64_t key) {
     Step step(other);
     Account account;
@@ -131,6 +137,40 @@ TEST_P(OutcomeTest, AnErrorAboutAStateThatWasIsReturnedAsItIs) {
     EXPECT_EQ(attempts, 1);
     EXPECT_FALSE(Exists(kNew));
   }
+}
+
+TEST_P(OutcomeTest, AConflictSaysSoAndAllocatesNothing) {
+  const auto told = [](const Status& status) {
+    EXPECT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_EQ(status.message(), "conflict with another transaction; run it again");
+    return status.message().data();
+  };
+  // Where the messages lie of conflicts in reads, in validations, and in commits that write and that do not.
+  std::vector<const char*> messages;
+  Account account;
+  for (const Table* table : {&points, &ordered}) {
+    const Locked locked(&cluster, std::string(table->name()), kOne);
+    Step t(session);
+    messages.push_back(told(t->Get(*table, kOne, &account)));
+    messages.push_back(told(t.Commit()));
+    if (!table->index_traits().ordered) continue;
+    ScanRows rows;
+    Step scan(session);
+    messages.push_back(told(scan->Scan(*table, {.from = kOne, .to = kTwo}, &rows)));
+  }
+  for (const bool validates : {true, false}) {
+    for (const bool writes : {true, false}) {
+      Step t(session);
+      EXPECT_TRUE(t->Get(points, kOne, &account).ok());
+      EXPECT_TRUE(t->Get(points, kTwo, &account).ok());
+      if (writes) {
+        EXPECT_TRUE(t->Update(points, kOne, account).ok());
+      }
+      Transfer(1);
+      messages.push_back(told(validates ? Validated(t) : t.Commit()));
+    }
+  }
+  EXPECT_EQ(messages, std::vector<const char*>(messages.size(), messages.front()));
 }
 
 TEST_P(OutcomeTest, ABodyThatReturnsAbortedRunsAgain) {

@@ -48,6 +48,12 @@ bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out
 
 }  // namespace
 
+Status Conflict() {
+  static thread_local const Status conflict(absl::StatusCode::kAborted,
+                                            "conflict with another transaction; run it again");
+  return conflict;
+}
+
 Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state) {
   if (IsLocked(state) && !rdma::IsLineBusy(state) && !fabric.Alive(LockOwnerNode(state))) {
     Sometimes<"txn: a record is locked by a worker that is gone">();

@@ -157,7 +157,8 @@ coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId
   for (int asked = 1;; ++asked) {
     StatusOr<size_t> size =
         co_await session_->channel->Call(owner, method, question, room, session_->local->options.call_timeout);
-    if (!absl::IsAborted(size.status()) || asked == kReadAgain) co_return size;
+    if (!absl::IsAborted(size.status())) co_return size;
+    if (asked == kReadAgain) co_return Conflict();
     session_->channel->CountRetry();
     co_await session_->Yield();
   }

@@ -9,6 +9,7 @@
 #include "base/sometimes.h"
 #include "log/transaction_format.h"
 #include "rdma/versioned.h"
+#include "txn/access/access_internal.h"
 #include "txn/access/key_status.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
@@ -53,7 +54,7 @@ void WriteBuffer::ReadOwn(int number, GetRequest* request) {
   // The base was read again: it must be the state on which this transaction builds.
   if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
     Sometimes<"read: the base of an own write has changed">();
-    request->status = Status(absl::StatusCode::kAborted, "");
+    request->status = Conflict();
   }
 }
 

@@ -21,6 +21,7 @@
 #include "log/largest_part.h"
 #include "log/transaction_format.h"
 #include "rdma/versioned.h"
+#include "txn/access/access_internal.h"
 #include "txn/commit/commit.h"
 #include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
@@ -156,7 +157,8 @@ coro::Task<StatusOr<size_t>> Commit::LogPart(OwnerCall* call, uint64_t deadline_
   while (true) {
     StatusOr<size_t> answer = co_await session_->channel->Call(
         call->node, kTxnLog, call->request, {}, session_->local->options.call_timeout, ConnectionOf(call->node));
-    if (!absl::IsAborted(answer.status()) || NowNanos() > deadline_nanos) co_return answer;
+    if (!absl::IsAborted(answer.status())) co_return answer;
+    if (NowNanos() > deadline_nanos) co_return Conflict();
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
   }
 }

@@ -82,7 +82,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
   SeenWords words;
   const ReadOutcome read = AnswerRead(*table, key, found, writer, &words);
   // Locked for long: the caller asks again.
-  if (read == ReadOutcome::kLocked) return Status(absl::StatusCode::kAborted, "");
+  if (read == ReadOutcome::kLocked) return ConflictAtOwner();
   if (!outcome.empty()) outcome[0] = static_cast<std::byte>(read);
   return writer.Finish();
 }

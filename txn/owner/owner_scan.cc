@@ -98,7 +98,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
     row.record = entry.record;
     if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) {
       Sometimes<"owner: a row to scan stays locked or is gone">();
-      return Conflict();
+      return ConflictAtOwner();
     }
     if (writer.room() < ScannedRowBytes(payload.size())) break;
     Put(writer, row);
