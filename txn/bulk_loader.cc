@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
 #include "txn/access/arena.h"
+#include "txn/access/key_status.h"
 #include "txn/durable/durability.h"
 #include "txn/record/record.h"
 #include "txn/session.h"
@@ -45,8 +46,7 @@ Status BulkLoader::State::PutInOrder() {
   if (!std::ranges::is_sorted(entries, before)) std::ranges::sort(entries, before);
   const auto twice = std::ranges::adjacent_find(entries, [&](const auto& a, const auto& b) { return !before(a, b); });
   if (twice == entries.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("loading table ", table->name(), ": key ", twice->key.ToString(), " was added twice"));
+  return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, twice->key), ": it was added twice"));
 }
 
 // Frees all records. `indexed`: some may be in the index, and a reader may have their addresses. Returns the number of
@@ -82,19 +82,18 @@ Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
   const TableOptions& options = state_->table->options();
   SessionState& session = *state_->session;
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(session));
-  if (key.kind() != options.key_kind || key.size() > options.max_key_bytes ||
-      (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("loading table ", options.name, ": key ", key.ToString(),
-                                                   " or its payload of ", payload.size(),
-                                                   " bytes does not fit the table"));
+  GANNET_RETURN_IF_ERROR(CheckKey(*state_->table, key));
+  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*state_->table, key), ": its payload of ",
+                                                   payload.size(), " bytes does not fit the table"));
   }
   if (state_->table->OwnerOf(key, session.self) != session.self) {
     return absl::InvalidArgumentError(
-        absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " belongs to another node"));
+        absl::StrCat("loading ", NameOfRow(*state_->table, key), ": it belongs to another node"));
   }
   if (state_->table->index_traits().ordered && !state_->entries.empty() && !(state_->entries.back().key < key)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("loading table ", options.name, ": key ", key.ToString(), " is not above the one before it"));
+        absl::StrCat("loading ", NameOfRow(*state_->table, key), ": it is not above the one before it"));
   }
   StatusOr<NewRecord> made = MakeLockedRecord(*session.slab, state_->table->id(), key, payload, session.owner_bits);
   if (!made.ok()) return made.status();

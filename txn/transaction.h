@@ -37,7 +37,7 @@
 // (outputs, keys of byte kind, payloads) needs to live only until the call or its await has returned. Arguments may lie
 // in memory that the same call overwrites: a key in the output of its Get, the ends of a range in the rows of its Scan.
 //
-// Errors about a key name it: `table "cities", key "Oslo"`.
+// Errors about a key name it: `table 'cities', key "Oslo"`, `table 'taxis', key [1, 2] x [3, 4] id 7`.
 #pragma once
 
 #include <cstddef>

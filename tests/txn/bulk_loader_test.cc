@@ -128,7 +128,7 @@ TEST(BulkLoaderOfHashTest, KeysComeInAnyOrderButOnce) {
   for (const uint64_t key : {5, 3, 9, 3}) ASSERT_TRUE(loader.Add(key, key).ok());
   const Status twice = loader.Finish();
   EXPECT_TRUE(absl::IsInvalidArgument(twice)) << twice;
-  EXPECT_NE(twice.message().find("key 3 was added twice"), std::string::npos) << twice;
+  EXPECT_NE(twice.message().find("key 3: it was added twice"), std::string::npos) << twice;
   EXPECT_EQ(database->table_statistics().front().record_bytes, 0u);
   EXPECT_EQ(database->table_statistics().front().index.keys, 0u);
   for (const uint64_t key : {5, 3, 9}) ASSERT_TRUE(loader.Add(key, key).ok());

@@ -170,6 +170,27 @@ TEST_P(CatfishTableTest, IsLoadedAndRecovered) {
   EXPECT_TRUE(read.ok()) << read;
 }
 
+TEST(CatfishKeyTest, ErrorsNameTheRectangle) {
+  Cluster cluster({.nodes = 2}, {Places()});
+  const index::RectangleKeyBytes key({{1, 3, 2, 4}, 7});
+  const std::string name = "table 'places', key [1, 2] x [3, 4] id 7";
+  for (const int node : {0, 1}) {
+    Session& session = cluster.NewSession(node);
+    const Table& table = cluster.table(node, "places");
+    uint64_t value = 0;
+    Step t(session);
+    EXPECT_EQ(t->Get(table, key.view(), &value).message(), name);
+    EXPECT_TRUE(t->Insert(table, key.view(), uint64_t{1}).ok());
+    EXPECT_EQ(t->Insert(table, key.view(), uint64_t{1}).message(), name);
+  }
+  BulkLoader loader(&cluster.NewSession(0), &cluster.table(0, "places"));
+  const uint64_t value = 1;
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_TRUE(loader.Add(key.view(), std::as_bytes(std::span(&value, 1))).ok());
+  }
+  EXPECT_EQ(loader.Finish().message(), "loading " + name + ": it was added twice");
+}
+
 // A key that is no rectangle.
 TEST(CatfishOptionsTest, OtherKeysAreRefused) {
   Cluster cluster({}, {Places()});

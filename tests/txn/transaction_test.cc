@@ -424,8 +424,8 @@ TEST_P(TransactionTest, ErrorsAboutAKeyNameItAndItsTable) {
   const auto message = [](const Status& status) { return std::string(status.message()); };
   Status status = Run([&](BlockingTransaction& t) { return t.Get(points, 7, &account); });
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_EQ(message(status), R"(table "points", key 7)");
-  const std::string name = R"(table "text", key "Zürich \"\n\377\000")";
+  EXPECT_EQ(message(status), R"(table 'points', key 7)");
+  const std::string name = R"(table 'text', key "Zürich \"\n\377\000")";
   for (const bool many : {false, true}) {
     status = Run([&](BlockingTransaction& t) -> Status {
       if (!many) return t.Remove(text, Key(odd));
@@ -452,7 +452,7 @@ TEST_P(TransactionTest, ErrorsAboutAKeyNameItAndItsTable) {
     return t.Insert(points, 99, account);
   });
   EXPECT_TRUE(absl::IsAlreadyExists(status));
-  EXPECT_EQ(message(status), R"(table "points", key 99)");
+  EXPECT_EQ(message(status), R"(table 'points', key 99)");
   status = Run([&](BlockingTransaction& t) -> Status {
     if (Status s = t.Remove(text, Key(odd)); !s.ok()) return s;
     return t.Get(text, Key(odd), std::as_writable_bytes(std::span(eight)));

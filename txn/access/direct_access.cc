@@ -351,7 +351,7 @@ coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& ask
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
   if (Status s = CheckKey(table, range.to); !s.ok()) return s;
   if (!table.index_traits().ordered) {
-    return Status(absl::FailedPreconditionError(absl::StrCat("table ", table.name(), " has no ordered index (",
+    return Status(absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has no ordered index (",
                                                              index::EntryOf(table.options().index).name,
                                                              "): create it with one to scan it")));
   }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "index/rectangle.h"
 
 namespace gannet::txn {
 namespace {
@@ -36,23 +37,35 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
+std::string TextOf(const Table& table, const index::Key& key) {
+  if (key.kind() == index::KeyKind::kInteger) return absl::StrCat(key.integer());
+  if (table.index_traits().spatial) {
+    const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
+    if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
+  }
+  return Quoted(key.bytes());
+}
+
 }  // namespace
 
+std::string NameOf(const Table& table) {
+  return absl::StrCat("table '", table.name(), "'");
+}
+
 std::string NameOfRow(const Table& table, const index::Key& key) {
-  return absl::StrCat("table ", Quoted(table.name()), ", key ",
-                      key.kind() == index::KeyKind::kInteger ? absl::StrCat(key.integer()) : Quoted(key.bytes()));
+  return absl::StrCat(NameOf(table), ", key ", TextOf(table, key));
 }
 
 Status CheckKey(const Table& table, const index::Key& key) {
   const TableOptions& options = table.options();
   if (key.kind() != options.key_kind) [[unlikely]] {
-    return absl::InvalidArgumentError(absl::StrCat("table ", options.name, " has ",
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(table), " has ",
                                                    options.key_kind == index::KeyKind::kInteger ? "integer" : "byte",
                                                    " keys; give it a key of that kind"));
   }
   if (key.size() > options.max_key_bytes) [[unlikely]] {
-    return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is too long for table ",
-                                                   options.name, ": at most ", options.max_key_bytes));
+    return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is too long for ", NameOf(table),
+                                                   ": at most ", options.max_key_bytes));
   }
   return absl::OkStatus();
 }

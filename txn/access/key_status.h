@@ -12,7 +12,10 @@
 
 namespace gannet::txn {
 
-// `table "cities", key "Zürich"`; an integer key as its number. Bytes that cannot be printed are escaped as in C.
+// `table 'cities'`.
+std::string NameOf(const Table& table);
+// `table 'cities', key "Zürich"`; an integer key as its number, a key of a spatial table as `[1, 2] x [3, 4] id 7`.
+// Bytes that cannot be printed are escaped as in C.
 std::string NameOfRow(const Table& table, const index::Key& key);
 
 // InvalidArgument if `key` is not of the table's kind, or is longer than the table's keys may be.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "txn/access/access.h"
+#include "txn/access/key_status.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {
@@ -44,7 +45,7 @@ index::ScanRange Access::RectanglesFor(const Rectangle& window) {
 
 Status Access::CheckSpatial(const Table& table) const {
   if (table.index_traits().spatial) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("table ", table.name(), " has no spatial index (",
+  return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has no spatial index (",
                                                     index::EntryOf(table.options().index).name,
                                                     "): create it with one to search it for rectangles"));
 }

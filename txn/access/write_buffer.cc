@@ -96,20 +96,20 @@ RecordHandle WriteBuffer::AddForUpdate(const GetRequest& request, rdma::GlobalAd
 Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const {
   const TableOptions& options = entry.table->options();
   if (options.placement.replicated) {
-    return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
+    return absl::FailedPreconditionError(absl::StrCat(NameOf(*entry.table), " is replicated and so read-only"));
   }
   if (entry.is_removed()) {
     return absl::FailedPreconditionError(
         absl::StrCat(NameOfRow(*entry.table, entry.key), " was removed by this transaction before"));
   }
   if (resize && (!options.variable_length || offset != 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("only a whole record (offset 0) of a variable-length table can be resized; table ", options.name));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "only a whole record (offset 0) of a variable-length table can be resized; not of ", NameOf(*entry.table)));
   }
   const size_t limit = resize ? options.payload_bytes : entry.payload_bytes;
   if (offset + size > limit) {
     return absl::InvalidArgumentError(absl::StrCat("bytes [", offset, ", ", offset + size, ") do not fit a payload of ",
-                                                   limit, " bytes of table ", options.name));
+                                                   limit, " bytes of ", NameOf(*entry.table)));
   }
   return absl::OkStatus();
 }
@@ -180,11 +180,11 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
   GANNET_RETURN_IF_ERROR(CheckKey(table, key));
   const TableOptions& options = table.options();
   if (options.placement.replicated) {
-    return absl::FailedPreconditionError(absl::StrCat("table ", options.name, " is replicated and so read-only"));
+    return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is replicated and so read-only"));
   }
   if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload.size(), " bytes does not fit table ",
-                                                   options.name, options.variable_length ? ", at most " : ", exactly ",
+    return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload.size(), " bytes does not fit ",
+                                                   NameOf(table), options.variable_length ? ", at most " : ", exactly ",
                                                    options.payload_bytes));
   }
   const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
@@ -241,8 +241,7 @@ Status WriteBuffer::Remove(RecordHandle handle) {
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
   if (entry.table->options().placement.replicated) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("table ", entry.table->name(), " is replicated and so read-only"));
+    return absl::FailedPreconditionError(absl::StrCat(NameOf(*entry.table), " is replicated and so read-only"));
   }
   if (entry.is_removed()) return KeyNotFound(*entry.table, entry.key);
   const bool inserted = entry.kind == WriteKind::kInsert;

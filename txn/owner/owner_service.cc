@@ -10,6 +10,7 @@
 #include "log/format.h"
 #include "log/transaction_format.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
 #include "txn/durable/durability.h"
 #include "txn/record/record.h"
 
@@ -58,7 +59,7 @@ Status OwnerService::CheckItem(const PrepareItem& item) const {
   const TableOptions& options = table->options();
   if (item.key.kind() != options.key_kind || item.key.size() > options.max_key_bytes ||
       item.payload.size() > options.payload_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("prepare: key or payload does not fit table ", options.name));
+    return absl::InvalidArgumentError(absl::StrCat("prepare: key or payload does not fit ", NameOf(*table)));
   }
   return absl::OkStatus();
 }
@@ -210,7 +211,7 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
                            LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
   if (!known || !moved_known || item.key.kind() != table->options().key_kind) {
     return absl::InvalidArgumentError(absl::StrCat("finish: ", item.record.ToString(), " is not a record of ",
-                                                   table->name(), " that the caller locked"));
+                                                   NameOf(*table), " that the caller locked"));
   }
   return absl::OkStatus();
 }
