@@ -64,8 +64,8 @@ StatusOr<RectangleKeyBytes> EncodeRectangleKey(const Rectangle& box, uint64_t id
 
 StatusOr<RectangleKey> DecodeRectangleKey(const Key& key) {
   if (key.kind() != KeyKind::kBytes || key.size() != RectangleKey::kBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("key ", key.ToString(), " is no rectangle: it needs ",
-                                                   RectangleKey::kBytes, " bytes, as EncodeRectangleKey makes them"));
+    return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is no rectangle: it needs ",
+                                                   RectangleKey::kBytes, ", as EncodeRectangleKey makes them"));
   }
   std::array<uint64_t, RectangleKey::kWords> words{};
   for (size_t i = 0; i < RectangleKey::kBytes; ++i) {

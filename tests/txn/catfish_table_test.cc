@@ -191,14 +191,37 @@ TEST(CatfishKeyTest, ErrorsNameTheRectangle) {
   EXPECT_EQ(loader.Finish().message(), "loading " + name + ": it was added twice");
 }
 
-// A key that is no rectangle.
-TEST(CatfishOptionsTest, OtherKeysAreRefused) {
-  Cluster cluster({}, {Places()});
+TEST(CatfishKeyTest, OtherKeysAreRefused) {
+  Cluster cluster({.nodes = 2}, {Places()});
   const std::string other(40, '\xff');
-  const Status status = RunBlockingBody(cluster.NewSession(0), [&](BlockingTransaction& t) {
-    return t.Insert(cluster.table(0, "places"), index::Key(std::string_view(other)), uint64_t{1});
-  });
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  const auto refused = [](const Status& status, const char* why) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("table 'places'"));
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(why));
+  };
+  for (const int node : {0, 1}) {
+    Session& session = cluster.NewSession(node);
+    const Table& table = cluster.table(node, "places");
+    for (const std::string_view bytes :
+         {std::string_view(other), std::string_view(other).substr(0, 39), std::string_view()}) {
+      const index::Key key(bytes);
+      const char* const why = bytes.size() == 40 ? "is not a number"
+                              : bytes.empty()    ? "a key of 0 bytes"
+                                                 : "of 39 bytes";
+      uint64_t value = 0;
+      Step t(session);
+      refused(t->Get(table, key, &value), why);
+      refused(t->GetForUpdate(table, key, &value).status(), why);
+      std::vector<GetRequest> requests = {GetRequest::Of(table, PlaceOf(1).view(), &value),
+                                          GetRequest::Of(table, key, &value)};
+      refused(t->GetMany(requests), why);
+      refused(t->Insert(table, key, uint64_t{1}), why);
+      refused(t->Update(table, key, uint64_t{1}), why);
+      refused(t->Remove(table, key), why);
+      // None of these is a failure of the transaction.
+      EXPECT_TRUE(absl::IsNotFound(t->Get(table, PlaceOf(1).view(), &value)));
+    }
+  }
   EXPECT_EQ(cluster.table(0, "places").local_index().statistics().keys, 0u);
 }
 

@@ -46,6 +46,10 @@ std::string TextOf(const Table& table, const index::Key& key) {
   return Quoted(key.bytes());
 }
 
+[[gnu::cold]] Status NoRectangle(const Table& table, const Status& why) {
+  return absl::InvalidArgumentError(absl::StrCat(NameOf(table), ": ", why.message()));
+}
+
 }  // namespace
 
 std::string NameOf(const Table& table) {
@@ -66,6 +70,11 @@ Status CheckKey(const Table& table, const index::Key& key) {
   if (key.size() > options.max_key_bytes) [[unlikely]] {
     return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is too long for ", NameOf(table),
                                                    ": at most ", options.max_key_bytes));
+  }
+  if (table.index_traits().spatial) [[unlikely]] {
+    if (const Status decoded = index::DecodeRectangleKey(key).status(); !decoded.ok()) {
+      return NoRectangle(table, decoded);
+    }
   }
   return absl::OkStatus();
 }

@@ -18,7 +18,8 @@ std::string NameOf(const Table& table);
 // Bytes that cannot be printed are escaped as in C.
 std::string NameOfRow(const Table& table, const index::Key& key);
 
-// InvalidArgument if `key` is not of the table's kind, or is longer than the table's keys may be.
+// InvalidArgument if `key` is not of the table's kind, is longer than the table's keys may be, or is no rectangle of a
+// spatial table.
 Status CheckKey(const Table& table, const index::Key& key);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);
