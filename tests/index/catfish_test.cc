@@ -2,7 +2,10 @@
 #include "index/catfish/catfish.h"
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -209,6 +212,61 @@ TEST(CatfishOptionsTest, TheRegistryMakesOne) {
   ASSERT_TRUE(index.ok()) << index.status();
   EXPECT_EQ((*index)->statistics().registered_bytes % 64, 0u);
   cluster.owner().node->Shutdown();
+}
+
+// An owner whose answers have become wrong when the client searches: rectangles are removed after each.
+TEST(CatfishNearestTest, AReachThatIsTooShortIsAskedForAgain) {
+  IndexCluster cluster({});
+  rdma::Node* const node = cluster.owner().node.get();
+  IndexService* const service = cluster.owner().service.get();
+  const auto index = CreateCatfish(service, kId, KeyKind::kBytes, 40, 1000, {});
+  ASSERT_TRUE(index.ok()) << index.status();
+  std::atomic<int> wrong = 0;  // answers that are too short from now on
+  std::atomic<int> calls = 0;
+  node->Handle(catfish::kNearest, [&](rdma::NodeId, std::span<const std::byte>, std::span<std::byte> out) {
+    ++calls;
+    rdma::WireWriter writer(out);
+    writer.PutU8(0);
+    catfish::PutNumber(writer, wrong.fetch_sub(1) > 0 ? 0.0 : 4.0);
+    return writer.Finish();
+  });
+  node->Handle(catfish::kSearch, [&](rdma::NodeId, std::span<const std::byte>, std::span<std::byte> out) {
+    const IndexService::Lease lease(service);
+    ScanResult all;
+    EXPECT_TRUE((*index)->Search({.window = Rectangle::Everything()}, &all).ok());
+    rdma::WireWriter writer(out);
+    catfish::PutPosition(writer, std::nullopt);
+    catfish::PutResult(writer, all);
+    return writer.Finish();
+  });
+  cluster.Serve();
+  {
+    OwnerThread owner(&cluster);
+    for (uint64_t n = 0; n < 10; ++n) {
+      EpochGuard guard(owner.epoch());
+      const RectangleKeyBytes key({Rectangle::Point(static_cast<double>(n), 0), n});
+      ASSERT_TRUE((*index)->Insert(owner.context(), key.view(), owner.NewRecord(key.view()), nullptr).ok());
+    }
+    ClientThread client(&cluster);
+    const auto remote = ConnectCatfish(client.channel(), 0, kId, {.by_call = true});
+    ASSERT_TRUE(remote.ok()) << remote.status();
+    for (const int times : {0, 1, 3}) {
+      wrong = times;
+      calls = 0;
+      ScanResult result;
+      const Status status = client.Await((*remote)->Nearest({.x = 0, .y = 0, .count = 3}, &result));
+      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(result.entries.size(), 3u);
+      for (uint64_t n = 0; n < 3; ++n) EXPECT_EQ(DecodeRectangleKey(result.entries[n].key.view())->id, n);
+      EXPECT_EQ(calls, times + 1);
+    }
+    wrong = 1000;
+    ScanResult result;
+    EXPECT_TRUE(absl::IsAborted(client.Await((*remote)->Nearest({.x = 0, .y = 0, .count = 3}, &result))));
+    EXPECT_TRUE(result.entries.empty());
+    EXPECT_TRUE(result.witnesses.empty());
+  }
+  node->Shutdown();
 }
 
 // What a search returns by READs and what by calls is the same, and the statistics say how it was made.

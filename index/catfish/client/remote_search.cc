@@ -225,7 +225,6 @@ coro::Task<Status> CatfishClient::Nearest(NearestQuery query, ScanResult* result
     const StatusOr<bool> found = co_await NearestWithin(query, **reach, result);
     if (!found.ok()) co_return found.status();
     if (*found) co_return absl::OkStatus();
-    Sometimes<"catfish: the nearest rectangles are searched once more">();
     result->entries.resize(entries);
     result->witnesses.resize(witnesses);
   }
