@@ -4,7 +4,7 @@
 //            XModel   two levels of linear models, key -> logical leaf number, and the translation table (TT) from
 //                     logical to actual leaves; trained in the background once a client has asked for it
 //   client   XCache   a copy of the models, and of as much of the TT as fits: a lookup predicts the leaf and READs it,
-//                     without the owner's CPU
+//                     without the owner's CPU. The clients of a process may share it
 //
 // Why a stale cache is harmless: a leaf carries both its fences, blocks that were leaves stay leaves of the same tree
 // (block_pool.h), and a version is used once. So a consistent image of a leaf whose fences enclose a key is *the* leaf
@@ -87,11 +87,14 @@ struct XCacheOptions {
   std::shared_ptr<xstore::CachedModel> shared{};
 };
 
-// Makes a cache for several clients of one index. Not thread-safe: for the clients of one thread, or of the threads of
-// a simulated machine. A client's statistics do not count its bytes.
+// Makes a cache for several clients of one index, in any threads. Lookups take no lock (client/cached_generation.h).
+// Only the mode and max_bytes of `options` count here; those of its clients do not. max_bytes limits the cache as a
+// whole. While clients still use the model that the owner has replaced, its copy takes memory, too. A client's
+// statistics do not count the bytes of a shared cache.
 std::shared_ptr<xstore::CachedModel> MakeSharedCache(const XCacheOptions& options);
+// Thread-safe.
 uint64_t BytesOf(const xstore::CachedModel& cache);
-// Copies `from` to *to. Both must belong to clients of the same index.
+// Copies `from` to *to. Both must belong to clients of the same index. No thread may use `from` meanwhile.
 void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to);
 
 // Connects to index `id` of node `owner` on `channel`, which must outlive the client. `index`: the options with which

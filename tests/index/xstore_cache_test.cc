@@ -1,5 +1,8 @@
-// CachedModel: what a client keeps of the translation tables when they do not all fit.
+// The cache of an owner's model: what it keeps of the translation tables when they do not all fit, and what its clients
+// see of its generations.
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -11,6 +14,12 @@ namespace {
 
 constexpr uint32_t kSubModels = 2000;
 
+TopModel MakeTop() {
+  std::vector<uint64_t> samples;
+  for (uint64_t i = 0; i < 1000; ++i) samples.push_back(i * 1000);
+  return TopModel::Train(Projection(), samples, kSubModels, 64);
+}
+
 // Tables of different sizes, which change: what a client would READ.
 class CachedModelTest : public testing::Test {
  protected:
@@ -18,21 +27,17 @@ class CachedModelTest : public testing::Test {
     for (uint32_t i = 0; i < kSubModels; ++i) Retrain(i);
   }
 
+  static std::unique_ptr<CachedGeneration> Begin(size_t max_bytes) {
+    return std::make_unique<CachedGeneration>(XCacheMode::kWhole, max_bytes, 1, MakeTop(),
+                                              std::vector<uint32_t>{1, 2, 3});
+  }
   // A cache with room for about this share of the tables.
-  CachedModel Make(double share) {
-    std::vector<uint64_t> samples;
-    for (uint64_t i = 0; i < 1000; ++i) samples.push_back(i * 1000);
-    const auto begin = [&](CachedModel& cache) {
-      cache.Reset(1, TopModel::Train(Projection(), samples, kSubModels, 64), {1, 2, 3});
-    };
-    CachedModel empty({});
-    begin(empty);
+  std::unique_ptr<CachedGeneration> Make(double share) {
     uint64_t words = 0;
     for (const auto& table : tables_) words += table.size() + 1;
-    most_bytes_ = empty.bytes() + static_cast<uint64_t>(share * static_cast<double>(words * sizeof(uint64_t)));
-    CachedModel cache({.max_bytes = most_bytes_});
-    begin(cache);
-    return cache;
+    most_bytes_ =
+        Begin(SIZE_MAX)->bytes() + static_cast<uint64_t>(share * static_cast<double>(words * sizeof(uint64_t)));
+    return Begin(most_bytes_);
   }
 
   void Retrain(uint32_t i) {
@@ -41,17 +46,23 @@ class CachedModelTest : public testing::Test {
   }
   SubModel ModelOf(uint32_t i) const { return {.size = static_cast<uint32_t>(tables_[i].size())}; }
 
-  // True: it was there. Otherwise it is now, if there is room.
-  bool Use(CachedModel& cache, uint32_t i) {
-    SubModel model;
-    std::span<const uint64_t> table;
+  // True: it was there.
+  bool Find(const CachedGeneration& cache, uint32_t i) {
+    std::vector<uint64_t> words;
+    const auto copy = [&words](const CachedTable& table) {
+      words.clear();
+      for (uint32_t n = 0; n < table.model().size; ++n) words.push_back(table.word(n));
+    };
+    if (!cache.FindTable(i, copy)) return false;
+    EXPECT_EQ(words, tables_[i]) << i;
+    return true;
+  }
+  // The same. If not, it is there now, if there is room.
+  bool Use(CachedGeneration& cache, uint32_t i) {
     EXPECT_LE(cache.bytes(), most_bytes_);
-    if (cache.FindTable(i, &model, &table)) {
-      EXPECT_TRUE(std::ranges::equal(table, tables_[i])) << i;
-      return true;
-    }
+    if (Find(cache, i)) return true;
     cache.PutTable(i, ModelOf(i), tables_[i]);
-    EXPECT_TRUE(cache.FindTable(i, &model, &table)) << i;
+    EXPECT_TRUE(Find(cache, i)) << i;
     return false;
   }
 
@@ -61,7 +72,7 @@ class CachedModelTest : public testing::Test {
     double average = 0;
   };
   template <class Draw>
-  Rates Measure(CachedModel& cache, Draw draw) {
+  Rates Measure(CachedGeneration& cache, Draw draw) {
     constexpr int kWindow = 1000;
     constexpr int kWindows = 60;
     constexpr int kWarm = 10;
@@ -84,16 +95,16 @@ class CachedModelTest : public testing::Test {
 
 // Half of the tables fit, so half of the uses should hit, at any time.
 TEST_F(CachedModelTest, AFullCacheDropsLittle) {
-  CachedModel cache = Make(0.5);
-  const Rates rates = Measure(cache, [this] { return static_cast<uint32_t>(random_.Below(kSubModels)); });
+  const auto cache = Make(0.5);
+  const Rates rates = Measure(*cache, [this] { return static_cast<uint32_t>(random_.Below(kSubModels)); });
   EXPECT_GT(rates.average, 0.42);
   EXPECT_GT(rates.lowest, 0.36);
 }
 
 // Nine of ten uses are of a tenth of the tables, which fits.
 TEST_F(CachedModelTest, TablesThatAreUsedOftenStay) {
-  CachedModel cache = Make(0.3);
-  const Rates rates = Measure(cache, [this] {
+  const auto cache = Make(0.3);
+  const Rates rates = Measure(*cache, [this] {
     return static_cast<uint32_t>(random_.OneIn(10) ? random_.Below(kSubModels) : random_.Below(kSubModels / 10));
   });
   EXPECT_GT(rates.average, 0.85);
@@ -102,8 +113,8 @@ TEST_F(CachedModelTest, TablesThatAreUsedOftenStay) {
 
 // A table that has another size after its retraining leaves its place. Such places are used again.
 TEST_F(CachedModelTest, PlacesOfOldTablesAreUsedAgain) {
-  CachedModel cache = Make(0.6);
-  const Rates rates = Measure(cache, [this] {
+  const auto cache = Make(0.6);
+  const Rates rates = Measure(*cache, [this] {
     const auto i = static_cast<uint32_t>(random_.Below(kSubModels));
     return i;
   });
@@ -112,39 +123,147 @@ TEST_F(CachedModelTest, PlacesOfOldTablesAreUsedAgain) {
     for (int n = 0; n < 200; ++n) {
       const auto i = static_cast<uint32_t>(random_.Below(kSubModels));
       Retrain(i);
-      cache.PutTable(i, ModelOf(i), tables_[i]);
-      ASSERT_LE(cache.bytes(), most_bytes_);
+      cache->PutTable(i, ModelOf(i), tables_[i]);
+      ASSERT_LE(cache->bytes(), most_bytes_);
     }
     int hits = 0;
-    for (int n = 0; n < 1000; ++n) hits += Use(cache, static_cast<uint32_t>(random_.Below(kSubModels))) ? 1 : 0;
+    for (int n = 0; n < 1000; ++n) hits += Use(*cache, static_cast<uint32_t>(random_.Below(kSubModels))) ? 1 : 0;
     retrained += hits / 20'000.0;
   }
   EXPECT_GT(retrained, rates.average * 0.85);
 }
 
 TEST_F(CachedModelTest, ATableThatIsTooLargeIsNotKept) {
-  CachedModel cache = Make(0.01);
-  std::vector<uint64_t> large(100'000, 7);
-  cache.PutTable(5, {.size = 100'000}, large);
-  SubModel model;
-  std::span<const uint64_t> table;
-  EXPECT_FALSE(cache.FindTable(5, &model, &table));
-  EXPECT_FALSE(Use(cache, 6));
-  EXPECT_TRUE(Use(cache, 6));
-  cache.PutTable(6, {.size = 100'000}, large);  // takes the place of its smaller one
-  EXPECT_FALSE(cache.FindTable(6, &model, &table));
-  for (uint32_t i = 0; i < kSubModels; ++i) Use(cache, i);
+  const auto cache = Make(0.01);
+  std::vector<uint64_t> large(kMaxTableEntries, 7);
+  cache->PutTable(5, {.size = kMaxTableEntries}, large);
+  EXPECT_FALSE(Find(*cache, 5));
+  EXPECT_FALSE(Use(*cache, 6));
+  EXPECT_TRUE(Use(*cache, 6));
+  cache->PutTable(6, {.size = kMaxTableEntries}, large);  // the smaller one goes
+  EXPECT_FALSE(Find(*cache, 6));
+  for (uint32_t i = 0; i < kSubModels; ++i) Use(*cache, i);
+}
+
+TEST_F(CachedModelTest, TheLargestTableFits) {
+  const auto cache = Begin(SIZE_MAX);
+  most_bytes_ = SIZE_MAX;
+  tables_[3].assign(kMaxTableEntries, 7);
+  EXPECT_FALSE(Use(*cache, 2));
+  EXPECT_FALSE(Use(*cache, 3));
+  EXPECT_TRUE(Use(*cache, 2));
+  EXPECT_TRUE(Use(*cache, 3));
+}
+
+// More than enough tables for many chunks of the store.
+TEST_F(CachedModelTest, AllTablesStayWhereThereIsNoLimit) {
+  const auto cache = Begin(SIZE_MAX);
+  most_bytes_ = SIZE_MAX;
+  const uint64_t empty = cache->bytes();
+  uint64_t words = 0;
+  for (uint32_t i = 0; i < kSubModels; ++i) {
+    Use(*cache, i);
+    words += tables_[i].size() + 1;
+  }
+  for (uint32_t i = 0; i < kSubModels; ++i) EXPECT_TRUE(Use(*cache, i));
+  EXPECT_LE(cache->bytes() - empty, words * sizeof(uint64_t) * 5 / 4);
+}
+
+// Also when the lower bits of the version are the same again.
+TEST_F(CachedModelTest, AReaderNoticesAnyNumberOfWrites) {
+  const auto cache = Begin(SIZE_MAX);
+  uint64_t last = 0;
+  const auto write = [&cache, &last] {
+    ++last;
+    cache->PutTable(0, {.size = 1}, std::span<const uint64_t>(&last, 1));
+  };
+  write();
+  for (const int writes : {0, 1, 2, 1 << 15, 1 << 16, 1 << 17}) {
+    int looks = 0;
+    uint64_t word = 0;
+    const auto look = [&](const CachedTable& table) {
+      word = table.word(0);
+      for (int i = 0; looks == 0 && i < writes; ++i) write();
+      ++looks;
+    };
+    EXPECT_TRUE(cache->FindTable(0, look));
+    EXPECT_EQ(word, last) << writes;
+    EXPECT_EQ(looks, writes == 0 ? 1 : 2) << writes;
+  }
+}
+
+// The owner's answers often bring what is cached.
+TEST_F(CachedModelTest, AReaderIsNotDisturbedByWhatIsThere) {
+  const auto cache = Begin(SIZE_MAX);
+  const auto write = [&] { cache->PutTable(0, ModelOf(0), tables_[0]); };
+  write();
+  int looks = 0;
+  const auto look = [&](const CachedTable&) {
+    write();
+    ++looks;
+  };
+  EXPECT_TRUE(cache->FindTable(0, look));
+  EXPECT_EQ(looks, 1);
 }
 
 TEST_F(CachedModelTest, ANewGenerationBeginsEmpty) {
-  CachedModel cache = Make(0.5);
-  for (uint32_t i = 0; i < kSubModels; ++i) Use(cache, i);
-  cache.Reset(2, TopModel(), {1});
-  SubModel model;
-  std::span<const uint64_t> table;
-  EXPECT_FALSE(cache.FindTable(0, &model, &table));
-  EXPECT_FALSE(Use(cache, 0));
-  EXPECT_TRUE(Use(cache, 0));
+  most_bytes_ = SIZE_MAX;
+  CacheView view(std::make_shared<CachedModel>(XCacheOptions{}));
+  EXPECT_EQ(view.number(), 0u);
+  for (const uint64_t number : {1, 2}) {
+    view.cache().Begin(number, view.change(), MakeTop(), {1, 2, 3});
+    EXPECT_EQ(view.number(), number - 1) << "until it follows";
+    EXPECT_TRUE(view.Follow());
+    EXPECT_FALSE(view.Follow());
+    EXPECT_EQ(view.number(), number);
+    EXPECT_FALSE(Use(*view, 0));
+    EXPECT_TRUE(Use(*view, 0));
+  }
+}
+
+TEST_F(CachedModelTest, AnOldGenerationIsFreedWhenItsLastClientLeavesIt) {
+  const auto cache = std::make_shared<CachedModel>(XCacheOptions{});
+  CacheView first(cache);
+  CacheView second(cache);
+  most_bytes_ = SIZE_MAX;
+  cache->Begin(1, 0, MakeTop(), {1, 2, 3});
+  for (CacheView* const view : {&first, &second}) EXPECT_TRUE(view->Follow());
+  const uint64_t empty = cache->bytes();
+  for (uint32_t i = 0; i < kSubModels; ++i) Use(*first, i);
+  const uint64_t full = cache->bytes();
+  cache->Begin(2, first.change(), MakeTop(), {1, 2, 3});
+  first.Follow();
+  EXPECT_EQ(cache->bytes(), full + empty);
+  EXPECT_TRUE(Find(*second, 7)) << "of the old generation";
+  second.Follow();
+  EXPECT_EQ(cache->bytes(), empty);
+}
+
+TEST_F(CachedModelTest, AnOldDescriptionDoesNotReplaceANewerGeneration) {
+  CachedModel cache({});
+  const uint64_t asked = cache.changes();
+  cache.Begin(3, asked, MakeTop(), {1, 2, 3});
+  cache.Begin(2, asked, MakeTop(), {1, 2, 3});  // an answer that came late
+  uint64_t change = 0;
+  EXPECT_EQ(cache.Current(&change)->number(), 3u);
+  cache.Begin(1, change, MakeTop(), {1, 2, 3});  // the owner counts from the beginning again
+  EXPECT_EQ(cache.Current(&change)->number(), 1u);
+}
+
+TEST_F(CachedModelTest, ACopyHasTheSame) {
+  const auto from = std::make_shared<CachedModel>(XCacheOptions{});
+  from->Begin(1, 0, MakeTop(), {1, 2, 3});
+  CacheView filled(from);
+  most_bytes_ = SIZE_MAX;
+  for (uint32_t i = 0; i < kSubModels; i += 2) Use(*filled, i);
+  const auto to = std::make_shared<CachedModel>(XCacheOptions{});
+  CacheView view(to);
+  to->Begin(1, 0, MakeTop(), {1, 2, 3});
+  view.Follow();
+  to->CopyFrom(*from);
+  EXPECT_TRUE(view.Follow()) << "although the generation has the same number";
+  for (uint32_t i = 0; i < kSubModels; ++i) EXPECT_EQ(Find(*view, i), i % 2 == 0) << i;
+  EXPECT_LE(to->bytes(), from->bytes() * 101 / 100);
 }
 
 }  // namespace

@@ -1,63 +1,83 @@
-// CachedModel: a client's cache of an owner's model. 18 bytes per sub-model, and in kWhole mode 8 bytes per entry of
-// the translation tables that it has fetched, as far as max_bytes allows.
+// CachedModel: the cache of an owner's model, which the clients of one index may share. And CacheView, by which one
+// client uses it.
 //
-// A stale cache costs READs and never gives a wrong answer, so nothing expires: sub-models are replaced when a lookup
-// finds a newer one.
-//
-// When max_bytes is reached, a new table takes the place of others that were not used for a while: CLOCK over the
-// tables in the order of their places. The tables lie side by side, each behind a header that says whose it is. A hand
-// goes around. It passes tables that were used since its last visit, once. From the others, and from free places, it
-// makes one place after the other until they are long enough together; what is left over stays free in front of the
-// hand. So neighbouring free places join again and no list of them is needed.
+// The cache has one generation at a time (cached_generation.h). Each client keeps the one that it works with. At the
+// beginning of an operation it compares the number of changes with the one it knows: a load of a word that only a new
+// generation changes, so it stays in the CPU's cache. Only if they differ does it take the mutex. An old generation is
+// freed when the last client has left it. A client that does nothing keeps the one that it used last; a generation
+// follows another only when the number of keys has doubled or halved, so few can be left behind.
 #pragma once
 
 #include <algorithm>
-#include <bit>
+#include <atomic>
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "index/xstore/model/sub_model.h"
-#include "index/xstore/model/top_model.h"
-#include "index/xstore/model/translation_table.h"
+#include "base/thread.h"
+#include "index/xstore/client/cached_generation.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {
 
-// Not thread-safe.
+// Thread-safe.
 class CachedModel {
  public:
-  explicit CachedModel(const XCacheOptions& options) : options_(options) {}
+  // Only the mode and the limit of `options` count here.
+  explicit CachedModel(const XCacheOptions& options);
 
-  // Begins a new generation with only the top model and the places of the sub-models' lines.
-  void Reset(uint64_t generation, TopModel top, std::vector<uint32_t> directory);
+  // Number of times that another generation was installed.
+  uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+  // The current generation, and the change that brought it.
+  std::shared_ptr<CachedGeneration> Current(uint64_t* change) const;
 
-  // 0: no model yet.
-  uint64_t generation() const { return generation_; }
-  const TopModel& top() const { return top_; }
-  // Offset of a sub-model's line in the owner's memory.
-  uint64_t LineOffset(uint32_t sub_model) const;
+  // Installs a generation, empty but for its top model and the places of the sub-models' lines. `asked`: changes() when
+  // the owner was asked for it. Nothing happens if it is the current one, or if another client has installed a newer
+  // one since then.
+  void Begin(uint64_t number, uint64_t asked, TopModel top, std::vector<uint32_t> directory);
+  // Installs a copy of the other cache's current generation, as far as the limit allows. No other thread may write to
+  // that one.
+  void CopyFrom(const CachedModel& other);
 
-  bool keeps_tables() const { return mode_ == XCacheMode::kWhole; }
-  // A lookup of an uncached sub-model has two postings, one for the model and one for its table. Returns how many of
-  // them bring what stays in the cache.
-  double lasting_postings() const {
-    if (mode_ == XCacheMode::kWhole) return bytes() < options_.max_bytes / 16 * 15 ? 2 : 0;  // if it is full, others go
-    return mode_ == XCacheMode::kModelOnly ? 1 : 0;
+  // All memory of the current generation, and of older ones that clients still keep.
+  uint64_t bytes() const;
+
+ private:
+  void Install(std::shared_ptr<CachedGeneration> generation);  // the mutex is held
+
+  const XCacheMode mode_;
+  const size_t max_bytes_;
+  std::atomic<uint64_t> changes_{0};
+  mutable Mutex mutex_;  // guards the members below, and writes of changes_
+  std::shared_ptr<CachedGeneration> current_;
+  std::vector<std::weak_ptr<CachedGeneration>> older_;
+};
+
+// One client's view of a cache. Used by one thread.
+class CacheView {
+ public:
+  explicit CacheView(std::shared_ptr<CachedModel> cache) : cache_(std::move(cache)) {
+    generation_ = cache_->Current(&change_);
   }
 
-  // The sub-model and the block number of its table, in kModelOnly mode. False if it is not cached.
-  bool FindModel(uint32_t sub_model, SubModel* model, uint32_t* table) const;
-  // The sub-model and its table, in kWhole mode; the table is valid until the next change. False if not cached. Counts
-  // as a use of the table.
-  bool FindTable(uint32_t sub_model, SubModel* model, std::span<const uint64_t>* table) const;
-
-  // Adds them if the mode asks for it and there is room.
-  void PutModel(uint32_t sub_model, const SubModel& model, uint32_t table);
-  void PutTable(uint32_t sub_model, const SubModel& model, std::span<const uint64_t> table);
+  // Changes to the current generation of the cache. True if that is another one than before: what `->` gave is void.
+  bool Follow() {
+    if (cache_->changes() == change_) [[likely]]
+      return false;
+    generation_ = cache_->Current(&change_);
+    return true;
+  }
+  // 0: no model yet.
+  uint64_t number() const { return generation_->number(); }
+  CachedGeneration* operator->() const { return generation_.get(); }
+  CachedGeneration& operator*() const { return *generation_; }
+  CachedModel& cache() const { return *cache_; }
+  uint64_t change() const { return change_; }
 
   // True if it pays to READ only the predicted slots of a leaf. It does, unless many of the keys looked up are absent
-  // or were inserted after the training. Both are also noticed while whole leaves are READ.
+  // or were inserted after the training. Both are also noticed while whole leaves are READ. Each client decides for
+  // itself: it has its own keys, and lookups of several threads do not write to one place.
   bool trusts_slots() const { return credit_ >= 0; }
   void NoteSlots(bool held) {
     constexpr int kMostCredit = 256;
@@ -65,51 +85,10 @@ class CachedModel {
     credit_ = held ? std::min(credit_ + 1, kMostCredit) : std::max(credit_ - kMissCost, -kMostCredit);
   }
 
-  // All memory of this object.
-  uint64_t bytes() const;
-
  private:
-  // `table`: the place of the table (kWhole: in tables_; kModelOnly: its block number).
-  struct __attribute__((packed)) Slot {
-    float slope;
-    float intercept;
-    uint8_t under;
-    uint8_t over;
-    uint32_t spread : 8;
-    uint32_t size : 24;  // 0: not cached
-    uint32_t table;
-  };
-  static_assert(sizeof(Slot) == kCachedSubModelBytes && kMaxTableEntries < 1u << 24);
-
-  static SubModel ModelOf(const Slot& slot);
-  void Store(uint32_t sub_model, const SubModel& model, uint32_t table);
-  void FreeTable(Slot& slot);
-  bool AllocateTable(uint32_t sub_model, uint32_t size, uint32_t* at);
-  bool GrowTables(size_t words);
-  size_t MakePlace(size_t words);
-  void DropAllTables();
-
-  XCacheOptions options_;
-  XCacheMode mode_ = XCacheMode::kTopOnly;  // options_.mode, or less if max_bytes does not allow it
-  uint64_t generation_ = 0;
-  TopModel top_;
-  std::vector<uint32_t> directory_;
-  std::vector<Slot> slots_;
-  // Header of a piece of tables_: a table, or a free place.
-  struct Header {
-    uint32_t words = 0;  // of the piece, with this one
-    uint32_t sub_model : 31 = kFree;
-    uint32_t used : 1 = 0;  // since the hand was here
-  };
-  static constexpr uint32_t kFree = (uint32_t{1} << 31) - 1;
-  static_assert(sizeof(Header) == sizeof(uint64_t));
-  Header HeaderAt(size_t at) const { return std::bit_cast<Header>(tables_[at]); }
-  void SetHeader(size_t at, const Header& header) const { tables_[at] = std::bit_cast<uint64_t>(header); }
-
-  // Pieces, each a header and the entries of a table, up to tables_end_. (Mutable for Header::used.)
-  mutable std::vector<uint64_t> tables_;
-  size_t tables_end_ = 0;
-  size_t hand_ = 0;  // the next piece that CLOCK visits
+  std::shared_ptr<CachedModel> cache_;
+  std::shared_ptr<CachedGeneration> generation_;
+  uint64_t change_ = 0;
   int credit_ = 0;
 };
 

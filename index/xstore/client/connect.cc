@@ -12,7 +12,7 @@ uint64_t BytesOf(const xstore::CachedModel& cache) {
 }
 
 void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to) {
-  *to = from;
+  to->CopyFrom(from);
 }
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

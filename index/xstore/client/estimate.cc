@@ -28,13 +28,23 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
   ReadEstimate estimate{.postings = 1, .reads = 1, .bytes = Layout::kBytes, .keys = 1};
   const TopModel::Place place = cache_->top().Locate(key);
   SubModel model;
-  std::span<const uint64_t> table;
+  SubModel::Range range{};
+  uint32_t middle = 0;
+  auto count = static_cast<uint32_t>(kUsualCount);
+  const auto look = [&](const CachedTable& table) {
+    model = table.model();
+    range = model.Predict(place.x);
+    middle = range.first + (range.last - range.first) / 2;
+    count = std::min<uint32_t>(table.entry(middle).count, kLeafSlots);
+  };
   uint32_t block = 0;
   const bool line_consistent = channel_->capabilities().line_consistent;
   if (!line_consistent) estimate += {.postings = 1, .reads = 1, .bytes = kWordBytes};
-  if (cache_->FindTable(place.sub_model, &model, &table)) {
+  if (cache_->FindTable(place.sub_model, look)) {
     // Also in the cache.
   } else if (cache_->FindModel(place.sub_model, &model, &block)) {
+    range = model.Predict(place.x);
+    middle = range.first + (range.last - range.first) / 2;
     estimate += {.postings = 1, .reads = 1, .bytes = kWordBytes};
   } else {
     const double entries = cache_->keeps_tables() ? kUsualTable : 1;
@@ -44,7 +54,6 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
                  .lasting_postings = cache_->lasting_postings()};
     return estimate;
   }
-  const SubModel::Range range = model.Predict(place.x);
   const double leaves = range.last - range.first + 1;
   if (leaves > Lookup<W>::kWindow) {  // it probes the fences of some, then READs those between
     estimate += {.postings = 1, .reads = Lookup<W>::kProbes, .bytes = Lookup<W>::kProbes * Layout::kBytes};
@@ -52,11 +61,8 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
   }
   double lines = leaves * static_cast<double>(Layout::kLines);
   double reads = leaves;
-  if (line_consistent && cache_->trusts_slots()) {
+  if (line_consistent && cache_.trusts_slots()) {
     // The predicted slots of the leaf in the middle; they may reach into a neighbour.
-    const uint32_t middle = range.first + (range.last - range.first) / 2;
-    const uint32_t count = table.empty() ? static_cast<uint32_t>(kUsualCount)
-                                         : std::min<uint32_t>(TableEntry::Unpack(table[middle]).count, kLeafSlots);
     const SubModel::Slots slots = model.PredictSlots(place.x, middle, count);
     reads = std::min(reads, 2.0);
     if (slots.first <= slots.last) {
@@ -74,10 +80,11 @@ ReadEstimate RemoteOf<W>::Estimate(std::span<const Key> keys) const {
   // If there are more keys, only this many of them are looked up, at equal distances.
   constexpr size_t kMostLookedUp = 4;
   const auto n = static_cast<double>(keys.size());
+  FollowCache();
   const double renewals = ShouldRenewModel() ? 1 : 0;
   ReadEstimate sum{.calls = renewals, .keys = n, .lasting_calls = renewals};
   if (keys.empty()) return sum;
-  if (by_call_ || cache_->generation() == 0) {
+  if (by_call_ || cache_.number() == 0) {
     sum.calls += Batches(n, by_call_ ? kMaxKeysPerFind : kGroup);
     return sum;
   }
@@ -103,9 +110,10 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   const Words to = EncodeTo<W>(range.to);
   if (range.limit == 0 || to < from) return {};
   const auto limit = static_cast<double>(range.limit);
+  FollowCache();
   const double renewals = ShouldRenewModel() ? 1 : 0;
   ReadEstimate estimate{.calls = renewals, .keys = std::min(limit, kUsualCount), .lasting_calls = renewals};
-  if (by_call_ || cache_->generation() == 0) {
+  if (by_call_ || cache_.number() == 0) {
     ++estimate.calls;
     return estimate;
   }
@@ -113,9 +121,16 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   const TopModel::Place begin = cache_->top().Locate(range.reverse ? to : from);
   const TopModel::Place end = cache_->top().Locate(range.reverse ? from : to);
   SubModel model;
-  std::span<const uint64_t> table;
+  SubModel::Range first{};
+  double count = kUsualCount;
+  const auto look = [&](const CachedTable& table) {
+    model = table.model();
+    first = model.Predict(begin.x);
+    const uint32_t middle = first.first + (first.last - first.first) / 2;
+    count = std::clamp<double>(table.entry(middle).count, 1, kLeafSlots);
+  };
   uint32_t block = 0;
-  const bool has_table = cache_->FindTable(begin.sub_model, &model, &table);
+  const bool has_table = cache_->FindTable(begin.sub_model, look);
   if (!has_table && !cache_->FindModel(begin.sub_model, &model, &block)) {
     // A lookup of the first leaf, which brings the sub-model, and then the next leaves.
     const ReadEstimate lookup = EstimateLookup(range.reverse ? to : from);
@@ -125,7 +140,7 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
     estimate.lasting_postings += lookup.lasting_postings;
     return estimate;
   }
-  const SubModel::Range first = model.Predict(begin.x);
+  if (!has_table) first = model.Predict(begin.x);
   const double edge = range.reverse ? 0.0 : model.size;
   double lines = std::abs(edge - model.Line(begin.x));  // distance in leaves
   if (begin.sub_model == end.sub_model) {
@@ -133,11 +148,6 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   } else {
     const double between = std::abs(static_cast<double>(end.sub_model) - static_cast<double>(begin.sub_model)) - 1;
     lines += (between + end.x) * model.size;
-  }
-  double count = kUsualCount;
-  if (has_table) {
-    const uint32_t middle = first.first + (first.last - first.first) / 2;
-    count = std::clamp<double>(TableEntry::Unpack(table[middle]).count, 1, kLeafSlots);
   }
   estimate.keys = std::clamp(lines * count, 1.0, std::max(limit, 1.0));
   // A batch has as many leaves as are likely to be enough, and the first may have only smaller keys.

@@ -18,18 +18,42 @@ void Lookup<W>::Start(const Words& key, bool whole) {
   // The top model is in the CPU's cache; the sub-model and the entry of its table are not.
   Charge(Cost::kModelStep, 2);
   Charge(Cost::kIndexStep, 2);
-  generation_ = cache_->generation();
+  generation_ = cache_->number();
   if (generation_ == 0) return;
-  place_ = cache_->top().Locate(key);
+  place_ = cached().top().Locate(key);
   line_ = {};
-  std::span<const uint64_t> table;
-  if (cache_->FindTable(place_.sub_model, &line_.model, &table) ||
-      cache_->FindModel(place_.sub_model, &line_.model, &line_.table)) {
+  const auto take = [this](const CachedTable& table) {
+    line_.model = table.model();
+    range_ = line_.model.Predict(place_.x);
+    ChooseLeaves();
+    TakeEntries(table);
+  };
+  if (cached().FindTable(place_.sub_model, take)) {
+    EnterLeaves();
+  } else if (cached().FindModel(place_.sub_model, &line_.model, &line_.table)) {
     range_ = line_.model.Predict(place_.x);
     ReadRange();
   } else {
     stage_ = Stage::kLine;
   }
+}
+
+// Chooses leaves of the range for the next round.
+template <int W>
+void Lookup<W>::ChooseLeaves() {
+  const uint32_t size = range_.last - range_.first + 1;
+  count_ = probing() ? std::min(size, kProbes) : size;
+  for (uint32_t i = 0; i < count_; ++i) {
+    leaf_[i] = range_.first + static_cast<uint32_t>((uint64_t{size} * (2 * i + 1)) / (2 * count_));
+  }
+}
+
+// Takes the entries of the chosen leaves, if the table has them.
+template <int W>
+bool Lookup<W>::TakeEntries(const CachedTable& table) {
+  if (range_.last >= table.model().size) return false;
+  for (uint32_t i = 0; i < count_; ++i) entries_[i] = table.entry(leaf_[i]);
+  return true;
 }
 
 // Chooses leaves of the range for the next round, and finds their table entries.
@@ -39,15 +63,9 @@ void Lookup<W>::ReadRange() {
     stage_ = Stage::kFallback;
     return;
   }
-  const uint32_t size = range_.last - range_.first + 1;
-  count_ = probing() ? std::min(size, kProbes) : size;
-  for (uint32_t i = 0; i < count_; ++i) {
-    leaf_[i] = range_.first + static_cast<uint32_t>((uint64_t{size} * (2 * i + 1)) / (2 * count_));
-  }
-  SubModel model;
-  std::span<const uint64_t> table;
-  if (cache_->FindTable(place_.sub_model, &model, &table) && range_.last < table.size()) {
-    for (uint32_t i = 0; i < count_; ++i) entries_[i] = TableEntry::Unpack(table[leaf_[i]]);
+  ChooseLeaves();
+  bool taken = false;
+  if (cached().FindTable(place_.sub_model, [&](const CachedTable& table) { taken = TakeEntries(table); }) && taken) {
     EnterLeaves();
   } else {
     stage_ = line_.table == 0 ? Stage::kLine : Stage::kTable;
@@ -120,7 +138,7 @@ size_t Lookup<W>::Ask(rdma::Operation* operations) {
   }
   constexpr auto kLeafBytes = static_cast<uint32_t>(LeafLayout<W>::kBytes);
   const auto line_read = [this] {
-    const rdma::GlobalAddress from(owner_, cache_->LineOffset(place_.sub_model));
+    const rdma::GlobalAddress from(owner_, cached().LineOffset(place_.sub_model));
     return rdma::Operation::Read(from, line_image_.data(), kLineBytes);
   };
   switch (stage_) {
@@ -163,7 +181,7 @@ size_t Lookup<W>::AskForTable(rdma::Operation* operations) {
     const rdma::GlobalAddress from = AddressOf(line_.table) + uint64_t{first} * kWordBytes;
     return rdma::Operation::Read(from, to, count * static_cast<uint32_t>(kWordBytes));
   };
-  if (cache_->keeps_tables()) {
+  if (cached().keeps_tables()) {
     table_.resize(line_.model.size);
     operations[0] = read(0, line_.model.size, table_.data());
     return 1;
@@ -200,7 +218,7 @@ void Lookup<W>::Look() {
     case Stage::kConfirm:
       return LookAtConfirmation();
     case Stage::kRefill:
-      cache_->PutTable(place_.sub_model, line_.model, table_);
+      cached().PutTable(place_.sub_model, line_.model, table_);
       stage_ = Stage::kFound;
       return;
     case Stage::kFound:
@@ -216,7 +234,7 @@ bool Lookup<W>::ReadLine(SubModelLine* line) {
     channel_->CountRetry();
     return false;
   }
-  if (line->generation != cache_->generation() || line->index != place_.sub_model) {
+  if (line->generation != cache_->number() || line->index != place_.sub_model) {
     outdated_ = true;
     return false;
   }
@@ -228,11 +246,11 @@ void Lookup<W>::LookAtLine() {
   SubModelLine line;
   if (ReadLine(&line)) {
     line_ = line;
-    cache_->PutModel(place_.sub_model, line.model, line.table);
+    cached().PutModel(place_.sub_model, line.model, line.table);
     range_ = line.model.Predict(place_.x);
     ReadRange();
     // A table that another lookup has put into the cache in the meantime may belong to another line.
-    if (cache_->keeps_tables()) stage_ = Stage::kTable;
+    if (cached().keeps_tables()) stage_ = Stage::kTable;
   } else if (outdated_) {
     stage_ = Stage::kFallback;
   }
@@ -241,8 +259,8 @@ void Lookup<W>::LookAtLine() {
 template <int W>
 void Lookup<W>::LookAtTable() {
   uint32_t first = 0;  // logical leaf of table_[0]
-  if (cache_->keeps_tables()) {
-    cache_->PutTable(place_.sub_model, line_.model, table_);
+  if (cached().keeps_tables()) {
+    cached().PutTable(place_.sub_model, line_.model, table_);
   } else {
     first = leaf_[0];
   }
@@ -378,8 +396,8 @@ void Lookup<W>::NoteNewerLine() {
   const SubModel& now = line.model;
   if (old == now && (line_.table == line.table || line_.table == 0)) return;
   line_ = line;
-  cache_->PutModel(place_.sub_model, line.model, line.table);
-  refill_ = cache_->keeps_tables();
+  cached().PutModel(place_.sub_model, line.model, line.table);
+  refill_ = cached().keeps_tables();
 }
 
 template <int W>

@@ -46,10 +46,11 @@ class Lookup {
   static constexpr uint32_t kProbes = W == 1 ? 16 : 8;
   static constexpr size_t kMaxOperations = kProbes + 1;
 
-  Lookup(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache)
+  Lookup(rdma::Channel* channel, rdma::NodeId owner, CacheView* cache)
       : channel_(channel), owner_(owner), cache_(cache) {}
 
-  // `whole`: the caller needs the whole leaf, not only the record; leaf() is then complete.
+  // The caller has let the view follow its cache. `whole`: the caller needs the whole leaf, not only the record; leaf()
+  // is then complete.
   void Start(const Words& key, bool whole = false);
 
   // Appends this round's operations to *operations (which must have room for kMaxOperations) and returns their number;
@@ -86,9 +87,12 @@ class Lookup {
   rdma::GlobalAddress AddressOf(uint32_t block_number) const {
     return rdma::GlobalAddress(owner_, uint64_t{block_number} * kLineBytes);
   }
-  // True if the cache has another generation of the model than at the start: indexes into it are void.
-  bool stranded() const { return cache_->generation() != generation_; }
+  CachedGeneration& cached() const { return **cache_; }
+  // True if the client has changed to another generation of the model since the start: indexes into it are void.
+  bool stranded() const { return cache_->number() != generation_; }
   void ReadRange();
+  void ChooseLeaves();
+  bool TakeEntries(const CachedTable& table);
   bool probing() const { return range_.last - range_.first >= kWindow; }
   void EnterLeaves();
   Lines SlotLines(uint32_t i) const;
@@ -111,7 +115,7 @@ class Lookup {
 
   rdma::Channel* channel_;
   rdma::NodeId owner_;
-  CachedModel* cache_;
+  CacheView* cache_;
 
   Words key_;
   Stage stage_ = Stage::kFallback;

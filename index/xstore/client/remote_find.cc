@@ -7,7 +7,7 @@
 namespace gannet::index::xstore {
 
 template <int W>
-RemoteOf<W>::Session::Session(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache)
+RemoteOf<W>::Session::Session(rdma::Channel* channel, rdma::NodeId owner, CacheView* cache)
     : operations(kGroup * Lookup<W>::kMaxOperations), request(kMaxKeysPerFind * (sizeof(Words) + 16) + 64) {
   lookups.push_back(std::make_unique<Lookup<W>>(channel, owner, cache));
 }
@@ -15,7 +15,7 @@ RemoteOf<W>::Session::Session(rdma::Channel* channel, rdma::NodeId owner, Cached
 template <int W>
 RemoteOf<W>::SessionLease::SessionLease(RemoteOf* remote) : remote_(remote) {
   if (remote->free_sessions_.empty()) {
-    session_ = std::make_unique<Session>(remote->channel_, remote->owner_, remote->cache_.get());
+    session_ = std::make_unique<Session>(remote->channel_, remote->owner_, &remote->cache_);
   } else {
     session_ = std::move(remote->free_sessions_.back());
     remote->free_sessions_.pop_back();
@@ -35,6 +35,7 @@ coro::Async<StatusOr<FindResult>> RemoteOf<W>::Find(const Key& key) {
 template <int W>
 coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
   SessionLease session(this);
+  FollowCache();
   if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
@@ -67,6 +68,7 @@ template <int W>
 coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
   GANNET_CHECK(results.size() == keys.size(), "%d results for %d keys", results.size(), keys.size());
   SessionLease session(this);
+  FollowCache();
   if (ShouldRenewModel() && !keys.empty()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
@@ -105,7 +107,7 @@ coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<Fi
 template <int W>
 coro::Task<Status> RemoteOf<W>::RunLookups(Session& session, std::span<const Words> keys) {
   while (session.lookups.size() < keys.size()) {
-    session.lookups.push_back(std::make_unique<Lookup<W>>(channel_, owner_, cache_.get()));
+    session.lookups.push_back(std::make_unique<Lookup<W>>(channel_, owner_, &cache_));
   }
   for (size_t i = 0; i < keys.size(); ++i) session.lookups[i]->Start(keys[i]);
   std::array<bool, kGroup> asked;
@@ -145,15 +147,16 @@ FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup) const {
 // The place of the key according to the cache.
 template <int W>
 PositionHint RemoteOf<W>::HintFor(const Words& key) const {
-  if (cache_->generation() == 0) return {};
+  if (cache_.number() == 0) return {};
   const TopModel::Place place = cache_->top().Locate(key);
   SubModel model;
-  std::span<const uint64_t> table;
   uint32_t block;
-  if (!cache_->FindTable(place.sub_model, &model, &table) && !cache_->FindModel(place.sub_model, &model, &block))
+  if (!cache_->FindTable(place.sub_model, [&model](const CachedTable& table) { model = table.model(); }) &&
+      !cache_->FindModel(place.sub_model, &model, &block)) {
     return {};
+  }
   const SubModel::Range range = model.Predict(place.x);
-  return {cache_->generation(), place.sub_model, range.first + (range.last - range.first) / 2};
+  return {cache_.number(), place.sub_model, range.first + (range.last - range.first) / 2};
 }
 
 // For at most kMaxKeysPerFind keys. The response also brings current sub-models for them.
@@ -173,7 +176,7 @@ coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Wor
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(session.response.room().first(*bytes));
   const uint64_t generation = reader.GetU64();
-  outdated_ |= generation != cache_->generation();
+  outdated_ |= generation != cache_.number();
   for (size_t i = 0; i < keys.size(); ++i) {
     FindResult result;
     result.record = reader.GetAddress();
@@ -198,8 +201,7 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
   if (!reader.ok() || !line.Load(image.data())) return absl::InvalidArgumentError("the owner sent a broken sub-model");
   // Useless if it belongs to a newer model or to another key. (A client without a model ignores it, too, also the empty
   // line that stands for a line that is being written.)
-  if (cache_->generation() == 0 || line.generation != cache_->generation() ||
-      cache_->top().Locate(key).sub_model != line.index)
+  if (cache_.number() == 0 || line.generation != cache_.number() || cache_->top().Locate(key).sub_model != line.index)
     return absl::OkStatus();
   if (line.model.size == 0 || line.model.size > kMaxTableEntries) {
     return absl::InvalidArgumentError("the owner sent a sub-model without a table");
@@ -212,6 +214,7 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
 template <int W>
 coro::Task<Status> RemoteOf<W>::RenewModel(Session& session) {
   outdated_ = false;
+  const uint64_t asked = cache_.change();
   rdma::WireWriter writer(session.request);
   writer.PutU16(id_);
   const StatusOr<size_t> bytes =
@@ -221,11 +224,11 @@ coro::Task<Status> RemoteOf<W>::RenewModel(Session& session) {
   if (reader.GetU8() != W || reader.GetU8() != static_cast<uint8_t>(kind_)) {
     co_return absl::FailedPreconditionError("the index at the owner has other keys than this client was connected for");
   }
-  co_return AcceptModel(reader);
+  co_return AcceptModel(reader, asked);
 }
 
 template <int W>
-Status RemoteOf<W>::AcceptModel(rdma::WireReader& reader) {
+Status RemoteOf<W>::AcceptModel(rdma::WireReader& reader, uint64_t asked) {
   outdated_ = false;
   const uint64_t generation = reader.GetU64();
   if (generation == 0) return reader.Finish();
@@ -239,14 +242,15 @@ Status RemoteOf<W>::AcceptModel(rdma::WireReader& reader) {
   for (uint32_t i = 0; i < blocks && reader.ok(); ++i) directory.push_back(reader.GetU32());
   GANNET_RETURN_IF_ERROR(reader.Finish());
   directory.shrink_to_fit();
-  if (generation != cache_->generation()) cache_->Reset(generation, *std::move(top), std::move(directory));
+  cache_.cache().Begin(generation, asked, *std::move(top), std::move(directory));
+  cache_.Follow();
   return absl::OkStatus();
 }
 
 template <int W>
 ClientStatistics RemoteOf<W>::statistics() const {
   ClientStatistics statistics = statistics_;
-  statistics.cache_bytes = shares_cache_ ? 0 : cache_->bytes();
+  statistics.cache_bytes = shares_cache_ ? 0 : cache_.cache().bytes();
   return statistics;
 }
 
@@ -256,7 +260,7 @@ ClientStatistics RemoteOf<W>::statistics() const {
   template coro::Async<StatusOr<FindResult>> RemoteOf<W>::Find(const Key&);                       \
   template coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key>, std::span<FindResult>); \
   template coro::Task<Status> RemoteOf<W>::RenewModel(Session&);                                  \
-  template Status RemoteOf<W>::AcceptModel(rdma::WireReader&);                                    \
+  template Status RemoteOf<W>::AcceptModel(rdma::WireReader&, uint64_t);                          \
   template PositionHint RemoteOf<W>::HintFor(const Words&) const;                                 \
   template ClientStatistics RemoteOf<W>::statistics() const;
 GANNET_INSTANTIATE(1)

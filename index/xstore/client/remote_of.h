@@ -1,7 +1,7 @@
 // RemoteOf: a client of an XStore index with keys of W words.
 //
 // Several coroutines of the channel's worker may use it at once. Each has a Session with its buffers, and none keeps
-// references into the cache across an await. So the cache may be shared with other clients.
+// references into the cached generation across an await: another one may let the view follow the cache meanwhile.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ class RemoteOf final : public RemoteIndex {
 
   // Buffers of one call, reused.
   struct Session {
-    Session(rdma::Channel* channel, rdma::NodeId owner, CachedModel* cache);
+    Session(rdma::Channel* channel, rdma::NodeId owner, CacheView* cache);
     std::vector<std::unique_ptr<Lookup<W>>> lookups;  // at least one, at most kGroup
     std::vector<rdma::Operation> operations;
     std::vector<std::byte> images;    // of a scan
@@ -76,6 +76,11 @@ class RemoteOf final : public RemoteIndex {
     std::unique_ptr<Session> session_;
   };
 
+  // Called at the beginning of an operation. A generation that another client has installed is not asked for again.
+  void FollowCache() const {
+    if (cache_.Follow()) outdated_ = false;
+  }
+
   // remote_find.cc
   coro::Task<StatusOr<FindResult>> FindOne(Words key);
   coro::Task<Status> RunLookups(Session& session, std::span<const Words> keys);
@@ -85,7 +90,8 @@ class RemoteOf final : public RemoteIndex {
   ReadEstimate EstimateLookup(const Words& key) const;
   coro::Task<Status> RenewModel(Session& session);
   // Takes the model from a response to kDescribe, after the shape (none is fine).
-  Status AcceptModel(rdma::WireReader& reader);
+  // `asked`: the cache's changes when the owner was asked.
+  Status AcceptModel(rdma::WireReader& reader, uint64_t asked);
   Status ReadRefresh(rdma::WireReader& reader, const Words& key);
   FindResult ResultOf(const Lookup<W>& lookup) const;
   PositionHint HintFor(const Words& key) const;
@@ -110,9 +116,10 @@ class RemoteOf final : public RemoteIndex {
   absl::Duration call_timeout_;
   KeyKind kind_;
   const bool by_call_;
-  const std::shared_ptr<CachedModel> cache_;
+  mutable CacheView cache_;
   const bool shares_cache_;
-  bool outdated_ = true;  // the owner may have another generation of the model than the cache; true at first
+  // The owner may have another generation of the model than the cache.
+  mutable bool outdated_ = cache_.number() == 0;
   ClientStatistics statistics_;
   std::vector<std::unique_ptr<Session>> free_sessions_;
 };

@@ -44,12 +44,13 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
   if (range.limit == 0 || state.to < state.from) co_return absl::OkStatus();
   state.next = range.reverse ? state.to : state.from;
   SessionLease session(this);
+  FollowCache();
   if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
     GANNET_CO_RETURN_IF_ERROR(renewed);
   }
   ++statistics_.lookups;
-  if (cache_->generation() != 0) {
+  if (cache_.number() != 0) {
     const Status read = co_await ScanByReads(*session, state);
     GANNET_CO_RETURN_IF_ERROR(read);
   }
@@ -114,26 +115,39 @@ void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const
   const TopModel::Place last_place = cache_->top().Locate(state.reverse ? state.from : state.to);
   const size_t wanted = state.wanted();
   size_t keys = 0;
-  SubModel model;
-  std::span<const uint64_t> table;
   bool first = true;
-  while (cache_->FindTable(place.sub_model, &model, &table)) {
-    const bool last = place.sub_model == last_place.sub_model;
+  bool last = false;
+  bool full = false;
+  size_t entries_before = 0;  // those of earlier sub-models, and their keys
+  size_t keys_before = 0;
+  const auto plan = [&](const CachedTable& table) {
+    const SubModel& model = table.model();
     const SubModel::Range begin = model.Predict(place.x);
     const SubModel::Range stop = model.Predict(last_place.x);
     int64_t at = state.reverse ? (first ? begin.last : model.size - 1) : (first ? begin.first : 0);
     const int64_t until = state.reverse ? (last ? stop.first : 0) : (last ? stop.last : model.size - 1);
+    session.entries.resize(entries_before);
+    keys = keys_before;
+    full = false;
     for (; state.reverse ? at >= until : at <= until; at += state.reverse ? -1 : 1) {
-      const TableEntry entry = TableEntry::Unpack(table[static_cast<size_t>(at)]);
+      const TableEntry entry = table.entry(static_cast<uint32_t>(at));
       if (!session.entries.empty() && session.entries.back().leaf == entry.leaf) continue;  // in both sub-models
-      if (session.entries.size() == kScanBatch || keys >= wanted) return;
+      full = session.entries.size() == kScanBatch || keys >= wanted;
+      if (full) return;
       session.entries.push_back(entry);
       keys += entry.count;
     }
-    if (last) return;
+  };
+  while (true) {
+    last = place.sub_model == last_place.sub_model;
+    if (!cache_->FindTable(place.sub_model, plan)) break;
+    if (last || full) return;
     place.sub_model += state.reverse ? -1 : 1;
     first = false;
+    entries_before = session.entries.size();
+    keys_before = keys;
   }
+  session.entries.resize(entries_before);  // the others are void
 }
 
 // The same for a cache that keeps no tables: READs the entries that follow the predicted leaf, after the sub-model if
@@ -147,7 +161,7 @@ coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& s
     const rdma::GlobalAddress from(owner_, cache_->LineOffset(place.sub_model));
     const Status status = co_await channel_->Read(from, session.line.data(), kLineBytes);
     GANNET_CO_RETURN_IF_ERROR(status);
-    if (!line.Load(session.line.data()) || line.generation != cache_->generation() || line.index != place.sub_model ||
+    if (!line.Load(session.line.data()) || line.generation != cache_.number() || line.index != place.sub_model ||
         line.model.size == 0 || line.model.size > kMaxTableEntries) {
       co_return absl::OkStatus();
     }
@@ -248,7 +262,7 @@ coro::Task<Status> RemoteOf<W>::ScanByCalls(Session& session, ScanState& state) 
 template <int W>
 Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state) {
   // A client that only scans has no other way to learn that there is a model now.
-  outdated_ |= reader.GetU64() != cache_->generation();
+  outdated_ |= reader.GetU64() != cache_.number();
   const bool more = reader.GetU8() != 0;
   const Words next = GetKey<W>(reader);
   const uint32_t entries = reader.GetU32();

@@ -25,9 +25,9 @@ namespace gannet::index::xstore {
 double DecodeError(uint8_t code);
 uint8_t EncodeError(double error);
 
-// Bytes of a sub-model in a client's cache, without its table: the paper's 14 bytes, and the place of the table. (The
-// spread takes one byte of the size's four.)
-inline constexpr size_t kCachedSubModelBytes = 18;
+// Bytes of a sub-model in a client's cache, without its table: the paper's 14 bytes, the spread, the place of the table
+// and its version (client/cached_generation.h).
+inline constexpr size_t kCachedSubModelBytes = 24;
 
 struct SubModel {
   float slope = 0;  // leaves per unit of x
