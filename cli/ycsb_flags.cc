@@ -170,15 +170,15 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
             o->cache = choice->mode;
             o->locations = choice->locations;
           },
-          "What a client of xstore keeps: whole (models and translation tables), models, top (the top model only), or\n"
-          "locations (whole, and where each record is: a read that finds it there is one READ). On sim, the threads "
-          "of\n"
-          "a machine share it. Default: whole")
+          "What the clients of a machine keep of xstore: whole (models and translation tables), models, top (the top\n"
+          "model only), or locations (whole, and where each record is: a read that finds it there is one READ; on shm\n"
+          "each thread has its own of these). Default: whole")
       ->type_name("WHAT")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(group);
   Add(command, "--cache-bytes", &o->cache_bytes, ParseSize, "SIZE",
-      "Largest size of a client's cache of xstore's model, or of record addresses (hash; --cache locations).\n"
+      "Largest size of a machine's cache of one server's xstore model, or of record addresses (hash; --cache "
+      "locations).\n"
       "Default: no limit; 1M for each thread; 16 bytes for each key")
       ->group(group);
 }

@@ -249,7 +249,7 @@ Status BenchWorker::FillCaches() {
 // are read.
 void BenchWorker::FillLocations() {
   LocationCache* const locations = connection_->locations();
-  if (locations == nullptr || !cluster_->has_servers() || (options_.caches.share_xcache && number_ > 0)) return;
+  if (locations == nullptr || !cluster_->has_servers() || (options_.caches.share_locations && number_ > 0)) return;
   for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
 }
 

@@ -48,7 +48,7 @@ ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& key
 // A machine for client threads. Its node lends only the memory that the grace period needs.
 struct Machine {
   ~Machine();
-  // Caches that its threads share, one for each server; see CacheOptions.
+  // Caches that its threads share, one for each server; none if they do not share. See CacheOptions.
   std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
   std::shared_ptr<LocationCache> locations;
   std::unique_ptr<rdma::Node> node;

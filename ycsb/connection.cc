@@ -23,19 +23,16 @@ coro::Task<Status> FindMany(index::RemoteIndex* index, std::span<const index::Ke
   co_return found;
 }
 
-index::XCacheOptions XCacheFor(Machine* machine, size_t server, const CacheOptions& options) {
+index::XCacheOptions XCacheFor(const Machine& machine, size_t server, const CacheOptions& options) {
   index::XCacheOptions xcache = options.xcache;
-  if (!options.share_xcache) return xcache;
-  if (machine->xcaches.size() <= server) machine->xcaches.resize(server + 1);
-  if (machine->xcaches[server] == nullptr) machine->xcaches[server] = index::MakeSharedCache(xcache);
-  xcache.shared = machine->xcaches[server];
+  if (!machine.xcaches.empty()) xcache.shared = machine.xcaches[server];
   return xcache;
 }
 
 // Null if no such cache is configured.
 std::shared_ptr<LocationCache> LocationsFor(Machine* machine, const CacheOptions& options) {
   if (options.xstore_location_bytes == 0) return nullptr;
-  if (!options.share_xcache) return std::make_shared<LocationCache>(options.xstore_location_bytes);
+  if (!options.share_locations) return std::make_shared<LocationCache>(options.xstore_location_bytes);
   if (machine->locations == nullptr) {
     machine->locations = std::make_shared<LocationCache>(options.xstore_location_bytes);
   }
@@ -62,7 +59,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
     rdma::Channel* const through = connection->channel_.get();
     auto index = kind.connect(
         through, server, kIndex,
-        {.location_cache_bytes = options.location_bytes, .own = XCacheFor(&home, static_cast<size_t>(i), options)});
+        {.location_cache_bytes = options.location_bytes, .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
   }

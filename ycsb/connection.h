@@ -23,11 +23,12 @@ namespace gannet::ycsb {
 
 struct CacheOptions {
   size_t location_bytes = 1 << 20;  // hash: bytes of the location cache, per thread and server
-  index::XCacheOptions xcache;      // xstore: per thread (or machine) and server
+  index::XCacheOptions xcache;      // xstore: per machine (or thread) and server
   // xstore: bytes of a LocationCache in front of the model, per thread (or machine); 0: none.
   size_t xstore_location_bytes = 0;
-  // xstore: the threads of a machine share their caches. In simulations only: the cache is not thread-safe.
-  bool share_xcache = false;
+  bool share_xcache = true;  // xstore: the threads of a machine share their caches of the model
+  // xstore: they also share their LocationCache. In simulations only: it is not thread-safe.
+  bool share_locations = false;
 };
 
 // May be used only by the thread that opened it.

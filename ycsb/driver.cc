@@ -32,8 +32,8 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
     return absl::InvalidArgumentError("insert_rate needs at least two machines: the last one only inserts");
   }
   if (o.insert_for <= absl::ZeroDuration()) return absl::InvalidArgumentError("insert_for must be positive");
-  if (o.caches.share_xcache && Runtime::Current() == nullptr) {
-    return absl::InvalidArgumentError("threads can share a cache of XStore in a simulation only");
+  if (o.caches.share_locations && Runtime::Current() == nullptr) {
+    return absl::InvalidArgumentError("threads can share a location cache in a simulation only");
   }
   return bench::CheckDurations(o);
 }
@@ -46,6 +46,9 @@ class Runner {
     for (int i = 0; i < cluster->options().machines; ++i) {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
+      for (int server = 0; shares_models() && server < cluster->options().servers; ++server) {
+        cluster->machine(i).xcaches.push_back(index::MakeSharedCache(options.caches.xcache));
+      }
     }
     for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
       cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
@@ -71,16 +74,20 @@ class Runner {
   }
 
  private:
+  bool shares_models() const {
+    return options_.caches.share_xcache && index::EntryOf(cluster_->options().index).traits.learned;
+  }
+
   // The threads of the first machine have filled its caches: the other machines get copies.
   void CopyCaches() {
-    if (!options_.caches.share_xcache || !options_.fill_caches) return;
+    if (!options_.fill_caches) return;
     const Machine& filled = cluster_->machine(0);
     for (int i = 1; i < cluster_->options().machines; ++i) {
       Machine& machine = cluster_->machine(i);
       for (size_t server = 0; server < machine.xcaches.size(); ++server) {
         index::CopyCache(*filled.xcaches[server], machine.xcaches[server].get());
       }
-      if (machine.locations != nullptr) *machine.locations = *filled.locations;
+      if (machine.locations != nullptr && options_.caches.share_locations) *machine.locations = *filled.locations;
     }
   }
 

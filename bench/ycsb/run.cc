@@ -33,7 +33,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<
   run.insert_for = o.insert_for;
   run.paths = o.paths;
   run.caches.xcache.mode = o.cache;
-  run.caches.share_xcache = o.simulated();
+  run.caches.share_locations = o.simulated();
   if (o.locations) {
     run.caches.xstore_location_bytes = o.cache_bytes != 0 ? o.cache_bytes : kLocationBytesPerKey * o.keys;
   } else if (o.cache_bytes != 0) {

@@ -254,9 +254,10 @@ TEST(Driver, OneMachineInsertsAtItsRateBesideTheOthers) {
 
 // Lookups of many clients are in progress while their shared model is replaced by one with more sub-models.
 TEST(Driver, ModelsGrowUnderTheReaders) {
-  for (const bool shared : {false, true}) {
+  for (const int how : {0, 1, 2, 3}) {
+    const bool shared = how % 2 != 0;
     SmallBenchOptions options;
-    options.simulated = true;
+    options.simulated = how < 2;
     SmallBench bench(options);
     RunOptions run_options = bench.ShortRun();
     run_options.threads_per_machine = 4;
@@ -269,6 +270,21 @@ TEST(Driver, ModelsGrowUnderTheReaders) {
     EXPECT_GT(bench.cluster().server(0).xstore()->model_statistics().generation, 1u);
     EXPECT_GT(run->lookups.cache_bytes, 0u);
     ExpectStoreHas(*run, bench.Contents(), options.keys);
+  }
+}
+
+TEST(Driver, ACacheOfTheModelIsAsLargeForManyThreads) {
+  uint64_t of_one = 0;
+  for (const int threads : {1, 4}) {
+    SmallBench bench({.keys = 20'000});
+    RunOptions run_options = bench.ShortRun();
+    run_options.threads_per_machine = threads;
+    run_options.mix = {100, 0, 0, 0, 0};
+    const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    if (threads == 1) of_one = run->lookups.cache_bytes;
+    EXPECT_GT(run->lookups.cache_bytes, 0u);
+    EXPECT_LE(run->lookups.cache_bytes, of_one * 11 / 10);
   }
 }
 
