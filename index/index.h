@@ -185,8 +185,16 @@ struct Statistics {
   int height = 0;                 // levels of the tree; longest chain of a hash table
 };
 
+// A cache that clients of one index share, in any threads. Made by IndexKindEntry::make_cache.
+class SharedCache {
+ public:
+  virtual ~SharedCache() = default;
+  // Memory of the cache. Thread-safe.
+  virtual uint64_t bytes() const = 0;
+};
+
 struct ClientStatistics {
-  uint64_t cache_bytes = 0;
+  uint64_t cache_bytes = 0;  // of this client's own caches, without a SharedCache
   uint64_t lookups = 0;
   uint64_t one_sided = 0;    // lookups answered by READs alone
   uint64_t fallbacks = 0;    // lookups that took an RPC because the cache was stale or missing

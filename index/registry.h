@@ -65,7 +65,11 @@ struct IndexClientOptions {
   size_t location_cache_bytes = 1 << 20;  // for kinds that remember addresses of records; 0: none
   bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  // Options that only the kind knows (XCacheOptions), or nothing. They replace `by_call` and `call_timeout`.
+  // A cache that make_cache of this kind has made, for the clients of this index of this owner. Null: the client has a
+  // cache of its own.
+  std::shared_ptr<SharedCache> shared_cache = {};
+  // Options that only the kind knows (XCacheOptions), or nothing. They replace `by_call`, `call_timeout` and
+  // `shared_cache`.
   std::any own = {};
 };
 
@@ -75,7 +79,7 @@ struct OwnOptions {
   std::string text;  // names all of them, so that the defaults of a later program do not matter
 };
 
-// All functions but the last are set. They may be called from several threads at once.
+// All functions but the last two are set. They may be called from several threads at once.
 struct IndexKindEntry {
   std::string name;  // in manifests, flags and reports
   IndexTraits traits;
@@ -92,6 +96,9 @@ struct IndexKindEntry {
   // Reads the kind's own options from text ("name=value,name=value"). Those that are not named have their defaults.
   // InvalidArgument names a wrong one. Null: the kind has no options of its own.
   StatusOr<OwnOptions> (*read_options)(std::string_view text) = nullptr;
+  // Makes a cache for all clients of one index in a process (IndexClientOptions::shared_cache). Null: clients of this
+  // kind share none.
+  std::shared_ptr<SharedCache> (*make_cache)() = nullptr;
 };
 
 // Adds a kind that is not in GANNET_INDEX_KINDS, e.g. one of a test. Returns its number. InvalidArgument if the entry

@@ -97,7 +97,7 @@ class Runner {
  public:
   Runner(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options,
          const RunProgress& progress)
-      : options_(options), progress_(progress) {
+      : options_(options), progress_(progress), databases_(nodes.begin(), nodes.end()) {
     coroutines_ = CoroutinesOf(nodes, tables, options);
     const NonUniform non_uniform = NonUniform::ForRun(options.seed, NonUniform::ForLoad(options.load_seed));
     const uint32_t local_nodes = static_cast<uint32_t>(nodes.size());
@@ -169,6 +169,7 @@ class Runner {
     report.all.verbs = result.verbs;
     report.all.verb_samples = transactions;
     for (const auto& worker : workers_) AddCaches(worker->statistics(), report);
+    for (const txn::Database* database : databases_) AddSharedCaches(*database, report);
     for (const auto& worker : workers_) txn::AddPaths(worker->statistics().paths, &report.paths);
     if (result.seconds > 0) {
       report.transactions_per_second = static_cast<double>(transactions) / result.seconds;
@@ -194,8 +195,22 @@ class Runner {
     }
   }
 
+  // All sessions of a database share these.
+  static void AddSharedCaches(const txn::Database& database, RunReport& report) {
+    for (const auto& [table, bytes] : database.shared_cache_bytes()) {
+      const auto sum = std::find_if(report.client_caches.begin(), report.client_caches.end(),
+                                    [&name = table](const auto& entry) { return entry.first == name; });
+      if (sum != report.client_caches.end()) {
+        sum->second.cache_bytes += bytes;
+      } else {
+        report.client_caches.emplace_back(table, index::ClientStatistics{.cache_bytes = bytes});
+      }
+    }
+  }
+
   const RunOptions& options_;
   const RunProgress& progress_;
+  const std::vector<txn::Database*> databases_;
   int coroutines_ = 1;
   bench::RunControl control_;
   std::vector<std::unique_ptr<BenchWorker>> workers_;

@@ -58,7 +58,7 @@ struct RunReport {
 
   std::vector<IntervalReport> timeline;  // of the measured phase
 
-  // Location and learned caches of all workers' sessions at the end, summed by table.
+  // Location caches of all workers' sessions, and learned caches of all databases, at the end, summed by table.
   std::vector<std::pair<std::string, index::ClientStatistics>> client_caches;
 
   // How records of other nodes were reached in the measured phase, by table and kind of access.

@@ -216,6 +216,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .indexes = *state->indexes,
                 .tables = state->tables,
                 .record_bytes = state->record_bytes,
+                .client_caches = state->client_caches,
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
   // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
@@ -436,6 +437,15 @@ std::vector<TableStatistics> Database::table_statistics() {
     statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));
     statistics.index = table->local_index().statistics();
     result.push_back(std::move(statistics));
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, uint64_t>> Database::shared_cache_bytes() const {
+  std::vector<std::pair<std::string, uint64_t>> result;
+  for (const std::unique_ptr<Table>& table : state_->tables) {
+    const uint64_t bytes = state_->client_caches.BytesOf(table->id());
+    if (bytes > 0) result.emplace_back(table->name(), bytes);
   }
   return result;
 }

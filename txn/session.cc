@@ -18,14 +18,16 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
   const size_t place = table.id() * static_cast<size_t>(local->fabric.num_nodes()) + node;
   std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
   if (slot == nullptr) {
+    const bool by_call = local->options.read_path == ReadPathPolicy::kCall;
     StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
         index::EntryOf(table.options().index)
             .connect(channel.get(), node, table.id(),
                      {.key_kind = table.options().key_kind,
                       .max_key_bytes = table.options().max_key_bytes,
                       .location_cache_bytes = local->options.location_cache_bytes,
-                      .by_call = local->options.read_path == ReadPathPolicy::kCall,
-                      .call_timeout = local->options.call_timeout});
+                      .by_call = by_call,
+                      .call_timeout = local->options.call_timeout,
+                      .shared_cache = by_call ? nullptr : local->client_caches.Of(table, node)});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
   }

@@ -116,7 +116,8 @@ class Session {
   Database& database();
   coro::Worker& worker();
   rdma::Channel& channel();
-  // Contents and counts of this session's location and learned caches, by table name, over all remote nodes.
+  // Counts of this session's lookups in indexes, by table name, over all remote nodes. cache_bytes are those of its
+  // location caches; the learned caches belong to all sessions (Database::shared_cache_bytes).
   std::vector<std::pair<std::string, index::ClientStatistics>> client_statistics() const;
   // How its accesses reached records of other nodes, by table and kind; only those that there were.
   std::vector<TablePaths> path_statistics() const;

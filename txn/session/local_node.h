@@ -9,6 +9,7 @@
 #include "index/service.h"
 #include "rdma/fabric.h"
 #include "txn/database.h"
+#include "txn/session/client_caches.h"
 #include "txn/session/record_bytes.h"
 #include "txn/table.h"
 
@@ -21,6 +22,7 @@ struct LocalNode {
   index::IndexService& indexes;
   const std::vector<std::unique_ptr<Table>>& tables;  // by number
   RecordBytes& record_bytes;
+  ClientCaches& client_caches;
   int data_nodes;  // DatabaseOptions::data_nodes, but never 0
 
   rdma::NodeId id() const { return node.id(); }

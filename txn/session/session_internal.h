@@ -21,6 +21,7 @@
 #include "txn/repair/peers.h"
 #include "txn/repair/repair.h"
 #include "txn/session.h"
+#include "txn/session/client_caches.h"
 #include "txn/session/local_node.h"
 #include "txn/session/record_bytes.h"
 #include "txn/session/session_registry.h"
@@ -47,6 +48,7 @@ struct DatabaseState {
   std::unique_ptr<index::IndexService> indexes;
   std::vector<std::unique_ptr<Table>> tables;
   RecordBytes record_bytes;
+  ClientCaches client_caches;
   std::unique_ptr<LocalNode> local;  // refers to members above
   std::unique_ptr<Incarnation> incarnation;
   std::unique_ptr<Peers> peers;

@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "index/index.h"
 #include "index/xstore/client/cached_generation.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {
 
 // Thread-safe.
-class CachedModel {
+class CachedModel final : public SharedCache {
  public:
   // Only the mode and the limit of `options` count here.
   explicit CachedModel(const XCacheOptions& options);
@@ -41,7 +42,7 @@ class CachedModel {
   void CopyFrom(const CachedModel& other);
 
   // All memory of the current generation, and of older ones that clients still keep.
-  uint64_t bytes() const;
+  uint64_t bytes() const override;
 
  private:
   void Install(std::shared_ptr<CachedGeneration> generation);  // the mutex is held

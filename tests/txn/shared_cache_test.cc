@@ -1,0 +1,113 @@
+// The caches of other nodes' indexes that all sessions of a database share.
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "tests/txn/cluster.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr uint64_t kRows = 3000;
+
+class SharedCacheTest : public testing::Test {
+ protected:
+  explicit SharedCacheTest(ReadPathPolicy policy = ReadPathPolicy::kOneSided)
+      : cluster_(
+            {.nodes = 2, .read_path = policy},
+            {{.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account), .expected_rows = kRows},
+             {.name = "hashed", .index = IndexKind::kHash, .payload_bytes = sizeof(Account), .expected_rows = kRows}}) {
+    Session& session = cluster_.NewSession(1);
+    for (const char* const name : {"ordered", "hashed"}) Insert(session, cluster_.table(1, name));
+  }
+
+  // Rows of node 0.
+  static void Insert(Session& session, const Table& table) {
+    for (uint64_t at = 0; at < kRows; at += 100) {
+      const Status inserted = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+        for (uint64_t i = at; i < at + 100; ++i) {
+          Status status = t.Insert(table, 2 * i, Account{.balance = static_cast<int64_t>(i)});
+          if (!status.ok()) return status;
+        }
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(inserted.ok()) << inserted;
+    }
+  }
+  void ReadAll(Session& session, const std::string& name) {
+    const Table& table = cluster_.table(1, name);
+    for (uint64_t i = 0; i < kRows; ++i) {
+      Account account;
+      const Status read =
+          RunBlockingBody(session, [&](BlockingTransaction& t) -> Status { return t.Get(table, 2 * i, &account); });
+      ASSERT_TRUE(read.ok()) << read;
+      ASSERT_EQ(account.balance, static_cast<int64_t>(i));
+    }
+  }
+  static index::ClientStatistics StatisticsOf(const Session& session, const std::string& name) {
+    for (const auto& [table, statistics] : session.client_statistics()) {
+      if (table == name) return statistics;
+    }
+    return {};
+  }
+  // Reads until no lookup needs a call: the owner has trained, and the session has cached everything.
+  void Warm(Session& session) {
+    const uint64_t deadline = NowNanos() + 60'000'000'000;
+    for (uint64_t calls = 1; calls != 0 && NowNanos() < deadline;) {
+      const uint64_t before = StatisticsOf(session, "ordered").fallbacks;
+      ReadAll(session, "ordered");
+      calls = StatisticsOf(session, "ordered").fallbacks - before;
+    }
+  }
+
+  Cluster cluster_;
+};
+
+TEST_F(SharedCacheTest, ItsBytesDoNotGrowWithTheSessions) {
+  Database& database = *cluster_.databases[1];
+  Session& first = cluster_.NewSession(1);
+  Warm(first);
+  ReadAll(first, "hashed");
+  const std::vector<std::pair<std::string, uint64_t>> bytes = database.shared_cache_bytes();
+  ASSERT_EQ(bytes.size(), 1u);
+  EXPECT_EQ(bytes[0].first, "ordered");
+  EXPECT_GT(bytes[0].second, kRows / 2) << "about a byte for each key";
+  EXPECT_EQ(StatisticsOf(first, "ordered").cache_bytes, 0u) << "it is not this session's alone";
+  EXPECT_GT(StatisticsOf(first, "hashed").cache_bytes, 0u);
+  for (int i = 0; i < 3; ++i) {
+    Session& other = cluster_.NewSession(1);
+    const rdma::VerbCounters before = other.channel().counters();
+    ReadAll(other, "ordered");
+    EXPECT_EQ((other.channel().counters() - before).calls, 0u);
+    EXPECT_EQ(StatisticsOf(other, "ordered").fallbacks, 0u);
+  }
+  EXPECT_EQ(database.shared_cache_bytes(), bytes);
+  EXPECT_TRUE(cluster_.databases[0]->shared_cache_bytes().empty()) << "each node has its own";
+}
+
+// Sessions in threads of their own begin with an empty cache, all at once.
+TEST_F(SharedCacheTest, SessionsFillItTogether) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    Session& session = cluster_.NewSession(1);
+    threads.emplace_back([this, &session] { Warm(session); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cluster_.databases[1]->shared_cache_bytes().size(), 1u);
+}
+
+class SharedCacheByCallTest : public SharedCacheTest {
+ protected:
+  SharedCacheByCallTest() : SharedCacheTest(ReadPathPolicy::kCall) {}
+};
+
+TEST_F(SharedCacheByCallTest, ThereIsNoneWhereAllAccessesAreCalls) {
+  ReadAll(cluster_.NewSession(1), "ordered");
+  EXPECT_TRUE(cluster_.databases[1]->shared_cache_bytes().empty());
+}
+
+}  // namespace
+}  // namespace gannet::txn
