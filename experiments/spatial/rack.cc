@@ -175,10 +175,10 @@ SpatialRack::~SpatialRack() = default;
 
 bool SpatialRack::SameLoad(const SpatialRackOptions& a, const SpatialRackOptions& b) {
   const auto load = [](const SpatialRackOptions& o) {
-    return std::tuple(index::ToText(o.tree), o.data.kind, o.data.rectangles, o.data.most_edge, o.data.seed,
-                      o.payload_bytes, o.server_threads, o.serving, o.machines, o.machine_cores, o.nic, o.spread);
+    return std::tie(o.data.kind, o.data.rectangles, o.data.most_edge, o.data.seed, o.payload_bytes, o.server_threads,
+                    o.serving, o.machines, o.machine_cores, o.nic, o.spread);
   };
-  return load(a) == load(b);
+  return load(a) == load(b) && index::ToText(a.tree) == index::ToText(b.tree);
 }
 
 Status SpatialRack::StartServer() {
