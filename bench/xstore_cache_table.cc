@@ -255,7 +255,7 @@ enum class Measure { kLookups, kInserts, kBoth };
 // Each trial has a fresh cluster, because retraining of the previous one would disturb it.
 void RunTrial(const Flags& flags, const std::string& set, const std::vector<uint64_t>& keys,
               uint32_t keys_per_sub_model, double fill, Measure measure, std::string* insert_rows) {
-  IndexCluster cluster({.bytes_per_node = std::max<uint64_t>(uint64_t{256} << 20, flags.keys * 150)});
+  IndexCluster cluster({.bytes_per_node = std::max<uint64_t>(uint64_t{256} << 20, flags.keys * 250)});
   RegisterXStoreMethods(cluster.owner().service.get());
   OwnerThread owner(&cluster);
   ClientThread client(&cluster);
