@@ -44,12 +44,12 @@
  * Deliberate mistakes (each must fail):
  *   REPLACE_BUMP       replace writes the record word, then only raises the version in the state word
  *   LINE0_FIRST        insert writes line 0 before the slot line
- *   REPAIR_NO_STAMP    repair takes garbage out without new versions
+ *   REPAIR_NO_STAMP    repair gives lines old versions, so that they agree
  *   REPAIR_KEEPS_GARBAGE  repair only unlocks
  *   REPAIR_LINE0_FIRST repair unlocks before the lines are stamped
  *   NO_COMPARE         the reader compares no line versions
  *   GIVEBACK_OLD       whoever gives up after writing a line CASes the old state word back
- *   SPLIT_UNLOCK_EARLY a split unlocks with line 0, before the lines that lost pairs
+ *   SPLIT_CLEARS       a split takes the pairs that moved out of their lines, too, after line 0, which unlocks
  *   ABSORB_NO_LOCK     absorb does not lock the empty leaf
  */
 #ifndef NB
@@ -138,7 +138,7 @@ inline read_line(i) {
 }
 inline forget() {
   b = 0; k = 0; op = 0; s = 0; v = 0; w = 0; n = 0; x = 0; todo = 0; seen = 0; seen2 = 0; ibm = 0; ilo = 0; ihi = 0; irt = 0;
-  ok = 0; moved = 0; mine = 0; ilv[0] = 0; ilv[1] = 0; iver[0] = 0; iver[1] = 0;
+  ok = 0; moved = 0; kept = 0; ilv[0] = 0; ilv[1] = 0; iver[0] = 0; iver[1] = 0;
   ipr[0] = 0; ipr[1] = 0; ipr[2] = 0; ipr[3] = 0
 }
 /* Line 0 as the image has it, with the state word and bitmap given. */
@@ -156,7 +156,7 @@ inline slot_of_key() {
 }
 
 proctype Client(byte me; byte ops) {
-  byte b, k, op, s, v, w, n, x, todo, seen, seen2, ibm, ilo, ihi, irt, moved, mine;
+  byte b, k, op, s, v, w, n, x, todo, seen, seen2, ibm, ilo, ihi, irt, moved, kept;
   byte ilv[NL], iver[NL], ipr[NS];
   bool ok;
 
@@ -325,8 +325,14 @@ next:
           s++
        :: else -> break
        od;
-       s = 0; todo = 7
+       s = 0; todo = 7; k = 0; x = 0
      }
+#ifndef NO_SPLIT_INSERT
+     if
+     :: moved == 0 && !(KEYS(truth) & BIT(MID)) -> d_step { k = MID; ipr[0] = MID; moved = 1 }
+     :: skip
+     fi;
+#endif
      do                                    /* the right leaf: one WRITE, its lines in any order */
      :: todo & 1 ->
         STEP(
@@ -341,24 +347,40 @@ next:
      :: todo & 4 -> STEP( write_line(n, 1, w + 1, moved); todo = todo & 3 )
      :: todo == 0 -> break
      od;
-     skip;     d_step {
-       ihi = MID; irt = n;
+     skip;     d_step { ihi = MID; irt = n; if :: k != 0 -> kept = ibm :: else -> kept = ibm & ~moved fi }
+     /* The pairs that moved stay in their lines: line 0 says that their slots are free. */
+#ifdef SPLIT_CLEARS
+     d_step {
        if :: moved & 3 -> ilv[0] = v + 1 :: else -> skip fi;
        if :: moved & 12 -> ilv[1] = v + 1 :: else -> skip fi
      }
-#ifdef SPLIT_UNLOCK_EARLY
-     STEP( write_header(WORD(v + 1, 0), ibm & ~moved) );
-#else
-     STEP( write_header(WORD(v + 1, me), ibm & ~moved) );
 #endif
+     if
+     :: STEP( write_header(WORD(v + 1, 0), kept); truth = truth | (BIT(k) & 14) )
+#ifndef NO_SPLIT_INSERT
+     :: k == 0 && kept != 15 && !(KEYS(truth) & BIT(1)) ->  /* then a key for this leaf, under the same lock */
+        STEP( write_header(WORD(v + 1, me), kept) );
+        d_step {
+          s = 0;
+          do :: s < NS && (kept & BIT(s)) -> s++ :: else -> break od;
+          ipr[s] = 1; ilv[s / NP] = v + 2; ibm = kept | BIT(s); x = 1
+        }
+        STEP( write_line(b, s / NP, v + 2, ibm) );
+        STEP( write_header(WORD(v + 2, 0), ibm); truth = truth | BIT(1) )
+#endif
+     fi;
+#ifdef SPLIT_CLEARS
      if :: moved & 3 -> STEP( write_line(b, 0, v + 1, ibm & ~moved) ) :: else -> skip fi;
      if :: moved & 12 -> STEP( write_line(b, 1, v + 1, ibm & ~moved) ) :: else -> skip fi;
-#ifndef SPLIT_UNLOCK_EARLY
-     STEP( st[b] = WORD(v + 1, 0) );
 #endif
 #ifndef RIGHT_UNLOCKED
      STEP( st[n] = WORD(w + 1, 0) );
 #endif
+     if                                    /* install */
+     :: k != 0 -> STEP( live_records = live_records | BIT(k) )
+     :: x == 1 -> STEP( live_records = live_records | BIT(1) )
+     :: else -> skip
+     fi;
      lessee[n] = 0
 
   :: op == OP_ABSORB ->
@@ -419,16 +441,9 @@ proctype Owner() {
            d_step { st[b] = WORD(top, DEAD) }
         :: else ->
            d_step {
-             /* the slots to keep: in the bitmap, with a pair within the fences */
-             keep = 0; s = 0; bits = bm[b];
+             s = 0; bits = bm[b];
              do
-             :: s < NS ->
-                ipr[s] = pr[b * NS + s];
-                if
-                :: (bm[b] & BIT(s)) && ipr[s] != 0 && KEY(ipr[s]) >= lo[b] && KEY(ipr[s]) < hi[b] -> keep = keep | BIT(s)
-                :: else -> skip
-                fi;
-                s++
+             :: s < NS -> ipr[s] = pr[b * NS + s]; s++
              :: else -> break
              od;
              s = 0
@@ -439,20 +454,16 @@ proctype Owner() {
            do
            :: i < NL ->
               d_step {
-                /* a line that changes, or whose version is not the one in line 0 */
-                yes = (ver[b * NL + i] != lv[b * NL + i]
-                       || (ipr[i * NP] != 0 && !(keep & BIT(i * NP)))
-                       || (ipr[i * NP + 1] != 0 && !(keep & BIT(i * NP + 1))));
+                /* Pairs that line 0 does not count may stay. */
+                yes = (ver[b * NL + i] != lv[b * NL + i]);
                 if
                 :: yes ->
 #if defined(REPAIR_NO_STAMP)
-                   pr[b * NS + i * NP] = ((keep & BIT(i * NP)) -> ipr[i * NP] : 0);
-                   pr[b * NS + i * NP + 1] = ((keep & BIT(i * NP + 1)) -> ipr[i * NP + 1] : 0);
                    ver[b * NL + i] = lv[b * NL + i];
 #elif defined(REPAIR_KEEPS_GARBAGE)
                    skip;
 #else
-                   write_line(b, i, top, keep);
+                   write_line(b, i, top, 15);
                    stamped = stamped | BIT(i);
 #endif
                 :: else -> skip
