@@ -1,79 +1,22 @@
-// A transaction's scratch memory: bump allocation, all freed at once, kept for the next transaction.
+// A transaction's scratch memory: kept for the next transaction.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
-#include "base/cache_line.h"
+#include "base/arena.h"
 #include "index/key.h"
 
 namespace gannet::txn {
 
-class Arena {
+class Arena : public gannet::Arena {
  public:
-  // 8-byte aligned, uninitialised; valid until Reset().
-  std::byte* Allocate(size_t bytes) {
-    bytes = RoundUp(std::max<size_t>(bytes, 1), kWordBytes);
-    if (used_ + bytes > size_) [[unlikely]]
-      NextBlock(bytes);
-    std::byte* result = block_ + used_;
-    used_ += bytes;
-    return result;
-  }
-
-  std::span<std::byte> Copy(std::span<const std::byte> data) {
-    std::byte* copy = Allocate(data.size());
-    if (!data.empty()) std::memcpy(copy, data.data(), data.size());
-    return {copy, data.size()};
-  }
-
   // The same key, with a copy of its bytes in this arena.
   index::Key Keep(const index::Key& key) {
     if (key.kind() == index::KeyKind::kInteger) return key;
     const std::span<std::byte> copy = Copy(std::as_bytes(std::span(key.bytes().data(), key.size())));
     return index::Key(std::string_view(reinterpret_cast<const char*>(copy.data()), copy.size()));
   }
-
-  void Reset() {
-    next_ = 0;
-    used_ = size_ = 0;
-    if (!blocks_.empty()) UseBlock();
-  }
-
- private:
-  static constexpr size_t kBlockBytes = 16 * 1024;
-  struct Block {
-    std::unique_ptr<std::byte[]> memory;
-    size_t size;
-  };
-
-  void UseBlock() {
-    block_ = blocks_[next_].memory.get();
-    size_ = blocks_[next_].size;
-    used_ = 0;
-    ++next_;
-  }
-  void NextBlock(size_t bytes) {
-    while (next_ < blocks_.size()) {
-      UseBlock();
-      if (bytes <= size_) return;
-    }
-    const size_t size = std::max(bytes, kBlockBytes);
-    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
-    next_ = blocks_.size() - 1;
-    UseBlock();
-  }
-
-  std::vector<Block> blocks_;
-  size_t next_ = 0;  // index of the block after the current one
-  std::byte* block_ = nullptr;
-  size_t used_ = 0;
-  size_t size_ = 0;
 };
 
 }  // namespace gannet::txn
