@@ -46,7 +46,6 @@
  *   LINE0_FIRST        insert writes line 0 before the slot line
  *   REPAIR_NO_STAMP    repair gives lines old versions, so that they agree
  *   REPAIR_KEEPS_GARBAGE  repair only unlocks
- *   REPAIR_LINE0_FIRST repair unlocks before the lines are stamped
  *   NO_COMPARE         the reader compares no line versions
  *   GIVEBACK_OLD       whoever gives up after writing a line CASes the old state word back
  *   SPLIT_CLEARS       a split takes the pairs that moved out of their lines, too, after line 0, which unlocks
@@ -406,7 +405,7 @@ out: skip;
 /* ---- the owner ------------------------------------------------------------------------------------------------------- */
 
 proctype Owner() {
-  byte c, b, i, s, x, top, stamped, keep, bits, todo;
+  byte c, b, i, s, x, top, keep, bits;
   byte ipr[NS];
   bool yes;
 
@@ -434,7 +433,7 @@ proctype Owner() {
           :: i < NL -> top = (ver[b * NL + i] > top -> ver[b * NL + i] : top); i++
           :: else -> break
           od;
-          top++; i = 0; stamped = 0
+          top++; i = 0
         }
         if
         :: !yes ->                         /* absorbed, or a right leaf that nobody links */
@@ -448,23 +447,17 @@ proctype Owner() {
              od;
              s = 0
            }
-#ifdef REPAIR_LINE0_FIRST
-           d_step { st[b] = WORD(top, 0); lv[b * NL] = ver[b * NL]; lv[b * NL + 1] = ver[b * NL + 1] }
-#endif
            do
            :: i < NL ->
               d_step {
-                /* Pairs that line 0 does not count may stay. */
+                /* A line that line 0 does not know keeps its pairs, which line 0 does not count, and its version. */
                 yes = (ver[b * NL + i] != lv[b * NL + i]);
                 if
                 :: yes ->
 #if defined(REPAIR_NO_STAMP)
                    ver[b * NL + i] = lv[b * NL + i];
-#elif defined(REPAIR_KEEPS_GARBAGE)
-                   skip;
 #else
-                   write_line(b, i, top, 15);
-                   stamped = stamped | BIT(i);
+                   skip;
 #endif
                 :: else -> skip
                 fi;
@@ -493,14 +486,12 @@ proctype Owner() {
 #endif
 #if defined(REPAIR_NO_STAMP) || defined(REPAIR_KEEPS_GARBAGE)
              st[b] = WORD(VER(st[b]), 0);
-#elif !defined(REPAIR_LINE0_FIRST)
-             st[b] = WORD(top, 0); bm[b] = bits;
+#else
+             st[b] = WORD(top, 0); bm[b] = bits; lv[b * NL] = ver[b * NL]; lv[b * NL + 1] = ver[b * NL + 1]
 #endif
-             if :: stamped & 1 -> lv[b * NL] = top :: else -> skip fi;
-             if :: stamped & 2 -> lv[b * NL + 1] = top :: else -> skip fi
            }
         fi;
-        d_step { ipr[0] = 0; ipr[1] = 0; ipr[2] = 0; ipr[3] = 0; keep = 0; bits = 0; stamped = 0; top = 0; i = 0; yes = 0; b++ }
+        d_step { ipr[0] = 0; ipr[1] = 0; ipr[2] = 0; ipr[3] = 0; keep = 0; bits = 0; top = 0; i = 0; yes = 0; b++ }
      :: b < NB && OWNER(st[b]) != c -> b++
      :: b == NB -> break
      od;
