@@ -1,0 +1,187 @@
+// The shared leaf: a node of an index that clients change by verbs (DEX, VLDB'24; ROLEX, FAST'23). Seven lines:
+//
+//   line 0      | state | slots | low | high | right | versions of lines 1 to 6, 32 bits each |
+//   lines 1-6   | version | 56 bytes of entries |
+//
+//   state    lock word (lock_word.h). Its version is that of the leaf's last change; "absent" means that the leaf is
+//            dead: no longer, or not yet, part of the index.
+//   slots    | 0 (10) | last (6) | level (6) | bitmap (42) |: which slots have an entry of the index, lowest bit first;
+//            the level, 0 for a leaf and more for an inner node; the slot that was filled last
+//   low      the leaf covers the keys from low to high, both included, present or absent
+//   right    address of the right sibling, null if there is none; its low is high + 1
+//   version  of a line: the leaf's version when the line was written last, marked as in any versioned object. Line 0
+//            has the low 32 bits of each.
+//
+// Line 0 is the commit point of every change, except Replace. A change begins with a CAS that locks the state word, and
+// expects the value that the changer's image has. So the image was current when the lock was taken. Then follow WRITEs
+// of whole lines, in this order (leaf_draft.h makes them):
+//
+//   insert   the lines with new entries; line 0, which counts their slots and unlocks
+//   remove   line 0. The entry stays in its line until the slot is used again.
+//   replace  the line, which commits: the old entry is gone; line 0
+//   split    the right leaf, locked, which nobody links yet; line 0 with the new high and right, without the slots of
+//            the entries that moved; the state word of the right leaf. It may insert a key into either leaf.
+//   absorb   of an empty right leaf, which is locked, too: line 0 with its high and right; its state word: dead
+//
+// Whoever has written a line publishes its version, also if it then gives up. So no line ever has a first word again
+// that it had before, as fabric.h (2) asks. A lock that is given back before any line was written is a CAS back.
+//
+// What a racing reader may conclude.
+//   - From an image of the whole leaf that LookAtLeaf calls whole: which keys the index has, from low to high, when the
+//     READ saw line 0. As long as the state word stays the same, the index has these keys (witness).
+//   - From a single slot line: nothing by itself. An entry there may be of the index, or not yet, or no longer, or of
+//     another leaf now. Only the record that it leads to decides.
+//
+// A client can die between any two WRITEs. The owner then makes the leaf whole without knowing what the client wanted
+// (leaf_repair.h). docs/models/leaf.pml is a model of all this; each rule above is needed there.
+//
+// Leaves lie in the writable part of the heap, and their blocks remain leaves of the same index (block_pool.h). A
+// client that does not keep the rules can write anything into them. So nothing in an image is trusted: slots beyond the
+// last are ignored, and a reader that goes right must check that it comes to greater keys.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/cache_line.h"
+#include "index/lock_word.h"
+#include "rdma/global_address.h"
+#include "rdma/versioned.h"
+
+namespace gannet::index::remote {
+
+inline constexpr int kSlotLines = 6;
+inline constexpr int kLeafLines = 1 + kSlotLines;
+inline constexpr size_t kLeafBytes = kLeafLines * kLineBytes;
+inline constexpr int kMostSlots = 42;
+
+// Entries with integer keys: | key | address of the record, or of the child |.
+struct IntegerEntry {
+  static constexpr int kPerLine = 3;
+  static constexpr int kSlots = kPerLine * kSlotLines;  // 18
+
+  uint64_t key = 0;
+  uint64_t target = 0;
+
+  friend bool operator==(const IntegerEntry&, const IntegerEntry&) = default;
+};
+static_assert(sizeof(IntegerEntry) == 16);
+
+// The second word of line 0.
+struct LeafSlots {
+  static constexpr int kLevelShift = kMostSlots;
+  static constexpr int kLastShift = kMostSlots + 6;
+
+  uint64_t bitmap = 0;
+  uint8_t level = 0;  // below 64
+  uint8_t last = 0;   // below 64
+
+  constexpr uint64_t Pack() const {
+    return bitmap | uint64_t{level & 63u} << kLevelShift | uint64_t{last & 63u} << kLastShift;
+  }
+  static constexpr LeafSlots Unpack(uint64_t word) {
+    return {.bitmap = word & ((uint64_t{1} << kMostSlots) - 1),
+            .level = static_cast<uint8_t>(word >> kLevelShift & 63),
+            .last = static_cast<uint8_t>(word >> kLastShift & 63)};
+  }
+};
+
+// Line 0.
+struct LeafHead {
+  uint64_t state = kAbsentBit;
+  uint64_t slots = 0;  // LeafSlots
+  uint64_t low = 0;
+  uint64_t high = 0;
+  uint64_t right = 0;
+  std::array<uint32_t, kSlotLines> versions{};
+
+  friend bool operator==(const LeafHead&, const LeafHead&) = default;
+};
+static_assert(sizeof(LeafHead) == kLineBytes);
+
+// A private image of a leaf: what a READ of its kLeafBytes brought.
+struct alignas(kLineBytes) LeafImage {
+  struct Line {
+    uint64_t version;
+    std::byte entries[kLineBytes - kWordBytes];
+  };
+
+  LeafHead head;
+  std::array<Line, kSlotLines> lines;
+
+  rdma::GlobalAddress right() const { return rdma::GlobalAddress::FromBits(head.right); }
+  uint8_t level() const { return LeafSlots::Unpack(head.slots).level; }
+  bool Covers(uint64_t key) const { return head.low <= key && key <= head.high; }
+
+  // The slots that have entries of the index.
+  template <class Entry>
+  uint64_t used() const {
+    return head.slots & ((uint64_t{1} << Entry::kSlots) - 1);
+  }
+  template <class Entry>
+  int count() const {
+    return std::popcount(used<Entry>());
+  }
+  template <class Entry>
+  Entry entry(int slot) const {
+    Entry entry;
+    std::memcpy(&entry, Place<Entry>(*this, slot), sizeof(entry));
+    return entry;
+  }
+  template <class Entry>
+  void set_entry(int slot, const Entry& entry) {
+    std::memcpy(Place<Entry>(*this, slot), &entry, sizeof(entry));
+  }
+  template <class Entry>
+  static constexpr int LineOf(int slot) {
+    return slot / Entry::kPerLine;
+  }
+
+ private:
+  template <class Entry, class Image>
+  static auto* Place(Image& image, int slot) {
+    return image.lines[static_cast<size_t>(LineOf<Entry>(slot))].entries +
+           static_cast<size_t>(slot % Entry::kPerLine) * sizeof(Entry);
+  }
+};
+static_assert(sizeof(LeafImage) == kLeafBytes);
+
+// The used slot whose entry has this key, or -1.
+inline int FindSlot(const LeafImage& leaf, uint64_t key) {
+  uint64_t equal = 0;
+#pragma GCC unroll 18
+  for (int slot = 0; slot < IntegerEntry::kSlots; ++slot) {
+    equal |= uint64_t{leaf.entry<IntegerEntry>(slot).key == key} << slot;
+  }
+  equal &= leaf.used<IntegerEntry>();
+  return equal == 0 ? -1 : std::countr_zero(equal);
+}
+
+enum class LeafLook : uint8_t {
+  kWhole,   // the leaf as it was when the READ saw line 0
+  kLocked,  // READ again; head.state names the holder, unless the line is busy
+  kTorn,    // READ again: lines of several changes
+  kDead,    // not part of the index: a stale address led here
+};
+
+// Judges an image from one READ of the whole leaf, or from a copy by the owner's CPU.
+inline LeafLook LookAtLeaf(const LeafImage& leaf) {
+  if (IsLocked(leaf.head.state)) return LeafLook::kLocked;
+  if (IsAbsent(leaf.head.state)) return LeafLook::kDead;
+  bool agree = true;
+  for (size_t i = 0; i < kSlotLines; ++i) {
+    // A busy line has the lock bit, and so do not agree.
+    agree &= (leaf.lines[i].version & ~uint64_t{kVersionMask}) == kAbsentBit &&
+             static_cast<uint32_t>(leaf.lines[i].version) == leaf.head.versions[i];
+  }
+  return agree ? LeafLook::kWhole : LeafLook::kTorn;
+}
+
+// Copies a leaf by the owner's CPU, which moves words, not lines: an image that is not locked is copied between two
+// loads of the same state word, and every change begins with a lock. Otherwise the image looks locked.
+void CopyLeaf(const std::byte* leaf, LeafImage* image);
+
+}  // namespace gannet::index::remote

@@ -1,0 +1,38 @@
+#include "index/remote/leaf_repair.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace gannet::index::remote {
+
+void RepairLeaf(std::byte* leaf, bool is_linked) {
+  LeafHead head;
+  for (size_t at = 0; at < kLineBytes; at += kWordBytes) {
+    const uint64_t word = LoadWord(leaf + at);
+    std::memcpy(reinterpret_cast<std::byte*>(&head) + at, &word, kWordBytes);
+  }
+  GANNET_CHECK(IsLocked(head.state) && !rdma::IsLineBusy(head.state), "a leaf without a lock is repaired: state %x",
+               head.state);
+  uint64_t version = VersionOf(head.state);
+  for (size_t i = 1; i < kLeafLines; ++i) version = std::max(version, VersionOf(LoadWord(leaf + i * kLineBytes)));
+  version = VersionOf(NextState(version, false));
+  if (!is_linked) {
+    StoreWord(leaf, version | kAbsentBit);
+    return;
+  }
+  // Line 0 gets the version of each line as it is: a line has had each of its versions with one content only. So an
+  // image from before and after the repair is judged like any other. The state word comes last, because line 0 is no
+  // single store.
+  for (size_t i = 0; i < kSlotLines; ++i) {
+    head.versions[i] = static_cast<uint32_t>(VersionOf(LoadWord(leaf + (1 + i) * kLineBytes)));
+  }
+  for (size_t at = offsetof(LeafHead, versions); at < kLineBytes; at += kWordBytes) {
+    uint64_t word;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(&head) + at, kWordBytes);
+    StoreWord(leaf + at, word);
+  }
+  StoreWord(leaf, version);
+}
+
+}  // namespace gannet::index::remote
