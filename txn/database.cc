@@ -290,7 +290,7 @@ Status Database::Start(absl::Duration wait_for_others) {
   if (state_->durability->start_was_called()) {
     return absl::FailedPreconditionError("Start has failed; open the database again");
   }
-  const Status status = StartNode(wait_for_others);
+  Status status = StartNode(wait_for_others);
   if (!status.ok()) state_->durability->NoteFailedStart(status);
   return status;
 }
