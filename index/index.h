@@ -273,8 +273,8 @@ class LocalIndex {
   virtual StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) = 0;
 
   // Maps the key from record `from` to record `to` (a record that outgrew its block moves). NotFound if it is not
-  // mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys, and so every witness, stays
-  // as it is.
+  // mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys stays as it is. So do all
+  // witnesses, unless clients change the index (IndexTraits::client_writes): there the word that covers the key changes.
   virtual Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) = 0;
 
   // Appends to *result. Unimplemented for kinds that are not ordered.
@@ -314,6 +314,11 @@ class LocalIndex {
 
   // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.
   virtual Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) = 0;
+
+  // Of kinds whose nodes clients change (IndexTraits::client_writes): makes whole what `node` had locked, unlocks it,
+  // and takes back the memory that was lent to it. `node` is dead, or is no longer connected: none of its verbs takes
+  // effect any more (fabric.h, 5). Others may use the index meanwhile.
+  virtual void RepairAfter(rdma::NodeId /*node*/) {}
 
   // A walk that counts; may be slow. Concurrent changes may be counted or not.
   virtual Statistics statistics() = 0;
@@ -368,9 +373,12 @@ using IndexId = uint16_t;
 //
 //   64 .. 79    hash          112 .. 127   rolex
 //   80 .. 95    xstore        128 .. 143   dolphin
-//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   memory that owners lend to clients
+//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   blocks that owners lend to clients
+//   168 .. 175  blink
 inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;
 inline constexpr rdma::MethodId kCatfishMethods = 144;
+inline constexpr rdma::MethodId kBlockMethods = 160;
+inline constexpr rdma::MethodId kBlinkMethods = 168;
 
 }  // namespace gannet::index

@@ -13,4 +13,14 @@ void CopyLeaf(const std::byte* leaf, LeafImage* image) {
   if (LoadWord(leaf) != state) image->head.state = state | rdma::kLockBit;
 }
 
+void StoreLeaf(const LeafImage& image, std::byte* leaf) {
+  const auto* from = reinterpret_cast<const std::byte*>(&image);
+  for (size_t at = kLeafBytes; at > 0;) {
+    at -= kWordBytes;
+    uint64_t word;
+    std::memcpy(&word, from + at, kWordBytes);
+    StoreWord(leaf + at, word);
+  }
+}
+
 }  // namespace gannet::index::remote

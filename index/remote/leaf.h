@@ -21,7 +21,8 @@
 //   replace  the line, which commits: the old entry is gone; line 0
 //   split    the right leaf, locked, which nobody links yet; line 0 with the new high and right, without the slots of
 //            the entries that moved; the state word of the right leaf. It may insert a key into either leaf.
-//   absorb   of an empty right leaf, which is locked, too: line 0 with its high and right; its state word: dead
+//   absorb   of a right leaf with few entries or none, which is locked, too: the lines with its entries; line 0 with
+//            its high and right; its state word: dead
 //
 // Whoever has written a line publishes its version, also if it then gives up. So no line ever has a first word again
 // that it had before, as fabric.h (2) asks. A lock that is given back before any line was written is a CAS back.
@@ -183,5 +184,8 @@ inline LeafLook LookAtLeaf(const LeafImage& leaf) {
 // Copies a leaf by the owner's CPU, which moves words, not lines: an image that is not locked is copied between two
 // loads of the same state word, and every change begins with a lock. Otherwise the image looks locked.
 void CopyLeaf(const std::byte* leaf, LeafImage* image);
+
+// Stores a leaf by the owner's CPU, in a block that is dead and that only the caller uses. The state word comes last.
+void StoreLeaf(const LeafImage& image, std::byte* leaf);
 
 }  // namespace gannet::index::remote

@@ -61,13 +61,14 @@ void LeafDraft::AppendNew(Posting* posting) {
 
 void LeafDraft::AppendUnlock(Posting* posting) {
   image_.head.state = version_;
-  posting->Write(address_, Bytes(&image_.head.state, kWordBytes));
+  posting->Add(GiveBack());
 }
 
 void LeafDraft::AppendDead(Posting* posting) {
+  const uint64_t held = Locked(version_, owner_bits_);
   version_ = NextState(version_, true);
   image_.head.state = version_;
-  posting->Write(address_, Bytes(&image_.head.state, kWordBytes));
+  posting->Add(rdma::Operation::CompareAndSwap(address_, held, version_));
 }
 
 }  // namespace gannet::index::remote

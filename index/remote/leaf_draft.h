@@ -6,8 +6,8 @@
 //   draft.AppendChange(&posting);                      // [lines][line 0]
 //   await the posting
 //
-// If a posting fails although the owner lives, it must be repeated whole: each verb can be repeated while the lock is
-// held, and the WRITE that unlocks is the leaf's last.
+// If a posting fails although the owner lives, it can be repeated (leaf_channel.h): WRITEs to a leaf while its lock is
+// held, and at any time what AppendUnlock and AppendDead add, which are CASes for that reason.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,11 @@ class LeafDraft {
   void Replace(int slot, const Entry& entry) {
     Fill(slot, entry);
   }
+  void set_level(uint8_t level) {
+    LeafSlots slots = LeafSlots::Unpack(image_.head.slots);
+    slots.level = level;
+    image_.head.slots = slots.Pack();
+  }
   void set_low(uint64_t low) { image_.head.low = low; }
   void set_high(uint64_t high) { image_.head.high = high; }
   void set_right(rdma::GlobalAddress right) { image_.head.right = right.bits(); }
@@ -73,7 +78,7 @@ class LeafDraft {
   void AppendChange(Posting* posting, Then then = Then::kUnlock);
   // One WRITE of the whole new leaf, which stays locked.
   void AppendNew(Posting* posting);
-  // WRITE of the state word alone: unlocks what AppendNew wrote, or marks a locked leaf dead.
+  // CAS of the state word: unlocks what AppendNew wrote, or marks a locked leaf dead.
   void AppendUnlock(Posting* posting);
   void AppendDead(Posting* posting);
 

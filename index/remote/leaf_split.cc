@@ -40,7 +40,7 @@ SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added) 
 
   SplitPlan plan;
   // Appended keys come soon after the last one, so the gap goes where the next keys will.
-  plan.high = ascending && end == size ? all[left - 1].key : all[left].key - 1;
+  plan.high = ascending && end == size && leaf.level() == 0 ? all[left - 1].key : all[left].key - 1;
   for (size_t i = 0; i < size; ++i) {
     if (all[i].slot < 0) {
       plan.new_left += i < left ? 1 : 0;
@@ -78,8 +78,13 @@ void AppendSplit(const SplitPlan& plan, std::span<const IntegerEntry> added, Lea
 }
 
 void AppendAbsorb(LeafDraft* left, LeafDraft* right, Posting* posting) {
-  GANNET_CHECK(left->image().right() == right->address() && right->image().used<IntegerEntry>() == 0,
-               "leaf %s absorbs %s", left->address().ToString(), right->address().ToString());
+  GANNET_CHECK(left->image().right() == right->address(), "leaf %s absorbs %s", left->address().ToString(),
+               right->address().ToString());
+  for (uint64_t used = right->image().used<IntegerEntry>(); used != 0; used &= used - 1) {
+    const int slot = left->Add(right->image().entry<IntegerEntry>(std::countr_zero(used)));
+    GANNET_CHECK(slot >= 0, "leaf %s has no room for the entries of %s", left->address().ToString(),
+                 right->address().ToString());
+  }
   left->set_high(right->image().head.high);
   left->set_right(right->image().right());
   left->AppendChange(posting);

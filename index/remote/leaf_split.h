@@ -22,7 +22,8 @@ struct SplitPlan {
 //
 // Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full. If the new keys come
 // right after the entry that was inserted last, keys are being appended there. Then the part before them stays in the
-// left leaf, with the new ones as far as there is room. Otherwise each leaf gets half.
+// left leaf, with the new ones as far as there is room. Otherwise each leaf gets half. The right node's low fence is
+// the key of its first entry, if the node is an inner one.
 SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added);
 
 // Appends the verbs of the split: [right leaf, locked][left line 0], then, if entries are added to the left leaf,
@@ -31,7 +32,8 @@ SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added);
 void AppendSplit(const SplitPlan& plan, std::span<const IntegerEntry> added, LeafDraft* left, LeafDraft* right,
                  Posting* posting);
 
-// Appends the verbs that give the range of `right`, which is empty and locked, to `left`, its left sibling, locked too.
+// Appends the verbs that give the range and the entries of `right`, which is locked, to `left`, its left sibling, which
+// is locked, too, and has room.
 void AppendAbsorb(LeafDraft* left, LeafDraft* right, Posting* posting);
 
 }  // namespace gannet::index::remote

@@ -17,6 +17,7 @@ class Posting {
     arena_.Reset();
   }
   bool empty() const { return operations_.empty(); }
+  size_t size() const { return operations_.size(); }
   // Valid until the next Add, Write or Clear. WRITEs of one leaf must stay in this order.
   std::span<rdma::Operation> operations() { return operations_; }
 

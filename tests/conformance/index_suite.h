@@ -34,6 +34,8 @@ struct IndexFactory {
   bool spatial = false;  // supports Search; `key` gives rectangles
   // A change may list no word, because it lists more than a message takes.
   bool long_changes = false;
+  // Replace may change the word that covers the key.
+  bool replace_changes_word = false;
   // The n-th test key of a kind that does not take every byte string. Null: TestKey.
   OwnedKey (*key)(uint64_t n) = nullptr;
   // Creates the index at the service's node and registers it there under shape.id.

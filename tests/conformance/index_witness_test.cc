@@ -82,7 +82,9 @@ TEST_P(IndexSuite, ReplaceMovesARecordAndNothingElse) {
     ASSERT_EQ(index_->Find(key.view()).record, to);
     ASSERT_TRUE(absl::IsNotFound(index_->Replace(key.view(), from, to)));
     ASSERT_TRUE(absl::IsNotFound(index_->Replace(absent.view(), from, to)));
-    ASSERT_TRUE(cluster_->Valid(miss.witness));
+    if (!GetParam().factory.replace_changes_word) {
+      ASSERT_TRUE(cluster_->Valid(miss.witness));
+    }
   }
   ExpectSameAsModel();
 }

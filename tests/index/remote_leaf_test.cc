@@ -48,19 +48,24 @@ struct Memory {
   }
 };
 
-// A WRITE as its lines: each takes effect at one moment, in any order.
+// A WRITE as its lines: each takes effect at one moment, in any order. A CAS is one, if it finds what it expects.
 struct LineWrite {
   GlobalAddress to;
   std::vector<std::byte> data;
+  std::optional<uint64_t> expected{};
 };
 
 std::vector<LineWrite> LinesOf(const Operation& write) {
   std::vector<LineWrite> lines;
+  if (write.verb == rdma::Verb::kCompareAndSwap) {
+    const auto* word = reinterpret_cast<const std::byte*>(&write.operand);
+    return {{.to = write.remote, .data = {word, word + kWordBytes}, .expected = write.expected}};
+  }
   EXPECT_EQ(write.verb, rdma::Verb::kWrite);
   const auto* from = static_cast<const std::byte*>(write.local);
   for (uint32_t at = 0; at < write.size; at += kLineBytes) {
     const uint32_t size = std::min<uint32_t>(kLineBytes, write.size - at);
-    lines.push_back({write.remote + at, {from + at, from + at + size}});
+    lines.push_back({.to = write.remote + at, .data = {from + at, from + at + size}});
   }
   return lines;
 }
@@ -133,6 +138,9 @@ class RemoteLeafTest : public ::testing::TestWithParam<uint64_t> {
     posting.Clear();
   }
   static void Store(Memory& memory, const LineWrite& line) {
+    if (line.expected.has_value()) {
+      ASSERT_EQ(LoadWord(memory.At(line.to)), *line.expected);
+    }
     std::memcpy(memory.At(line.to), line.data.data(), line.data.size());
   }
   static void Lock(Memory& memory, const LeafDraft& draft) {

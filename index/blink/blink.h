@@ -1,0 +1,42 @@
+// The B-link tree that clients change by verbs: the mode of Sherman (SIGMOD'22) that the papers of DEX, ROLEX and
+// Dolphin compare with. Clients cache inner nodes, READ whole leaves, lock by CAS and WRITE what they change.
+//
+// Every node is a shared leaf (index/remote/leaf.h), inner nodes too: their entries are | low key of a child | its
+// address |. The nodes of a level form a chain by right links. The root stays at one address: when it is nearly full,
+// its entries move to two new nodes below it.
+//
+// A separator, an entry of an inner node, is only a hint, except the first of a node. If one is missing, readers come
+// from the left and go right; whoever notices inserts it. If one is stale, it leads to a dead node, or to one that does
+// not cover the key; readers take the entry to its left, and whoever notices removes it. So a split locks no parent,
+// and a client that dies between a split and the insert of the separator leaves a tree that works.
+//
+// Keys are integers (for now).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "index/service.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index {
+
+// The owner's side, added to `service`. InvalidArgument for byte keys.
+StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind);
+
+// Serves the clients of all B-link indexes of `service` on its node. Must be called before Node::Serve.
+void RegisterBlinkMethods(IndexService* service);
+
+struct BlinkClientOptions {
+  size_t cache_bytes = size_t{64} << 20;  // of inner nodes
+  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
+  rdma::Node* node = nullptr;  // of the channel; see LeafChannel
+};
+
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                    const BlinkClientOptions& options);
+
+}  // namespace gannet::index

@@ -1,0 +1,398 @@
+#include "index/blink/blink_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "index/backoff.h"
+#include "index/blink/leaf_scan.h"
+#include "index/remote/leaf_repair.h"
+
+namespace gannet::index::blink {
+
+using remote::FreeBlock;
+using remote::LeafDraft;
+using remote::LeafLook;
+using remote::Posting;
+
+namespace {
+
+// The owner's own blocks, with the context of the call.
+class OwnBlocks final : public remote::BlockSource {
+ public:
+  OwnBlocks(remote::LeafBlocks* blocks, rdma::NodeId node) : blocks_(blocks), node_(node) {}
+  coro::Task<StatusOr<FreeBlock>> Take() override { co_return blocks_->Take(*context); }
+  void PutBack(const FreeBlock& block) override { blocks_->Return(node_, block); }
+  coro::Task<void> Return(FreeBlock block) override {
+    blocks_->Return(node_, block);
+    co_return;
+  }
+
+  Context* context = nullptr;
+
+ private:
+  remote::LeafBlocks* blocks_;
+  rdma::NodeId node_;
+};
+
+}  // namespace
+
+struct BlinkIndex::Hand {
+  Hand(BlinkIndex* index, std::unique_ptr<rdma::Channel> own)
+      : channel(std::move(own)),
+        leaves(channel.get(), nullptr, channel->node(), rdma::Channel::kDefaultCallTimeout),
+        blocks(&index->blocks_, channel->node()),
+        editor(&leaves, index->root_, &blocks, nullptr) {
+    worker.AddPoller([this] { return channel->Poll(); });
+  }
+
+  std::unique_ptr<rdma::Channel> channel;
+  remote::LeafChannel leaves;
+  OwnBlocks blocks;
+  Editor editor;
+  coro::Worker worker;
+};
+
+class BlinkIndex::HandLease {
+ public:
+  HandLease(BlinkIndex* index, Context* context) : index_(index) {
+    {
+      std::lock_guard lock(index->hands_mutex_);
+      if (!index->hands_.empty()) {
+        hand_ = std::move(index->hands_.back());
+        index->hands_.pop_back();
+      }
+    }
+    if (hand_ == nullptr) {
+      auto channel = index->service_->node().OpenChannel();
+      if (!channel.ok()) {
+        status_ = channel.status();
+        return;
+      }
+      hand_ = std::make_unique<Hand>(index, *std::move(channel));
+    }
+    hand_->blocks.context = context;
+  }
+  ~HandLease() {
+    if (hand_ == nullptr) return;
+    std::lock_guard lock(index_->hands_mutex_);
+    index_->hands_.push_back(std::move(hand_));
+  }
+  HandLease(const HandLease&) = delete;
+  HandLease& operator=(const HandLease&) = delete;
+
+  const Status& status() const { return status_; }
+  Hand* operator->() { return hand_.get(); }
+
+ private:
+  BlinkIndex* index_;
+  std::unique_ptr<Hand> hand_;
+  Status status_;
+};
+
+StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service) {
+  std::unique_ptr<BlinkIndex> index(new BlinkIndex(service));
+  rdma::SlabCache slab(&service->slab());
+  Context context{.slab = &slab, .epoch = nullptr};
+  const StatusOr<FreeBlock> block = index->blocks_.Take(context);
+  if (!block.ok()) return block.status();
+  index->root_ = block->address;
+  LeafDraft root(block->address, block->word, 0, OwnerBits(service->node().id(), 0));
+  root.set_low(0);
+  root.set_high(UINT64_MAX);
+  Posting posting;
+  root.AppendNew(&posting);
+  // Nobody knows the block yet.
+  LeafImage image = root.image();
+  image.head.state = root.unlocked();
+  remote::StoreLeaf(image, service->node().memory().data() + block->address.offset());
+  return index;
+}
+
+BlinkIndex::BlinkIndex(IndexService* service) : service_(service), blocks_(&service->node()) {}
+
+BlinkIndex::~BlinkIndex() {
+  hands_.clear();
+  rdma::SlabCache slab(&service_->slab());
+  blocks_.Close(slab);
+}
+
+LeafLook BlinkIndex::Read(rdma::GlobalAddress address, LeafImage* image) const {
+  if (!blocks_.MayHave(address)) return LeafLook::kDead;
+  Backoff backoff;
+  for (;;) {
+    remote::CopyLeaf(service_->node().memory().data() + address.offset(), image);
+    const LeafLook look = remote::LookAtLeaf(*image);
+    if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
+    backoff.Pause();
+  }
+}
+
+// A lock's holder writes line 0 a moment before it unlocks. If line 0 was the same in two copies, and no line was busy,
+// the first copy is no mixture.
+LeafLook BlinkIndex::ReadStable(rdma::GlobalAddress address, LeafImage* image) const {
+  if (!blocks_.MayHave(address)) return LeafLook::kDead;
+  const std::byte* const leaf = service_->node().memory().data() + address.offset();
+  Backoff backoff;
+  for (;;) {
+    remote::CopyLeaf(leaf, image);
+    const LeafLook look = remote::LookAtLeaf(*image);
+    if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
+    LeafImage again;
+    remote::CopyLeaf(leaf, &again);
+    if (again.head == image->head && !rdma::IsLineBusy(again.head.state) && IsLocked(LoadWord(leaf))) {
+      return IsAbsent(image->head.state) ? LeafLook::kDead : LeafLook::kWhole;
+    }
+    backoff.Pause();
+  }
+}
+
+template <class Reader>
+void BlinkIndex::LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const {
+  Backoff backoff;
+  for (;;) {
+    Descent descent(root_, key, level);
+    while (descent.step() == Descent::Step::kRead) {
+      place->address = descent.next();
+      const LeafLook look = read(place->address, &place->image);
+      descent.Take(look, place->image);
+    }
+    if (descent.step() == Descent::Step::kFound) return;
+    backoff.Pause();
+  }
+}
+
+void BlinkIndex::Locate(uint64_t key, uint8_t level, Place* place) const {
+  LocateBy([this](rdma::GlobalAddress at, LeafImage* image) { return Read(at, image); }, key, level, place);
+}
+
+FindResult BlinkIndex::Find(const Key& key) {
+  Place place;
+  Locate(key.integer(), 0, &place);
+  const int slot = FindSlot(place.image, key.integer());
+  if (slot < 0) return {.record = {}, .witness = place.witness()};
+  return {.record = rdma::GlobalAddress::FromBits(place.image.entry<IntegerEntry>(slot).target)};
+}
+
+void BlinkIndex::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
+  for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
+}
+
+StatusOr<Change> BlinkIndex::Insert(Context& context, const Key& key, rdma::GlobalAddress record,
+                                    rdma::GlobalAddress* existing) {
+  HandLease hand(this, &context);
+  GANNET_RETURN_IF_ERROR(hand.status());
+  return hand->worker.BlockOn(hand->editor.Insert(key.integer(), record, existing));
+}
+
+StatusOr<Change> BlinkIndex::Remove(Context& context, const Key& key, rdma::GlobalAddress record) {
+  HandLease hand(this, &context);
+  GANNET_RETURN_IF_ERROR(hand.status());
+  return hand->worker.BlockOn(hand->editor.Remove(key.integer(), record));
+}
+
+Status BlinkIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  HandLease hand(this, nullptr);
+  GANNET_RETURN_IF_ERROR(hand.status());
+  return hand->worker.BlockOn(hand->editor.Replace(key.integer(), from, to));
+}
+
+// To the right sibling, which begins at `low`. False: it does not any more.
+bool BlinkIndex::GoRight(uint64_t low, Place* place) const {
+  place->address = place->image.right();
+  return Read(place->address, &place->image) == LeafLook::kWhole && place->image.head.low == low &&
+         place->image.level() == 0;
+}
+
+bool BlinkIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
+                          ScanResult* result, uint64_t* next) const {
+  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
+  Place place;
+  *next = reverse ? to : from;
+  for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
+    if (leaves == 0 || reverse || !GoRight(*next, &place)) Locate(*next, 0, &place);
+    if (TakeLeaf(place, from, to, reverse, end, result, next)) return false;
+    if (result->entries.size() >= end) return true;
+  }
+  return true;
+}
+
+Status BlinkIndex::Scan(const ScanRange& range, ScanResult* result) {
+  if (range.limit == 0 || range.to.integer() < range.from.integer()) return absl::OkStatus();
+  uint64_t next = 0;
+  ScanSome(range.from.integer(), range.to.integer(), range.reverse, range.limit, SIZE_MAX, result, &next);
+  return absl::OkStatus();
+}
+
+Status BlinkIndex::ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
+                            ScanResult* result) {
+  uint64_t from = range.from.integer();
+  uint64_t to = range.to.integer();
+  if (position->has_value()) {
+    const uint64_t at = (*position)->words[0];
+    (range.reverse ? to : from) = range.reverse ? std::min(to, at) : std::max(from, at);
+  }
+  position->reset();
+  if (range.limit == 0 || to < from) return absl::OkStatus();
+  uint64_t next = 0;
+  if (ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next)) {
+    position->emplace().words[0] = next;
+  }
+  return absl::OkStatus();
+}
+
+ScanPosition BlinkIndex::PositionBehind(const Key& key, bool reverse) const {
+  ScanPosition position;
+  position.words[0] = reverse ? key.integer() - 1 : key.integer() + 1;
+  return position;
+}
+
+bool BlinkIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
+  constexpr size_t kLeavesPerStep = 16;
+  ScanResult result;
+  uint64_t next = 0;
+  const bool more = ScanSome(position->next[0], UINT64_MAX, false, SIZE_MAX, kLeavesPerStep, &result, &next);
+  for (const Entry& entry : result.entries) records->push_back(entry.record);
+  position->next[0] = next;
+  return more;
+}
+
+Status BlinkIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
+  std::vector<IntegerEntry> level_entries;
+  level_entries.reserve(entries.size());
+  for (const LoadEntry& entry : entries) level_entries.push_back({entry.key.integer(), entry.record.bits()});
+  const auto per_node = static_cast<size_t>(std::clamp(std::lround(fill * kSlots), 1L, long{kSlots}));
+  uint8_t level = 0;
+  // Each round makes the nodes of one level, from the right, and leaves their separators for the next.
+  while (level_entries.size() > static_cast<size_t>(kRootSlots)) {
+    const size_t each = level == 0 ? per_node : std::max<size_t>(per_node, 2);
+    const size_t nodes = (level_entries.size() + each - 1) / each;
+    std::vector<IntegerEntry> above(nodes);
+    rdma::GlobalAddress right;
+    uint64_t high = UINT64_MAX;
+    for (size_t n = nodes; n-- > 0;) {
+      const size_t first = n * each;
+      const size_t end = std::min(first + each, level_entries.size());
+      const StatusOr<FreeBlock> block = blocks_.Take(context);
+      if (!block.ok()) return block.status();
+      LeafDraft draft(block->address, block->word, level, OwnerBits(service_->node().id(), 0));
+      const uint64_t low = n == 0 ? 0 : level_entries[first].key;
+      draft.set_low(low);
+      draft.set_high(high);
+      draft.set_right(right);
+      for (size_t i = first; i < end; ++i) draft.Add(level_entries[i]);
+      Posting posting;
+      draft.AppendNew(&posting);
+      LeafImage image = draft.image();
+      image.head.state = draft.unlocked();
+      // Nobody knows the block yet: it is dead until its last word is stored.
+      remote::StoreLeaf(image, service_->node().memory().data() + block->address.offset());
+      above[n] = {low, block->address.bits()};
+      right = block->address;
+      high = low - 1;
+    }
+    level_entries = std::move(above);
+    if (++level >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
+  }
+  HandLease hand(this, &context);
+  GANNET_RETURN_IF_ERROR(hand.status());
+  return hand->worker.BlockOn(hand->editor.FillRoot(level, level_entries));
+}
+
+void BlinkIndex::ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const {
+  const auto read = [this](rdma::GlobalAddress at, LeafImage* image) { return ReadStable(at, image); };
+  Place place;
+  place.address = root_;
+  read(root_, &place.image);
+  for (uint8_t level = place.image.level();; --level) {
+    uint64_t low = 0;
+    for (;;) {
+      // A right link may lead to a block that has become another node by now. Fences tell, and the way from the root.
+      if (low == 0 || read(place.address, &place.image) != LeafLook::kWhole || place.image.head.low != low ||
+          place.image.level() != level) {
+        LocateBy(read, low, level, &place);
+      }
+      visit(place.address, place.image);
+      if (place.image.head.high == UINT64_MAX) break;
+      low = place.image.head.high + 1;
+      place.address = place.image.right();
+    }
+    if (level == 0) return;
+  }
+}
+
+void BlinkIndex::RepairAfter(rdma::NodeId node) {
+  absl::flat_hash_set<uint64_t> linked;
+  ForEachLinked([&linked](rdma::GlobalAddress at, const LeafImage&) { linked.insert(at.offset()); });
+  const auto is_linked = [&linked](rdma::GlobalAddress at) { return linked.contains(at.offset()); };
+  blocks_.ForEach([&](rdma::GlobalAddress at) {
+    std::byte* leaf = service_->node().memory().data() + at.offset();
+    const uint64_t state = LoadWord(leaf);
+    if (IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node) {
+      remote::RepairLeaf(leaf, is_linked(at));
+    }
+  });
+  blocks_.Sweep(node, is_linked);
+}
+
+Statistics BlinkIndex::statistics() {
+  Statistics statistics;
+  statistics.registered_bytes = blocks_.bytes();
+  ForEachLinked([&statistics](rdma::GlobalAddress, const LeafImage& image) {
+    if (image.level() == 0) {
+      ++statistics.nodes;
+      statistics.keys += static_cast<uint64_t>(image.count<IntegerEntry>());
+    }
+    statistics.height = std::max(statistics.height, image.level() + 1);
+  });
+  return statistics;
+}
+
+Status BlinkIndex::CheckStructure() {
+  Status status;
+  absl::flat_hash_set<uint64_t> linked;
+  absl::flat_hash_map<uint64_t, uint64_t> children;  // of the level above: target -> separator
+  absl::flat_hash_map<uint64_t, uint64_t> next_children;
+  int level = -1;
+  uint64_t low = 0;
+  const auto fail = [&status](rdma::GlobalAddress at, auto&&... what) {
+    if (status.ok()) status = absl::InternalError(absl::StrCat("node ", at.ToString(), ": ", what...));
+  };
+  ForEachLinked([&](rdma::GlobalAddress at, const LeafImage& image) {
+    linked.insert(at.offset());
+    if (remote::LookAtLeaf(image) != LeafLook::kWhole)
+      return fail(at, "not whole, state ", absl::Hex(image.head.state));
+    if (image.level() != level) {
+      if (!children.empty()) fail(at, children.size(), " separators of level ", level, " lead to no node there");
+      if (level >= 0 && low != 0) fail(at, "the level above ends before the last key");
+      children = std::move(next_children);
+      next_children.clear();
+      level = image.level();
+      low = 0;
+    }
+    if (image.head.low != low) fail(at, "begins at ", image.head.low, ", not ", low);
+    low = image.head.high + 1;
+    if (image.right().is_null() != (image.head.high == UINT64_MAX)) fail(at, "the chain ends at ", image.head.high);
+    if (const auto child = children.find(at.bits()); child != children.end()) {
+      if (child->second != image.head.low) fail(at, "separator ", child->second, " for ", image.head.low);
+      children.erase(child);
+    }
+    absl::flat_hash_set<uint64_t> keys;
+    for (uint64_t used = image.used<IntegerEntry>(); used != 0; used &= used - 1) {
+      const auto entry = image.entry<IntegerEntry>(std::countr_zero(used));
+      if (!image.Covers(entry.key)) fail(at, "has the key ", entry.key, ", which it does not cover");
+      if (!keys.insert(entry.key).second) fail(at, "has the key ", entry.key, " twice");
+      if (level > 0) next_children[entry.target] = entry.key;
+    }
+    if (level > 0 && !keys.contains(image.head.low)) fail(at, "has no first child");
+  });
+  if (status.ok() && !children.empty()) status = absl::InternalError("separators lead to no leaf");
+  if (!status.ok()) return status;
+  if (low != 0) return absl::InternalError("the leaves end before the last key");
+  return blocks_.Check([&linked](rdma::GlobalAddress at) { return linked.contains(at.offset()); });
+}
+
+}  // namespace gannet::index::blink

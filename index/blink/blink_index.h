@@ -1,0 +1,79 @@
+// BlinkIndex: the owner's side of a B-link tree.
+//
+// The owner reads nodes by its CPU. It changes them like a client, by verbs over channels of its own: an atomic of a
+// client and one of the owner's CPU are atomic with each other only on some fabrics (fabric.h, 4). A thread that calls
+// takes a channel from a pool, and waits until its verbs have completed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/coro/worker.h"
+#include "base/thread.h"
+#include "index/blink/descent.h"
+#include "index/blink/editor.h"
+#include "index/index.h"
+#include "index/remote/block_lending.h"
+#include "index/remote/leaf_blocks.h"
+#include "index/service.h"
+
+namespace gannet::index::blink {
+
+class BlinkIndex final : public LocalIndex, public remote::BlockLender {
+ public:
+  static StatusOr<std::unique_ptr<BlinkIndex>> Create(IndexService* service);
+  ~BlinkIndex() override;
+
+  FindResult Find(const Key& key) override;
+  void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
+                          rdma::GlobalAddress* existing) override;
+  StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) override;
+  Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
+  Status Scan(const ScanRange& range, ScanResult* result) override;
+  Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
+                  ScanResult* result) override;
+  ScanPosition PositionBehind(const Key& key, bool reverse) const override;
+  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
+  Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
+  Statistics statistics() override;
+  Status CheckStructure() override;
+  void RepairAfter(rdma::NodeId node) override;
+
+  remote::LeafBlocks& blocks() override { return blocks_; }
+  rdma::GlobalAddress root() const { return root_; }
+
+ private:
+  // A channel with what it takes to change nodes.
+  struct Hand;
+  class HandLease;
+
+  explicit BlinkIndex(IndexService* service);
+
+  // Copies a node that is not locked, waiting for its holder. kDead also if there is no node at this address.
+  remote::LeafLook Read(rdma::GlobalAddress address, LeafImage* image) const;
+  // The node of `level` that covers the key.
+  void Locate(uint64_t key, uint8_t level, Place* place) const;
+  bool GoRight(uint64_t low, Place* place) const;
+  // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
+  // *next.
+  bool ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves, ScanResult* result,
+                uint64_t* next) const;
+  // For repair: the node as it is, also if a dead client has locked it. Waits while somebody changes it.
+  remote::LeafLook ReadStable(rdma::GlobalAddress address, LeafImage* image) const;
+  template <class Reader>
+  void LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const;
+  // Calls `visit` for every node of every level that the index reaches, locked or not, from the top down and from left
+  // to right. While others change the index it meets every node that is part of it during the whole walk.
+  void ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const;
+
+  IndexService* service_;
+  remote::LeafBlocks blocks_;
+  rdma::GlobalAddress root_;
+  Mutex hands_mutex_;
+  std::vector<std::unique_ptr<Hand>> hands_;  // that are not in use
+};
+
+}  // namespace gannet::index::blink

@@ -1,0 +1,132 @@
+#include "index/remote/leaf_blocks.h"
+
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::index::remote {
+
+StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
+  if (!free_.empty()) {
+    const uint64_t offset = free_.back();
+    free_.pop_back();
+    return offset;
+  }
+  const StatusOr<std::byte*> block = context.slab->Allocate(kLeafBytes);
+  if (!block.ok()) return block.status();
+  const uint64_t word = LoadWord(*block);
+  // Its lines belonged to other objects: line 0 goes on from the largest version (slab.h, b), and is marked dead.
+  StoreWord(*block, VersionOf(word) | kAbsentBit);
+  const auto offset = static_cast<uint64_t>(*block - node_->memory().data());
+  blocks_[offset] = {};
+  return offset;
+}
+
+StatusOr<FreeBlock> LeafBlocks::Take(Context& context) {
+  std::lock_guard lock(mutex_);
+  const StatusOr<uint64_t> offset = TakeOne(context);
+  if (!offset.ok()) return offset.status();
+  blocks_[*offset] = {.use = Use::kInUse};
+  return FreeBlock{{node_->id(), *offset}, LoadWord(At(*offset))};
+}
+
+std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, size_t count) {
+  std::vector<FreeBlock> lent;
+  std::lock_guard lock(mutex_);
+  while (lent.size() < count) {
+    const StatusOr<uint64_t> offset = TakeOne(context);
+    if (!offset.ok()) break;
+    const uint64_t word = LoadWord(At(*offset));
+    blocks_[*offset] = {.use = Use::kLent, .lessee = lessee, .word = word};
+    lent.push_back({{node_->id(), *offset}, word});
+  }
+  return lent;
+}
+
+void LeafBlocks::Return(rdma::NodeId from, const FreeBlock& block) {
+  std::lock_guard lock(mutex_);
+  const auto known = blocks_.find(block.address.offset());
+  if (block.address.node() != node_->id() || known == blocks_.end()) return;
+  Block& at = known->second;
+  const uint64_t word = LoadWord(At(known->first));
+  if (at.use == Use::kFree || word != block.word || !IsAbsent(word) || IsLocked(word)) return;
+  if (at.use == Use::kLent && at.lessee != from && at.word == word) return;  // lent again since, and not used yet
+  at = {};
+  free_.push_back(known->first);
+}
+
+void LeafBlocks::Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked) {
+  std::lock_guard lock(mutex_);
+  for (auto& [offset, block] : blocks_) {
+    if (block.use == Use::kFree) continue;
+    const uint64_t word = LoadWord(At(offset));
+    const bool is_dead = IsAbsent(word) && !IsLocked(word);
+    if (block.use == Use::kLent) {
+      if (block.lessee == lessee) {
+        if (is_linked({node_->id(), offset})) {
+          block = {.use = Use::kInUse};
+          continue;
+        }
+        // Never used, or it died: by the repair, or before. Lines that were written go on from their versions.
+        rdma::ContinueVersions(At(offset), kLeafLines);
+      } else if (!is_dead || word == block.word) {
+        continue;
+      }
+    } else if (!is_dead) {
+      continue;
+    }
+    block = {};
+    free_.push_back(offset);
+  }
+}
+
+LeafBlocks::Counts LeafBlocks::counts() const {
+  std::lock_guard lock(mutex_);
+  Counts counts;
+  for (const auto& [offset, block] : blocks_) {
+    ++(block.use == Use::kFree ? counts.free : block.use == Use::kLent ? counts.lent : counts.in_use);
+  }
+  return counts;
+}
+
+void LeafBlocks::ForEach(const std::function<void(rdma::GlobalAddress)>& visit) const {
+  std::vector<uint64_t> all;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [offset, block] : blocks_) all.push_back(offset);
+  }
+  for (const uint64_t offset : all) visit({node_->id(), offset});
+}
+
+Status LeafBlocks::Check(const std::function<bool(rdma::GlobalAddress)>& is_linked) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [offset, block] : blocks_) {
+    const rdma::GlobalAddress address(node_->id(), offset);
+    const uint64_t word = LoadWord(At(offset));
+    const bool linked = is_linked(address);
+    if (linked && block.use == Use::kFree) {
+      return absl::InternalError(absl::StrCat("the leaf at ", address.ToString(), " is also a free block"));
+    }
+    if (!linked && (!IsAbsent(word) || IsLocked(word))) {
+      return absl::InternalError(absl::StrCat("the block at ", address.ToString(), " is neither linked nor dead"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void LeafBlocks::Close(rdma::SlabCache& slab) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [offset, block] : blocks_) {
+    rdma::ContinueVersions(At(offset), kLeafLines);
+    slab.Free(At(offset), kLeafBytes);
+  }
+  blocks_.clear();
+  free_.clear();
+}
+
+uint64_t LeafBlocks::bytes() const {
+  std::lock_guard lock(mutex_);
+  return blocks_.size() * rdma::SlabAllocator::BlockBytes(kLeafBytes);
+}
+
+}  // namespace gannet::index::remote

@@ -1,0 +1,94 @@
+// LeafBlocks: the blocks of one index whose leaves clients change, at the owner. It knows every block's use:
+//
+//   free      dead, and waits here
+//   lent      to a client, which may have made it a leaf of the index
+//   in use    a leaf of the index, or dead, and its killer has not given it back yet
+//
+// A client takes blocks by a call, in batches, and gives back those that it killed or does not need. A dead block can
+// be reused at once, without a grace period: readers recognise it by its version and its fences (leaf.h).
+//
+// Death of a client: after the repair of its locks the owner sweeps. A block that was lent to it is in use if the index
+// reaches it, and free otherwise. Dead blocks that were in use are free, too, whoever killed them. So nothing is lost
+// that the dead client was about to give back; what a living one gives back later is ignored, because a block is taken
+// back only with the word that it died with, and from anyone but its present lessee only if that is not the word with
+// which it was lent.
+//
+// Memory. Blocks are in the writable part of the heap and belong to the index as long as it exists: a stale address
+// leads to a leaf of the same index, alive or dead. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "index/index.h"
+#include "index/remote/leaf.h"
+
+namespace gannet::index::remote {
+
+// A dead block and its first word, from whose version the next leaf there goes on.
+struct FreeBlock {
+  rdma::GlobalAddress address;
+  uint64_t word = 0;
+};
+
+class LeafBlocks {
+ public:
+  // `node` must outlive this.
+  explicit LeafBlocks(rdma::Node* node) : node_(node) {}
+
+  // For the owner's own use. ResourceExhausted: the heap is full.
+  StatusOr<FreeBlock> Take(Context& context);
+  // Lends up to `count` blocks to `lessee`; fewer, or none, if the heap is full.
+  std::vector<FreeBlock> Lend(Context& context, rdma::NodeId lessee, size_t count);
+  // Takes back a block from `from`, which may be this node. Ignores what it cannot believe.
+  void Return(rdma::NodeId from, const FreeBlock& block);
+
+  // After the repair of the locks of `lessee`, which is dead. `is_linked`: the index reaches the leaf.
+  void Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked);
+
+  // True if a block could be at this address: it may be read, and has the content of a leaf, or of a record if a
+  // hostile client has made it up.
+  bool MayHave(rdma::GlobalAddress address) const {
+    return address.node() == node_->id() && address.offset() % kLineBytes == 0 &&
+           address.offset() >= node_->writable_offset() && address.offset() <= node_->memory().size() - kLeafBytes;
+  }
+  // Calls `visit` with the address of every block.
+  void ForEach(const std::function<void(rdma::GlobalAddress)>& visit) const;
+  // Internal if a linked block is free, or one that is not linked is neither free nor dead.
+  Status Check(const std::function<bool(rdma::GlobalAddress)>& is_linked) const;
+  struct Counts {
+    size_t free = 0;
+    size_t lent = 0;
+    size_t in_use = 0;
+  };
+  Counts counts() const;
+
+  // Gives all blocks to the slab. None is in use any more.
+  void Close(rdma::SlabCache& slab);
+
+  uint64_t bytes() const;
+
+ private:
+  enum class Use : uint8_t { kFree, kLent, kInUse };
+  struct Block {
+    Use use = Use::kFree;
+    rdma::NodeId lessee = 0;  // of one that is lent
+    uint64_t word = 0;        // with which it was lent
+  };
+
+  std::byte* At(uint64_t offset) const { return node_->memory().data() + offset; }
+  // A free block, or a new one. Null: the heap is full. The lock is held.
+  StatusOr<uint64_t> TakeOne(Context& context);
+
+  rdma::Node* node_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<uint64_t, Block> blocks_;  // by offset
+  std::vector<uint64_t> free_;
+};
+
+}  // namespace gannet::index::remote

@@ -1,0 +1,129 @@
+#include "index/remote/leaf_channel.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "index/backoff.h"
+
+namespace gannet::index::remote {
+namespace {
+
+bool IsUnknownOutcome(const Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience)
+    : channel_(channel),
+      node_(owner == channel->node() ? nullptr : node),
+      owner_(owner),
+      owner_bits_(OwnerBits(channel->node(), channel->index())),
+      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}
+
+coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image) {
+  if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0) {
+    co_return absl::InvalidArgumentError(absl::StrCat("there is no leaf at ", leaf.ToString()));
+  }
+  Backoff backoff;
+  uint64_t deadline = 0;
+  for (;;) {
+    const Status status = co_await channel_->Read(leaf, image, kLeafBytes);
+    GANNET_CO_RETURN_IF_ERROR(status);
+    ++leaves_read_;
+    const LeafLook look = LookAtLeaf(*image);
+    if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
+    channel_->CountRetry();
+    const uint64_t now = NowNanos();
+    if (deadline == 0) {
+      deadline = now + patience_nanos_;
+    } else if (now > deadline) {
+      co_return absl::UnavailableError(absl::StrCat("the leaf at ", leaf.ToString(), " stays locked by node ",
+                                                    LockOwnerNode(image->head.state), "; try again"));
+    }
+    backoff.Pause();
+  }
+}
+
+coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, uint64_t connection) {
+  const uint64_t deadline = NowNanos() + patience_nanos_;
+  Backoff backoff;
+  for (;;) {
+    uint64_t state = 0;
+    rdma::Operation read[] = {rdma::Operation::Read(leaf, &state, kWordBytes)};
+    read[0].connection = connection;
+    const Status status = co_await channel_->Post(read);
+    if (status.ok()) co_return state;
+    // An ended connection, or a dead owner: nothing can be done, and nothing needs to be.
+    if (!IsUnknownOutcome(status) || Connection() != connection || NowNanos() > deadline) co_return status;
+    backoff.Pause();
+  }
+}
+
+coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafDraft& draft) {
+  const rdma::GlobalAddress leaf = draft.address();
+  const uint64_t connection = Connection();
+  const auto [held, is_new] = locked_.try_emplace(leaf.bits(), Held{connection});
+  if (!is_new) {
+    // The lock of an ended connection was repaired away.
+    if (held->second.connection == connection) co_return false;
+    held->second.connection = connection;
+  }
+  rdma::Operation cas[] = {draft.Lock()};
+  cas[0].connection = connection;
+  const Status status = co_await channel_->Post(cas);
+  if (status.ok()) {
+    const bool locked = cas[0].result == cas[0].expected;
+    if (!locked) locked_.erase(leaf.bits());
+    co_return locked;
+  }
+  if (IsUnknownOutcome(status)) {
+    const StatusOr<uint64_t> state = co_await ReadState(leaf, connection);
+    // If that fails, too, the leaf stays noted: no coroutine takes its lock over this connection.
+    if (!state.ok()) co_return state.status();
+    if (*state == cas[0].operand) co_return true;
+  }
+  locked_.erase(leaf.bits());
+  co_return status;
+}
+
+coro::Task<Status> LeafChannel::GiveBack(const LeafDraft& draft) {
+  Posting posting;
+  posting.Add(draft.GiveBack());
+  const Status status = co_await Commit(draft.address(), &posting);
+  co_return status;
+}
+
+coro::Task<Status> LeafChannel::Commit(rdma::GlobalAddress leaf, Posting* posting) {
+  const auto held = locked_.find(leaf.bits());
+  GANNET_CHECK(held != locked_.end(), "a change of a leaf that is not locked: %s", leaf.ToString());
+  const uint64_t connection = held->second.connection;
+  for (rdma::Operation& operation : posting->operations()) operation.connection = connection;
+  const uint64_t deadline = NowNanos() + patience_nanos_;
+  Backoff backoff;
+  bool whole = true;  // otherwise only the CASes, which can be repeated at any time
+  for (;;) {
+    Status status;
+    if (whole) {
+      status = co_await channel_->Post(posting->operations());
+    } else {
+      Posting rest;
+      for (const rdma::Operation& operation : posting->operations()) {
+        if (operation.verb == rdma::Verb::kCompareAndSwap) rest.Add(operation);
+      }
+      if (!rest.empty()) status = co_await channel_->Post(rest.operations());
+    }
+    if (status.ok()) {
+      locked_.erase(leaf.bits());
+      co_return status;
+    }
+    // The outcome stays unknown. The owner repairs the leaf when the connection has ended.
+    if (!IsUnknownOutcome(status) || Connection() != connection || NowNanos() > deadline) co_return status;
+    const StatusOr<uint64_t> state = co_await ReadState(leaf, connection);
+    if (!state.ok()) co_return state.status();
+    whole = IsOurs(*state);
+    backoff.Pause();
+  }
+}
+
+}  // namespace gannet::index::remote

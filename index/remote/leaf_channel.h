@@ -1,0 +1,72 @@
+// LeafChannel: reads, locks and changes shared leaves of one owner over a channel.
+//
+// Failures. A verb that fails although the owner is alive may or may not have taken effect, but has no effect later
+// (fabric.h, 5). So the outcome of a lock is read from the leaf, and a posting is repeated while the leaf is still
+// locked. All verbs of a change name the connection over which the lock was taken. If that connection ends, the owner
+// repairs the leaf as if this node had died, and none of the verbs takes effect any more.
+//
+// Coroutines of one channel have the same owner bits, so "locked by us" must be this coroutine's lock: before a leaf is
+// locked, its address is noted here, and no other coroutine of the channel asks for its lock until it is released.
+//
+// Not thread-safe, as the channel. Errors: Unavailable, if the owner cannot be reached, or if a leaf stays locked for
+// longer than `patience`.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "index/remote/leaf.h"
+#include "index/remote/leaf_draft.h"
+#include "index/remote/posting.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index::remote {
+
+class LeafChannel {
+ public:
+  // `node`: of the channel; null if the owner is this node, or is never lost without dying.
+  LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience);
+
+  rdma::Channel* channel() const { return channel_; }
+  rdma::NodeId owner() const { return owner_; }
+  uint64_t owner_bits() const { return owner_bits_; }
+  uint64_t leaves_read() const { return leaves_read_; }
+
+  // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
+  // address, as a hostile client may have written it.
+  coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, LeafImage* image);
+
+  // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
+  coro::Task<StatusOr<bool>> Lock(const LeafDraft& draft);
+  // Gives back a lock; no line was written.
+  coro::Task<Status> GiveBack(const LeafDraft& draft);
+  // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
+  // posting are new, or locked by Lock and released by a CAS in the posting.
+  coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting);
+  // The lock of a further leaf was released by a posting that Commit has posted.
+  void NoteReleased(rdma::GlobalAddress leaf) { locked_.erase(leaf.bits()); }
+
+ private:
+  struct Held {
+    uint64_t connection;
+  };
+  bool IsOurs(uint64_t state) const {
+    return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
+  }
+  uint64_t Connection() const { return node_ == nullptr ? 0 : node_->ConnectionTo(owner_); }
+  // READs the state word, over the connection, until that succeeds.
+  coro::Task<StatusOr<uint64_t>> ReadState(rdma::GlobalAddress leaf, uint64_t connection);
+
+  rdma::Channel* channel_;
+  rdma::Node* node_;
+  rdma::NodeId owner_;
+  uint64_t owner_bits_;
+  uint64_t patience_nanos_;
+  uint64_t leaves_read_ = 0;
+  absl::flat_hash_map<uint64_t, Held> locked_;  // leaves that are locked, or may be
+};
+
+}  // namespace gannet::index::remote

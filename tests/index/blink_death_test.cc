@@ -1,0 +1,277 @@
+// Clients of a B-link tree that die at any verb of any change: the owner's repair leaves nothing locked, lost, doubled
+// or leaked.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/blink/blink.h"
+#include "index/blink/blink_index.h"
+#include "tests/index/record_helper.h"
+
+namespace gannet::index {
+namespace {
+
+using blink::BlinkIndex;
+
+constexpr IndexId kId = 1;
+
+// A channel of node 1 that dies after a number of verbs: it carries out no more, and all fail. A WRITE of several lines
+// may die in the middle, with its lines in any order.
+class MortalChannel final : public rdma::Channel {
+ public:
+  MortalChannel(rdma::Channel* inner, uint64_t seed)
+      : Channel(inner->node(), inner->index(), nullptr, inner->capabilities()), inner_(inner), random_(seed) {
+    worker_.AddPoller([inner] { return inner->Poll(); });
+  }
+
+  // Line WRITEs, atomics and calls from now on; READs do not count.
+  void DieAfter(size_t verbs) { left_ = verbs; }
+  bool is_dead() const { return left_ == 0; }
+
+  size_t Poll() override { return inner_->Poll(); }
+
+ protected:
+  bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
+    for (rdma::Operation& operation : operations) {
+      if (operation.verb != rdma::Verb::kWrite) {
+        if (is_dead()) return Fail(completion);
+        if (operation.verb != rdma::Verb::kRead) --left_;
+        Carry(&operation);
+        continue;
+      }
+      std::vector<rdma::Operation> lines;
+      for (uint32_t at = 0; at < operation.size; at += kLineBytes) {
+        lines.push_back(rdma::Operation::Write(static_cast<const std::byte*>(operation.local) + at,
+                                               operation.remote + at,
+                                               std::min<uint32_t>(kLineBytes, operation.size - at)));
+      }
+      for (size_t i = lines.size(); i > 1; --i) std::swap(lines[i - 1], lines[random_.Below(i)]);
+      for (rdma::Operation& line : lines) {
+        if (is_dead()) return Fail(completion);
+        --left_;
+        Carry(&line);
+      }
+    }
+    if (is_dead()) return Fail(completion);
+    completion->status = absl::OkStatus();
+    return true;
+  }
+  bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
+    if (is_dead()) return Fail(completion);
+    --left_;
+    StatusOr<size_t> bytes = worker_.BlockOn(Do(inner_, call));
+    if (is_dead()) return Fail(completion);  // the answer does not arrive
+    completion->status = bytes.status();
+    completion->response_bytes = bytes.value_or(0);
+    return true;
+  }
+
+ private:
+  static coro::Task<StatusOr<size_t>> Do(rdma::Channel* channel, rdma::CallRequest call) {
+    co_return co_await channel->Call(call.node, call.method, call.request, call.response, call.timeout);
+  }
+  static coro::Task<Status> Do(rdma::Channel* channel, rdma::Operation* operation) {
+    co_return co_await channel->Post({operation, 1});
+  }
+  static bool Fail(rdma::Completion* completion) {
+    completion->status = absl::AbortedError("this client is dead");
+    return true;
+  }
+  void Carry(rdma::Operation* operation) {
+    const Status status = worker_.BlockOn(Do(inner_, operation));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  rdma::Channel* inner_;
+  Random random_;
+  size_t left_ = SIZE_MAX;
+  coro::Worker worker_;
+};
+
+// A tree, its owner, and a client that dies.
+class BlinkDeathTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  BlinkDeathTest() : cluster_({.seed = GetParam()}) {
+    RegisterBlinkMethods(cluster_.owner().service.get());
+    cluster_.Serve();
+    owner_ = std::make_unique<OwnerThread>(&cluster_);
+    auto index = CreateBlink(cluster_.owner().service.get(), kId, KeyKind::kInteger);
+    GANNET_CHECK(index.ok(), "%s", index.status().ToString());
+    index_ = std::move(*index);
+    tree_ = static_cast<BlinkIndex*>(index_.get());
+    thread_ = std::make_unique<ClientThread>(&cluster_);
+    Revive();
+  }
+
+  void Revive() {
+    remote_.reset();
+    channel_ = std::make_unique<MortalChannel>(thread_->channel(), ++seed_);
+    auto remote = ConnectBlink(channel_.get(), 0, kId, {});
+    GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
+    remote_ = std::move(*remote);
+  }
+
+  static rdma::GlobalAddress RecordOf(uint64_t key, uint64_t version = 0) {
+    return {0, (uint64_t{1} << 20) + (key * 8 + version) * kLineBytes};
+  }
+
+  void ExpectContent(const std::map<uint64_t, rdma::GlobalAddress>& model) {
+    const Status status = index_->CheckStructure();
+    ASSERT_TRUE(status.ok()) << status;
+    ScanResult all;
+    ASSERT_TRUE(index_->Scan({.from = Key(uint64_t{0}), .to = Key(UINT64_MAX)}, &all).ok());
+    auto expected = model.begin();
+    for (const Entry& entry : all.entries) {
+      ASSERT_TRUE(expected != model.end());
+      ASSERT_EQ(entry.key.integer(), expected->first);
+      ASSERT_EQ(entry.record, expected->second);
+      ++expected;
+    }
+    ASSERT_TRUE(expected == model.end()) << "lost " << expected->first;
+  }
+
+  Random random_{GetParam()};
+  uint64_t seed_ = GetParam() * 1'000'000;
+  IndexCluster cluster_;
+  std::unique_ptr<OwnerThread> owner_;
+  std::unique_ptr<LocalIndex> index_;
+  BlinkIndex* tree_ = nullptr;
+  std::unique_ptr<ClientThread> thread_;
+  std::unique_ptr<MortalChannel> channel_;
+  std::unique_ptr<RemoteIndex> remote_;
+};
+
+TEST_P(BlinkDeathTest, NothingIsLockedLostDoubledOrLeaked) {
+  std::map<uint64_t, rdma::GlobalAddress> model;
+  int deaths = 0;
+  int undone = 0;
+  int done = 0;
+  uint64_t most_nodes = 0;
+  for (int round = 0; round < 6000; ++round) {
+    // Waves of inserts and removals, so that leaves split and merge; ascending keys at times.
+    const bool grows = round / 1500 % 2 == 0;
+    if (round % 1500 == 0) most_nodes = std::max(most_nodes, index_->statistics().nodes);
+    const bool ascends = round / 500 % 3 == 2;
+    const uint64_t key = ascends ? 1'000'000 + static_cast<uint64_t>(round) : random_.Below(3000);
+    uint64_t victim = key;
+    if (!grows && !model.empty()) {
+      auto at = model.lower_bound(random_.Below(3000));
+      if (at == model.end()) at = model.begin();
+      victim = at->first;
+    }
+    if (random_.OneIn(3)) channel_->DieAfter(1 + random_.Below(grows ? 14 : 24));
+    const bool inserts = grows && !model.contains(key);
+    if (!inserts && !model.contains(victim)) continue;
+    Status status;
+    if (inserts) {
+      status = thread_->Await(remote_->Insert(Key(key), RecordOf(key))).status();
+    } else {
+      status = thread_->Await(remote_->Remove(Key(victim), model.at(victim))).status();
+    }
+    if (!status.ok()) {
+      ASSERT_TRUE(channel_->is_dead()) << status;
+    }
+    if (!channel_->is_dead()) {
+      if (inserts) {
+        model[key] = RecordOf(key);
+      } else {
+        model.erase(victim);
+      }
+      channel_->DieAfter(SIZE_MAX);
+      continue;
+    }
+    ++deaths;
+    index_->RepairAfter(1);
+    const uint64_t which = inserts ? key : victim;
+    const bool is_there = !index_->Find(Key(which)).record.is_null();
+    (is_there == inserts ? done : undone) += 1;
+    if (is_there) {
+      model[which] = RecordOf(which);
+    } else {
+      model.erase(which);
+    }
+    ExpectContent(model);
+    if (HasFatalFailure()) return;
+    // All blocks are free, or part of the tree.
+    size_t nodes = 0;
+    tree_->blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
+      if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
+    });
+    const auto counts = tree_->blocks().counts();
+    ASSERT_EQ(counts.lent, 0u);
+    ASSERT_EQ(counts.in_use, nodes);
+    Revive();
+  }
+  EXPECT_GT(deaths, 100);
+  EXPECT_GT(undone, 10);
+  EXPECT_GT(done, 10);
+  ExpectContent(model);
+  EXPECT_LT(2 * index_->statistics().nodes, most_nodes) << "nodes do not merge";
+}
+
+// The owner's threads and another client go on while a client dies again and again.
+TEST_P(BlinkDeathTest, OthersGoOn) {
+  constexpr uint64_t kKeysEach = 400;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  std::vector<std::map<uint64_t, rdma::GlobalAddress>> models(3);
+  for (uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([this, t, &stop, &models] {
+      OwnerThread owner(&cluster_);
+      Random random(GetParam() * 10 + t);
+      auto& model = models[t];
+      while (!stop) {
+        EpochGuard guard(owner.epoch());
+        const uint64_t key = 3 * random.Below(kKeysEach) + t;
+        if (model.contains(key)) {
+          ASSERT_EQ(index_->Find(Key(key)).record, model.at(key));
+          const auto removed = index_->Remove(owner.context(), Key(key), model.at(key));
+          ASSERT_TRUE(removed.ok()) << removed.status();
+          model.erase(key);
+        } else {
+          ASSERT_TRUE(index_->Find(Key(key)).record.is_null());
+          const auto inserted = index_->Insert(owner.context(), Key(key), RecordOf(key), nullptr);
+          ASSERT_TRUE(inserted.ok()) << inserted.status();
+          model[key] = RecordOf(key);
+        }
+      }
+    });
+  }
+  auto& model = models[2];
+  for (int round = 0; round < 1500; ++round) {
+    const uint64_t key = 3 * random_.Below(kKeysEach) + 2;
+    const bool inserts = !model.contains(key);
+    if (random_.OneIn(4)) channel_->DieAfter(1 + random_.Below(14));
+    const Status status = inserts ? thread_->Await(remote_->Insert(Key(key), RecordOf(key))).status()
+                                  : thread_->Await(remote_->Remove(Key(key), model.at(key))).status();
+    bool is_there = inserts;
+    if (channel_->is_dead()) {
+      index_->RepairAfter(1);
+      is_there = !index_->Find(Key(key)).record.is_null();
+      Revive();
+    } else {
+      EXPECT_TRUE(status.ok()) << status;
+      channel_->DieAfter(SIZE_MAX);
+    }
+    if (is_there) {
+      model[key] = RecordOf(key);
+    } else {
+      model.erase(key);
+    }
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  std::map<uint64_t, rdma::GlobalAddress> all;
+  for (const auto& part : models) all.insert(part.begin(), part.end());
+  index_->RepairAfter(1);
+  ExpectContent(all);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, BlinkDeathTest, ::testing::Range(uint64_t{1}, uint64_t{4}));
+
+}  // namespace
+}  // namespace gannet::index
