@@ -40,6 +40,7 @@ void ForEachField(Options* options, Visit visit) {
   visit("rest_nanos", &options->rest_nanos);
   visit("row_words", &options->row_words);
   visit("index_options", &options->index_options);
+  visit("ordered_index", &options->ordered_index);
 }
 
 template <class Report, class Visit>

@@ -27,6 +27,7 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
                       .location_cache_bytes = local->options.location_cache_bytes,
                       .by_call = by_call,
                       .call_timeout = local->options.call_timeout,
+                      .node = &local->node,
                       .shared_cache = by_call ? nullptr : local->client_caches.Of(table, node)});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);

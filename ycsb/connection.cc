@@ -57,9 +57,10 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   for (int i = 0; i < cluster->options().servers; ++i) {
     const auto server = static_cast<rdma::NodeId>(i);
     rdma::Channel* const through = connection->channel_.get();
-    auto index = kind.connect(
-        through, server, kIndex,
-        {.location_cache_bytes = options.location_bytes, .own = XCacheFor(home, static_cast<size_t>(i), options)});
+    auto index = kind.connect(through, server, kIndex,
+                              {.location_cache_bytes = options.location_bytes,
+                               .node = home.node.get(),
+                               .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
   }

@@ -6,9 +6,10 @@
 // its entries move to two new nodes below it.
 //
 // A separator, an entry of an inner node, is only a hint, except the first of a node. If one is missing, readers come
-// from the left and go right; whoever notices inserts it. If one is stale, it leads to a dead node, or to one that does
-// not cover the key; readers take the entry to its left, and whoever notices removes it. So a split locks no parent,
-// and a client that dies between a split and the insert of the separator leaves a tree that works.
+// from the left and go right; who notices that on the way to a change inserts it. If one is stale, it leads to a dead
+// node, or to one that does not cover the key; readers take the entry to its left, and who notices on the way to a
+// change removes it. So a split locks no parent, and a client that dies between a split and the insert of the separator
+// leaves a tree that works.
 //
 // Keys are integers (for now).
 #pragma once

@@ -23,11 +23,11 @@ namespace {
 // The owner's own blocks, with the context of the call.
 class OwnBlocks final : public remote::BlockSource {
  public:
-  OwnBlocks(remote::LeafBlocks* blocks, rdma::NodeId node) : blocks_(blocks), node_(node) {}
+  explicit OwnBlocks(remote::LeafBlocks* blocks) : blocks_(blocks) {}
   coro::Task<StatusOr<FreeBlock>> Take() override { co_return blocks_->Take(*context); }
-  void PutBack(const FreeBlock& block) override { blocks_->Return(node_, block); }
+  void PutBack(const FreeBlock& block) override { blocks_->PutBack(block); }
   coro::Task<void> Return(FreeBlock block) override {
-    blocks_->Return(node_, block);
+    blocks_->Return(block);
     co_return;
   }
 
@@ -35,7 +35,6 @@ class OwnBlocks final : public remote::BlockSource {
 
  private:
   remote::LeafBlocks* blocks_;
-  rdma::NodeId node_;
 };
 
 }  // namespace
@@ -44,7 +43,7 @@ struct BlinkIndex::Hand {
   Hand(BlinkIndex* index, std::unique_ptr<rdma::Channel> own)
       : channel(std::move(own)),
         leaves(channel.get(), nullptr, channel->node(), rdma::Channel::kDefaultCallTimeout),
-        blocks(&index->blocks_, channel->node()),
+        blocks(&index->blocks_),
         editor(&leaves, index->root_, &blocks, nullptr) {
     worker.AddPoller([this] { return channel->Poll(); });
   }

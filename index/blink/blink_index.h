@@ -1,8 +1,8 @@
 // BlinkIndex: the owner's side of a B-link tree.
 //
-// The owner reads nodes by its CPU. It changes them like a client, by verbs over channels of its own: an atomic of a
-// client and one of the owner's CPU are atomic with each other only on some fabrics (fabric.h, 4). A thread that calls
-// takes a channel from a pool, and waits until its verbs have completed.
+// The owner reads nodes by its CPU, and changes them by the same code as clients (leaf_channel.h). A thread that calls
+// takes a channel from a pool, because on some fabrics it has to use its own NIC, and waits until its verbs have
+// completed.
 #pragma once
 
 #include <functional>

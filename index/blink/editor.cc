@@ -27,7 +27,7 @@ rdma::GlobalAddress TargetOf(const IntegerEntry& entry) {
 
 }  // namespace
 
-coro::Task<Status> Editor::Locate(uint64_t key, uint8_t level, Place* place) {
+coro::Task<Status> Editor::Locate(uint64_t key, uint8_t level, Notice notice, Place* place) {
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent descent(root_, key, level);
@@ -47,7 +47,7 @@ coro::Task<Status> Editor::Locate(uint64_t key, uint8_t level, Place* place) {
       cache_->Drop(static_cast<uint8_t>(level + 1), key);
     }
     if (descent.step() == Descent::Step::kFound) {
-      if (descent.notes().missing.has_value() || descent.notes().stale.has_value()) {
+      if (notice == Notice::kMend && (descent.notes().missing.has_value() || descent.notes().stale.has_value())) {
         co_await Mend(level, descent.notes());
       }
       co_return absl::OkStatus();
@@ -83,7 +83,7 @@ coro::Task<StatusOr<Change>> Editor::InsertAt(uint8_t level, IntegerEntry entry,
   Place place;
   Backoff backoff;
   for (;;) {
-    const Status located = co_await Locate(entry.key, level, &place);
+    const Status located = co_await Locate(entry.key, level, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     const int slot = FindSlot(place.image, entry.key);
     if (slot >= 0) {
@@ -201,7 +201,7 @@ coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress re
   Place place;
   Backoff backoff;
   for (;;) {
-    const Status located = co_await Locate(key, 0, &place);
+    const Status located = co_await Locate(key, 0, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     const int slot = FindSlot(place.image, key);
     if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != record) {
@@ -233,7 +233,7 @@ coro::Task<Status> Editor::ReplaceAt(uint8_t level, uint64_t key, rdma::GlobalAd
   Place place;
   Backoff backoff;
   for (;;) {
-    const Status located = co_await Locate(key, level, &place);
+    const Status located = co_await Locate(key, level, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     const int slot = FindSlot(place.image, key);
     if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != from) {
@@ -264,7 +264,7 @@ coro::Task<void> Editor::InsertSeparator(uint8_t level, IntegerEntry separator) 
 
 coro::Task<void> Editor::RemoveSeparator(uint8_t level, IntegerEntry separator) {
   Place place;
-  const Status located = co_await Locate(separator.key, level, &place);
+  const Status located = co_await Locate(separator.key, level, Notice::kMend, &place);
   if (!located.ok()) co_return;
   const int slot = FindSlot(place.image, separator.key);
   // The first one stays: without it the keys before the second one had no child.
@@ -280,7 +280,7 @@ coro::Task<bool> Editor::MergeLeft(uint8_t level, const Place& node, Change* cha
   if (node.address == root_ || low == 0 || node.image.count<IntegerEntry>() > kSparse) co_return false;
   const auto above = static_cast<uint8_t>(level + 1);
   Place parent;
-  const Status located = co_await Locate(low, above, &parent);
+  const Status located = co_await Locate(low, above, Notice::kMend, &parent);
   if (!located.ok()) co_return false;
   const int slot = FindSlot(parent.image, low);
   if (slot < 0 || TargetOf(parent.image.entry<IntegerEntry>(slot)) != node.address) co_return false;

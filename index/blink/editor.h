@@ -28,8 +28,12 @@ class Editor {
   Editor(remote::LeafChannel* leaves, rdma::GlobalAddress root, remote::BlockSource* blocks, InnerCache* cache)
       : leaves_(leaves), root_(root), blocks_(blocks), cache_(cache) {}
 
-  // The node of `level` that covers `key`.
-  coro::Task<Status> Locate(uint64_t key, uint8_t level, Place* place);
+  // The node of `level` that covers `key`. kMend: separators that were missed or led astray are mended on the way,
+  // under locks. Readers leave that to those who change the tree. A coroutine of a transaction that waits for a lock's
+  // verbs shares its thread with others, which may wait, without yielding, for locks at their own node; two such
+  // threads at two nodes could wait for each other.
+  enum class Notice : uint8_t { kLeave, kMend };
+  coro::Task<Status> Locate(uint64_t key, uint8_t level, Notice notice, Place* place);
 
   // As those of LocalIndex.
   coro::Task<StatusOr<Change>> Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);

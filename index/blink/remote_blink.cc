@@ -39,7 +39,7 @@ coro::Task<StatusOr<FindResult>> RemoteBlink::FindOne(uint64_t key) {
   GANNET_CO_RETURN_IF_ERROR(ready);
   ++statistics_.lookups;
   Place place;
-  const Status located = co_await editor_->Locate(key, 0, &place);
+  const Status located = co_await editor_->Locate(key, 0, Editor::Notice::kLeave, &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   ++statistics_.one_sided;
   co_return ResultOf(place, key);
@@ -111,7 +111,7 @@ coro::Task<Status> RemoteBlink::Scan(ScanRange range, ScanResult* result) {
     if (*done) co_return absl::OkStatus();
     // Where the cache knows no leaf, or a wrong one. The search brings the inner node above into the cache.
     Place place;
-    const Status located = co_await editor_->Locate(next, 0, &place);
+    const Status located = co_await editor_->Locate(next, 0, Editor::Notice::kLeave, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();

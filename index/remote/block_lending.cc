@@ -45,7 +45,7 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
   if (lender == nullptr) {
     return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " lends no blocks of index ", id));
   }
-  for (const FreeBlock& block : returned) lender->blocks().Return(caller, block);
+  for (const FreeBlock& block : returned) lender->blocks().Return(block);
   IndexService::Lease lease(service);
   rdma::WireWriter writer(response);
   PutBlocks(writer, lender->blocks().Lend(lease.context(), caller, std::min(wanted, kMostBlocks)));

@@ -26,8 +26,15 @@ StatusOr<FreeBlock> LeafBlocks::Take(Context& context) {
   std::lock_guard lock(mutex_);
   const StatusOr<uint64_t> offset = TakeOne(context);
   if (!offset.ok()) return offset.status();
-  blocks_[*offset] = {.use = Use::kInUse};
-  return FreeBlock{{node_->id(), *offset}, LoadWord(At(*offset))};
+  const uint64_t word = LoadWord(At(*offset));
+  blocks_[*offset] = {.use = Use::kLent, .lessee = node_->id(), .word = word};
+  return FreeBlock{{node_->id(), *offset}, word};
+}
+
+void LeafBlocks::PutBack(const FreeBlock& block) {
+  std::lock_guard lock(mutex_);
+  blocks_[block.address.offset()] = {};
+  free_.push_back(block.address.offset());
 }
 
 std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, size_t count) {
@@ -43,14 +50,14 @@ std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, s
   return lent;
 }
 
-void LeafBlocks::Return(rdma::NodeId from, const FreeBlock& block) {
+void LeafBlocks::Return(const FreeBlock& block) {
   std::lock_guard lock(mutex_);
   const auto known = blocks_.find(block.address.offset());
   if (block.address.node() != node_->id() || known == blocks_.end()) return;
   Block& at = known->second;
   const uint64_t word = LoadWord(At(known->first));
   if (at.use == Use::kFree || word != block.word || !IsAbsent(word) || IsLocked(word)) return;
-  if (at.use == Use::kLent && at.lessee != from && at.word == word) return;  // lent again since, and not used yet
+  if (at.use == Use::kLent && at.word == word) return;  // lent again since, and not used yet
   at = {};
   free_.push_back(known->first);
 }

@@ -1,17 +1,16 @@
 // LeafBlocks: the blocks of one index whose leaves clients change, at the owner. It knows every block's use:
 //
-//   free      dead, and waits here
-//   lent      to a client, which may have made it a leaf of the index
-//   in use    a leaf of the index, or dead, and its killer has not given it back yet
+//   free     dead, and waits here
+//   lent     to a client, or to a thread of the owner, which may have made it a leaf of the index
+//   in use   a leaf of the index, or dead, and its killer has not given it back yet
 //
 // A client takes blocks by a call, in batches, and gives back those that it killed or does not need. A dead block can
 // be reused at once, without a grace period: readers recognise it by its version and its fences (leaf.h).
 //
 // Death of a client: after the repair of its locks the owner sweeps. A block that was lent to it is in use if the index
 // reaches it, and free otherwise. Dead blocks that were in use are free, too, whoever killed them. So nothing is lost
-// that the dead client was about to give back; what a living one gives back later is ignored, because a block is taken
-// back only with the word that it died with, and from anyone but its present lessee only if that is not the word with
-// which it was lent.
+// that the dead client was about to give back. What a living one gives back later is ignored, because a block is taken
+// back only with the word that it died with, and not if it was lent with that word: then it is another's by now.
 //
 // Memory. Blocks are in the writable part of the heap and belong to the index as long as it exists: a stale address
 // leads to a leaf of the same index, alive or dead. Thread-safe.
@@ -43,10 +42,12 @@ class LeafBlocks {
 
   // For the owner's own use. ResourceExhausted: the heap is full.
   StatusOr<FreeBlock> Take(Context& context);
+  // A block from Take that was not used.
+  void PutBack(const FreeBlock& block);
   // Lends up to `count` blocks to `lessee`; fewer, or none, if the heap is full.
   std::vector<FreeBlock> Lend(Context& context, rdma::NodeId lessee, size_t count);
-  // Takes back a block from `from`, which may be this node. Ignores what it cannot believe.
-  void Return(rdma::NodeId from, const FreeBlock& block);
+  // Takes back a block that died, with the word that it has since. Ignores what it cannot believe.
+  void Return(const FreeBlock& block);
 
   // After the repair of the locks of `lessee`, which is dead. `is_linked`: the index reaches the leaf.
   void Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked);

@@ -18,6 +18,8 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
     : channel_(channel),
       node_(owner == channel->node() ? nullptr : node),
       owner_(owner),
+      is_own_(owner == channel->node()),
+      by_own_cpu_(is_own_ && channel->capabilities().cpu_coherent_atomics),
       owner_bits_(OwnerBits(channel->node(), channel->index())),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}
 
@@ -25,15 +27,20 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafI
   if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0) {
     co_return absl::InvalidArgumentError(absl::StrCat("there is no leaf at ", leaf.ToString()));
   }
+  const std::byte* const own = is_own_ ? channel_->Local(leaf) : nullptr;
   Backoff backoff;
   uint64_t deadline = 0;
   for (;;) {
-    const Status status = co_await channel_->Read(leaf, image, kLeafBytes);
-    GANNET_CO_RETURN_IF_ERROR(status);
-    ++leaves_read_;
+    if (own != nullptr) {
+      CopyLeaf(own, image);
+    } else {
+      const Status status = co_await channel_->Read(leaf, image, kLeafBytes);
+      GANNET_CO_RETURN_IF_ERROR(status);
+      ++leaves_read_;
+    }
     const LeafLook look = LookAtLeaf(*image);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
-    channel_->CountRetry();
+    if (own == nullptr) channel_->CountRetry();
     const uint64_t now = NowNanos();
     if (deadline == 0) {
       deadline = now + patience_nanos_;
@@ -45,7 +52,41 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafI
   }
 }
 
+// A line is busy, or its first word is a lock or marks a dead leaf, while its other words change: readers try again, or
+// find a dead leaf, whatever else they see of it.
+void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
+  for (rdma::Operation& operation : operations) {
+    std::byte* const to = channel_->Local(operation.remote);
+    if (operation.verb == rdma::Verb::kCompareAndSwap) {
+      operation.result = CompareAndSwapWord(to, operation.expected, operation.operand);
+      continue;
+    }
+    GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "leaves are changed by WRITE and CAS");
+    const auto* const from = static_cast<const std::byte*>(operation.local);
+    for (size_t line = 0; line < operation.size; line += kLineBytes) {
+      if (!IsLocked(LoadWord(to + line))) StoreWord(to + line, rdma::kLineBusy);
+      for (size_t at = kLineBytes; at > 0;) {
+        at -= kWordBytes;
+        uint64_t word;
+        std::memcpy(&word, from + line + at, kWordBytes);
+        StoreWord(to + line + at, word);
+      }
+      PreemptionPoint();
+    }
+  }
+}
+
+coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
+  if (by_own_cpu_) {
+    CarryOut(operations);
+    co_return absl::OkStatus();
+  }
+  const Status status = co_await channel_->Post(operations);
+  co_return status;
+}
+
 coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, uint64_t connection) {
+  if (is_own_) co_return LoadWord(channel_->Local(leaf));
   const uint64_t deadline = NowNanos() + patience_nanos_;
   Backoff backoff;
   for (;;) {
@@ -71,7 +112,7 @@ coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafDraft& draft) {
   }
   rdma::Operation cas[] = {draft.Lock()};
   cas[0].connection = connection;
-  const Status status = co_await channel_->Post(cas);
+  const Status status = co_await Post(cas);
   if (status.ok()) {
     const bool locked = cas[0].result == cas[0].expected;
     if (!locked) locked_.erase(leaf.bits());
@@ -82,6 +123,8 @@ coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafDraft& draft) {
     // If that fails, too, the leaf stays noted: no coroutine takes its lock over this connection.
     if (!state.ok()) co_return state.status();
     if (*state == cas[0].operand) co_return true;
+    locked_.erase(leaf.bits());
+    co_return false;  // not taken, and it will not be: a verb has no effect after it has completed
   }
   locked_.erase(leaf.bits());
   co_return status;
@@ -105,13 +148,13 @@ coro::Task<Status> LeafChannel::Commit(rdma::GlobalAddress leaf, Posting* postin
   for (;;) {
     Status status;
     if (whole) {
-      status = co_await channel_->Post(posting->operations());
+      status = co_await Post(posting->operations());
     } else {
       Posting rest;
       for (const rdma::Operation& operation : posting->operations()) {
         if (operation.verb == rdma::Verb::kCompareAndSwap) rest.Add(operation);
       }
-      if (!rest.empty()) status = co_await channel_->Post(rest.operations());
+      if (!rest.empty()) status = co_await Post(rest.operations());
     }
     if (status.ok()) {
       locked_.erase(leaf.bits());

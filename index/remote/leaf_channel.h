@@ -5,6 +5,9 @@
 // locked. All verbs of a change name the connection over which the lock was taken. If that connection ends, the owner
 // repairs the leaf as if this node had died, and none of the verbs takes effect any more.
 //
+// The owner reads its own leaves by its CPU. It also changes them by its CPU, if that and NICs may lock the same words
+// (rdma::Capabilities); otherwise by verbs, like a client.
+//
 // Coroutines of one channel have the same owner bits, so "locked by us" must be this coroutine's lock: before a leaf is
 // locked, its address is noted here, and no other coroutine of the channel asks for its lock until it is released.
 //
@@ -13,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
@@ -58,11 +62,16 @@ class LeafChannel {
   }
   uint64_t Connection() const { return node_ == nullptr ? 0 : node_->ConnectionTo(owner_); }
   // READs the state word, over the connection, until that succeeds.
+  // Carries out operations on this node's memory by its CPU.
+  void CarryOut(std::span<rdma::Operation> operations);
+  coro::Task<Status> Post(std::span<rdma::Operation> operations);
   coro::Task<StatusOr<uint64_t>> ReadState(rdma::GlobalAddress leaf, uint64_t connection);
 
   rdma::Channel* channel_;
   rdma::Node* node_;
   rdma::NodeId owner_;
+  bool is_own_;      // the leaves are in this node's memory
+  bool by_own_cpu_;  // and this node's CPU may change them
   uint64_t owner_bits_;
   uint64_t patience_nanos_;
   uint64_t leaves_read_ = 0;

@@ -51,11 +51,12 @@ Append::Append(const ScenarioOptions& drawn, Control* control)
     : planner_(drawn.keys),
       seed_(drawn.seed),
       placement_(txn::Placement::ByHash()),
+      ordered_(*index::IndexKindOf(drawn.ordered_index)),
       elle_file_(drawn.elle_file),
       control_(control) {}
 
 std::vector<txn::TableOptions> Append::Tables() const {
-  return ListTableOptions(placement_);
+  return ListTableOptions(placement_, ordered_);
 }
 
 std::unique_ptr<Client> Append::NewClient(txn::Session& session, uint32_t number) {

@@ -31,6 +31,7 @@ class Append : public Workload {
   AppendPlanner planner_;
   uint64_t seed_;
   txn::Placement placement_;
+  txn::IndexKind ordered_;
   std::string elle_file_;
   Control* control_;
   AppendHistory history_;

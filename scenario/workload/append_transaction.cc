@@ -19,11 +19,11 @@ constexpr size_t RowBytes(size_t values) {
 
 }  // namespace
 
-std::vector<txn::TableOptions> ListTableOptions(const txn::Placement& placement) {
+std::vector<txn::TableOptions> ListTableOptions(const txn::Placement& placement, txn::IndexKind ordered) {
   std::vector<txn::TableOptions> tables;
   for (size_t i = 0; i < kNames.size(); ++i) {
     tables.push_back({.name = kNames[i],
-                      .index = i == 0 ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
+                      .index = i == 0 ? txn::IndexKind::kHash : ordered,
                       .payload_bytes = RowBytes(kMostValues),
                       .variable_length = true,
                       .expected_rows = 256,

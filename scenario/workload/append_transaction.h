@@ -20,7 +20,8 @@ namespace gannet::scenario {
 
 // Lists are rows of variable length, in a hash table (even keys) and an ordered one (odd keys).
 inline constexpr size_t kListTables = 2;
-std::vector<txn::TableOptions> ListTableOptions(const txn::Placement& placement);
+std::vector<txn::TableOptions> ListTableOptions(const txn::Placement& placement,
+                                                txn::IndexKind ordered = txn::IndexKind::kXStore);
 
 // Draws transactions of up to four micro-operations on a few lists at a time: a long list is replaced by a new one.
 // Thread-safe, except for the Random.

@@ -421,7 +421,10 @@ class RegisterClient : public JudgedClient {
 };
 
 Registers::Registers(const ScenarioOptions& drawn, Control* control)
-    : JudgedWorkload(drawn, control), keys_(drawn.keys), row_words_(drawn.row_words) {}
+    : JudgedWorkload(drawn, control),
+      keys_(drawn.keys),
+      row_words_(drawn.row_words),
+      ordered_(*index::IndexKindOf(drawn.ordered_index)) {}
 
 std::vector<txn::TableOptions> Registers::Tables() const {
   std::vector<txn::TableOptions> tables;
@@ -429,7 +432,9 @@ std::vector<txn::TableOptions> Registers::Tables() const {
     tables.push_back({.name = kNames[t],
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
                       .max_key_bytes = t == kBytes ? size_t{32} : index::kIntegerKeyBytes,
-                      .index = t == kHash ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
+                      .index = t == kHash    ? txn::IndexKind::kHash
+                               : t == kBytes ? txn::IndexKind::kXStore
+                                             : ordered_,
                       .payload_bytes = t == kLengths ? row_words_ * sizeof(uint64_t) : sizeof(RegisterRow),
                       .variable_length = t == kLengths,
                       .expected_rows = 64,

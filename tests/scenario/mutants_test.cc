@@ -50,6 +50,7 @@ ScenarioOptions Hostile(bool durable, bool deaths, const char* workload = "regis
   options.precedence_limit_nanos = 10'000'000'000;
   options.session_nanos = kWholeRun;
   options.row_words = 40;
+  options.ordered_index = "xstore";
   options.rest_nanos = 1;
   options.faults = rdma::sim::Faults{};
   options.faults->preempt = 0.01;

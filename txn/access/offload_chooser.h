@@ -194,8 +194,8 @@ class OffloadChooser {
   // took, without the time of others. `now`: of NowNanos.
   void Record(const PathChoice& choice, double nanos, const rdma::Activity& activity, uint64_t now);
 
-  // Inserts and removals: a kind whose clients do not write (IndexTraits::client_writes) changes only at the owner, by
-  // a call, whatever the policy. There is no other kind yet: here would be the choice for one.
+  // Inserts and removals: made at the owner, by a call, whatever the policy. Clients of some kinds could make them
+  // themselves (IndexTraits::client_writes); commits do not do that yet. Here would be the choice.
   static AccessPath PathOfChange(const index::IndexTraits& traits);
   // Counts an access whose path was not chosen for itself: an insert or a removal, or a further table of a GetMany.
   void Count(AccessKind kind, TableId table, AccessPath path);

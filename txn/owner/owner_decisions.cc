@@ -198,6 +198,10 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
 }
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
+  // First, because others wait for the node's locks in an index as long as they are held, and the walk below does, too.
+  for (const std::unique_ptr<Table>& table : local_->tables) {
+    table->local_index().RepairAfter(node);
+  }
   std::vector<rdma::GlobalAddress> addresses;
   for (const std::unique_ptr<Table>& table : local_->tables) {
     if (table->options().placement.replicated) continue;
