@@ -8,11 +8,12 @@
 
 namespace gannet::index {
 
-StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind) {
+StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind,
+                                                  const BlinkOptions& options) {
   if (key_kind != KeyKind::kInteger) {
     return absl::InvalidArgumentError("a blink index has integer keys; choose xstore for byte keys");
   }
-  StatusOr<std::unique_ptr<blink::BlinkIndex>> index = blink::BlinkIndex::Create(service);
+  StatusOr<std::unique_ptr<blink::BlinkIndex>> index = blink::BlinkIndex::Create(service, options);
   if (!index.ok()) return index.status();
   GANNET_RETURN_IF_ERROR(service->Add(id, index->get()));
   return *std::move(index);

@@ -25,8 +25,15 @@
 
 namespace gannet::index {
 
+struct BlinkOptions {
+  // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
+  // a scan or a change is an error. The repair after a dead client is much faster.
+  absl::Duration patience = absl::Seconds(10);
+};
+
 // The owner's side, added to `service`. InvalidArgument for byte keys.
-StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind);
+StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind,
+                                                  const BlinkOptions& options = {});
 
 // Serves the clients of all B-link indexes of `service` on its node. Must be called before Node::Serve.
 void RegisterBlinkMethods(IndexService* service);
@@ -34,7 +41,8 @@ void RegisterBlinkMethods(IndexService* service);
 struct BlinkClientOptions {
   size_t cache_bytes = size_t{64} << 20;  // of inner nodes
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  rdma::Node* node = nullptr;  // of the channel; see LeafChannel
+  absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
+  rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
 };
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "index/backoff.h"
 #include "index/blink/leaf_scan.h"
 #include "index/remote/leaf_repair.h"
@@ -37,12 +38,31 @@ class OwnBlocks final : public remote::BlockSource {
   remote::LeafBlocks* blocks_;
 };
 
+// Pauses between attempts, for as long as attempts make sense.
+class Patience {
+ public:
+  explicit Patience(uint64_t nanos) : nanos_(nanos) {}
+  // False: it is over.
+  bool Pause() {
+    const uint64_t now = NowNanos();
+    if (until_ == 0) until_ = now + nanos_;
+    if (now >= until_) return false;
+    backoff_.Pause();
+    return true;
+  }
+
+ private:
+  uint64_t nanos_;
+  uint64_t until_ = 0;
+  Backoff backoff_;
+};
+
 }  // namespace
 
 struct BlinkIndex::Hand {
   Hand(BlinkIndex* index, std::unique_ptr<rdma::Channel> own)
       : channel(std::move(own)),
-        leaves(channel.get(), nullptr, channel->node(), rdma::Channel::kDefaultCallTimeout),
+        leaves(channel.get(), nullptr, channel->node(), absl::Nanoseconds(index->patience_nanos_)),
         blocks(&index->blocks_),
         editor(&leaves, index->root_, &blocks, nullptr) {
     worker.AddPoller([this] { return channel->Poll(); });
@@ -92,8 +112,8 @@ class BlinkIndex::HandLease {
   Status status_;
 };
 
-StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service) {
-  std::unique_ptr<BlinkIndex> index(new BlinkIndex(service));
+StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service, const BlinkOptions& options) {
+  std::unique_ptr<BlinkIndex> index(new BlinkIndex(service, options));
   rdma::SlabCache slab(&service->slab());
   Context context{.slab = &slab, .epoch = nullptr};
   const StatusOr<FreeBlock> block = index->blocks_.Take(context);
@@ -111,7 +131,10 @@ StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service) 
   return index;
 }
 
-BlinkIndex::BlinkIndex(IndexService* service) : service_(service), blocks_(&service->node()) {}
+BlinkIndex::BlinkIndex(IndexService* service, const BlinkOptions& options)
+    : service_(service),
+      blocks_(&service->node()),
+      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))) {}
 
 BlinkIndex::~BlinkIndex() {
   hands_.clear();
@@ -121,13 +144,13 @@ BlinkIndex::~BlinkIndex() {
 
 LeafLook BlinkIndex::Read(rdma::GlobalAddress address, LeafImage* image) const {
   if (!blocks_.MayHave(address)) return LeafLook::kDead;
-  Backoff backoff;
-  for (;;) {
+  Patience patience(patience_nanos_);
+  do {
     remote::CopyLeaf(service_->node().memory().data() + address.offset(), image);
     const LeafLook look = remote::LookAtLeaf(*image);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
-    backoff.Pause();
-  }
+  } while (patience.Pause());
+  return LeafLook::kDead;
 }
 
 // A lock's holder writes line 0 a moment before it unlocks. If line 0 was the same in two copies, and no line was busy,
@@ -135,8 +158,8 @@ LeafLook BlinkIndex::Read(rdma::GlobalAddress address, LeafImage* image) const {
 LeafLook BlinkIndex::ReadStable(rdma::GlobalAddress address, LeafImage* image) const {
   if (!blocks_.MayHave(address)) return LeafLook::kDead;
   const std::byte* const leaf = service_->node().memory().data() + address.offset();
-  Backoff backoff;
-  for (;;) {
+  Patience patience(patience_nanos_);
+  do {
     remote::CopyLeaf(leaf, image);
     const LeafLook look = remote::LookAtLeaf(*image);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
@@ -145,32 +168,34 @@ LeafLook BlinkIndex::ReadStable(rdma::GlobalAddress address, LeafImage* image) c
     if (again.head == image->head && !rdma::IsLineBusy(again.head.state) && IsLocked(LoadWord(leaf))) {
       return IsAbsent(image->head.state) ? LeafLook::kDead : LeafLook::kWhole;
     }
-    backoff.Pause();
-  }
+  } while (patience.Pause());
+  return LeafLook::kDead;
 }
 
 template <class Reader>
-void BlinkIndex::LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const {
-  Backoff backoff;
-  for (;;) {
+Status BlinkIndex::LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const {
+  Patience patience(patience_nanos_);
+  do {
     Descent descent(root_, key, level);
     while (descent.step() == Descent::Step::kRead) {
       place->address = descent.next();
       const LeafLook look = read(place->address, &place->image);
       descent.Take(look, place->image);
     }
-    if (descent.step() == Descent::Step::kFound) return;
-    backoff.Pause();
-  }
+    if (descent.step() == Descent::Step::kFound) return absl::OkStatus();
+  } while (patience.Pause());
+  return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to the key ", key,
+                                          ": a client keeps a node locked, or has damaged it"));
 }
 
-void BlinkIndex::Locate(uint64_t key, uint8_t level, Place* place) const {
-  LocateBy([this](rdma::GlobalAddress at, LeafImage* image) { return Read(at, image); }, key, level, place);
+Status BlinkIndex::Locate(uint64_t key, uint8_t level, Place* place) const {
+  return LocateBy([this](rdma::GlobalAddress at, LeafImage* image) { return Read(at, image); }, key, level, place);
 }
 
 FindResult BlinkIndex::Find(const Key& key) {
   Place place;
-  Locate(key.integer(), 0, &place);
+  // Find has no errors. A damaged tree has lost the key.
+  if (!Locate(key.integer(), 0, &place).ok()) return {.record = {}, .witness = {root_, kAbsentBit}};
   const int slot = FindSlot(place.image, key.integer());
   if (slot < 0) return {.record = {}, .witness = place.witness()};
   return {.record = rdma::GlobalAddress::FromBits(place.image.entry<IntegerEntry>(slot).target)};
@@ -203,16 +228,18 @@ Status BlinkIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::Globa
 bool BlinkIndex::GoRight(uint64_t low, Place* place) const {
   place->address = place->image.right();
   return Read(place->address, &place->image) == LeafLook::kWhole && place->image.head.low == low &&
-         place->image.level() == 0;
+         place->image.Covers(low) && place->image.level() == 0;
 }
 
-bool BlinkIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
-                          ScanResult* result, uint64_t* next) const {
+StatusOr<bool> BlinkIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
+                                    ScanResult* result, uint64_t* next) const {
   const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
   Place place;
   *next = reverse ? to : from;
   for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
-    if (leaves == 0 || reverse || !GoRight(*next, &place)) Locate(*next, 0, &place);
+    if (leaves == 0 || reverse || !GoRight(*next, &place)) {
+      GANNET_RETURN_IF_ERROR(Locate(*next, 0, &place));
+    }
     if (TakeLeaf(place, from, to, reverse, end, result, next)) return false;
     if (result->entries.size() >= end) return true;
   }
@@ -222,8 +249,8 @@ bool BlinkIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit
 Status BlinkIndex::Scan(const ScanRange& range, ScanResult* result) {
   if (range.limit == 0 || range.to.integer() < range.from.integer()) return absl::OkStatus();
   uint64_t next = 0;
-  ScanSome(range.from.integer(), range.to.integer(), range.reverse, range.limit, SIZE_MAX, result, &next);
-  return absl::OkStatus();
+  return ScanSome(range.from.integer(), range.to.integer(), range.reverse, range.limit, SIZE_MAX, result, &next)
+      .status();
 }
 
 Status BlinkIndex::ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
@@ -237,9 +264,9 @@ Status BlinkIndex::ScanStep(const ScanRange& range, size_t most_witnesses, std::
   position->reset();
   if (range.limit == 0 || to < from) return absl::OkStatus();
   uint64_t next = 0;
-  if (ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next)) {
-    position->emplace().words[0] = next;
-  }
+  const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next);
+  if (!more.ok()) return more.status();
+  if (*more) position->emplace().words[0] = next;
   return absl::OkStatus();
 }
 
@@ -253,10 +280,11 @@ bool BlinkIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* 
   constexpr size_t kLeavesPerStep = 16;
   ScanResult result;
   uint64_t next = 0;
-  const bool more = ScanSome(position->next[0], UINT64_MAX, false, SIZE_MAX, kLeavesPerStep, &result, &next);
+  const StatusOr<bool> more = ScanSome(position->next[0], UINT64_MAX, false, SIZE_MAX, kLeavesPerStep, &result, &next);
   for (const Entry& entry : result.entries) records->push_back(entry.record);
   position->next[0] = next;
-  return more;
+  // A walk has no errors either; CheckStructure tells about a damaged tree.
+  return more.value_or(false);
 }
 
 Status BlinkIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
@@ -301,32 +329,37 @@ Status BlinkIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries
   return hand->worker.BlockOn(hand->editor.FillRoot(level, level_entries));
 }
 
-void BlinkIndex::ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const {
+Status BlinkIndex::ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const {
   const auto read = [this](rdma::GlobalAddress at, LeafImage* image) { return ReadStable(at, image); };
   Place place;
   place.address = root_;
   read(root_, &place.image);
+  // Nodes are added while it walks, but not so many.
+  uint64_t most = 1000 + 4 * blocks_.bytes() / remote::kLeafBytes;
   for (uint8_t level = place.image.level();; --level) {
     uint64_t low = 0;
     for (;;) {
       // A right link may lead to a block that has become another node by now. Fences tell, and the way from the root.
       if (low == 0 || read(place.address, &place.image) != LeafLook::kWhole || place.image.head.low != low ||
-          place.image.level() != level) {
-        LocateBy(read, low, level, &place);
+          !place.image.Covers(low) || place.image.level() != level) {
+        GANNET_RETURN_IF_ERROR(LocateBy(read, low, level, &place));
       }
+      if (most-- == 0) return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no end"));
       visit(place.address, place.image);
       if (place.image.head.high == UINT64_MAX) break;
       low = place.image.head.high + 1;
       place.address = place.image.right();
     }
-    if (level == 0) return;
+    if (level == 0) return absl::OkStatus();
   }
 }
 
 void BlinkIndex::RepairAfter(rdma::NodeId node) {
   absl::flat_hash_set<uint64_t> linked;
-  ForEachLinked([&linked](rdma::GlobalAddress at, const LeafImage&) { linked.insert(at.offset()); });
-  const auto is_linked = [&linked](rdma::GlobalAddress at) { return linked.contains(at.offset()); };
+  const Status walked =
+      ForEachLinked([&linked](rdma::GlobalAddress at, const LeafImage&) { linked.insert(at.offset()); });
+  // What a damaged tree does not reach any more must not be thrown away.
+  const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
   blocks_.ForEach([&](rdma::GlobalAddress at) {
     std::byte* leaf = service_->node().memory().data() + at.offset();
     const uint64_t state = LoadWord(leaf);
@@ -340,13 +373,14 @@ void BlinkIndex::RepairAfter(rdma::NodeId node) {
 Statistics BlinkIndex::statistics() {
   Statistics statistics;
   statistics.registered_bytes = blocks_.bytes();
-  ForEachLinked([&statistics](rdma::GlobalAddress, const LeafImage& image) {
+  const Status walked = ForEachLinked([&statistics](rdma::GlobalAddress, const LeafImage& image) {
     if (image.level() == 0) {
       ++statistics.nodes;
       statistics.keys += static_cast<uint64_t>(image.count<IntegerEntry>());
     }
     statistics.height = std::max(statistics.height, image.level() + 1);
   });
+  if (!walked.ok()) statistics.height = 0;  // of a damaged tree: what the walk has met
   return statistics;
 }
 
@@ -360,7 +394,7 @@ Status BlinkIndex::CheckStructure() {
   const auto fail = [&status](rdma::GlobalAddress at, auto&&... what) {
     if (status.ok()) status = absl::InternalError(absl::StrCat("node ", at.ToString(), ": ", what...));
   };
-  ForEachLinked([&](rdma::GlobalAddress at, const LeafImage& image) {
+  const Status walked = ForEachLinked([&](rdma::GlobalAddress at, const LeafImage& image) {
     linked.insert(at.offset());
     if (remote::LookAtLeaf(image) != LeafLook::kWhole)
       return fail(at, "not whole, state ", absl::Hex(image.head.state));
@@ -388,6 +422,7 @@ Status BlinkIndex::CheckStructure() {
     }
     if (level > 0 && !keys.contains(image.head.low)) fail(at, "has no first child");
   });
+  GANNET_RETURN_IF_ERROR(walked);
   if (status.ok() && !children.empty()) status = absl::InternalError("separators lead to no leaf");
   if (!status.ok()) return status;
   if (low != 0) return absl::InternalError("the leaves end before the last key");

@@ -12,6 +12,7 @@
 
 #include "base/coro/worker.h"
 #include "base/thread.h"
+#include "index/blink/blink.h"
 #include "index/blink/descent.h"
 #include "index/blink/editor.h"
 #include "index/index.h"
@@ -23,7 +24,7 @@ namespace gannet::index::blink {
 
 class BlinkIndex final : public LocalIndex, public remote::BlockLender {
  public:
-  static StatusOr<std::unique_ptr<BlinkIndex>> Create(IndexService* service);
+  static StatusOr<std::unique_ptr<BlinkIndex>> Create(IndexService* service, const BlinkOptions& options);
   ~BlinkIndex() override;
 
   FindResult Find(const Key& key) override;
@@ -50,27 +51,30 @@ class BlinkIndex final : public LocalIndex, public remote::BlockLender {
   struct Hand;
   class HandLease;
 
-  explicit BlinkIndex(IndexService* service);
+  BlinkIndex(IndexService* service, const BlinkOptions& options);
 
-  // Copies a node that is not locked, waiting for its holder. kDead also if there is no node at this address.
+  // Copies a node that is not locked, waiting for its holder. kDead also if there is no node at this address, or if it
+  // stays locked.
   remote::LeafLook Read(rdma::GlobalAddress address, LeafImage* image) const;
-  // The node of `level` that covers the key.
-  void Locate(uint64_t key, uint8_t level, Place* place) const;
+  // The node of `level` that covers the key. DataLoss: there is no way to it.
+  Status Locate(uint64_t key, uint8_t level, Place* place) const;
   bool GoRight(uint64_t low, Place* place) const;
   // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
   // *next.
-  bool ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves, ScanResult* result,
-                uint64_t* next) const;
+  StatusOr<bool> ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
+                          ScanResult* result, uint64_t* next) const;
   // For repair: the node as it is, also if a dead client has locked it. Waits while somebody changes it.
   remote::LeafLook ReadStable(rdma::GlobalAddress address, LeafImage* image) const;
   template <class Reader>
-  void LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const;
+  Status LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const;
   // Calls `visit` for every node of every level that the index reaches, locked or not, from the top down and from left
-  // to right. While others change the index it meets every node that is part of it during the whole walk.
-  void ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const;
+  // to right. DataLoss: it cannot be walked. While others change the index it meets every node that is part of it
+  // during the whole walk.
+  Status ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const;
 
   IndexService* service_;
   remote::LeafBlocks blocks_;
+  uint64_t patience_nanos_;
   rdma::GlobalAddress root_;
   Mutex hands_mutex_;
   std::vector<std::unique_ptr<Hand>> hands_;  // that are not in use

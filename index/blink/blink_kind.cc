@@ -12,7 +12,9 @@ IndexKindEntry BlinkKind() {
                    const IndexOptions& options) { return CreateBlink(service, id, options.key_kind); },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
-            return ConnectBlink(channel, owner, id, {.call_timeout = options.call_timeout, .node = options.node});
+            return ConnectBlink(
+                channel, owner, id,
+                {.call_timeout = options.call_timeout, .patience = options.call_timeout, .node = options.node});
           },
       .register_methods = RegisterBlinkMethods,
       // A leaf of 18 slots, and a seventeenth of that for the levels above.

@@ -18,7 +18,7 @@ using remote::Posting;
 
 namespace {
 
-// Descents of one search. The tree changes while it is searched, but a healthy one is rarely in the way.
+// Descents of one search. The tree changes while it is searched, but only a damaged one leads astray so often.
 constexpr int kMostDescents = 1000;
 
 rdma::GlobalAddress TargetOf(const IntegerEntry& entry) {
@@ -290,8 +290,10 @@ coro::Task<bool> Editor::MergeLeft(uint8_t level, const Place& node, Change* cha
     if (parent.image.count<IntegerEntry>() == 1) co_await MergeLeft(above, parent, nullptr);
     co_return false;
   }
+  const int slot_of_left = ChildSlot(parent.image, low, slot);
+  if (slot_of_left < 0) co_return false;
   Place left;
-  left.address = TargetOf(parent.image.entry<IntegerEntry>(ChildSlot(parent.image, low, slot)));
+  left.address = TargetOf(parent.image.entry<IntegerEntry>(slot_of_left));
   for (int n = 0;; ++n) {
     const StatusOr<LeafLook> look = co_await leaves_->Read(left.address, &left.image);
     if (!look.ok() || *look != LeafLook::kWhole || left.image.level() != level || left.image.head.high >= low ||

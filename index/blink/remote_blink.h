@@ -25,7 +25,7 @@ class RemoteBlink final : public RemoteIndex {
         owner_(owner),
         id_(id),
         options_(options),
-        leaves_(channel, options.node, owner, options.call_timeout),
+        leaves_(channel, options.node, owner, options.patience),
         blocks_(channel, owner, id, options.call_timeout),
         cache_(options.cache_bytes) {}
 

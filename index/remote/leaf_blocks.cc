@@ -5,11 +5,27 @@
 #include "absl/strings/str_cat.h"
 
 namespace gannet::index::remote {
+namespace {
+
+// Line 0 goes on from the largest version, and is dead. Nobody writes the block now: a line that looks busy was left so
+// by a client that does not keep the rules.
+void MakeFree(std::byte* block) {
+  for (size_t line = 0; line < kLeafLines; ++line) {
+    std::byte* const at = block + line * kLineBytes;
+    if (rdma::IsLineBusy(LoadWord(at))) StoreWord(at, kAbsentBit);
+  }
+  rdma::ContinueVersions(block, kLeafLines);
+}
+
+}  // namespace
 
 StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
   if (!free_.empty()) {
     const uint64_t offset = free_.back();
     free_.pop_back();
+    // Only a client that does not keep the rules writes into a free block.
+    const uint64_t word = LoadWord(At(offset));
+    if (!IsAbsent(word) || IsLocked(word)) MakeFree(At(offset));
     return offset;
   }
   const StatusOr<std::byte*> block = context.slab->Allocate(kLeafBytes);
@@ -75,7 +91,7 @@ void LeafBlocks::Sweep(rdma::NodeId lessee, const std::function<bool(rdma::Globa
           continue;
         }
         // Never used, or it died: by the repair, or before. Lines that were written go on from their versions.
-        rdma::ContinueVersions(At(offset), kLeafLines);
+        MakeFree(At(offset));
       } else if (!is_dead || word == block.word) {
         continue;
       }
@@ -124,7 +140,7 @@ Status LeafBlocks::Check(const std::function<bool(rdma::GlobalAddress)>& is_link
 void LeafBlocks::Close(rdma::SlabCache& slab) {
   std::lock_guard lock(mutex_);
   for (const auto& [offset, block] : blocks_) {
-    rdma::ContinueVersions(At(offset), kLeafLines);
+    MakeFree(At(offset));
     slab.Free(At(offset), kLeafBytes);
   }
   blocks_.clear();
