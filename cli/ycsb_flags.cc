@@ -91,8 +91,8 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
       "Keys that are loaded, such as 500K or 10M, dealt to the servers by ranges. Default: 1M")
       ->group(group);
   Add(command, "--keyspace", &o->key_form, Choice<ycsb::KeyForm>(ycsb::kKeyFormNames), "FORM",
-      "linear (equal distances), noised (the same plus noise) or osm-like (uneven at all scales, as longitudes of a\n"
-      "map). Default: linear")
+      "linear (equal distances), noised (the same plus noise), osm-like (uneven at all scales, as longitudes of a\n"
+      "map), normal or lognormal (distributed like that, sigma of the latter 2). Default: linear")
       ->group(group);
   AddInteger(command, "--value-bytes", &o->value_bytes, static_cast<int64_t>(ycsb::kMinValueBytes),
              static_cast<int64_t>(ycsb::kMaxValueBytes), "Size of every value. Default: 8")

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "ycsb/normal_quantile.h"
 
 namespace gannet::ycsb {
 namespace {
@@ -18,6 +19,15 @@ constexpr int kKeysOfPartBits = 7;
 // levels), and for at least kLeastGap inserted keys around each of them.
 constexpr uint64_t kLeastGap = 1 << 10;
 
+// Quantiles of fewer than 2^32 keys are less than 6.4 standard deviations from the mean. So normal keys lie in
+// (2^59, 2^63), and lognormal ones below 2^44 e^12.8 < 2^63. The distance of neighbours is least where the density is
+// greatest: 2.5 2^59 / keys at the mean of the normal distribution, and 2^44 / (1.48 keys) at e^-4 of the median of the
+// lognormal one. Both are more than 2 kLeastGap.
+constexpr uint64_t kNormalMean = uint64_t{1} << 62;
+constexpr double kNormalDeviation = 0x1p59;
+constexpr double kLognormalMedian = 0x1p44;
+constexpr double kLognormalSigma = 2;
+
 }  // namespace
 
 KeySpace::KeySpace(KeyForm form, uint64_t loaded, int servers)
@@ -30,7 +40,28 @@ KeySpace::KeySpace(KeyForm form, uint64_t loaded, int servers)
 }
 
 KeySpace::Stretch KeySpace::StretchOf(uint64_t rank) const {
-  if (form_ != KeyForm::kOsmLike) return {rank * kEqualGap, kEqualGap};
+  switch (form_) {
+    case KeyForm::kLinear:
+    case KeyForm::kNoised:
+      break;
+    case KeyForm::kOsmLike:
+      return OsmLikeStretchOf(rank);
+    case KeyForm::kNormal:
+    case KeyForm::kLognormal: {
+      const uint64_t base = QuantileOf(rank);
+      return {base, QuantileOf(rank + 1) - base};
+    }
+  }
+  return {rank * kEqualGap, kEqualGap};
+}
+
+uint64_t KeySpace::QuantileOf(uint64_t rank) const {
+  const double z = NormalQuantile((static_cast<double>(rank) + 0.5) / (static_cast<double>(loaded_) + 1));
+  if (form_ == KeyForm::kLognormal) return static_cast<uint64_t>(PortableExp(kLognormalSigma * z) * kLognormalMedian);
+  return kNormalMean + static_cast<uint64_t>(static_cast<int64_t>(z * kNormalDeviation));
+}
+
+KeySpace::Stretch KeySpace::OsmLikeStretchOf(uint64_t rank) const {
   uint64_t first = 0;
   uint64_t keys = loaded_;
   uint64_t base = 0;
@@ -63,7 +94,8 @@ uint64_t KeySpace::LoadedKey(uint64_t rank) const {
 }
 
 uint64_t KeySpace::max_inserts() const {
-  return loaded_ * (form_ == KeyForm::kOsmLike ? kLeastGap : kEqualGap) / 2;
+  const bool equal = form_ == KeyForm::kLinear || form_ == KeyForm::kNoised;
+  return loaded_ * (equal ? kEqualGap : kLeastGap) / 2;
 }
 
 uint64_t KeySpace::InsertedKey(uint64_t n) const {

@@ -8,6 +8,12 @@
 //   noised    equal stretches, the key at a random place            NL there
 //   osm-like  stretches as unequal as the longitudes of a map: cities, villages, deserts, at all scales, by halving
 //             the ranks 16 times and the keys each time in a random ratio from 1:4 to 4:1     in place of OSM there
+//   normal    stretches that begin at the quantiles of a normal distribution: mean 2^62, standard deviation 2^59
+//   lognormal the same of a lognormal distribution: its logarithm has mean 44 ln 2 and standard deviation 2
+//
+// The last two are the synthetic data sets of ROLEX (FAST'23, section 4.1). Its source (Kraska et al., SIGMOD'18,
+// section 3.7.1) gives mu 0 and sigma 2 of the lognormal one, scaled to integers. There the keys are samples; here
+// there is one key in every stretch, so distances of neighbours vary less than those of samples do.
 //
 // Servers hold consecutive ranges of keys, each with the same number of loaded keys.
 #pragma once
@@ -21,8 +27,8 @@
 
 namespace gannet::ycsb {
 
-enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike };
-inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like"};
+enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike, kNormal, kLognormal };
+inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like", "normal", "lognormal"};
 
 // A pure function of its arguments. Thread-safe.
 class KeySpace {
@@ -51,6 +57,9 @@ class KeySpace {
     uint64_t gap;
   };
   Stretch StretchOf(uint64_t rank) const;
+  Stretch OsmLikeStretchOf(uint64_t rank) const;
+  // For normal and lognormal. `rank` <= loaded().
+  uint64_t QuantileOf(uint64_t rank) const;
 
   KeyForm form_;
   uint64_t loaded_;

@@ -1,6 +1,7 @@
 #include "ycsb/key_space.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -64,11 +65,70 @@ TEST_P(KeySpaces, ServersShareTheLoadedKeysEquallyByRange) {
   for (uint64_t n = 0; n < kLoaded; ++n) EXPECT_LT(space.OwnerOf(space.InsertedKey(n)), kServers);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, KeySpaces, ::testing::Values(KeyForm::kLinear, KeyForm::kNoised, KeyForm::kOsmLike));
+// The largest space, around the ranks where keys are closest, where the computation changes, and at both ends.
+TEST_P(KeySpaces, KeysOfTheLargestSpaceAscendWithRoomBetweenThem) {
+  constexpr uint64_t kLoaded = (uint64_t{1} << 32) - 1;
+  const KeySpace space(GetParam(), kLoaded, 1);
+  constexpr double kPlaces[] = {0, 0.0227, 0.075, 0.5, 0.925, 1};
+  for (const double place : kPlaces) {
+    const auto middle = static_cast<uint64_t>(place * static_cast<double>(kLoaded));
+    const uint64_t first = middle < 1000 ? 0 : middle - 1000;
+    uint64_t before = 0;
+    for (uint64_t rank = first; rank < std::min(first + 2000, kLoaded); ++rank) {
+      const uint64_t key = space.LoadedKey(rank);
+      // A key lies in the first half of its stretch, and the other half has room for kLeastGap / 2 inserts.
+      if (rank > first) {
+        EXPECT_GT(key, before + 512) << place << ", rank " << rank;
+      }
+      before = key;
+    }
+  }
+  EXPECT_LT(space.LoadedKey(kLoaded - 1), uint64_t{1} << 63);
+}
 
-TEST(KeySpace, LinearIsOneLineAndOsmLikeIsFarFromOne) {
+INSTANTIATE_TEST_SUITE_P(Forms, KeySpaces,
+                         ::testing::Values(KeyForm::kLinear, KeyForm::kNoised, KeyForm::kOsmLike, KeyForm::kNormal,
+                                           KeyForm::kLognormal));
+
+struct Quantile {
+  double share;  // of keys that are less
+  double z;      // from tables of the normal distribution
+};
+constexpr Quantile kQuantiles[] = {{0.001, -3.0902}, {0.01, -2.3263}, {0.1, -1.2816}, {0.25, -0.6745}, {0.5, 0},
+                                   {0.75, 0.6745},   {0.9, 1.2816},   {0.99, 2.3263}, {0.999, 3.0902}};
+
+TEST(KeySpace, NormalAndLognormalHaveTheirQuantiles) {
+  constexpr uint64_t kLoaded = 1'000'000;
+  const KeySpace normal(KeyForm::kNormal, kLoaded, 1);
+  const KeySpace lognormal(KeyForm::kLognormal, kLoaded, 1);
+  for (const auto& [share, z] : kQuantiles) {
+    const auto rank = static_cast<uint64_t>(share * kLoaded);
+    const auto key = static_cast<double>(normal.LoadedKey(rank));
+    EXPECT_NEAR((key - 0x1p62) / 0x1p59, z, 1e-3) << share;
+    EXPECT_NEAR(std::log(static_cast<double>(lognormal.LoadedKey(rank)) / 0x1p44) / 2, z, 1e-3) << share;
+  }
+}
+
+// Inserted keys have the distribution of the loaded ones.
+TEST(KeySpace, InsertsLeaveTheQuantilesAsTheyAre) {
+  constexpr uint64_t kLoaded = 10'000;
+  for (const KeyForm form : {KeyForm::kOsmLike, KeyForm::kNormal, KeyForm::kLognormal}) {
+    const KeySpace space(form, kLoaded, 1);
+    std::vector<uint64_t> inserted;
+    for (uint64_t n = 0; n < kLoaded / 2; ++n) inserted.push_back(space.InsertedKey(n));
+    std::sort(inserted.begin(), inserted.end());
+    for (const double share : {0.1, 0.5, 0.9}) {
+      const uint64_t key = space.LoadedKey(static_cast<uint64_t>(share * kLoaded));
+      const auto below = std::lower_bound(inserted.begin(), inserted.end(), key) - inserted.begin();
+      EXPECT_NEAR(static_cast<double>(below) / static_cast<double>(inserted.size()), share, 0.03);
+    }
+  }
+}
+
+TEST(KeySpace, LinearIsOneLineAndTheUnevenFormsAreFarFromOne) {
   constexpr uint64_t kLoaded = 65'536;
-  for (const KeyForm form : {KeyForm::kLinear, KeyForm::kNoised, KeyForm::kOsmLike}) {
+  for (const KeyForm form :
+       {KeyForm::kLinear, KeyForm::kNoised, KeyForm::kOsmLike, KeyForm::kNormal, KeyForm::kLognormal}) {
     const KeySpace space(form, kLoaded, 1);
     const auto low = static_cast<double>(space.LoadedKey(0));
     const auto high = static_cast<double>(space.LoadedKey(kLoaded - 1));
@@ -77,7 +137,7 @@ TEST(KeySpace, LinearIsOneLineAndOsmLikeIsFarFromOne) {
       const double at = (static_cast<double>(space.LoadedKey(rank)) - low) / (high - low);
       worst = std::max(worst, std::abs(at - static_cast<double>(rank) / (kLoaded - 1)));
     }
-    if (form == KeyForm::kOsmLike) {
+    if (form != KeyForm::kLinear && form != KeyForm::kNoised) {
       EXPECT_GT(worst, 0.05);
     } else {
       EXPECT_LT(worst, 1e-4);
