@@ -19,7 +19,14 @@ constexpr uint64_t kMaxKeys = kMaxYcsbKeys;
 StatusOr<ycsb::Workload> ParseWorkload(const std::string& text) {
   const auto workload = ycsb::FindWorkload(text);
   if (workload.has_value()) return *workload;
-  return absl::InvalidArgumentError("must be a, b, c, d, e or f");
+  return absl::InvalidArgumentError("must be a, b, c, d, e, f, load or update");
+}
+
+StatusOr<ycsb::Mix> ParseWrites(const std::string& text) {
+  const StatusOr<int64_t> percent = ParseInteger(text, 0, 100);
+  if (!percent.ok()) return percent.status();
+  const auto inserts = static_cast<int>(*percent);
+  return ycsb::Mix{100 - inserts, 0, inserts, 0, 0};
 }
 
 StatusOr<ycsb::Mix> ParseOperations(const std::string& text) {
@@ -43,16 +50,25 @@ StatusOr<bench::FabricKind> ParseFabric(const std::string& text) {
 
 void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "What is run";
-  Add(command, "--workload", &o->workload, ParseWorkload, "LETTER",
+  Add(command, "--workload", &o->workload, ParseWorkload, "NAME",
       "a: 50% read, 50% update; b: 95% read, 5% update; c: read only; d: 95% read, 5% insert; e: 95% scan of 1-100\n"
-      "records, 5% insert; f: 50% read, 50% read-modify-write. Default: c")
+      "records, 5% insert; f: 50% read, 50% read-modify-write; load: insert only; update: update only. Default: c")
       ->group(group);
-  Add(command, "--mix", &o->mix, ParseOperations, "R,U,I,S,M",
-      "Other shares of read, update, insert, scan and read-modify-write, in percent")
+  CLI::Option* const mix = Add(command, "--mix", &o->mix, ParseOperations, "R,U,I,S,M",
+                               "Other shares of read, update, insert, scan and read-modify-write, in percent")
+                               ->group(group);
+  Add(command, "--writes", &o->mix, ParseWrites, "PERCENT",
+      "Other shares: this percentage of inserts, and reads. 0 is the mix of workload c, 100 that of load. Reads find\n"
+      "new keys, too, with --distribution uniform or latest")
+      ->excludes(mix)
       ->group(group);
   Add(command, "--distribution", &o->distribution, Choice<ycsb::Distribution>(ycsb::kDistributionNames), "NAME",
       "uniform, zipfian (0.99, scattered over the keys) or latest (of the keys that a client has inserted).\n"
       "Default: YCSB's own, which is latest for d and zipfian for the others")
+      ->group(group);
+  Add(command, "--inserts", &o->inserts, Choice<ycsb::InsertPlace>(ycsb::kInsertPlaceNames), "WHERE",
+      "Where new keys lie: spread (evenly over the loaded keys, in random order) or append (ascending, behind all\n"
+      "others; the last server gets them). Clients never insert the same key. Default: spread")
       ->group(group);
   Add(
       command, "--insert-rate", &o->insert_rate, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); },

@@ -68,7 +68,7 @@ Status Complete(bench::YcsbOptions* o) {
   }
   const index::IndexKindEntry& kind = index::EntryOf(o->index);
   if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
-    const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %c", o->workload.letter);
+    const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %s", o->workload.name);
     return Wrong("--index %s: has no order, and %s scans; give --index xstore", kind.name, scans);
   }
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {

@@ -34,8 +34,8 @@ std::string Heading(const bench::YcsbResult& result) {
   const bench::YcsbOptions& o = result.options;
   const ycsb::RunReport& run = result.run;
   std::string text = absl::StrFormat(
-      "workload %c (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
-      o.workload.letter, absl::StrJoin(o.operations(), ","), NameOf(o.keys_drawn(), ycsb::kDistributionNames),
+      "workload %s (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
+      o.workload.name, absl::StrJoin(o.operations(), ","), NameOf(o.keys_drawn(), ycsb::kDistributionNames),
       index::EntryOf(o.index).name, NameOf(o.paths.reads, ycsb::kPathNames), NameOf(o.paths.updates, ycsb::kPathNames));
   text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s%s\n", WithCommas(o.keys),
                           NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,

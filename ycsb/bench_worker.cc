@@ -43,8 +43,8 @@ std::vector<txn::TablePaths> PathsOf(const txn::OffloadChooser& chooser) {
 constexpr uint32_t kInsertBlock = 1024;
 
 KeyChooser ChooserFor(const Cluster& cluster, const RunOptions& options, uint64_t number, uint64_t threads) {
-  if (!cluster.has_servers()) return {&cluster.keys(), options.distribution};
-  return {&cluster.keys(), options.distribution, cluster.inserts_end(), number, threads};
+  if (!cluster.has_servers()) return {&cluster.keys(), options.distribution, options.inserts};
+  return {&cluster.keys(), options.distribution, cluster.inserts_end(), number, threads, options.inserts};
 }
 
 }  // namespace

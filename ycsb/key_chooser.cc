@@ -2,12 +2,12 @@
 
 namespace gannet::ycsb {
 
-KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution)
-    : space_(space), distribution_(distribution), scatter_(space->loaded()) {}
+KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, InsertPlace place)
+    : space_(space), distribution_(distribution), place_(place), scatter_(space->loaded()) {}
 
 KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
-                       uint64_t clients)
-    : KeyChooser(space, distribution) {
+                       uint64_t clients, InsertPlace place)
+    : KeyChooser(space, distribution, place) {
   next_ = first_insert + client;
   step_ = clients;
   end_ = UINT64_MAX;

@@ -16,10 +16,10 @@ class KeyChooser {
  public:
   // For client number `client` of `clients`, all in this process. Together they insert KeySpace's numbers from
   // `first_insert` on. `space` must outlive this.
-  KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client,
-             uint64_t clients);
+  KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client, uint64_t clients,
+             InsertPlace place = InsertPlace::kSpread);
   // If other processes have clients, too: the client gets its numbers in blocks (Give).
-  KeyChooser(const KeySpace* space, Distribution distribution);
+  KeyChooser(const KeySpace* space, Distribution distribution, InsertPlace place = InsertPlace::kSpread);
 
   // An existing key: loaded, or inserted by this client.
   uint64_t Existing(Random* random) const;
@@ -28,7 +28,7 @@ class KeyChooser {
     const uint64_t number = next_;
     next_ += step_;
     inserts_end_ = number + 1;
-    return space_->InsertedKey(number);
+    return space_->InsertedKey(number, place_);
   }
   // True if Fresh must wait for a block: the numbers [first, first + count), which no other client has.
   bool needs_block() const { return next_ >= end_; }
@@ -45,6 +45,7 @@ class KeyChooser {
  private:
   const KeySpace* space_;
   Distribution distribution_;
+  InsertPlace place_;
   uint64_t next_ = 0;  // number of the next insert; then every step_-th one, below end_
   uint64_t step_ = 1;
   uint64_t end_ = 0;

@@ -18,6 +18,8 @@ constexpr int kKeysOfPartBits = 7;
 // The narrowest part, (1/5)^16 of the map, has room for 2^kKeysOfPartBits + 1 keys (with more parts, there are fewer
 // levels), and for at least kLeastGap inserted keys around each of them.
 constexpr uint64_t kLeastGap = 1 << 10;
+// Bounds the keys that are appended, kEqualGap apart: all others are below 2^63.
+constexpr uint64_t kMostInserts = uint64_t{1} << 40;
 
 // Quantiles of fewer than 2^32 keys are less than 6.4 standard deviations from the mean. So normal keys lie in
 // (2^59, 2^63), and lognormal ones below 2^44 e^12.8 < 2^63. The distance of neighbours is least where the density is
@@ -95,11 +97,15 @@ uint64_t KeySpace::LoadedKey(uint64_t rank) const {
 
 uint64_t KeySpace::max_inserts() const {
   const bool equal = form_ == KeyForm::kLinear || form_ == KeyForm::kNoised;
-  return loaded_ * (equal ? kEqualGap : kLeastGap) / 2;
+  return std::min(loaded_ * (equal ? kEqualGap : kLeastGap) / 2, kMostInserts);
 }
 
-uint64_t KeySpace::InsertedKey(uint64_t n) const {
+uint64_t KeySpace::InsertedKey(uint64_t n, InsertPlace place) const {
   GANNET_CHECK(n < max_inserts(), "insert number %d into a key space with room for %d", n, max_inserts());
+  if (place == InsertPlace::kAppend) {
+    const Stretch last = StretchOf(loaded_ - 1);
+    return last.base + last.gap + n * kEqualGap;
+  }
   const Stretch stretch = StretchOf(scatter_(n % loaded_));
   return stretch.base + stretch.gap / 2 + n / loaded_;
 }

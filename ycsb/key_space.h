@@ -1,5 +1,5 @@
 // KeySpace: the set of possible keys. The loaded keys have ranks (ascending); each key that is inserted later lies at a
-// random place between two loaded ones.
+// random place between two loaded ones, or behind all others.
 //
 // Every loaded key has a stretch of the key space of its own, [base, base + gap): the key lies in the first half,
 // inserted keys in the second, so no two keys are equal. The forms differ in the stretches and in the place of the key:
@@ -30,6 +30,11 @@ namespace gannet::ycsb {
 enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike, kNormal, kLognormal };
 inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like", "normal", "lognormal"};
 
+// Where new keys lie: spread over the loaded ones, as many around each of them; or appended, each behind the one
+// before.
+enum class InsertPlace : uint8_t { kSpread, kAppend };
+inline constexpr std::string_view kInsertPlaceNames[] = {"spread", "append"};
+
 // A pure function of its arguments. Thread-safe.
 class KeySpace {
  public:
@@ -40,8 +45,8 @@ class KeySpace {
   int servers() const { return servers_; }
   // `rank` < loaded().
   uint64_t LoadedKey(uint64_t rank) const;
-  // The n-th inserted key, over all clients. Distinct for distinct n. `n` < max_inserts().
-  uint64_t InsertedKey(uint64_t n) const;
+  // The n-th inserted key, over all clients. Distinct for distinct n and place. `n` < max_inserts().
+  uint64_t InsertedKey(uint64_t n, InsertPlace place = InsertPlace::kSpread) const;
   uint64_t max_inserts() const;
 
   // Node ids of servers are 0, 1, ...

@@ -1,4 +1,4 @@
-// The workloads of YCSB: the operations, their shares, and the distribution of their keys.
+// The workloads of YCSB, and two that only write: the operations, their shares, and the distribution of their keys.
 #pragma once
 
 #include <array>
@@ -25,24 +25,26 @@ inline constexpr std::string_view kDistributionNames[] = {"uniform", "zipfian", 
 using Mix = std::array<int, kKinds>;
 
 struct Workload {
-  char letter;
+  std::string_view name;
   std::string_view title;
   Mix mix;
   Distribution distribution;  // YCSB's distribution for this workload
 };
 
 inline constexpr Workload kWorkloads[] = {
-    {'a', "update heavy", {50, 50, 0, 0, 0}, Distribution::kZipfian},
-    {'b', "read mostly", {95, 5, 0, 0, 0}, Distribution::kZipfian},
-    {'c', "read only", {100, 0, 0, 0, 0}, Distribution::kZipfian},
-    {'d', "read latest", {95, 0, 5, 0, 0}, Distribution::kLatest},
-    {'e', "short ranges", {0, 0, 5, 95, 0}, Distribution::kZipfian},
-    {'f', "read-modify-write", {50, 0, 0, 0, 50}, Distribution::kZipfian},
+    {"a", "update heavy", {50, 50, 0, 0, 0}, Distribution::kZipfian},
+    {"b", "read mostly", {95, 5, 0, 0, 0}, Distribution::kZipfian},
+    {"c", "read only", {100, 0, 0, 0, 0}, Distribution::kZipfian},
+    {"d", "read latest", {95, 0, 5, 0, 0}, Distribution::kLatest},
+    {"e", "short ranges", {0, 0, 5, 95, 0}, Distribution::kZipfian},
+    {"f", "read-modify-write", {50, 0, 0, 0, 50}, Distribution::kZipfian},
+    {"load", "inserts only", {0, 0, 100, 0, 0}, Distribution::kUniform},
+    {"update", "updates only", {0, 100, 0, 0, 0}, Distribution::kZipfian},
 };
 
-constexpr std::optional<Workload> FindWorkload(std::string_view letter) {
+constexpr std::optional<Workload> FindWorkload(std::string_view name) {
   for (const Workload& workload : kWorkloads) {
-    if (letter.size() == 1 && letter[0] == workload.letter) return workload;
+    if (name == workload.name) return workload;
   }
   return std::nullopt;
 }

@@ -29,9 +29,10 @@ Json Of(const Usage& u) {
 Json ConfigurationOf(const YcsbOptions& o) {
   static constexpr std::string_view kCacheNames[] = {"whole", "models", "top"};
   return {{"version", GANNET_VERSION},
-          {"workload", std::string(1, o.workload.letter)},
+          {"workload", o.workload.name},
           {"mix", o.operations()},
           {"distribution", NameOf(o.keys_drawn(), ycsb::kDistributionNames)},
+          {"inserts", NameOf(o.inserts, ycsb::kInsertPlaceNames)},
           {"insert_rate", o.insert_rate},
           {"path", NameOf(o.paths.reads, ycsb::kPathNames)},
           {"updates", NameOf(o.paths.updates, ycsb::kPathNames)},

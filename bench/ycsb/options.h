@@ -29,7 +29,8 @@ struct YcsbOptions {
   ycsb::Workload workload = *ycsb::FindWorkload("c");
   std::optional<ycsb::Mix> mix;                    // instead of the workload's
   std::optional<ycsb::Distribution> distribution;  // instead of the workload's
-  uint64_t insert_rate = 0;                        // of one more machine; 0: there is none
+  ycsb::InsertPlace inserts = ycsb::InsertPlace::kSpread;
+  uint64_t insert_rate = 0;  // of one more machine; 0: there is none
   absl::Duration insert_for = absl::InfiniteDuration();
   ycsb::Paths paths;
   std::optional<ycsb::Path> updates;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "base/stop.h"
 #include "ycsb/driver.h"
 
@@ -29,6 +30,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<
   run.coroutines = o.coroutines;
   run.mix = o.operations();
   run.distribution = o.keys_drawn();
+  run.inserts = o.inserts;
   run.insert_rate = o.insert_rate;
   run.insert_for = o.insert_for;
   run.paths = o.paths;
@@ -107,6 +109,16 @@ StatusOr<std::unique_ptr<YcsbCluster>> OpenAndLoad(const YcsbProgress& progress,
   return opened;
 }
 
+// The servers' indexes have every key that was loaded or inserted, and no other. Other processes may insert into the
+// servers of a cluster file.
+Status CheckKeys(const YcsbResult& result) {
+  if (result.options.cluster_config.has_value()) return absl::OkStatus();
+  const uint64_t inserted = result.run.of(ycsb::Kind::kInsert).finished;
+  if (result.index.keys == result.options.keys + inserted) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat("%d keys were loaded and %d inserted, but the index has %d",
+                                             result.options.keys, inserted, result.index.keys));
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
@@ -125,7 +137,8 @@ Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const
   GANNET_RETURN_IF_ERROR(Explain(*cluster, Run(*cluster, progress, stop, result)));
   GANNET_RETURN_IF_ERROR(CalibrateFor(result->options, &result->after_run_calibration));
   progress.step("measuring the index");
-  return Explain(*cluster, MeasureStore(&cluster->cluster(), result));
+  GANNET_RETURN_IF_ERROR(Explain(*cluster, MeasureStore(&cluster->cluster(), result)));
+  return CheckKeys(*result);
 }
 
 bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {

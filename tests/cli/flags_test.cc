@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"SimJobsOfOneSeed", {"sim", "--jobs", "2"}, {"--jobs", "--seeds"}},
         BadFlags{"SimKeepGoingWithOneSeed", {"sim", "--keep-going"}, {"--keep-going", "--seeds"}},
         BadFlags{"SimUntilNextYear", {"sim", "--until", "10000h"}, {"--until 10000h", "at most 1h"}},
-        BadFlags{"YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e or f"}},
+        BadFlags{
+            "YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e, f, load or update"}},
         BadFlags{"YcsbUnknownIndex", {"ycsb", "--index", "tree"}, {"--index tree", "hash, xstore or blink"}},
         BadFlags{"YcsbIndexOfRectangles", {"ycsb", "--index", "catfish"}, {"--index catfish", "hash, xstore or blink"}},
         BadFlags{"YcsbScansOfHash", {"ycsb", "--index", "hash", "--workload", "e"}, {"--index hash", "xstore"}},
@@ -137,6 +138,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"YcsbMix", {"ycsb", "--mix", "90,20,0,0,0"}, {"--mix 90,20,0,0,0", "sum to 100"}},
         BadFlags{
             "YcsbMixScansHash", {"ycsb", "--index", "hash", "--mix", "0,0,0,100,0"}, {"--index hash", "--mix scans"}},
+        BadFlags{"YcsbWritesAndMix",
+                 {"ycsb", "--writes", "20", "--mix", "80,0,20,0,0"},
+                 {"--mix excludes --writes", "gannet ycsb --help"}},
+        BadFlags{"YcsbWrites", {"ycsb", "--writes", "120"}, {"--writes 120", "0 to 100"}},
+        BadFlags{"YcsbInserts", {"ycsb", "--inserts", "first"}, {"--inserts first", "spread or append"}},
         BadFlags{"YcsbInsertForOfNothing", {"ycsb", "--insert-for", "1s"}, {"--insert-for", "--insert-rate"}},
         BadFlags{"YcsbInsertRate", {"ycsb", "--insert-rate", "1K"}, {"--insert-rate 1000", "--clients 2x2"}},
         BadFlags{"YcsbTinyValues", {"ycsb", "--value-bytes", "4"}, {"--value-bytes 4", "8 to 1024"}},
@@ -173,10 +179,11 @@ TEST(Help, OfYcsbNamesItsFlags) {
   const Outcome outcome = RunProgram({"ycsb", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
   for (const char* flag :
-       {"--workload",   "--mix",    "--distribution", "--insert-rate", "--path",     "--updates",        "--duration",
-        "--warmup",     "--seed",   "--index",        "--keys",        "--keyspace", "--value-bytes",    "--fill",
-        "--sub-models", "--fabric", "--clients",      "--coroutines",  "--servers",  "--server-threads", "--nic",
-        "--no-spread",  "--cache",  "--cache-bytes",  "--json",        "Examples"}) {
+       {"--workload", "--mix",         "--distribution", "--insert-rate",    "--path",       "--updates",
+        "--duration", "--writes",      "--inserts",      "--warmup",         "--seed",       "--index",
+        "--keys",     "--keyspace",    "--value-bytes",  "--fill",           "--sub-models", "--fabric",
+        "--clients",  "--coroutines",  "--servers",      "--server-threads", "--nic",        "--no-spread",
+        "--cache",    "--cache-bytes", "--json",         "Examples"}) {
     EXPECT_THAT(outcome.out, HasSubstr(flag));
   }
 }

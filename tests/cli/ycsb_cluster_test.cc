@@ -125,9 +125,9 @@ TEST_F(YcsbClusterTest, TheFileSaysWhichIndexAndHowUpdatesAreDone) {
 
 TEST_F(YcsbClusterTest, TwoClientsInsertDifferentKeys) {
   StartServers();
-  const std::vector<std::string> flags = {"--mix", "0,0,100,0,0", "--clients", "1x2"};
+  const std::vector<std::string> flags = {"--workload", "load", "--clients", "1x2"};
   auto first = StartYcsb(Joined(flags, {"--json", Path("first.json")}));
-  auto second = StartYcsb(Joined(flags, {"--json", Path("second.json")}));
+  auto second = StartYcsb(Joined(flags, {"--json", Path("second.json"), "--inserts", "append"}));
   const Outcome refused = RunProgram(Ycsb(kShort));
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("all 2 client slots of"));

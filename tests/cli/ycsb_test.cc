@@ -108,10 +108,25 @@ TEST_F(YcsbTest, RememberedLocationsMakeAGetOneRead) {
 }
 
 TEST_F(YcsbTest, EveryWorkloadRuns) {
-  for (const char* workload : {"a", "b", "c", "d", "e", "f"}) {
+  for (const char* workload : {"a", "b", "c", "d", "e", "f", "load", "update"}) {
     const Json report = Report({"--fabric", "sim", "--clients", "1x2", "--duration", "200us", "--workload", workload,
                                 "--keyspace", "osm-like"});
     EXPECT_GT(report.at("all").at("operations"), 0) << workload;
+  }
+}
+
+TEST_F(YcsbTest, WritesAreInsertsBesideReads) {
+  for (const char* where : {"spread", "append"}) {
+    const Json report = Report({"--fabric", "sim", "--clients", "2x2", "--duration", "200us", "--writes", "30",
+                                "--inserts", where, "--keyspace", "lognormal"});
+    const auto operations = [&report](const char* kind) {
+      return report.at("operations").at(kind).at("operations").get<double>();
+    };
+    EXPECT_NEAR(operations("insert") / report.at("all").at("operations").get<double>(), 0.3, 0.1);
+    EXPECT_EQ(operations("insert") + operations("read"), report.at("all").at("operations"));
+    EXPECT_GT(report.at("index").at("keys"), 20'000);
+    EXPECT_EQ(report.at("configuration").at("inserts"), where);
+    EXPECT_EQ(report.at("configuration").at("mix"), (Json{70, 0, 30, 0, 0}));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "ycsb/driver.h"
 
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "base/thread.h"
@@ -24,7 +25,7 @@ void ExpectStoreHas(const RunReport& run, const Server::Contents& contents, uint
 }
 
 struct Case {
-  char workload;
+  std::string_view workload;
   IndexKind index;
   Path path;
   Path updates;
@@ -33,7 +34,7 @@ struct Case {
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return std::string(c.simulated ? "sim_" : "shm_") + c.workload + "_" +
+  return std::string(c.simulated ? "sim_" : "shm_") + std::string(c.workload) + "_" +
          (c.index == IndexKind::kHash ? "hash" : "xstore") +
          (c.path == Path::kOneSided ? "_one_sided"
           : c.path == Path::kCall   ? "_rpc"
@@ -46,12 +47,12 @@ std::vector<Case> AllCases() {
   for (const bool simulated : {false, true}) {
     for (const Workload& workload : kWorkloads) {
       for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
-        if (index == IndexKind::kHash && workload.letter == 'e') continue;
+        if (index == IndexKind::kHash && workload.name == "e") continue;
         for (const Path path : {Path::kOneSided, Path::kCall, Path::kAdaptive}) {
-          cases.push_back({workload.letter, index, path, Path::kCall, simulated});
+          cases.push_back({workload.name, index, path, Path::kCall, simulated});
         }
         if (workload.mix[1] + workload.mix[4] > 5) {
-          cases.push_back({workload.letter, index, Path::kOneSided, Path::kOneSided, simulated});
+          cases.push_back({workload.name, index, Path::kOneSided, Path::kOneSided, simulated});
         }
       }
     }
@@ -68,7 +69,7 @@ TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
   options.servers = 2;
   options.index = c.index;
   SmallBench bench(options);
-  const Workload workload = *FindWorkload(std::string(1, c.workload));
+  const Workload workload = *FindWorkload(c.workload);
   RunOptions run_options = bench.ShortRun();
   run_options.threads_per_machine = 2;
   run_options.mix = workload.mix;
@@ -109,6 +110,32 @@ TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryWorkload, ::testing::ValuesIn(AllCases()), NameOf);
+
+// New keys of several machines lie behind all others, on the last server.
+TEST(Driver, AppendsToTheLastServer) {
+  for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
+    SmallBenchOptions options;
+    options.simulated = true;
+    options.servers = 2;
+    options.machines = 2;
+    options.index = index;
+    options.key_form = KeyForm::kLognormal;
+    SmallBench bench(options);
+    RunOptions run_options = bench.ShortRun();
+    run_options.threads_per_machine = 2;
+    run_options.coroutines = 2;
+    run_options.mix = {50, 0, 50, 0, 0};
+    run_options.distribution = Distribution::kLatest;
+    run_options.inserts = InsertPlace::kAppend;
+    const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    ExpectStoreHas(*run, bench.Contents(), options.keys);
+    const uint64_t inserted = run->of(Kind::kInsert).finished;
+    EXPECT_GT(inserted, 0u);
+    EXPECT_EQ(bench.cluster().server(0).index().statistics().keys, options.keys / 2);
+    EXPECT_EQ(bench.cluster().server(1).index().statistics().keys, options.keys / 2 + inserted);
+  }
+}
 
 // Several coroutines, machines and kinds of operations at once, on adversarial shared memory.
 TEST(Driver, ManyAtOnceUnderTheAdversary) {

@@ -46,6 +46,12 @@ TEST_P(KeySpaces, LoadedKeysAscendAndInsertedOnesAreNew) {
     for (uint64_t n = 0; n < 3 * loaded; ++n) keys.push_back(space.InsertedKey(n));
     std::sort(keys.begin(), keys.end());
     EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end()) << loaded;
+    uint64_t last = keys.back();
+    for (const uint64_t n : {uint64_t{0}, uint64_t{1}, space.max_inserts() - 1}) {
+      const uint64_t key = space.InsertedKey(n, InsertPlace::kAppend);
+      EXPECT_GT(key, last) << loaded;
+      last = key;
+    }
     EXPECT_GE(space.max_inserts(), 3 * loaded);
   }
 }
@@ -62,7 +68,11 @@ TEST_P(KeySpaces, ServersShareTheLoadedKeysEquallyByRange) {
     EXPECT_EQ(space.OwnerOf(space.LoadedKey(end - 1)), server);
   }
   EXPECT_EQ(space.FirstRankOf(kServers), kLoaded);
-  for (uint64_t n = 0; n < kLoaded; ++n) EXPECT_LT(space.OwnerOf(space.InsertedKey(n)), kServers);
+  uint64_t inserts[kServers] = {};
+  for (uint64_t n = 0; n < kLoaded; ++n) ++inserts[space.OwnerOf(space.InsertedKey(n))];
+  for (const uint64_t each : inserts)
+    EXPECT_NEAR(static_cast<double>(each), static_cast<double>(kLoaded) / kServers, 1);
+  EXPECT_EQ(space.OwnerOf(space.InsertedKey(7, InsertPlace::kAppend)), kServers - 1);
 }
 
 // The largest space, around the ranks where keys are closest, where the computation changes, and at both ends.
