@@ -103,8 +103,9 @@ struct LeafHead {
 };
 static_assert(sizeof(LeafHead) == kLineBytes);
 
-// A private image of a leaf: what a READ of its kLeafBytes brought.
-struct alignas(kLineBytes) LeafImage {
+// A private image of a leaf: what a READ of its kLeafBytes brought. It is not aligned to lines, because coroutines have
+// images in their frames, which g++ 12 does not align to more than 16 bytes.
+struct LeafImage {
   struct Line {
     uint64_t version;
     std::byte entries[kLineBytes - kWordBytes];
