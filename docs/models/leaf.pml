@@ -27,10 +27,14 @@
  *  P5  No WRITE gives a line a first word that it had before. (CONSEQUENCES switches this off, to see whether P1 to P4
  *      notice by themselves.)
  *
+ *  P6  What the owner's CPU reads from a locked leaf is what line 0 says: no key of the index is missing, and a key that
+ *      is not in the index has no record that says "present". The word without its lock is a witness of it.
+ *
  * Run: docs/models/README.md. Without switches this is the protocol of index/remote/. Its size: OPS1, OPS2 (changes by
  * each client), DEATHS, NB.
  *   CLIENT_READ_LINES  clients, too, READ line by line (otherwise at once, which P1 justifies for all but replace)
  *   START_SPLIT        begins with block 1 linked as an empty right sibling
+ *   LOCKED_READS       the reader may also be the owner's CPU (P6)
  *   NO_REPLACE, NO_SMO, NO_ABSORB, NO_GIVEBACK, NO_READER   leave out changes of that kind, or the reader
  * Variants that were considered (each must fail, except where noted):
  *   REMOVE_NULLS       remove writes the pair as null before line 0 (with REPAIR_CLEARS_BIT, the other mend, it must pass)
@@ -48,6 +52,7 @@
  *   REPAIR_KEEPS_GARBAGE  repair only unlocks
  *   NO_COMPARE         the reader compares no line versions
  *   GIVEBACK_OLD       whoever gives up after writing a line CASes the old state word back
+ *   LOCKED_OLD_LINES   the owner's CPU takes lines that are older than line 0 says (with LOCKED_READS)
  *   SPLIT_CLEARS       a split takes the pairs that moved out of their lines, too, after line 0, which unlocks
  *   ABSORB_NO_LOCK     absorb does not lock the empty leaf
  */
@@ -611,6 +616,57 @@ proctype Reader() {
         }
      :: else -> skip
      fi
+#ifdef LOCKED_READS
+  :: /* the owner's CPU: the state word, the lines, the state word again. The leaf may be locked meanwhile. */
+     d_step {
+       word = st[b]; bits = bm[b]; low = lo[b]; high = hi[b]; rlv[0] = lv[b * NL]; rlv[1] = lv[b * NL + 1];
+       todo = 6
+     }
+     do
+     :: d_step { todo & 2 -> rver[0] = ver[b * NL]; rpr[0] = pr[b * NS]; rpr[1] = pr[b * NS + 1]; todo = todo & 5 }
+     :: d_step { todo & 4 -> rver[1] = ver[b * NL + 1]; rpr[2] = pr[b * NS + 2]; rpr[3] = pr[b * NS + 3]; todo = todo & 3 }
+     :: todo == 0 -> break
+     od;
+     skip;     d_step {
+       /* A line may be newer than line 0 says, by the change that holds the lock. It is not older. */
+       ok = (st[b] == word && !IS_DEAD(word)
+#ifndef LOCKED_OLD_LINES
+             && rver[0] >= rlv[0] && rver[1] >= rlv[1]
+#endif
+       );
+       if
+       :: ok ->
+          s = 0;
+          do
+          :: s < NS -> if :: (bits & BIT(s)) && rpr[s] != 0 -> answer = answer | BIT(KEY(rpr[s])) :: else -> skip fi; s++
+          :: else -> break
+          od;
+          s = 0;
+          /* P6: no key is missing that the index has; a key that it does not have has no record that is present. */
+          then = KEYS(truth) & RANGE(low, high);
+          assert((then & ~answer) == 0);
+          assert((answer & ~then & KEYS(live_records)) == 0);
+          word = VER(word) << 3                           /* the witness: the word without the lock */
+       :: else -> skip
+       fi;
+       rlv[0] = 0; rlv[1] = 0; rver[0] = 0; rver[1] = 0; rpr[0] = 0; rpr[1] = 0; rpr[2] = 0; rpr[3] = 0; bits = 0; then = 0
+     }
+     if
+     :: ok ->
+        d_step {
+          if
+          :: st[b] == word ->
+             then = KEYS(truth) & RANGE(low, high);
+             assert((then & ~answer) == 0);
+             assert((answer & ~then & KEYS(live_records)) == 0);
+             then = 0
+          :: else -> skip
+          fi;
+          word = 0; answer = 0; low = 0; high = 0; b = 0; ok = 0
+        }
+     :: else -> skip
+     fi
+#endif
   :: /* one slot line, then the record */
      if :: s = 0 :: s = 1 :: s = 2 :: s = 3 fi;
      d_step { word = pr[b * NS + s]; s = 0; b = 0 }

@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "index/backoff.h"
 #include "index/blink/leaf_scan.h"
 #include "index/remote/leaf_repair.h"
@@ -36,25 +35,6 @@ class OwnBlocks final : public remote::BlockSource {
 
  private:
   remote::LeafBlocks* blocks_;
-};
-
-// Pauses between attempts, for as long as attempts make sense.
-class Patience {
- public:
-  explicit Patience(uint64_t nanos) : nanos_(nanos) {}
-  // False: it is over.
-  bool Pause() {
-    const uint64_t now = NowNanos();
-    if (until_ == 0) until_ = now + nanos_;
-    if (now >= until_) return false;
-    backoff_.Pause();
-    return true;
-  }
-
- private:
-  uint64_t nanos_;
-  uint64_t until_ = 0;
-  Backoff backoff_;
 };
 
 }  // namespace
@@ -146,50 +126,25 @@ LeafLook BlinkIndex::Read(rdma::GlobalAddress address, LeafImage* image) const {
   if (!blocks_.MayHave(address)) return LeafLook::kDead;
   Patience patience(patience_nanos_);
   do {
-    remote::CopyLeaf(service_->node().memory().data() + address.offset(), image);
-    const LeafLook look = remote::LookAtLeaf(*image);
+    const LeafLook look = remote::ReadOwnLeaf(service_->node().memory().data() + address.offset(), image);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
   } while (patience.Pause());
   return LeafLook::kDead;
 }
 
-// A lock's holder writes line 0 a moment before it unlocks. If line 0 was the same in two copies, and no line was busy,
-// the first copy is no mixture.
-LeafLook BlinkIndex::ReadStable(rdma::GlobalAddress address, LeafImage* image) const {
-  if (!blocks_.MayHave(address)) return LeafLook::kDead;
-  const std::byte* const leaf = service_->node().memory().data() + address.offset();
-  Patience patience(patience_nanos_);
-  do {
-    remote::CopyLeaf(leaf, image);
-    const LeafLook look = remote::LookAtLeaf(*image);
-    if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
-    LeafImage again;
-    remote::CopyLeaf(leaf, &again);
-    if (again.head == image->head && !rdma::IsLineBusy(again.head.state) && IsLocked(LoadWord(leaf))) {
-      return IsAbsent(image->head.state) ? LeafLook::kDead : LeafLook::kWhole;
-    }
-  } while (patience.Pause());
-  return LeafLook::kDead;
-}
-
-template <class Reader>
-Status BlinkIndex::LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const {
+Status BlinkIndex::Locate(uint64_t key, uint8_t level, Place* place) const {
   Patience patience(patience_nanos_);
   do {
     Descent descent(root_, key, level);
     while (descent.step() == Descent::Step::kRead) {
       place->address = descent.next();
-      const LeafLook look = read(place->address, &place->image);
+      const LeafLook look = Read(place->address, &place->image);
       descent.Take(look, place->image);
     }
     if (descent.step() == Descent::Step::kFound) return absl::OkStatus();
   } while (patience.Pause());
   return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to the key ", key,
-                                          ": a client keeps a node locked, or has damaged it"));
-}
-
-Status BlinkIndex::Locate(uint64_t key, uint8_t level, Place* place) const {
-  return LocateBy([this](rdma::GlobalAddress at, LeafImage* image) { return Read(at, image); }, key, level, place);
+                                          ": a client has damaged it"));
 }
 
 FindResult BlinkIndex::Find(const Key& key) {
@@ -330,19 +285,18 @@ Status BlinkIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries
 }
 
 Status BlinkIndex::ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const {
-  const auto read = [this](rdma::GlobalAddress at, LeafImage* image) { return ReadStable(at, image); };
   Place place;
   place.address = root_;
-  read(root_, &place.image);
+  Read(root_, &place.image);
   // Nodes are added while it walks, but not so many.
   uint64_t most = 1000 + 4 * blocks_.bytes() / remote::kLeafBytes;
   for (uint8_t level = place.image.level();; --level) {
     uint64_t low = 0;
     for (;;) {
       // A right link may lead to a block that has become another node by now. Fences tell, and the way from the root.
-      if (low == 0 || read(place.address, &place.image) != LeafLook::kWhole || place.image.head.low != low ||
+      if (low == 0 || Read(place.address, &place.image) != LeafLook::kWhole || place.image.head.low != low ||
           !place.image.Covers(low) || place.image.level() != level) {
-        GANNET_RETURN_IF_ERROR(LocateBy(read, low, level, &place));
+        GANNET_RETURN_IF_ERROR(Locate(low, level, &place));
       }
       if (most-- == 0) return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no end"));
       visit(place.address, place.image);
@@ -396,8 +350,8 @@ Status BlinkIndex::CheckStructure() {
   };
   const Status walked = ForEachLinked([&](rdma::GlobalAddress at, const LeafImage& image) {
     linked.insert(at.offset());
-    if (remote::LookAtLeaf(image) != LeafLook::kWhole)
-      return fail(at, "not whole, state ", absl::Hex(image.head.state));
+    const uint64_t state = LoadWord(service_->node().memory().data() + at.offset());
+    if (state != image.head.state) return fail(at, "is locked: state ", absl::Hex(state));
     if (image.level() != level) {
       if (!children.empty()) fail(at, children.size(), " separators of level ", level, " lead to no node there");
       if (level >= 0 && low != 0) fail(at, "the level above ends before the last key");

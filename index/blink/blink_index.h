@@ -53,8 +53,8 @@ class BlinkIndex final : public LocalIndex, public remote::BlockLender {
 
   BlinkIndex(IndexService* service, const BlinkOptions& options);
 
-  // Copies a node that is not locked, waiting for its holder. kDead also if there is no node at this address, or if it
-  // stays locked.
+  // Reads a node, also if it is locked. kDead also if there is no node at this address, or if it cannot be read for as
+  // long as the patience lasts.
   remote::LeafLook Read(rdma::GlobalAddress address, LeafImage* image) const;
   // The node of `level` that covers the key. DataLoss: there is no way to it.
   Status Locate(uint64_t key, uint8_t level, Place* place) const;
@@ -63,10 +63,6 @@ class BlinkIndex final : public LocalIndex, public remote::BlockLender {
   // *next.
   StatusOr<bool> ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
                           ScanResult* result, uint64_t* next) const;
-  // For repair: the node as it is, also if a dead client has locked it. Waits while somebody changes it.
-  remote::LeafLook ReadStable(rdma::GlobalAddress address, LeafImage* image) const;
-  template <class Reader>
-  Status LocateBy(Reader read, uint64_t key, uint8_t level, Place* place) const;
   // Calls `visit` for every node of every level that the index reaches, locked or not, from the top down and from left
   // to right. DataLoss: it cannot be walked. While others change the index it meets every node that is part of it
   // during the whole walk.

@@ -25,6 +25,11 @@ rdma::GlobalAddress TargetOf(const IntegerEntry& entry) {
   return rdma::GlobalAddress::FromBits(entry.target);
 }
 
+Status StaysLocked(rdma::GlobalAddress node) {
+  return absl::UnavailableError(absl::StrCat("the node of a B-link tree at ", node.ToString(),
+                                             " stays locked, or changes all the time; try again"));
+}
+
 }  // namespace
 
 coro::Task<Status> Editor::Locate(uint64_t key, uint8_t level, Notice notice, Place* place) {
@@ -81,7 +86,7 @@ coro::Task<StatusOr<Change>> Editor::Insert(uint64_t key, rdma::GlobalAddress re
 
 coro::Task<StatusOr<Change>> Editor::InsertAt(uint8_t level, IntegerEntry entry, rdma::GlobalAddress* existing) {
   Place place;
-  Backoff backoff;
+  Patience patience(leaves_->patience_nanos());
   for (;;) {
     const Status located = co_await Locate(entry.key, level, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
@@ -98,7 +103,7 @@ coro::Task<StatusOr<Change>> Editor::InsertAt(uint8_t level, IntegerEntry entry,
       if (separator.has_value()) co_await InsertSeparator(static_cast<uint8_t>(level + 1), *separator);
       co_return std::move(change);
     }
-    backoff.Pause();
+    if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }
 
@@ -199,7 +204,7 @@ coro::Task<StatusOr<bool>> Editor::SplitRoot(const Place& place, IntegerEntry en
 
 coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress record) {
   Place place;
-  Backoff backoff;
+  Patience patience(leaves_->patience_nanos());
   for (;;) {
     const Status located = co_await Locate(key, 0, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
@@ -225,13 +230,13 @@ coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress re
       }
       co_return Change(place.address, before, draft.unlocked());
     }
-    backoff.Pause();
+    if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }
 
 coro::Task<Status> Editor::ReplaceAt(uint8_t level, uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
   Place place;
-  Backoff backoff;
+  Patience patience(leaves_->patience_nanos());
   for (;;) {
     const Status located = co_await Locate(key, level, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
@@ -244,7 +249,7 @@ coro::Task<Status> Editor::ReplaceAt(uint8_t level, uint64_t key, rdma::GlobalAd
     const StatusOr<bool> done = co_await Publish(&draft);
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
-    backoff.Pause();
+    if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }
 

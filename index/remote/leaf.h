@@ -169,7 +169,7 @@ enum class LeafLook : uint8_t {
   kDead,    // not part of the index: a stale address led here
 };
 
-// Judges an image from one READ of the whole leaf, or from a copy by the owner's CPU.
+// Judges an image from one READ of the whole leaf.
 inline LeafLook LookAtLeaf(const LeafImage& leaf) {
   if (IsLocked(leaf.head.state)) return LeafLook::kLocked;
   if (IsAbsent(leaf.head.state)) return LeafLook::kDead;
@@ -182,9 +182,17 @@ inline LeafLook LookAtLeaf(const LeafImage& leaf) {
   return agree ? LeafLook::kWhole : LeafLook::kTorn;
 }
 
-// Copies a leaf by the owner's CPU, which moves words, not lines: an image that is not locked is copied between two
-// loads of the same state word, and every change begins with a lock. Otherwise the image looks locked.
-void CopyLeaf(const std::byte* leaf, LeafImage* image);
+// Reads a leaf by the owner's CPU. It moves words, not lines; but whoever changes line 0 changes its state word, or
+// marks it busy first. So if the word is the same after the copy, line 0 was the same throughout.
+//
+// A locked leaf can be read, too: until line 0 changes, the index has what it says. Lines may be newer than line 0
+// says; the slots that it counts have the same entries there, but one that is being replaced. They are not older. The
+// image then looks whole, with the state word that the leaf had before the lock. So the owner's threads never wait for
+// a client that holds a lock. (As with a single line, an entry may be of an insert that is not committed: in a right
+// leaf that is not linked yet. Its record says that it is absent.)
+//
+// kLocked, kTorn: read again; a line is being written now.
+LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image);
 
 // Stores a leaf by the owner's CPU, in a block that is dead and that only the caller uses. The state word comes last.
 void StoreLeaf(const LeafImage& image, std::byte* leaf);

@@ -31,14 +31,15 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafI
   Backoff backoff;
   uint64_t deadline = 0;
   for (;;) {
+    LeafLook look;
     if (own != nullptr) {
-      CopyLeaf(own, image);
+      look = ReadOwnLeaf(own, image);
     } else {
       const Status status = co_await channel_->Read(leaf, image, kLeafBytes);
       GANNET_CO_RETURN_IF_ERROR(status);
       ++leaves_read_;
+      look = LookAtLeaf(*image);
     }
-    const LeafLook look = LookAtLeaf(*image);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
     if (own == nullptr) channel_->CountRetry();
     const uint64_t now = NowNanos();
@@ -52,8 +53,7 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafI
   }
 }
 
-// A line is busy, or its first word is a lock or marks a dead leaf, while its other words change: readers try again, or
-// find a dead leaf, whatever else they see of it.
+// A line is busy while its words change. So readers try again.
 void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
   for (rdma::Operation& operation : operations) {
     std::byte* const to = channel_->Local(operation.remote);
@@ -64,7 +64,7 @@ void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
     GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "leaves are changed by WRITE and CAS");
     const auto* const from = static_cast<const std::byte*>(operation.local);
     for (size_t line = 0; line < operation.size; line += kLineBytes) {
-      if (!IsLocked(LoadWord(to + line))) StoreWord(to + line, rdma::kLineBusy);
+      StoreWord(to + line, rdma::kLineBusy);
       for (size_t at = kLineBytes; at > 0;) {
         at -= kWordBytes;
         uint64_t word;

@@ -38,6 +38,7 @@ class LeafChannel {
   rdma::NodeId owner() const { return owner_; }
   uint64_t owner_bits() const { return owner_bits_; }
   uint64_t leaves_read() const { return leaves_read_; }
+  uint64_t patience_nanos() const { return patience_nanos_; }
 
   // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
   // address, as a hostile client may have written it.

@@ -43,7 +43,7 @@ struct Memory {
   std::byte* At(GlobalAddress address) { return blocks[0].data() + (address.offset() - kBase); }
   LeafImage Image(GlobalAddress block) {
     LeafImage image;
-    CopyLeaf(At(block), &image);
+    std::memcpy(&image, At(block), kLeafBytes);
     return image;
   }
 };
