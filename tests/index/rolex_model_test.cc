@@ -1,0 +1,232 @@
+// The learned part of a ROLEX index: linear pieces of bounded error, and models with their leaf tables.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/rolex/model.h"
+#include "index/rolex/plr.h"
+
+namespace gannet::index::rolex {
+namespace {
+
+struct Point {
+  uint64_t x;
+  int64_t y;
+};
+
+std::vector<PlrPiece> Train(const std::vector<Point>& points, uint32_t epsilon) {
+  std::vector<PlrPiece> pieces;
+  PlrBuilder builder(epsilon);
+  for (const Point& point : points) {
+    if (builder.Add(point.x, point.y)) continue;
+    pieces.push_back(builder.Finish());
+    EXPECT_TRUE(builder.Add(point.x, point.y));
+  }
+  if (!builder.empty()) pieces.push_back(builder.Finish());
+  return pieces;
+}
+
+double WorstError(const std::vector<Point>& points, const std::vector<PlrPiece>& pieces) {
+  double worst = 0;
+  size_t piece = 0;
+  for (const Point& point : points) {
+    while (piece + 1 < pieces.size() && pieces[piece + 1].first <= point.x) ++piece;
+    worst = std::max(worst, std::abs(pieces[piece].At(point.x) - static_cast<double>(point.y)));
+  }
+  return worst;
+}
+
+// Whether a line meets all segments: by Helly's theorem it does if one meets each three of them. That is so if the
+// middle segment reaches the line through the upper ends of the outer two, from below, and that through the lower ends.
+bool LineFits(const std::vector<Point>& points, size_t from, size_t to, int64_t epsilon) {
+  using Wide = __int128;
+  for (size_t i = from; i < to; ++i) {
+    for (size_t j = i + 1; j < to; ++j) {
+      for (size_t k = j + 1; k < to; ++k) {
+        const Wide left = Wide{points[j].x} - Wide{points[i].x};
+        const Wide right = Wide{points[k].x} - Wide{points[j].x};
+        const Wide upper = (points[i].y + epsilon) * right + (points[k].y + epsilon) * left;
+        const Wide lower = (points[i].y - epsilon) * right + (points[k].y - epsilon) * left;
+        if ((points[j].y - epsilon) * (left + right) > upper || (points[j].y + epsilon) * (left + right) < lower) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+TEST(PlrTest, PiecesAreAsLongAsPossible) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    std::vector<Point> points;
+    // Small and huge distances, in turn, and positions that stay, step or jump.
+    const uint64_t most = uint64_t{1} << (1 + random.Below(54));
+    uint64_t x = random.Below(most);
+    int64_t y = 0;
+    for (int i = 0; i < 40; ++i) {
+      points.push_back({x, y});
+      x += 1 + random.Below(most);
+      y += static_cast<int64_t>(random.OneIn(5) ? random.Below(20) : random.Below(3));
+    }
+    const auto epsilon = static_cast<uint32_t>(random.Below(6));
+    const std::vector<PlrPiece> pieces = Train(points, epsilon);
+    EXPECT_LE(WorstError(points, pieces), epsilon + 1e-6) << "seed " << seed;
+    size_t from = 0;
+    for (const PlrPiece& piece : pieces) {
+      ASSERT_EQ(piece.first, points[from].x) << "seed " << seed;
+      size_t to = from + 1;
+      while (to < points.size() && LineFits(points, from, to + 1, epsilon)) ++to;
+      from = to;
+    }
+    EXPECT_EQ(from, points.size()) << "seed " << seed;
+  }
+}
+
+TEST(PlrTest, KeysAtBothEndsOfTheRange) {
+  const std::vector<Point> points = {{0, 0}, {1, 1}, {UINT64_MAX - 1, 2}, {UINT64_MAX, 3}};
+  EXPECT_EQ(Train(points, 1).size(), 1u);
+  EXPECT_EQ(Train(points, 0).size(), 2u);
+  EXPECT_LE(WorstError(points, Train(points, 0)), 1e-3);
+  const std::vector<PlrPiece> one = Train({{UINT64_MAX, 7}}, 0);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].At(UINT64_MAX), 7);
+}
+
+// A line of any length is one piece. Random keys take about one piece for 3.8 epsilon squared.
+TEST(PlrTest, FewPieces) {
+  std::vector<Point> line;
+  for (uint64_t i = 0; i < 100'000; ++i) line.push_back({1000 + 37 * i, static_cast<int64_t>(i)});
+  EXPECT_EQ(Train(line, 1).size(), 1u);
+
+  Random random(7);
+  std::set<uint64_t> keys;
+  while (keys.size() < 200'000) keys.insert(random());
+  std::vector<Point> points;
+  for (const uint64_t key : keys) points.push_back({key, static_cast<int64_t>(points.size())});
+  const size_t pieces = Train(points, 16).size();
+  EXPECT_GE(pieces, points.size() / 1200);
+  EXPECT_LE(pieces, points.size() / 800);
+}
+
+// Leaves of a chain over the keys, as a bulk load makes them, or with keys in any slots.
+std::vector<TrainedLeaf> MakeLeaves(const std::vector<uint64_t>& keys, uint64_t low, uint64_t high, Random* shuffle) {
+  std::vector<TrainedLeaf> leaves;
+  for (size_t from = 0; from < keys.size(); from += kPositions) {
+    const size_t to = std::min(from + kPositions, keys.size());
+    TrainedLeaf leaf{.offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
+    leaf.image.head.state = 1;
+    leaf.image.head.low = from == 0 ? low : keys[from];
+    leaf.image.head.high = to == keys.size() ? high : keys[to] - 1;
+    std::vector<uint64_t> in_leaf(keys.begin() + static_cast<ptrdiff_t>(from),
+                                  keys.begin() + static_cast<ptrdiff_t>(to));
+    if (shuffle != nullptr) {
+      for (size_t i = in_leaf.size(); i > 1; --i) std::swap(in_leaf[i - 1], in_leaf[shuffle->Below(i)]);
+    }
+    for (size_t i = 0; i < in_leaf.size(); ++i) leaf.image.set_entry(static_cast<int>(i), IntegerEntry{in_leaf[i], 64});
+    leaf.image.head.slots = (uint64_t{1} << in_leaf.size()) - 1;
+    leaves.push_back(leaf);
+  }
+  return leaves;
+}
+
+std::vector<uint64_t> RandomKeys(Random* random, size_t n, uint64_t low, uint64_t high) {
+  std::set<uint64_t> keys;
+  while (keys.size() < n) keys.insert(low + (high - low == UINT64_MAX ? (*random)() : random->Below(high - low + 1)));
+  return {keys.begin(), keys.end()};
+}
+
+TEST(RolexModelTest, LeadsToTheLeafAndTheLine) {
+  struct Range {
+    uint64_t low;
+    uint64_t high;
+  };
+  for (const Range range :
+       {Range{0, UINT64_MAX}, Range{1000, 1000 + 40'000}, Range{UINT64_MAX - 3'000'000, UINT64_MAX}}) {
+    for (const uint32_t epsilon : {0u, 4u, 16u}) {
+      Random random(epsilon + 1);
+      const std::vector<uint64_t> keys = RandomKeys(&random, 188 * kPositions, range.low, range.high);
+      const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, range.low, range.high, nullptr);
+      const Model model = Model::Train(leaves, range.low, range.high, epsilon);
+      ASSERT_EQ(model.leaves().size(), leaves.size());
+      size_t wrong_lines = 0;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        // The error bound of the paper.
+        ASSERT_LE(std::abs(model.Predict(keys[i]) - static_cast<double>(i)), epsilon + 1e-6);
+        const Model::Lead lead = model.For(keys[i]);
+        // Two leaves that begin within one unit are very rare: 2^32 units.
+        ASSERT_EQ(lead.leaf, i / kPositions) << keys[i];
+        ASSERT_EQ(model.OffsetOf(lead.leaf), leaves[lead.leaf].offset);
+        wrong_lines += lead.line == LeafImage::LineOf<IntegerEntry>(static_cast<int>(i % kPositions)) ? 0 : 1;
+      }
+      // Not all keys of a sixty-fourth of a leaf are in one line.
+      EXPECT_LE(wrong_lines, keys.size() / 20);
+    }
+  }
+}
+
+// Keys that were not trained, in a table with keys in any slots, lead to the leaf that covers them.
+TEST(RolexModelTest, LeadsAbsentKeysToTheirLeaf) {
+  Random random(3);
+  const std::vector<uint64_t> keys = RandomKeys(&random, 2000, 50, 1'000'000);
+  const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, 0, 2'000'000, &random);
+  const Model model = Model::Train(leaves, 0, 2'000'000, 8);
+  for (uint64_t key = 0; key <= 2'000'000; key += 7) {
+    const Model::Lead lead = model.For(key);
+    ASSERT_TRUE(leaves[lead.leaf].image.Covers(key)) << key;
+    ASSERT_EQ(lead.line, LineHint::kUnknown);
+  }
+}
+
+// A few keys that were inserted later do not make the hint useless for the others.
+TEST(RolexModelTest, LinesOfKeysInsertedLater) {
+  std::vector<uint64_t> keys;
+  for (uint64_t i = 0; i < kPositions; ++i) keys.push_back(100 + 100 * i);
+  TrainedLeaf leaf = MakeLeaves(keys, 100, 1699, nullptr)[0];
+  leaf.image.set_entry(16, IntegerEntry{150, 64});
+  leaf.image.set_entry(17, IntegerEntry{1650, 64});
+  leaf.image.head.slots |= uint64_t{3} << 16;
+  const Model model = Model::Train({&leaf, 1}, 100, 1699, 16);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(model.For(keys[i]).line, LeafImage::LineOf<IntegerEntry>(static_cast<int>(i)));
+  }
+}
+
+TEST(RolexModelTest, BlocksAreCheckedBeforeTheyAreBelieved) {
+  Random random(5);
+  const std::vector<uint64_t> keys = RandomKeys(&random, 1000, 0, 1'000'000);
+  Model model = Model::Train(MakeLeaves(keys, 0, UINT64_MAX, nullptr), 0, UINT64_MAX, 4);
+  model.set_generation(17);
+  model.set_synonyms(4096);
+  std::vector<std::byte> block(model.bytes());
+  model.Encode(block);
+  const StatusOr<Model> read = Model::Decode(block);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->generation(), 17u);
+  EXPECT_EQ(read->synonyms(), 4096u);
+  EXPECT_TRUE(std::ranges::equal(read->pieces(), model.pieces()));
+  for (const uint64_t key : keys) ASSERT_EQ(read->For(key).leaf, model.For(key).leaf);
+  EXPECT_EQ(*Model::BytesOf(std::span(block).first(Model::kHeaderBytes)), block.size());
+
+  EXPECT_FALSE(Model::Decode(std::span(block).first(block.size() - 1)).ok());
+  EXPECT_FALSE(Model::Decode(std::span(block).first(10)).ok());
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::byte> damaged = block;
+    damaged[random.Below(damaged.size())] ^= static_cast<std::byte>(1 + random.Below(255));
+    EXPECT_FALSE(Model::Decode(damaged).ok());
+  }
+}
+
+// The paper's cache: 0.97 bytes per key. It grows with smaller errors, because there are more pieces.
+TEST(RolexModelTest, CacheTakesLessThanAByteForAKey) {
+  Random random(9);
+  const std::vector<uint64_t> keys = RandomKeys(&random, 60'000, 0, UINT64_MAX);
+  const Model model = Model::Train(MakeLeaves(keys, 0, UINT64_MAX, nullptr), 0, UINT64_MAX, 16);
+  EXPECT_LE(static_cast<double>(model.bytes()) / static_cast<double>(keys.size()), 0.8);
+}
+
+}  // namespace
+}  // namespace gannet::index::rolex
