@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "index/model/trainer.h"
 
 namespace gannet::index {
 
@@ -21,7 +22,7 @@ struct IndexService::OwnedContext : Context {
 };
 
 IndexService::IndexService(rdma::Node* node, rdma::SlabAllocator* slab, rdma::EpochManager* epochs)
-    : node_(node), slab_(slab), epochs_(epochs) {}
+    : node_(node), trainer_(std::make_shared<Trainer>()), slab_(slab), epochs_(epochs) {}
 
 IndexService::~IndexService() = default;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +13,8 @@
 #include "rdma/slab.h"
 
 namespace gannet::index {
+
+class Trainer;
 
 // Thread-safe.
 class IndexService {
@@ -42,6 +45,10 @@ class IndexService {
   };
 
   rdma::Node& node() { return *node_; }
+  // For methods that several kinds share, and each registers: true for the first caller. Before Node::Serve.
+  bool MayRegister(rdma::MethodId method) { return registered_.insert(method).second; }
+  // Trains the models of the node's learned indexes, one at a time.
+  const std::shared_ptr<Trainer>& trainer() { return trainer_; }
   rdma::SlabAllocator& slab() { return *slab_; }
   rdma::EpochManager& epochs() { return *epochs_; }
 
@@ -49,8 +56,10 @@ class IndexService {
   struct OwnedContext;
 
   rdma::Node* node_;
+  std::shared_ptr<Trainer> trainer_;
   rdma::SlabAllocator* slab_;
   rdma::EpochManager* epochs_;
+  std::set<rdma::MethodId> registered_;
   mutable SharedMutex indexes_mutex_;
   std::vector<LocalIndex*> indexes_;
   Mutex contexts_mutex_;

@@ -8,7 +8,7 @@
 
 #include "base/thread.h"
 #include "gtest/gtest.h"
-#include "index/xstore/model/trainer.h"
+#include "index/model/trainer.h"
 #include "index/xstore/xstore.h"
 #include "tests/index/record_helper.h"
 #include "tests/index/training.h"

@@ -15,7 +15,7 @@
 
 #include "base/thread.h"
 #include "index/xstore/model/model.h"
-#include "index/xstore/model/trainer.h"
+#include "index/model/trainer.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {

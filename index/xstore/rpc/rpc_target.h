@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "index/index.h"
-#include "index/xstore/model/trainer.h"
+#include "index/model/trainer.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::xstore {

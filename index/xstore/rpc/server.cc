@@ -141,9 +141,8 @@ void RegisterXStoreMethods(IndexService* service) {
   const auto handle = [service](rdma::MethodId id, auto method) {
     ServeIndexMethod<RpcTarget>(service, id, "XStore", method);
   };
-  auto trainer = std::make_shared<xstore::Trainer>();
-  handle(xstore::kDescribe, [trainer](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
-    return target->ServeDescribe(reader, writer, trainer);
+  handle(xstore::kDescribe, [service](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
+    return target->ServeDescribe(reader, writer, service->trainer());
   });
   handle(xstore::kFind, [](RpcTarget* target, Context&, rdma::WireReader& reader, rdma::WireWriter& writer) {
     return target->ServeFind(reader, writer);

@@ -1,4 +1,4 @@
-// Trainer: the background threads that train the models of a node's XStore indexes. They start when there is work for
+// Trainer: the background threads that train the models of a node's learned indexes. They start when there is work for
 // them, so a node whose models no client asks for pays nothing.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "base/thread.h"
 
-namespace gannet::index::xstore {
+namespace gannet::index {
 
 // Thread-safe.
 class Trainer {
@@ -62,4 +62,4 @@ class Trainer {
   std::vector<Thread> threads_;
 };
 
-}  // namespace gannet::index::xstore
+}  // namespace gannet::index

@@ -1,9 +1,9 @@
-#include "index/xstore/model/trainer.h"
+#include "index/model/trainer.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace gannet::index::xstore {
+namespace gannet::index {
 namespace {
 
 // Pause between two tasks: changes of the same sub-models are collected, and workers get the CPU.
@@ -100,4 +100,4 @@ void Trainer::Help(std::unique_lock<Mutex>& lock) {
   changed_.notify_all();
 }
 
-}  // namespace gannet::index::xstore
+}  // namespace gannet::index
