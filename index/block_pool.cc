@@ -15,7 +15,8 @@ std::byte* BlockPool::TakeFree(size_t bytes) {
 
 StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
   if (std::byte* block = TakeFree(bytes)) return block;
-  StatusOr<std::byte*> block = context.slab->AllocateReadOnly(bytes);
+  StatusOr<std::byte*> block =
+      part_ == Part::kReadOnly ? context.slab->AllocateReadOnly(bytes) : context.slab->Allocate(bytes);
   if (block.ok()) {
     bytes_.fetch_add(rdma::SlabAllocator::BlockBytes(bytes), std::memory_order_relaxed);
   } else if (std::byte* collected = TakeFree(bytes)) {  // a full slab makes retired blocks free

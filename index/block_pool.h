@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -29,6 +30,10 @@ namespace gannet::index {
 
 class BlockPool : public std::enable_shared_from_this<BlockPool> {
  public:
+  // kWritable: clients write into the blocks. They must leave the first word of each line as it is, which slab.h needs.
+  enum class Part : uint8_t { kReadOnly, kWritable };
+  explicit BlockPool(Part part = Part::kReadOnly) : part_(part) {}
+
   // Returns a free block of the pool, or a new one from the slab. Its content is what its last user left.
   StatusOr<std::byte*> Allocate(Context& context, size_t bytes);
   // Gives back a block that no reader knows of.
@@ -46,6 +51,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   // A free block of this size, or null.
   std::byte* TakeFree(size_t bytes);
 
+  const Part part_;
   mutable Mutex mutex_;
   std::atomic<size_t> free_blocks_{0};
   std::atomic<uint64_t> bytes_{0};

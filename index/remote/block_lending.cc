@@ -55,6 +55,7 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
 }  // namespace
 
 void RegisterBlockLending(IndexService* service) {
+  if (!service->MayRegister(kExchange)) return;
   service->node().Handle(
       kExchange, [service](rdma::NodeId caller, std::span<const std::byte> request, std::span<std::byte> response) {
         return ServeExchange(service, caller, request, response);

@@ -24,7 +24,7 @@ class BlockLender {
   virtual LeafBlocks& blocks() = 0;
 };
 
-// Serves the borrowers of all indexes of `service` that are BlockLenders. Once per node, before Node::Serve.
+// Serves the borrowers of all indexes of `service` that are BlockLenders. Before Node::Serve; once is enough.
 void RegisterBlockLending(IndexService* service);
 
 // The blocks that a client has borrowed and not used yet, and those that it has to give back.

@@ -85,6 +85,27 @@ coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
   co_return status;
 }
 
+coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) {
+  if (by_own_cpu_) {
+    for (rdma::Operation& operation : operations) {
+      std::byte* const to = channel_->Local(operation.remote);
+      if (operation.verb == rdma::Verb::kFetchAndAdd) {
+        operation.result = FetchAndAddWord(to, operation.operand);
+        continue;
+      }
+      GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "hints are WRITEs and FAAs");
+      for (size_t at = 0; at < operation.size; at += kWordBytes) {
+        uint64_t word;
+        std::memcpy(&word, static_cast<const std::byte*>(operation.local) + at, kWordBytes);
+        StoreWord(to + at, word);
+      }
+    }
+    co_return absl::OkStatus();
+  }
+  const Status status = co_await channel_->Post(operations);
+  co_return status;
+}
+
 coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, uint64_t connection) {
   if (is_own_) co_return LoadWord(channel_->Local(leaf));
   const uint64_t deadline = NowNanos() + patience_nanos_;

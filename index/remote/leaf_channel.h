@@ -51,6 +51,9 @@ class LeafChannel {
   // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
   // posting are new, or locked by Lock and released by a CAS in the posting.
   coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting);
+  // Posts verbs that are not part of a change, on writable memory of the owner. If it fails, they may have taken
+  // effect.
+  coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
   // The lock of a further leaf was released by a posting that Commit has posted.
   void NoteReleased(rdma::GlobalAddress leaf) { locked_.erase(leaf.bits()); }
 
