@@ -100,7 +100,8 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
 
 void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "On what";
-  Add(command, "--index", &o->index, ParseIndexOfAnyKey, "NAME", "hash (no scans), xstore, or blink (a B-link tree). Default: xstore")
+  Add(command, "--index", &o->index, ParseIndexOfAnyKey, "NAME",
+      "hash (no scans), xstore, blink (a B-link tree) or rolex (learned). Default: xstore")
       ->group(group);
   Add(
       command, "--keys", &o->keys, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); }, "N",

@@ -377,6 +377,7 @@ using IndexId = uint16_t;
 //   168 .. 175  blink
 inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;
+inline constexpr rdma::MethodId kRolexMethods = 112;
 inline constexpr rdma::MethodId kCatfishMethods = 144;
 inline constexpr rdma::MethodId kBlockMethods = 160;
 inline constexpr rdma::MethodId kBlinkMethods = 168;

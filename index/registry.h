@@ -21,11 +21,12 @@ namespace gannet::index {
 class IndexService;
 
 // X(enumerator, function that returns the kind's entry). Manifests store the names of kinds: never change a name.
-#define GANNET_INDEX_KINDS(X)                                \
-  X(kHash, HashKind)       /* point access */                \
-  X(kXStore, XStoreKind)   /* point access, ordered scans */ \
-  X(kCatfish, CatfishKind) /* rectangles: searches of windows */ \
-  X(kBlink, BlinkKind)     /* point access, ordered scans, changed by clients */
+#define GANNET_INDEX_KINDS(X)                                                    \
+  X(kHash, HashKind)       /* point access */                                    \
+  X(kXStore, XStoreKind)   /* point access, ordered scans */                     \
+  X(kCatfish, CatfishKind) /* rectangles: searches of windows */                 \
+  X(kBlink, BlinkKind)     /* point access, ordered scans, changed by clients */ \
+  X(kRolex, RolexKind)     /* the same, led by learned models */
 
 #define GANNET_INDEX_ENUMERATOR(enumerator, entry) enumerator,
 enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
@@ -66,8 +67,8 @@ struct IndexClientOptions {
   size_t location_cache_bytes = 1 << 20;  // for kinds that remember addresses of records; 0: none
   bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  // The channel's node, for kinds whose clients change the index: their verbs name the connection to the owner (fabric.h,
-  // 5). Null: connections are never lost without a death.
+  // The channel's node, for kinds whose clients change the index: their verbs name the connection to the owner
+  // (fabric.h, 5). Null: connections are never lost without a death.
   rdma::Node* node = nullptr;
   // A cache that make_cache of this kind has made, for the clients of this index of this owner. Null: the client has a
   // cache of its own.

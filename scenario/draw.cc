@@ -138,7 +138,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(small("session_nanos", options.session_nanos, kWholeRun));
   GANNET_RETURN_IF_ERROR(small("rest_nanos", options.rest_nanos, 1000 * kMillisecond));
   GANNET_RETURN_IF_ERROR(small("row_words", options.row_words, kMostRowWords));
-  GANNET_RETURN_IF_ERROR(one_of("ordered_index", options.ordered_index, {"xstore", "blink"}));
+  GANNET_RETURN_IF_ERROR(one_of("ordered_index", options.ordered_index, {"xstore", "blink", "rolex"}));
   GANNET_RETURN_IF_ERROR(index::CatfishOptionsOf(options.index_options).status());
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
   GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
@@ -174,7 +174,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const bool rectangles = random.OneIn(4);
   const std::string index_options = DrawIndexOptions(&random);
   const uint64_t rest = random.OneIn(4) ? 200'000 + random.Below(4 * kMillisecond) : kNoRestNanos;
-  const bool blink = random.OneIn(3);
+  const uint64_t ordered = random.Below(6);
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
@@ -184,7 +184,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
     drawn.workload = workload == 9 ? kTpccWorkload : rectangles ? "rectangles" : workload < 6 ? "registers" : "append";
   }
   if (drawn.index_options.empty()) drawn.index_options = index_options;
-  if (drawn.ordered_index.empty()) drawn.ordered_index = blink ? "blink" : "xstore";
+  if (drawn.ordered_index.empty()) drawn.ordered_index = ordered < 2 ? "blink" : ordered < 4 ? "rolex" : "xstore";
   if (drawn.rest_nanos == 0) drawn.rest_nanos = rest;
   if (!drawn.coherent.has_value()) drawn.coherent = coherent;
   if (drawn.nic.empty()) drawn.nic = nic;

@@ -106,11 +106,17 @@ Model Model::Train(std::span<const TrainedLeaf> leaves, uint64_t first, uint64_t
                              .low = static_cast<uint32_t>((low - first) >> model.shift_)});
   }
   PlrBuilder builder(epsilon);
+  uint64_t before = 0;
+  bool any = false;
   for (size_t i = 0; i < leaves.size(); ++i) {
     model.leaves_[i].lines = LineHint(leaves[i].image, model.LowOf(i), model.HighOf(i)).bits();
     const SortedSlots sorted(leaves[i].image);
     for (size_t rank = 0; rank < sorted.size; ++rank) {
       const uint64_t key = sorted.slots[rank].first;
+      // A leaf that a hostile client has written may have any keys.
+      if (key < first || key > last || (any && key <= before)) continue;
+      any = true;
+      before = key;
       const auto position = static_cast<int64_t>(i * kPositions + rank * kPositions / sorted.size);
       if (builder.Add(key, position)) continue;
       model.pieces_.push_back(builder.Finish());

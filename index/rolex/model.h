@@ -75,7 +75,8 @@ struct LeafTableEntry {
 };
 static_assert(sizeof(LeafTableEntry) == 12);
 
-// A leaf as the training found it.
+// A leaf as the training found it. Its interval begins behind that of the leaf before it: if leaves were merged while
+// they were read, image.head.low is greater than the leaf's.
 struct TrainedLeaf {
   uint64_t offset = 0;  // in the owner's memory
   LeafImage image;      // whole
@@ -93,8 +94,8 @@ class Model {
   };
 
   Model() = default;
-  // Trains a model over leaves that follow each other, at least one and at most kMostLeaves. It is for the keys from
-  // `first` to `last`; the first leaf may begin before `first`.
+  // Trains a model over leaves whose intervals follow each other, at least one and at most kMostLeaves. It is for the
+  // keys from `first` to `last`; the first leaf may begin before `first`.
   static Model Train(std::span<const TrainedLeaf> leaves, uint64_t first, uint64_t last, uint32_t epsilon);
   // DataLoss: these are not the bytes of a whole model.
   static StatusOr<Model> Decode(std::span<const std::byte> block);

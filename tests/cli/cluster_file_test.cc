@@ -76,7 +76,7 @@ TEST(ClusterFileTest, MistakesAboutYcsbAreTold) {
       {"[ycsb]\nindex = \"hash\"", "c.toml:4: [ycsb] keys: ", "is missing; add a line such as: keys = 1000000"},
       {"[ycsb]\nkeys = 1", "c.toml:5: [ycsb] keys: ", "from 2 to 4000000000"},
       {"[ycsb]\nkeys = \"1M\"", "c.toml:5: [ycsb] keys: ", "must be a whole number"},
-      {"[ycsb]\nkeys = 9\nindex = \"tree\"", "c.toml:6: [ycsb] index: ", "must be hash, xstore or blink"},
+      {"[ycsb]\nkeys = 9\nindex = \"tree\"", "c.toml:6: [ycsb] index: ", "must be hash, xstore, blink or rolex"},
       {"[ycsb]\nkeys = 9\nupdates = \"call\"", "c.toml:6: [ycsb] updates: ", "must be one-sided or rpc"},
       {"[ycsb]\nkeys = 9\nkeyspace = 3", "c.toml:6: [ycsb] keyspace: ", "such as \"linear\""},
       {"[ycsb]\nkeys = 9\nvalue_bytes = 4", "c.toml:6: [ycsb] value_bytes: ", "from 8 to 1024"},

@@ -123,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"SimUntilNextYear", {"sim", "--until", "10000h"}, {"--until 10000h", "at most 1h"}},
         BadFlags{
             "YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e, f, load or update"}},
-        BadFlags{"YcsbUnknownIndex", {"ycsb", "--index", "tree"}, {"--index tree", "hash, xstore or blink"}},
-        BadFlags{"YcsbIndexOfRectangles", {"ycsb", "--index", "catfish"}, {"--index catfish", "hash, xstore or blink"}},
+        BadFlags{"YcsbUnknownIndex", {"ycsb", "--index", "tree"}, {"--index tree", "hash, xstore, blink or rolex"}},
+        BadFlags{"YcsbIndexOfRectangles", {"ycsb", "--index", "catfish"}, {"--index catfish", "hash, xstore, blink or rolex"}},
         BadFlags{"YcsbScansOfHash", {"ycsb", "--index", "hash", "--workload", "e"}, {"--index hash", "xstore"}},
         BadFlags{"YcsbClients", {"ycsb", "--clients", "24"}, {"--clients 24", "15x24"}},
         BadFlags{"YcsbTooManyClients",

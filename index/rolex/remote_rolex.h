@@ -1,0 +1,68 @@
+// RemoteRolex: a client of a ROLEX index. It reads and changes leaves by verbs, led by the models that it caches; it
+// calls the owner for the places of the directory and the queues, and for blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "index/index.h"
+#include "index/remote/block_lending.h"
+#include "index/remote/leaf_channel.h"
+#include "index/rolex/editor.h"
+#include "index/rolex/model_cache.h"
+#include "index/rolex/rolex.h"
+
+namespace gannet::index::rolex {
+
+class RemoteRolex final : public RemoteIndex {
+ public:
+  RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
+      : channel_(channel),
+        owner_(owner),
+        leaves_(channel, options.node, owner, options.patience),
+        blocks_(channel, owner, id, options.call_timeout),
+        cache_(channel, owner, id, options.call_timeout),
+        editor_(&leaves_, &blocks_, &cache_) {}
+
+  coro::Async<StatusOr<FindResult>> Find(const Key& key) override { return FindOne(key.integer()); }
+  coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  ReadEstimate Estimate(std::span<const Key> keys) const override;
+  ReadEstimate Estimate(const ScanRange& range) const override;
+  void Forget(const Key& key) override;
+  ClientStatistics statistics() const override;
+
+ private:
+  static constexpr size_t kMostReads = 16;  // leaves, or lines, of one posting
+
+  // READs one line for a key, or a whole leaf.
+  struct Probe {
+    uint64_t key = 0;
+    rdma::GlobalAddress leaf;
+    int line = LineHint::kUnknown;
+    LeafImage image;
+  };
+  // False: the model for the key is not cached.
+  bool Prepare(uint64_t key, Probe* probe, rdma::Operation* read);
+  // False: what was READ does not decide.
+  bool Judge(const Probe& probe, FindResult* result);
+  coro::Task<StatusOr<FindResult>> FindOne(uint64_t key);
+  static FindResult ResultOf(const LeafPlace& place, uint64_t key);
+  coro::Task<StatusOr<bool>> ScanCached(const ScanRange& range, size_t end, ScanResult* result, uint64_t* next);
+
+  rdma::Channel* channel_;
+  rdma::NodeId owner_;
+  remote::LeafChannel leaves_;
+  remote::BorrowedBlocks blocks_;
+  ModelCache cache_;
+  Editor editor_;
+  ClientStatistics statistics_;
+  // Single lines are READ as long as they mostly have their keys.
+  int credit_ = 0;
+  uint64_t forgotten_ = UINT64_MAX;  // the key for which a line was wrong
+};
+
+}  // namespace gannet::index::rolex

@@ -1,0 +1,55 @@
+// ROLEX (FAST'23): an ordered index for memory nodes with little CPU. Data lies in leaves that clients read and change
+// by verbs (index/remote/leaf.h); learned models lead from a key to its leaf, and are cached by clients as a whole. The
+// owner's CPU only trains models, in the background and without moving data.
+//
+// What is different from the paper.
+//   - A synonym leaf is the right sibling of the leaf that was split, with fences and a lock of its own. So locks are
+//     per leaf, and not in the leaf table's entries; models, leaf tables and synonym tables are hints, which the fences
+//     in the leaves confirm. A full synonym table refuses nothing: right links lead to all leaves.
+//   - A leaf table's entry has the leaf's low fence, so that a client READs one leaf, or one line, instead of all that
+//     are within the model's error (model.h).
+//   - Empty leaves are absorbed by their left neighbours, trained ones too.
+//   - Blocks for new leaves are lent by the owner in batches, instead of an FAA for each (remote/block_lending.h).
+//   - Retraining does not lock the old model.
+//   - A model has as many linear pieces as the keys of about a hundred leaves need. So synonym tables, which have a
+//     fixed size, are not larger than the leaves where the keys are hard to learn.
+//   - Each owner has an index of its own. The paper spreads the leaves of one model over memory nodes (3.6).
+//
+// Keys are integers (for now).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "index/service.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index {
+
+struct RolexOptions {
+  uint32_t epsilon = 16;  // error bound of the linear pieces, in keys
+  // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
+  // a scan or a change is an error. The repair after a dead client is much faster.
+  absl::Duration patience = absl::Seconds(10);
+};
+
+// The owner's side, added to `service`. InvalidArgument for byte keys.
+StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId id, KeyKind key_kind,
+                                                  const RolexOptions& options = {});
+
+// Serves the clients of all ROLEX indexes of `service` on its node. Must be called before Node::Serve.
+void RegisterRolexMethods(IndexService* service);
+
+struct RolexClientOptions {
+  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
+  absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
+  rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
+};
+
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                    const RolexClientOptions& options);
+
+}  // namespace gannet::index

@@ -1,0 +1,72 @@
+// The synonym table of a model (FAST'23, 3.4): the leaves that splits have made since the model was trained. Clients
+// write it. In the writable part of the owner's heap:
+//
+//   line 0     | version | used | dead | 0 ... |
+//   line i     | version | low, leaf | low, leaf | low, leaf | 0 |
+//
+//   used       | retired 1 | number of slots that were given out |. Who has split a leaf takes the next slot by FAA,
+//   and
+//              writes the new leaf's low fence and offset into it. Beyond kSynonyms there are no slots: then the leaf
+//              is found by right links only, until the training that is due.
+//   dead       number of leaves that were absorbed since the training, which count towards the next one
+//   retired    a newer model has replaced this one
+//
+// A slot may be empty for a moment, or for ever if its client died. What it has is a hint, like all of a model
+// (model.h). The first word of each line is that of a versioned object, and is never written: the memory will have
+// other uses.
+//
+// And the queues of models to be trained (3.5), one block per index:
+//
+//   line 0     | version | tail | urgent tail | 0 ... |
+//   line i     | version | offsets of synonym tables ... 7 |
+//
+// Who takes slot kTrainAt of a synonym table, or kUrgentAt, takes the next place of a queue by FAA and writes the
+// table's offset there. So does who counts the dead leaf number kFewDead, or twice, four times, ... as many: the owner
+// knows how many leaves the model had. The owner trains those of the urgent queue first. If a place was overwritten, or
+// its writer died, the owner finds the table when it looks at all of them (RolexIndex::RepairAfter).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cache_line.h"
+#include "index/index.h"
+
+namespace gannet::index::rolex {
+
+struct Synonym {
+  uint64_t low = 0;
+  uint64_t leaf = 0;  // offset in the owner's memory; 0: none
+};
+
+inline constexpr uint64_t kSynonyms = 255;
+inline constexpr uint64_t kTrainAt = 128;
+inline constexpr uint64_t kUrgentAt = 224;
+inline constexpr uint64_t kFewDead = 8;
+inline constexpr uint64_t kRetiredBit = uint64_t{1} << 63;
+
+inline constexpr size_t kSynonymsPerLine = 3;
+inline constexpr size_t kSynonymTableBytes = (1 + kSynonyms / kSynonymsPerLine) * kLineBytes;
+inline constexpr size_t kUsedOffset = 8;
+inline constexpr size_t kDeadOffset = 16;
+
+constexpr size_t SynonymOffset(uint64_t slot) {
+  return (1 + slot / kSynonymsPerLine) * kLineBytes + kWordBytes + slot % kSynonymsPerLine * sizeof(Synonym);
+}
+// Slots that were given out, and exist.
+constexpr uint64_t UsedSlots(uint64_t used) {
+  const uint64_t given = used & ~kRetiredBit;
+  return given < kSynonyms ? given : kSynonyms;
+}
+
+inline constexpr uint64_t kQueuePlaces = 119;  // of each queue: 17 lines
+inline constexpr size_t kQueueBytes = (1 + 2 * kQueuePlaces / 7) * kLineBytes;
+inline constexpr size_t kTailOffset = 8;
+inline constexpr size_t kUrgentTailOffset = 16;
+
+constexpr size_t QueueOffset(bool urgent, uint64_t place) {
+  const uint64_t at = place % kQueuePlaces + (urgent ? kQueuePlaces : 0);
+  return (1 + at / 7) * kLineBytes + kWordBytes + at % 7 * kWordBytes;
+}
+
+}  // namespace gannet::index::rolex

@@ -1,0 +1,212 @@
+// Clients of a ROLEX index that die at any verb of any change: the owner's repair leaves nothing locked, lost, doubled
+// or leaked.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/rolex/rolex.h"
+#include "index/rolex/rolex_index.h"
+#include "tests/index/mortal_channel.h"
+#include "tests/index/record_helper.h"
+
+namespace gannet::index {
+namespace {
+
+using rolex::RolexIndex;
+
+constexpr IndexId kId = 1;
+
+// An index, its owner, and a client that dies.
+class RolexDeathTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  RolexDeathTest() : cluster_({.seed = GetParam()}) {
+    RegisterRolexMethods(cluster_.owner().service.get());
+    cluster_.Serve();
+    owner_ = std::make_unique<OwnerThread>(&cluster_);
+    auto index = CreateRolex(cluster_.owner().service.get(), kId, KeyKind::kInteger);
+    GANNET_CHECK(index.ok(), "%s", index.status().ToString());
+    index_ = std::move(*index);
+    tree_ = static_cast<RolexIndex*>(index_.get());
+    thread_ = std::make_unique<ClientThread>(&cluster_);
+    Revive();
+  }
+
+  void Revive() {
+    remote_.reset();
+    channel_ = std::make_unique<MortalChannel>(thread_->channel(), ++seed_);
+    auto remote = ConnectRolex(channel_.get(), 0, kId, {});
+    GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
+    remote_ = std::move(*remote);
+  }
+
+  static rdma::GlobalAddress RecordOf(uint64_t key, uint64_t version = 0) {
+    return {0, (uint64_t{1} << 20) + (key * 8 + version) * kLineBytes};
+  }
+
+  void ExpectContent(const std::map<uint64_t, rdma::GlobalAddress>& model) {
+    const Status status = index_->CheckStructure();
+    ASSERT_TRUE(status.ok()) << status;
+    ScanResult all;
+    ASSERT_TRUE(index_->Scan({.from = Key(uint64_t{0}), .to = Key(UINT64_MAX)}, &all).ok());
+    auto expected = model.begin();
+    for (const Entry& entry : all.entries) {
+      ASSERT_TRUE(expected != model.end());
+      ASSERT_EQ(entry.key.integer(), expected->first);
+      ASSERT_EQ(entry.record, expected->second);
+      ++expected;
+    }
+    ASSERT_TRUE(expected == model.end()) << "lost " << expected->first;
+  }
+
+  Random random_{GetParam()};
+  uint64_t seed_ = GetParam() * 1'000'000;
+  IndexCluster cluster_;
+  std::unique_ptr<OwnerThread> owner_;
+  std::unique_ptr<LocalIndex> index_;
+  RolexIndex* tree_ = nullptr;
+  std::unique_ptr<ClientThread> thread_;
+  std::unique_ptr<MortalChannel> channel_;
+  std::unique_ptr<RemoteIndex> remote_;
+};
+
+TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
+  std::map<uint64_t, rdma::GlobalAddress> model;
+  int deaths = 0;
+  int undone = 0;
+  int done = 0;
+  uint64_t most_nodes = 0;
+  for (int round = 0; round < 6000; ++round) {
+    // Waves of inserts and removals, so that leaves split and merge; ascending keys at times.
+    const bool grows = round / 1500 % 2 == 0;
+    if (round % 1500 == 0) most_nodes = std::max(most_nodes, index_->statistics().nodes);
+    const bool ascends = round / 500 % 3 == 2;
+    const uint64_t key = ascends ? 1'000'000 + static_cast<uint64_t>(round) : random_.Below(3000);
+    uint64_t victim = key;
+    if (!grows && !model.empty()) {
+      auto at = model.lower_bound(random_.Below(3000));
+      if (at == model.end()) at = model.begin();
+      victim = at->first;
+    }
+    if (random_.OneIn(3)) channel_->DieAfter(1 + random_.Below(grows ? 14 : 24));
+    const bool inserts = grows && !model.contains(key);
+    if (!inserts && !model.contains(victim)) continue;
+    Status status;
+    if (inserts) {
+      status = thread_->Await(remote_->Insert(Key(key), RecordOf(key))).status();
+    } else {
+      status = thread_->Await(remote_->Remove(Key(victim), model.at(victim))).status();
+    }
+    if (!status.ok()) {
+      ASSERT_TRUE(channel_->is_dead()) << status;
+    }
+    if (!channel_->is_dead()) {
+      if (inserts) {
+        model[key] = RecordOf(key);
+      } else {
+        model.erase(victim);
+      }
+      channel_->DieAfter(SIZE_MAX);
+      continue;
+    }
+    ++deaths;
+    index_->RepairAfter(1);
+    const uint64_t which = inserts ? key : victim;
+    const bool is_there = !index_->Find(Key(which)).record.is_null();
+    (is_there == inserts ? done : undone) += 1;
+    if (is_there) {
+      model[which] = RecordOf(which);
+    } else {
+      model.erase(which);
+    }
+    ExpectContent(model);
+    if (HasFatalFailure()) return;
+    if (random_.OneIn(5)) {
+      tree_->TrainNow();
+      ExpectContent(model);
+    }
+    // All blocks are free, or part of the index.
+    size_t nodes = 0;
+    tree_->blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
+      if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
+    });
+    const auto counts = tree_->blocks().counts();
+    ASSERT_EQ(counts.lent + counts.in_use, nodes);
+    Revive();
+  }
+  EXPECT_GT(deaths, 100);
+  EXPECT_GT(undone, 10);
+  EXPECT_GT(done, 10);
+  ExpectContent(model);
+  EXPECT_LT(2 * index_->statistics().nodes, most_nodes) << "leaves do not merge";
+}
+
+// The owner's threads and another client go on while a client dies again and again.
+TEST_P(RolexDeathTest, OthersGoOn) {
+  constexpr uint64_t kKeysEach = 400;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  std::vector<std::map<uint64_t, rdma::GlobalAddress>> models(3);
+  for (uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([this, t, &stop, &models] {
+      OwnerThread owner(&cluster_);
+      Random random(GetParam() * 10 + t);
+      auto& model = models[t];
+      while (!stop) {
+        EpochGuard guard(owner.epoch());
+        const uint64_t key = 3 * random.Below(kKeysEach) + t;
+        if (model.contains(key)) {
+          ASSERT_EQ(index_->Find(Key(key)).record, model.at(key));
+          const auto removed = index_->Remove(owner.context(), Key(key), model.at(key));
+          ASSERT_TRUE(removed.ok()) << removed.status();
+          model.erase(key);
+        } else {
+          ASSERT_TRUE(index_->Find(Key(key)).record.is_null());
+          const auto inserted = index_->Insert(owner.context(), Key(key), RecordOf(key), nullptr);
+          ASSERT_TRUE(inserted.ok()) << inserted.status();
+          model[key] = RecordOf(key);
+        }
+      }
+    });
+  }
+  threads.emplace_back([this, &stop] {
+    while (!stop) tree_->TrainNow();
+  });
+  auto& model = models[2];
+  for (int round = 0; round < 1500; ++round) {
+    const uint64_t key = 3 * random_.Below(kKeysEach) + 2;
+    const bool inserts = !model.contains(key);
+    if (random_.OneIn(4)) channel_->DieAfter(1 + random_.Below(14));
+    const Status status = inserts ? thread_->Await(remote_->Insert(Key(key), RecordOf(key))).status()
+                                  : thread_->Await(remote_->Remove(Key(key), model.at(key))).status();
+    bool is_there = inserts;
+    if (channel_->is_dead()) {
+      EpochGuard guard(owner_->epoch());
+      index_->RepairAfter(1);
+      is_there = !index_->Find(Key(key)).record.is_null();
+      Revive();
+    } else {
+      EXPECT_TRUE(status.ok()) << status;
+      channel_->DieAfter(SIZE_MAX);
+    }
+    if (is_there) {
+      model[key] = RecordOf(key);
+    } else {
+      model.erase(key);
+    }
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  std::map<uint64_t, rdma::GlobalAddress> all;
+  for (const auto& part : models) all.insert(part.begin(), part.end());
+  index_->RepairAfter(1);
+  ExpectContent(all);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RolexDeathTest, ::testing::Range(uint64_t{1}, uint64_t{4}));
+
+}  // namespace
+}  // namespace gannet::index
