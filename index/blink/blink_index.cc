@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "index/backoff.h"
-#include "index/blink/leaf_scan.h"
 #include "index/remote/leaf_repair.h"
+#include "index/remote/leaf_scan.h"
 
 namespace gannet::index::blink {
 
@@ -17,80 +17,6 @@ using remote::FreeBlock;
 using remote::LeafDraft;
 using remote::LeafLook;
 using remote::Posting;
-
-namespace {
-
-// The owner's own blocks, with the context of the call.
-class OwnBlocks final : public remote::BlockSource {
- public:
-  explicit OwnBlocks(remote::LeafBlocks* blocks) : blocks_(blocks) {}
-  coro::Task<StatusOr<FreeBlock>> Take() override { co_return blocks_->Take(*context); }
-  void PutBack(const FreeBlock& block) override { blocks_->PutBack(block); }
-  coro::Task<void> Return(FreeBlock block) override {
-    blocks_->Return(block);
-    co_return;
-  }
-
-  Context* context = nullptr;
-
- private:
-  remote::LeafBlocks* blocks_;
-};
-
-}  // namespace
-
-struct BlinkIndex::Hand {
-  Hand(BlinkIndex* index, std::unique_ptr<rdma::Channel> own)
-      : channel(std::move(own)),
-        leaves(channel.get(), nullptr, channel->node(), absl::Nanoseconds(index->patience_nanos_)),
-        blocks(&index->blocks_),
-        editor(&leaves, index->root_, &blocks, nullptr) {
-    worker.AddPoller([this] { return channel->Poll(); });
-  }
-
-  std::unique_ptr<rdma::Channel> channel;
-  remote::LeafChannel leaves;
-  OwnBlocks blocks;
-  Editor editor;
-  coro::Worker worker;
-};
-
-class BlinkIndex::HandLease {
- public:
-  HandLease(BlinkIndex* index, Context* context) : index_(index) {
-    {
-      std::lock_guard lock(index->hands_mutex_);
-      if (!index->hands_.empty()) {
-        hand_ = std::move(index->hands_.back());
-        index->hands_.pop_back();
-      }
-    }
-    if (hand_ == nullptr) {
-      auto channel = index->service_->node().OpenChannel();
-      if (!channel.ok()) {
-        status_ = channel.status();
-        return;
-      }
-      hand_ = std::make_unique<Hand>(index, *std::move(channel));
-    }
-    hand_->blocks.context = context;
-  }
-  ~HandLease() {
-    if (hand_ == nullptr) return;
-    std::lock_guard lock(index_->hands_mutex_);
-    index_->hands_.push_back(std::move(hand_));
-  }
-  HandLease(const HandLease&) = delete;
-  HandLease& operator=(const HandLease&) = delete;
-
-  const Status& status() const { return status_; }
-  Hand* operator->() { return hand_.get(); }
-
- private:
-  BlinkIndex* index_;
-  std::unique_ptr<Hand> hand_;
-  Status status_;
-};
 
 StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service, const BlinkOptions& options) {
   std::unique_ptr<BlinkIndex> index(new BlinkIndex(service, options));
@@ -114,10 +40,10 @@ StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service, 
 BlinkIndex::BlinkIndex(IndexService* service, const BlinkOptions& options)
     : service_(service),
       blocks_(&service->node()),
-      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))) {}
+      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
+      hands_(service, &blocks_, options.patience, this) {}
 
 BlinkIndex::~BlinkIndex() {
-  hands_.clear();
   rdma::SlabCache slab(&service_->slab());
   blocks_.Close(slab);
 }
@@ -162,21 +88,21 @@ void BlinkIndex::FindMany(std::span<const Key> keys, std::span<FindResult> resul
 
 StatusOr<Change> BlinkIndex::Insert(Context& context, const Key& key, rdma::GlobalAddress record,
                                     rdma::GlobalAddress* existing) {
-  HandLease hand(this, &context);
+  Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.Insert(key.integer(), record, existing));
+  return hand.Run(hand.editor().Insert(key.integer(), record, existing));
 }
 
 StatusOr<Change> BlinkIndex::Remove(Context& context, const Key& key, rdma::GlobalAddress record) {
-  HandLease hand(this, &context);
+  Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.Remove(key.integer(), record));
+  return hand.Run(hand.editor().Remove(key.integer(), record));
 }
 
 Status BlinkIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  HandLease hand(this, nullptr);
+  Hands::Lease hand(&hands_, nullptr);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.Replace(key.integer(), from, to));
+  return hand.Run(hand.editor().Replace(key.integer(), from, to));
 }
 
 // To the right sibling, which begins at `low`. False: it does not any more.
@@ -195,7 +121,7 @@ StatusOr<bool> BlinkIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, si
     if (leaves == 0 || reverse || !GoRight(*next, &place)) {
       GANNET_RETURN_IF_ERROR(Locate(*next, 0, &place));
     }
-    if (TakeLeaf(place, from, to, reverse, end, result, next)) return false;
+    if (remote::TakeLeaf(place, from, to, reverse, end, result, next)) return false;
     if (result->entries.size() >= end) return true;
   }
   return true;
@@ -279,9 +205,9 @@ Status BlinkIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries
     level_entries = std::move(above);
     if (++level >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
   }
-  HandLease hand(this, &context);
+  Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.FillRoot(level, level_entries));
+  return hand.Run(hand.editor().FillRoot(level, level_entries));
 }
 
 Status BlinkIndex::ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const {

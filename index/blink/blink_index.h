@@ -1,8 +1,6 @@
 // BlinkIndex: the owner's side of a B-link tree.
 //
-// The owner reads nodes by its CPU, and changes them by the same code as clients (leaf_channel.h). A thread that calls
-// takes a channel from a pool, because on some fabrics it has to use its own NIC, and waits until its verbs have
-// completed.
+// The owner reads nodes by its CPU, and changes them by the same code as clients (remote/hand.h).
 #pragma once
 
 #include <functional>
@@ -10,13 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "base/coro/worker.h"
-#include "base/thread.h"
 #include "index/blink/blink.h"
 #include "index/blink/descent.h"
 #include "index/blink/editor.h"
 #include "index/index.h"
 #include "index/remote/block_lending.h"
+#include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
 #include "index/service.h"
 
@@ -47,9 +44,11 @@ class BlinkIndex final : public LocalIndex, public remote::BlockLender {
   rdma::GlobalAddress root() const { return root_; }
 
  private:
-  // A channel with what it takes to change nodes.
-  struct Hand;
-  class HandLease;
+  struct OwnEditor : Editor {
+    OwnEditor(remote::Hand* hand, const BlinkIndex* index)
+        : Editor(&hand->leaves, index->root_, &hand->blocks, nullptr) {}
+  };
+  using Hands = remote::HandPool<BlinkIndex, OwnEditor>;
 
   BlinkIndex(IndexService* service, const BlinkOptions& options);
 
@@ -72,8 +71,7 @@ class BlinkIndex final : public LocalIndex, public remote::BlockLender {
   remote::LeafBlocks blocks_;
   uint64_t patience_nanos_;
   rdma::GlobalAddress root_;
-  Mutex hands_mutex_;
-  std::vector<std::unique_ptr<Hand>> hands_;  // that are not in use
+  Hands hands_;
 };
 
 }  // namespace gannet::index::blink

@@ -10,17 +10,11 @@
 
 #include "index/blink/node.h"
 #include "index/index.h"
-#include "index/remote/leaf.h"
+#include "index/remote/leaf_change.h"
 
 namespace gannet::index::blink {
 
-// A node as it was READ.
-struct Place {
-  rdma::GlobalAddress address;
-  LeafImage image;
-
-  Witness witness() const { return {address, image.head.state}; }
-};
+using Place = remote::LeafPlace;
 
 class Descent {
  public:

@@ -69,17 +69,6 @@ coro::Task<void> Editor::Mend(uint8_t level, Descent::Notes notes) {
   if (notes.missing.has_value()) co_await InsertSeparator(above, *notes.missing);
 }
 
-// Locks, publishes the draft's changes, and unlocks.
-coro::Task<StatusOr<bool>> Editor::Publish(LeafDraft* draft) {
-  const StatusOr<bool> locked = co_await leaves_->Lock(*draft);
-  if (!locked.ok() || !*locked) co_return locked;
-  Posting posting;
-  draft->AppendChange(&posting);
-  const Status status = co_await leaves_->Commit(draft->address(), &posting);
-  if (!status.ok()) co_return status;
-  co_return true;
-}
-
 coro::Task<StatusOr<Change>> Editor::Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
   return InsertAt(0, {key, record.bits()}, existing);
 }
@@ -115,36 +104,13 @@ coro::Task<StatusOr<bool>> Editor::TryInsert(const Place& place, IntegerEntry en
       const StatusOr<bool> split = co_await SplitRoot(place, entry, change);
       co_return split;
     }
-    const StatusOr<bool> split = co_await Split(place, entry, change, separator);
+    IntegerEntry right;
+    const StatusOr<bool> split = co_await changer_.Split(place, entry, change, &right);
+    if (split.ok() && *split) *separator = right;
     co_return split;
   }
-  LeafDraft draft(place.address, place.image, leaves_->owner_bits());
-  draft.Add(entry);
-  const StatusOr<bool> done = co_await Publish(&draft);
-  if (done.ok() && *done) *change = Change(place.address, place.image.head.state, draft.unlocked());
+  const StatusOr<bool> done = co_await changer_.Add(place, entry, change);
   co_return done;
-}
-
-coro::Task<StatusOr<bool>> Editor::Split(const Place& place, IntegerEntry entry, Change* change,
-                                         std::optional<IntegerEntry>* separator) {
-  const StatusOr<FreeBlock> block = co_await blocks_->Take();
-  if (!block.ok()) co_return block.status();
-  LeafDraft left(place.address, place.image, leaves_->owner_bits());
-  LeafDraft right(block->address, block->word, place.image.level(), leaves_->owner_bits());
-  const StatusOr<bool> locked = co_await leaves_->Lock(left);
-  if (!locked.ok() || !*locked) {
-    blocks_->PutBack(*block);
-    co_return locked;
-  }
-  const remote::SplitPlan plan = remote::PlanSplit(place.image, {&entry, 1});
-  Posting posting;
-  remote::AppendSplit(plan, {&entry, 1}, &left, &right, &posting);
-  const Status status = co_await leaves_->Commit(left.address(), &posting);
-  GANNET_CO_RETURN_IF_ERROR(status);
-  change->AddChanged(place.address, place.image.head.state, left.unlocked());
-  change->AddCreated(right.witness());
-  *separator = IntegerEntry{plan.high + 1, block->address.bits()};
-  co_return true;
 }
 
 coro::Task<StatusOr<bool>> Editor::SplitRoot(const Place& place, IntegerEntry entry, Change* change) {
@@ -197,8 +163,9 @@ coro::Task<StatusOr<bool>> Editor::SplitRoot(const Place& place, IntegerEntry en
   const Status status = co_await leaves_->Commit(root.address(), &posting);
   GANNET_CO_RETURN_IF_ERROR(status);
   change->AddChanged(place.address, place.image.head.state, root.unlocked());
-  change->AddCreated(left.witness());
-  change->AddCreated(right.witness());
+  // The blocks' words, as those of any split (LeafChanger).
+  change->AddChanged(left.address(), left_block->word, left.unlocked());
+  change->AddChanged(right.address(), right_block->word, right.unlocked());
   co_return true;
 }
 
@@ -212,14 +179,12 @@ coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress re
     if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != record) {
       co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", record.ToString()));
     }
-    LeafDraft draft(place.address, place.image, leaves_->owner_bits());
-    draft.Remove(slot);
-    const StatusOr<bool> done = co_await Publish(&draft);
+    const uint64_t before = place.image.head.state;
+    Change removed;
+    const StatusOr<bool> done = co_await changer_.Remove(&place, slot, &removed);
     if (!done.ok()) co_return done.status();
     if (*done) {
       Change merged;
-      const uint64_t before = place.image.head.state;
-      place.image = draft.image();
       if (co_await MergeLeft(0, place, &merged)) {
         // The merge has changed the leaf's word again, and nobody else has in between.
         Change change;
@@ -228,7 +193,7 @@ coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress re
         }
         co_return std::move(change);
       }
-      co_return Change(place.address, before, draft.unlocked());
+      co_return std::move(removed);
     }
     if (!patience.Pause()) co_return StaysLocked(place.address);
   }
@@ -244,9 +209,8 @@ coro::Task<Status> Editor::ReplaceAt(uint8_t level, uint64_t key, rdma::GlobalAd
     if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != from) {
       co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", from.ToString()));
     }
-    LeafDraft draft(place.address, place.image, leaves_->owner_bits());
-    draft.Replace(slot, IntegerEntry{key, to.bits()});
-    const StatusOr<bool> done = co_await Publish(&draft);
+    const IntegerEntry entry{key, to.bits()};
+    const StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
     if (!patience.Pause()) co_return StaysLocked(place.address);
@@ -275,9 +239,8 @@ coro::Task<void> Editor::RemoveSeparator(uint8_t level, IntegerEntry separator) 
   // The first one stays: without it the keys before the second one had no child.
   if (slot < 0 || place.image.entry<IntegerEntry>(slot) != separator || separator.key == place.image.head.low)
     co_return;
-  LeafDraft draft(place.address, place.image, leaves_->owner_bits());
-  draft.Remove(slot);
-  co_await Publish(&draft);
+  Change unused;
+  co_await changer_.Remove(&place, slot, &unused);
 }
 
 coro::Task<bool> Editor::MergeLeft(uint8_t level, const Place& node, Change* change) {
@@ -311,46 +274,15 @@ coro::Task<bool> Editor::MergeLeft(uint8_t level, const Place& node, Change* cha
   if (left.image.count<IntegerEntry>() > kRoomy || left.image.head.high + 1 != low) co_return false;
 
   // First the separator: a stale one would lead to a block that may become any other node.
-  LeafDraft without(parent.address, parent.image, leaves_->owner_bits());
-  without.Remove(slot);
-  const StatusOr<bool> removed = co_await Publish(&without);
+  Change unused;
+  const StatusOr<bool> removed = co_await changer_.Remove(&parent, slot, &unused);
   if (!removed.ok() || !*removed) co_return false;
-  const StatusOr<bool> merged = co_await Merge(left, node, change);
+  const StatusOr<bool> merged = co_await changer_.Absorb(left, node, change == nullptr ? &unused : change);
   if (!merged.ok() || !*merged) {
     co_await InsertSeparator(above, {low, node.address.bits()});
     co_return false;
   }
-  parent.image = without.image();
   co_await MergeLeft(above, parent, nullptr);
-  co_return true;
-}
-
-coro::Task<StatusOr<bool>> Editor::Merge(const Place& left, const Place& right, Change* change) {
-  LeafDraft to(left.address, left.image, leaves_->owner_bits());
-  LeafDraft from(right.address, right.image, leaves_->owner_bits());
-  const StatusOr<bool> locked = co_await leaves_->Lock(to);
-  if (!locked.ok() || !*locked) co_return locked;
-  const StatusOr<bool> both = co_await leaves_->Lock(from);
-  if (!both.ok() || !*both) {
-    const Status back = co_await leaves_->GiveBack(to);
-    GANNET_CO_RETURN_IF_ERROR(back);
-    co_return both;
-  }
-  Posting posting;
-  remote::AppendAbsorb(&to, &from, &posting);
-  const Status status = co_await leaves_->Commit(to.address(), &posting);
-  if (!status.ok()) {
-    // Its lock may have been taken over another connection. If it is dead by now, this finds that.
-    LeafDraft held(right.address, right.image, leaves_->owner_bits());
-    co_await leaves_->GiveBack(held);
-    co_return status;
-  }
-  leaves_->NoteReleased(right.address);
-  if (change != nullptr) {
-    change->AddChanged(left.address, left.image.head.state, to.unlocked());
-    change->AddChanged(right.address, right.image.head.state, from.unlocked());
-  }
-  co_await blocks_->Return({right.address, from.unlocked()});
   co_return true;
 }
 
@@ -364,7 +296,7 @@ coro::Task<Status> Editor::FillRoot(uint8_t level, std::span<const IntegerEntry>
   LeafDraft draft(root_, root.image, leaves_->owner_bits());
   draft.set_level(level);
   for (const IntegerEntry& entry : entries) draft.Add(entry);
-  const StatusOr<bool> done = co_await Publish(&draft);
+  const StatusOr<bool> done = co_await changer_.Publish(&draft);
   if (!done.ok()) co_return done.status();
   if (!*done) co_return absl::FailedPreconditionError("a bulk load needs an index that nobody else changes");
   co_return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "index/blink/node.h"
 #include "index/index.h"
 #include "index/remote/block_source.h"
+#include "index/remote/leaf_change.h"
 #include "index/remote/leaf_channel.h"
 
 namespace gannet::index::blink {
@@ -26,7 +27,7 @@ class Editor {
  public:
   // All but `cache`, which may be null, must outlive this.
   Editor(remote::LeafChannel* leaves, rdma::GlobalAddress root, remote::BlockSource* blocks, InnerCache* cache)
-      : leaves_(leaves), root_(root), blocks_(blocks), cache_(cache) {}
+      : leaves_(leaves), root_(root), blocks_(blocks), changer_(leaves, blocks), cache_(cache) {}
 
   // The node of `level` that covers `key`. kMend: separators that were missed or led astray are mended on the way,
   // under locks. Readers leave that to those who change the tree. A coroutine of a transaction that waits for a lock's
@@ -49,13 +50,10 @@ class Editor {
   // Takes what `descent` noticed about separators to the level above.
   coro::Task<void> Mend(uint8_t level, Descent::Notes notes);
   coro::Task<StatusOr<Change>> InsertAt(uint8_t level, IntegerEntry entry, rdma::GlobalAddress* existing);
-  // These return false if the node has changed since `place` was READ.
+  // These return false, as those of LeafChanger do, if the node has changed since `place` was READ.
   coro::Task<StatusOr<bool>> TryInsert(const Place& place, IntegerEntry entry, Change* change,
                                        std::optional<IntegerEntry>* separator);
-  coro::Task<StatusOr<bool>> Split(const Place& place, IntegerEntry entry, Change* change,
-                                   std::optional<IntegerEntry>* separator);
   coro::Task<StatusOr<bool>> SplitRoot(const Place& place, IntegerEntry entry, Change* change);
-  coro::Task<StatusOr<bool>> Publish(remote::LeafDraft* draft);
 
   // The following are not necessary for a correct tree: if one fails, the tree works as before. `level`: of the inner
   // node.
@@ -64,11 +62,11 @@ class Editor {
   // Merges a node that has few entries with its left sibling, and then perhaps their parent with its. True if it was
   // merged: *change (if not null) has the words of the two.
   coro::Task<bool> MergeLeft(uint8_t level, const Place& node, Change* change);
-  coro::Task<StatusOr<bool>> Merge(const Place& left, const Place& right, Change* change);
 
   remote::LeafChannel* leaves_;
   rdma::GlobalAddress root_;
   remote::BlockSource* blocks_;
+  remote::LeafChanger changer_;
   InnerCache* cache_;
 };
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "index/blink/leaf_scan.h"
+#include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index {
@@ -113,7 +113,7 @@ coro::Task<Status> RemoteBlink::Scan(ScanRange range, ScanResult* result) {
     Place place;
     const Status located = co_await editor_->Locate(next, 0, Editor::Notice::kLeave, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
+    if (remote::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
     }
   }
@@ -158,8 +158,8 @@ coro::Task<StatusOr<bool>> RemoteBlink::ScanCached(const ScanRange& range, size_
       if (remote::LookAtLeaf(images[i]) != LeafLook::kWhole || images[i].level() != 0 || !images[i].Covers(*next)) {
         co_return false;
       }
-      if (TakeLeaf({reads[i].remote, images[i]}, range.from.integer(), range.to.integer(), range.reverse, end, result,
-                   next) ||
+      if (remote::TakeLeaf({reads[i].remote, images[i]}, range.from.integer(), range.to.integer(), range.reverse, end,
+                           result, next) ||
           result->entries.size() >= end) {
         co_return true;
       }

@@ -5,7 +5,6 @@
 
 namespace gannet::index::remote {
 
-// Locks, publishes the draft's changes, and unlocks.
 coro::Task<StatusOr<bool>> LeafChanger::Publish(LeafDraft* draft) {
   const StatusOr<bool> locked = co_await leaves_->Lock(*draft);
   if (!locked.ok() || !*locked) co_return locked;

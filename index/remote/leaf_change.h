@@ -37,10 +37,10 @@ class LeafChanger {
   // Moves the entries of `right` to `left`, its left neighbour, which has room for them. `right` is dead then, and its
   // block is given back.
   coro::Task<StatusOr<bool>> Absorb(const LeafPlace& left, const LeafPlace& right, Change* change);
-
- private:
+  // Makes the changes of a draft, whose leaf is not locked.
   coro::Task<StatusOr<bool>> Publish(LeafDraft* draft);
 
+ private:
   LeafChannel* leaves_;
   BlockSource* blocks_;
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "index/blink/leaf_scan.h"
+#include "index/remote/leaf_scan.h"
 
 namespace gannet::index {
 namespace rolex {
@@ -130,8 +130,7 @@ coro::Task<Status> RemoteRolex::Scan(ScanRange range, ScanResult* result) {
     LeafPlace place;
     const Status located = co_await editor_.Locate(next, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    if (blink::TakeLeaf({place.address, place.image}, from, to, range.reverse, end, result, &next) ||
-        result->entries.size() >= end) {
+    if (remote::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
     }
   }
@@ -161,7 +160,7 @@ coro::Task<StatusOr<bool>> RemoteRolex::ScanCached(const ScanRange& range, size_
       if (remote::LookAtLeaf(images[i]) != LeafLook::kWhole || images[i].level() != 0 || !images[i].Covers(*next)) {
         co_return false;
       }
-      if (blink::TakeLeaf({leaves[i], images[i]}, from, to, range.reverse, end, result, next) ||
+      if (remote::TakeLeaf({leaves[i], images[i]}, from, to, range.reverse, end, result, next) ||
           result->entries.size() >= end) {
         co_return true;
       }

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "index/backoff.h"
-#include "index/blink/leaf_scan.h"
 #include "index/remote/leaf_repair.h"
+#include "index/remote/leaf_scan.h"
 #include "index/rolex/synonyms.h"
 
 namespace gannet::index::rolex {
@@ -24,91 +24,22 @@ namespace {
 // Right links that a search follows before it looks into the synonym table.
 constexpr int kFewRights = 3;
 
-// The owner's own blocks, with the context of the call.
-class OwnBlocks final : public remote::BlockSource {
- public:
-  explicit OwnBlocks(remote::LeafBlocks* blocks) : blocks_(blocks) {}
-  coro::Task<StatusOr<FreeBlock>> Take() override { co_return blocks_->Take(*context); }
-  void PutBack(const FreeBlock& block) override { blocks_->PutBack(block); }
-  coro::Task<void> Return(FreeBlock block) override {
-    blocks_->Return(block);
-    co_return;
-  }
-
-  Context* context = nullptr;
-
- private:
-  remote::LeafBlocks* blocks_;
-};
-
 }  // namespace
 
-struct RolexIndex::Hand final : Guide {
-  Hand(const RolexIndex* of, std::unique_ptr<rdma::Channel> own)
-      : index(of),
-        channel(std::move(own)),
-        leaves(channel.get(), nullptr, channel->node(), absl::Nanoseconds(of->patience_nanos_)),
-        blocks(const_cast<remote::LeafBlocks*>(&of->blocks_)),
-        editor(&leaves, &blocks, this) {
-    worker.AddPoller([this] { return channel->Poll(); });
-  }
+coro::Task<StatusOr<rdma::GlobalAddress>> RolexIndex::OwnGuide::LeadTo(uint64_t key, int attempt) {
+  // The owner's CPU finds the leaf itself, so that right links cost no verbs.
+  LeafPlace place;
+  if (attempt == 0 && index_->Locate(key, &place).ok()) co_return place.address;
+  co_return index_->LeadTo(key, attempt);
+}
 
-  coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(uint64_t key, int attempt) override {
-    // The owner's CPU finds the leaf itself, so that right links cost no verbs.
-    LeafPlace place;
-    if (attempt == 0 && index->Locate(key, &place).ok()) co_return place.address;
-    co_return index->LeadTo(key, attempt);
-  }
-  void NoteLeaf(const Synonym&) override {}
-  coro::Task<StatusOr<rdma::GlobalAddress>> SynonymsFor(uint64_t key) override {
-    co_return rdma::GlobalAddress(channel->node(), index->directory_.Find(key)->model.synonyms());
-  }
-  rdma::GlobalAddress queue() const override { return {channel->node(), index->queue_offset()}; }
+coro::Task<StatusOr<rdma::GlobalAddress>> RolexIndex::OwnGuide::SynonymsFor(uint64_t key) {
+  co_return rdma::GlobalAddress(index_->first_leaf_.node(), index_->directory_.Find(key)->model.synonyms());
+}
 
-  const RolexIndex* index;
-  std::unique_ptr<rdma::Channel> channel;
-  remote::LeafChannel leaves;
-  OwnBlocks blocks;
-  Editor editor;
-  coro::Worker worker;
-};
-
-class RolexIndex::HandLease {
- public:
-  HandLease(RolexIndex* index, Context* context) : index_(index) {
-    {
-      std::lock_guard lock(index->hands_mutex_);
-      if (!index->hands_.empty()) {
-        hand_ = std::move(index->hands_.back());
-        index->hands_.pop_back();
-      }
-    }
-    if (hand_ == nullptr) {
-      auto channel = index->service_->node().OpenChannel();
-      if (!channel.ok()) {
-        status_ = channel.status();
-        return;
-      }
-      hand_ = std::make_unique<Hand>(index, *std::move(channel));
-    }
-    hand_->blocks.context = context;
-  }
-  ~HandLease() {
-    if (hand_ == nullptr) return;
-    std::lock_guard lock(index_->hands_mutex_);
-    index_->hands_.push_back(std::move(hand_));
-  }
-  HandLease(const HandLease&) = delete;
-  HandLease& operator=(const HandLease&) = delete;
-
-  const Status& status() const { return status_; }
-  Hand* operator->() { return hand_.get(); }
-
- private:
-  RolexIndex* index_;
-  std::unique_ptr<Hand> hand_;
-  Status status_;
-};
+rdma::GlobalAddress RolexIndex::OwnGuide::queue() const {
+  return {index_->first_leaf_.node(), index_->queue_offset()};
+}
 
 StatusOr<std::unique_ptr<RolexIndex>> RolexIndex::Create(IndexService* service, const RolexOptions& options) {
   std::unique_ptr<RolexIndex> index(new RolexIndex(service, options));
@@ -144,11 +75,11 @@ RolexIndex::RolexIndex(IndexService* service, const RolexOptions& options)
       memory_(service->node().memory().data()),
       blocks_(&service->node()),
       directory_(service),
-      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))) {}
+      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
+      hands_(service, &blocks_, options.patience, this) {}
 
 RolexIndex::~RolexIndex() {
   retraining_.reset();
-  hands_.clear();
   rdma::SlabCache slab(&service_->slab());
   if (queue_ != nullptr) slab.Free(queue_, kQueueBytes);
   blocks_.Close(slab);
@@ -254,21 +185,21 @@ void RolexIndex::FindMany(std::span<const Key> keys, std::span<FindResult> resul
 
 StatusOr<Change> RolexIndex::Insert(Context& context, const Key& key, rdma::GlobalAddress record,
                                     rdma::GlobalAddress* existing) {
-  HandLease hand(this, &context);
+  Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.Insert(key.integer(), record, existing));
+  return hand.Run(hand.editor().editor.Insert(key.integer(), record, existing));
 }
 
 StatusOr<Change> RolexIndex::Remove(Context& context, const Key& key, rdma::GlobalAddress record) {
-  HandLease hand(this, &context);
+  Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.Remove(key.integer(), record));
+  return hand.Run(hand.editor().editor.Remove(key.integer(), record));
 }
 
 Status RolexIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  HandLease hand(this, nullptr);
+  Hands::Lease hand(&hands_, nullptr);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand->worker.BlockOn(hand->editor.Replace(key.integer(), from, to));
+  return hand.Run(hand.editor().editor.Replace(key.integer(), from, to));
 }
 
 StatusOr<bool> RolexIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
@@ -279,7 +210,7 @@ StatusOr<bool> RolexIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, si
   for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
     // After the last leaf *next was its high fence plus one.
     if (leaves == 0 || reverse || !GoRight(&place)) GANNET_RETURN_IF_ERROR(Locate(*next, &place));
-    if (blink::TakeLeaf({place.address, place.image}, from, to, reverse, end, result, next)) return false;
+    if (remote::TakeLeaf(place, from, to, reverse, end, result, next)) return false;
     if (result->entries.size() >= end) return true;
   }
   return true;

@@ -1,5 +1,5 @@
 // RolexIndex: the owner's side. It reads leaves by its CPU, led by its models, and changes them by the same code as
-// clients. A thread that calls takes a channel from a pool, and waits until its verbs have completed.
+// clients (remote/hand.h).
 #pragma once
 
 #include <functional>
@@ -7,11 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "base/coro/worker.h"
-#include "base/thread.h"
 #include "index/index.h"
 #include "index/model/trainer.h"
 #include "index/remote/block_lending.h"
+#include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
@@ -53,10 +52,25 @@ class RolexIndex final : public LocalIndex, public remote::BlockLender, public L
   void TrainNow() { retraining_->TrainNow(); }
 
  private:
-  // A channel with what it takes to change leaves.
-  struct Hand;
-  class HandLease;
-  friend struct Hand;
+  class OwnGuide final : public Guide {
+   public:
+    explicit OwnGuide(const RolexIndex* index) : index_(index) {}
+    coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(uint64_t key, int attempt) override;
+    void NoteLeaf(const Synonym&) override {}
+    coro::Task<StatusOr<rdma::GlobalAddress>> SynonymsFor(uint64_t key) override;
+    rdma::GlobalAddress queue() const override;
+
+   private:
+    const RolexIndex* index_;
+  };
+  struct OwnEditor {
+    OwnEditor(remote::Hand* hand, const RolexIndex* index)
+        : guide(index), editor(&hand->leaves, &hand->blocks, &guide) {}
+
+    OwnGuide guide;
+    Editor editor;
+  };
+  using Hands = remote::HandPool<RolexIndex, OwnEditor>;
 
   RolexIndex(IndexService* service, const RolexOptions& options);
 
@@ -80,8 +94,7 @@ class RolexIndex final : public LocalIndex, public remote::BlockLender, public L
   uint64_t patience_nanos_;
   rdma::GlobalAddress first_leaf_;  // never dies
   std::byte* queue_ = nullptr;
-  Mutex hands_mutex_;
-  std::vector<std::unique_ptr<Hand>> hands_;  // that are not in use
+  Hands hands_;
 };
 
 }  // namespace gannet::index::rolex

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "index/blink/blink.h"
 #include "index/blink/blink_index.h"
+#include "tests/index/mortal_channel.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -18,79 +19,6 @@ namespace {
 using blink::BlinkIndex;
 
 constexpr IndexId kId = 1;
-
-// A channel of node 1 that dies after a number of verbs: it carries out no more, and all fail. A WRITE of several lines
-// may die in the middle, with its lines in any order.
-class MortalChannel final : public rdma::Channel {
- public:
-  MortalChannel(rdma::Channel* inner, uint64_t seed)
-      : Channel(inner->node(), inner->index(), nullptr, inner->capabilities()), inner_(inner), random_(seed) {
-    worker_.AddPoller([inner] { return inner->Poll(); });
-  }
-
-  // Line WRITEs, atomics and calls from now on; READs do not count.
-  void DieAfter(size_t verbs) { left_ = verbs; }
-  bool is_dead() const { return left_ == 0; }
-
-  size_t Poll() override { return inner_->Poll(); }
-
- protected:
-  bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
-    for (rdma::Operation& operation : operations) {
-      if (operation.verb != rdma::Verb::kWrite) {
-        if (is_dead()) return Fail(completion);
-        if (operation.verb != rdma::Verb::kRead) --left_;
-        Carry(&operation);
-        continue;
-      }
-      std::vector<rdma::Operation> lines;
-      for (uint32_t at = 0; at < operation.size; at += kLineBytes) {
-        lines.push_back(rdma::Operation::Write(static_cast<const std::byte*>(operation.local) + at,
-                                               operation.remote + at,
-                                               std::min<uint32_t>(kLineBytes, operation.size - at)));
-      }
-      for (size_t i = lines.size(); i > 1; --i) std::swap(lines[i - 1], lines[random_.Below(i)]);
-      for (rdma::Operation& line : lines) {
-        if (is_dead()) return Fail(completion);
-        --left_;
-        Carry(&line);
-      }
-    }
-    if (is_dead()) return Fail(completion);
-    completion->status = absl::OkStatus();
-    return true;
-  }
-  bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
-    if (is_dead()) return Fail(completion);
-    --left_;
-    StatusOr<size_t> bytes = worker_.BlockOn(Do(inner_, call));
-    if (is_dead()) return Fail(completion);  // the answer does not arrive
-    completion->status = bytes.status();
-    completion->response_bytes = bytes.value_or(0);
-    return true;
-  }
-
- private:
-  static coro::Task<StatusOr<size_t>> Do(rdma::Channel* channel, rdma::CallRequest call) {
-    co_return co_await channel->Call(call.node, call.method, call.request, call.response, call.timeout);
-  }
-  static coro::Task<Status> Do(rdma::Channel* channel, rdma::Operation* operation) {
-    co_return co_await channel->Post({operation, 1});
-  }
-  static bool Fail(rdma::Completion* completion) {
-    completion->status = absl::AbortedError("this client is dead");
-    return true;
-  }
-  void Carry(rdma::Operation* operation) {
-    const Status status = worker_.BlockOn(Do(inner_, operation));
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  rdma::Channel* inner_;
-  Random random_;
-  size_t left_ = SIZE_MAX;
-  coro::Worker worker_;
-};
 
 // A tree, its owner, and a client that dies.
 class BlinkDeathTest : public ::testing::TestWithParam<uint64_t> {

@@ -5,19 +5,19 @@
 #include <array>
 #include <cstdint>
 
-#include "index/blink/descent.h"
 #include "index/index.h"
+#include "index/remote/leaf_change.h"
 
-namespace gannet::index::blink {
+namespace gannet::index::remote {
 
 // Appends the leaf's witness and its entries, in the direction of the scan, from *next to the end of [from, to], until
 // the result has `end` entries. `place` covers *next. True: the scan is at its end. Otherwise it continues at *next.
-inline bool TakeLeaf(const Place& place, uint64_t from, uint64_t to, bool reverse, size_t end, ScanResult* result,
+inline bool TakeLeaf(const LeafPlace& place, uint64_t from, uint64_t to, bool reverse, size_t end, ScanResult* result,
                      uint64_t* next) {
   result->witnesses.push_back(place.witness());
   const uint64_t low = reverse ? from : *next;
   const uint64_t high = reverse ? *next : to;
-  std::array<IntegerEntry, kSlots> entries;
+  std::array<IntegerEntry, IntegerEntry::kSlots> entries;
   size_t n = 0;
   for (uint64_t used = place.image.used<IntegerEntry>(); used != 0; used &= used - 1) {
     const auto entry = place.image.entry<IntegerEntry>(std::countr_zero(used));
@@ -38,4 +38,4 @@ inline bool TakeLeaf(const Place& place, uint64_t from, uint64_t to, bool revers
   return false;
 }
 
-}  // namespace gannet::index::blink
+}  // namespace gannet::index::remote
