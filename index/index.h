@@ -274,7 +274,8 @@ class LocalIndex {
 
   // Maps the key from record `from` to record `to` (a record that outgrew its block moves). NotFound if it is not
   // mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys stays as it is. So do all
-  // witnesses, unless clients change the index (IndexTraits::client_writes): there the word that covers the key changes.
+  // witnesses, unless clients change the index (IndexTraits::client_writes): there the word that covers the key
+  // changes.
   virtual Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) = 0;
 
   // Appends to *result. Unimplemented for kinds that are not ordered.

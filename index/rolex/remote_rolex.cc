@@ -200,7 +200,8 @@ ReadEstimate RemoteRolex::Estimate(std::span<const Key> keys) const {
   const double by_line = scale * static_cast<double>(lines);
   ReadEstimate estimate{
       .reads = n + 2 * unknown, .bytes = by_line * kLineBytes + (n - by_line) * remote::kLeafBytes, .keys = n};
-  estimate.postings = static_cast<double>((keys.size() + kMostReads - 1) / kMostReads) + 2 * unknown;
+  const size_t batches = (keys.size() + kMostReads - 1) / kMostReads;
+  estimate.postings = static_cast<double>(batches) + 2 * unknown;
   estimate.lasting_postings = 2 * unknown;
   if (!cache_.knows_directory()) estimate.calls = estimate.lasting_calls = 1;
   return estimate;
