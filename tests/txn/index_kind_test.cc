@@ -27,7 +27,8 @@ TEST(IndexRegistryTest, KnowsEachKindByNumberAndName) {
   EXPECT_EQ(static_cast<int>(IndexKind::kCatfish), 2);
   EXPECT_EQ(static_cast<int>(IndexKind::kBlink), 3);
   EXPECT_EQ(static_cast<int>(IndexKind::kRolex), 4);
-  for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kCatfish, IndexKind::kBlink, IndexKind::kRolex, toy}) {
+  for (const IndexKind kind :
+       {IndexKind::kHash, IndexKind::kXStore, IndexKind::kCatfish, IndexKind::kBlink, IndexKind::kRolex, toy}) {
     EXPECT_EQ(*index::IndexKindOf(index::EntryOf(kind).name), kind);
     EXPECT_EQ(index::FindIndexKind(index::EntryOf(kind).name), &index::EntryOf(kind));
   }

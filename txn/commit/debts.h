@@ -27,7 +27,8 @@
 // the CAS has completed. Two unlocks of one record may run at the same time: both have the same effect.
 //
 // A session notes its debts here; a thread of the database settles them (debt_collector.h). So the record of a debt is
-// free soon after its node can be reached again, also if the session is idle, only reads, or is closed. Three rules divide the work:
+// free soon after its node can be reached again, also if the session is idle, only reads, or is closed. Three rules
+// divide the work:
 //
 //   - An unlock goes to the collector when no transaction of the session may hold the lock any more (rule b). All other
 //     debts go there at once, and so before an unlock of the same record, which waits for them there.

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "index/xstore/model/model.h"
 #include "index/model/trainer.h"
+#include "index/xstore/model/model.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {
