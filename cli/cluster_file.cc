@@ -17,6 +17,17 @@
 namespace gannet::cli {
 namespace {
 
+// An index kind by its name, as `parse` understands it; *kind stays as it is if the key is absent.
+template <class Parse>
+Status TakeIndex(cluster::Section& section, const std::string& key, Parse parse, index::IndexKind* kind) {
+  std::string name = index::EntryOf(*kind).name;
+  GANNET_RETURN_IF_ERROR(section.TakeString(key, absl::StrCat("\"", name, "\""), &name));
+  const StatusOr<index::IndexKind> taken = parse(name);
+  if (!taken.ok()) return section.Wrong(key, std::string(taken.status().message()));
+  *kind = *taken;
+  return absl::OkStatus();
+}
+
 Status ReadTpcc(cluster::Section& section, int servers, TpccSection* tpcc) {
   const tpcc::Scale full;
   int64_t warehouses = 0;
@@ -33,7 +44,7 @@ Status ReadTpcc(cluster::Section& section, int servers, TpccSection* tpcc) {
            .seed = static_cast<uint64_t>(seed),
            .items = static_cast<uint32_t>(items),
            .customers_per_district = static_cast<uint32_t>(customers)};
-  return absl::OkStatus();
+  return TakeIndex(section, "ordered_index", ParseOrderedIndex, &tpcc->ordered_index);
 }
 
 // A name of `names`; *value stays as it is if the key is absent.
@@ -45,15 +56,6 @@ Status TakeChoice(cluster::Section& section, const std::string& key, std::span<c
   const StatusOr<size_t> at = ParseChoice(name, names);
   if (!at.ok()) return section.Wrong(key, std::string(at.status().message()));
   *value = static_cast<Enum>(*at);
-  return absl::OkStatus();
-}
-
-Status TakeIndex(cluster::Section& section, index::IndexKind* kind) {
-  std::string name = index::EntryOf(*kind).name;
-  GANNET_RETURN_IF_ERROR(section.TakeString("index", absl::StrCat("\"", name, "\""), &name));
-  const StatusOr<index::IndexKind> taken = ParseIndexOfAnyKey(name);
-  if (!taken.ok()) return section.Wrong("index", std::string(taken.status().message()));
-  *kind = *taken;
   return absl::OkStatus();
 }
 
@@ -69,7 +71,7 @@ Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSe
   int64_t fill_percent = ycsb->fill_percent;
   int64_t sub_models = 0;
   GANNET_RETURN_IF_ERROR(section.NeedInteger("keys", o.servers, kMaxYcsbKeys, "1000000", &keys));
-  GANNET_RETURN_IF_ERROR(TakeIndex(section, &o.index));
+  GANNET_RETURN_IF_ERROR(TakeIndex(section, "index", ParseIndexOfAnyKey, &o.index));
   GANNET_RETURN_IF_ERROR(TakeChoice(section, "keyspace", ycsb::kKeyFormNames, &o.key_form));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("value_bytes", ycsb::kMinValueBytes, ycsb::kMaxValueBytes,
                                              absl::StrCat(ycsb::kMinValueBytes), &value_bytes));
@@ -115,7 +117,8 @@ StatusOr<ClusterFile> Complete(StatusOr<cluster::Config> config, ClusterFile fil
 
 tpcc::SchemaOptions SchemaOf(const TpccSection& section) {
   return {.warehouses = static_cast<uint32_t>(section.warehouses),
-          .scale = {.items = section.items, .customers_per_district = section.customers_per_district}};
+          .scale = {.items = section.items, .customers_per_district = section.customers_per_district},
+          .ordered_index = section.ordered_index};
 }
 
 StatusOr<ClusterFile> ReadClusterFile(const std::string& file) {

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "cluster/config.h"
+#include "index/registry.h"
 #include "tpcc/schema.h"
 #include "ycsb/client.h"
 #include "ycsb/cluster.h"
@@ -20,6 +21,7 @@ struct TpccSection {
   uint64_t seed = 1;  // of the population
   uint32_t items = 0;
   uint32_t customers_per_district = 0;
+  index::IndexKind ordered_index = index::IndexKind::kXStore;
 };
 
 tpcc::SchemaOptions SchemaOf(const TpccSection& section);

@@ -51,6 +51,9 @@ void AddCommonFlags(CLI::App& command, CrashOptions* o) {
       "Default: kv");
   Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
+  Add(command, "--ordered-index", &o->ordered_index, ParseOrderedIndex, "NAME",
+      "Index of the tables that are scanned: xstore, blink or rolex. Tables with byte keys (the second one of kv,\n"
+      "CUSTOMER_BY_NAME) keep xstore. Default: xstore");
   AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");
   AddInteger(command, "--threads", &o->threads, 1, 16, "Threads of the process that is killed. Default: 2");
   AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");
@@ -101,6 +104,8 @@ std::vector<std::string> CrashChildArguments(const crash::ChildOptions& child) {
                                         FormatDurability(test.mode),
                                         "--medium",
                                         FormatMedium(test.medium),
+                                        "--ordered-index",
+                                        index::EntryOf(test.ordered_index).name,
                                         "--nodes",
                                         absl::StrCat(test.nodes),
                                         "--threads",
@@ -127,11 +132,12 @@ std::vector<std::string> CrashChildArguments(const crash::ChildOptions& child) {
 
 std::string CrashReplayCommand(const CrashOptions& o, uint64_t cycle) {
   return absl::StrFormat(
-      "gannet crashtest --seed %d --cycles %d --workload %s --mode %s --medium %s --kill-point %s --nodes %d --threads "
+      "gannet crashtest --seed %d --cycles %d --workload %s --mode %s --medium %s --ordered-index %s --kill-point %s "
+      "--nodes %d --threads "
       "%d --coroutines %d --cycle-time %s%s",
-      o.seed, cycle + 1, crash::NameOf(o.workload), FormatDurability(o.mode), FormatMedium(o.medium), o.kill_point,
-      o.nodes, o.threads, o.coroutines, absl::FormatDuration(o.cycle_time),
-      o.elle_file.empty() ? "" : " --elle " + o.elle_file);
+      o.seed, cycle + 1, crash::NameOf(o.workload), FormatDurability(o.mode), FormatMedium(o.medium),
+      index::EntryOf(o.ordered_index).name, o.kill_point, o.nodes, o.threads, o.coroutines,
+      absl::FormatDuration(o.cycle_time), o.elle_file.empty() ? "" : " --elle " + o.elle_file);
 }
 
 }  // namespace gannet::cli

@@ -52,12 +52,26 @@ StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::strin
   return absl::InvalidArgumentError("must be " + choices);
 }
 
-StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text) {
+namespace {
+
+// The name of a kind whose traits are not `unfit`.
+template <class Unfit>
+StatusOr<index::IndexKind> ParseIndex(const std::string& text, Unfit unfit) {
   std::vector<std::string_view> names = index::IndexKindNames();
-  std::erase_if(names, [](std::string_view name) { return index::FindIndexKind(name)->traits.spatial; });
+  std::erase_if(names, [unfit](std::string_view name) { return unfit(index::FindIndexKind(name)->traits); });
   const StatusOr<size_t> at = ParseChoice(text, names);
   if (!at.ok()) return at.status();
   return index::IndexKindOf(names[*at]);
+}
+
+}  // namespace
+
+StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text) {
+  return ParseIndex(text, [](const index::IndexTraits& traits) { return traits.spatial; });
+}
+
+StatusOr<index::IndexKind> ParseOrderedIndex(const std::string& text) {
+  return ParseIndex(text, [](const index::IndexTraits& traits) { return !traits.ordered; });
 }
 
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example) {

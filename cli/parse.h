@@ -33,6 +33,8 @@ StatusOr<size_t> ParseChoice(const std::string& text, std::span<const std::strin
 
 // The name of an index kind that takes any key, as YCSB needs it: of one that is not spatial.
 StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text);
+// The name of an ordered index kind.
+StatusOr<index::IndexKind> ParseOrderedIndex(const std::string& text);
 
 // Five whole percentages that sum to 100. `example`: their meaning and form, for errors.
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example);

@@ -3,14 +3,33 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <string_view>
 
 #include "absl/strings/str_format.h"
 #include "cli/data_directory.h"
 
 namespace gannet::cli {
 
-std::string TpccApplication(int warehouses, uint64_t seed) {
-  return absl::StrFormat("tpcc warehouses=%d seed=%d", warehouses, seed);
+namespace {
+
+// XStore is not named: it was the only kind when the first directories were made.
+constexpr std::string_view kOrderedIndex = " ordered_index=";
+
+// Takes the kind out of the note. InvalidArgument if this program does not know it.
+StatusOr<index::IndexKind> OrderedIndexOf(std::string_view application) {
+  const size_t at = application.find(kOrderedIndex);
+  if (at == std::string_view::npos) return index::IndexKind::kXStore;
+  return index::IndexKindOf(application.substr(at + kOrderedIndex.size()));
+}
+
+}  // namespace
+
+std::string TpccApplication(int warehouses, uint64_t seed, index::IndexKind ordered_index) {
+  std::string note = absl::StrFormat("tpcc warehouses=%d seed=%d", warehouses, seed);
+  if (ordered_index != index::IndexKind::kXStore) {
+    note.append(kOrderedIndex).append(index::EntryOf(ordered_index).name);
+  }
+  return note;
 }
 
 StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
@@ -33,6 +52,9 @@ StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
     return absl::InvalidArgumentError(
         absl::StrFormat("has a database of another program ('%s'); name another directory", application));
   }
+  const StatusOr<index::IndexKind> ordered_index = OrderedIndexOf(application);
+  if (!ordered_index.ok()) return ordered_index.status();
+  found.ordered_index = *ordered_index;
   // The first checkpoint keeps the load; each node takes it when all have loaded.
   const auto with_rows =
       std::ranges::count_if(*nodes, [](const NodeData& node) { return !node.manifest.checkpoints.empty(); });

@@ -5,13 +5,15 @@
 #include <string>
 
 #include "base/status.h"
+#include "index/registry.h"
 
 namespace gannet::cli {
 
 struct TpccDirectory {
   int nodes = 0;  // 0: there is no database yet, and one may be created
   int warehouses = 0;
-  uint64_t seed = 0;    // of the population
+  uint64_t seed = 0;  // of the population
+  index::IndexKind ordered_index = index::IndexKind::kXStore;
   bool loaded = false;  // false: a load that was not finished left tables without rows
 };
 
@@ -20,6 +22,6 @@ struct TpccDirectory {
 StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory);
 
 // The manifest's note.
-std::string TpccApplication(int warehouses, uint64_t seed);
+std::string TpccApplication(int warehouses, uint64_t seed, index::IndexKind ordered_index);
 
 }  // namespace gannet::cli

@@ -24,6 +24,10 @@ void AddStoreFlags(CLI::App& command, TpccOptions* o) {
              "Nodes, as threads of this process that reach each other's memory only through the fabric. Default: 1,\n"
              "or as --dir has")
       ->group(group);
+  Add(command, "--ordered-index", &o->ordered_index, ParseOrderedIndex, "NAME",
+      "Index of the tables that are scanned: xstore, blink or rolex. CUSTOMER_BY_NAME has byte keys, which blink and\n"
+      "rolex do not take: it keeps xstore. Default: xstore, or as --dir has")
+      ->group(group);
   Add(command, "--memory-per-node", &o->memory_per_node, ParseSize, "SIZE",
       "Most memory that a node may use, such as 8G. Default: an equal share of three quarters of the machine's")
       ->group(group);

@@ -58,6 +58,7 @@ Json Of(const TpccOptions& o) {
           {"fabric", FabricOf(o)},
           {"nodes", o.nodes},
           {"warehouses", o.warehouses},
+          {"ordered_index", index::EntryOf(*o.ordered_index).name},
           {"threads", o.threads},
           {"warmup_seconds", absl::ToDoubleSeconds(o.warmup)},
           {"duration_seconds", absl::ToDoubleSeconds(o.duration)},

@@ -126,8 +126,13 @@ Status CompleteFromDirectory(TpccOptions* o) {
     return Wrong("--warehouses %d: %s has %d; leave --warehouses out, or name another --dir", o->warehouses,
                  o->directory, found->warehouses);
   }
+  if (o->ordered_index.has_value() && *o->ordered_index != found->ordered_index) {
+    return Wrong("--ordered-index %s: %s has %s; leave --ordered-index out, or name another --dir",
+                 index::EntryOf(*o->ordered_index).name, o->directory, index::EntryOf(found->ordered_index).name);
+  }
   o->nodes = found->nodes;
   o->warehouses = found->warehouses;
+  o->ordered_index = found->ordered_index;
   o->loaded = found->loaded;
   if (found->loaded) o->load_seed = found->seed;
   return absl::OkStatus();
@@ -137,6 +142,7 @@ Status CompleteFromDirectory(TpccOptions* o) {
 Status NeedNoCluster(const TpccOptions& o) {
   const char* flag = o.nodes != 0                     ? "--nodes"
                      : o.warehouses != 0              ? "--warehouses"
+                     : o.ordered_index.has_value()    ? "--ordered-index"
                      : o.memory_per_node != 0         ? "--memory-per-node"
                      : !o.store.empty()               ? "--store"
                      : o.adversarial                  ? "--adversarial"
@@ -166,6 +172,7 @@ Status CompleteFromCluster(TpccOptions* o) {
   const cluster::Config& config = o->cluster_file->config;
   o->nodes = config.num_servers();
   o->warehouses = o->cluster_file->tpcc->warehouses;
+  o->ordered_index = o->cluster_file->tpcc->ordered_index;
   o->load_seed = o->cluster_file->tpcc->seed;
   o->prefault = 0;
   if (o->threads == 0) o->threads = 1;
@@ -203,6 +210,7 @@ Status Complete(TpccOptions* o) {
   GANNET_RETURN_IF_ERROR(o->directory.empty() ? NeedDirectory(*o) : CompleteFromDirectory(o));
   if (o->nodes == 0) o->nodes = 1;
   if (o->warehouses == 0) o->warehouses = o->nodes;
+  o->ordered_index = o->ordered_index.value_or(index::IndexKind::kXStore);
   if (o->threads == 0) o->threads = o->nodes;
   if (o->warehouses < o->nodes) {
     return Wrong("--warehouses %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes",

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "cli/cluster_file.h"
+#include "index/registry.h"
 #include "txn/database.h"
 #include "txn/read_path.h"
 
@@ -21,8 +22,9 @@ struct TpccOptions {
   TpccVerb verb = TpccVerb::kRun;
 
   // The data and its place.
-  int nodes = 0;                     // 0: as the directory has, or 1
-  int warehouses = 0;                // 0: as the directory has, or one per node
+  int nodes = 0;                                  // 0: as the directory has, or 1
+  int warehouses = 0;                             // 0: as the directory has, or one per node
+  std::optional<index::IndexKind> ordered_index;  // of the ordered tables; none: as the directory has, or XStore
   uint64_t memory_per_node = 0;      // bytes; 0: Complete() takes an equal share of most of the machine's memory
   std::string store;                 // a memory file for the nodes' memory; empty: anonymous memory
   std::optional<uint64_t> prefault;  // bytes per node that are made resident before the run

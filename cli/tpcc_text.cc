@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
 #include "cli/bench_text.h"
@@ -15,14 +16,17 @@ namespace {
 
 std::string WhereTheDataIs(const TpccResult& result) {
   const TpccOptions& o = result.options;
+  const std::string index = *o.ordered_index == index::IndexKind::kXStore
+                                ? ""
+                                : absl::StrCat("ordered index ", index::EntryOf(*o.ordered_index).name, ", ");
   const std::string warehouses = Count(o.warehouses, "warehouse");
   if (o.cluster_file.has_value()) {
     return absl::StrFormat(
-        "%s on %s of %s (%s), as its client in slot %d, seed %d\nown copy of ITEM loaded in %.1f s\n", warehouses,
-        Count(o.nodes, "server"), o.cluster, FabricOf(o), result.slot, o.seed, result.load_seconds);
+        "%s on %s of %s (%s), as its client in slot %d, %sseed %d\nown copy of ITEM loaded in %.1f s\n", warehouses,
+        Count(o.nodes, "server"), o.cluster, FabricOf(o), result.slot, index, o.seed, result.load_seconds);
   }
-  return absl::StrFormat("%s on %s (shm%s), seed %d\n%s in %.1f s\n", warehouses, Count(o.nodes, "node"),
-                         o.adversarial ? ", adversarial" : "", o.seed,
+  return absl::StrFormat("%s on %s (shm%s), %sseed %d\n%s in %.1f s\n", warehouses, Count(o.nodes, "node"),
+                         o.adversarial ? ", adversarial" : "", index, o.seed,
                          o.loaded ? "recovered from " + o.directory : "loaded", result.load_seconds);
 }
 

@@ -48,6 +48,8 @@ struct IndexTraits {
   // Clients change nodes of the index by verbs, under the locks in the nodes' version words (lock_word.h). If false,
   // only the owner's CPU changes them, and they lie where clients cannot write.
   bool client_writes = false;
+  // A table with byte keys cannot have this kind.
+  bool integer_keys_only = false;
 };
 
 // Options of one node's part of a table's index.
@@ -116,6 +118,8 @@ const IndexKindEntry* FindIndexKind(std::string_view name);
 
 // The entry of a kind that exists. A number that was cast to a kind goes to FindIndexKind first.
 const IndexKindEntry& EntryOf(IndexKind kind);
+// `ordered`, or kXStore for byte keys if `ordered` takes integer keys only.
+IndexKind OrderedKindFor(KeyKind keys, IndexKind ordered);
 // The number of the kind with this name. InvalidArgument lists the existing names.
 StatusOr<IndexKind> IndexKindOf(std::string_view name);
 

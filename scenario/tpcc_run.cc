@@ -57,7 +57,9 @@ class TpccRun {
         drawn_(drawn),
         report_(report),
         owners_(drawn.nodes - (*drawn.client ? 1 : 0)),
-        schema_{.warehouses = static_cast<uint32_t>(owners_), .scale = kScale},
+        schema_{.warehouses = static_cast<uint32_t>(owners_),
+                .scale = kScale,
+                .ordered_index = *index::IndexKindOf(drawn.ordered_index)},
         cluster_(simulation, &drawn,
                  [this](txn::Database& database) { return tpcc::Tables::Create(database, schema_).status(); }) {}
 

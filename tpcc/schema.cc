@@ -38,6 +38,7 @@ std::vector<Definition> Definitions(const SchemaOptions& schema, uint32_t wareho
                                        .placement = PlacementByWarehouse()}});
   };
   using enum txn::IndexKind;
+  const txn::IndexKind ordered = schema.ordered_index;
   add(&Tables::item, "item", kHash, sizeof(Item), schema.scale.items);
   definitions.back().options.placement = txn::Placement::Replicated();
   add(&Tables::warehouse, "warehouse", kHash, sizeof(Warehouse), w);
@@ -50,14 +51,15 @@ std::vector<Definition> Definitions(const SchemaOptions& schema, uint32_t wareho
   add(&Tables::customer_data, "customer_data", kHash, sizeof(CustomerData), customers);
   add(&Tables::stock, "stock", kHash, sizeof(Stock), w * schema.scale.items);
   add(&Tables::stock_info, "stock_info", kHash, sizeof(StockInfo), w * schema.scale.items);
-  add(&Tables::customer_by_name, "customer_by_name", kXStore, 0, customers);
+  add(&Tables::customer_by_name, "customer_by_name", index::OrderedKindFor(index::KeyKind::kBytes, ordered), 0,
+      customers);
   definitions.back().options.key_kind = index::KeyKind::kBytes;
   definitions.back().options.max_key_bytes = CustomerNameKey::kBytes;
-  add(&Tables::history, "history", kXStore, sizeof(History), customers);
-  add(&Tables::order, "order", kXStore, sizeof(Order), customers);
-  add(&Tables::order_by_customer, "order_by_customer", kXStore, 0, customers);
-  add(&Tables::new_order, "new_order", kXStore, 0, districts * schema.scale.undelivered_orders());
-  add(&Tables::order_line, "order_line", kXStore, sizeof(OrderLine), customers * 10);
+  add(&Tables::history, "history", ordered, sizeof(History), customers);
+  add(&Tables::order, "order", ordered, sizeof(Order), customers);
+  add(&Tables::order_by_customer, "order_by_customer", ordered, 0, customers);
+  add(&Tables::new_order, "new_order", ordered, 0, districts * schema.scale.undelivered_orders());
+  add(&Tables::order_line, "order_line", ordered, sizeof(OrderLine), customers * 10);
   return definitions;
 }
 
@@ -75,6 +77,12 @@ Status CheckOptions(const SchemaOptions& options, int num_nodes) {
   if (scale.customers_per_district < 10 || scale.customers_per_district > kMaxCustomersPerDistrict) {
     return absl::InvalidArgumentError(absl::StrFormat("%d customers per district: choose between 10 and %d",
                                                       scale.customers_per_district, kMaxCustomersPerDistrict));
+  }
+  const index::IndexKindEntry* const ordered = index::FindIndexKind(options.ordered_index);
+  if (ordered == nullptr || !ordered->traits.ordered) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("ordered index %s: scans find no order in it; choose another kind, such as xstore",
+                        ordered == nullptr ? "of an unknown kind" : ordered->name));
   }
   if (scale.items < 1) return absl::InvalidArgumentError("0 items: choose at least 1");
   return absl::OkStatus();

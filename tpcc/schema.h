@@ -1,8 +1,8 @@
 // The tables of TPC-C in a Database: their indexes, their sizes, and the owners of their rows.
 //
-// Tables with point access have hash indexes; those scanned by range have XStore indexes. Warehouse w and all its rows
-// are owned by node (w - 1) % num_nodes, counting the nodes that own rows; every node has a copy of ITEM, which never
-// changes.
+// Tables with point access have hash indexes; those scanned by range have ordered indexes, of a kind that can be
+// chosen. Warehouse w and all its rows are owned by node (w - 1) % num_nodes, counting the nodes that own rows; every
+// node has a copy of ITEM, which never changes.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,9 @@ struct Scale {
 struct SchemaOptions {
   uint32_t warehouses = 1;  // at most kMaxWarehouses, at least one per node
   Scale scale = {};
+  // The kind of the ordered tables. It must be ordered. CUSTOMER_BY_NAME has byte keys: if this kind takes integer keys
+  // only, that table has kXStore.
+  txn::IndexKind ordered_index = txn::IndexKind::kXStore;
 };
 
 // The tables; every node creates them before Database::Start. Plain data: pointers into the database, which must

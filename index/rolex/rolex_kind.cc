@@ -7,7 +7,7 @@ namespace gannet::index {
 IndexKindEntry RolexKind() {
   return {
       .name = "rolex",
-      .traits = {.ordered = true, .keeps_order = true, .client_writes = true},
+      .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .integer_keys_only = true},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) { return CreateRolex(service, id, options.key_kind); },
       .connect =

@@ -31,7 +31,7 @@ class AppendWorkload final : public Workload {
         planner_(kListSlots, FirstGeneration(options, cycle), (cycle + 1) << 32) {}
 
   Status CreateTables(txn::Database& database) override {
-    for (const txn::TableOptions& table : ListTableOptions(txn::Placement::ByHash())) {
+    for (const txn::TableOptions& table : ListTableOptions(txn::Placement::ByHash(), options_.ordered_index)) {
       GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
     }
     return absl::OkStatus();

@@ -34,7 +34,7 @@ class BankWorkload final : public Workload {
                                .status());
     GANNET_RETURN_IF_ERROR(database
                                .CreateTable({.name = "journal",
-                                             .index = txn::IndexKind::kXStore,
+                                             .index = options_.ordered_index,
                                              .payload_bytes = sizeof(uint64_t),
                                              .placement = txn::Placement::ByHash()})
                                .status());

@@ -38,14 +38,13 @@ class LoadWorkload final : public Workload {
       return static_cast<rdma::NodeId>(NodeOfLoadRow(key.integer(), nodes));
     };
     for (uint64_t table = 0; table < kLoadTables; ++table) {
-      GANNET_RETURN_IF_ERROR(
-          database
-              .CreateTable({.name = NameOf(table),
-                            .index = table % 2 == 0 ? txn::IndexKind::kHash : txn::IndexKind::kXStore,
-                            .payload_bytes = sizeof(LoadRow),
-                            .expected_rows = kLoadRows,
-                            .placement = placement})
-              .status());
+      GANNET_RETURN_IF_ERROR(database
+                                 .CreateTable({.name = NameOf(table),
+                                               .index = table % 2 == 0 ? txn::IndexKind::kHash : options_.ordered_index,
+                                               .payload_bytes = sizeof(LoadRow),
+                                               .expected_rows = kLoadRows,
+                                               .placement = placement})
+                                 .status());
     }
     return counters_.CreateTable(database);
   }

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "txn/database.h"
+#include "txn/table.h"
 
 namespace gannet::scenario::crash {
 
@@ -32,8 +33,9 @@ struct CrashOptions {
   WorkloadKind workload = WorkloadKind::kKv;
   txn::DurabilityMode mode = txn::DurabilityMode::kSync;
   txn::LogMedium medium = txn::LogMedium::kFile;
-  std::string kill_point = "random";  // or "none", or a name
-  std::string directory;              // empty: a temporary one
+  txn::IndexKind ordered_index = txn::IndexKind::kXStore;  // of ordered tables; with byte keys: OrderedKindFor
+  std::string kill_point = "random";                       // or "none", or a name
+  std::string directory;                                   // empty: a temporary one
   int nodes = 1;
   int threads = 2;                                      // of a child
   int coroutines = 8;                                   // per thread: operations at the same time

@@ -31,7 +31,9 @@ class TpccWorkload final : public Workload {
         non_uniform_(tpcc::NonUniform::ForRun(options.seed, tpcc::NonUniform::ForLoad(options.seed))) {}
 
   Status CreateTables(txn::Database& database) override {
-    const StatusOr<tpcc::Tables> tables = tpcc::Tables::Create(database, kSchema);
+    tpcc::SchemaOptions schema = kSchema;
+    schema.ordered_index = options_.ordered_index;
+    const StatusOr<tpcc::Tables> tables = tpcc::Tables::Create(database, schema);
     if (tables.ok()) tables_.push_back(*tables);
     return tables.status();
   }

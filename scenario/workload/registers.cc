@@ -433,7 +433,7 @@ std::vector<txn::TableOptions> Registers::Tables() const {
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
                       .max_key_bytes = t == kBytes ? size_t{32} : index::kIntegerKeyBytes,
                       .index = t == kHash    ? txn::IndexKind::kHash
-                               : t == kBytes ? txn::IndexKind::kXStore
+                               : t == kBytes ? index::OrderedKindFor(index::KeyKind::kBytes, ordered_)
                                              : ordered_,
                       .payload_bytes = t == kLengths ? row_words_ * sizeof(uint64_t) : sizeof(RegisterRow),
                       .variable_length = t == kLengths,

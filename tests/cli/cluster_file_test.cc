@@ -36,12 +36,14 @@ void ExpectTold(const std::vector<Mistake>& mistakes) {
 }
 
 TEST(ClusterFileTest, SaysWhatTpccLoads) {
-  const StatusOr<ClusterFile> file = ParseClusterFile(With("[tpcc]\nwarehouses = 5\nseed = 7"), "c.toml");
+  const StatusOr<ClusterFile> file =
+      ParseClusterFile(With("[tpcc]\nwarehouses = 5\nseed = 7\nordered_index = \"rolex\""), "c.toml");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->tpcc->warehouses, 5);
   EXPECT_EQ(file->tpcc->seed, 7u);
   EXPECT_EQ(file->tpcc->items, 100000u);
   EXPECT_EQ(file->tpcc->customers_per_district, 3000u);
+  EXPECT_EQ(SchemaOf(*file->tpcc).ordered_index, index::IndexKind::kRolex);
 }
 
 TEST(ClusterFileTest, MistakesAboutTpccAreTold) {
@@ -49,6 +51,8 @@ TEST(ClusterFileTest, MistakesAboutTpccAreTold) {
       {"", "c.toml: ", "has neither the table [tpcc] nor [ycsb]"},
       {"[tpcc]\nwarehouses = 1", "c.toml:5: [tpcc] warehouses: ", "from 2 to 65535"},
       {"[tpcc]\nwarehouses = 2\nseed = -7", "c.toml:6: [tpcc] seed: ", "a whole number from 0"},
+      {"[tpcc]\nwarehouses = 2\nordered_index = \"hash\"",
+       "c.toml:6: [tpcc] ordered_index: ", "must be xstore, blink or"},
       {"[tpcc]\nwarehouses = 2\nsede = 7", "c.toml:6: [tpcc] sede: ", "no such key"},
   });
 }
@@ -92,6 +96,7 @@ TEST(ClusterFileTest, TheHashIsOfWhatTheServersHold) {
   EXPECT_NE(hash("[tpcc]\nwarehouses = 2\nseed = 2"), good);
   EXPECT_NE(hash("[tpcc]\nwarehouses = 3\nseed = 1"), good);
   EXPECT_NE(hash("[tpcc]\nwarehouses = 2\nseed = 1\nitems = 500"), good);
+  EXPECT_NE(hash("[tpcc]\nwarehouses = 2\nseed = 1\nordered_index = \"rolex\""), good);
 }
 
 TEST(ClusterFileTest, TheExampleIsRight) {

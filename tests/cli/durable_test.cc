@@ -202,6 +202,22 @@ TEST_F(DurableTest, ACommandLineThatContradictsTheDirectoryIsRefused) {
   EXPECT_THAT(nodes.err, HasSubstr("--nodes 2"));
 }
 
+TEST_F(DurableTest, TheOrderedIndexIsThatOfTheFirstRun) {
+  Run({"--ordered-index", "rolex", "--nodes", "2"});
+  EXPECT_EQ(Report().at("configuration").at("ordered_index"), "rolex");
+  Run();
+  EXPECT_EQ(Report().at("configuration").at("ordered_index"), "rolex");
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("ordered index rolex"));
+  EXPECT_THAT(check.out, HasSubstr("  12  holds  "));
+  const Outcome other = RunProgram(Tpcc("check", {"--ordered-index", "blink"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--ordered-index blink: " + Path("data") + " has rolex"));
+  const Outcome verify = RunProgram({"verify", Path("data")});
+  EXPECT_EQ(verify.exit_code, 0) << verify.err << verify.out;
+}
+
 TEST_F(DurableTest, WhatOtherModesKeep) {
   for (const char* mode : {"async", "none"}) {
     Run({"--durability", mode});

@@ -48,17 +48,19 @@ struct Setup {
   int nodes;
   int coroutines;
   bool adversarial;
+  txn::IndexKind ordered = txn::IndexKind::kXStore;
 };
 
 class DriverTest : public ::testing::TestWithParam<Setup> {};
-INSTANTIATE_TEST_SUITE_P(Setups, DriverTest,
-                         ::testing::Values(Setup{1, 1, false}, Setup{1, 4, false}, Setup{2, 1, false},
-                                           Setup{2, 4, false}, Setup{2, 2, true}),
-                         [](const auto& instance) {
-                           return std::to_string(instance.param.nodes) + "Nodes" +
-                                  std::to_string(instance.param.coroutines) + "Coroutines" +
-                                  (instance.param.adversarial ? "Adversarial" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Setups, DriverTest,
+    ::testing::Values(Setup{1, 1, false}, Setup{1, 4, false}, Setup{2, 1, false}, Setup{2, 4, false}, Setup{2, 2, true},
+                      Setup{2, 2, true, txn::IndexKind::kBlink}, Setup{1, 4, false, txn::IndexKind::kRolex},
+                      Setup{2, 2, true, txn::IndexKind::kRolex}),
+    [](const auto& instance) {
+      return std::to_string(instance.param.nodes) + "Nodes" + std::to_string(instance.param.coroutines) + "Coroutines" +
+             (instance.param.adversarial ? "Adversarial_" : "_") + index::EntryOf(instance.param.ordered).name;
+    });
 
 TEST(DriverClientTest, NodesWithoutWarehousesWorkOnThoseOfOthers) {
   auto small = SmallTpcc::Make(
@@ -80,6 +82,7 @@ TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
   auto small = SmallTpcc::Make({.nodes = GetParam().nodes,
                                 .warehouses = 2,
                                 .scale = {.items = 1000, .customers_per_district = 100},
+                                .ordered_index = GetParam().ordered,
                                 .adversarial = GetParam().adversarial});
   ASSERT_NE(small, nullptr);
   const uint64_t orders_before = TotalOrders(*small, 2);

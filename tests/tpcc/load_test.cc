@@ -190,6 +190,8 @@ TEST(SchemaTest, BadOptionsAreNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(create({.warehouses = 1}))) << "two nodes, one warehouse";
   EXPECT_TRUE(absl::IsInvalidArgument(create({.warehouses = 2, .scale = {.customers_per_district = 5000}})));
   EXPECT_TRUE(absl::IsInvalidArgument(create({.warehouses = 2, .scale = {.items = 0}})));
+  EXPECT_TRUE(absl::IsInvalidArgument(create({.warehouses = 2, .ordered_index = txn::IndexKind::kHash})));
+  EXPECT_TRUE(absl::IsInvalidArgument(create({.warehouses = 2, .ordered_index = static_cast<txn::IndexKind>(99)})));
   EXPECT_TRUE(absl::IsNotFound(Tables::Find(**database, {.warehouses = 2}).status()));
 }
 

@@ -23,6 +23,7 @@ class SmallTpcc {
     int data_nodes = 0;
     uint32_t warehouses = 2;
     Scale scale = {.items = 100, .customers_per_district = 30};
+    txn::IndexKind ordered_index = txn::IndexKind::kXStore;
     uint64_t seed = 1;
     bool adversarial = false;
     bool load = true;
