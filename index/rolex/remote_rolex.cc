@@ -223,12 +223,16 @@ ReadEstimate RemoteRolex::Estimate(const ScanRange& range) const {
 
 ClientStatistics RemoteRolex::statistics() const {
   ClientStatistics statistics = statistics_;
-  statistics.cache_bytes = cache_.bytes();
+  statistics.cache_bytes = shares_cache_ ? 0 : cache_.bytes();
   statistics.leaves_read += leaves_.leaves_read();
   return statistics;
 }
 
 }  // namespace rolex
+
+std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes) {
+  return std::make_shared<rolex::SharedModels>(max_bytes);
+}
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                     const RolexClientOptions& options) {

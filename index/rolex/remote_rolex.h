@@ -22,7 +22,9 @@ class RemoteRolex final : public RemoteIndex {
         owner_(owner),
         leaves_(channel, options.node, owner, options.patience),
         blocks_(channel, owner, id, options.call_timeout),
-        cache_(channel, owner, id, options.call_timeout),
+        shares_cache_(options.shared != nullptr),
+        cache_(channel, owner, id, options.call_timeout,
+               shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
         editor_(&leaves_, &blocks_, &cache_) {}
 
   coro::Async<StatusOr<FindResult>> Find(const Key& key) override { return FindOne(key.integer()); }
@@ -57,6 +59,7 @@ class RemoteRolex final : public RemoteIndex {
   rdma::NodeId owner_;
   remote::LeafChannel leaves_;
   remote::BorrowedBlocks blocks_;
+  bool shares_cache_;
   ModelCache cache_;
   Editor editor_;
   ClientStatistics statistics_;

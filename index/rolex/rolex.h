@@ -18,6 +18,7 @@
 // Keys are integers (for now).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -43,7 +44,18 @@ StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId
 // Serves the clients of all ROLEX indexes of `service` on its node. Must be called before Node::Serve.
 void RegisterRolexMethods(IndexService* service);
 
+namespace rolex {
+class SharedModels;
+}  // namespace rolex
+
+// A cache of models, for any number of clients of one index of one owner, in any threads of a process. The models and
+// their leaf tables take at most `max_bytes`; the directory, a hundredth of that, comes in addition.
+std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes = SIZE_MAX);
+
 struct RolexClientOptions {
+  // A cache from MakeRolexCache. Null: the client has one of its own, with at most max_cache_bytes.
+  std::shared_ptr<rolex::SharedModels> shared = {};
+  size_t max_cache_bytes = SIZE_MAX;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel

@@ -1,6 +1,7 @@
 // ROLEX's entry in the registry.
 #include "index/registry.h"
 #include "index/rolex/rolex.h"
+#include "index/rolex/shared_models.h"
 
 namespace gannet::index {
 
@@ -12,13 +13,16 @@ IndexKindEntry RolexKind() {
                    const IndexOptions& options) { return CreateRolex(service, id, options.key_kind); },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
-            return ConnectRolex(
-                channel, owner, id,
-                {.call_timeout = options.call_timeout, .patience = options.call_timeout, .node = options.node});
+            return ConnectRolex(channel, owner, id,
+                                {.shared = std::static_pointer_cast<rolex::SharedModels>(options.shared_cache),
+                                 .call_timeout = options.call_timeout,
+                                 .patience = options.call_timeout,
+                                 .node = options.node});
           },
       .register_methods = RegisterRolexMethods,
       // A leaf with 16 of its 18 slots used, and for each 96 leaves a model and its synonym table.
       .bytes_per_key = [](double fill) { return (448.0 + 12 + 5504.0 / 96) / 16 / fill; },
+      .make_cache = []() -> std::shared_ptr<SharedCache> { return MakeRolexCache(); },
   };
 }
 

@@ -99,6 +99,37 @@ TEST_F(SharedCacheTest, SessionsFillItTogether) {
   EXPECT_EQ(cluster_.databases[1]->shared_cache_bytes().size(), 1u);
 }
 
+// Each session of ROLEX's clients finds the models that another one has fetched.
+TEST(SharedCacheOfRolexTest, SessionsShareTheModels) {
+  Cluster cluster(
+      {.nodes = 2, .read_path = ReadPathPolicy::kOneSided},
+      {{.name = "ordered", .index = IndexKind::kRolex, .payload_bytes = sizeof(Account), .expected_rows = kRows}});
+  const Table& table = cluster.table(1, "ordered");
+  const auto run = [&table](Session& session, bool insert) {
+    for (uint64_t i = 0; i < kRows; ++i) {
+      Account account{.balance = static_cast<int64_t>(i)};
+      const Status done = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+        return insert ? t.Insert(table, 2 * i, account) : t.Get(table, 2 * i, &account);
+      });
+      ASSERT_TRUE(done.ok()) << done;
+      ASSERT_EQ(account.balance, static_cast<int64_t>(i));
+    }
+  };
+  Session& first = cluster.NewSession(1);
+  run(first, true);
+  run(first, false);
+  Session& second = cluster.NewSession(1);
+  const rdma::VerbCounters before = second.channel().counters();
+  run(second, false);
+  EXPECT_EQ((second.channel().counters() - before).calls, 0u);
+  const std::vector<std::pair<std::string, uint64_t>> bytes = cluster.databases[1]->shared_cache_bytes();
+  ASSERT_EQ(bytes.size(), 1u);
+  EXPECT_GT(bytes[0].second, 0u);
+  for (Session* const session : {&first, &second}) {
+    for (const auto& [name, statistics] : session->client_statistics()) EXPECT_EQ(statistics.cache_bytes, 0u);
+  }
+}
+
 class SharedCacheByCallTest : public SharedCacheTest {
  protected:
   SharedCacheByCallTest() : SharedCacheTest(ReadPathPolicy::kCall) {}
