@@ -331,6 +331,23 @@ class LocalIndex {
   static Status NotSpatial() { return absl::UnimplementedError("this kind of index finds no rectangles"); }
 };
 
+// A key that InsertMany is to insert, and what became of it.
+struct Insertion {
+  enum class Outcome : uint8_t {
+    kRefused,  // not inserted: it would have taken more than one round of locks; the owner may be asked
+    kDone,
+    kExists,   // the key has `existing`
+    kUnknown,  // the connection ended meanwhile: the owner undoes it, or has done so
+  };
+
+  Key key;
+  rdma::GlobalAddress record;
+  Outcome outcome = Outcome::kRefused;
+  rdma::GlobalAddress existing{};
+  // Of all keys that came into the same leaf together, the first has what happened to its word.
+  Change change{};
+};
+
 class RemoteIndex {
  public:
   virtual ~RemoteIndex() = default;
@@ -348,6 +365,13 @@ class RemoteIndex {
   }
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
+  // Inserts several keys, different ones, for a transaction: those that go into the same leaf under one lock. Verbs of
+  // changes go over `connection`. While a lock is held, the thread does nothing else (rdma::Channel::BeginAlone), so
+  // that locks of different leaves may be taken in any order. Not for kinds without IndexTraits::client_writes: these
+  // refuse all. An error is about those that are kRefused or kUnknown after it.
+  virtual coro::Task<Status> InsertMany(std::span<Insertion> /*insertions*/, uint64_t /*connection*/) {
+    co_return absl::OkStatus();
+  }
 
   // Estimates FindMany of `keys` (Find, if it is one), Scan of `range`, and Search, as the client's caches stand now:
   // what is cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the

@@ -128,14 +128,17 @@ struct Activity {
   uint64_t late_nanos = 0;     // from completions to the resumptions of their waiters: others ran on the worker
 };
 
-// State of an operation in flight, shared by its awaiter and the backend. The backend sets `status` and resumes
-// `waiter` from Channel::Poll, on the channel's thread. The waiter may be resumed long after the completion. So a
-// backend that knows more says when the operation completed, by the node's NowNanos: after `done_after`, and not after
-// `done_before`. The two are equal if it knows the time exactly. 0: it does not know.
+// State of an operation in flight, shared by its awaiter and the backend. The backend sets `status` and calls
+// Deliver, which resumes `waiter`, from Channel::Poll, on the channel's thread. The waiter may be resumed long after
+// the completion. So a backend that knows more says when the operation completed, by the node's NowNanos: after
+// `done_after`, and not after `done_before`. The two are equal if it knows the time exactly. 0: it does not know.
+class Channel;
 struct Completion {
   Status status;
   size_t response_bytes = 0;
-  std::coroutine_handle<> waiter;
+  std::coroutine_handle<> waiter;  // null: see Channel::PostAlone
+  Channel* channel = nullptr;      // of the waiter
+  bool done = false;               // delivered, if there is no waiter
   uint64_t done_after = 0;
   uint64_t done_before = 0;
 };
@@ -149,7 +152,8 @@ struct CallRequest {
   uint64_t connection = 0;  // see Operation::connection
 };
 
-class Channel;
+// For backends: the completion is complete.
+inline void Deliver(Completion* completion);
 
 // The common part of the awaiters below.
 class ChannelAwaiter {
@@ -256,6 +260,15 @@ class Channel {
   }
   static constexpr absl::Duration kDefaultCallTimeout = absl::Seconds(5);
 
+  // From BeginAlone to EndAlone, no coroutine is resumed that waits on this channel: a thread that holds a lock for
+  // which threads of other nodes wait, without yielding, must not begin to wait for another such lock. EndAlone resumes
+  // those whose verbs have completed meanwhile. In between, the running coroutine posts by PostAlone, which returns
+  // when all operations have completed, and awaits nothing.
+  void BeginAlone() { alone_ = true; }
+  void EndAlone();
+  Status PostAlone(std::span<Operation> operations);
+  bool is_alone() const { return alone_; }
+
   // Delivers completions by resuming their waiters, and returns their number. The worker calls it between coroutines.
   virtual size_t Poll() = 0;
 
@@ -284,6 +297,7 @@ class Channel {
   friend class BatchAwaiter;
   friend class OperationAwaiter;
   friend class CallAwaiter;
+  friend void Deliver(Completion* completion);
 
   Channel(NodeId node, uint16_t index, std::byte* memory, const Capabilities& capabilities)
       : node_(node), index_(index), memory_(memory), capabilities_(capabilities) {}
@@ -301,6 +315,8 @@ class Channel {
   std::byte* memory_;
   Capabilities capabilities_;
   Activity* activity_ = nullptr;  // of the running coroutine
+  bool alone_ = false;
+  std::vector<Completion*> deferred_;  // complete, and not delivered because of alone_
 };
 
 // This process's member of the fabric: its memory and its handlers. Thread-safe, but register handlers before Serve.
@@ -362,8 +378,19 @@ inline void ChannelAwaiter::Begin() {
     begun_nanos_ = NowNanos();
 }
 
+inline void Deliver(Completion* completion) {
+  if (completion->waiter == nullptr) {
+    completion->done = true;
+  } else if (completion->channel->alone_) [[unlikely]] {
+    completion->channel->deferred_.push_back(completion);
+  } else {
+    completion->waiter.resume();
+  }
+}
+
 inline void ChannelAwaiter::await_suspend(std::coroutine_handle<> waiter) noexcept {
   completion_.waiter = waiter;
+  completion_.channel = channel_;
   if (activity_ != nullptr) [[unlikely]]
     channel_->activity_ = nullptr;
 }

@@ -27,7 +27,8 @@ constexpr uint64_t kMillisecond = 1'000'000;
 // Longer than a pause or a stuck message (faults.h), shorter than the time to settle after the faults.
 constexpr uint64_t kLongCallTimeoutNanos = 10 * kMillisecond;
 // For terminals of TPC-C, which accept no error. With the most frequent pauses a node stands still for 10 ms and more,
-// because one pause begins before the last has ended.
+// because one pause begins before the last has ended. A call may wait for a leaf whose lock another node holds, and
+// that node for stuck completions of several verbs.
 constexpr uint64_t kPatientCallTimeoutNanos = 100 * kMillisecond;
 constexpr uint64_t kLongDurableWithinNanos = 10'000 * kMillisecond;
 constexpr uint64_t kLargeSegmentBytes = uint64_t{256} << 10;
@@ -219,7 +220,8 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   }
   // A terminal of TPC-C accepts no error, and without faults there must be none.
   if (options.call_timeout_nanos == 0 && (tpcc || !drawn.faults->Any())) {
-    drawn.call_timeout_nanos = drawn.faults->pause_every != 0 ? kPatientCallTimeoutNanos : kLongCallTimeoutNanos;
+    const bool stands_still = drawn.faults->pause_every != 0 || drawn.faults->stuck_completion > 0;
+    drawn.call_timeout_nanos = stands_still ? kPatientCallTimeoutNanos : kLongCallTimeoutNanos;
   }
   if (options.durable_within_nanos == 0 && (tpcc || !drawn.faults->OfDisks())) {
     drawn.durable_within_nanos = kLongDurableWithinNanos;

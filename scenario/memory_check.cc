@@ -61,6 +61,11 @@ StatusOr<int64_t> UnaccountedBytes(txn::Database& database) {
     return absl::InternalError(absl::StrCat("node ", database.node_id(), ": the records at ", records[i - 1].first,
                                             " and ", records[i].first, " overlap"));
   }
+  // Blocks that clients have borrowed, and that are no records yet.
+  state.lent_records->ForEach([&](rdma::GlobalAddress block, size_t bytes) {
+    const auto at = std::ranges::lower_bound(records, std::pair(block.offset(), uint64_t{0}));
+    if (at == records.end() || at->first != block.offset()) accounted += rdma::SlabAllocator::BlockBytes(bytes);
+  });
   for (const auto& table : state.tables) accounted += table->local_index().statistics().registered_bytes;
   const rdma::SlabStatistics slab = state.slab->statistics();
   return static_cast<int64_t>(slab.carved_bytes) - static_cast<int64_t>(slab.free_bytes + accounted);

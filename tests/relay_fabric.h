@@ -50,7 +50,7 @@ class RelayChannel : public rdma::Channel {
   static coro::Task<void> Finish(coro::Task<Status> task, rdma::Completion* completion,
                                  std::shared_ptr<bool> suspended) {
     completion->status = co_await task;
-    if (*suspended) completion->waiter.resume();
+    if (*suspended) rdma::Deliver(completion);
   }
 
   std::unique_ptr<rdma::Channel> inner_;

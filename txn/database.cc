@@ -209,6 +209,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                                                    options.precedence_after, options.precedence_limit);
   state->indexes = std::make_unique<index::IndexService>(state->node.get(), state->slab.get(), state->epochs.get());
   index::RegisterAllIndexMethods(state->indexes.get());
+  state->lent_records = std::make_unique<LentRecords>(state->node.get());
+  state->record_stock = std::make_unique<RecordStock>(state->node.get());
   state->local = std::make_unique<LocalNode>(
       LocalNode{.options = state->options,
                 .fabric = *fabric,
@@ -217,6 +219,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .tables = state->tables,
                 .record_bytes = state->record_bytes,
                 .client_caches = state->client_caches,
+                .lent_records = *state->lent_records,
+                .record_stock = *state->record_stock,
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
   // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());

@@ -98,9 +98,8 @@ coro::Task<StatusOr<Change>> Editor::InsertAt(uint8_t level, IntegerEntry entry,
 
 coro::Task<StatusOr<bool>> Editor::TryInsert(const Place& place, IntegerEntry entry, Change* change,
                                              std::optional<IntegerEntry>* separator) {
-  const bool is_root = place.address == root_;
-  if (place.image.count<IntegerEntry>() >= (is_root ? kRootSlots : kSlots)) {
-    if (is_root) {
+  if (RoomIn(place) == 0) {
+    if (place.address == root_) {
       const StatusOr<bool> split = co_await SplitRoot(place, entry, change);
       co_return split;
     }

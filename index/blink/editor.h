@@ -7,6 +7,7 @@
 // coroutines of the channel's worker may use it at once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -41,6 +42,11 @@ class Editor {
   coro::Task<StatusOr<Change>> Remove(uint64_t key, rdma::GlobalAddress record);
   coro::Task<Status> Replace(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
     return ReplaceAt(0, key, from, to);
+  }
+  // Number of entries for which a node has room, without a split.
+  int RoomIn(const Place& place) const {
+    const int most = place.address == root_ ? kRootSlots : kSlots;
+    return std::max(most - place.image.count<IntegerEntry>(), 0);
   }
   // Fills the empty root of a new tree: at `level`, with at most kRootSlots entries.
   coro::Task<Status> FillRoot(uint8_t level, std::span<const IntegerEntry> entries);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
 
@@ -172,6 +173,17 @@ coro::Task<StatusOr<Change>> RemoteBlink::Insert(Key key, rdma::GlobalAddress re
   if (!ready.ok()) co_return ready;
   StatusOr<Change> change = co_await editor_->Insert(key.integer(), record, nullptr);
   co_return std::move(change);
+}
+
+coro::Task<Status> RemoteBlink::InsertMany(std::span<Insertion> insertions, uint64_t connection) {
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  const auto locate = [this](uint64_t key, Place* place) {
+    return editor_->Locate(key, 0, Editor::Notice::kLeave, place);
+  };
+  const auto room = [this](const Place& place) { return static_cast<size_t>(editor_->RoomIn(place)); };
+  Status status = co_await remote::InsertIntoLeaves(&leaves_, locate, room, insertions, connection);
+  co_return status;
 }
 
 coro::Task<StatusOr<Change>> RemoteBlink::Remove(Key key, rdma::GlobalAddress record) {

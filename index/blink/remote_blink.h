@@ -34,6 +34,7 @@ class RemoteBlink final : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  coro::Task<Status> InsertMany(std::span<Insertion> insertions, uint64_t connection) override;
   ReadEstimate Estimate(std::span<const Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
   void Forget(const Key&) override {}

@@ -81,8 +81,16 @@ coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
     CarryOut(operations);
     co_return absl::OkStatus();
   }
+  if (channel_->is_alone()) co_return channel_->PostAlone(operations);
   const Status status = co_await channel_->Post(operations);
   co_return status;
+}
+
+// If this thread is alone, it holds a lock that nobody else could release: a connection that has not ended carries
+// verbs sooner or later.
+bool LeafChannel::IsOver(uint64_t connection, uint64_t deadline) const {
+  if (Connection() != connection) return true;
+  return alone_over_ == 0 && NowNanos() > deadline;
 }
 
 coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) {
@@ -114,17 +122,17 @@ coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, 
     uint64_t state = 0;
     rdma::Operation read[] = {rdma::Operation::Read(leaf, &state, kWordBytes)};
     read[0].connection = connection;
-    const Status status = co_await channel_->Post(read);
+    const Status status = co_await Post(read);
     if (status.ok()) co_return state;
     // An ended connection, or a dead owner: nothing can be done, and nothing needs to be.
-    if (!IsUnknownOutcome(status) || Connection() != connection || NowNanos() > deadline) co_return status;
+    if (!IsUnknownOutcome(status) || IsOver(connection, deadline)) co_return status;
     backoff.Pause();
   }
 }
 
 coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafDraft& draft) {
   const rdma::GlobalAddress leaf = draft.address();
-  const uint64_t connection = Connection();
+  const uint64_t connection = alone_over_ != 0 ? alone_over_ : Connection();
   const auto [held, is_new] = locked_.try_emplace(leaf.bits(), Held{connection});
   if (!is_new) {
     // The lock of an ended connection was repaired away.
@@ -182,7 +190,7 @@ coro::Task<Status> LeafChannel::Commit(rdma::GlobalAddress leaf, Posting* postin
       co_return status;
     }
     // The outcome stays unknown. The owner repairs the leaf when the connection has ended.
-    if (!IsUnknownOutcome(status) || Connection() != connection || NowNanos() > deadline) co_return status;
+    if (!IsUnknownOutcome(status) || IsOver(connection, deadline)) co_return status;
     const StatusOr<uint64_t> state = co_await ReadState(leaf, connection);
     if (!state.ok()) co_return state.status();
     whole = IsOurs(*state);

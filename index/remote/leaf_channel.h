@@ -54,6 +54,27 @@ class LeafChannel {
   // Posts verbs that are not part of a change, on writable memory of the owner. If it fails, they may have taken
   // effect.
   coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
+  // While one exists, Lock, GiveBack and Commit do not suspend: no other coroutine of the channel runs between the lock
+  // and the change (Channel::BeginAlone). So the lock is held for the time of two postings, whatever else this thread
+  // has to do, and a thread that waits for it, in the middle of something else, waits for nothing that waits for that
+  // thread. They take and hold locks over `connection`, and go on until it has ended.
+  class Alone {
+   public:
+    Alone(LeafChannel* leaves, uint64_t connection) : leaves_(leaves) {
+      leaves_->channel_->BeginAlone();
+      leaves_->alone_over_ = connection;
+    }
+    ~Alone() {
+      leaves_->alone_over_ = 0;
+      leaves_->channel_->EndAlone();
+    }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+
+   private:
+    LeafChannel* leaves_;
+  };
+
   // The lock of a further leaf was released by a posting that Commit has posted.
   void NoteReleased(rdma::GlobalAddress leaf) { locked_.erase(leaf.bits()); }
 
@@ -65,6 +86,8 @@ class LeafChannel {
     return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
   }
   uint64_t Connection() const { return node_ == nullptr ? 0 : node_->ConnectionTo(owner_); }
+  // Whether to go on with what failed.
+  bool IsOver(uint64_t connection, uint64_t deadline) const;
   // READs the state word, over the connection, until that succeeds.
   // Carries out operations on this node's memory by its CPU.
   void CarryOut(std::span<rdma::Operation> operations);
@@ -79,6 +102,7 @@ class LeafChannel {
   uint64_t owner_bits_;
   uint64_t patience_nanos_;
   uint64_t leaves_read_ = 0;
+  uint64_t alone_over_ = 0;                     // connection of Alone; 0: there is none
   absl::flat_hash_map<uint64_t, Held> locked_;  // leaves that are locked, or may be
 };
 

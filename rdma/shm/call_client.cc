@@ -147,7 +147,7 @@ size_t CallClient::PollBusy() {
   if (finished_.empty()) return 0;
   // A resumed coroutine may submit new calls. No iteration over this object is in progress here.
   std::vector<Completion*> finished = std::move(finished_);
-  for (Completion* completion : finished) completion->waiter.resume();
+  for (Completion* completion : finished) Deliver(completion);
   const size_t count = finished.size();
   finished.clear();
   finished_ = std::move(finished);

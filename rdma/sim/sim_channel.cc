@@ -131,7 +131,7 @@ size_t SimChannel::Poll() {
   Charge(Cost::kCompletion, delivering_.size());
   // A resumed coroutine may submit, and even poll.
   std::vector<Completion*> finished = std::exchange(delivering_, {});
-  for (Completion* completion : finished) completion->waiter.resume();
+  for (Completion* completion : finished) Deliver(completion);
   const size_t count = finished.size();
   finished.clear();
   delivering_ = std::move(finished);

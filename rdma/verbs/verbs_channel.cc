@@ -261,7 +261,7 @@ size_t VerbsChannel::Poll() {
   if (finished_.empty()) return 0;
   // A resumed coroutine may submit again. No iteration over this object is in progress here.
   std::vector<Completion*> finished = std::move(finished_);
-  for (Completion* completion : finished) completion->waiter.resume();
+  for (Completion* completion : finished) Deliver(completion);
   const size_t resumed = finished.size();
   finished.clear();
   if (finished_.empty()) finished_ = std::move(finished);

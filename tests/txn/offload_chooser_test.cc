@@ -420,10 +420,23 @@ TEST_F(OffloadChooserTest, FixedPoliciesMayDependOnTheIndex) {
   EXPECT_EQ(path(ReadPathPolicy::kOrderedByCall, true), AccessPath::kCall);
 }
 
-TEST_F(OffloadChooserTest, ChangesAreCalls) {
-  EXPECT_EQ(OffloadChooser::PathOfChange({}), AccessPath::kCall);
-  chooser_.Count(AccessKind::kInsert, 1, OffloadChooser::PathOfChange({}));
-  EXPECT_EQ(chooser_.statistics(1, AccessKind::kInsert).calls, 1u);
+TEST_F(OffloadChooserTest, InsertsAreCallsUnlessClientsMayMakeThem) {
+  const rdma::NodeLoad busy{.number = 1, .servers = 900};
+  const rdma::NodeLoad idle{.number = 1, .servers = 100};
+  const index::IndexTraits tree{.ordered = true, .client_writes = true};
+  const auto path = [this](ReadPathPolicy policy, const index::IndexTraits& traits, const rdma::NodeLoad& load) {
+    chooser_.Resize(1, 1, policy);
+    return chooser_.PathOfInsert(traits, load);
+  };
+  for (const auto policy : {ReadPathPolicy::kAdaptive, ReadPathPolicy::kOneSided, ReadPathPolicy::kCall}) {
+    EXPECT_EQ(path(policy, {.ordered = true}, busy), AccessPath::kCall);
+  }
+  EXPECT_EQ(path(ReadPathPolicy::kOneSided, tree, idle), AccessPath::kOneSided);
+  EXPECT_EQ(path(ReadPathPolicy::kCall, tree, busy), AccessPath::kCall);
+  EXPECT_EQ(path(ReadPathPolicy::kOrderedByCall, tree, busy), AccessPath::kCall);
+  EXPECT_EQ(path(ReadPathPolicy::kAdaptive, tree, busy), AccessPath::kOneSided);
+  EXPECT_EQ(path(ReadPathPolicy::kAdaptive, tree, idle), AccessPath::kCall);
+  EXPECT_EQ(path(ReadPathPolicy::kAdaptive, tree, {}), AccessPath::kCall) << "nothing was announced";
 }
 
 // A closed loop: sessions that do one access after the other against one owner. Calls queue for its threads, of which

@@ -162,10 +162,6 @@ PathChoice OffloadChooser::Fixed(AccessKind kind, TableId table, rdma::NodeId ow
   return {.path = path, .kind = kind, .table = table, .owner = owner};
 }
 
-AccessPath OffloadChooser::PathOfChange(const index::IndexTraits& /*traits*/) {
-  return AccessPath::kCall;
-}
-
 void OffloadChooser::Count(AccessKind kind, TableId table, AccessPath path) {
   Counters& counters = CountersOf(table, kind);
   Add<uint64_t>(path == AccessPath::kCall ? counters.calls : counters.one_sided, 1);

@@ -194,9 +194,15 @@ class OffloadChooser {
   // took, without the time of others. `now`: of NowNanos.
   void Record(const PathChoice& choice, double nanos, const rdma::Activity& activity, uint64_t now);
 
-  // Inserts and removals: made at the owner, by a call, whatever the policy. Clients of some kinds could make them
-  // themselves (IndexTraits::client_writes); commits do not do that yet. Here would be the choice.
-  static AccessPath PathOfChange(const index::IndexTraits& traits);
+  // The path of an insert into a table with these traits, at an owner that announced `load` last. Adaptive: a call is
+  // one round trip where verbs take three, in two of which the thread does nothing else. So it is a call, as long as
+  // the owner's threads have time for it. (Removals are always calls: commit/insert_remote.cc says why.)
+  AccessPath PathOfInsert(const index::IndexTraits& traits, const rdma::NodeLoad& load) const {
+    if (!traits.client_writes) return AccessPath::kCall;
+    if (!adaptive()) return FixedPath(traits);
+    return load.known() && load.servers >= kBusyForInserts ? AccessPath::kOneSided : AccessPath::kCall;
+  }
+  static constexpr uint32_t kBusyForInserts = 500;  // thousandths
   // Counts an access whose path was not chosen for itself: an insert or a removal, or a further table of a GetMany.
   void Count(AccessKind kind, TableId table, AccessPath path);
 

@@ -141,14 +141,16 @@ Status Commit::PrepareMove(WriteEntry& entry) {
 
 void Commit::FinishMove(WriteEntry& entry) {
   Sometimes<"commit: a record moves to a block of another size">();
+  // Before the index no longer leads there: lent_records.h.
+  const int64_t old_bytes =
+      session_->local->lent_records.Drop(entry.record) ? 0 : BlockBytesOf(entry.key, entry.image_payload_bytes);
   const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
   GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", entry.record.ToString(), replaced.ToString());
   StoreWord(session_->Direct(entry.moved_to), NextState(entry.moved_state, false));
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
   session_->participant->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
                                 session_->slab.get());
-  session_->live_bytes->Add(entry.table->id(), BlockBytesOf(entry.key, entry.payload_bytes) -
-                                                   BlockBytesOf(entry.key, entry.image_payload_bytes));
+  session_->live_bytes->Add(entry.table->id(), BlockBytesOf(entry.key, entry.payload_bytes) - old_bytes);
   entry.moved_to = {};
   entry.locked = false;
 }
@@ -167,7 +169,8 @@ void Commit::InstallDirect(WriteEntry& entry) {
     session_->live_bytes->Add(entry.table->id(), block_bytes);
   } else {  // a removal, of an old record or of an own insert
     if (entry.kind == WriteKind::kRemove) {
-      session_->live_bytes->Add(entry.table->id(), -block_bytes);
+      // If the client that borrowed the block has not told of it yet, it was not counted.
+      if (!session_->local->lent_records.Drop(entry.record)) session_->live_bytes->Add(entry.table->id(), -block_bytes);
       NoteRemovedVersion(entry);
     }
     const StatusOr<index::Change> change =

@@ -8,6 +8,7 @@
 //
 //   commit.cc          the protocol: lock, validate, install, unlock; records of this node
 //   commit_remote.cc   its part with records of other nodes
+//   insert_remote.cc   its part with inserts by verbs
 //   decision.cc        its part with several changes at other nodes: what survivors of this node need
 //   redo.cc            its part with the log: epoch, redo
 #pragma once
@@ -39,6 +40,15 @@
 
 namespace gannet::txn {
 
+// An insert by verbs (insert_remote.cc).
+struct Placeholder {
+  uint32_t entry = 0;  // its number in the write set
+  LentBlock block;
+  uint64_t state = 0;          // without lock and owner
+  std::span<std::byte> image;  // in the transaction's arena
+  bool is_given = false;       // the block is a record, or the owner's again
+};
+
 // State that one commit leaves to the next one of the same transaction object. Used by one commit at a time.
 struct CommitScratch {
   // Slot of the name under which decisions are noted. A decision that becomes a debt takes the slot along (debts.h).
@@ -49,8 +59,9 @@ struct CommitScratch {
   NeighbourReads words;                       // of a validation
   std::vector<uint32_t> decided;              // numbers of a decision's entries
   std::vector<rdma::GlobalAddress> finished;  // records of the decision call in flight
-  rdma::MessageBuffer message;                // for a request
-  std::vector<OwnerCall> owner_calls;         // by node; empty until a commit calls owners
+  std::vector<Placeholder> placeholders;
+  rdma::MessageBuffer message;         // for a request
+  std::vector<OwnerCall> owner_calls;  // by node; empty until a commit calls owners
 };
 
 // Releases what a write without effect holds at this node: its lock, its record, the block to move to.
@@ -138,7 +149,7 @@ class Commit {
   coro::Task<StatusOr<size_t>> SendTo(OwnerCall* call, rdma::MethodId method, std::span<std::byte> response,
                                       absl::Duration timeout);
   // Counts an insert or a removal at another node.
-  void CountChange(AccessKind kind, const WriteEntry& entry);
+  void CountChange(AccessKind kind, const WriteEntry& entry, AccessPath path);
   bool EncodePrepare(OwnerCall* call);
   Status DecodePrepared(OwnerCall* call, std::span<const std::byte> response);
   Status DecodeMade(const OwnerCall& call, rdma::WireReader& reader);
@@ -148,6 +159,16 @@ class Commit {
   void BuildImage(WriteEntry& entry);
   uint64_t DebtDeadline() const;
   coro::Task<Status> InstallAll();
+
+  // insert_remote.cc
+  bool InsertsByVerbs(const WriteEntry& entry) const;
+  coro::Task<Status> Borrow(rdma::NodeId owner, uint64_t connection, size_t bytes);
+  // Chooses the inserts that are made by verbs, and makes images of their placeholders.
+  coro::Task<void> MakePlaceholders();
+  // Adds their WRITEs to scratch_.operations.
+  void AppendPlaceholders();
+  coro::Task<Status> IndexPlaceholders();
+  void GiveBackPlaceholders();
 
   // decision.cc
   rdma::NodeId OwnerOf(const WriteEntry& entry) const;

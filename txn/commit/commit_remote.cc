@@ -48,8 +48,8 @@ bool IsInstalledByVerbs(const WriteEntry& entry) {
 
 }  // namespace
 
-void Commit::CountChange(AccessKind kind, const WriteEntry& entry) {
-  session_->paths.Count(kind, entry.table->id(), OffloadChooser::PathOfChange(entry.table->index_traits()));
+void Commit::CountChange(AccessKind kind, const WriteEntry& entry, AccessPath path) {
+  session_->paths.Count(kind, entry.table->id(), path);
 }
 
 coro::Task<Status> Commit::LockRemote() {
@@ -63,8 +63,9 @@ coro::Task<Status> Commit::LockRemote() {
     scratch_.operations.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
     scratch_.operations.back().connection = entry.connection;
-    if (entry.kind == WriteKind::kRemove) CountChange(AccessKind::kRemove, entry);
+    if (entry.kind == WriteKind::kRemove) CountChange(AccessKind::kRemove, entry, AccessPath::kCall);
   }
+  AppendPlaceholders();
   if (scratch_.operations.empty()) co_return absl::OkStatus();
   may_hold_locks_ = true;
   Status status = co_await session_->channel->Post(scratch_.operations);
@@ -209,6 +210,7 @@ bool Commit::EncodePrepare(OwnerCall* call) {
     WriteEntry& entry = writes_[call->next];
     const bool move = NeedsMove(entry);
     if (entry.is_direct() || (entry.kind != WriteKind::kInsert && !move)) continue;
+    if (entry.indexed) continue;  // by verbs
     if (entry.table->OwnerOf(entry.key, session_->self) != call->node) continue;
     const std::span<std::byte> payload(writes_.arena().Allocate(entry.payload_bytes), entry.payload_bytes);
     writes_.CopyPayload(entry, 0, payload);
@@ -218,7 +220,7 @@ bool Commit::EncodePrepare(OwnerCall* call) {
     }
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
     prepared.push_back(static_cast<uint32_t>(call->next));
-    if (!move) CountChange(AccessKind::kInsert, entry);
+    if (!move) CountChange(AccessKind::kInsert, entry, AccessPath::kCall);
   }
   if (prepared.empty()) return false;
   PutCaller(caller, &call->slot);
@@ -469,8 +471,11 @@ coro::Task<Status> Commit::CommitMixed() {
     session_->debts.Forget();
   Status status = co_await JoinOwners();
   if (status.ok()) status = LockAndIndexDirect();
+  if (status.ok()) co_await MakePlaceholders();
   if (status.ok()) status = co_await LockRemote();
-  if (status.ok()) status = co_await PrepareRemote();
+  if (status.ok()) status = co_await IndexPlaceholders();
+  GiveBackPlaceholders();
+  if (status.ok() && exists_ == kNone) status = co_await PrepareRemote();
   const RedoScope redo(this);
   if (status.ok()) status = co_await ValidateMixed(/*in_the_past=*/writes_.entries().empty());
   if (status.ok() && exists_ != kNone) status = Exists();

@@ -203,6 +203,7 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
     table->local_index().RepairAfter(node);
   }
   std::vector<rdma::GlobalAddress> addresses;
+  std::vector<std::pair<rdma::GlobalAddress, TableId>> lent;  // and found in an index
   for (const std::unique_ptr<Table>& table : local_->tables) {
     if (table->options().placement.replicated) continue;
     index::WalkPosition position;
@@ -211,7 +212,10 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
       addresses.clear();
       index::IndexService::Lease lease(&local_->indexes);
       more = table->local_index().Walk(&position, &addresses);
-      for (const rdma::GlobalAddress address : addresses) ReleaseRecord(lease.context(), *table, address, node);
+      for (const rdma::GlobalAddress address : addresses) {
+        ReleaseRecord(lease.context(), *table, address, node);
+        if (local_->lent_records.MayHave(address)) lent.emplace_back(address, table->id());
+      }
     }
   }
   index::IndexService::Lease lease(&local_->indexes);
@@ -220,6 +224,8 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
     FinishOne(lease.context(),
               {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
   }
+  for (const auto& [address, table] : lent) CountBytes(table, local_->lent_records.TakeOut(address, node, 0));
+  local_->lent_records.Sweep(lease.context(), node);
   ledger_.CloseAllOf(node);
   return true;
 }

@@ -44,6 +44,7 @@ OwnerService::OwnerService(const LocalNode* local, Durability* durability, Peers
   node.Handle(kTxnJoin, [this](rdma::NodeId caller, Bytes in, Room) { return Join(caller, in); });
   node.Handle(kTxnForwarded, [this](rdma::NodeId, Bytes in, Room out) { return Forwarded(in, out); });
   node.Handle(kTxnLog, [this](rdma::NodeId caller, Bytes in, Room) { return Log(caller, in); });
+  node.Handle(kTxnLend, [this](rdma::NodeId caller, Bytes in, Room out) { return Lend(caller, in, out); });
   node.Handle(kTxnRead, [this](rdma::NodeId, Bytes in, Room out) { return Read(in, out); });
   node.Handle(kTxnReadMany, [this](rdma::NodeId, Bytes in, Room out) { return ReadMany(in, out); });
   node.Handle(kTxnScan, [this](rdma::NodeId, Bytes in, Room out) { return Scan(in, out); });
@@ -221,6 +222,8 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   index::LocalIndex& index = local_->TableById(item.table)->local_index();
   std::byte* record = local_->Direct(item.record);
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
+  // Before it leaves the index: lent_records.h. If its client has not told of it yet, it was not counted.
+  const bool is_counted = !local_->lent_records.Drop(item.record);
   if (item.kind == FinishKind::kRemove) {
     durability_->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
     const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
@@ -239,7 +242,7 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
     context.slab->Free(record, index::RecordBytes(item.key.size(), payload_bytes));
   else
     context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
-  CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
+  if (is_counted) CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
 }
 
 StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
@@ -276,6 +279,26 @@ Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
     FinishOne(lease.context(), item);
   }
   return reader.Finish();
+}
+
+StatusOr<size_t> OwnerService::Lend(rdma::NodeId caller, std::span<const std::byte> request,
+                                    std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  LendRequest asked;
+  const bool valid = Get(reader, &asked);
+  if (!valid || !reader.Finish().ok() || asked.bytes < kLineBytes || asked.bytes > rdma::kMaxObjectBytes) {
+    return absl::InvalidArgumentError("lend: malformed request");
+  }
+  const Peers::Stay stay(peers_, caller, Peers::kUnnumbered);
+  if (!stay.admitted()) return NotAdmitted();
+  for (const UsedBlock& used : asked.used) {
+    if (local_->TableById(used.table) == nullptr) continue;
+    CountBytes(used.table, local_->lent_records.TakeOut(used.block.address, caller, used.block.lent_word));
+  }
+  index::IndexService::Lease lease(&local_->indexes);
+  rdma::WireWriter writer(response);
+  PutLent(writer, local_->lent_records.Lend(lease.context(), caller, asked.bytes, asked.wanted));
+  return writer.Finish();
 }
 
 // A part of a transaction that another node coordinates. That transaction has locked the records here, and keeps them

@@ -52,6 +52,7 @@ class OwnerService {
   StatusOr<size_t> Join(rdma::NodeId caller, std::span<const std::byte> request);
   StatusOr<size_t> Forwarded(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> Log(rdma::NodeId caller, std::span<const std::byte> request);
+  StatusOr<size_t> Lend(rdma::NodeId caller, std::span<const std::byte> request, std::span<std::byte> response);
   // In owner_reads.cc.
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> ReadMany(std::span<const std::byte> request, std::span<std::byte> response);

@@ -14,6 +14,10 @@
 //   kTxnJoin      request:  u64 incarnation                              response: empty
 //   kTxnForwarded request:  u16 node, u64 incarnation                    response: u8 1: yes
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
+//   kTxnLend      request:  u32 bytes of a record, u16 wanted, u16 n, n x (u16 table, u64 address, u64 word): blocks
+//   lent
+//                           before that are records now
+//                 response: u16 n, n x (u64 address, u64 word, u16 incarnation)
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
 //                           and value of the witness
@@ -34,6 +38,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "index/change_wire.h"
 #include "index/index.h"
@@ -42,6 +47,8 @@
 #include "rdma/fabric.h"
 #include "rdma/global_address.h"
 #include "rdma/rpc.h"
+#include "txn/owner/lent_records.h"
+#include "txn/session/record_stock.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
@@ -59,6 +66,7 @@ inline constexpr rdma::MethodId kTxnFinishFor = 262;  // do the owner's part of 
 inline constexpr rdma::MethodId kTxnJoin = 263;       // announce that locks will be asked for
 inline constexpr rdma::MethodId kTxnScan = 265;       // find the records of a range and return them
 inline constexpr rdma::MethodId kTxnReadMany = 266;   // the same as kTxnRead for several records
+inline constexpr rdma::MethodId kTxnLend = 267;       // lend blocks for records
 inline constexpr rdma::MethodId kTxnForwarded = 264;  // returns whether all decisions of a dead node are carried out
 
 // The caller: u64 name (owner bits of its worker, index/lock_word.h, and a slot in the low bits), u64 number of the
@@ -192,6 +200,60 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
   item->moved_state = reader.GetU64();
   if (item->kind == FinishKind::kInstall) item->image = reader.GetBytes();
   return valid && reader.ok() && kind <= static_cast<uint8_t>(FinishKind::kInstall);
+}
+
+inline constexpr size_t kMostUsedPerLend = 64;
+inline constexpr size_t kMostLentPerLend = 64;
+inline constexpr size_t kLendRequestBytes = 8 + kMostUsedPerLend * 18;
+inline constexpr size_t kLendResponseBytes = 2 + kMostLentPerLend * 18;
+
+struct LendRequest {
+  uint32_t bytes = 0;
+  uint16_t wanted = 0;          // at most kMostLentPerLend
+  std::vector<UsedBlock> used;  // at most kMostUsedPerLend; their incarnations are not sent
+};
+
+inline void Put(rdma::WireWriter& writer, const LendRequest& request) {
+  writer.PutU32(request.bytes);
+  writer.PutU16(request.wanted);
+  writer.PutU16(static_cast<uint16_t>(request.used.size()));
+  for (const UsedBlock& used : request.used) {
+    writer.PutU16(used.table);
+    writer.PutAddress(used.block.address);
+    writer.PutU64(used.block.lent_word);
+  }
+}
+inline bool Get(rdma::WireReader& reader, LendRequest* request) {
+  request->bytes = reader.GetU32();
+  request->wanted = reader.GetU16();
+  const uint16_t n = reader.GetU16();
+  if (n > kMostUsedPerLend || request->wanted > kMostLentPerLend) return false;
+  for (uint16_t i = 0; i < n; ++i) {
+    UsedBlock& used = request->used.emplace_back();
+    used.table = reader.GetU16();
+    used.block.address = reader.GetAddress();
+    used.block.lent_word = reader.GetU64();
+  }
+  return reader.ok();
+}
+inline void PutLent(rdma::WireWriter& writer, std::span<const LentBlock> blocks) {
+  writer.PutU16(static_cast<uint16_t>(blocks.size()));
+  for (const LentBlock& block : blocks) {
+    writer.PutAddress(block.address);
+    writer.PutU64(block.word);
+    writer.PutU16(block.incarnation);
+  }
+}
+inline bool GetLent(rdma::WireReader& reader, std::vector<LentBlock>* blocks) {
+  const uint16_t n = reader.GetU16();
+  if (n > kMostLentPerLend) return false;
+  for (uint16_t i = 0; i < n; ++i) {
+    LentBlock& block = blocks->emplace_back();
+    block.address = reader.GetAddress();
+    block.word = reader.GetU64();
+    block.incarnation = reader.GetU16();
+  }
+  return reader.ok();
 }
 
 struct ScanRequest {

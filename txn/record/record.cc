@@ -28,6 +28,18 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
   return NewRecord{*block, state};
 }
 
+void MakeLockedImage(std::span<std::byte> image, TableId table, const Key& key, std::span<const std::byte> payload,
+                     uint16_t incarnation, uint64_t state, uint64_t owner_bits) {
+  index::StoreHeader(image.data(),
+                     {.key_bytes = static_cast<uint8_t>(key.size()),
+                      .payload_bytes = static_cast<uint32_t>(payload.size()),
+                      .table = table,
+                      .incarnation = incarnation},
+                     key);
+  rdma::CopyIn(image.data(), index::PayloadDataOffset(key.size()), payload);
+  rdma::StampImage(image.data(), image.size() / kLineBytes, Locked(state, owner_bits), NextState(state, false));
+}
+
 uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits) {
   if (VersionOf(state) >= version) return state;
   const uint64_t raised = version | kAbsentBit;

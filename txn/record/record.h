@@ -50,6 +50,11 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
                                      std::span<const std::byte> payload, uint64_t owner_bits,
                                      uint64_t above_version = 0);
 
+// Makes such a record in an image, for a block whose first word is `state`, which is absent. image.size(): the lines of
+// the record.
+void MakeLockedImage(std::span<std::byte> image, TableId table, const Key& key, std::span<const std::byte> payload,
+                     uint16_t incarnation, uint64_t state, uint64_t owner_bits);
+
 // Makes the version of a record that MakeLockedRecord made, and that is still locked and absent, at least `version`.
 // Returns its new state.
 uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits);

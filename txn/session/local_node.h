@@ -9,8 +9,10 @@
 #include "index/service.h"
 #include "rdma/fabric.h"
 #include "txn/database.h"
+#include "txn/owner/lent_records.h"
 #include "txn/session/client_caches.h"
 #include "txn/session/record_bytes.h"
+#include "txn/session/record_stock.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
@@ -23,6 +25,8 @@ struct LocalNode {
   const std::vector<std::unique_ptr<Table>>& tables;  // by number
   RecordBytes& record_bytes;
   ClientCaches& client_caches;
+  LentRecords& lent_records;
+  RecordStock& record_stock;
   int data_nodes;  // DatabaseOptions::data_nodes, but never 0
 
   rdma::NodeId id() const { return node.id(); }

@@ -49,6 +49,8 @@ struct DatabaseState {
   std::vector<std::unique_ptr<Table>> tables;
   RecordBytes record_bytes;
   ClientCaches client_caches;
+  std::unique_ptr<LentRecords> lent_records;
+  std::unique_ptr<RecordStock> record_stock;
   std::unique_ptr<LocalNode> local;  // refers to members above
   std::unique_ptr<Incarnation> incarnation;
   std::unique_ptr<Peers> peers;
