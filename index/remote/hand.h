@@ -40,7 +40,9 @@ class OwnBlocks final : public BlockSource {
 // A channel with what an editor of leaves needs. Used by one thread at a time.
 struct Hand {
   Hand(std::unique_ptr<rdma::Channel> own, LeafBlocks* of_index, absl::Duration patience)
-      : channel(std::move(own)), leaves(channel.get(), nullptr, channel->node(), patience), blocks(of_index) {
+      : channel(std::move(own)),
+        leaves(channel.get(), nullptr, channel->node(), patience, of_index->fence_lines(), of_index),
+        blocks(of_index) {
     worker.AddPoller([this] { return channel->Poll(); });
   }
 

@@ -1,10 +1,13 @@
 #include "index/remote/leaf.h"
 
+#include "index/remote/tagged_leaf.h"
+
 namespace gannet::index::remote {
 
-LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image) {
+template <class Head>
+LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines) {
   auto* to = reinterpret_cast<std::byte*>(image);
-  for (size_t at = 0; at < kLeafBytes; at += kWordBytes) {
+  for (size_t at = 0; at < LeafBytesWith(fence_lines); at += kWordBytes) {
     const uint64_t word = LoadWord(leaf + at);
     std::memcpy(to + at, &word, kWordBytes);
   }
@@ -12,8 +15,9 @@ LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image) {
   const uint64_t state = image->head.state;
   if (LoadWord(leaf) != state) return LeafLook::kTorn;
   if (rdma::IsLineBusy(state)) return LeafLook::kLocked;
+  image->head.set_fence_lines(fence_lines);
   if (!IsLocked(state) || IsAbsent(state)) return LookAtLeaf(*image);
-  for (size_t i = 0; i < kSlotLines; ++i) {
+  for (size_t i = 0; i < image->line_count(); ++i) {
     const uint64_t word = image->lines[i].version;
     const auto newer = static_cast<int32_t>(static_cast<uint32_t>(word) - image->head.versions[i]);
     if ((word & ~uint64_t{kVersionMask}) != kAbsentBit || newer < 0) return LeafLook::kTorn;
@@ -23,14 +27,20 @@ LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image) {
   return LookAtLeaf(*image);
 }
 
-void StoreLeaf(const LeafImage& image, std::byte* leaf) {
+template <class Head>
+void StoreLeaf(const BasicLeafImage<Head>& image, std::byte* leaf) {
   const auto* from = reinterpret_cast<const std::byte*>(&image);
-  for (size_t at = kLeafBytes; at > 0;) {
+  for (size_t at = image.bytes(); at > 0;) {
     at -= kWordBytes;
     uint64_t word;
     std::memcpy(&word, from + at, kWordBytes);
     StoreWord(leaf + at, word);
   }
 }
+
+template LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image, size_t fence_lines);
+template LeafLook ReadOwnLeaf(const std::byte* leaf, TaggedImage* image, size_t fence_lines);
+template void StoreLeaf(const LeafImage& image, std::byte* leaf);
+template void StoreLeaf(const TaggedImage& image, std::byte* leaf);
 
 }  // namespace gannet::index::remote

@@ -5,12 +5,17 @@
 //
 //   state    lock word (lock_word.h). Its version is that of the leaf's last change; "absent" means that the leaf is
 //            dead: no longer, or not yet, part of the index.
-//   slots    | 0 (10) | last (6) | level (6) | bitmap (42) |: which slots have an entry of the index, lowest bit first;
-//            the level, 0 for a leaf and more for an inner node; the slot that was filled last
+//   slots    | 0 (6) | fences (4) | last (6) | level (6) | bitmap (42) |: which slots have an entry of the index,
+//   lowest
+//            bit first; the level, 0 for a leaf and more for an inner node; the slot that was filled last; where the
+//            fences are, if they are not in line 0
 //   low      the leaf covers the keys from low to high, both included, present or absent
 //   right    address of the right sibling, null if there is none; its low is high + 1
 //   version  of a line: the leaf's version when the line was written last, marked as in any versioned object. Line 0
 //            has the low 32 bits of each.
+//
+// This is the leaf of integer keys. That of byte keys (tagged_leaf.h) has one to four more lines, for the fences; all
+// rules below hold for both.
 //
 // Line 0 is the commit point of every change, except Replace. A change begins with a CAS that locks the state word, and
 // expects the value that the changer's image has. So the image was current when the lock was taken. Then follow WRITEs
@@ -43,6 +48,7 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -58,6 +64,11 @@ inline constexpr int kSlotLines = 6;
 inline constexpr int kLeafLines = 1 + kSlotLines;
 inline constexpr size_t kLeafBytes = kLeafLines * kLineBytes;
 inline constexpr int kMostSlots = 42;
+inline constexpr size_t kMostFenceLines = 4;
+// Bytes of a leaf with this number of lines for its fences.
+constexpr size_t LeafBytesWith(size_t fence_lines) {
+  return kLeafBytes + fence_lines * kLineBytes;
+}
 
 // Entries with integer keys: | key | address of the record, or of the child |.
 struct IntegerEntry {
@@ -75,48 +86,66 @@ static_assert(sizeof(IntegerEntry) == 16);
 struct LeafSlots {
   static constexpr int kLevelShift = kMostSlots;
   static constexpr int kLastShift = kMostSlots + 6;
+  static constexpr int kFenceLinesShift = kMostSlots + 12;
+  static constexpr int kHighCopyShift = kMostSlots + 15;
 
   uint64_t bitmap = 0;
-  uint8_t level = 0;  // below 64
-  uint8_t last = 0;   // below 64
+  uint8_t level = 0;        // below 64
+  uint8_t last = 0;         // below 64
+  uint8_t fence_lines = 0;  // at most kMostFenceLines
+  uint8_t high_copy = 0;    // 0 or 1: the copy of the high fence that counts (tagged_leaf.h)
 
   constexpr uint64_t Pack() const {
-    return bitmap | uint64_t{level & 63u} << kLevelShift | uint64_t{last & 63u} << kLastShift;
+    return bitmap | uint64_t{level & 63u} << kLevelShift | uint64_t{last & 63u} << kLastShift |
+           uint64_t{fence_lines & 7u} << kFenceLinesShift | uint64_t{high_copy & 1u} << kHighCopyShift;
   }
   static constexpr LeafSlots Unpack(uint64_t word) {
     return {.bitmap = word & ((uint64_t{1} << kMostSlots) - 1),
             .level = static_cast<uint8_t>(word >> kLevelShift & 63),
-            .last = static_cast<uint8_t>(word >> kLastShift & 63)};
+            .last = static_cast<uint8_t>(word >> kLastShift & 63),
+            .fence_lines = static_cast<uint8_t>(word >> kFenceLinesShift & 7),
+            .high_copy = static_cast<uint8_t>(word >> kHighCopyShift & 1)};
   }
 };
 
 // Line 0.
 struct LeafHead {
+  static constexpr size_t kMostLines = kSlotLines;  // after line 0
+
   uint64_t state = kAbsentBit;
   uint64_t slots = 0;  // LeafSlots
   uint64_t low = 0;
   uint64_t high = 0;
   uint64_t right = 0;
-  std::array<uint32_t, kSlotLines> versions{};
+  std::array<uint32_t, kMostLines> versions{};
+
+  static constexpr size_t fence_lines() { return 0; }
+  static constexpr void set_fence_lines(size_t /*lines*/) {}
 
   friend bool operator==(const LeafHead&, const LeafHead&) = default;
 };
 static_assert(sizeof(LeafHead) == kLineBytes);
 
-// A private image of a leaf: what a READ of its kLeafBytes brought. It is not aligned to lines, because coroutines have
+// A private image of a leaf: what a READ of the whole leaf brought. It is not aligned to lines, because coroutines have
 // images in their frames, which g++ 12 does not align to more than 16 bytes.
-struct LeafImage {
+template <class HeadOfFormat>
+struct BasicLeafImage {
+  using Head = HeadOfFormat;
   struct Line {
     uint64_t version;
     std::byte entries[kLineBytes - kWordBytes];
   };
 
-  LeafHead head;
-  std::array<Line, kSlotLines> lines;
+  Head head;
+  std::array<Line, Head::kMostLines> lines;  // those of the fences first
 
   rdma::GlobalAddress right() const { return rdma::GlobalAddress::FromBits(head.right); }
   uint8_t level() const { return LeafSlots::Unpack(head.slots).level; }
-  bool Covers(uint64_t key) const { return head.low <= key && key <= head.high; }
+  bool Covers(uint64_t key) const requires std::same_as<Head, LeafHead> { return head.low <= key && key <= head.high; }
+
+  // Number of lines after line 0.
+  size_t line_count() const { return head.fence_lines() + kSlotLines; }
+  size_t bytes() const { return (1 + line_count()) * kLineBytes; }
 
   // The slots that have entries of the index.
   template <class Entry>
@@ -137,18 +166,20 @@ struct LeafImage {
   void set_entry(int slot, const Entry& entry) {
     std::memcpy(Place<Entry>(*this, slot), &entry, sizeof(entry));
   }
+  // Index of the line in `lines`.
   template <class Entry>
-  static constexpr int LineOf(int slot) {
-    return slot / Entry::kPerLine;
+  size_t LineOf(int slot) const {
+    return head.fence_lines() + static_cast<size_t>(slot / Entry::kPerLine);
   }
 
  private:
   template <class Entry, class Image>
   static auto* Place(Image& image, int slot) {
-    return image.lines[static_cast<size_t>(LineOf<Entry>(slot))].entries +
+    return image.lines[image.template LineOf<Entry>(slot)].entries +
            static_cast<size_t>(slot % Entry::kPerLine) * sizeof(Entry);
   }
 };
+using LeafImage = BasicLeafImage<LeafHead>;
 static_assert(sizeof(LeafImage) == kLeafBytes);
 
 // The used slot whose entry has this key, or -1.
@@ -169,12 +200,14 @@ enum class LeafLook : uint8_t {
   kDead,    // not part of the index: a stale address led here
 };
 
-// Judges an image from one READ of the whole leaf.
-inline LeafLook LookAtLeaf(const LeafImage& leaf) {
+// Judges an image from one READ of the whole leaf. For images that are not known to have the right number of fence
+// lines: LeafChannel::Judge.
+template <class Head>
+LeafLook LookAtLeaf(const BasicLeafImage<Head>& leaf) {
   if (IsLocked(leaf.head.state)) return LeafLook::kLocked;
   if (IsAbsent(leaf.head.state)) return LeafLook::kDead;
   bool agree = true;
-  for (size_t i = 0; i < kSlotLines; ++i) {
+  for (size_t i = 0; i < leaf.line_count(); ++i) {
     // A busy line has the lock bit, and so do not agree.
     agree &= (leaf.lines[i].version & ~uint64_t{kVersionMask}) == kAbsentBit &&
              static_cast<uint32_t>(leaf.lines[i].version) == leaf.head.versions[i];
@@ -192,9 +225,11 @@ inline LeafLook LookAtLeaf(const LeafImage& leaf) {
 // leaf that is not linked yet. Its record says that it is absent.)
 //
 // kLocked, kTorn: read again; a line is being written now.
-LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image);
+template <class Head>
+LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines = 0);
 
 // Stores a leaf by the owner's CPU, in a block that is dead and that only the caller uses. The state word comes last.
-void StoreLeaf(const LeafImage& image, std::byte* leaf);
+template <class Head>
+void StoreLeaf(const BasicLeafImage<Head>& image, std::byte* leaf);
 
 }  // namespace gannet::index::remote

@@ -5,19 +5,17 @@
 #include "absl/strings/str_cat.h"
 
 namespace gannet::index::remote {
-namespace {
 
 // Line 0 goes on from the largest version, and is dead. Nobody writes the block now: a line that looks busy was left so
 // by a client that does not keep the rules.
-void MakeFree(std::byte* block) {
-  for (size_t line = 0; line < kLeafLines; ++line) {
+void LeafBlocks::MakeFree(std::byte* block) const {
+  const size_t lines = leaf_bytes() / kLineBytes;
+  for (size_t line = 0; line < lines; ++line) {
     std::byte* const at = block + line * kLineBytes;
     if (rdma::IsLineBusy(LoadWord(at))) StoreWord(at, kAbsentBit);
   }
-  rdma::ContinueVersions(block, kLeafLines);
+  rdma::ContinueVersions(block, lines);
 }
-
-}  // namespace
 
 StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
   if (!free_.empty()) {
@@ -28,7 +26,7 @@ StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
     if (!IsAbsent(word) || IsLocked(word)) MakeFree(At(offset));
     return offset;
   }
-  const StatusOr<std::byte*> block = context.slab->Allocate(kLeafBytes);
+  const StatusOr<std::byte*> block = context.slab->Allocate(leaf_bytes());
   if (!block.ok()) return block.status();
   const uint64_t word = LoadWord(*block);
   // Its lines belonged to other objects: line 0 goes on from the largest version (slab.h, b), and is marked dead.
@@ -141,7 +139,7 @@ void LeafBlocks::Close(rdma::SlabCache& slab) {
   std::lock_guard lock(mutex_);
   for (const auto& [offset, block] : blocks_) {
     MakeFree(At(offset));
-    slab.Free(At(offset), kLeafBytes);
+    slab.Free(At(offset), leaf_bytes());
   }
   blocks_.clear();
   free_.clear();
@@ -149,7 +147,7 @@ void LeafBlocks::Close(rdma::SlabCache& slab) {
 
 uint64_t LeafBlocks::bytes() const {
   std::lock_guard lock(mutex_);
-  return blocks_.size() * rdma::SlabAllocator::BlockBytes(kLeafBytes);
+  return blocks_.size() * rdma::SlabAllocator::BlockBytes(leaf_bytes());
 }
 
 }  // namespace gannet::index::remote

@@ -37,8 +37,11 @@ struct FreeBlock {
 
 class LeafBlocks {
  public:
-  // `node` must outlive this.
-  explicit LeafBlocks(rdma::Node* node) : node_(node) {}
+  // `node` must outlive this. `fence_lines`: of the leaves (tagged_leaf.h).
+  explicit LeafBlocks(rdma::Node* node, size_t fence_lines = 0) : node_(node), fence_lines_(fence_lines) {}
+
+  size_t fence_lines() const { return fence_lines_; }
+  size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
 
   // For the owner's own use. ResourceExhausted: the heap is full.
   StatusOr<FreeBlock> Take(Context& context);
@@ -55,9 +58,14 @@ class LeafBlocks {
   // True if a block could be at this address: it may be read, and has the content of a leaf, or of a record if a
   // hostile client has made it up.
   bool MayHave(rdma::GlobalAddress address) const {
-    return address.node() == node_->id() && address.offset() % kLineBytes == 0 &&
-           address.offset() >= node_->writable_offset() && address.offset() <= node_->memory().size() - kLeafBytes;
+    return address.node() == node_->id() && IsWritable(address.offset(), leaf_bytes());
   }
+  // True if an object of `bytes` bytes can begin at `offset` in the writable part of the owner's heap, where leaves and
+  // records are. It may then be read, whatever it is.
+  bool IsWritable(uint64_t offset, size_t bytes) const {
+    return offset % kLineBytes == 0 && offset >= node_->writable_offset() && offset <= node_->memory().size() - bytes;
+  }
+  const std::byte* Memory(uint64_t offset) const { return node_->memory().data() + offset; }
   // Calls `visit` with the address of every block.
   void ForEach(const std::function<void(rdma::GlobalAddress)>& visit) const;
   // Internal if a linked block is free, or one that is not linked is neither free nor dead.
@@ -82,11 +90,13 @@ class LeafBlocks {
     uint64_t word = 0;        // with which it was lent
   };
 
+  void MakeFree(std::byte* block) const;
   std::byte* At(uint64_t offset) const { return node_->memory().data() + offset; }
   // A free block, or a new one. Null: the heap is full. The lock is held.
   StatusOr<uint64_t> TakeOne(Context& context);
 
   rdma::Node* node_;
+  const size_t fence_lines_;
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Block> blocks_;  // by offset
   std::vector<uint64_t> free_;

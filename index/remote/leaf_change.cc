@@ -5,7 +5,8 @@
 
 namespace gannet::index::remote {
 
-coro::Task<StatusOr<bool>> LeafChanger::Publish(LeafDraft* draft) {
+template <class Keys>
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Publish(Draft* draft) {
   const StatusOr<bool> locked = co_await leaves_->Lock(*draft);
   if (!locked.ok() || !*locked) co_return locked;
   Posting posting;
@@ -15,39 +16,42 @@ coro::Task<StatusOr<bool>> LeafChanger::Publish(LeafDraft* draft) {
   co_return true;
 }
 
-coro::Task<StatusOr<bool>> LeafChanger::Add(const LeafPlace& place, IntegerEntry entry, Change* change) {
-  LeafDraft draft(place.address, place.image, leaves_->owner_bits());
+template <class Keys>
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const Place& place, Entry entry, Change* change) {
+  Draft draft(place.address, place.image, leaves_->owner_bits());
   draft.Add(entry);
   const StatusOr<bool> done = co_await Publish(&draft);
   if (done.ok() && *done) change->AddChanged(place.address, place.image.head.state, draft.unlocked());
   co_return done;
 }
 
-coro::Task<StatusOr<bool>> LeafChanger::Split(const LeafPlace& place, IntegerEntry entry, Change* change,
-                                              IntegerEntry* right) {
+template <class Keys>
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Keyed entry, Change* change,
+                                                         Keyed* right) {
   const StatusOr<FreeBlock> block = co_await blocks_->Take();
   if (!block.ok()) co_return block.status();
-  LeafDraft old(place.address, place.image, leaves_->owner_bits());
-  LeafDraft fresh(block->address, block->word, place.image.level(), leaves_->owner_bits());
+  Draft old(place.address, place.image, leaves_->owner_bits());
+  Draft fresh(block->address, block->word, place.image.level(), leaves_->owner_bits(), leaves_->fence_lines());
   const StatusOr<bool> locked = co_await leaves_->Lock(old);
   if (!locked.ok() || !*locked) {
     blocks_->PutBack(*block);
     co_return locked;
   }
-  const SplitPlan plan = PlanSplit(place.image, {&entry, 1});
+  const SplitPlanOf<Keys> plan = PlanSplit<Keys>(place.image, place.keys, {&entry, 1});
   Posting posting;
-  AppendSplit(plan, {&entry, 1}, &old, &fresh, &posting);
+  AppendSplit<Keys>(plan, {&entry, 1}, &old, &fresh, &posting);
   const Status status = co_await leaves_->Commit(old.address(), &posting);
   GANNET_CO_RETURN_IF_ERROR(status);
   change->AddChanged(place.address, place.image.head.state, old.unlocked());
   // Not AddCreated: a transaction that killed the leaf that was in this block has its dead word as a witness.
   change->AddChanged(block->address, block->word, fresh.unlocked());
-  *right = IntegerEntry{plan.high + 1, block->address.bits()};
+  *right = Keys::ChildEntry(plan.border, block->address);
   co_return true;
 }
 
-coro::Task<StatusOr<bool>> LeafChanger::Remove(LeafPlace* place, int slot, Change* change) {
-  LeafDraft draft(place->address, place->image, leaves_->owner_bits());
+template <class Keys>
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Remove(Place* place, int slot, Change* change) {
+  Draft draft(place->address, place->image, leaves_->owner_bits());
   draft.Remove(slot);
   const StatusOr<bool> done = co_await Publish(&draft);
   if (!done.ok() || !*done) co_return done;
@@ -56,16 +60,18 @@ coro::Task<StatusOr<bool>> LeafChanger::Remove(LeafPlace* place, int slot, Chang
   co_return true;
 }
 
-coro::Task<StatusOr<bool>> LeafChanger::Replace(const LeafPlace& place, int slot, IntegerEntry entry) {
-  LeafDraft draft(place.address, place.image, leaves_->owner_bits());
+template <class Keys>
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Replace(const Place& place, int slot, Entry entry) {
+  Draft draft(place.address, place.image, leaves_->owner_bits());
   draft.Replace(slot, entry);
   const StatusOr<bool> done = co_await Publish(&draft);
   co_return done;
 }
 
-coro::Task<StatusOr<bool>> LeafChanger::Absorb(const LeafPlace& left, const LeafPlace& right, Change* change) {
-  LeafDraft to(left.address, left.image, leaves_->owner_bits());
-  LeafDraft from(right.address, right.image, leaves_->owner_bits());
+template <class Keys>
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const Place& left, const Place& right, Change* change) {
+  Draft to(left.address, left.image, leaves_->owner_bits());
+  Draft from(right.address, right.image, leaves_->owner_bits());
   const StatusOr<bool> locked = co_await leaves_->Lock(to);
   if (!locked.ok() || !*locked) co_return locked;
   const StatusOr<bool> both = co_await leaves_->Lock(from);
@@ -75,11 +81,11 @@ coro::Task<StatusOr<bool>> LeafChanger::Absorb(const LeafPlace& left, const Leaf
     co_return both;
   }
   Posting posting;
-  AppendAbsorb(&to, &from, &posting);
+  AppendAbsorb<Keys>(&to, &from, &posting);
   const Status status = co_await leaves_->Commit(to.address(), &posting);
   if (!status.ok()) {
     // Its lock may have been taken over another connection. If it is dead by now, this finds that.
-    LeafDraft held(right.address, right.image, leaves_->owner_bits());
+    Draft held(right.address, right.image, leaves_->owner_bits());
     co_await leaves_->GiveBack(held);
     co_return status;
   }
@@ -89,5 +95,8 @@ coro::Task<StatusOr<bool>> LeafChanger::Absorb(const LeafPlace& left, const Leaf
   co_await blocks_->Return({right.address, from.unlocked()});
   co_return true;
 }
+
+template class BasicLeafChanger<IntegerKeys>;
+template class BasicLeafChanger<ByteKeys>;
 
 }  // namespace gannet::index::remote

@@ -1,48 +1,51 @@
-// The changes of shared leaves with integer keys, written once: each is one posting under the locks of the leaves that
-// it changes (leaf.h). For clients, and for the owner over a channel of its own.
+// The changes of shared leaves, written once: each is one posting under the locks of the leaves that it changes
+// (leaf.h). For clients, and for the owner over a channel of its own. Keys: IntegerKeys or ByteKeys.
 #pragma once
 
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/remote/block_source.h"
+#include "index/remote/byte_keys.h"
+#include "index/remote/integer_keys.h"
 #include "index/remote/leaf.h"
 #include "index/remote/leaf_channel.h"
 
 namespace gannet::index::remote {
 
-// A leaf as it was READ.
-struct LeafPlace {
-  rdma::GlobalAddress address;
-  LeafImage image;
-
-  Witness witness() const { return {address, image.head.state}; }
-};
-
 // Not thread-safe; coroutines of the channel's worker may use it at once. All return false, with nothing changed, if a
 // leaf has changed since its place was READ, or is being changed. Errors: as those of LeafChannel; then it is not known
 // whether the change was made.
-class LeafChanger {
+template <class Keys>
+class BasicLeafChanger {
  public:
+  using Place = LeafPlaceOf<Keys>;
+  using Entry = typename Keys::Entry;
+  using Keyed = typename Keys::Keyed;
+  using Draft = typename Keys::Draft;
+
   // Both must outlive this.
-  LeafChanger(LeafChannel* leaves, BlockSource* blocks) : leaves_(leaves), blocks_(blocks) {}
+  BasicLeafChanger(LeafChannel* leaves, BlockSource* blocks) : leaves_(leaves), blocks_(blocks) {}
 
   // Adds an entry to a leaf that has room and covers its key, which it does not have.
-  coro::Task<StatusOr<bool>> Add(const LeafPlace& place, IntegerEntry entry, Change* change);
-  // The same for a full leaf. *right: the new leaf, with its low fence as key. Also the errors of BlockSource::Take.
-  coro::Task<StatusOr<bool>> Split(const LeafPlace& place, IntegerEntry entry, Change* change, IntegerEntry* right);
+  coro::Task<StatusOr<bool>> Add(const Place& place, Entry entry, Change* change);
+  // The same for a full leaf, all of whose keys the place knows. *right: the new leaf, with its low fence as key. Also
+  // the errors of BlockSource::Take.
+  coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, Keyed* right);
   // Empties a slot. Then place->image is the leaf as it is now.
-  coro::Task<StatusOr<bool>> Remove(LeafPlace* place, int slot, Change* change);
-  coro::Task<StatusOr<bool>> Replace(const LeafPlace& place, int slot, IntegerEntry entry);
+  coro::Task<StatusOr<bool>> Remove(Place* place, int slot, Change* change);
+  coro::Task<StatusOr<bool>> Replace(const Place& place, int slot, Entry entry);
   // Moves the entries of `right` to `left`, its left neighbour, which has room for them. `right` is dead then, and its
   // block is given back.
-  coro::Task<StatusOr<bool>> Absorb(const LeafPlace& left, const LeafPlace& right, Change* change);
+  coro::Task<StatusOr<bool>> Absorb(const Place& left, const Place& right, Change* change);
   // Makes the changes of a draft, whose leaf is not locked.
-  coro::Task<StatusOr<bool>> Publish(LeafDraft* draft);
+  coro::Task<StatusOr<bool>> Publish(Draft* draft);
 
  private:
   LeafChannel* leaves_;
   BlockSource* blocks_;
 };
+
+using LeafChanger = BasicLeafChanger<IntegerKeys>;
 
 }  // namespace gannet::index::remote

@@ -14,17 +14,22 @@ bool IsUnknownOutcome(const Status& status) {
 
 }  // namespace
 
-LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience)
+LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
+                         size_t fence_lines, const LeafBlocks* own)
     : channel_(channel),
       node_(owner == channel->node() ? nullptr : node),
       owner_(owner),
+      fence_lines_(fence_lines),
+      own_blocks_(own),
       is_own_(owner == channel->node()),
       by_own_cpu_(is_own_ && channel->capabilities().cpu_coherent_atomics),
       owner_bits_(OwnerBits(channel->node(), channel->index())),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}
 
-coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image) {
-  if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0) {
+template <class Head>
+coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image) {
+  if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0 ||
+      (own_blocks_ != nullptr && !own_blocks_->MayHave(leaf))) {
     co_return absl::InvalidArgumentError(absl::StrCat("there is no leaf at ", leaf.ToString()));
   }
   const std::byte* const own = is_own_ ? channel_->Local(leaf) : nullptr;
@@ -33,12 +38,12 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafI
   for (;;) {
     LeafLook look;
     if (own != nullptr) {
-      look = ReadOwnLeaf(own, image);
+      look = ReadOwnLeaf(own, image, fence_lines_);
     } else {
-      const Status status = co_await channel_->Read(leaf, image, kLeafBytes);
+      const Status status = co_await channel_->Read(leaf, image, static_cast<uint32_t>(leaf_bytes()));
       GANNET_CO_RETURN_IF_ERROR(status);
       ++leaves_read_;
-      look = LookAtLeaf(*image);
+      look = Judge(image);
     }
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
     if (own == nullptr) channel_->CountRetry();
@@ -52,6 +57,9 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafI
     backoff.Pause();
   }
 }
+
+template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image);
+template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, TaggedImage* image);
 
 // A line is busy while its words change. So readers try again.
 void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
@@ -130,7 +138,7 @@ coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, 
   }
 }
 
-coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafDraft& draft) {
+coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft) {
   const rdma::GlobalAddress leaf = draft.address();
   const uint64_t connection = alone_over_ != 0 ? alone_over_ : Connection();
   const auto [held, is_new] = locked_.try_emplace(leaf.bits(), Held{connection});
@@ -159,7 +167,7 @@ coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafDraft& draft) {
   co_return status;
 }
 
-coro::Task<Status> LeafChannel::GiveBack(const LeafDraft& draft) {
+coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {
   Posting posting;
   posting.Add(draft.GiveBack());
   const Status status = co_await Commit(draft.address(), &posting);

@@ -23,6 +23,7 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/remote/leaf.h"
+#include "index/remote/leaf_blocks.h"
 #include "index/remote/leaf_draft.h"
 #include "index/remote/posting.h"
 #include "rdma/fabric.h"
@@ -31,23 +32,38 @@ namespace gannet::index::remote {
 
 class LeafChannel {
  public:
-  // `node`: of the channel; null if the owner is this node, or is never lost without dying.
-  LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience);
+  // `node`: of the channel; null if the owner is this node, or is never lost without dying. `fence_lines`: of the
+  // leaves (tagged_leaf.h). `own`: the blocks of the leaves, which outlive this, if the owner is this node.
+  LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
+              size_t fence_lines = 0, const LeafBlocks* own = nullptr);
 
   rdma::Channel* channel() const { return channel_; }
   rdma::NodeId owner() const { return owner_; }
   uint64_t owner_bits() const { return owner_bits_; }
+  size_t fence_lines() const { return fence_lines_; }
+  size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
+  // The leaves are in this node's memory, and are read by its CPU.
+  bool is_own() const { return is_own_; }
+  const LeafBlocks* own_blocks() const { return own_blocks_; }
+  // Judges the image of a READ of leaf_bytes() that the caller has posted itself. It makes sure that the image has the
+  // index's number of fence lines, whatever was READ.
+  template <class Head>
+  LeafLook Judge(BasicLeafImage<Head>* image) const {
+    image->head.set_fence_lines(fence_lines_);
+    return LookAtLeaf(*image);
+  }
   uint64_t leaves_read() const { return leaves_read_; }
   uint64_t patience_nanos() const { return patience_nanos_; }
 
   // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
   // address, as a hostile client may have written it.
-  coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, LeafImage* image);
+  template <class Head>
+  coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image);
 
   // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
-  coro::Task<StatusOr<bool>> Lock(const LeafDraft& draft);
+  coro::Task<StatusOr<bool>> Lock(const LeafLock& draft);
   // Gives back a lock; no line was written.
-  coro::Task<Status> GiveBack(const LeafDraft& draft);
+  coro::Task<Status> GiveBack(const LeafLock& draft);
   // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
   // posting are new, or locked by Lock and released by a CAS in the posting.
   coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting);
@@ -97,6 +113,8 @@ class LeafChannel {
   rdma::Channel* channel_;
   rdma::Node* node_;
   rdma::NodeId owner_;
+  size_t fence_lines_;
+  const LeafBlocks* own_blocks_;
   bool is_own_;      // the leaves are in this node's memory
   bool by_own_cpu_;  // and this node's CPU may change them
   uint64_t owner_bits_;

@@ -10,25 +10,26 @@
 // held, and at any time what AppendUnlock and AppendDead add, which are CASes for that reason.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <optional>
 
 #include "index/index.h"
 #include "index/lock_word.h"
 #include "index/remote/leaf.h"
 #include "index/remote/posting.h"
+#include "index/remote/tagged_leaf.h"
 
 namespace gannet::index::remote {
 
-class LeafDraft {
+// The lock of a leaf, as its changer sees it.
+class LeafLock {
  public:
-  // `image` is whole. `owner_bits`: of the worker that takes the lock (lock_word.h).
-  LeafDraft(rdma::GlobalAddress address, const LeafImage& image, uint64_t owner_bits);
-  // A new leaf in a block that only the caller knows, empty and locked. `last_word`: the first word of the block, dead;
-  // its version is the largest that a line of the block had.
-  LeafDraft(rdma::GlobalAddress address, uint64_t last_word, uint8_t level, uint64_t owner_bits);
+  // `owner_bits`: of the worker that takes the lock (lock_word.h).
+  LeafLock(rdma::GlobalAddress address, uint64_t version, uint64_t owner_bits)
+      : address_(address), owner_bits_(owner_bits), version_(version) {}
 
   rdma::GlobalAddress address() const { return address_; }
-  const LeafImage& image() const { return image_; }
   // The state word when the leaf is not locked: as it was READ, later as it was published.
   uint64_t unlocked() const { return version_; }
   // The witness of this leaf, as published.
@@ -42,6 +43,26 @@ class LeafDraft {
   rdma::Operation GiveBack() const {
     return rdma::Operation::CompareAndSwap(address_, Locked(version_, owner_bits_), version_);
   }
+
+ protected:
+  rdma::GlobalAddress address_;
+  uint64_t owner_bits_;
+  uint64_t version_;  // that is, or was last, in the state word
+};
+
+template <class Head>
+class BasicLeafDraft : public LeafLock {
+ public:
+  using Image = BasicLeafImage<Head>;
+
+  // `image` is whole.
+  BasicLeafDraft(rdma::GlobalAddress address, const Image& image, uint64_t owner_bits);
+  // A new leaf in a block that only the caller knows, empty and locked. `last_word`: the first word of the block, dead;
+  // its version is the largest that a line of the block had. Its fences are to be set.
+  BasicLeafDraft(rdma::GlobalAddress address, uint64_t last_word, uint8_t level, uint64_t owner_bits,
+                 size_t fence_lines = 0);
+
+  const Image& image() const { return image_; }
 
   // The changes below are made in the draft. They reach the leaf by AppendChange or AppendNew.
 
@@ -68,9 +89,22 @@ class LeafDraft {
     slots.level = level;
     image_.head.slots = slots.Pack();
   }
-  void set_low(uint64_t low) { image_.head.low = low; }
-  void set_high(uint64_t high) { image_.head.high = high; }
   void set_right(rdma::GlobalAddress right) { image_.head.right = right.bits(); }
+
+  // The fences of integer keys.
+  void set_low(uint64_t low) requires std::same_as<Head, LeafHead> { image_.head.low = low; }
+  void set_high(uint64_t high) requires std::same_as<Head, LeafHead> { image_.head.high = high; }
+  // Those of byte keys. The low one of a new leaf only; the high one once per lock: the next would overwrite the copy
+  // that counts until line 0 is written.
+  void set_low(const ByteKey& low) requires std::same_as<Head, TaggedHead> {
+    changed_lines_ |= StoreFence(&image_, Fence::kLow, low);
+  }
+  void set_high(const std::optional<ByteKey>& high) requires std::same_as<Head, TaggedHead> {
+    changed_lines_ |= StoreFence(&image_, Fence::kOtherHigh, high);
+    LeafSlots slots = LeafSlots::Unpack(image_.head.slots);
+    slots.high_copy ^= 1;
+    image_.head.slots = slots.Pack();
+  }
 
   // WRITEs of the lines that changed, then of line 0, which publishes the next version. It unlocks, or keeps the lock
   // for another change by this draft.
@@ -85,11 +119,11 @@ class LeafDraft {
  private:
   template <class Entry>
   int FreeSlot() const {
-    const uint64_t free = ~image_.used<Entry>() & ((uint64_t{1} << Entry::kSlots) - 1);
+    const uint64_t free = ~image_.template used<Entry>() & ((uint64_t{1} << Entry::kSlots) - 1);
     if (free == 0) return -1;
     uint64_t preferred = 0;
     for (int line = 0; line < kSlotLines; ++line) {
-      if ((changed_lines_ >> line & 1) != 0) {
+      if ((changed_lines_ >> (image_.head.fence_lines() + static_cast<size_t>(line)) & 1) != 0) {
         preferred |= ((uint64_t{1} << Entry::kPerLine) - 1) << (line * Entry::kPerLine);
       }
     }
@@ -98,15 +132,15 @@ class LeafDraft {
   template <class Entry>
   void Fill(int slot, const Entry& entry) {
     image_.set_entry(slot, entry);
-    changed_lines_ |= 1u << LeafImage::LineOf<Entry>(slot);
+    changed_lines_ |= 1u << image_.template LineOf<Entry>(slot);
   }
   void Stamp(uint64_t state);
 
-  rdma::GlobalAddress address_;
-  uint64_t owner_bits_;
-  uint64_t version_;  // that is, or was last, in the state word
-  uint32_t changed_lines_ = 0;
-  LeafImage image_;
+  uint32_t changed_lines_ = 0;  // of image_.lines
+  Image image_;
 };
+
+using LeafDraft = BasicLeafDraft<LeafHead>;
+using TaggedDraft = BasicLeafDraft<TaggedHead>;
 
 }  // namespace gannet::index::remote

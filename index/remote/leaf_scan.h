@@ -6,7 +6,8 @@
 #include <cstdint>
 
 #include "index/index.h"
-#include "index/remote/leaf_change.h"
+#include "index/remote/byte_keys.h"
+#include "index/remote/integer_keys.h"
 
 namespace gannet::index::remote {
 
@@ -35,6 +36,45 @@ inline bool TakeLeaf(const LeafPlace& place, uint64_t from, uint64_t to, bool re
   if (result->entries.size() >= end) return false;
   if (reverse ? place.image.head.low <= from : place.image.head.high >= to) return true;
   *next = reverse ? place.image.head.low - 1 : place.image.head.high + 1;
+  return false;
+}
+
+// The same for byte keys. `place` has the keys that it could read (ReadKeys). An entry without is left out: the leaf
+// has changed meanwhile, as its witness shows, and the key's record is gone.
+inline bool TakeLeaf(const TaggedPlace& place, const ByteKey& from, const ByteKey& to, bool reverse, size_t end,
+                     ScanResult* result, ByteKeys::Cut* next) {
+  result->witnesses.push_back(place.witness());
+  const auto key = [&place](int slot) { return place.keys.of[static_cast<size_t>(slot)].view(); };
+  const auto is_in_range = [&](int slot) {
+    const std::string_view at = key(slot);
+    if (reverse) return from.view() <= at && (next->after ? at <= next->key.view() : at < next->key.view());
+    return at <= to.view() && (next->after ? next->key.view() < at : next->key.view() <= at);
+  };
+  std::array<int8_t, TaggedEntry::kSlots> slots;
+  size_t n = 0;
+  for (uint64_t known = place.keys.known & place.image.used<TaggedEntry>(); known != 0; known &= known - 1) {
+    const int slot = std::countr_zero(known);
+    if (is_in_range(slot)) slots[n++] = static_cast<int8_t>(slot);
+  }
+  std::sort(slots.begin(), slots.begin() + static_cast<ptrdiff_t>(n),
+            [&](int a, int b) { return reverse ? key(b) < key(a) : key(a) < key(b); });
+  for (size_t i = 0; i < n && result->entries.size() < end; ++i) {
+    const ByteKey& taken = place.keys.of[static_cast<size_t>(slots[i])];
+    result->entries.push_back(
+        {OwnedKey(Key(taken.view())), {place.address.node(), place.image.entry<TaggedEntry>(slots[i]).offset()}});
+    *next = {taken, !reverse};
+  }
+  if (result->entries.size() >= end) return false;
+  if (reverse) {
+    const ByteKey low = ByteKeys::LowOf(place.image);
+    if (low <= from) return true;
+    *next = {low, false};
+    return false;
+  }
+  if (ByteKeys::IsLast(place.image)) return true;
+  const ByteKey high = ByteKeys::NextLow(place.image);
+  if (to < high) return true;
+  *next = {high, false};
   return false;
 }
 

@@ -8,27 +8,38 @@
 namespace gannet::index::remote {
 namespace {
 
-constexpr size_t kSlots = IntegerEntry::kSlots;
-
+// An entry of the leaf, or a new one.
 struct Merged {
-  uint64_t key;
   int slot;  // -1: a new entry
+  size_t added;
 };
 
 }  // namespace
 
-SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added) {
+template <class Keys>
+SplitPlanOf<Keys> PlanSplit(const typename Keys::Image& leaf, const typename Keys::EntryKeys& keys,
+                            std::span<const typename Keys::Keyed> added) {
+  constexpr size_t kSlots = Keys::kSlots;
   std::array<Merged, 2 * kSlots> all;
   size_t size = 0;
-  for (uint64_t used = leaf.used<IntegerEntry>(); used != 0; used &= used - 1) {
-    const int slot = std::countr_zero(used);
-    all[size++] = {leaf.entry<IntegerEntry>(slot).key, slot};
+  for (uint64_t used = leaf.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
+    all[size++] = {std::countr_zero(used), 0};
+    GANNET_CHECK(Keys::Knows(keys, all[size - 1].slot), "a split without the key of slot %d", all[size - 1].slot);
   }
   const size_t present = size;
   GANNET_CHECK(!added.empty() && added.size() <= kSlots && present + added.size() > kSlots, "%d and %d entries",
                present, added.size());
-  for (const IntegerEntry& entry : added) all[size++] = {entry.key, -1};
-  std::sort(all.begin(), all.begin() + size, [](const Merged& a, const Merged& b) { return a.key < b.key; });
+  for (size_t i = 0; i < added.size(); ++i) all[size++] = {-1, i};
+  const auto key = [&](const Merged& entry) -> decltype(auto) {
+    using Key = typename Keys::Key;
+    if constexpr (Keys::kKeysElsewhere) {
+      return static_cast<const Key&>(entry.slot < 0 ? Keys::KeyOf(added[entry.added])
+                                                    : Keys::KeyAt(leaf, keys, entry.slot));
+    } else {
+      return entry.slot < 0 ? Keys::KeyOf(added[entry.added]) : Keys::KeyAt(leaf, keys, entry.slot);
+    }
+  };
+  std::sort(all.begin(), all.begin() + size, [&key](const Merged& a, const Merged& b) { return key(a) < key(b); });
 
   size_t first = 0;  // of the new entries
   while (all[first].slot >= 0) ++first;
@@ -36,11 +47,13 @@ SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added) 
   while (end < size && all[end].slot < 0) ++end;
   const bool ascending =
       end - first == added.size() && first > 0 && all[first - 1].slot == LeafSlots::Unpack(leaf.head.slots).last;
-  const size_t left = std::clamp(ascending ? end : (size + 1) / 2, size - kSlots, std::min(kSlots, size - 1));
+  size_t left = std::clamp(ascending ? end : (size + 1) / 2, size - kSlots, std::min(kSlots, size - 1));
+  // The first child of a node must be one that lives. A new one may have died since its separator was missed.
+  if (leaf.level() > 0 && all[left].slot < 0) left > size - kSlots ? --left : ++left;
 
-  SplitPlan plan;
+  SplitPlanOf<Keys> plan;
   // Appended keys come soon after the last one, so the gap goes where the next keys will.
-  plan.high = ascending && end == size && leaf.level() == 0 ? all[left - 1].key : all[left].key - 1;
+  plan.border = Keys::Border(key(all[left - 1]), key(all[left]), leaf.level(), ascending && end == size);
   for (size_t i = 0; i < size; ++i) {
     if (all[i].slot < 0) {
       plan.new_left += i < left ? 1 : 0;
@@ -51,44 +64,59 @@ SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added) 
   return plan;
 }
 
-void AppendSplit(const SplitPlan& plan, std::span<const IntegerEntry> added, LeafDraft* left, LeafDraft* right,
-                 Posting* posting) {
-  right->set_low(plan.high + 1);
-  right->set_high(left->image().head.high);
+template <class Keys>
+void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
+                 typename Keys::Draft* right, Posting* posting) {
+  using Entry = typename Keys::Entry;
+  Keys::SetLow(right, plan.border);
+  Keys::SetNextLow(right, NextLowOf<Keys>(left->image()));
   right->set_right(left->image().right());
   for (uint64_t moved = plan.moved; moved != 0; moved &= moved - 1) {
     const int slot = std::countr_zero(moved);
-    right->Add(left->image().entry<IntegerEntry>(slot));
+    right->Add(left->image().template entry<Entry>(slot));
     left->Remove(slot);
   }
-  for (const IntegerEntry& entry : added.subspan(plan.new_left)) right->Add(entry);
+  for (const auto& entry : added.subspan(plan.new_left)) right->Add(Keys::EntryOf(entry));
   right->AppendNew(posting);
 
-  left->set_high(plan.high);
+  Keys::SetNextLow(left, plan.border);
   left->set_right(right->address());
   if (plan.new_left == 0) {
     left->AppendChange(posting);
   } else {
     // Their slots may be those of entries that move, and are free only when line 0 says so.
-    left->AppendChange(posting, LeafDraft::Then::kKeepLock);
-    for (const IntegerEntry& entry : added.first(plan.new_left)) left->Add(entry);
+    left->AppendChange(posting, Keys::Draft::Then::kKeepLock);
+    for (const auto& entry : added.first(plan.new_left)) left->Add(Keys::EntryOf(entry));
     left->AppendChange(posting);
   }
   right->AppendUnlock(posting);
 }
 
-void AppendAbsorb(LeafDraft* left, LeafDraft* right, Posting* posting) {
+template <class Keys>
+void AppendAbsorb(typename Keys::Draft* left, typename Keys::Draft* right, Posting* posting) {
+  using Entry = typename Keys::Entry;
   GANNET_CHECK(left->image().right() == right->address(), "leaf %s absorbs %s", left->address().ToString(),
                right->address().ToString());
-  for (uint64_t used = right->image().used<IntegerEntry>(); used != 0; used &= used - 1) {
-    const int slot = left->Add(right->image().entry<IntegerEntry>(std::countr_zero(used)));
+  for (uint64_t used = right->image().template used<Entry>(); used != 0; used &= used - 1) {
+    const int slot = left->Add(right->image().template entry<Entry>(std::countr_zero(used)));
     GANNET_CHECK(slot >= 0, "leaf %s has no room for the entries of %s", left->address().ToString(),
                  right->address().ToString());
   }
-  left->set_high(right->image().head.high);
+  Keys::SetNextLow(left, NextLowOf<Keys>(right->image()));
   left->set_right(right->image().right());
   left->AppendChange(posting);
   right->AppendDead(posting);
 }
+
+template SplitPlan PlanSplit<IntegerKeys>(const LeafImage& leaf, const IntegerKeys::EntryKeys& keys,
+                                          std::span<const IntegerEntry> added);
+template SplitPlanOf<ByteKeys> PlanSplit<ByteKeys>(const TaggedImage& leaf, const ByteKeys::EntryKeys& keys,
+                                                   std::span<const ByteKeys::Keyed> added);
+template void AppendSplit<IntegerKeys>(const SplitPlan& plan, std::span<const IntegerEntry> added, LeafDraft* left,
+                                       LeafDraft* right, Posting* posting);
+template void AppendSplit<ByteKeys>(const SplitPlanOf<ByteKeys>& plan, std::span<const ByteKeys::Keyed> added,
+                                    TaggedDraft* left, TaggedDraft* right, Posting* posting);
+template void AppendAbsorb<IntegerKeys>(LeafDraft* left, LeafDraft* right, Posting* posting);
+template void AppendAbsorb<ByteKeys>(TaggedDraft* left, TaggedDraft* right, Posting* posting);
 
 }  // namespace gannet::index::remote

@@ -74,7 +74,7 @@ LineHint::LineHint(const LeafImage& leaf, uint64_t low, uint64_t high) {
     const int slot = std::countr_zero(used);
     const uint64_t key = leaf.entry<IntegerEntry>(slot).key;
     if (ordered > 0 && key <= before) break;
-    for (const int line = LeafImage::LineOf<IntegerEntry>(slot); known_lines < line; ++known_lines) {
+    for (const int line = slot / IntegerEntry::kPerLine; known_lines < line; ++known_lines) {
       first_keys[static_cast<size_t>(known_lines)] = key;
     }
     before = key;

@@ -160,7 +160,7 @@ TEST(RolexModelTest, LeadsToTheLeafAndTheLine) {
         // Two leaves that begin within one unit are very rare: 2^32 units.
         ASSERT_EQ(lead.leaf, i / kPositions) << keys[i];
         ASSERT_EQ(model.OffsetOf(lead.leaf), leaves[lead.leaf].offset);
-        wrong_lines += lead.line == LeafImage::LineOf<IntegerEntry>(static_cast<int>(i % kPositions)) ? 0 : 1;
+        wrong_lines += lead.line == static_cast<int>(i % kPositions) / IntegerEntry::kPerLine ? 0 : 1;
       }
       // Not all keys of a sixty-fourth of a leaf are in one line.
       EXPECT_LE(wrong_lines, keys.size() / 20);
@@ -191,7 +191,7 @@ TEST(RolexModelTest, LinesOfKeysInsertedLater) {
   leaf.image.head.slots |= uint64_t{3} << 16;
   const Model model = Model::Train({&leaf, 1}, 100, 1699, 16);
   for (size_t i = 0; i < keys.size(); ++i) {
-    EXPECT_EQ(model.For(keys[i]).line, LeafImage::LineOf<IntegerEntry>(static_cast<int>(i)));
+    EXPECT_EQ(model.For(keys[i]).line, static_cast<int>(i) / IntegerEntry::kPerLine);
   }
 }
 
