@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace gannet::index {
 
 inline constexpr size_t kMaxKeyBytes = 64;
@@ -17,6 +19,9 @@ inline constexpr size_t kMaxKeyBytes = 64;
 inline constexpr size_t kIntegerKeyBytes = 8;
 
 enum class KeyKind : uint8_t { kInteger, kBytes };
+
+// InvalidArgument if an index cannot have keys of up to this length: none, or more than kMaxKeyBytes.
+Status CheckMaxKeyBytes(size_t max_key_bytes);
 
 class Key {
  public:

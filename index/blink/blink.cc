@@ -8,24 +8,36 @@
 
 namespace gannet::index {
 
-StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind,
-                                                  const BlinkOptions& options) {
-  if (key_kind != KeyKind::kInteger) {
-    return absl::InvalidArgumentError("a blink index has integer keys; choose xstore for byte keys");
-  }
-  StatusOr<std::unique_ptr<blink::BlinkIndex>> index = blink::BlinkIndex::Create(service, options);
+namespace {
+
+template <class Keys>
+StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, const typename Keys::Schema& schema,
+                                             const BlinkOptions& options) {
+  auto index = blink::BasicBlinkIndex<Keys>::Create(service, schema, options);
   if (!index.ok()) return index.status();
   GANNET_RETURN_IF_ERROR(service->Add(id, index->get()));
   return *std::move(index);
 }
 
+}  // namespace
+
+StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind,
+                                                  const BlinkOptions& options) {
+  if (key_kind == KeyKind::kInteger) return Create<blink::IntegerKeys>(service, id, {}, options);
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  return Create<blink::ByteKeys>(service, id, {KeyedHash::DrawSeed(), options.max_key_bytes}, options);
+}
+
 void RegisterBlinkMethods(IndexService* service) {
-  using blink::BlinkIndex;
-  ServeIndexMethod<BlinkIndex>(
+  ServeIndexMethod<blink::BlinkTree>(
       service, blink::kDescribe, "blink",
-      [](BlinkIndex* index, Context&, rdma::WireReader& request, rdma::WireWriter& response) -> Status {
+      [](blink::BlinkTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) -> Status {
         GANNET_RETURN_IF_ERROR(request.Finish());
-        response.PutU64(index->root().offset());
+        const blink::BlinkDescription description = tree->description();
+        response.PutU64(description.root.offset());
+        response.PutU8(static_cast<uint8_t>(description.key_kind));
+        response.PutU16(static_cast<uint16_t>(description.max_key_bytes));
+        for (const uint64_t word : description.seed) response.PutU64(word);
         return absl::OkStatus();
       });
   remote::RegisterBlockLending(service);

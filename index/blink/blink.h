@@ -11,7 +11,11 @@
 // change removes it. So a split locks no parent, and a client that dies between a split and the insert of the separator
 // leaves a tree that works.
 //
-// Keys are integers (for now).
+// Byte keys (index/remote/tagged_leaf.h). An entry is the tag of its key and the address of a record, which holds the
+// key; one of an inner node is the address of a child alone, whose low fence is the separator. So a client READs the
+// records of a leaf's entries for a scan or a split, and the children of an inner node when it takes that into its
+// cache: one more posting each. A lookup takes no more than with integer keys. The owner keeps copies of inner nodes
+// with their separators (separator_table.h).
 #pragma once
 
 #include <cstdint>
@@ -26,12 +30,13 @@
 namespace gannet::index {
 
 struct BlinkOptions {
+  size_t max_key_bytes = kMaxKeyBytes;  // of byte keys; at most kMaxKeyBytes
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
 };
 
-// The owner's side, added to `service`. InvalidArgument for byte keys.
+// The owner's side, added to `service`.
 StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind,
                                                   const BlinkOptions& options = {});
 
@@ -39,6 +44,8 @@ StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId
 void RegisterBlinkMethods(IndexService* service);
 
 struct BlinkClientOptions {
+  KeyKind key_kind = KeyKind::kInteger;   // this and the next: as the owner's
+  size_t max_key_bytes = kMaxKeyBytes;    // of byte keys
   size_t cache_bytes = size_t{64} << 20;  // of inner nodes
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable

@@ -1,8 +1,11 @@
 #include "index/blink/blink_index.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <mutex>
+#include <set>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -14,249 +17,356 @@
 namespace gannet::index::blink {
 
 using remote::FreeBlock;
-using remote::LeafDraft;
 using remote::LeafLook;
 using remote::Posting;
 
-StatusOr<std::unique_ptr<BlinkIndex>> BlinkIndex::Create(IndexService* service, const BlinkOptions& options) {
-  std::unique_ptr<BlinkIndex> index(new BlinkIndex(service, options));
+template <class Keys>
+StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(IndexService* service,
+                                                                               const Schema& schema,
+                                                                               const BlinkOptions& options) {
+  std::unique_ptr<BasicBlinkIndex> index(new BasicBlinkIndex(service, schema, options));
   rdma::SlabCache slab(&service->slab());
   Context context{.slab = &slab, .epoch = nullptr};
-  const StatusOr<FreeBlock> block = index->blocks_.Take(context);
-  if (!block.ok()) return block.status();
-  index->root_ = block->address;
-  LeafDraft root(block->address, block->word, 0, OwnerBits(service->node().id(), 0));
-  root.set_low(0);
-  root.set_high(UINT64_MAX);
-  Posting posting;
-  root.AppendNew(&posting);
-  // Nobody knows the block yet.
-  LeafImage image = root.image();
-  image.head.state = root.unlocked();
-  remote::StoreLeaf(image, service->node().memory().data() + block->address.offset());
+  const StatusOr<rdma::GlobalAddress> root = index->MakeNode(context, 0, {}, Keys::kLeast, std::nullopt, {});
+  if (!root.ok()) return root.status();
+  index->root_ = *root;
   return index;
 }
 
-BlinkIndex::BlinkIndex(IndexService* service, const BlinkOptions& options)
+template <class Keys>
+BasicBlinkIndex<Keys>::BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options)
     : service_(service),
-      blocks_(&service->node()),
+      schema_(schema),
+      blocks_(&service->node(), schema.fence_lines()),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
+      separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr),
       hands_(service, &blocks_, options.patience, this) {}
 
-BlinkIndex::~BlinkIndex() {
+template <class Keys>
+BasicBlinkIndex<Keys>::~BasicBlinkIndex() {
   rdma::SlabCache slab(&service_->slab());
   blocks_.Close(slab);
 }
 
-LeafLook BlinkIndex::Read(rdma::GlobalAddress address, LeafImage* image) const {
+template <class Keys>
+BlinkDescription BasicBlinkIndex<Keys>::description() const {
+  BlinkDescription description{.root = root_, .key_kind = Keys::kKind};
+  if constexpr (Keys::kKeysElsewhere) {
+    description.max_key_bytes = schema_.max_key_bytes;
+    description.seed = schema_.hash.seed();
+  }
+  return description;
+}
+
+template <class Keys>
+LeafLook BasicBlinkIndex<Keys>::Read(rdma::GlobalAddress address, Image* image) const {
   if (!blocks_.MayHave(address)) return LeafLook::kDead;
   Patience patience(patience_nanos_);
   do {
-    const LeafLook look = remote::ReadOwnLeaf(service_->node().memory().data() + address.offset(), image);
+    const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(address.offset()), image, blocks_.fence_lines());
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
   } while (patience.Pause());
   return LeafLook::kDead;
 }
 
-Status BlinkIndex::Locate(uint64_t key, uint8_t level, Place* place) const {
+template <class Keys>
+void BasicBlinkIndex<Keys>::LoadKeys(Place* place) const {
+  if constexpr (Keys::kKeysElsewhere) {
+    remote::LoadOwnKeys(blocks_, schema_, place, place->image.template used<Entry>());
+  }
+}
+
+template <class Keys>
+bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, Place* leaf) const {
+  if constexpr (Keys::kKeysElsewhere) {
+    const SeparatorTable::Words words(point);
+    uint64_t offset = root_.offset();
+    uint8_t level = kMaxLevels;
+    while (level > 1) {
+      uint8_t of_node = 0;
+      offset = separators_->ChildOf(offset, LoadWord(blocks_.Memory(offset)), words, &of_node);
+      if (of_node >= level || !blocks_.MayHave({root_.node(), offset})) return false;
+      level = of_node;
+    }
+    leaf->address = {root_.node(), offset};
+    const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(offset), &leaf->image, blocks_.fence_lines());
+    return look == LeafLook::kWhole && leaf->image.level() == 0 && Keys::Covers(leaf->image, point);
+  }
+  return false;
+}
+
+template <class Keys>
+Status BasicBlinkIndex<Keys>::Locate(const Point& point, uint8_t level, Place* place) const {
+  if (level == 0 && LocateByHints(point, place)) return absl::OkStatus();
   Patience patience(patience_nanos_);
   do {
-    Descent descent(root_, key, level);
-    while (descent.step() == Descent::Step::kRead) {
-      place->address = descent.next();
-      const LeafLook look = Read(place->address, &place->image);
-      descent.Take(look, place->image);
+    Descent<Keys> descent(root_, point, level);
+    while (descent.step() == Step::kRead) {
+      Place* const node = &descent.node();
+      node->address = descent.next();
+      const LeafLook look = Read(node->address, &node->image);
+      if (look == LeafLook::kWhole && node->image.level() > level) {
+        LoadKeys(node);
+        if constexpr (Keys::kKeysElsewhere) separators_->Put(*node);
+      }
+      descent.Take(look);
     }
-    if (descent.step() == Descent::Step::kFound) return absl::OkStatus();
+    if (descent.step() == Step::kFound) {
+      place->address = descent.node().address;
+      place->image = descent.node().image;
+      Keys::ForgetKeys(&place->keys);
+      return absl::OkStatus();
+    }
   } while (patience.Pause());
-  return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to the key ", key,
-                                          ": a client has damaged it"));
+  return absl::DataLossError(
+      absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to a key: a client has damaged it"));
 }
 
-FindResult BlinkIndex::Find(const Key& key) {
+template <class Keys>
+int BasicBlinkIndex<Keys>::FindKey(const Key& key, const Place& leaf) const {
+  if constexpr (Keys::kKeysElsewhere) {
+    for (uint64_t same = remote::MatchTag(leaf.image, schema_.TagOf(key)); same != 0; same &= same - 1) {
+      const int slot = std::countr_zero(same);
+      if (remote::OwnRecordHolds(blocks_, leaf.image.template entry<Entry>(slot).offset(), key)) return slot;
+    }
+    return -1;
+  } else {
+    return remote::FindSlot(leaf.image, key);
+  }
+}
+
+template <class Keys>
+FindResult BasicBlinkIndex<Keys>::Find(const index::Key& wanted) {
+  const Key key = Keys::KeyFrom(wanted);
   Place place;
   // Find has no errors. A damaged tree has lost the key.
-  if (!Locate(key.integer(), 0, &place).ok()) return {.record = {}, .witness = {root_, kAbsentBit}};
-  const int slot = FindSlot(place.image, key.integer());
+  if (!Locate(Keys::At(key), 0, &place).ok()) return {.record = {}, .witness = {root_, kAbsentBit}};
+  const int slot = FindKey(key, place);
   if (slot < 0) return {.record = {}, .witness = place.witness()};
-  return {.record = rdma::GlobalAddress::FromBits(place.image.entry<IntegerEntry>(slot).target)};
+  return {.record = Keys::TargetOf(place.image.template entry<Entry>(slot), root_.node())};
 }
 
-void BlinkIndex::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
+template <class Keys>
+void BasicBlinkIndex<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
   for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
 }
 
-StatusOr<Change> BlinkIndex::Insert(Context& context, const Key& key, rdma::GlobalAddress record,
-                                    rdma::GlobalAddress* existing) {
-  Hands::Lease hand(&hands_, &context);
+template <class Keys>
+StatusOr<Change> BasicBlinkIndex<Keys>::Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
+                                               rdma::GlobalAddress* existing) {
+  GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, key));
+  typename Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().Insert(key.integer(), record, existing));
+  return hand.Run(hand.editor().Insert(Keys::KeyFrom(key), record, existing));
 }
 
-StatusOr<Change> BlinkIndex::Remove(Context& context, const Key& key, rdma::GlobalAddress record) {
-  Hands::Lease hand(&hands_, &context);
+template <class Keys>
+StatusOr<Change> BasicBlinkIndex<Keys>::Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) {
+  typename Hands::Lease hand(&hands_, &context);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().Remove(key.integer(), record));
+  return hand.Run(hand.editor().Remove(Keys::KeyFrom(key), record));
 }
 
-Status BlinkIndex::Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  Hands::Lease hand(&hands_, nullptr);
+template <class Keys>
+Status BasicBlinkIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  typename Hands::Lease hand(&hands_, nullptr);
   GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().Replace(key.integer(), from, to));
+  return hand.Run(hand.editor().Replace(Keys::KeyFrom(key), from, to));
 }
 
-// To the right sibling, which begins at `low`. False: it does not any more.
-bool BlinkIndex::GoRight(uint64_t low, Place* place) const {
+template <class Keys>
+bool BasicBlinkIndex<Keys>::GoRight(Place* place) const {
+  const Key low = Keys::NextLow(place->image);
   place->address = place->image.right();
-  return Read(place->address, &place->image) == LeafLook::kWhole && place->image.head.low == low &&
-         place->image.Covers(low) && place->image.level() == 0;
+  return Read(place->address, &place->image) == LeafLook::kWhole && Keys::LowOf(place->image) == low &&
+         Keys::CoversKey(place->image, low) && place->image.level() == 0;
 }
 
-StatusOr<bool> BlinkIndex::ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
-                                    ScanResult* result, uint64_t* next) const {
+template <class Keys>
+StatusOr<bool> BasicBlinkIndex<Keys>::ScanSome(const Key& from, const Key& to, bool reverse, size_t limit,
+                                               size_t most_leaves, ScanResult* result, Cut* next) const {
   const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
   Place place;
-  *next = reverse ? to : from;
   for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
-    if (leaves == 0 || reverse || !GoRight(*next, &place)) {
-      GANNET_RETURN_IF_ERROR(Locate(*next, 0, &place));
+    if (leaves == 0 || reverse || !GoRight(&place)) {
+      GANNET_RETURN_IF_ERROR(Locate(Keys::PointOf(*next, reverse), 0, &place));
     }
+    LoadKeys(&place);
     if (remote::TakeLeaf(place, from, to, reverse, end, result, next)) return false;
     if (result->entries.size() >= end) return true;
   }
   return true;
 }
 
-Status BlinkIndex::Scan(const ScanRange& range, ScanResult* result) {
-  if (range.limit == 0 || range.to.integer() < range.from.integer()) return absl::OkStatus();
-  uint64_t next = 0;
-  return ScanSome(range.from.integer(), range.to.integer(), range.reverse, range.limit, SIZE_MAX, result, &next)
-      .status();
+template <class Keys>
+Status BasicBlinkIndex<Keys>::Scan(const ScanRange& range, ScanResult* result) {
+  if (range.limit == 0 || range.to < range.from) return absl::OkStatus();
+  const Key from = Keys::KeyFrom(range.from);
+  const Key to = Keys::KeyFrom(range.to);
+  Cut next = Keys::Start(from, to, range.reverse);
+  return ScanSome(from, to, range.reverse, range.limit, SIZE_MAX, result, &next).status();
 }
 
-Status BlinkIndex::ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
-                            ScanResult* result) {
-  uint64_t from = range.from.integer();
-  uint64_t to = range.to.integer();
+template <class Keys>
+Status BasicBlinkIndex<Keys>::ScanStep(const ScanRange& range, size_t most_witnesses,
+                                       std::optional<ScanPosition>* position, ScanResult* result) {
+  const Key from = Keys::KeyFrom(range.from);
+  const Key to = Keys::KeyFrom(range.to);
+  Cut next = Keys::Start(from, to, range.reverse);
   if (position->has_value()) {
-    const uint64_t at = (*position)->words[0];
-    (range.reverse ? to : from) = range.reverse ? std::min(to, at) : std::max(from, at);
+    const Cut at = Keys::CutFrom((*position)->words);
+    next = range.reverse ? std::min(next, at) : std::max(next, at);
   }
   position->reset();
-  if (range.limit == 0 || to < from) return absl::OkStatus();
-  uint64_t next = 0;
+  if (range.limit == 0 || to < from || Keys::IsPast(next, from, to, range.reverse)) return absl::OkStatus();
   const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next);
   if (!more.ok()) return more.status();
-  if (*more) position->emplace().words[0] = next;
+  if (*more) Keys::PutCut(next, &position->emplace().words);
   return absl::OkStatus();
 }
 
-ScanPosition BlinkIndex::PositionBehind(const Key& key, bool reverse) const {
+template <class Keys>
+ScanPosition BasicBlinkIndex<Keys>::PositionBehind(const index::Key& key, bool reverse) const {
   ScanPosition position;
-  position.words[0] = reverse ? key.integer() - 1 : key.integer() + 1;
+  Keys::PutCut(Keys::Behind(Keys::KeyFrom(key), reverse), &position.words);
   return position;
 }
 
-bool BlinkIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
+template <class Keys>
+bool BasicBlinkIndex<Keys>::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
   constexpr size_t kLeavesPerStep = 16;
   ScanResult result;
-  uint64_t next = 0;
-  const StatusOr<bool> more = ScanSome(position->next[0], UINT64_MAX, false, SIZE_MAX, kLeavesPerStep, &result, &next);
-  for (const Entry& entry : result.entries) records->push_back(entry.record);
-  position->next[0] = next;
+  Cut next = Keys::CutFrom(position->next);
+  const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
+  for (const index::Entry& entry : result.entries) records->push_back(entry.record);
+  Keys::PutCut(next, &position->next);
   // A walk has no errors either; CheckStructure tells about a damaged tree.
   return more.value_or(false);
 }
 
-Status BlinkIndex::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  std::vector<IntegerEntry> level_entries;
-  level_entries.reserve(entries.size());
-  for (const LoadEntry& entry : entries) level_entries.push_back({entry.key.integer(), entry.record.bits()});
-  const auto per_node = static_cast<size_t>(std::clamp(std::lround(fill * kSlots), 1L, long{kSlots}));
-  uint8_t level = 0;
-  // Each round makes the nodes of one level, from the right, and leaves their separators for the next.
-  while (level_entries.size() > static_cast<size_t>(kRootSlots)) {
-    const size_t each = level == 0 ? per_node : std::max<size_t>(per_node, 2);
-    const size_t nodes = (level_entries.size() + each - 1) / each;
-    std::vector<IntegerEntry> above(nodes);
-    rdma::GlobalAddress right;
-    uint64_t high = UINT64_MAX;
-    for (size_t n = nodes; n-- > 0;) {
-      const size_t first = n * each;
-      const size_t end = std::min(first + each, level_entries.size());
-      const StatusOr<FreeBlock> block = blocks_.Take(context);
-      if (!block.ok()) return block.status();
-      LeafDraft draft(block->address, block->word, level, OwnerBits(service_->node().id(), 0));
-      const uint64_t low = n == 0 ? 0 : level_entries[first].key;
-      draft.set_low(low);
-      draft.set_high(high);
-      draft.set_right(right);
-      for (size_t i = first; i < end; ++i) draft.Add(level_entries[i]);
-      Posting posting;
-      draft.AppendNew(&posting);
-      LeafImage image = draft.image();
-      image.head.state = draft.unlocked();
-      // Nobody knows the block yet: it is dead until its last word is stored.
-      remote::StoreLeaf(image, service_->node().memory().data() + block->address.offset());
-      above[n] = {low, block->address.bits()};
-      right = block->address;
-      high = low - 1;
-    }
-    level_entries = std::move(above);
-    if (++level >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
-  }
-  Hands::Lease hand(&hands_, &context);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().FillRoot(level, level_entries));
+template <class Keys>
+StatusOr<rdma::GlobalAddress> BasicBlinkIndex<Keys>::MakeNode(Context& context, uint8_t level,
+                                                              std::span<const Entry> entries, const Key& low,
+                                                              const std::optional<Key>& next_low,
+                                                              rdma::GlobalAddress right) {
+  const StatusOr<FreeBlock> block = blocks_.Take(context);
+  if (!block.ok()) return block.status();
+  typename Keys::Draft draft(block->address, block->word, level, OwnerBits(service_->node().id(), 0),
+                             blocks_.fence_lines());
+  Keys::SetLow(&draft, low);
+  Keys::SetNextLow(&draft, next_low);
+  draft.set_right(right);
+  for (const Entry& entry : entries) draft.Add(entry);
+  Posting posting;
+  draft.AppendNew(&posting);
+  Image image = draft.image();
+  image.head.state = draft.unlocked();
+  // Nobody knows the block yet: it is dead until its last word is stored.
+  remote::StoreLeaf(image, service_->node().memory().data() + block->address.offset());
+  return block->address;
 }
 
-Status BlinkIndex::ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const {
+template <class Keys>
+Status BasicBlinkIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
+  for (const LoadEntry& entry : entries) GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, entry.key));
+  constexpr auto kSlots = static_cast<size_t>(Keys::kSlots);
+  const auto per_node = static_cast<size_t>(std::clamp(std::lround(fill * Keys::kSlots), 1L, long{Keys::kSlots}));
+  std::vector<typename Keys::Keyed> children;  // of the level that is made: the nodes of the level below
+  uint8_t level = 0;
+  const auto keyed = [&](size_t i) {
+    if (level > 0) return children[i];
+    return Keys::RecordEntry(schema_, Keys::KeyFrom(entries[i].key), entries[i].record);
+  };
+  size_t size = entries.size();
+  // Each round makes the nodes of one level, from the right, and leaves their separators for the next.
+  while (size > static_cast<size_t>(kRootSlots<Keys>)) {
+    const size_t each = level == 0 ? per_node : std::max<size_t>(per_node, 2);
+    const size_t nodes = (size + each - 1) / each;
+    std::vector<typename Keys::Keyed> above(nodes);
+    rdma::GlobalAddress right;
+    std::optional<Key> next_low;
+    for (size_t n = nodes; n-- > 0;) {
+      const size_t first = n * each;
+      const size_t end = std::min(first + each, size);
+      const Key low = n == 0 ? Key(Keys::kLeast)
+                             : Keys::Border(Keys::KeyOf(keyed(first - 1)), Keys::KeyOf(keyed(first)), level, false);
+      std::array<Entry, kSlots> own;
+      for (size_t i = first; i < end; ++i) own[i - first] = Keys::EntryOf(keyed(i));
+      const StatusOr<rdma::GlobalAddress> node =
+          MakeNode(context, level, std::span(own).first(end - first), low, next_low, right);
+      if (!node.ok()) return node.status();
+      above[n] = Keys::ChildEntry(low, *node);
+      right = *node;
+      next_low = low;
+    }
+    children = std::move(above);
+    size = children.size();
+    if (++level >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
+  }
+  if (level == 0) {
+    children.reserve(size);
+    for (size_t i = 0; i < size; ++i) children.push_back(keyed(i));
+  }
+  typename Hands::Lease hand(&hands_, &context);
+  GANNET_RETURN_IF_ERROR(hand.status());
+  return hand.Run(hand.editor().FillRoot(level, children));
+}
+
+template <class Keys>
+Status BasicBlinkIndex<Keys>::ForEachLinked(const std::function<void(const Place&)>& visit) const {
   Place place;
   place.address = root_;
   Read(root_, &place.image);
   // Nodes are added while it walks, but not so many.
-  uint64_t most = 1000 + 4 * blocks_.bytes() / remote::kLeafBytes;
+  uint64_t most = 1000 + 4 * blocks_.bytes() / blocks_.leaf_bytes();
   for (uint8_t level = place.image.level();; --level) {
-    uint64_t low = 0;
-    for (;;) {
+    Key low = Keys::kLeast;
+    for (bool first = true;; first = false) {
       // A right link may lead to a block that has become another node by now. Fences tell, and the way from the root.
-      if (low == 0 || Read(place.address, &place.image) != LeafLook::kWhole || place.image.head.low != low ||
-          !place.image.Covers(low) || place.image.level() != level) {
-        GANNET_RETURN_IF_ERROR(Locate(low, level, &place));
+      if (first || Read(place.address, &place.image) != LeafLook::kWhole || Keys::LowOf(place.image) != low ||
+          !Keys::CoversKey(place.image, low) || place.image.level() != level) {
+        GANNET_RETURN_IF_ERROR(Locate(Keys::At(low), level, &place));
       }
       if (most-- == 0) return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no end"));
-      visit(place.address, place.image);
-      if (place.image.head.high == UINT64_MAX) break;
-      low = place.image.head.high + 1;
+      visit(place);
+      if (Keys::IsLast(place.image)) break;
+      low = Keys::NextLow(place.image);
       place.address = place.image.right();
     }
     if (level == 0) return absl::OkStatus();
   }
 }
 
-void BlinkIndex::RepairAfter(rdma::NodeId node) {
+template <class Keys>
+void BasicBlinkIndex<Keys>::RepairAfter(rdma::NodeId node) {
   absl::flat_hash_set<uint64_t> linked;
-  const Status walked =
-      ForEachLinked([&linked](rdma::GlobalAddress at, const LeafImage&) { linked.insert(at.offset()); });
+  const Status walked = ForEachLinked([&linked](const Place& place) { linked.insert(place.address.offset()); });
   // What a damaged tree does not reach any more must not be thrown away.
   const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
   blocks_.ForEach([&](rdma::GlobalAddress at) {
     std::byte* leaf = service_->node().memory().data() + at.offset();
     const uint64_t state = LoadWord(leaf);
     if (IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node) {
-      remote::RepairLeaf(leaf, is_linked(at));
+      if constexpr (Keys::kKeysElsewhere) {
+        remote::RepairTaggedLeaf(leaf, is_linked(at), blocks_.fence_lines());
+      } else {
+        remote::RepairLeaf(leaf, is_linked(at));
+      }
     }
   });
   blocks_.Sweep(node, is_linked);
 }
 
-Statistics BlinkIndex::statistics() {
+template <class Keys>
+Statistics BasicBlinkIndex<Keys>::statistics() {
   Statistics statistics;
   statistics.registered_bytes = blocks_.bytes();
-  const Status walked = ForEachLinked([&statistics](rdma::GlobalAddress, const LeafImage& image) {
+  if (separators_ != nullptr) statistics.private_bytes = separators_->bytes();
+  const Status walked = ForEachLinked([&statistics](const Place& place) {
+    const Image& image = place.image;
     if (image.level() == 0) {
       ++statistics.nodes;
-      statistics.keys += static_cast<uint64_t>(image.count<IntegerEntry>());
+      statistics.keys += static_cast<uint64_t>(image.template count<Entry>());
     }
     statistics.height = std::max(statistics.height, image.level() + 1);
   });
@@ -264,49 +374,67 @@ Statistics BlinkIndex::statistics() {
   return statistics;
 }
 
-Status BlinkIndex::CheckStructure() {
+template <class Keys>
+Status BasicBlinkIndex<Keys>::CheckStructure() {
   Status status;
   absl::flat_hash_set<uint64_t> linked;
-  absl::flat_hash_map<uint64_t, uint64_t> children;  // of the level above: target -> separator
-  absl::flat_hash_map<uint64_t, uint64_t> next_children;
+  std::map<uint64_t, Key> children;  // of the level above: offset -> separator
+  std::map<uint64_t, Key> next_children;
   int level = -1;
-  uint64_t low = 0;
+  std::optional<Key> low;  // of the node that follows
   const auto fail = [&status](rdma::GlobalAddress at, auto&&... what) {
     if (status.ok()) status = absl::InternalError(absl::StrCat("node ", at.ToString(), ": ", what...));
   };
-  const Status walked = ForEachLinked([&](rdma::GlobalAddress at, const LeafImage& image) {
+  const Status walked = ForEachLinked([&](const Place& seen) {
+    Place place = seen;
+    const rdma::GlobalAddress at = place.address;
+    const Image& image = place.image;
     linked.insert(at.offset());
-    const uint64_t state = LoadWord(service_->node().memory().data() + at.offset());
+    const uint64_t state = LoadWord(blocks_.Memory(at.offset()));
     if (state != image.head.state) return fail(at, "is locked: state ", absl::Hex(state));
     if (image.level() != level) {
       if (!children.empty()) fail(at, children.size(), " separators of level ", level, " lead to no node there");
-      if (level >= 0 && low != 0) fail(at, "the level above ends before the last key");
+      if (level >= 0 && low.has_value()) fail(at, "the level above ends before the last key");
       children = std::move(next_children);
       next_children.clear();
       level = image.level();
-      low = 0;
+      low = Key(Keys::kLeast);
     }
-    if (image.head.low != low) fail(at, "begins at ", image.head.low, ", not ", low);
-    low = image.head.high + 1;
-    if (image.right().is_null() != (image.head.high == UINT64_MAX)) fail(at, "the chain ends at ", image.head.high);
-    if (const auto child = children.find(at.bits()); child != children.end()) {
-      if (child->second != image.head.low) fail(at, "separator ", child->second, " for ", image.head.low);
+    const Key begins = Keys::LowOf(image);
+    if (!low.has_value() || begins != *low) fail(at, "begins at ", Keys::ToString(begins), ", not where it should");
+    low = NextLowOf<Keys>(image);
+    if (image.right().is_null() != !low.has_value()) fail(at, "the chain ends before the last key, or after it");
+    if (const auto child = children.find(at.offset()); child != children.end()) {
+      if (child->second != begins) fail(at, "separator ", Keys::ToString(child->second), " for another node");
       children.erase(child);
     }
-    absl::flat_hash_set<uint64_t> keys;
-    for (uint64_t used = image.used<IntegerEntry>(); used != 0; used &= used - 1) {
-      const auto entry = image.entry<IntegerEntry>(std::countr_zero(used));
-      if (!image.Covers(entry.key)) fail(at, "has the key ", entry.key, ", which it does not cover");
-      if (!keys.insert(entry.key).second) fail(at, "has the key ", entry.key, " twice");
-      if (level > 0) next_children[entry.target] = entry.key;
+    LoadKeys(&place);
+    std::set<Key> keys;
+    for (uint64_t used = image.template used<Entry>(); used != 0; used &= used - 1) {
+      const int slot = std::countr_zero(used);
+      const rdma::GlobalAddress target = Keys::TargetOf(image.template entry<Entry>(slot), root_.node());
+      if (!Keys::Knows(place.keys, slot)) {
+        fail(at, "slot ", slot, " leads to ", target.ToString(), ", where there is no key that it covers");
+        continue;
+      }
+      const Key key = Keys::KeyAt(image, place.keys, slot);
+      if (!Keys::CoversKey(image, key)) fail(at, "has the key ", Keys::ToString(key), ", which it does not cover");
+      if (!keys.insert(key).second) fail(at, "has the key ", Keys::ToString(key), " twice");
+      if (level > 0) next_children[target.offset()] = key;
+      if (level == 0)
+        Keys::CheckEntry(schema_, key, image.template entry<Entry>(slot),
+                         [&] { fail(at, "has another tag for the key ", Keys::ToString(key)); });
     }
-    if (level > 0 && !keys.contains(image.head.low)) fail(at, "has no first child");
+    if (level > 0 && !keys.contains(begins)) fail(at, "has no first child");
   });
   GANNET_RETURN_IF_ERROR(walked);
   if (status.ok() && !children.empty()) status = absl::InternalError("separators lead to no leaf");
   if (!status.ok()) return status;
-  if (low != 0) return absl::InternalError("the leaves end before the last key");
+  if (low.has_value()) return absl::InternalError("the leaves end before the last key");
   return blocks_.Check([&linked](rdma::GlobalAddress at) { return linked.contains(at.offset()); });
 }
+
+template class BasicBlinkIndex<IntegerKeys>;
+template class BasicBlinkIndex<ByteKeys>;
 
 }  // namespace gannet::index::blink

@@ -8,9 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/keyed_hash.h"
 #include "index/blink/blink.h"
 #include "index/blink/descent.h"
 #include "index/blink/editor.h"
+#include "index/blink/separator_table.h"
 #include "index/index.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/hand.h"
@@ -19,10 +21,28 @@
 
 namespace gannet::index::blink {
 
-class BlinkIndex final : public LocalIndex, public remote::BlockLender {
+// What a client asks for first.
+struct BlinkDescription {
+  rdma::GlobalAddress root;
+  KeyKind key_kind = KeyKind::kInteger;
+  size_t max_key_bytes = kIntegerKeyBytes;
+  KeyedHash::Seed seed{};  // of the tags of byte keys
+};
+
+class BlinkTree : public LocalIndex, public remote::BlockLender {
  public:
-  static StatusOr<std::unique_ptr<BlinkIndex>> Create(IndexService* service, const BlinkOptions& options);
-  ~BlinkIndex() override;
+  virtual BlinkDescription description() const = 0;
+};
+
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
+class BasicBlinkIndex final : public BlinkTree {
+ public:
+  using Schema = typename Keys::Schema;
+
+  static StatusOr<std::unique_ptr<BasicBlinkIndex>> Create(IndexService* service, const Schema& schema,
+                                                           const BlinkOptions& options);
+  ~BasicBlinkIndex() override;
 
   FindResult Find(const Key& key) override;
   void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
@@ -41,37 +61,60 @@ class BlinkIndex final : public LocalIndex, public remote::BlockLender {
   void RepairAfter(rdma::NodeId node) override;
 
   remote::LeafBlocks& blocks() override { return blocks_; }
+  BlinkDescription description() const override;
   rdma::GlobalAddress root() const { return root_; }
 
  private:
-  struct OwnEditor : Editor {
-    OwnEditor(remote::Hand* hand, const BlinkIndex* index)
-        : Editor(&hand->leaves, index->root_, &hand->blocks, nullptr) {}
-  };
-  using Hands = remote::HandPool<BlinkIndex, OwnEditor>;
+  using Key = typename Keys::Key;
+  using Cut = typename Keys::Cut;
+  using Point = typename Keys::Point;
+  using Entry = typename Keys::Entry;
+  using Image = typename Keys::Image;
+  using Place = remote::LeafPlaceOf<Keys>;
 
-  BlinkIndex(IndexService* service, const BlinkOptions& options);
+  struct OwnEditor : Editor<Keys> {
+    OwnEditor(remote::Hand* hand, const BasicBlinkIndex* index)
+        : Editor<Keys>(&hand->leaves, &index->schema_, index->root_, &hand->blocks, nullptr) {}
+  };
+  using Hands = remote::HandPool<BasicBlinkIndex, OwnEditor>;
+
+  BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options);
 
   // Reads a node, also if it is locked. kDead also if there is no node at this address, or if it cannot be read for as
   // long as the patience lasts.
-  remote::LeafLook Read(rdma::GlobalAddress address, LeafImage* image) const;
-  // The node of `level` that covers the key. DataLoss: there is no way to it.
-  Status Locate(uint64_t key, uint8_t level, Place* place) const;
-  bool GoRight(uint64_t low, Place* place) const;
+  remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const;
+  // Reads the keys of all entries, as far as they are not in the image.
+  void LoadKeys(Place* place) const;
+  // The node of `level` that covers the point. DataLoss: there is no way to it.
+  Status Locate(const Point& point, uint8_t level, Place* place) const;
+  // The same by hints, for level 0. False: they lead to no leaf that covers the point.
+  bool LocateByHints(const Point& point, Place* leaf) const;
+  // The slot of a leaf that has the key, or -1.
+  int FindKey(const Key& key, const Place& leaf) const;
+  // To the right sibling of a leaf. False: the right link leads elsewhere by now.
+  bool GoRight(Place* place) const;
   // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
   // *next.
-  StatusOr<bool> ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
-                          ScanResult* result, uint64_t* next) const;
+  StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
+                          ScanResult* result, Cut* next) const;
   // Calls `visit` for every node of every level that the index reaches, locked or not, from the top down and from left
   // to right. DataLoss: it cannot be walked. While others change the index it meets every node that is part of it
   // during the whole walk.
-  Status ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const;
+  Status ForEachLinked(const std::function<void(const Place&)>& visit) const;
+  // Of BulkLoad: makes a node of `entries`, which is not locked. `next_low`: of the node to its right, if there is one.
+  StatusOr<rdma::GlobalAddress> MakeNode(Context& context, uint8_t level, std::span<const Entry> entries,
+                                         const Key& low, const std::optional<Key>& next_low, rdma::GlobalAddress right);
 
   IndexService* service_;
+  Schema schema_;
   remote::LeafBlocks blocks_;
   uint64_t patience_nanos_;
   rdma::GlobalAddress root_;
+  // Of byte keys; null for integer keys, whose inner nodes have their separators.
+  std::unique_ptr<SeparatorTable> separators_;
   Hands hands_;
 };
+
+using BlinkIndex = BasicBlinkIndex<IntegerKeys>;
 
 }  // namespace gannet::index::blink

@@ -7,14 +7,19 @@ namespace gannet::index {
 IndexKindEntry BlinkKind() {
   return {
       .name = "blink",
-      .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .integer_keys_only = true},
-      .create = [](IndexService* service, IndexId id,
-                   const IndexOptions& options) { return CreateBlink(service, id, options.key_kind); },
+      .traits = {.ordered = true, .keeps_order = true, .client_writes = true},
+      .create =
+          [](IndexService* service, IndexId id, const IndexOptions& options) {
+            return CreateBlink(service, id, options.key_kind, {.max_key_bytes = options.max_key_bytes});
+          },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
-            return ConnectBlink(
-                channel, owner, id,
-                {.call_timeout = options.call_timeout, .patience = options.call_timeout, .node = options.node});
+            return ConnectBlink(channel, owner, id,
+                                {.key_kind = options.key_kind,
+                                 .max_key_bytes = options.max_key_bytes,
+                                 .call_timeout = options.call_timeout,
+                                 .patience = options.call_timeout,
+                                 .node = options.node});
           },
       .register_methods = RegisterBlinkMethods,
       // A leaf of 18 slots, and a seventeenth of that for the levels above.

@@ -1,69 +1,84 @@
 // Descent: the search for the node of a level that covers a key, one node at a time. It decides which node to read
 // next; the reader is a client's coroutine or a loop of the owner's CPU.
 //
-//   Descent descent(root, key, level);
-//   while (descent.step() == Descent::Step::kRead) descent.Take(<look and image of the node at descent.next()>);
+//   Descent<Keys> descent(root, point, level);
+//   while (descent.step() == Step::kRead) {
+//     <read the node at descent.next() into descent.node(), with its keys if it is above the level>
+//     descent.Take(look);
+//   }
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "index/blink/node.h"
 #include "index/index.h"
-#include "index/remote/leaf_change.h"
 
 namespace gannet::index::blink {
 
-using Place = remote::LeafPlace;
+enum class Step : uint8_t {
+  kRead,   // read next()
+  kFound,  // the last node is the one
+  kLost,   // begin again at the root: what was read does not belong together any more
+};
 
+template <class Keys>
 class Descent {
  public:
-  enum class Step : uint8_t {
-    kRead,   // read next()
-    kFound,  // the last node is the one
-    kLost,   // begin again at the root: what was read does not belong together any more
-  };
+  using Place = remote::LeafPlaceOf<Keys>;
+  using Keyed = typename Keys::Keyed;
+  using Point = typename Keys::Point;
+
   // Separators of the level above that are to be mended.
   struct Notes {
-    std::optional<IntegerEntry> missing{};
-    std::optional<IntegerEntry> stale{};
+    std::optional<Keyed> missing{};
+    std::optional<Keyed> stale{};
   };
 
-  Descent(rdma::GlobalAddress root, uint64_t key, uint8_t level) : root_(root), key_(key), level_(level), next_(root) {}
+  Descent(rdma::GlobalAddress root, const Point& point, uint8_t level)
+      : root_(root), point_(point), level_(level), next_(root) {}
   // Begins below a copy of an inner node, which may be stale.
-  void BeginBelow(const LeafImage& node) {
-    parent_ = node;
-    slot_ = ChildSlot(node, key_);
+  void BeginBelow(const Place& node) {
+    parent() = node;
+    has_parent_ = true;
+    slot_ = ChildOf(node);
     is_cached_ = true;
     FollowSlot();
   }
 
   Step step() const { return step_; }
   rdma::GlobalAddress next() const { return next_; }
-  // The node at next(). If it is an inner node that covers the key, a cache may keep it (Passed).
-  void Take(remote::LeafLook look, const LeafImage& node) {
+  // Where the reader puts the node at next(); after kFound, the node that was searched for.
+  Place& node() { return nodes_[current_]; }
+  // The node is read. If it is an inner node that covers the point, a cache may keep it (passed).
+  void Take(remote::LeafLook look) {
+    const Place& read = node();
     passed_ = false;
     if (++steps_ > kMostSteps) {
       step_ = Step::kLost;
-    } else if (look != remote::LeafLook::kWhole || key_ < node.head.low || node.level() < level_ ||
-               (parent_.has_value() && node.level() >= parent_->level())) {
+    } else if (look != remote::LeafLook::kWhole || Keys::BeginsBehind(read.image, point_) ||
+               read.image.level() < level_ || (has_parent_ && read.image.level() >= parent().image.level())) {
       StepLeft();
-    } else if (key_ > node.head.high) {
-      StepRight(node);
-    } else if (node.level() == level_) {
+    } else if (Keys::EndsBefore(read.image, point_)) {
+      StepRight(read);
+    } else if (read.image.level() == level_) {
       Arrive();
       step_ = Step::kFound;
     } else {
       Arrive();
       passed_ = true;
-      parent_ = node;
+      current_ ^= 1;  // it is the parent now
+      has_parent_ = true;
       is_cached_ = false;
-      slot_ = ChildSlot(node, key_);
+      slot_ = ChildOf(read);
       FollowSlot();
     }
   }
   // The node taken last is an inner node on the way.
   bool passed() const { return passed_; }
+  // Then it is here.
+  const Place& passed_node() const { return nodes_[current_ ^ 1]; }
   // The cached node led astray.
   bool cache_was_stale() const { return cache_was_stale_; }
   // Of the last level.
@@ -72,6 +87,11 @@ class Descent {
  private:
   static constexpr int kMostSteps = 10'000;
 
+  Place& parent() { return nodes_[current_ ^ 1]; }
+  int ChildOf(const Place& of, int below = -1) const { return ChildSlot<Keys>(of.image, of.keys, point_, below); }
+  rdma::GlobalAddress Target() {
+    return Keys::TargetOf(parent().image.template entry<typename Keys::Entry>(slot_), root_.node());
+  }
   void FollowSlot() {
     rights_ = 0;
     stale_slot_ = -1;
@@ -79,42 +99,47 @@ class Descent {
       step_ = Step::kLost;
       return;
     }
-    next_ = rdma::GlobalAddress::FromBits(parent_->entry<IntegerEntry>(slot_).target);
+    next_ = Target();
   }
-  // The separator leads nowhere: the one to its left leads to a node from which right links come to the key.
+  // The separator leads nowhere: the one to its left leads to a node from which right links come to the point.
   void StepLeft() {
-    if (!parent_.has_value() || rights_ > 0) {
+    if (!has_parent_ || rights_ > 0) {
       step_ = Step::kLost;
       return;
     }
     stale_slot_ = slot_;
-    slot_ = ChildSlot(*parent_, key_, slot_);
+    slot_ = ChildOf(parent(), slot_);
     cache_was_stale_ |= is_cached_;
     if (slot_ < 0) {
       step_ = Step::kLost;
       return;
     }
-    next_ = rdma::GlobalAddress::FromBits(parent_->entry<IntegerEntry>(slot_).target);
+    next_ = Target();
   }
-  void StepRight(const LeafImage& node) {
+  void StepRight(const Place& from) {
+    const typename Keys::Key low = Keys::LowOf(from.image);
     // A chain that does not lead to greater keys was written by nobody who keeps the rules, or has changed.
-    if (node.right().is_null() || (rights_ > 0 && node.head.low <= last_low_)) {
+    if (from.image.right().is_null() || (rights_ > 0 && low <= last_low_)) {
       step_ = Step::kLost;
       return;
     }
-    last_low_ = node.head.low;
+    last_low_ = low;
     ++rights_;
-    missing_ = IntegerEntry{node.head.high + 1, node.head.right};
-    next_ = node.right();
+    missing_ = Keys::ChildEntry(Keys::NextLow(from.image), from.image.right());
+    next_ = from.image.right();
   }
-  // At a node that covers the key.
+  // At a node that covers the point.
   void Arrive() {
     notes_ = {};
-    if (parent_.has_value()) {
+    if (has_parent_) {
       cache_was_stale_ |= is_cached_ && rights_ > 0;
       if (!is_cached_) {
         if (rights_ > 0) notes_.missing = missing_;
-        if (stale_slot_ >= 0) notes_.stale = parent_->entry<IntegerEntry>(stale_slot_);
+        if (stale_slot_ >= 0) {
+          notes_.stale = Keys::ChildEntry(
+              Keys::KeyAt(parent().image, parent().keys, stale_slot_),
+              Keys::TargetOf(parent().image.template entry<typename Keys::Entry>(stale_slot_), root_.node()));
+        }
       }
     }
     rights_ = 0;
@@ -122,19 +147,21 @@ class Descent {
   }
 
   rdma::GlobalAddress root_;
-  uint64_t key_;
+  Point point_;
   uint8_t level_;
   Step step_ = Step::kRead;
   rdma::GlobalAddress next_;
-  std::optional<LeafImage> parent_;
+  std::array<Place, 2> nodes_;  // the node that is read, and its parent
+  size_t current_ = 0;
+  bool has_parent_ = false;
   int slot_ = -1;  // of the parent, that was followed
   bool is_cached_ = false;
   bool passed_ = false;
   bool cache_was_stale_ = false;
   int steps_ = 0;
   int rights_ = 0;  // right links followed on this level
-  uint64_t last_low_ = 0;
-  IntegerEntry missing_;
+  typename Keys::Key last_low_{};
+  Keyed missing_{};
   int stale_slot_ = -1;
   Notes notes_;
 };

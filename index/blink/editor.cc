@@ -12,7 +12,6 @@
 namespace gannet::index::blink {
 
 using remote::FreeBlock;
-using remote::LeafDraft;
 using remote::LeafLook;
 using remote::Posting;
 
@@ -21,37 +20,69 @@ namespace {
 // Descents of one search. The tree changes while it is searched, but only a damaged one leads astray so often.
 constexpr int kMostDescents = 1000;
 
-rdma::GlobalAddress TargetOf(const IntegerEntry& entry) {
-  return rdma::GlobalAddress::FromBits(entry.target);
-}
-
 Status StaysLocked(rdma::GlobalAddress node) {
   return absl::UnavailableError(absl::StrCat("the node of a B-link tree at ", node.ToString(),
                                              " stays locked, or changes all the time; try again"));
 }
 
+// The keys of a level without room: those of a place, with a new one, in ascending order.
+template <class Keys>
+struct Sorted {
+  Sorted(const remote::LeafPlaceOf<Keys>& of, const typename Keys::Keyed& with) : place(of), added(with) {
+    for (uint64_t used = place.image.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
+      slots[size++] = std::countr_zero(used);
+    }
+    slots[size++] = -1;
+    std::sort(slots.begin(), slots.begin() + static_cast<ptrdiff_t>(size),
+              [this](int a, int b) { return key(a) < key(b); });
+  }
+  typename Keys::Key key(int slot) const {
+    return slot < 0 ? Keys::KeyOf(added) : Keys::KeyAt(place.image, place.keys, slot);
+  }
+  typename Keys::Entry entry(int slot) const {
+    return slot < 0 ? Keys::EntryOf(added) : place.image.template entry<typename Keys::Entry>(slot);
+  }
+
+  const remote::LeafPlaceOf<Keys>& place;
+  const typename Keys::Keyed& added;
+  std::array<int, Keys::kSlots + 1> slots;
+  size_t size = 0;
+};
+
 }  // namespace
 
-coro::Task<Status> Editor::Locate(uint64_t key, uint8_t level, Notice notice, Place* place) {
+template <class Keys>
+coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, Place* place) {
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
-    Descent descent(root_, key, level);
+    Descent<Keys> descent(root_, point, level);
     if (n == 0 && cache_ != nullptr) {
-      const uint8_t from = cache_->LowestWith(static_cast<uint8_t>(level + 1), key);
-      if (from < kMaxLevels) descent.BeginBelow(cache_->Find(from, key)->image);
+      const uint8_t from = cache_->LowestWith(static_cast<uint8_t>(level + 1), point);
+      if (from < kMaxLevels) descent.BeginBelow(*cache_->Find(from, point));
     }
-    while (descent.step() == Descent::Step::kRead) {
-      place->address = descent.next();
-      const StatusOr<LeafLook> look = co_await leaves_->Read(place->address, &place->image);
+    while (descent.step() == Step::kRead) {
+      Place* const node = &descent.node();
+      node->address = descent.next();
+      const StatusOr<LeafLook> look = co_await leaves_->Read(node->address, &node->image);
       // A wrong address is what a stale or hostile separator may have.
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
-      descent.Take(look.ok() ? *look : LeafLook::kDead, place->image);
-      if (descent.passed() && cache_ != nullptr) cache_->Put(place->address, place->image);
+      if constexpr (Keys::kKeysElsewhere) {
+        if (look.ok() && *look == LeafLook::kWhole && node->image.level() > level) {
+          const Status read = co_await remote::ReadKeys(leaves_, *schema_, node, node->image.template used<Entry>());
+          GANNET_CO_RETURN_IF_ERROR(read);
+          if (notice == Notice::kMend && node->keys.stale != 0) co_await RemoveStale(node);
+        }
+      }
+      descent.Take(look.ok() ? *look : LeafLook::kDead);
+      if (descent.passed() && cache_ != nullptr) cache_->Put(descent.passed_node());
     }
-    if (cache_ != nullptr && (descent.cache_was_stale() || (n == 0 && descent.step() == Descent::Step::kLost))) {
-      cache_->Drop(static_cast<uint8_t>(level + 1), key);
+    if (cache_ != nullptr && (descent.cache_was_stale() || (n == 0 && descent.step() == Step::kLost))) {
+      cache_->Drop(static_cast<uint8_t>(level + 1), point);
     }
-    if (descent.step() == Descent::Step::kFound) {
+    if (descent.step() == Step::kFound) {
+      place->address = descent.node().address;
+      place->image = descent.node().image;
+      Keys::ForgetKeys(&place->keys);
       if (notice == Notice::kMend && (descent.notes().missing.has_value() || descent.notes().stale.has_value())) {
         co_await Mend(level, descent.notes());
       }
@@ -59,34 +90,76 @@ coro::Task<Status> Editor::Locate(uint64_t key, uint8_t level, Notice notice, Pl
     }
     if (n > 0) backoff.Pause();
   }
-  co_return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to the key ", key,
-                                             ": a client may have damaged it"));
+  co_return absl::DataLossError(
+      absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to a key: a client may have damaged it"));
 }
 
-coro::Task<void> Editor::Mend(uint8_t level, Descent::Notes notes) {
+template <class Keys>
+coro::Task<StatusOr<int>> Editor<Keys>::FindKey(Key key, Place* leaf) {
+  if constexpr (Keys::kKeysElsewhere) {
+    uint64_t same = remote::MatchTag(leaf->image, schema_->TagOf(key));
+    if (same == 0) co_return -1;
+    const Status read = co_await remote::ReadKeys(leaves_, *schema_, leaf, same);
+    GANNET_CO_RETURN_IF_ERROR(read);
+    for (same &= leaf->keys.known; same != 0; same &= same - 1) {
+      const int slot = std::countr_zero(same);
+      if (Keys::KeyAt(leaf->image, leaf->keys, slot) == key) co_return slot;
+    }
+    co_return -1;
+  } else {
+    co_return remote::FindSlot(leaf->image, key);
+  }
+}
+
+template <class Keys>
+coro::Task<Status> Editor<Keys>::ReadAllKeys(Place* leaf) {
+  if constexpr (Keys::kKeysElsewhere) {
+    const Status read = co_await remote::ReadKeys(leaves_, *schema_, leaf, leaf->image.template used<Entry>());
+    co_return read;
+  }
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+coro::Task<void> Editor<Keys>::Mend(uint8_t level, typename Descent<Keys>::Notes notes) {
   const auto above = static_cast<uint8_t>(level + 1);
   if (notes.stale.has_value()) co_await RemoveSeparator(above, *notes.stale);
   if (notes.missing.has_value()) co_await InsertSeparator(above, *notes.missing);
 }
 
-coro::Task<StatusOr<Change>> Editor::Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
-  return InsertAt(0, {key, record.bits()}, existing);
+template <class Keys>
+coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
+  return InsertAt(0, Keys::RecordEntry(*schema_, key, record), existing);
 }
 
-coro::Task<StatusOr<Change>> Editor::InsertAt(uint8_t level, IntegerEntry entry, rdma::GlobalAddress* existing) {
+template <class Keys>
+coro::Task<StatusOr<int>> Editor<Keys>::FindSame(uint8_t level, const Keyed& entry, Place* place) {
+  if constexpr (Keys::kKeysElsewhere) {
+    // The separator of a child is its low fence: it needs no comparison.
+    if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
+  }
+  const Key key = Keys::KeyOf(entry);
+  const StatusOr<int> slot = co_await FindKey(key, place);
+  co_return slot;
+}
+
+template <class Keys>
+coro::Task<StatusOr<Change>> Editor<Keys>::InsertAt(uint8_t level, Keyed entry, rdma::GlobalAddress* existing) {
   Place place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    const Status located = co_await Locate(entry.key, level, Notice::kMend, &place);
+    const Status located = co_await Locate(Keys::At(Keys::KeyOf(entry)), level, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = FindSlot(place.image, entry.key);
-    if (slot >= 0) {
-      if (existing != nullptr) *existing = TargetOf(place.image.entry<IntegerEntry>(slot));
-      co_return absl::AlreadyExistsError(absl::StrCat("the key ", entry.key, " is in the index"));
+    const StatusOr<int> slot = co_await FindSame(level, entry, &place);
+    if (!slot.ok()) co_return slot.status();
+    if (*slot >= 0) {
+      if (existing != nullptr) *existing = TargetOf(place.image.template entry<Entry>(*slot));
+      co_return absl::AlreadyExistsError(
+          absl::StrCat("the key ", Keys::ToString(Keys::KeyOf(entry)), " is in the index"));
     }
     Change change;
-    std::optional<IntegerEntry> separator;
-    const StatusOr<bool> done = co_await TryInsert(place, entry, &change, &separator);
+    std::optional<Keyed> separator;
+    const StatusOr<bool> done = co_await TryInsert(&place, entry, &change, &separator);
     if (!done.ok()) co_return done.status();
     if (*done) {
       if (separator.has_value()) co_await InsertSeparator(static_cast<uint8_t>(level + 1), *separator);
@@ -96,23 +169,42 @@ coro::Task<StatusOr<Change>> Editor::InsertAt(uint8_t level, IntegerEntry entry,
   }
 }
 
-coro::Task<StatusOr<bool>> Editor::TryInsert(const Place& place, IntegerEntry entry, Change* change,
-                                             std::optional<IntegerEntry>* separator) {
-  if (RoomIn(place) == 0) {
-    if (place.address == root_) {
-      const StatusOr<bool> split = co_await SplitRoot(place, entry, change);
+template <class Keys>
+coro::Task<StatusOr<bool>> Editor<Keys>::KnowAllKeys(Place* place) {
+  if constexpr (Keys::kKeysElsewhere) {
+    const uint64_t used = place->image.template used<Entry>();
+    const Status read = co_await remote::ReadKeys(leaves_, *schema_, place, used, /*sure=*/true);
+    if (!read.ok()) co_return read;
+    if (place->image.level() > 0 && place->keys.stale != 0) {
+      co_await RemoveStale(place);
+      co_return false;
+    }
+    co_return (used & ~place->keys.known) == 0;
+  }
+  co_return true;
+}
+
+template <class Keys>
+coro::Task<StatusOr<bool>> Editor<Keys>::TryInsert(Place* place, Keyed entry, Change* change,
+                                                   std::optional<Keyed>* separator) {
+  if (RoomIn(*place) == 0) {
+    const StatusOr<bool> known = co_await KnowAllKeys(place);
+    if (!known.ok() || !*known) co_return known;
+    if (place->address == root_) {
+      const StatusOr<bool> split = co_await SplitRoot(*place, entry, change);
       co_return split;
     }
-    IntegerEntry right;
-    const StatusOr<bool> split = co_await changer_.Split(place, entry, change, &right);
+    Keyed right;
+    const StatusOr<bool> split = co_await changer_.Split(*place, entry, change, &right);
     if (split.ok() && *split) *separator = right;
     co_return split;
   }
-  const StatusOr<bool> done = co_await changer_.Add(place, entry, change);
+  const StatusOr<bool> done = co_await changer_.Add(*place, Keys::EntryOf(entry), change);
   co_return done;
 }
 
-coro::Task<StatusOr<bool>> Editor::SplitRoot(const Place& place, IntegerEntry entry, Change* change) {
+template <class Keys>
+coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed entry, Change* change) {
   const uint8_t level = place.image.level();
   if (level + 1 >= kMaxLevels) co_return absl::DataLossError("a B-link tree of too many levels");
   const StatusOr<FreeBlock> left_block = co_await blocks_->Take();
@@ -122,35 +214,33 @@ coro::Task<StatusOr<bool>> Editor::SplitRoot(const Place& place, IntegerEntry en
     blocks_->PutBack(*left_block);
     co_return right_block.status();
   }
+  using Draft = typename Keys::Draft;
   const uint64_t owner_bits = leaves_->owner_bits();
-  LeafDraft root(place.address, place.image, owner_bits);
-  LeafDraft left(left_block->address, left_block->word, level, owner_bits);
-  LeafDraft right(right_block->address, right_block->word, level, owner_bits);
+  const size_t fence_lines = leaves_->fence_lines();
+  Draft root(place.address, place.image, owner_bits);
+  Draft left(left_block->address, left_block->word, level, owner_bits, fence_lines);
+  Draft right(right_block->address, right_block->word, level, owner_bits, fence_lines);
   const StatusOr<bool> locked = co_await leaves_->Lock(root);
   if (!locked.ok() || !*locked) {
     blocks_->PutBack(*left_block);
     blocks_->PutBack(*right_block);
     co_return locked;
   }
-  std::array<IntegerEntry, kSlots + 1> all;
-  size_t size = 0;
-  const uint64_t old = place.image.used<IntegerEntry>();
-  for (uint64_t used = old; used != 0; used &= used - 1) {
-    all[size++] = place.image.entry<IntegerEntry>(std::countr_zero(used));
-  }
-  all[size++] = entry;
-  std::sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(size),
-            [](const IntegerEntry& a, const IntegerEntry& b) { return a.key < b.key; });
-  const size_t middle = size / 2;
-  for (size_t i = 0; i < size; ++i) (i < middle ? left : right).Add(all[i]);
-  left.set_low(place.image.head.low);
-  left.set_high(all[middle].key - 1);
+  const Sorted<Keys> all(place, entry);
+  size_t middle = all.size / 2;
+  if (level > 0 && all.slots[middle] < 0) ++middle;  // as PlanSplit
+  for (size_t i = 0; i < all.size; ++i) (i < middle ? left : right).Add(all.entry(all.slots[i]));
+  const Key low = Keys::LowOf(place.image);
+  const Key border = Keys::Border(all.key(all.slots[middle - 1]), all.key(all.slots[middle]), level, false);
+  Keys::SetLow(&left, low);
+  Keys::SetNextLow(&left, border);
   left.set_right(right.address());
-  right.set_low(all[middle].key);
-  right.set_high(place.image.head.high);
+  Keys::SetLow(&right, border);
+  Keys::SetNextLow(&right, NextLowOf<Keys>(place.image));
   // In slots that are free now: the others belong to the root until its line 0 says that they do not.
-  root.Add(IntegerEntry{place.image.head.low, left.address().bits()});
-  root.Add(IntegerEntry{all[middle].key, right.address().bits()});
+  const uint64_t old = place.image.template used<Entry>();
+  root.Add(Keys::EntryOf(Keys::ChildEntry(low, left.address())));
+  root.Add(Keys::EntryOf(Keys::ChildEntry(border, right.address())));
   for (uint64_t used = old; used != 0; used &= used - 1) root.Remove(std::countr_zero(used));
   root.set_level(static_cast<uint8_t>(level + 1));
   Posting posting;
@@ -168,15 +258,17 @@ coro::Task<StatusOr<bool>> Editor::SplitRoot(const Place& place, IntegerEntry en
   co_return true;
 }
 
-coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress record) {
+template <class Keys>
+coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
   Place place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    const Status located = co_await Locate(key, 0, Notice::kMend, &place);
+    const Status located = co_await Locate(Keys::At(key), 0, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = FindSlot(place.image, key);
-    if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != record) {
-      co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", record.ToString()));
+    const int slot = SlotOf<Keys>(place.image, EntryOf(key, record));
+    if (slot < 0) {
+      co_return absl::NotFoundError(
+          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
     }
     const uint64_t before = place.image.head.state;
     Change removed;
@@ -198,79 +290,100 @@ coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress re
   }
 }
 
-coro::Task<Status> Editor::ReplaceAt(uint8_t level, uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+template <class Keys>
+coro::Task<Status> Editor<Keys>::ReplaceAt(uint8_t level, Key key, Entry from, Entry to) {
   Place place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    const Status located = co_await Locate(key, level, Notice::kMend, &place);
+    const Status located = co_await Locate(Keys::At(key), level, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = FindSlot(place.image, key);
-    if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != from) {
-      co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", from.ToString()));
+    const int slot = SlotOf<Keys>(place.image, from);
+    if (slot < 0) {
+      co_return absl::NotFoundError(
+          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", TargetOf(from).ToString()));
     }
-    const IntegerEntry entry{key, to.bits()};
-    const StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
+    const StatusOr<bool> done = co_await changer_.Replace(place, slot, to);
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
     if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }
 
-coro::Task<void> Editor::InsertSeparator(uint8_t level, IntegerEntry separator) {
+template <class Keys>
+coro::Task<void> Editor<Keys>::InsertSeparator(uint8_t level, Keyed separator) {
   rdma::GlobalAddress existing;
+  const rdma::GlobalAddress target = TargetOf(Keys::EntryOf(separator));
   const StatusOr<Change> inserted = co_await InsertAt(level, separator, &existing);
-  if (!absl::IsAlreadyExists(inserted.status()) || existing == TargetOf(separator)) co_return;
+  if (!absl::IsAlreadyExists(inserted.status()) || existing == target) co_return;
   // A separator of a dead node with the same low fence; or this one is stale by now.
-  Place child{TargetOf(separator), {}};
+  Place child{target, {}};
   const StatusOr<LeafLook> look = co_await leaves_->Read(child.address, &child.image);
-  if (!look.ok() || *look != LeafLook::kWhole || child.image.head.low != separator.key ||
-      child.image.level() + 1 != level) {
+  const Key key = Keys::KeyOf(separator);
+  if (!look.ok() || *look != LeafLook::kWhole || Keys::LowOf(child.image) != key || child.image.level() + 1 != level) {
     co_return;
   }
-  co_await ReplaceAt(level, separator.key, existing, TargetOf(separator));
+  const Entry from = Keys::EntryOf(Keys::ChildEntry(key, existing));
+  co_await ReplaceAt(level, key, from, Keys::EntryOf(separator));
 }
 
-coro::Task<void> Editor::RemoveSeparator(uint8_t level, IntegerEntry separator) {
+template <class Keys>
+coro::Task<void> Editor<Keys>::RemoveSeparator(uint8_t level, Keyed separator) {
   Place place;
-  const Status located = co_await Locate(separator.key, level, Notice::kMend, &place);
+  const Key key = Keys::KeyOf(separator);
+  const Status located = co_await Locate(Keys::At(key), level, Notice::kMend, &place);
   if (!located.ok()) co_return;
-  const int slot = FindSlot(place.image, separator.key);
+  const int slot = SlotOf<Keys>(place.image, Keys::EntryOf(separator));
   // The first one stays: without it the keys before the second one had no child.
-  if (slot < 0 || place.image.entry<IntegerEntry>(slot) != separator || separator.key == place.image.head.low)
-    co_return;
+  if (slot < 0 || key == Keys::LowOf(place.image)) co_return;
   Change unused;
   co_await changer_.Remove(&place, slot, &unused);
 }
 
-coro::Task<bool> Editor::MergeLeft(uint8_t level, const Place& node, Change* change) {
-  const uint64_t low = node.image.head.low;
-  if (node.address == root_ || low == 0 || node.image.count<IntegerEntry>() > kSparse) co_return false;
-  const auto above = static_cast<uint8_t>(level + 1);
-  Place parent;
-  const Status located = co_await Locate(low, above, Notice::kMend, &parent);
-  if (!located.ok()) co_return false;
-  const int slot = FindSlot(parent.image, low);
-  if (slot < 0 || TargetOf(parent.image.entry<IntegerEntry>(slot)) != node.address) co_return false;
-  if (low == parent.image.head.low) {
-    // Its left sibling has another parent. If this parent leads to nothing else, it can be merged itself; then a later
-    // removal merges the node.
-    if (parent.image.count<IntegerEntry>() == 1) co_await MergeLeft(above, parent, nullptr);
+template <class Keys>
+coro::Task<void> Editor<Keys>::RemoveStale(Place* node) {
+  if constexpr (Keys::kKeysElsewhere) {
+    const int slot = std::countr_zero(node->keys.stale & node->image.template used<Entry>());
+    if (slot >= Keys::kSlots) co_return;
+    Change unused;
+    co_await changer_.Remove(node, slot, &unused);
+  }
+}
+
+template <class Keys>
+coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Change* change) {
+  if (node.address == root_ || Keys::IsFirst(node.image) || node.image.template count<Entry>() > kSparse<Keys>) {
     co_return false;
   }
-  const int slot_of_left = ChildSlot(parent.image, low, slot);
+  const Key low = Keys::LowOf(node.image);
+  const auto above = static_cast<uint8_t>(level + 1);
+  Place parent;
+  const Status located = co_await Locate(Keys::At(low), above, Notice::kMend, &parent);
+  if (!located.ok()) co_return false;
+  const Keyed separator = Keys::ChildEntry(low, node.address);
+  const int slot = SlotOf<Keys>(parent.image, Keys::EntryOf(separator));
+  if (slot < 0) co_return false;
+  if (low == Keys::LowOf(parent.image)) {
+    // Its left sibling has another parent. If this parent leads to nothing else, it can be merged itself; then a later
+    // removal merges the node.
+    if (parent.image.template count<Entry>() == 1) co_await MergeLeft(above, parent, nullptr);
+    co_return false;
+  }
+  const Status read = co_await ReadAllKeys(&parent);
+  if (!read.ok() || !Keys::Knows(parent.keys, slot)) co_return false;
+  const int slot_of_left = ChildSlot<Keys>(parent.image, parent.keys, Keys::At(low), slot);
   if (slot_of_left < 0) co_return false;
   Place left;
-  left.address = TargetOf(parent.image.entry<IntegerEntry>(slot_of_left));
+  left.address = TargetOf(parent.image.template entry<Entry>(slot_of_left));
   for (int n = 0;; ++n) {
     const StatusOr<LeafLook> look = co_await leaves_->Read(left.address, &left.image);
-    if (!look.ok() || *look != LeafLook::kWhole || left.image.level() != level || left.image.head.high >= low ||
-        n > 8) {
+    if (!look.ok() || *look != LeafLook::kWhole || left.image.level() != level || Keys::IsLast(left.image) ||
+        Keys::NextLow(left.image) > low || n > 8) {
       co_return false;
     }
     if (left.image.right() == node.address) break;
     left.address = left.image.right();
   }
-  if (left.image.count<IntegerEntry>() > kRoomy || left.image.head.high + 1 != low) co_return false;
+  if (left.image.template count<Entry>() > kRoomy<Keys> || Keys::NextLow(left.image) != low) co_return false;
 
   // First the separator: a stale one would lead to a block that may become any other node.
   Change unused;
@@ -278,27 +391,31 @@ coro::Task<bool> Editor::MergeLeft(uint8_t level, const Place& node, Change* cha
   if (!removed.ok() || !*removed) co_return false;
   const StatusOr<bool> merged = co_await changer_.Absorb(left, node, change == nullptr ? &unused : change);
   if (!merged.ok() || !*merged) {
-    co_await InsertSeparator(above, {low, node.address.bits()});
+    co_await InsertSeparator(above, separator);
     co_return false;
   }
   co_await MergeLeft(above, parent, nullptr);
   co_return true;
 }
 
-coro::Task<Status> Editor::FillRoot(uint8_t level, std::span<const IntegerEntry> entries) {
+template <class Keys>
+coro::Task<Status> Editor<Keys>::FillRoot(uint8_t level, std::span<const Keyed> entries) {
   Place root{root_, {}};
   const StatusOr<LeafLook> look = co_await leaves_->Read(root_, &root.image);
   if (!look.ok()) co_return look.status();
-  if (*look != LeafLook::kWhole || root.image.level() != 0 || root.image.count<IntegerEntry>() != 0) {
+  if (*look != LeafLook::kWhole || root.image.level() != 0 || root.image.template count<Entry>() != 0) {
     co_return absl::FailedPreconditionError("a bulk load needs an empty index");
   }
-  LeafDraft draft(root_, root.image, leaves_->owner_bits());
+  typename Keys::Draft draft(root_, root.image, leaves_->owner_bits());
   draft.set_level(level);
-  for (const IntegerEntry& entry : entries) draft.Add(entry);
+  for (const Keyed& entry : entries) draft.Add(Keys::EntryOf(entry));
   const StatusOr<bool> done = co_await changer_.Publish(&draft);
   if (!done.ok()) co_return done.status();
   if (!*done) co_return absl::FailedPreconditionError("a bulk load needs an index that nobody else changes");
   co_return absl::OkStatus();
 }
+
+template class Editor<IntegerKeys>;
+template class Editor<ByteKeys>;
 
 }  // namespace gannet::index::blink

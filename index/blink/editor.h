@@ -19,61 +19,87 @@
 #include "index/blink/node.h"
 #include "index/index.h"
 #include "index/remote/block_source.h"
+#include "index/remote/byte_keys.h"
+#include "index/remote/integer_keys.h"
 #include "index/remote/leaf_change.h"
 #include "index/remote/leaf_channel.h"
 
 namespace gannet::index::blink {
 
+template <class Keys>
 class Editor {
  public:
-  // All but `cache`, which may be null, must outlive this.
-  Editor(remote::LeafChannel* leaves, rdma::GlobalAddress root, remote::BlockSource* blocks, InnerCache* cache)
-      : leaves_(leaves), root_(root), blocks_(blocks), changer_(leaves, blocks), cache_(cache) {}
+  using Key = typename Keys::Key;
+  using Point = typename Keys::Point;
+  using Keyed = typename Keys::Keyed;
+  using Entry = typename Keys::Entry;
+  using Image = typename Keys::Image;
+  using Schema = typename Keys::Schema;
+  using Place = remote::LeafPlaceOf<Keys>;
 
-  // The node of `level` that covers `key`. kMend: separators that were missed or led astray are mended on the way,
+  // All but `cache`, which may be null, must outlive this.
+  Editor(remote::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root, remote::BlockSource* blocks,
+         InnerCache<Keys>* cache)
+      : leaves_(leaves), schema_(schema), root_(root), blocks_(blocks), changer_(leaves, blocks), cache_(cache) {}
+
+  // The node of `level` that covers `point`. kMend: separators that were missed or led astray are mended on the way,
   // under locks. Readers leave that to those who change the tree. A coroutine of a transaction that waits for a lock's
   // verbs shares its thread with others, which may wait, without yielding, for locks at their own node; two such
   // threads at two nodes could wait for each other.
   enum class Notice : uint8_t { kLeave, kMend };
-  coro::Task<Status> Locate(uint64_t key, uint8_t level, Notice notice, Place* place);
+  coro::Task<Status> Locate(Point point, uint8_t level, Notice notice, Place* place);
+  // The slot of a leaf, as Locate found it, that has the key; -1: none has.
+  coro::Task<StatusOr<int>> FindKey(Key key, Place* leaf);
+  // Reads all keys of a leaf, as far as they are not in the image.
+  coro::Task<Status> ReadAllKeys(Place* leaf);
 
   // As those of LocalIndex.
-  coro::Task<StatusOr<Change>> Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
-  coro::Task<StatusOr<Change>> Remove(uint64_t key, rdma::GlobalAddress record);
-  coro::Task<Status> Replace(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-    return ReplaceAt(0, key, from, to);
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
+  coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+    return ReplaceAt(0, key, EntryOf(key, from), EntryOf(key, to));
   }
   // Number of entries for which a node has room, without a split.
   int RoomIn(const Place& place) const {
-    const int most = place.address == root_ ? kRootSlots : kSlots;
-    return std::max(most - place.image.count<IntegerEntry>(), 0);
+    const int most = place.address == root_ ? kRootSlots<Keys> : Keys::kSlots;
+    return std::max(most - place.image.template count<Entry>(), 0);
   }
   // Fills the empty root of a new tree: at `level`, with at most kRootSlots entries.
-  coro::Task<Status> FillRoot(uint8_t level, std::span<const IntegerEntry> entries);
+  coro::Task<Status> FillRoot(uint8_t level, std::span<const Keyed> entries);
 
  private:
-  coro::Task<Status> ReplaceAt(uint8_t level, uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  Entry EntryOf(const Key& key, rdma::GlobalAddress record) const {
+    return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
+  }
+  rdma::GlobalAddress TargetOf(const Entry& entry) const { return Keys::TargetOf(entry, leaves_->owner()); }
+  coro::Task<Status> ReplaceAt(uint8_t level, Key key, Entry from, Entry to);
   // Takes what `descent` noticed about separators to the level above.
-  coro::Task<void> Mend(uint8_t level, Descent::Notes notes);
-  coro::Task<StatusOr<Change>> InsertAt(uint8_t level, IntegerEntry entry, rdma::GlobalAddress* existing);
+  coro::Task<void> Mend(uint8_t level, typename Descent<Keys>::Notes notes);
+  coro::Task<StatusOr<Change>> InsertAt(uint8_t level, Keyed entry, rdma::GlobalAddress* existing);
+  // The slot that has the entry's key, or leads to its child.
+  coro::Task<StatusOr<int>> FindSame(uint8_t level, const Keyed& entry, Place* place);
   // These return false, as those of LeafChanger do, if the node has changed since `place` was READ.
-  coro::Task<StatusOr<bool>> TryInsert(const Place& place, IntegerEntry entry, Change* change,
-                                       std::optional<IntegerEntry>* separator);
-  coro::Task<StatusOr<bool>> SplitRoot(const Place& place, IntegerEntry entry, Change* change);
+  coro::Task<StatusOr<bool>> TryInsert(Place* place, Keyed entry, Change* change, std::optional<Keyed>* separator);
+  coro::Task<StatusOr<bool>> SplitRoot(const Place& place, Keyed entry, Change* change);
+  // Makes sure that the place has all keys, before a split. False also if it took out entries that led nowhere.
+  coro::Task<StatusOr<bool>> KnowAllKeys(Place* place);
 
   // The following are not necessary for a correct tree: if one fails, the tree works as before. `level`: of the inner
   // node.
-  coro::Task<void> InsertSeparator(uint8_t level, IntegerEntry separator);
-  coro::Task<void> RemoveSeparator(uint8_t level, IntegerEntry separator);
+  coro::Task<void> InsertSeparator(uint8_t level, Keyed separator);
+  coro::Task<void> RemoveSeparator(uint8_t level, Keyed separator);
+  // Takes out an entry whose child is dead, or elsewhere. Byte keys.
+  coro::Task<void> RemoveStale(Place* node);
   // Merges a node that has few entries with its left sibling, and then perhaps their parent with its. True if it was
   // merged: *change (if not null) has the words of the two.
   coro::Task<bool> MergeLeft(uint8_t level, const Place& node, Change* change);
 
   remote::LeafChannel* leaves_;
+  const Schema* schema_;
   rdma::GlobalAddress root_;
   remote::BlockSource* blocks_;
-  remote::LeafChanger changer_;
-  InnerCache* cache_;
+  remote::BasicLeafChanger<Keys> changer_;
+  InnerCache<Keys>* cache_;
 };
 
 }  // namespace gannet::index::blink

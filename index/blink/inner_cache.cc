@@ -1,38 +1,43 @@
 #include "index/blink/inner_cache.h"
 
-#include "base/random.h"
-
 namespace gannet::index::blink {
 
-void InnerCache::Put(rdma::GlobalAddress address, const LeafImage& image) {
-  const uint8_t level = image.level();
+template <class Keys>
+void InnerCache<Keys>::Put(const Node& node) {
+  const uint8_t level = node.image.level();
+  const Key low = Keys::LowOf(node.image);
   Level& nodes = levels_[level];
-  if (const auto at = nodes.find(image.head.low); at != nodes.end()) {
-    at->second = {address, image};
+  if (const auto at = nodes.find(low); at != nodes.end()) {
+    at->second = node;
     return;
   }
   if (most_ == 0) return;
-  // Nodes of the lowest levels make room: there are many, and each serves few keys. Any of them will do.
+  // Nodes of the lowest levels make room, in turn: there are many, and each serves few keys.
   for (uint8_t lowest = 0; size_ >= most_; ++lowest) {
     if (lowest == level) return;
     Level& victims = levels_[lowest];
     while (size_ >= most_ && !victims.empty()) {
-      auto victim = victims.lower_bound(SplitMix64(hand_));
+      auto victim = victims.upper_bound(victim_);
       if (victim == victims.end()) victim = victims.begin();
+      victim_ = victim->first;
       victims.erase(victim);
       --size_;
     }
   }
-  nodes.emplace(image.head.low, Node{address, image});
+  nodes.emplace(low, node);
   ++size_;
 }
 
-void InnerCache::Drop(uint8_t level, uint64_t key) {
-  level = LowestWith(level, key);
+template <class Keys>
+void InnerCache<Keys>::Drop(uint8_t level, const Point& point) {
+  level = LowestWith(level, point);
   if (level == kMaxLevels) return;
   Level& nodes = levels_[level];
-  nodes.erase(std::prev(nodes.upper_bound(key)));
+  nodes.erase(std::prev(Above(nodes, point)));
   --size_;
 }
+
+template class InnerCache<IntegerKeys>;
+template class InnerCache<ByteKeys>;
 
 }  // namespace gannet::index::blink

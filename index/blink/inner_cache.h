@@ -10,42 +10,52 @@
 
 namespace gannet::index::blink {
 
+template <class Keys>
 class InnerCache {
  public:
+  using Key = typename Keys::Key;
+  using Point = typename Keys::Point;
+  using Node = remote::LeafPlaceOf<Keys>;
+
   explicit InnerCache(size_t max_bytes) : most_(max_bytes / kNodeBytes) {}
 
-  struct Node {
-    rdma::GlobalAddress address;
-    LeafImage image;
-  };
-
-  // The node of `level` that covered `key` when it was READ, or null. Valid until the next Put or Drop.
-  const Node* Find(uint8_t level, uint64_t key) const {
+  // The node of `level` that covered `point` when it was READ, or null. Valid until the next Put or Drop.
+  const Node* Find(uint8_t level, const Point& point) const {
     const Level& nodes = levels_[level];
-    auto at = nodes.upper_bound(key);
+    // Its low fence is the greatest that is at most the point's, unless a copy is stale.
+    auto at = Above(nodes, point);
     if (at == nodes.begin()) return nullptr;
     --at;
-    return at->second.image.Covers(key) ? &at->second : nullptr;
+    return Keys::Covers(at->second.image, point) ? &at->second : nullptr;
   }
-  // The lowest level at or above `level` with a node that covers `key`; kMaxLevels if there is none.
-  uint8_t LowestWith(uint8_t level, uint64_t key) const {
-    while (level < kMaxLevels && (levels_[level].empty() || Find(level, key) == nullptr)) ++level;
+  // The lowest level at or above `level` with a node that covers `point`; kMaxLevels if there is none.
+  uint8_t LowestWith(uint8_t level, const Point& point) const {
+    while (level < kMaxLevels && (levels_[level].empty() || Find(level, point) == nullptr)) ++level;
     return level;
   }
-  void Put(rdma::GlobalAddress address, const LeafImage& image);
-  // Forgets the node that leads to `key`, of the lowest level at or above `level` that has one.
-  void Drop(uint8_t level, uint64_t key);
+  void Put(const Node& node);
+  // Forgets the node that leads to `point`, of the lowest level at or above `level` that has one.
+  void Drop(uint8_t level, const Point& point);
 
   uint64_t bytes() const { return size_ * kNodeBytes; }
 
  private:
-  using Level = absl::btree_map<uint64_t, Node>;
-  static constexpr size_t kNodeBytes = sizeof(Level::value_type) + sizeof(uint64_t);
+  using Level = absl::btree_map<Key, Node>;
+  static constexpr size_t kNodeBytes = sizeof(typename Level::value_type) + sizeof(uint64_t);
+
+  // The first node whose low fence is right of the point.
+  static typename Level::const_iterator Above(const Level& nodes, const Point& point) {
+    if constexpr (Keys::kKeysElsewhere) {
+      return point.below ? nodes.lower_bound(point.key) : nodes.upper_bound(point.key);
+    } else {
+      return nodes.upper_bound(point);
+    }
+  }
 
   std::array<Level, kMaxLevels> levels_;
   size_t size_ = 0;
   size_t most_;
-  uint64_t hand_ = 0;  // state of the random numbers that choose what is given up
+  Key victim_{};  // the node given up last
 };
 
 }  // namespace gannet::index::blink

@@ -1,40 +1,55 @@
-// The nodes of a B-link tree: shared leaves with integer keys (index/remote/leaf.h) at all levels.
+// The nodes of a B-link tree: shared leaves (index/remote/leaf.h) at all levels. Keys: IntegerKeys or ByteKeys.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
+#include "index/remote/byte_keys.h"
+#include "index/remote/integer_keys.h"
 #include "index/remote/leaf.h"
 
 namespace gannet::index::blink {
 
+using remote::ByteKeys;
 using remote::IntegerEntry;
+using remote::IntegerKeys;
 using remote::LeafImage;
 
-inline constexpr int kSlots = IntegerEntry::kSlots;
 // Levels are less than this: with at least two entries in an inner node, and 2^64 keys.
 inline constexpr uint8_t kMaxLevels = 64;
 // The root keeps this many slots free: for the two entries that lead to its former content.
-inline constexpr int kRootSlots = kSlots - 2;
+template <class Keys>
+inline constexpr int kRootSlots = Keys::kSlots - 2;
 // A node with at most kSparse entries gives them to its left sibling, if that has at most kRoomy then.
-inline constexpr int kSparse = 4;
-inline constexpr int kRoomy = 12;
+template <class Keys>
+inline constexpr int kSparse = Keys::kSlots / 4;
+template <class Keys>
+inline constexpr int kRoomy = 2 * Keys::kSlots / 3;
 
-// The slot of the greatest entry whose key is at most `key`; with `below`, of the greatest below that slot's key. -1:
-// there is none.
-inline int ChildSlot(const LeafImage& node, uint64_t key, int below = -1) {
-  const uint64_t bound = below < 0 ? 0 : node.entry<IntegerEntry>(below).key;
+// The slot of the greatest separator that leads to the point or to its left; with `below`, of the greatest below that
+// slot's. -1: there is none. Byte keys: of those that are known.
+template <class Keys>
+int ChildSlot(const typename Keys::Image& node, const typename Keys::EntryKeys& keys, const typename Keys::Point& point,
+              int below = -1) {
   int best = -1;
-  uint64_t best_key = 0;
-  for (uint64_t used = node.used<IntegerEntry>(); used != 0; used &= used - 1) {
+  for (uint64_t used = node.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
     const int slot = std::countr_zero(used);
-    const uint64_t at = node.entry<IntegerEntry>(slot).key;
-    if (at > key || (below >= 0 && at >= bound)) continue;
-    if (best < 0 || at > best_key) {
-      best = slot;
-      best_key = at;
-    }
+    if (!Keys::Knows(keys, slot)) continue;
+    const auto& at = Keys::KeyAt(node, keys, slot);
+    if (!Keys::IsAtMost(at, point) || (below >= 0 && at >= Keys::KeyAt(node, keys, below))) continue;
+    if (best < 0 || at > Keys::KeyAt(node, keys, best)) best = slot;
   }
   return best;
+}
+
+// The used slot that has exactly this entry, or -1.
+template <class Keys>
+int SlotOf(const typename Keys::Image& node, const typename Keys::Entry& entry) {
+  for (uint64_t used = node.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
+    const int slot = std::countr_zero(used);
+    if (node.template entry<typename Keys::Entry>(slot) == entry) return slot;
+  }
+  return -1;
 }
 
 }  // namespace gannet::index::blink

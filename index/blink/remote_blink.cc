@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "index/record_header.h"
 #include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
@@ -13,10 +14,30 @@ namespace blink {
 
 using remote::LeafLook;
 
-coro::Task<Status> RemoteBlink::Prepare() {
+template <class Keys>
+StatusOr<typename Keys::Schema> RemoteBlink<Keys>::ReadSchema(rdma::WireReader& reader) const {
+  const uint8_t kind = reader.GetU8();
+  const size_t max_key_bytes = reader.GetU16();
+  KeyedHash::Seed seed;
+  for (uint64_t& word : seed) word = reader.GetU64();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  if (kind != static_cast<uint8_t>(Keys::kKind) || (Keys::kKeysElsewhere && max_key_bytes != options_.max_key_bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("index ", id_, " of node ", owner_, " has other keys: of kind ",
+                                                   kind, ", of at most ", max_key_bytes,
+                                                   " bytes; create the table with the same options everywhere"));
+  }
+  if constexpr (Keys::kKeysElsewhere) {
+    return Schema(seed, max_key_bytes);
+  } else {
+    return Schema{};
+  }
+}
+
+template <class Keys>
+coro::Task<Status> RemoteBlink<Keys>::Prepare() {
   if (editor_.has_value()) co_return absl::OkStatus();
   std::array<std::byte, 8> request;
-  std::array<std::byte, 8> response;
+  std::array<std::byte, 64> response;
   rdma::WireWriter writer(request);
   writer.PutU16(id_);
   const StatusOr<size_t> bytes =
@@ -24,49 +45,72 @@ coro::Task<Status> RemoteBlink::Prepare() {
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
   const rdma::GlobalAddress root(owner_, reader.GetU64());
-  GANNET_CO_RETURN_IF_ERROR(reader.Finish());
-  if (!editor_.has_value()) editor_.emplace(&leaves_, root, &blocks_, &cache_);
+  const StatusOr<Schema> schema = ReadSchema(reader);
+  if (!schema.ok()) co_return schema.status();
+  if (!editor_.has_value()) {
+    schema_.emplace(*schema);
+    editor_.emplace(&leaves_, &*schema_, root, &blocks_, &cache_);
+  }
   co_return absl::OkStatus();
 }
 
-FindResult RemoteBlink::ResultOf(const Place& place, uint64_t key) {
-  const int slot = FindSlot(place.image, key);
-  if (slot < 0) return {.record = {}, .witness = place.witness()};
-  return {.record = rdma::GlobalAddress::FromBits(place.image.entry<IntegerEntry>(slot).target)};
+template <class Keys>
+std::optional<FindResult> RemoteBlink<Keys>::ResultOf(const Place& place, const Key& key) const {
+  int slot = -1;
+  FindResult result;
+  if constexpr (Keys::kKeysElsewhere) {
+    const uint64_t same = remote::MatchTag(place.image, schema_->TagOf(key));
+    if (std::popcount(same) > 1) return std::nullopt;
+    if (same != 0) slot = std::countr_zero(same);
+    result.witness = place.witness();
+  } else {
+    slot = remote::FindSlot(place.image, key);
+    if (slot < 0) result.witness = place.witness();
+  }
+  if (slot >= 0) result.record = TargetOf(place.image, slot);
+  return result;
 }
 
-coro::Task<StatusOr<FindResult>> RemoteBlink::FindOne(uint64_t key) {
+template <class Keys>
+coro::Task<StatusOr<FindResult>> RemoteBlink<Keys>::FindOne(Key key) {
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   ++statistics_.lookups;
   Place place;
-  const Status located = co_await editor_->Locate(key, 0, Editor::Notice::kLeave, &place);
+  const Status located = co_await editor_->Locate(Keys::At(key), 0, Editor<Keys>::Notice::kLeave, &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   ++statistics_.one_sided;
-  co_return ResultOf(place, key);
+  const std::optional<FindResult> result = ResultOf(place, key);
+  if (result.has_value()) co_return *result;
+  const StatusOr<int> slot = co_await editor_->FindKey(key, &place);
+  if (!slot.ok()) co_return slot.status();
+  co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
+                       .witness = place.witness()};
 }
 
-rdma::GlobalAddress RemoteBlink::CachedLeaf(uint64_t key) const {
-  const InnerCache::Node* const node = cache_.Find(1, key);
+template <class Keys>
+rdma::GlobalAddress RemoteBlink<Keys>::CachedLeaf(const Key& key) const {
+  const auto* const node = cache_.Find(1, Keys::At(key));
   if (node == nullptr) return {};
-  const int slot = ChildSlot(node->image, key);
-  return slot < 0 ? rdma::GlobalAddress() : rdma::GlobalAddress::FromBits(node->image.entry<IntegerEntry>(slot).target);
+  const int slot = ChildSlot<Keys>(node->image, node->keys, Keys::At(key));
+  return slot < 0 ? rdma::GlobalAddress() : TargetOf(node->image, slot);
 }
 
 // The leaves that the cache knows take one posting; the rest, and those that have changed, one search each.
-coro::Task<Status> RemoteBlink::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
+template <class Keys>
+coro::Task<Status> RemoteBlink<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
-  std::array<LeafImage, kMostReads> images;
+  std::array<Image, kMostReads> images;
   std::array<rdma::Operation, kMostReads> reads;
   for (size_t first = 0; first < keys.size(); first += kMostReads) {
     const size_t n = std::min(kMostReads, keys.size() - first);
     std::array<size_t, kMostReads> key_of;
     size_t posted = 0;
     for (size_t i = 0; i < n; ++i) {
-      const rdma::GlobalAddress leaf = CachedLeaf(keys[first + i].integer());
+      const rdma::GlobalAddress leaf = CachedLeaf(Keys::KeyFrom(keys[first + i]));
       if (leaf.is_null() || leaf.node() != owner_) continue;
-      reads[posted] = rdma::Operation::Read(leaf, &images[posted], remote::kLeafBytes);
+      reads[posted] = rdma::Operation::Read(leaf, &images[posted], static_cast<uint32_t>(leaves_.leaf_bytes()));
       key_of[posted++] = i;
     }
     std::array<bool, kMostReads> done{};
@@ -75,12 +119,15 @@ coro::Task<Status> RemoteBlink::FindMany(std::span<const Key> keys, std::span<Fi
       // A cached address can be wrong; then the search finds out.
       if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
       for (size_t r = 0; status.ok() && r < posted; ++r) {
-        const uint64_t key = keys[first + key_of[r]].integer();
+        const Key key = Keys::KeyFrom(keys[first + key_of[r]]);
         ++statistics_.leaves_read;
-        if (remote::LookAtLeaf(images[r]) != LeafLook::kWhole || images[r].level() != 0 || !images[r].Covers(key)) {
+        if (leaves_.Judge(&images[r]) != LeafLook::kWhole || images[r].level() != 0 ||
+            !Keys::CoversKey(images[r], key)) {
           continue;
         }
-        results[first + key_of[r]] = ResultOf({reads[r].remote, images[r]}, key);
+        const std::optional<FindResult> result = ResultOf({reads[r].remote, images[r]}, key);
+        if (!result.has_value()) continue;
+        results[first + key_of[r]] = *result;
         done[key_of[r]] = true;
         ++statistics_.lookups;
         ++statistics_.one_sided;
@@ -88,7 +135,7 @@ coro::Task<Status> RemoteBlink::FindMany(std::span<const Key> keys, std::span<Fi
     }
     for (size_t i = 0; i < n; ++i) {
       if (done[i]) continue;
-      const StatusOr<FindResult> found = co_await FindOne(keys[first + i].integer());
+      const StatusOr<FindResult> found = co_await FindOne(Keys::KeyFrom(keys[first + i]));
       if (!found.ok()) co_return found.status();
       results[first + i] = *found;
     }
@@ -96,24 +143,28 @@ coro::Task<Status> RemoteBlink::FindMany(std::span<const Key> keys, std::span<Fi
   co_return absl::OkStatus();
 }
 
-coro::Task<Status> RemoteBlink::Scan(ScanRange range, ScanResult* result) {
-  const uint64_t from = range.from.integer();
-  const uint64_t to = range.to.integer();
-  if (range.limit == 0 || to < from) co_return absl::OkStatus();
+template <class Keys>
+coro::Task<Status> RemoteBlink<Keys>::Scan(ScanRange range, ScanResult* result) {
+  if (range.limit == 0 || range.to < range.from) co_return absl::OkStatus();
+  const Key from = Keys::KeyFrom(range.from);
+  const Key to = Keys::KeyFrom(range.to);
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   ++statistics_.lookups;
   ++statistics_.one_sided;
   const size_t end = range.limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + range.limit;
-  uint64_t next = range.reverse ? to : from;
+  Cut next = Keys::Start(from, to, range.reverse);
   for (;;) {
-    const StatusOr<bool> done = co_await ScanCached(range, end, result, &next);
+    const StatusOr<bool> done = co_await ScanCached(from, to, range.reverse, end, result, &next);
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
     // Where the cache knows no leaf, or a wrong one. The search brings the inner node above into the cache.
     Place place;
-    const Status located = co_await editor_->Locate(next, 0, Editor::Notice::kLeave, &place);
+    const Status located =
+        co_await editor_->Locate(Keys::PointOf(next, range.reverse), 0, Editor<Keys>::Notice::kLeave, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
+    const Status read = co_await editor_->ReadAllKeys(&place);
+    GANNET_CO_RETURN_IF_ERROR(read);
     if (remote::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
     }
@@ -121,34 +172,35 @@ coro::Task<Status> RemoteBlink::Scan(ScanRange range, ScanResult* result) {
 }
 
 // True: the scan is at its end.
-coro::Task<StatusOr<bool>> RemoteBlink::ScanCached(const ScanRange& range, size_t end, ScanResult* result,
-                                                   uint64_t* next) {
-  std::array<LeafImage, kMostReads> images;
+template <class Keys>
+coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result,
+                                                         Cut* next) {
+  std::array<Image, kMostReads> images;
   std::array<rdma::Operation, kMostReads> reads;
   for (;;) {
-    const InnerCache::Node* const node = cache_.Find(1, *next);
+    const auto* const node = cache_.Find(1, Keys::PointOf(*next, reverse));
     if (node == nullptr) co_return false;
-    std::array<IntegerEntry, kSlots> children;
-    size_t n = 0;
-    const int first = ChildSlot(node->image, *next);
+    const int first = ChildSlot<Keys>(node->image, node->keys, Keys::PointOf(*next, reverse));
     if (first < 0) co_return false;
-    const uint64_t bound = node->image.entry<IntegerEntry>(first).key;
-    for (uint64_t used = node->image.used<IntegerEntry>(); used != 0; used &= used - 1) {
-      const auto child = node->image.entry<IntegerEntry>(std::countr_zero(used));
-      if (range.reverse ? child.key <= bound : child.key >= bound && child.key <= range.to.integer()) {
-        children[n++] = child;
+    const auto separator = [node](int slot) -> decltype(auto) { return Keys::KeyAt(node->image, node->keys, slot); };
+    std::array<int, Keys::kSlots> children;
+    size_t n = 0;
+    for (uint64_t used = node->image.template used<Entry>(); used != 0; used &= used - 1) {
+      const int slot = std::countr_zero(used);
+      if (!Keys::Knows(node->keys, slot)) continue;
+      if (reverse ? separator(slot) <= separator(first)
+                  : separator(slot) >= separator(first) && separator(slot) <= to) {
+        children[n++] = slot;
       }
     }
     std::sort(children.begin(), children.begin() + static_cast<ptrdiff_t>(n),
-              [&range](const IntegerEntry& a, const IntegerEntry& b) {
-                return range.reverse ? b.key < a.key : a.key < b.key;
-              });
+              [&](int a, int b) { return reverse ? separator(b) < separator(a) : separator(a) < separator(b); });
     // Leaves are half full at least, unless keys were removed.
-    const size_t wanted = (end - result->entries.size()) / (kSlots / 2);
+    const size_t wanted = (end - result->entries.size()) / (Keys::kSlots / 2);
     n = std::min({n, kMostReads, std::max<size_t>(wanted, 1) + (wanted < kMostReads ? 1 : 0)});
     for (size_t i = 0; i < n; ++i) {
-      reads[i] =
-          rdma::Operation::Read(rdma::GlobalAddress::FromBits(children[i].target), &images[i], remote::kLeafBytes);
+      reads[i] = rdma::Operation::Read(TargetOf(node->image, children[i]), &images[i],
+                                       static_cast<uint32_t>(leaves_.leaf_bytes()));
       if (reads[i].remote.node() != owner_) co_return false;
     }
     const Status status = co_await channel_->Post(std::span(reads).first(n));
@@ -156,65 +208,89 @@ coro::Task<StatusOr<bool>> RemoteBlink::ScanCached(const ScanRange& range, size_
     if (!status.ok()) co_return status;
     for (size_t i = 0; i < n; ++i) {
       ++statistics_.leaves_read;
-      if (remote::LookAtLeaf(images[i]) != LeafLook::kWhole || images[i].level() != 0 || !images[i].Covers(*next)) {
+      if (leaves_.Judge(&images[i]) != LeafLook::kWhole || images[i].level() != 0 ||
+          !Keys::Covers(images[i], Keys::PointOf(*next, reverse))) {
         co_return false;
       }
-      if (remote::TakeLeaf({reads[i].remote, images[i]}, range.from.integer(), range.to.integer(), range.reverse, end,
-                           result, next) ||
-          result->entries.size() >= end) {
+      Place place{reads[i].remote, images[i]};
+      const Status read = co_await editor_->ReadAllKeys(&place);
+      GANNET_CO_RETURN_IF_ERROR(read);
+      if (remote::TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) {
         co_return true;
       }
     }
   }
 }
 
-coro::Task<StatusOr<Change>> RemoteBlink::Insert(Key key, rdma::GlobalAddress record) {
+template <class Keys>
+coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Insert(index::Key key, rdma::GlobalAddress record) {
   const Status ready = co_await Prepare();
   if (!ready.ok()) co_return ready;
-  StatusOr<Change> change = co_await editor_->Insert(key.integer(), record, nullptr);
+  const Status fits = Keys::CheckLength(*schema_, key);
+  if (!fits.ok()) co_return fits;
+  StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
   co_return std::move(change);
 }
 
-coro::Task<Status> RemoteBlink::InsertMany(std::span<Insertion> insertions, uint64_t connection) {
-  const Status ready = co_await Prepare();
-  GANNET_CO_RETURN_IF_ERROR(ready);
-  const auto locate = [this](uint64_t key, Place* place) {
-    return editor_->Locate(key, 0, Editor::Notice::kLeave, place);
-  };
-  const auto room = [this](const Place& place) { return static_cast<size_t>(editor_->RoomIn(place)); };
-  Status status = co_await remote::InsertIntoLeaves(&leaves_, locate, room, insertions, connection);
-  co_return status;
+template <class Keys>
+coro::Task<Status> RemoteBlink<Keys>::InsertMany(std::span<Insertion> insertions, uint64_t connection) {
+  if constexpr (!Keys::kKeysElsewhere) {
+    const Status ready = co_await Prepare();
+    GANNET_CO_RETURN_IF_ERROR(ready);
+    const auto locate = [this](uint64_t key, Place* place) {
+      return editor_->Locate(key, 0, Editor<Keys>::Notice::kLeave, place);
+    };
+    const auto room = [this](const Place& place) { return static_cast<size_t>(editor_->RoomIn(place)); };
+    const Status status = co_await remote::InsertIntoLeaves(&leaves_, locate, room, insertions, connection);
+    co_return status;
+  }
+  co_return absl::OkStatus();
 }
 
-coro::Task<StatusOr<Change>> RemoteBlink::Remove(Key key, rdma::GlobalAddress record) {
+template <class Keys>
+coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
   const Status ready = co_await Prepare();
   if (!ready.ok()) co_return ready;
-  StatusOr<Change> change = co_await editor_->Remove(key.integer(), record);
+  StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
   co_return std::move(change);
 }
 
-ReadEstimate RemoteBlink::Estimate(std::span<const Key> keys) const {
+template <class Keys>
+ReadEstimate RemoteBlink<Keys>::Estimate(std::span<const index::Key> keys) const {
   constexpr size_t kLooks = 8;
   size_t known = 0;
   const size_t looks = std::min(kLooks, keys.size());
   for (size_t i = 0; i < looks; ++i) {
-    known += cache_.Find(1, keys[i * keys.size() / looks].integer()) != nullptr ? 1 : 0;
+    const Key key = Keys::KeyFrom(keys[i * keys.size() / looks]);
+    known += cache_.Find(1, Keys::At(key)) != nullptr ? 1 : 0;
   }
   const auto n = static_cast<double>(keys.size());
+  const auto leaf_bytes = static_cast<double>(leaves_.leaf_bytes());
   const double unknown = looks == 0 ? 0 : n * static_cast<double>(looks - known) / static_cast<double>(looks);
-  ReadEstimate estimate{.reads = n + unknown, .bytes = (n + unknown) * remote::kLeafBytes, .keys = n};
-  estimate.postings = static_cast<double>((keys.size() + kMostReads - 1) / kMostReads) + 2 * unknown;
-  estimate.lasting_postings = unknown;
+  ReadEstimate estimate{.reads = n + unknown, .bytes = (n + unknown) * leaf_bytes, .keys = n};
+  // An inner node of byte keys is READ with the low fences of its children, in another posting.
+  const double of_unknown = Keys::kKeysElsewhere ? 3 : 2;
+  estimate.postings = static_cast<double>((keys.size() + kMostReads - 1) / kMostReads) + of_unknown * unknown;
+  estimate.lasting_postings = (of_unknown - 1) * unknown;
   if (!editor_.has_value()) estimate.calls = estimate.lasting_calls = 1;
   return estimate;
 }
 
-ReadEstimate RemoteBlink::Estimate(const ScanRange& range) const {
+template <class Keys>
+ReadEstimate RemoteBlink<Keys>::Estimate(const ScanRange& range) const {
   const auto keys = static_cast<double>(std::min<size_t>(range.limit, 1000));
-  const double leaves = 1 + keys / (kSlots / 2.0);
-  ReadEstimate estimate{.reads = leaves, .bytes = leaves * remote::kLeafBytes, .keys = keys};
+  const double leaves = 1 + keys / (Keys::kSlots / 2.0);
+  ReadEstimate estimate{.reads = leaves, .bytes = leaves * static_cast<double>(leaves_.leaf_bytes()), .keys = keys};
   estimate.postings = 1 + leaves / kMostReads;
-  if (cache_.Find(1, (range.reverse ? range.to : range.from).integer()) == nullptr) {
+  if constexpr (Keys::kKeysElsewhere) {
+    // The keys of each leaf, from its records.
+    const double records = leaves * Keys::kSlots * 0.7;
+    estimate.postings += leaves;
+    estimate.reads += records;
+    estimate.bytes += records * static_cast<double>(HeaderReadBytes(options_.max_key_bytes));
+  }
+  const Key first = Keys::KeyFrom(range.reverse ? range.to : range.from);
+  if (cache_.Find(1, Keys::At(first)) == nullptr) {
     ++estimate.postings;
     ++estimate.lasting_postings;
   }
@@ -222,18 +298,26 @@ ReadEstimate RemoteBlink::Estimate(const ScanRange& range) const {
   return estimate;
 }
 
-ClientStatistics RemoteBlink::statistics() const {
+template <class Keys>
+ClientStatistics RemoteBlink<Keys>::statistics() const {
   ClientStatistics statistics = statistics_;
   statistics.cache_bytes = cache_.bytes();
   statistics.leaves_read += leaves_.leaves_read();
   return statistics;
 }
 
+template class RemoteBlink<IntegerKeys>;
+template class RemoteBlink<ByteKeys>;
+
 }  // namespace blink
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                     const BlinkClientOptions& options) {
-  return std::make_unique<blink::RemoteBlink>(channel, owner, id, options);
+  if (options.key_kind == KeyKind::kInteger) {
+    return std::make_unique<blink::RemoteBlink<blink::IntegerKeys>>(channel, owner, id, options);
+  }
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  return std::make_unique<blink::RemoteBlink<blink::ByteKeys>>(channel, owner, id, options);
 }
 
 }  // namespace gannet::index

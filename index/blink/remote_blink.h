@@ -13,11 +13,15 @@
 #include "index/index.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/leaf_channel.h"
+#include "rdma/rpc.h"
 
 namespace gannet::index::blink {
 
-inline constexpr rdma::MethodId kDescribe = kBlinkMethods;  // index (2) -> offset of the root (8)
+// index (2) -> offset of the root (8), kind of the keys (1), their most bytes (2), seed of the tags (4 times 8)
+inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
 class RemoteBlink final : public RemoteIndex {
  public:
   RemoteBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const BlinkClientOptions& options)
@@ -25,32 +29,48 @@ class RemoteBlink final : public RemoteIndex {
         owner_(owner),
         id_(id),
         options_(options),
-        leaves_(channel, options.node, owner, options.patience),
+        leaves_(channel, options.node, owner, options.patience,
+                Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0),
         blocks_(channel, owner, id, options.call_timeout),
         cache_(options.cache_bytes) {}
 
-  coro::Async<StatusOr<FindResult>> Find(const Key& key) override { return FindOne(key.integer()); }
-  coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
+  coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
-  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
-  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
+  // Byte keys: refuses all.
   coro::Task<Status> InsertMany(std::span<Insertion> insertions, uint64_t connection) override;
-  ReadEstimate Estimate(std::span<const Key> keys) const override;
+  ReadEstimate Estimate(std::span<const index::Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
-  void Forget(const Key&) override {}
+  void Forget(const index::Key&) override {}
   ClientStatistics statistics() const override;
 
  private:
+  using Key = typename Keys::Key;
+  using Cut = typename Keys::Cut;
+  using Entry = typename Keys::Entry;
+  using Image = typename Keys::Image;
+  using Place = remote::LeafPlaceOf<Keys>;
+  using Schema = typename Keys::Schema;
+
   static constexpr size_t kMostReads = 16;  // leaves of one posting
 
   // Makes the editor, which needs the place of the root.
   coro::Task<Status> Prepare();
-  coro::Task<StatusOr<FindResult>> FindOne(uint64_t key);
-  static FindResult ResultOf(const Place& place, uint64_t key);
+  // InvalidArgument: the owner's index has other keys than this client was told.
+  StatusOr<Schema> ReadSchema(rdma::WireReader& reader) const;
+  coro::Task<StatusOr<FindResult>> FindOne(Key key);
+  // The result for a key that this leaf covers. Byte keys: if one entry has the key's tag, it is returned without a
+  // look at its record, and the witness of the leaf with it (FindResult); nullopt, if there are several.
+  std::optional<FindResult> ResultOf(const Place& place, const Key& key) const;
   // The child at the lowest level that is cached, and covers the key if the cache is right; null if that is no leaf.
-  rdma::GlobalAddress CachedLeaf(uint64_t key) const;
+  rdma::GlobalAddress CachedLeaf(const Key& key) const;
+  rdma::GlobalAddress TargetOf(const Image& image, int slot) const {
+    return Keys::TargetOf(image.template entry<Entry>(slot), owner_);
+  }
   // Reads leaves that follow each other, as the cache knows them from *next on.
-  coro::Task<StatusOr<bool>> ScanCached(const ScanRange& range, size_t end, ScanResult* result, uint64_t* next);
+  coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
 
   rdma::Channel* channel_;
   rdma::NodeId owner_;
@@ -58,8 +78,9 @@ class RemoteBlink final : public RemoteIndex {
   BlinkClientOptions options_;
   remote::LeafChannel leaves_;
   remote::BorrowedBlocks blocks_;
-  InnerCache cache_;
-  std::optional<Editor> editor_;
+  InnerCache<Keys> cache_;
+  std::optional<Schema> schema_;
+  std::optional<Editor<Keys>> editor_;
   ClientStatistics statistics_;
 };
 

@@ -76,13 +76,6 @@ constexpr size_t CapacityOf(int words) {
   return static_cast<size_t>(words) * 8 - 1;
 }
 
-// InvalidArgument if keys of an index may not be that long.
-inline Status CheckMaxKeyBytes(size_t max_key_bytes) {
-  if (max_key_bytes >= 1 && max_key_bytes <= kMaxKeyBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("keys of an index have 1 to ", kMaxKeyBytes, " bytes, not ", max_key_bytes));
-}
-
 // Returns body.operator()<W>() for the number of words that the keys of an index take.
 template <class Body>
 auto WithWordsOf(KeyKind kind, size_t max_key_bytes, const Body& body) {

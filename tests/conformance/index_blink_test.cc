@@ -1,4 +1,4 @@
-// The B-link tree passes the common suite, with integer keys.
+// The B-link tree passes the common suite.
 #include "index/blink/blink.h"
 #include "tests/conformance/index_suite.h"
 
@@ -10,22 +10,25 @@ IndexFactory BlinkFactory(const char* name, size_t cache_bytes) {
       .name = name,
       .ordered = true,
       .replace_changes_word = true,
-      .create = [](IndexService* service,
-                   const IndexFactory::Shape& shape) { return CreateBlink(service, shape.id, shape.key_kind); },
+      .create =
+          [](IndexService* service, const IndexFactory::Shape& shape) {
+            return CreateBlink(service, shape.id, shape.key_kind, {.max_key_bytes = shape.max_key_bytes});
+          },
       .register_methods = RegisterBlinkMethods,
       .connect =
           [=](rdma::Channel* channel, rdma::NodeId owner, const IndexFactory::Shape& shape) {
-            return ConnectBlink(channel, owner, shape.id, {.cache_bytes = cache_bytes});
+            return ConnectBlink(
+                channel, owner, shape.id,
+                {.key_kind = shape.key_kind, .max_key_bytes = shape.max_key_bytes, .cache_bytes = cache_bytes});
           },
   };
 }
 
-INSTANTIATE_TEST_SUITE_P(Blink, IndexSuite,
-                         testing::Values(IndexCase{BlinkFactory("blink", size_t{1} << 20), KeyKind::kInteger}),
+INSTANTIATE_TEST_SUITE_P(Blink, IndexSuite, testing::ValuesIn(AllCases(BlinkFactory("blink", size_t{1} << 20))),
                          CaseName);
+// Room for a few inner nodes.
 INSTANTIATE_TEST_SUITE_P(BlinkSmallCache, IndexSuite,
-                         testing::Values(IndexCase{BlinkFactory("blink_small_cache", 2000), KeyKind::kInteger}),
-                         CaseName);
+                         testing::ValuesIn(AllCases(BlinkFactory("blink_small_cache", 10'000))), CaseName);
 
 }  // namespace
 }  // namespace gannet::index
