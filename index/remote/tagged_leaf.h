@@ -13,14 +13,14 @@
 // never changes. So keys that were read from the records of a whole image, by a reader inside the epoch, are its keys.
 // A child's low fence never changes either, as long as the child lives; and a merge takes a child's entry out of the
 // parent before the child dies. So the children of a whole image of an inner node are alive, unless the node has
-// changed since, or the entry was stale already (blink.h). Who then takes the node's lock, which fails if the node has
-// changed, knows the keys for sure.
+// changed since, or the entry was stale already (blink.h). A client that then takes the node's lock, which fails if the
+// node has changed, knows the keys for sure.
 //
-// Fences. The leaf covers the keys from low up to high, without high. Lines 1 to F have three fences, at equal
-// distances in the bytes of these lines: low, and two copies of high. Each is one byte of length, then the key; the
-// length 255 says that there is no high fence. A bit in the slots word tells which copy counts. A change of the high
-// fence writes the other copy, then line 0, which turns the bit: it commits like an entry in a free slot. The low fence
-// never changes until the leaf dies.
+// Fences. The leaf covers the keys from low up to high, without high. The bytes of lines 1 to F have three fences at
+// equal distances: low, and two copies of high. Each is one byte of length, then the key; the length 255 says that
+// there is no high fence. A bit in the slots word tells which copy counts. A change of the high fence writes the other
+// copy, then line 0, which turns the bit: it commits like an entry in a free slot. The low fence never changes until the
+// leaf dies.
 //
 // Why the fences are inside, and not elsewhere in memory with their address in line 0: every absent key, every scan and
 // every change needs them, so each would take one more round trip, or a cache; and the left leaf's high fence would be
