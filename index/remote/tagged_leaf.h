@@ -19,8 +19,8 @@
 // Fences. The leaf covers the keys from low up to high, without high. The bytes of lines 1 to F have three fences at
 // equal distances: low, and two copies of high. Each is one byte of length, then the key; the length 255 says that
 // there is no high fence. A bit in the slots word tells which copy counts. A change of the high fence writes the other
-// copy, then line 0, which turns the bit: it commits like an entry in a free slot. The low fence never changes until the
-// leaf dies.
+// copy, then line 0, which turns the bit: it commits like an entry in a free slot. The low fence never changes until
+// the leaf dies.
 //
 // Why the fences are inside, and not elsewhere in memory with their address in line 0: every absent key, every scan and
 // every change needs them, so each would take one more round trip, or a cache; and the left leaf's high fence would be
@@ -146,6 +146,7 @@ inline constexpr std::byte kNoFence{255};
 class FenceView {
  public:
   FenceView(const TaggedImage& image, Fence fence) : size_(FenceStride(image.head.fence_lines())) {
+    bytes_[0] = kNoFence;  // g++ 12 does not see that the loop runs
     size_t at = FenceOffset(image.head, fence);
     for (size_t done = 0; done < size_;) {
       const size_t within = at % rdma::kLineDataBytes;
