@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/coro/async.h"
+#include "base/coro/started.h"
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "log/transaction_format.h"
@@ -60,8 +61,11 @@ struct CommitScratch {
   std::vector<uint32_t> decided;              // numbers of a decision's entries
   std::vector<rdma::GlobalAddress> finished;  // records of the decision call in flight
   std::vector<Placeholder> placeholders;
-  rdma::MessageBuffer message;         // for a request
-  std::vector<OwnerCall> owner_calls;  // by node; empty until a commit calls owners
+  std::vector<index::Insertion> insertions;     // of the placeholders
+  std::vector<ReadEntry> existing;              // what they met
+  std::vector<coro::Started<Status>> inserted;  // one for each index
+  rdma::MessageBuffer message;                  // for a request
+  std::vector<OwnerCall> owner_calls;           // by node; empty until a commit calls owners
 };
 
 // Releases what a write without effect holds at this node: its lock, its record, the block to move to.

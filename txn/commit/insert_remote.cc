@@ -133,12 +133,14 @@ coro::Task<Status> Commit::IndexPlaceholders() {
     return std::pair(writes_[one.entry].table->id(), OwnerOf(writes_[one.entry]));
   };
   std::ranges::stable_sort(all, {}, index_of);
-  std::vector<index::Insertion> insertions(all.size());
+  std::vector<index::Insertion>& insertions = scratch_.insertions;
+  insertions.clear();
+  insertions.resize(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     insertions[i].key = writes_[all[i].entry].key;
     insertions[i].record = all[i].block.address;
   }
-  std::vector<coro::Started<Status>> started;
+  std::vector<coro::Started<Status>>& started = scratch_.inserted;
   Status first_error;
   for (size_t begin = 0; begin < all.size();) {
     size_t end = begin + 1;
@@ -156,16 +158,17 @@ coro::Task<Status> Commit::IndexPlaceholders() {
     Status done = co_await task;
     if (first_error.ok()) first_error = std::move(done);
   }
-  std::vector<UsedBlock> used;
-  std::vector<ReadEntry> existing(all.size());
+  started.clear();
+  std::vector<ReadEntry>& existing = scratch_.existing;
+  existing.assign(all.size(), {});
   scratch_.operations.clear();
   for (size_t i = 0; i < all.size(); ++i) {
     Placeholder& one = all[i];
     WriteEntry& entry = writes_[one.entry];
     switch (insertions[i].outcome) {
-      case index::Insertion::Outcome::kDone:
-        used.assign(1, {entry.table->id(), one.block});
-        session_->local->record_stock.NoteUsed(one.block.address.node(), entry.connection, used);
+      case index::Insertion::Outcome::kDone: {
+        const UsedBlock used{.table = entry.table->id(), .block = one.block};
+        session_->local->record_stock.NoteUsed(one.block.address.node(), entry.connection, std::span(&used, 1));
         writes_.SetRecord(one.entry, one.block.address);
         entry.seen = one.state;
         entry.locked = entry.indexed = true;
@@ -173,6 +176,7 @@ coro::Task<Status> Commit::IndexPlaceholders() {
         CountChange(AccessKind::kInsert, entry, AccessPath::kOneSided);
         reads_.Carry(insertions[i].change);
         break;
+      }
       case index::Insertion::Outcome::kExists:
         existing[i].word = insertions[i].existing;
         scratch_.operations.push_back(
