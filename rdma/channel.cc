@@ -22,7 +22,6 @@ Status Channel::PostAlone(std::span<Operation> operations) {
       YieldThread();
     }
   }
-  if (activity_ != nullptr) ++activity_->postings;
   return std::move(completion.status);
 }
 

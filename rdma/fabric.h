@@ -263,7 +263,7 @@ class Channel {
   // From BeginAlone to EndAlone, no coroutine is resumed that waits on this channel: a thread that holds a lock for
   // which threads of other nodes wait, without yielding, must not begin to wait for another such lock. EndAlone resumes
   // those whose verbs have completed meanwhile. In between, the running coroutine posts by PostAlone, which returns
-  // when all operations have completed, and awaits nothing.
+  // when all operations have completed, and awaits nothing. What is posted so is not part of an Activity.
   void BeginAlone() { alone_ = true; }
   void EndAlone();
   Status PostAlone(std::span<Operation> operations);

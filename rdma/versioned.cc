@@ -124,4 +124,12 @@ void ContinueVersions(std::byte* object, size_t lines) {
   StoreWord(object, newest | kNotAState);
 }
 
+void AbandonObject(std::byte* object, size_t lines) {
+  for (size_t line = 0; line < lines; ++line) {
+    std::byte* const at = object + line * kLineBytes;
+    if (IsLineBusy(LoadWord(at))) StoreWord(at, kNotAState);
+  }
+  ContinueVersions(object, lines);
+}
+
 }  // namespace gannet::rdma

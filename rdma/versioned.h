@@ -95,6 +95,9 @@ void StampImage(std::byte* image, size_t lines, uint64_t state, uint64_t version
 // largest version of its lines.
 void ContinueVersions(std::byte* object, size_t lines);
 
+// The same for memory whose writer has died, perhaps in the middle of a WRITE: it makes lines whole that are busy.
+void AbandonObject(std::byte* object, size_t lines);
+
 // True if an image that a READ returned is untorn and unlocked (see above). Its state word is LoadWord(image).
 bool IsConsistentImage(const std::byte* image, size_t lines);
 

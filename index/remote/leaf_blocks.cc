@@ -9,12 +9,7 @@ namespace gannet::index::remote {
 // Line 0 goes on from the largest version, and is dead. Nobody writes the block now: a line that looks busy was left so
 // by a client that does not keep the rules.
 void LeafBlocks::MakeFree(std::byte* block) const {
-  const size_t lines = leaf_bytes() / kLineBytes;
-  for (size_t line = 0; line < lines; ++line) {
-    std::byte* const at = block + line * kLineBytes;
-    if (rdma::IsLineBusy(LoadWord(at))) StoreWord(at, kAbsentBit);
-  }
-  rdma::ContinueVersions(block, lines);
+  rdma::AbandonObject(block, leaf_bytes() / kLineBytes);
 }
 
 StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {

@@ -167,11 +167,13 @@ class Commit {
   // insert_remote.cc
   bool InsertsByVerbs(const WriteEntry& entry) const;
   coro::Task<Status> Borrow(rdma::NodeId owner, uint64_t connection, size_t bytes);
-  // Chooses the inserts that are made by verbs, and makes images of their placeholders.
+  // Chooses the inserts that are made by verbs, and makes images of their placeholders. Not with a log.
   coro::Task<void> MakePlaceholders();
   // Adds their WRITEs to scratch_.operations.
   void AppendPlaceholders();
+  // There is at least one.
   coro::Task<Status> IndexPlaceholders();
+  // At the end of all of the above, also after an error.
   void GiveBackPlaceholders();
 
   // decision.cc

@@ -471,9 +471,9 @@ coro::Task<Status> Commit::CommitMixed() {
     session_->debts.Forget();
   Status status = co_await JoinOwners();
   if (status.ok()) status = LockAndIndexDirect();
-  if (status.ok()) co_await MakePlaceholders();
+  if (status.ok() && redo_bytes_ == 0) co_await MakePlaceholders();
   if (status.ok()) status = co_await LockRemote();
-  if (status.ok()) status = co_await IndexPlaceholders();
+  if (status.ok() && !scratch_.placeholders.empty()) status = co_await IndexPlaceholders();
   GiveBackPlaceholders();
   if (status.ok() && exists_ == kNone) status = co_await PrepareRemote();
   const RedoScope redo(this);

@@ -78,8 +78,6 @@ coro::Task<Status> Commit::Borrow(rdma::NodeId owner, uint64_t connection, size_
 
 // Without a block, an insert is made by a call.
 coro::Task<void> Commit::MakePlaceholders() {
-  scratch_.placeholders.clear();
-  if (redo_bytes_ > 0) co_return;
   for (size_t i = 0; i < writes_.size(); ++i) {
     if (!InsertsByVerbs(writes_[i])) continue;
     const WriteEntry& entry = writes_[i];
@@ -127,7 +125,6 @@ void Commit::GiveBackPlaceholders() {
 
 coro::Task<Status> Commit::IndexPlaceholders() {
   std::vector<Placeholder>& all = scratch_.placeholders;
-  if (all.empty()) co_return absl::OkStatus();
   // One InsertMany for each index.
   const auto index_of = [this](const Placeholder& one) {
     return std::pair(writes_[one.entry].table->id(), OwnerOf(writes_[one.entry]));

@@ -62,13 +62,7 @@ void LentRecords::Sweep(index::Context& context, rdma::NodeId lessee) {
   std::ranges::sort(swept);  // not in the order of a hash table, which differs between runs
   for (const auto& [address, bytes] : swept) {
     std::byte* const block = node_->memory().data() + rdma::GlobalAddress::FromBits(address).offset();
-    const size_t lines = bytes / kLineBytes;
-    // The client may have died in the middle of a WRITE.
-    for (size_t line = 0; line < lines; ++line) {
-      if (rdma::IsLineBusy(LoadWord(block + line * kLineBytes)))
-        StoreWord(block + line * kLineBytes, index::kAbsentBit);
-    }
-    rdma::ContinueVersions(block, lines);
+    rdma::AbandonObject(block, bytes / kLineBytes);
     context.slab->Free(block, bytes);
   }
 }

@@ -27,6 +27,7 @@
 #include "index/index.h"
 #include "rdma/fabric.h"
 #include "rdma/global_address.h"
+#include "txn/table.h"
 
 namespace gannet::txn {
 
@@ -36,6 +37,12 @@ struct LentBlock {
   uint64_t word = 0;
   uint64_t lent_word = 0;    // `word` when the block was lent; set by the client
   uint16_t incarnation = 0;  // of the last record there (index::RecordMeta)
+};
+
+// A block that has become a record of the table.
+struct UsedBlock {
+  TableId table = 0;
+  LentBlock block;
 };
 
 // Thread-safe.

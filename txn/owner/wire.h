@@ -14,9 +14,8 @@
 //   kTxnJoin      request:  u64 incarnation                              response: empty
 //   kTxnForwarded request:  u16 node, u64 incarnation                    response: u8 1: yes
 //   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
-//   kTxnLend      request:  u32 bytes of a record, u16 wanted, u16 n, n x (u16 table, u64 address, u64 word): blocks
-//   lent
-//                           before that are records now
+//   kTxnLend      request:  u32 bytes of a record, u16 wanted, u16 n, n x (u16 table, u64 address, u64 word): earlier
+//                           blocks that are records now
 //                 response: u16 n, n x (u64 address, u64 word, u16 incarnation)
 //   kTxnRead      request:  u16 table, key
 //                 response: u8 present, u64 address, u64 state [, u64 meta, bytes payload]; if not present, the address
@@ -48,7 +47,6 @@
 #include "rdma/global_address.h"
 #include "rdma/rpc.h"
 #include "txn/owner/lent_records.h"
-#include "txn/session/record_stock.h"
 #include "txn/table.h"
 
 namespace gannet::txn {

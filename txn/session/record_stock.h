@@ -13,15 +13,8 @@
 #include "base/thread.h"
 #include "rdma/fabric.h"
 #include "txn/owner/lent_records.h"
-#include "txn/table.h"
 
 namespace gannet::txn {
-
-// A block that has become a record of the table.
-struct UsedBlock {
-  TableId table = 0;
-  LentBlock block;
-};
 
 // Thread-safe.
 class RecordStock {
