@@ -344,7 +344,7 @@ struct Insertion {
   rdma::GlobalAddress record;
   Outcome outcome = Outcome::kRefused;
   rdma::GlobalAddress existing{};
-  // Of all keys that came into the same leaf together, the first has what happened to its word.
+  // If several keys came into one leaf together, only the first of them lists the change of the leaf's word.
   Change change{};
 };
 

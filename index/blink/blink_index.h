@@ -101,7 +101,7 @@ class BasicBlinkIndex final : public BlinkTree {
   // to right. DataLoss: it cannot be walked. While others change the index it meets every node that is part of it
   // during the whole walk.
   Status ForEachLinked(const std::function<void(const Place&)>& visit) const;
-  // Of BulkLoad: makes a node of `entries`, which is not locked. `next_low`: of the node to its right, if there is one.
+  // For BulkLoad: makes an unlocked node of `entries`. `next_low`: low fence of the node to its right, if there is one.
   StatusOr<rdma::GlobalAddress> MakeNode(Context& context, uint8_t level, std::span<const Entry> entries,
                                          const Key& low, const std::optional<Key>& next_low, rdma::GlobalAddress right);
 
@@ -110,7 +110,7 @@ class BasicBlinkIndex final : public BlinkTree {
   remote::LeafBlocks blocks_;
   uint64_t patience_nanos_;
   rdma::GlobalAddress root_;
-  // Of byte keys; null for integer keys, whose inner nodes have their separators.
+  // Null for integer keys: their inner nodes hold the separators.
   std::unique_ptr<SeparatorTable> separators_;
   Hands hands_;
 };

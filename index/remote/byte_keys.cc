@@ -151,7 +151,7 @@ void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, Tagge
     for (int tries = 0; tries < 100; ++tries) {
       const uint64_t state = LoadWord(child);
       const Child look = LookAtChild(child, schema.fence_lines(), static_cast<uint8_t>(level - 1), sure, key);
-      // As ReadOwnLeaf: line 0 was the same throughout, so the child did not become another one.
+      // Line 0 did not change while the child was read (as in ReadOwnLeaf), so the block has no other leaf now.
       if (look == Child::kUnclear || LoadWord(child) != state) {
         CpuRelax();
         continue;

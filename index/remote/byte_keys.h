@@ -51,7 +51,7 @@ struct ByteKeys {
   // Keys of used slots that were read.
   struct EntryKeys {
     uint64_t known = 0;
-    // Of an inner node: entries that lead to no child of this node, for sure.
+    // Only in an inner node: entries that certainly lead to no child of it.
     uint64_t stale = 0;
     std::array<ByteKey, Entry::kSlots> of;
 

@@ -67,7 +67,7 @@ struct IntegerKeys {
     return rdma::GlobalAddress::FromBits(entry.target);
   }
 
-  // Of the entry of a used slot.
+  // `slot` is in use.
   static bool Knows(const EntryKeys&, int /*slot*/) { return true; }
   static Key KeyAt(const Image& image, const EntryKeys&, int slot) { return image.entry<Entry>(slot).key; }
 

@@ -5,10 +5,9 @@
 //
 //   state    lock word (lock_word.h). Its version is that of the leaf's last change; "absent" means that the leaf is
 //            dead: no longer, or not yet, part of the index.
-//   slots    | 0 (6) | fences (4) | last (6) | level (6) | bitmap (42) |: which slots have an entry of the index,
-//   lowest
-//            bit first; the level, 0 for a leaf and more for an inner node; the slot that was filled last; where the
-//            fences are, if they are not in line 0
+//   slots    | 0 (6) | fences (4) | last (6) | level (6) | bitmap (42) |: which slots have an entry of the index, from
+//            the lowest bit on; the level, 0 for a leaf and more for an inner node; the slot that was filled last;
+//            where the fences are, if they are not in line 0
 //   low      the leaf covers the keys from low to high, both included, present or absent
 //   right    address of the right sibling, null if there is none; its low is high + 1
 //   version  of a line: the leaf's version when the line was written last, marked as in any versioned object. Line 0

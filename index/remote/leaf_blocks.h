@@ -61,7 +61,7 @@ class LeafBlocks {
     return address.node() == node_->id() && IsWritable(address.offset(), leaf_bytes());
   }
   // True if an object of `bytes` bytes can begin at `offset` in the writable part of the owner's heap, where leaves and
-  // records are. It may then be read, whatever it is.
+  // records are. Then it may be read, also if it has no leaf.
   bool IsWritable(uint64_t offset, size_t bytes) const {
     return offset % kLineBytes == 0 && offset >= node_->writable_offset() && offset <= node_->memory().size() - bytes;
   }

@@ -45,8 +45,8 @@ class LeafChannel {
   // The leaves are in this node's memory, and are read by its CPU.
   bool is_own() const { return is_own_; }
   const LeafBlocks* own_blocks() const { return own_blocks_; }
-  // Judges the image of a READ of leaf_bytes() that the caller has posted itself. It makes sure that the image has the
-  // index's number of fence lines, whatever was READ.
+  // Judges the image of a READ of leaf_bytes() that the caller has posted itself. First it sets the image's number of
+  // fence lines to that of the index: what was READ may have another.
   template <class Head>
   LeafLook Judge(BasicLeafImage<Head>* image) const {
     image->head.set_fence_lines(fence_lines_);
@@ -71,9 +71,9 @@ class LeafChannel {
   // effect.
   coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
   // While one exists, Lock, GiveBack and Commit do not suspend: no other coroutine of the channel runs between the lock
-  // and the change (Channel::BeginAlone). So the lock is held for the time of two postings, whatever else this thread
-  // has to do, and a thread that waits for it, in the middle of something else, waits for nothing that waits for that
-  // thread. They take and hold locks over `connection`, and go on until it has ended.
+  // and the change (Channel::BeginAlone). So a thread holds the lock only while it waits for two postings of its own.
+  // Others may wait for the lock without yielding: the holder does not wait for them. These calls take and hold locks
+  // over `connection`, and go on until it has ended.
   class Alone {
    public:
     Alone(LeafChannel* leaves, uint64_t connection) : leaves_(leaves) {

@@ -4,7 +4,7 @@
 //   lines 1 to F      | version | 56 bytes of fences |            F: 1 to 4, one number for the whole index
 //   lines F+1 to F+6  | version | seven entries |
 //
-// An entry is one word, whatever the length of its key: | tag 16 | offset 48 |. In a leaf the offset is that of a
+// An entry is one word, however long its key is: | tag 16 | offset 48 |. In a leaf the offset is that of a
 // record in the owner's memory, and the tag is part of the key's hash. The record holds the key (record_header.h). A
 // tag that matches is decided by the record's key; two keys of one leaf may have the same tag. In an inner node the
 // offset is that of a child, whose low fence is the separator, and the tag is 0.
