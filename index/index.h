@@ -331,10 +331,10 @@ class LocalIndex {
   static Status NotSpatial() { return absl::UnimplementedError("this kind of index finds no rectangles"); }
 };
 
-// A key that InsertMany is to insert, and what became of it.
+// A key that an InsertBatch is to insert, and what became of it.
 struct Insertion {
   enum class Outcome : uint8_t {
-    kRefused,  // not inserted: it would have taken more than one round of locks; the owner may be asked
+    kRefused,  // not inserted: it takes more than a lock and a change of one leaf; the owner may be asked
     kDone,
     kExists,   // the key has `existing`
     kUnknown,  // the connection ended meanwhile: the owner undoes it, or has done so
@@ -346,6 +346,38 @@ struct Insertion {
   rdma::GlobalAddress existing{};
   // If several keys came into one leaf together, only the first of them lists the change of the leaf's word.
   Change change{};
+};
+
+// Inserts keys of one transaction into one index of another node, in steps, so that its verbs go with other verbs of
+// the commit, and with those of other indexes. It appends operations, and the caller posts them:
+//
+//   Begin                     | READs of the leaves that the client's caches expect |
+//   Find                      when these have succeeded; it READs more if they were not the right leaves
+//   AppendLocks, TakeLocks    | CAS of each leaf |         from here on the thread does nothing else
+//   AppendChanges, TakeChanges| WRITEs of each leaf |      until here (rdma::Channel::Alone)
+//   Find, ...                 again, while keys are pending: their leaves had changed between READ and CAS
+//
+// Because the thread does nothing else while locks are held, and a lock is only tried, locks of different leaves may be
+// taken in any order. An error is about insertions that are kRefused or kUnknown after it; the caller goes on to
+// TakeChanges, which release the locks that were taken. Reused; not thread-safe.
+class InsertBatch {
+ public:
+  virtual ~InsertBatch() = default;
+
+  // `insertions`: of different keys, kRefused; they must live until the end. Verbs of changes go over `connection`.
+  // `reads` may be null: then Find does without the caches.
+  virtual void Begin(std::span<Insertion> insertions, uint64_t connection, std::vector<rdma::Operation>* reads) = 0;
+  virtual coro::Task<Status> Find() = 0;
+  virtual void AppendLocks(std::vector<rdma::Operation>* operations) = 0;
+  // Judges the posting of all operations to which this has appended.
+  virtual coro::Task<Status> TakeLocks(Status posted, std::span<const rdma::Operation> operations) = 0;
+  // Also sets Insertion::change, of what is locked: the changes take place, or their outcome is unknown.
+  virtual void AppendChanges(std::vector<rdma::Operation>* operations) = 0;
+  virtual coro::Task<Status> TakeChanges(Status posted) = 0;
+  // Number of keys of which nothing is known yet. After Find: to be locked.
+  virtual size_t pending() const = 0;
+  // Number of keys whose leaves are locked. After TakeLocks.
+  virtual size_t locked() const = 0;
 };
 
 class RemoteIndex {
@@ -365,13 +397,8 @@ class RemoteIndex {
   }
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
-  // Inserts several keys, different ones, for a transaction: those that go into the same leaf under one lock. Verbs of
-  // changes go over `connection`. While a lock is held, the thread does nothing else (rdma::Channel::BeginAlone), so
-  // that locks of different leaves may be taken in any order. Not for kinds without IndexTraits::client_writes: these
-  // refuse all. An error is about those that are kRefused or kUnknown after it.
-  virtual coro::Task<Status> InsertMany(std::span<Insertion> /*insertions*/, uint64_t /*connection*/) {
-    co_return absl::OkStatus();
-  }
+  // For kinds with IndexTraits::client_writes; null for others. This must outlive it.
+  virtual std::unique_ptr<InsertBatch> NewInsertBatch() { return nullptr; }
 
   // Estimates FindMany of `keys` (Find, if it is one), Scan of `range`, and Search, as the client's caches stand now:
   // what is cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the

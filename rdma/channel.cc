@@ -10,7 +10,7 @@
 namespace gannet::rdma {
 
 Status Channel::PostAlone(std::span<Operation> operations) {
-  GANNET_CHECK(alone_, "PostAlone outside of BeginAlone and EndAlone");
+  GANNET_CHECK(alone_, "PostAlone without an Alone");
   constexpr int kSpins = 256;
   Completion completion;
   if (Submit(operations, &completion)) return std::move(completion.status);

@@ -260,12 +260,21 @@ class Channel {
   }
   static constexpr absl::Duration kDefaultCallTimeout = absl::Seconds(5);
 
-  // From BeginAlone to EndAlone, no coroutine is resumed that waits on this channel: a thread that holds a lock for
-  // which threads of other nodes wait, without yielding, must not begin to wait for another such lock. EndAlone resumes
-  // those whose verbs have completed meanwhile. In between, the running coroutine posts by PostAlone, which returns
-  // when all operations have completed, and awaits nothing. What is posted so is not part of an Activity.
-  void BeginAlone() { alone_ = true; }
-  void EndAlone();
+  // While an Alone exists, no coroutine is resumed that waits on this channel: a thread that holds a lock for which
+  // threads of other nodes wait, without yielding, must not begin to wait for another such lock. At its end those are
+  // resumed whose verbs have completed meanwhile. In between, the running coroutine posts by PostAlone, which returns
+  // when all operations have completed, and awaits nothing. What is posted so is not part of an Activity. There is at
+  // most one at a time.
+  class Alone {
+   public:
+    explicit Alone(Channel* channel) : channel_(channel) { channel_->alone_ = true; }
+    ~Alone() { channel_->EndAlone(); }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+
+   private:
+    Channel* channel_;
+  };
   Status PostAlone(std::span<Operation> operations);
   bool is_alone() const { return alone_; }
 
@@ -310,6 +319,8 @@ class Channel {
   VerbCounters counters_;
 
  private:
+  void EndAlone();
+
   NodeId node_;
   uint16_t index_;
   std::byte* memory_;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/record_header.h"
-#include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
 
@@ -233,18 +232,11 @@ coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Insert(index::Key key, rdma::Glo
 }
 
 template <class Keys>
-coro::Task<Status> RemoteBlink<Keys>::InsertMany(std::span<Insertion> insertions, uint64_t connection) {
-  if constexpr (!Keys::kKeysElsewhere) {
-    const Status ready = co_await Prepare();
-    GANNET_CO_RETURN_IF_ERROR(ready);
-    const auto locate = [this](uint64_t key, Place* place) {
-      return editor_->Locate(key, 0, Editor<Keys>::Notice::kLeave, place);
-    };
-    const auto room = [this](const Place& place) { return static_cast<size_t>(editor_->RoomIn(place)); };
-    const Status status = co_await remote::InsertIntoLeaves(&leaves_, locate, room, insertions, connection);
-    co_return status;
-  }
-  co_return absl::OkStatus();
+coro::Task<Status> RemoteBlink<Keys>::LocateLeaf(Key key, Place* place) {
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  const Status located = co_await editor_->Locate(Keys::At(key), 0, Editor<Keys>::Notice::kLeave, place);
+  co_return located;
 }
 
 template <class Keys>

@@ -13,6 +13,7 @@
 #include "index/index.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/leaf_channel.h"
+#include "index/remote/leaf_insert.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::blink {
@@ -22,7 +23,7 @@ inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteBlink final : public RemoteIndex {
+class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
  public:
   RemoteBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const BlinkClientOptions& options)
       : channel_(channel),
@@ -39,8 +40,9 @@ class RemoteBlink final : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
-  // Byte keys: refuses all.
-  coro::Task<Status> InsertMany(std::span<Insertion> insertions, uint64_t connection) override;
+  std::unique_ptr<InsertBatch> NewInsertBatch() override {
+    return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
+  }
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
   void Forget(const index::Key&) override {}
@@ -55,6 +57,12 @@ class RemoteBlink final : public RemoteIndex {
   using Schema = typename Keys::Schema;
 
   static constexpr size_t kMostReads = 16;  // leaves of one posting
+
+  // LeafFinder
+  rdma::GlobalAddress ExpectLeaf(const Key& key) override { return CachedLeaf(key); }
+  coro::Task<Status> LocateLeaf(Key key, Place* place) override;
+  size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
+  const Schema& schema() const override { return *schema_; }
 
   // Makes the editor, which needs the place of the root.
   coro::Task<Status> Prepare();

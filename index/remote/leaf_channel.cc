@@ -1,5 +1,7 @@
 #include "index/remote/leaf_channel.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -98,7 +100,7 @@ coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
 // verbs sooner or later.
 bool LeafChannel::IsOver(uint64_t connection, uint64_t deadline) const {
   if (Connection() != connection) return true;
-  return alone_over_ == 0 && NowNanos() > deadline;
+  return !channel_->is_alone() && NowNanos() > deadline;
 }
 
 coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) {
@@ -138,33 +140,42 @@ coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, 
   }
 }
 
-coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft) {
-  const rdma::GlobalAddress leaf = draft.address();
-  const uint64_t connection = alone_over_ != 0 ? alone_over_ : Connection();
+bool LeafChannel::NoteLock(rdma::GlobalAddress leaf, uint64_t connection) {
   const auto [held, is_new] = locked_.try_emplace(leaf.bits(), Held{connection});
-  if (!is_new) {
-    // The lock of an ended connection was repaired away.
-    if (held->second.connection == connection) co_return false;
-    held->second.connection = connection;
-  }
+  if (is_new) return true;
+  // The lock of an ended connection was repaired away.
+  if (held->second.connection == connection) return false;
+  held->second.connection = connection;
+  return true;
+}
+
+coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft) {
+  const uint64_t connection = Connection();
+  if (!NoteLock(draft.address(), connection)) co_return false;
   rdma::Operation cas[] = {draft.Lock()};
   cas[0].connection = connection;
-  const Status status = co_await Post(cas);
-  if (status.ok()) {
-    const bool locked = cas[0].result == cas[0].expected;
-    if (!locked) locked_.erase(leaf.bits());
+  Status posted = co_await Post(cas);
+  const StatusOr<bool> taken = co_await TakeLock(cas[0], std::move(posted));
+  co_return taken;
+}
+
+coro::Task<StatusOr<bool>> LeafChannel::TakeLock(rdma::Operation cas, Status posted) {
+  const uint64_t leaf = cas.remote.bits();
+  if (posted.ok()) {
+    const bool locked = cas.result == cas.expected;
+    if (!locked) locked_.erase(leaf);
     co_return locked;
   }
-  if (IsUnknownOutcome(status)) {
-    const StatusOr<uint64_t> state = co_await ReadState(leaf, connection);
+  if (IsUnknownOutcome(posted)) {
+    const StatusOr<uint64_t> state = co_await ReadState(cas.remote, cas.connection);
     // If that fails, too, the leaf stays noted: no coroutine takes its lock over this connection.
     if (!state.ok()) co_return state.status();
-    if (*state == cas[0].operand) co_return true;
-    locked_.erase(leaf.bits());
+    if (*state == cas.operand) co_return true;
+    locked_.erase(leaf);
     co_return false;  // not taken, and it will not be: a verb has no effect after it has completed
   }
-  locked_.erase(leaf.bits());
-  co_return status;
+  locked_.erase(leaf);
+  co_return posted;
 }
 
 coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {
@@ -177,32 +188,40 @@ coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {
 coro::Task<Status> LeafChannel::Commit(rdma::GlobalAddress leaf, Posting* posting) {
   const auto held = locked_.find(leaf.bits());
   GANNET_CHECK(held != locked_.end(), "a change of a leaf that is not locked: %s", leaf.ToString());
+  for (rdma::Operation& operation : posting->operations()) operation.connection = held->second.connection;
+  Status posted = co_await Post(posting->operations());
+  Status done = co_await TakeChange(leaf, posting->operations(), std::move(posted));
+  co_return done;
+}
+
+coro::Task<Status> LeafChannel::TakeChange(rdma::GlobalAddress leaf, std::span<rdma::Operation> operations,
+                                           Status posted) {
+  const auto held = locked_.find(leaf.bits());
+  GANNET_CHECK(held != locked_.end(), "a change of a leaf that is not locked: %s", leaf.ToString());
   const uint64_t connection = held->second.connection;
-  for (rdma::Operation& operation : posting->operations()) operation.connection = connection;
   const uint64_t deadline = NowNanos() + patience_nanos_;
   Backoff backoff;
-  bool whole = true;  // otherwise only the CASes, which can be repeated at any time
   for (;;) {
-    Status status;
-    if (whole) {
-      status = co_await Post(posting->operations());
-    } else {
-      Posting rest;
-      for (const rdma::Operation& operation : posting->operations()) {
-        if (operation.verb == rdma::Verb::kCompareAndSwap) rest.Add(operation);
-      }
-      if (!rest.empty()) status = co_await Post(rest.operations());
-    }
-    if (status.ok()) {
+    if (posted.ok()) {
       locked_.erase(leaf.bits());
-      co_return status;
+      co_return posted;
     }
     // The outcome stays unknown. The owner repairs the leaf when the connection has ended.
-    if (!IsUnknownOutcome(status) || IsOver(connection, deadline)) co_return status;
+    if (!IsUnknownOutcome(posted) || IsOver(connection, deadline)) co_return posted;
     const StatusOr<uint64_t> state = co_await ReadState(leaf, connection);
     if (!state.ok()) co_return state.status();
-    whole = IsOurs(*state);
     backoff.Pause();
+    if (IsOurs(*state)) {
+      posted = co_await Post(operations);
+      continue;
+    }
+    // Line 0 was written, so all WRITEs were. The CASes can be repeated at any time.
+    Posting rest;
+    for (const rdma::Operation& operation : operations) {
+      if (operation.verb == rdma::Verb::kCompareAndSwap) rest.Add(operation);
+    }
+    posted = absl::OkStatus();
+    if (!rest.empty()) posted = co_await Post(rest.operations());
   }
 }
 

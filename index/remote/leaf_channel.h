@@ -70,26 +70,17 @@ class LeafChannel {
   // Posts verbs that are not part of a change, on writable memory of the owner. If it fails, they may have taken
   // effect.
   coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
-  // While one exists, Lock, GiveBack and Commit do not suspend: no other coroutine of the channel runs between the lock
-  // and the change (Channel::BeginAlone). So a thread holds the lock only while it waits for two postings of its own.
-  // Others may wait for the lock without yielding: the holder does not wait for them. These calls take and hold locks
-  // over `connection`, and go on until it has ended.
-  class Alone {
-   public:
-    Alone(LeafChannel* leaves, uint64_t connection) : leaves_(leaves) {
-      leaves_->channel_->BeginAlone();
-      leaves_->alone_over_ = connection;
-    }
-    ~Alone() {
-      leaves_->alone_over_ = 0;
-      leaves_->channel_->EndAlone();
-    }
-    Alone(const Alone&) = delete;
-    Alone& operator=(const Alone&) = delete;
 
-   private:
-    LeafChannel* leaves_;
-  };
+  // The same in parts, for a caller that posts the verbs of several leaves together. It is alone on the channel
+  // (rdma::Channel::Alone) from the first NoteLock to the last TakeChange. None of these suspends then, and they go on
+  // until it is known what the verbs did, or `connection`, over which they were posted, has ended.
+  //
+  // Before the lock's CAS is posted. False: this channel is changing the leaf now.
+  bool NoteLock(rdma::GlobalAddress leaf, uint64_t connection);
+  // The outcome of the lock's CAS, after a posting with this result.
+  coro::Task<StatusOr<bool>> TakeLock(rdma::Operation cas, Status posted);
+  // The outcome of a change's operations (as those of Commit).
+  coro::Task<Status> TakeChange(rdma::GlobalAddress leaf, std::span<rdma::Operation> operations, Status posted);
 
   // The lock of a further leaf was released by a posting that Commit has posted.
   void NoteReleased(rdma::GlobalAddress leaf) { locked_.erase(leaf.bits()); }
@@ -120,7 +111,6 @@ class LeafChannel {
   uint64_t owner_bits_;
   uint64_t patience_nanos_;
   uint64_t leaves_read_ = 0;
-  uint64_t alone_over_ = 0;                     // connection of Alone; 0: there is none
   absl::flat_hash_map<uint64_t, Held> locked_;  // leaves that are locked, or may be
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
 
 namespace gannet::index {
@@ -177,13 +176,6 @@ coro::Task<StatusOr<Change>> RemoteRolex::Insert(Key key, rdma::GlobalAddress re
 coro::Task<StatusOr<Change>> RemoteRolex::Remove(Key key, rdma::GlobalAddress record) {
   StatusOr<Change> change = co_await editor_.Remove(key.integer(), record);
   co_return std::move(change);
-}
-
-coro::Task<Status> RemoteRolex::InsertMany(std::span<Insertion> insertions, uint64_t connection) {
-  const auto locate = [this](uint64_t key, LeafPlace* place) { return editor_.Locate(key, place); };
-  const auto room = [](const LeafPlace&) { return size_t{IntegerEntry::kSlots}; };
-  Status status = co_await remote::InsertIntoLeaves(&leaves_, locate, room, insertions, connection);
-  co_return status;
 }
 
 // The next lookup of the key reads its whole leaf.

@@ -9,13 +9,14 @@
 #include "index/index.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/leaf_channel.h"
+#include "index/remote/leaf_insert.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
 
 namespace gannet::index::rolex {
 
-class RemoteRolex final : public RemoteIndex {
+class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<remote::IntegerKeys> {
  public:
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
       : channel_(channel),
@@ -32,7 +33,9 @@ class RemoteRolex final : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
-  coro::Task<Status> InsertMany(std::span<Insertion> insertions, uint64_t connection) override;
+  std::unique_ptr<InsertBatch> NewInsertBatch() override {
+    return std::make_unique<remote::LeafInserts<remote::IntegerKeys>>(&leaves_, this);
+  }
   ReadEstimate Estimate(std::span<const Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
   void Forget(const Key& key) override;
@@ -40,6 +43,15 @@ class RemoteRolex final : public RemoteIndex {
 
  private:
   static constexpr size_t kMostReads = 16;  // leaves, or lines, of one posting
+
+  // LeafFinder
+  rdma::GlobalAddress ExpectLeaf(const uint64_t& key) override {
+    ModelCache::Lead lead;
+    return cache_.Find(key, &lead) ? lead.leaf : rdma::GlobalAddress();
+  }
+  coro::Task<Status> LocateLeaf(uint64_t key, LeafPlace* place) override { return editor_.Locate(key, place); }
+  size_t RoomIn(const LeafPlace&) const override { return IntegerEntry::kSlots; }
+  const remote::IntegerKeys::Schema& schema() const override { return schema_; }
 
   // READs one line for a key, or a whole leaf.
   struct Probe {
@@ -62,6 +74,7 @@ class RemoteRolex final : public RemoteIndex {
   remote::BorrowedBlocks blocks_;
   bool shares_cache_;
   ModelCache cache_;
+  [[no_unique_address]] remote::IntegerKeys::Schema schema_;
   Editor editor_;
   ClientStatistics statistics_;
   // Single lines are READ as long as they mostly have their keys.

@@ -201,5 +201,103 @@ TEST_P(InsertRemoteTest, GapsAreValidated) {
   }
 }
 
+// A transaction that reads one record and changes another takes as many round trips as one that calls the owner: the
+// leaf is READ with the lock's posting, and changed with the validation's.
+TEST_P(InsertRemoteTest, TakesNoMoreRoundTripsThanCalls) {
+  if (GetParam().adversarial) GTEST_SKIP() << "its READs are torn at random, and repeated";
+  const auto round_trips = [](ReadPathPolicy policy) {
+    Cluster cluster({.nodes = 2, .read_path = policy}, {{.name = "lines",
+                                                         .index = GetParam().kind,
+                                                         .payload_bytes = sizeof(Account),
+                                                         .expected_rows = 1000,
+                                                         .placement = Placement::OnFirstNode()}});
+    Session& session = cluster.NewSession(1);
+    const Table& table = cluster.table(1, "lines");
+    for (uint64_t key = 0; key < 100; key += 10) EXPECT_TRUE(InsertRun(session, table, key, 10).ok());
+    rdma::VerbCounters used;
+    for (uint64_t key = 200; key < 205; ++key) {
+      Step step(session);
+      Account account;
+      EXPECT_TRUE(step->Get(table, uint64_t{50}, &account).ok());
+      const StatusOr<RecordHandle> handle = step->GetForUpdate(table, uint64_t{0}, &account);
+      EXPECT_TRUE(handle.ok()) << handle.status();
+      EXPECT_TRUE(step->Update(*handle, Account{.balance = 7}).ok());
+      EXPECT_TRUE(step->Insert(table, key, Account{.balance = 1}).ok());
+      const rdma::VerbCounters before = session.channel().counters();
+      EXPECT_TRUE(step.Commit().ok());
+      used = session.channel().counters() - before;  // the last one finds everything cached
+    }
+    return used.round_trips;
+  };
+  EXPECT_LE(round_trips(ReadPathPolicy::kOneSided), round_trips(ReadPathPolicy::kCall));
+}
+
+// Byte keys go by verbs, too, in several tables at once.
+class InsertNamesTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, InsertNamesTest, testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "adversarial" : "plain"; });
+
+TEST_P(InsertNamesTest, NamesAreInsertedByVerbs) {
+  Cluster cluster({.nodes = 3, .adversarial = GetParam(), .read_path = ReadPathPolicy::kOneSided},
+                  {{.name = "names",
+                    .key_kind = index::KeyKind::kBytes,
+                    .max_key_bytes = 32,
+                    .index = IndexKind::kBlink,
+                    .payload_bytes = sizeof(uint64_t),
+                    .expected_rows = 2000,
+                    .placement = Placement::OnFirstNode()},
+                   {.name = "numbers",
+                    .index = IndexKind::kBlink,
+                    .payload_bytes = sizeof(uint64_t),
+                    .expected_rows = 2000,
+                    .placement = Placement::OnFirstNode()}});
+  const auto name_of = [](uint64_t number) {
+    const std::string name = std::to_string(number * 7919 % 10007) + " is a name";
+    return index::OwnedKey(index::Key(std::string_view(name)));
+  };
+  constexpr uint64_t kEach = 400;
+  std::vector<std::thread> threads;
+  uint64_t by_verbs = 0;
+  for (uint64_t node = 1; node < 3; ++node) {
+    Session& session = cluster.NewSession(static_cast<int>(node));
+    threads.emplace_back([&, node] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        const uint64_t number = i * 2 + node - 1;
+        const Status inserted = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+          Status status = t.Insert(cluster.table(static_cast<int>(node), "names"), name_of(number).view(), number);
+          if (status.ok()) status = t.Insert(cluster.table(static_cast<int>(node), "numbers"), number, number);
+          return status;
+        });
+        ASSERT_TRUE(inserted.ok()) << inserted;
+      }
+      if (node != 1) return;
+      for (const TablePaths& paths : session.path_statistics()) {
+        if (paths.kind == AccessKind::kInsert && paths.table == "names") by_verbs = paths.paths.one_sided;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(by_verbs, kEach / 2);
+  Session& session = cluster.NewSession(2);
+  for (uint64_t number = 0; number < 2 * kEach; ++number) {
+    uint64_t found = 0;
+    const Status read = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+      return t.Get(cluster.table(2, "names"), name_of(number).view(), &found);
+    });
+    ASSERT_TRUE(read.ok()) << number << ": " << read;
+    EXPECT_EQ(found, number);
+  }
+  const Status again = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+    return t.Insert(cluster.table(2, "names"), name_of(5).view(), uint64_t{0});
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(again)) << again;
+  for (const char* const table : {"names", "numbers"}) {
+    index::LocalIndex& index = cluster.table(0, table).local_index();
+    EXPECT_EQ(index.statistics().keys, 2 * kEach);
+    const Status structure = index.CheckStructure();
+    EXPECT_TRUE(structure.ok()) << structure;
+  }
+}
+
 }  // namespace
 }  // namespace gannet::txn

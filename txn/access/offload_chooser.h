@@ -194,9 +194,9 @@ class OffloadChooser {
   // took, without the time of others. `now`: of NowNanos.
   void Record(const PathChoice& choice, double nanos, const rdma::Activity& activity, uint64_t now);
 
-  // The path of an insert into a table with these traits, at an owner that announced `load` last. Adaptive: a call is
-  // one round trip where verbs take three, in two of which the thread does nothing else. So it is a call, as long as
-  // the owner's threads have time for it. (Removals are always calls: commit/insert_remote.cc says why.)
+  // The path of an insert into a table with these traits, at an owner that announced `load` last. Adaptive: with verbs,
+  // the thread does nothing else for two round trips. So it is a call, as long as the owner's threads have time for it.
+  // (Removals are always calls: commit/insert_remote.cc says why.)
   AccessPath PathOfInsert(const index::IndexTraits& traits, const rdma::NodeLoad& load) const {
     if (!traits.client_writes) return AccessPath::kCall;
     if (!adaptive()) return FixedPath(traits);

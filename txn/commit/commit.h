@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "base/coro/async.h"
-#include "base/coro/started.h"
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "log/transaction_format.h"
@@ -50,6 +49,12 @@ struct Placeholder {
   bool is_given = false;       // the block is a record, or the owner's again
 };
 
+// Inserts by verbs into one index of another node.
+struct IndexInserts {
+  index::RemoteIndex* index = nullptr;
+  std::unique_ptr<index::InsertBatch> batch;
+};
+
 // State that one commit leaves to the next one of the same transaction object. Used by one commit at a time.
 struct CommitScratch {
   // Slot of the name under which decisions are noted. A decision that becomes a debt takes the slot along (debts.h).
@@ -61,11 +66,14 @@ struct CommitScratch {
   std::vector<uint32_t> decided;              // numbers of a decision's entries
   std::vector<rdma::GlobalAddress> finished;  // records of the decision call in flight
   std::vector<Placeholder> placeholders;
-  std::vector<index::Insertion> insertions;     // of the placeholders
-  std::vector<ReadEntry> existing;              // what they met
-  std::vector<coro::Started<Status>> inserted;  // one for each index
-  rdma::MessageBuffer message;                  // for a request
-  std::vector<OwnerCall> owner_calls;           // by node; empty until a commit calls owners
+  std::vector<index::Insertion> insertions;   // of the placeholders
+  std::vector<ReadEntry> existing;            // what they met
+  std::vector<IndexInserts> index_inserts;    // of all commits
+  std::vector<index::InsertBatch*> batch_of;  // for each of the insertions
+  std::vector<index::InsertBatch*> batches;   // those that are used
+  bool expects_leaves = true;                 // the posting of the locks READs the leaves that caches expect
+  rdma::MessageBuffer message;                // for a request
+  std::vector<OwnerCall> owner_calls;         // by node; empty until a commit calls owners
 };
 
 // Releases what a write without effect holds at this node: its lock, its record, the block to move to.
@@ -116,6 +124,7 @@ class Commit {
   void ApplyToOwnInsert(WriteEntry& entry);
   Status IndexInsert(WriteEntry& entry);
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
+  bool IsReadDirectly(const ReadEntry& read) const { return session_->direct && read.word.node() == session_->self; }
   Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
   // AlreadyExists for the insert that met a live record.
   Status Exists() const { return KeyExists(*writes_[exists_].table, writes_[exists_].key); }
@@ -133,6 +142,14 @@ class Commit {
   coro::Task<Status> PrepareRemote();
   // `in_the_past`: the moment at which all was read may be any since the transaction began.
   coro::Task<Status> ValidateMixed(bool in_the_past);
+  // The same in two steps: adds the READs to scratch_.operations, which the caller posts; judges what they found. The
+  // read set must not change in between.
+  struct Validation {
+    size_t words = 0;
+    std::span<const uint64_t> epochs;
+  };
+  Validation AppendValidation(bool in_the_past);
+  Status JudgeValidation(const Validation& validation);
   // Other nodes come first; then this one, if own records take the remote path.
   enum class Where : uint8_t { kElsewhere, kHere };
   bool Is(Where where, rdma::NodeId node) const { return (node == session_->self) == (where == Where::kHere); }
@@ -154,6 +171,8 @@ class Commit {
                                       absl::Duration timeout);
   // Counts an insert or a removal at another node.
   void CountChange(AccessKind kind, const WriteEntry& entry, AccessPath path);
+  // The owner prepares the write: an insert, or a record that has to move. If not `indexed`.
+  bool IsPrepared(const WriteEntry& entry) const;
   bool EncodePrepare(OwnerCall* call);
   Status DecodePrepared(OwnerCall* call, std::span<const std::byte> response);
   Status DecodeMade(const OwnerCall& call, rdma::WireReader& reader);
@@ -168,11 +187,15 @@ class Commit {
   bool InsertsByVerbs(const WriteEntry& entry) const;
   coro::Task<Status> Borrow(rdma::NodeId owner, uint64_t connection, size_t bytes);
   // Chooses the inserts that are made by verbs, and makes images of their placeholders. Not with a log.
-  coro::Task<void> MakePlaceholders();
-  // Adds their WRITEs to scratch_.operations.
+  coro::Task<Status> MakePlaceholders();
+  // Adds their WRITEs to scratch_.operations, and READs of the leaves where their keys may belong.
   void AppendPlaceholders();
-  // There is at least one.
-  coro::Task<Status> IndexPlaceholders();
+  // There is at least one. *validated: also did what ValidateMixed does, because nothing is left to prepare.
+  coro::Task<Status> IndexPlaceholders(bool* validated);
+  coro::Task<Status> ChangeLeaves(bool* validated);
+  void TakeInserted();
+  coro::Task<Status> NoteAllExisting();
+  index::InsertBatch* BatchFor(index::RemoteIndex* index);
   // At the end of all of the above, also after an error.
   void GiveBackPlaceholders();
 

@@ -71,6 +71,8 @@ coro::Task<Status> Commit::LockRemote() {
   Status status = co_await session_->channel->Post(scratch_.operations);
   if (!status.ok()) {
     Sometimes<"commit: locks at other nodes may be held or not">();
+    // Perhaps an expected leaf is at no valid address.
+    scratch_.expects_leaves = false;
     for (const WriteEntry& entry : writes_.entries()) {
       if (!entry.is_direct() && ChangesRecord(entry)) OweUnlock(entry);
     }
@@ -198,6 +200,10 @@ coro::Task<Status> Commit::PrepareRemote() {
   co_return co_await CallOwners(OwnerCalls(), start, take);
 }
 
+bool Commit::IsPrepared(const WriteEntry& entry) const {
+  return !entry.is_direct() && (entry.kind == WriteKind::kInsert || NeedsMove(entry));
+}
+
 // Writes the request for the owner's entries from call->next on that fit one message, and notes them in call->prepared.
 // False if there are none.
 bool Commit::EncodePrepare(OwnerCall* call) {
@@ -209,8 +215,7 @@ bool Commit::EncodePrepare(OwnerCall* call) {
   for (; call->next < writes_.size(); ++call->next) {
     WriteEntry& entry = writes_[call->next];
     const bool move = NeedsMove(entry);
-    if (entry.is_direct() || (entry.kind != WriteKind::kInsert && !move)) continue;
-    if (entry.indexed) continue;  // by verbs
+    if (!IsPrepared(entry) || entry.indexed) continue;  // by verbs, if indexed
     if (entry.table->OwnerOf(entry.key, session_->self) != call->node) continue;
     const std::span<std::byte> payload(writes_.arena().Allocate(entry.payload_bytes), entry.payload_bytes);
     writes_.CopyPayload(entry, 0, payload);
@@ -273,24 +278,41 @@ Status Commit::DecodeMade(const OwnerCall& call, rdma::WireReader& reader) {
   return reader.Finish();
 }
 
-coro::Task<Status> Commit::ValidateMixed(bool in_the_past) {
-  scratch_.operations.clear();
+Commit::Validation Commit::AppendValidation(bool in_the_past) {
   const std::span<const ReadEntry> records = reads_.records();
   const std::span<const ReadEntry> witnesses = reads_.witnesses();
   const size_t n = in_the_past && reads_.is_snapshot() ? 0 : reads_.size();
   if (n == 0 && !reads_.empty()) Sometimes<"commit: what was read needs no validation">();
   scratch_.words.Clear();
-  const auto nth = [&](size_t i) -> const ReadEntry& {
-    return i < records.size() ? records[i] : witnesses[i - records.size()];
-  };
-  const auto is_direct = [&](const ReadEntry& entry) {
-    return session_->direct && entry.word.node() == session_->self;
-  };
   for (size_t i = 0; i < n; ++i) {
-    if (!is_direct(nth(i))) scratch_.words.Add(nth(i).word, sizeof(uint64_t));
+    const ReadEntry& entry = i < records.size() ? records[i] : witnesses[i - records.size()];
+    if (!IsReadDirectly(entry)) scratch_.words.Add(entry.word, sizeof(uint64_t));
   }
   scratch_.words.AppendTo(&scratch_.operations, /*merge=*/true, &writes_.arena());
-  const std::span<const uint64_t> epochs = AskForEpochs();
+  return {.words = n, .epochs = AskForEpochs()};
+}
+
+Status Commit::JudgeValidation(const Validation& validation) {
+  const std::span<const ReadEntry> records = reads_.records();
+  const std::span<const ReadEntry> witnesses = reads_.witnesses();
+  Status unsaved = NoteRemoteEpochs(validation.epochs);
+  for (size_t i = 0, read = 0; i < validation.words; ++i) {
+    const bool is_record = i < records.size();
+    const ReadEntry& entry = is_record ? records[i] : witnesses[i - records.size()];
+    const uint64_t word =
+        IsReadDirectly(entry) ? LoadWord(session_->Direct(entry.word)) : LoadWord(scratch_.words.image(read++));
+    if (is_record && GANNET_MUTANT(kSkipValidation)) continue;
+    if (!is_record && GANNET_MUTANT(kSkipWitness)) continue;
+    if (word == entry.seen || (is_record && IsOwnLockOf(entry, word))) continue;
+    Sometimes<"commit: something read at another node has changed">();
+    return Conflict();
+  }
+  return unsaved;
+}
+
+coro::Task<Status> Commit::ValidateMixed(bool in_the_past) {
+  scratch_.operations.clear();
+  const Validation validation = AppendValidation(in_the_past);
   if (!scratch_.operations.empty()) {
     Status status = co_await session_->channel->Post(scratch_.operations);
     if (!status.ok()) {
@@ -298,19 +320,7 @@ coro::Task<Status> Commit::ValidateMixed(bool in_the_past) {
       co_return status;
     }
   }
-  Status unsaved = NoteRemoteEpochs(epochs);
-  for (size_t i = 0, read = 0; i < n; ++i) {
-    const ReadEntry& entry = nth(i);
-    const uint64_t word =
-        is_direct(entry) ? LoadWord(session_->Direct(entry.word)) : LoadWord(scratch_.words.image(read++));
-    const bool is_record = i < records.size();
-    if (is_record && GANNET_MUTANT(kSkipValidation)) continue;
-    if (!is_record && GANNET_MUTANT(kSkipWitness)) continue;
-    if (word == entry.seen || (is_record && IsOwnLockOf(entry, word))) continue;
-    Sometimes<"commit: something read at another node has changed">();
-    co_return Conflict();
-  }
-  co_return unsaved;
+  co_return JudgeValidation(validation);
 }
 
 // Builds the whole new record in the image that the READ left in the arena.
@@ -471,13 +481,14 @@ coro::Task<Status> Commit::CommitMixed() {
     session_->debts.Forget();
   Status status = co_await JoinOwners();
   if (status.ok()) status = LockAndIndexDirect();
-  if (status.ok() && redo_bytes_ == 0) co_await MakePlaceholders();
+  bool validated = false;
+  if (status.ok() && redo_bytes_ == 0) status = co_await MakePlaceholders();
   if (status.ok()) status = co_await LockRemote();
-  if (status.ok() && !scratch_.placeholders.empty()) status = co_await IndexPlaceholders();
+  if (status.ok() && !scratch_.placeholders.empty()) status = co_await IndexPlaceholders(&validated);
   GiveBackPlaceholders();
-  if (status.ok() && exists_ == kNone) status = co_await PrepareRemote();
+  if (status.ok() && !validated && exists_ == kNone) status = co_await PrepareRemote();
   const RedoScope redo(this);
-  if (status.ok()) status = co_await ValidateMixed(/*in_the_past=*/writes_.entries().empty());
+  if (status.ok() && !validated) status = co_await ValidateMixed(/*in_the_past=*/writes_.entries().empty());
   if (status.ok() && exists_ != kNone) status = Exists();
   if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
   if (!status.ok()) {

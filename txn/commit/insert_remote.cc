@@ -3,24 +3,33 @@
 //
 //   before the lock   Each insert gets a block that the owner has lent (session/record_stock.h).
 //   lock              The posting of the locks also WRITEs the placeholders: whole records, locked and absent. Nothing
-//                     leads to them.
-//   index             RemoteIndex::InsertMany, for all indexes at once: keys of one leaf share a lock and a posting.
+//                     leads to them. It also READs the leaves where the client's caches expect the keys to belong.
+//   lock the leaves   One posting for all indexes; keys of one leaf share a lock (index::InsertBatch).
+//   index, validate   One posting: WRITEs of the leaves, which release their locks, then the READs of the validation.
 //
 // From then on the placeholder is like one that the owner has made. Installs, decisions, the release of an abort and
-// the repair after a death do not differ.
+// the repair after a death do not differ. It takes as many postings as with the call: lock, prepare, validate, install.
 //
 // Why the record is there before the index leads to it: its WRITE has completed before the leaf is locked.
 //
+// Why the READs of the validation may go with the change of the leaves: by then all locks of the transaction are held,
+// those of the leaves, too. A witness is the leaf's state word, which has the lock. So of two transactions each of
+// which fills a gap that the other has seen, one finds the other's lock or change: both lock before they validate. The
+// words of the own leaves are READ after the WRITEs, because a node performs verbs of one channel in their order
+// (fabric.h, 3).
+//
 // What fails. If the lock's posting fails, nothing leads to the blocks, so they are used again, with higher versions.
-// An insert that InsertMany refuses, because its leaf is full or contended, goes on by the call. An insert whose
-// outcome is unknown is one whose connection has ended: the owner counts this node as dead, and removes the placeholder
-// if it is in the index (ReleaseAllOf), or takes the block back (LentRecords).
+// An insert that the batch refuses, because its leaf is full or contended, goes on by the call; then the validation
+// comes after the call. An insert whose outcome is unknown is one whose connection has ended: the owner counts this
+// node as dead, and removes the placeholder if it is in the index (ReleaseAllOf), or takes the block back
+// (LentRecords).
 //
 // With a log, inserts are calls: an insert has to look at the versions of removed records at the owner after its key
 // has entered the index (durable/removal_versions.h).
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/sometimes.h"
 #include "rdma/rpc.h"
@@ -76,8 +85,14 @@ coro::Task<Status> Commit::Borrow(rdma::NodeId owner, uint64_t connection, size_
   co_return absl::OkStatus();
 }
 
+index::InsertBatch* Commit::BatchFor(index::RemoteIndex* index) {
+  const auto made = std::ranges::find(scratch_.index_inserts, index, &IndexInserts::index);
+  if (made != scratch_.index_inserts.end()) return made->batch.get();
+  return scratch_.index_inserts.emplace_back(index, index->NewInsertBatch()).batch.get();
+}
+
 // Without a block, an insert is made by a call.
-coro::Task<void> Commit::MakePlaceholders() {
+coro::Task<Status> Commit::MakePlaceholders() {
   for (size_t i = 0; i < writes_.size(); ++i) {
     if (!InsertsByVerbs(writes_[i])) continue;
     const WriteEntry& entry = writes_[i];
@@ -99,13 +114,39 @@ coro::Task<void> Commit::MakePlaceholders() {
     scratch_.placeholders.push_back(
         {.entry = static_cast<uint32_t>(i), .block = block, .state = state, .image = image});
   }
+  // Those of one index follow each other.
+  std::ranges::stable_sort(scratch_.placeholders, {}, [this](const Placeholder& one) {
+    return std::pair(writes_[one.entry].table->id(), one.block.address.node());
+  });
+  scratch_.insertions.clear();
+  for (const Placeholder& one : scratch_.placeholders) {
+    const WriteEntry& entry = writes_[one.entry];
+    scratch_.insertions.push_back({.key = entry.key, .record = one.block.address});
+    const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(*entry.table, one.block.address.node());
+    GANNET_CO_RETURN_IF_ERROR(index.status());
+    scratch_.batch_of.push_back(BatchFor(*index));
+  }
+  co_return absl::OkStatus();
 }
 
 void Commit::AppendPlaceholders() {
-  for (const Placeholder& one : scratch_.placeholders) {
+  std::vector<Placeholder>& all = scratch_.placeholders;
+  for (const Placeholder& one : all) {
     scratch_.operations.push_back(
         rdma::Operation::Write(one.image.data(), one.block.address, static_cast<uint32_t>(one.image.size())));
     scratch_.operations.back().connection = writes_[one.entry].connection;
+  }
+  std::vector<rdma::Operation>* const reads = scratch_.expects_leaves ? &scratch_.operations : nullptr;
+  scratch_.expects_leaves = true;
+  scratch_.batches.clear();
+  for (size_t begin = 0; begin < all.size();) {
+    index::InsertBatch* const batch = scratch_.batch_of[begin];
+    size_t end = begin + 1;
+    while (end < all.size() && scratch_.batch_of[end] == batch) ++end;
+    batch->Begin(std::span(scratch_.insertions).subspan(begin, end - begin), writes_[all[begin].entry].connection,
+                 reads);
+    scratch_.batches.push_back(batch);
+    begin = end;
   }
 }
 
@@ -121,81 +162,101 @@ void Commit::GiveBackPlaceholders() {
                                       std::span(&one.block, 1));
   }
   scratch_.placeholders.clear();
+  scratch_.batch_of.clear();
 }
 
-coro::Task<Status> Commit::IndexPlaceholders() {
-  std::vector<Placeholder>& all = scratch_.placeholders;
-  // One InsertMany for each index.
-  const auto index_of = [this](const Placeholder& one) {
-    return std::pair(writes_[one.entry].table->id(), OwnerOf(writes_[one.entry]));
-  };
-  std::ranges::stable_sort(all, {}, index_of);
-  std::vector<index::Insertion>& insertions = scratch_.insertions;
-  insertions.clear();
-  insertions.resize(all.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    insertions[i].key = writes_[all[i].entry].key;
-    insertions[i].record = all[i].block.address;
+coro::Task<Status> Commit::IndexPlaceholders(bool* validated) {
+  constexpr int kRounds = 3;  // of leaves that others change
+  for (int round = 0; round < kRounds; ++round) {
+    size_t pending = 0;
+    for (index::InsertBatch* const batch : scratch_.batches) {
+      const Status found = co_await batch->Find();
+      GANNET_CO_RETURN_IF_ERROR(found);
+      pending += batch->pending();
+    }
+    const bool exists =
+        std::ranges::count(scratch_.insertions, index::Insertion::Outcome::kExists, &index::Insertion::outcome) > 0;
+    if (exists) co_return co_await NoteAllExisting();
+    if (pending == 0) break;
+    const Status changed = co_await ChangeLeaves(validated);
+    TakeInserted();
+    GANNET_CO_RETURN_IF_ERROR(changed);
+    if (*validated) break;
   }
-  std::vector<coro::Started<Status>>& started = scratch_.inserted;
+  co_return absl::OkStatus();
+}
+
+// Nothing suspends while this is alone.
+coro::Task<Status> Commit::ChangeLeaves(bool* validated) {
+  std::vector<rdma::Operation>& operations = scratch_.operations;
   Status first_error;
-  for (size_t begin = 0; begin < all.size();) {
-    size_t end = begin + 1;
-    while (end < all.size() && index_of(all[end]) == index_of(all[begin])) ++end;
-    const WriteEntry& entry = writes_[all[begin].entry];
-    const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(*entry.table, OwnerOf(entry));
-    if (index.ok()) {
-      started.emplace_back((*index)->InsertMany(std::span(insertions).subspan(begin, end - begin), entry.connection));
-    } else if (first_error.ok()) {
-      first_error = index.status();
+  const auto note = [&first_error](Status status) {
+    if (first_error.ok()) first_error = std::move(status);
+  };
+  Validation validation;
+  Status posted;
+  {
+    const rdma::Channel::Alone alone(session_->channel.get());
+    operations.clear();
+    for (index::InsertBatch* const batch : scratch_.batches) batch->AppendLocks(&operations);
+    if (!operations.empty()) posted = session_->channel->PostAlone(operations);
+    size_t locked = 0;
+    for (index::InsertBatch* const batch : scratch_.batches) {
+      note(co_await batch->TakeLocks(posted, operations));
+      locked += batch->locked();
     }
-    begin = end;
+    operations.clear();
+    for (index::InsertBatch* const batch : scratch_.batches) batch->AppendChanges(&operations);
+    for (index::Insertion& one : scratch_.insertions) reads_.Carry(std::exchange(one.change, {}));
+    const auto to_prepare = std::ranges::count_if(
+        writes_.entries(), [this](const WriteEntry& entry) { return IsPrepared(entry) && !entry.indexed; });
+    *validated = first_error.ok() && locked == static_cast<size_t>(to_prepare);
+    if (*validated) validation = AppendValidation(/*in_the_past=*/false);
+    posted = absl::OkStatus();
+    if (!operations.empty()) posted = session_->channel->PostAlone(operations);
+    for (index::InsertBatch* const batch : scratch_.batches) note(co_await batch->TakeChanges(posted));
   }
-  for (coro::Started<Status>& task : started) {
-    Status done = co_await task;
-    if (first_error.ok()) first_error = std::move(done);
+  if (*validated) {
+    Sometimes<"commit: the validation goes with the change of leaves">();
+    note(posted.ok() ? JudgeValidation(validation) : posted);
   }
-  started.clear();
-  std::vector<ReadEntry>& existing = scratch_.existing;
-  existing.assign(all.size(), {});
-  scratch_.operations.clear();
-  for (size_t i = 0; i < all.size(); ++i) {
-    Placeholder& one = all[i];
+  co_return first_error;
+}
+
+void Commit::TakeInserted() {
+  for (size_t i = 0; i < scratch_.placeholders.size(); ++i) {
+    Placeholder& one = scratch_.placeholders[i];
+    const index::Insertion::Outcome outcome = scratch_.insertions[i].outcome;
+    if (one.is_given) continue;
+    if (outcome == index::Insertion::Outcome::kUnknown) one.is_given = true;
+    if (outcome != index::Insertion::Outcome::kDone) continue;
     WriteEntry& entry = writes_[one.entry];
-    switch (insertions[i].outcome) {
-      case index::Insertion::Outcome::kDone: {
-        const UsedBlock used{.table = entry.table->id(), .block = one.block};
-        session_->local->record_stock.NoteUsed(one.block.address.node(), entry.connection, std::span(&used, 1));
-        writes_.SetRecord(one.entry, one.block.address);
-        entry.seen = one.state;
-        entry.locked = entry.indexed = true;
-        one.is_given = true;
-        CountChange(AccessKind::kInsert, entry, AccessPath::kOneSided);
-        reads_.Carry(insertions[i].change);
-        break;
-      }
-      case index::Insertion::Outcome::kExists:
-        existing[i].word = insertions[i].existing;
-        scratch_.operations.push_back(
-            rdma::Operation::Read(insertions[i].existing, &existing[i].seen, sizeof(uint64_t)));
-        break;
-      case index::Insertion::Outcome::kRefused:
-        Sometimes<"commit: an insert by verbs is left to the owner">();
-        break;
-      case index::Insertion::Outcome::kUnknown:
-        one.is_given = true;
-        break;
-    }
+    const UsedBlock used{.table = entry.table->id(), .block = one.block};
+    session_->local->record_stock.NoteUsed(one.block.address.node(), entry.connection, std::span(&used, 1));
+    writes_.SetRecord(one.entry, one.block.address);
+    entry.seen = one.state;
+    entry.locked = entry.indexed = true;
+    one.is_given = true;
+    CountChange(AccessKind::kInsert, entry, AccessPath::kOneSided);
   }
-  GANNET_CO_RETURN_IF_ERROR(first_error);
-  if (scratch_.operations.empty()) co_return absl::OkStatus();
-  Status read = co_await session_->channel->Post(scratch_.operations);
-  for (size_t i = 0; i < all.size() && read.ok(); ++i) {
-    if (insertions[i].outcome == index::Insertion::Outcome::kExists) {
-      read = NoteExisting(writes_[all[i].entry], existing[i]);
-    }
+}
+
+// The rest need not be inserted: the transaction ends with AlreadyExists, or with a conflict.
+coro::Task<Status> Commit::NoteAllExisting() {
+  std::vector<ReadEntry>& existing = scratch_.existing;
+  existing.assign(scratch_.insertions.size(), {});
+  scratch_.operations.clear();
+  const auto exists = [this](size_t i) { return scratch_.insertions[i].outcome == index::Insertion::Outcome::kExists; };
+  for (size_t i = 0; i < existing.size(); ++i) {
+    if (!exists(i)) continue;
+    existing[i].word = scratch_.insertions[i].existing;
+    scratch_.operations.push_back(rdma::Operation::Read(existing[i].word, &existing[i].seen, sizeof(uint64_t)));
   }
-  co_return read;
+  Status status = co_await session_->channel->Post(scratch_.operations);
+  for (size_t i = 0; i < existing.size() && status.ok(); ++i) {
+    if (exists(i)) status = NoteExisting(writes_[scratch_.placeholders[i].entry], existing[i]);
+  }
+  co_return status;
 }
 
 }  // namespace gannet::txn
