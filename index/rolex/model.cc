@@ -98,7 +98,9 @@ Model Model::Train(std::span<const TrainedLeaf> leaves, uint64_t first, uint64_t
   Model model;
   model.first_ = first;
   model.last_ = last;
-  model.shift_ = static_cast<uint32_t>(std::max(0, 64 - std::countl_zero(last - first) - 32));
+  // Units of the leaves' range, not of the keys': the last model of an index covers all keys up to the greatest there are.
+  const uint64_t range = std::max(leaves.back().image.head.low, first) - first;
+  model.shift_ = static_cast<uint32_t>(std::max(0, 64 - std::countl_zero(range) - 32));
   model.leaves_.reserve(leaves.size());
   for (const TrainedLeaf& leaf : leaves) {
     const uint64_t low = std::max(leaf.image.head.low, first);
@@ -202,7 +204,7 @@ Model::Lead Model::For(uint64_t key) const {
   const auto most = static_cast<double>(leaves_.size() - 1);
   // Written so that what is no number becomes 0.
   size_t leaf = predicted > 0 ? static_cast<size_t>(std::min(predicted, most)) : 0;
-  const auto unit = static_cast<uint32_t>((key - first_) >> shift_);
+  const auto unit = static_cast<uint32_t>(std::min<uint64_t>((key - first_) >> shift_, UINT32_MAX));
   // The last leaf that does not begin behind the key: few steps from the prediction, if the key was trained; otherwise
   // steps of growing size.
   if (leaves_[leaf].low <= unit) {

@@ -181,6 +181,22 @@ TEST(RolexModelTest, LeadsAbsentKeysToTheirLeaf) {
   }
 }
 
+// The last model of an index covers all keys up to the greatest there are, and its leaves lie close together: no key of
+// a leaf leads to another one.
+TEST(RolexModelTest, TheLastModelIsAsExactAsTheOthers) {
+  std::vector<uint64_t> keys;
+  for (uint64_t i = 0; i < 96 * kPositions; ++i) keys.push_back(50'000 + 3 * i);
+  const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, 40'000, UINT64_MAX, nullptr);
+  const Model model = Model::Train(leaves, 40'000, UINT64_MAX, 16);
+  for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(model.For(keys[i]).leaf, i / kPositions) << keys[i];
+  for (const uint64_t key : {keys.back() + 1, uint64_t{1} << 40, UINT64_MAX}) {
+    EXPECT_EQ(model.For(key).leaf, leaves.size() - 1) << key;
+  }
+  std::vector<std::byte> block(model.bytes());
+  model.Encode(block);
+  EXPECT_TRUE(Model::Decode(block).ok());
+}
+
 // A few keys that were inserted later do not make the hint useless for the others.
 TEST(RolexModelTest, LinesOfKeysInsertedLater) {
   std::vector<uint64_t> keys;
