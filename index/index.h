@@ -272,9 +272,9 @@ class LocalIndex {
   // Removes the key if it is mapped to `record`; NotFound otherwise. Does not touch the record.
   virtual StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) = 0;
 
-  // Maps the key from record `from` to record `to` (a record that outgrew its block moves). NotFound if it is not
-  // mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys stays as it is. So do all
-  // witnesses, unless clients change the index (IndexTraits::client_writes): there the word that covers the key
+  // Maps the key from record `from` to record `to`, neither null (a record that outgrew its block moves). NotFound if
+  // it is not mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys stays as it is. So
+  // do all witnesses, unless clients change the index (IndexTraits::client_writes): there the word that covers the key
   // changes.
   virtual Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) = 0;
 
@@ -399,6 +399,12 @@ class RemoteIndex {
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
   // For kinds with IndexTraits::client_writes; null for others. This must outlive it.
   virtual std::unique_ptr<InsertBatch> NewInsertBatch() { return nullptr; }
+  // Maps the key from record `from`, or from any if that is null, to record `to`, which is not null. NotFound if it is
+  // not mapped to `from`, or, if that is null, is absent. Unimplemented unless clients change the index
+  // (IndexTraits::client_writes).
+  virtual coro::Task<Status> Replace(Key, rdma::GlobalAddress /*from*/, rdma::GlobalAddress /*to*/) {
+    co_return absl::UnimplementedError("clients do not change this kind of index");
+  }
 
   // Estimates FindMany of `keys` (Find, if it is one), Scan of `range`, and Search, as the client's caches stand now:
   // what is cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the

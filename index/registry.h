@@ -50,6 +50,10 @@ struct IndexTraits {
   bool client_writes = false;
   // A table with byte keys cannot have this kind.
   bool integer_keys_only = false;
+  // With integer keys, entries hold the whole key and bring back any 8 bytes in the place of a record's address whose
+  // lower 63 bits are not 0: so entries can have values of that size, and no records. Then bulk loads, lookups, scans
+  // and changes work as always; Walk has no keys to tell.
+  bool holds_values = false;
 };
 
 // Options of one node's part of a table's index.
@@ -67,7 +71,9 @@ struct IndexClientOptions {
   KeyKind key_kind = KeyKind::kInteger;  // this and the next: as in the owner's IndexOptions
   size_t max_key_bytes = kIntegerKeyBytes;
   size_t location_cache_bytes = 1 << 20;  // for kinds that remember addresses of records; 0: none
-  bool by_call = false;                   // every lookup and scan is a call to the owner, where the kind offers that
+  // For kinds that hold values: there are no records, so what a lookup finds is final, and never `from_cache`.
+  bool values_in_entries = false;
+  bool by_call = false;  // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   // The channel's node, for kinds whose clients change the index: their verbs name the connection to the owner
   // (fabric.h, 5). Null: connections are never lost without a death.
@@ -103,9 +109,9 @@ struct IndexKindEntry {
   // Reads the kind's own options from text ("name=value,name=value"). Those that are not named have their defaults.
   // InvalidArgument names a wrong one. Null: the kind has no options of its own.
   StatusOr<OwnOptions> (*read_options)(std::string_view text) = nullptr;
-  // Makes a cache for all clients of one index in a process (IndexClientOptions::shared_cache). Null: clients of this
-  // kind share none.
-  std::shared_ptr<SharedCache> (*make_cache)() = nullptr;
+  // Makes a cache for all clients of one index in a process (IndexClientOptions::shared_cache), of at most `max_bytes`;
+  // 0: of the kind's default. Null: clients of this kind share none.
+  std::shared_ptr<SharedCache> (*make_cache)(size_t max_bytes) = nullptr;
 };
 
 // Adds a kind that is not in GANNET_INDEX_KINDS, e.g. one of a test. Returns its number. InvalidArgument if the entry

@@ -43,10 +43,21 @@ StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId
 // Serves the clients of all B-link indexes of `service` on its node. Must be called before Node::Serve.
 void RegisterBlinkMethods(IndexService* service);
 
+namespace blink {
+class SharedNodes;
+}  // namespace blink
+
+inline constexpr size_t kBlinkCacheBytes = size_t{64} << 20;
+
+// A cache of inner nodes, of at most `max_bytes`, for any number of clients of one tree, in any threads of a process.
+std::shared_ptr<blink::SharedNodes> MakeBlinkCache(size_t max_bytes = kBlinkCacheBytes);
+
 struct BlinkClientOptions {
-  KeyKind key_kind = KeyKind::kInteger;   // this and the next: as the owner's
-  size_t max_key_bytes = kMaxKeyBytes;    // of byte keys
-  size_t cache_bytes = size_t{64} << 20;  // of inner nodes
+  KeyKind key_kind = KeyKind::kInteger;  // this and the next: as the owner's
+  size_t max_key_bytes = kMaxKeyBytes;   // of byte keys
+  // A cache from MakeBlinkCache. Null: the client has one of its own, of at most cache_bytes.
+  std::shared_ptr<blink::SharedNodes> shared = {};
+  size_t cache_bytes = kBlinkCacheBytes;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel

@@ -1,5 +1,6 @@
 // The B-link tree's entry in the registry.
 #include "index/blink/blink.h"
+#include "index/blink/shared_cache.h"
 #include "index/registry.h"
 
 namespace gannet::index {
@@ -7,7 +8,7 @@ namespace gannet::index {
 IndexKindEntry BlinkKind() {
   return {
       .name = "blink",
-      .traits = {.ordered = true, .keeps_order = true, .client_writes = true},
+      .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .holds_values = true},
       .create =
           [](IndexService* service, IndexId id, const IndexOptions& options) {
             return CreateBlink(service, id, options.key_kind, {.max_key_bytes = options.max_key_bytes});
@@ -17,6 +18,7 @@ IndexKindEntry BlinkKind() {
             return ConnectBlink(channel, owner, id,
                                 {.key_kind = options.key_kind,
                                  .max_key_bytes = options.max_key_bytes,
+                                 .shared = std::static_pointer_cast<blink::SharedNodes>(options.shared_cache),
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
                                  .node = options.node});
@@ -24,6 +26,9 @@ IndexKindEntry BlinkKind() {
       .register_methods = RegisterBlinkMethods,
       // A leaf of 18 slots, and a seventeenth of that for the levels above.
       .bytes_per_key = [](double fill) { return 448.0 / 18 / fill * 1.06; },
+      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> {
+        return MakeBlinkCache(max_bytes == 0 ? kBlinkCacheBytes : max_bytes);
+      },
   };
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/runtime.h"
 #include "index/backoff.h"
 #include "index/remote/leaf_draft.h"
 #include "index/remote/leaf_split.h"
@@ -53,12 +54,16 @@ struct Sorted {
 
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, Place* place) {
+  using Reading = typename SharedInnerCache<Keys>::Reading;
+  using Changing = typename SharedInnerCache<Keys>::Changing;
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent<Keys> descent(root_, point, level);
     if (n == 0 && cache_ != nullptr) {
-      const uint8_t from = cache_->LowestWith(static_cast<uint8_t>(level + 1), point);
-      if (from < kMaxLevels) descent.BeginBelow(*cache_->Find(from, point));
+      Charge(Cost::kIndexStep, 2);  // a tree of nodes, and the node
+      const Reading nodes(*cache_);
+      const uint8_t from = nodes->LowestWith(static_cast<uint8_t>(level + 1), point);
+      if (from < kMaxLevels) descent.BeginBelow(*nodes->Find(from, point));
     }
     while (descent.step() == Step::kRead) {
       Place* const node = &descent.node();
@@ -74,10 +79,10 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
         }
       }
       descent.Take(look.ok() ? *look : LeafLook::kDead);
-      if (descent.passed() && cache_ != nullptr) cache_->Put(descent.passed_node());
+      if (descent.passed() && cache_ != nullptr) Changing(*cache_)->Put(descent.passed_node());
     }
     if (cache_ != nullptr && (descent.cache_was_stale() || (n == 0 && descent.step() == Step::kLost))) {
-      cache_->Drop(static_cast<uint8_t>(level + 1), point);
+      Changing(*cache_)->Drop(static_cast<uint8_t>(level + 1), point);
     }
     if (descent.step() == Step::kFound) {
       place->address = descent.node().address;
@@ -286,6 +291,25 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress r
       }
       co_return std::move(removed);
     }
+    if (!patience.Pause()) co_return StaysLocked(place.address);
+  }
+}
+
+template <class Keys>
+coro::Task<Status> Editor<Keys>::ReplaceAny(Key key, rdma::GlobalAddress to) {
+  Place place;
+  Patience patience(leaves_->patience_nanos());
+  for (;;) {
+    const Status located = co_await Locate(Keys::At(key), 0, Notice::kMend, &place);
+    GANNET_CO_RETURN_IF_ERROR(located);
+    const StatusOr<int> slot = co_await FindKey(key, &place);
+    if (!slot.ok()) co_return slot.status();
+    if (*slot < 0) {
+      co_return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not in the index"));
+    }
+    const StatusOr<bool> done = co_await changer_.Replace(place, *slot, EntryOf(key, to));
+    if (!done.ok()) co_return done.status();
+    if (*done) co_return absl::OkStatus();
     if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }

@@ -15,8 +15,8 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/blink/descent.h"
-#include "index/blink/inner_cache.h"
 #include "index/blink/node.h"
+#include "index/blink/shared_cache.h"
 #include "index/index.h"
 #include "index/remote/block_source.h"
 #include "index/remote/byte_keys.h"
@@ -39,7 +39,7 @@ class Editor {
 
   // All but `cache`, which may be null, must outlive this.
   Editor(remote::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root, remote::BlockSource* blocks,
-         InnerCache<Keys>* cache)
+         typename SharedInnerCache<Keys>::View* cache)
       : leaves_(leaves), schema_(schema), root_(root), blocks_(blocks), changer_(leaves, blocks), cache_(cache) {}
 
   // The node of `level` that covers `point`. kMend: separators that were missed or led astray are mended on the way,
@@ -59,6 +59,8 @@ class Editor {
   coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
     return ReplaceAt(0, key, EntryOf(key, from), EntryOf(key, to));
   }
+  // Replace, whatever the key is mapped to.
+  coro::Task<Status> ReplaceAny(Key key, rdma::GlobalAddress to);
   // Number of entries for which a node has room, without a split.
   int RoomIn(const Place& place) const {
     const int most = place.address == root_ ? kRootSlots<Keys> : Keys::kSlots;
@@ -99,7 +101,7 @@ class Editor {
   rdma::GlobalAddress root_;
   remote::BlockSource* blocks_;
   remote::BasicLeafChanger<Keys> changer_;
-  InnerCache<Keys>* cache_;
+  typename SharedInnerCache<Keys>::View* cache_;  // null: none
 };
 
 }  // namespace gannet::index::blink

@@ -13,19 +13,19 @@ void InnerCache<Keys>::Put(const Node& node) {
   }
   if (most_ == 0) return;
   // Nodes of the lowest levels make room, in turn: there are many, and each serves few keys.
-  for (uint8_t lowest = 0; size_ >= most_; ++lowest) {
+  for (uint8_t lowest = 0; size() >= most_; ++lowest) {
     if (lowest == level) return;
     Level& victims = levels_[lowest];
-    while (size_ >= most_ && !victims.empty()) {
+    while (size() >= most_ && !victims.empty()) {
       auto victim = victims.upper_bound(victim_);
       if (victim == victims.end()) victim = victims.begin();
       victim_ = victim->first;
       victims.erase(victim);
-      --size_;
+      set_size(size() - 1);
     }
   }
   nodes.emplace(low, node);
-  ++size_;
+  set_size(size() + 1);
 }
 
 template <class Keys>
@@ -34,7 +34,7 @@ void InnerCache<Keys>::Drop(uint8_t level, const Point& point) {
   if (level == kMaxLevels) return;
   Level& nodes = levels_[level];
   nodes.erase(std::prev(Above(nodes, point)));
-  --size_;
+  set_size(size() - 1);
 }
 
 template class InnerCache<IntegerKeys>;

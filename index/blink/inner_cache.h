@@ -1,8 +1,9 @@
-// InnerCache: a client's copies of inner nodes, by level and low fence. A copy may be stale; what it leads to shows
-// that. Not thread-safe.
+// InnerCache: clients' copies of inner nodes, by level and low fence. A copy may be stale; what it leads to shows that.
+// Not thread-safe: SharedInnerCache (shared_cache.h) guards it.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "absl/container/btree_map.h"
@@ -37,7 +38,8 @@ class InnerCache {
   // Forgets the node that leads to `point`, of the lowest level at or above `level` that has one.
   void Drop(uint8_t level, const Point& point);
 
-  uint64_t bytes() const { return size_ * kNodeBytes; }
+  // Thread-safe.
+  uint64_t bytes() const { return size_.load(std::memory_order_relaxed) * kNodeBytes; }
 
  private:
   using Level = absl::btree_map<Key, Node>;
@@ -52,8 +54,11 @@ class InnerCache {
     }
   }
 
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
+  void set_size(size_t size) { size_.store(size, std::memory_order_relaxed); }
+
   std::array<Level, kMaxLevels> levels_;
-  size_t size_ = 0;
+  std::atomic<size_t> size_{0};  // number of nodes
   size_t most_;
   Key victim_{};  // the node given up last
 };

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "base/runtime.h"
 #include "index/record_header.h"
 #include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
@@ -48,7 +49,7 @@ coro::Task<Status> RemoteBlink<Keys>::Prepare() {
   if (!schema.ok()) co_return schema.status();
   if (!editor_.has_value()) {
     schema_.emplace(*schema);
-    editor_.emplace(&leaves_, &*schema_, root, &blocks_, &cache_);
+    editor_.emplace(&leaves_, &*schema_, root, &blocks_, &nodes_);
   }
   co_return absl::OkStatus();
 }
@@ -89,7 +90,9 @@ coro::Task<StatusOr<FindResult>> RemoteBlink<Keys>::FindOne(Key key) {
 
 template <class Keys>
 rdma::GlobalAddress RemoteBlink<Keys>::CachedLeaf(const Key& key) const {
-  const auto* const node = cache_.Find(1, Keys::At(key));
+  Charge(Cost::kIndexStep, 2);  // a tree of nodes, and the node
+  const Reading nodes(nodes_);
+  const auto* const node = nodes->Find(1, Keys::At(key));
   if (node == nullptr) return {};
   const int slot = ChildSlot<Keys>(node->image, node->keys, Keys::At(key));
   return slot < 0 ? rdma::GlobalAddress() : TargetOf(node->image, slot);
@@ -170,6 +173,37 @@ coro::Task<Status> RemoteBlink<Keys>::Scan(ScanRange range, ScanResult* result) 
   }
 }
 
+// Sets READs of leaf_bytes(), but not where to, of the leaves that the cached node above them knows from `next` on.
+// Returns their number.
+template <class Keys>
+size_t RemoteBlink<Keys>::LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
+                                     std::span<rdma::Operation, kMostReads> reads) const {
+  const Reading nodes(nodes_);
+  const auto* const node = nodes->Find(1, Keys::PointOf(next, reverse));
+  if (node == nullptr) return 0;
+  const int first = ChildSlot<Keys>(node->image, node->keys, Keys::PointOf(next, reverse));
+  if (first < 0) return 0;
+  const auto separator = [node](int slot) -> decltype(auto) { return Keys::KeyAt(node->image, node->keys, slot); };
+  std::array<int, Keys::kSlots> children;
+  size_t n = 0;
+  for (uint64_t used = node->image.template used<Entry>(); used != 0; used &= used - 1) {
+    const int slot = std::countr_zero(used);
+    if (!Keys::Knows(node->keys, slot)) continue;
+    if (reverse ? separator(slot) <= separator(first) : separator(slot) >= separator(first) && separator(slot) <= to) {
+      children[n++] = slot;
+    }
+  }
+  std::sort(children.begin(), children.begin() + static_cast<ptrdiff_t>(n),
+            [&](int a, int b) { return reverse ? separator(b) < separator(a) : separator(a) < separator(b); });
+  n = std::min(n, fill_.LeavesFor(entries, kMostReads));
+  for (size_t i = 0; i < n; ++i) {
+    reads[i] =
+        rdma::Operation::Read(TargetOf(node->image, children[i]), nullptr, static_cast<uint32_t>(leaves_.leaf_bytes()));
+    if (reads[i].remote.node() != owner_) return 0;
+  }
+  return n;
+}
+
 // True: the scan is at its end.
 template <class Keys>
 coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result,
@@ -177,31 +211,9 @@ coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool 
   std::array<Image, kMostReads> images;
   std::array<rdma::Operation, kMostReads> reads;
   for (;;) {
-    const auto* const node = cache_.Find(1, Keys::PointOf(*next, reverse));
-    if (node == nullptr) co_return false;
-    const int first = ChildSlot<Keys>(node->image, node->keys, Keys::PointOf(*next, reverse));
-    if (first < 0) co_return false;
-    const auto separator = [node](int slot) -> decltype(auto) { return Keys::KeyAt(node->image, node->keys, slot); };
-    std::array<int, Keys::kSlots> children;
-    size_t n = 0;
-    for (uint64_t used = node->image.template used<Entry>(); used != 0; used &= used - 1) {
-      const int slot = std::countr_zero(used);
-      if (!Keys::Knows(node->keys, slot)) continue;
-      if (reverse ? separator(slot) <= separator(first)
-                  : separator(slot) >= separator(first) && separator(slot) <= to) {
-        children[n++] = slot;
-      }
-    }
-    std::sort(children.begin(), children.begin() + static_cast<ptrdiff_t>(n),
-              [&](int a, int b) { return reverse ? separator(b) < separator(a) : separator(a) < separator(b); });
-    // Leaves are half full at least, unless keys were removed.
-    const size_t wanted = (end - result->entries.size()) / (Keys::kSlots / 2);
-    n = std::min({n, kMostReads, std::max<size_t>(wanted, 1) + (wanted < kMostReads ? 1 : 0)});
-    for (size_t i = 0; i < n; ++i) {
-      reads[i] = rdma::Operation::Read(TargetOf(node->image, children[i]), &images[i],
-                                       static_cast<uint32_t>(leaves_.leaf_bytes()));
-      if (reads[i].remote.node() != owner_) co_return false;
-    }
+    const size_t n = LeavesFrom(*next, to, reverse, end - result->entries.size(), reads);
+    if (n == 0) co_return false;
+    for (size_t i = 0; i < n; ++i) reads[i].local = &images[i];
     const Status status = co_await channel_->Post(std::span(reads).first(n));
     if (absl::IsInvalidArgument(status)) co_return false;
     if (!status.ok()) co_return status;
@@ -211,6 +223,7 @@ coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool 
           !Keys::Covers(images[i], Keys::PointOf(*next, reverse))) {
         co_return false;
       }
+      fill_.Note(images[i].template count<Entry>());
       Place place{reads[i].remote, images[i]};
       const Status read = co_await editor_->ReadAllKeys(&place);
       GANNET_CO_RETURN_IF_ERROR(read);
@@ -248,13 +261,22 @@ coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Remove(index::Key key, rdma::Glo
 }
 
 template <class Keys>
+coro::Task<Status> RemoteBlink<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  const Key of = Keys::KeyFrom(key);
+  Status replaced = from.is_null() ? co_await editor_->ReplaceAny(of, to) : co_await editor_->Replace(of, from, to);
+  co_return replaced;
+}
+
+template <class Keys>
 ReadEstimate RemoteBlink<Keys>::Estimate(std::span<const index::Key> keys) const {
   constexpr size_t kLooks = 8;
   size_t known = 0;
   const size_t looks = std::min(kLooks, keys.size());
   for (size_t i = 0; i < looks; ++i) {
     const Key key = Keys::KeyFrom(keys[i * keys.size() / looks]);
-    known += cache_.Find(1, Keys::At(key)) != nullptr ? 1 : 0;
+    known += CachedLeaf(key).is_null() ? 0 : 1;
   }
   const auto n = static_cast<double>(keys.size());
   const auto leaf_bytes = static_cast<double>(leaves_.leaf_bytes());
@@ -282,7 +304,7 @@ ReadEstimate RemoteBlink<Keys>::Estimate(const ScanRange& range) const {
     estimate.bytes += records * static_cast<double>(HeaderReadBytes(options_.max_key_bytes));
   }
   const Key first = Keys::KeyFrom(range.reverse ? range.to : range.from);
-  if (cache_.Find(1, Keys::At(first)) == nullptr) {
+  if (Reading(nodes_)->Find(1, Keys::At(first)) == nullptr) {
     ++estimate.postings;
     ++estimate.lasting_postings;
   }
@@ -293,7 +315,7 @@ ReadEstimate RemoteBlink<Keys>::Estimate(const ScanRange& range) const {
 template <class Keys>
 ClientStatistics RemoteBlink<Keys>::statistics() const {
   ClientStatistics statistics = statistics_;
-  statistics.cache_bytes = cache_.bytes();
+  statistics.cache_bytes = shares_cache_ ? 0 : cache_->bytes();
   statistics.leaves_read += leaves_.leaves_read();
   return statistics;
 }
@@ -302,6 +324,10 @@ template class RemoteBlink<IntegerKeys>;
 template class RemoteBlink<ByteKeys>;
 
 }  // namespace blink
+
+std::shared_ptr<blink::SharedNodes> MakeBlinkCache(size_t max_bytes) {
+  return std::make_shared<blink::SharedNodes>(max_bytes);
+}
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                     const BlinkClientOptions& options) {

@@ -9,11 +9,12 @@
 
 #include "index/blink/blink.h"
 #include "index/blink/editor.h"
-#include "index/blink/inner_cache.h"
+#include "index/blink/shared_cache.h"
 #include "index/index.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/leaf_channel.h"
 #include "index/remote/leaf_insert.h"
+#include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::blink {
@@ -33,7 +34,9 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
         leaves_(channel, options.node, owner, options.patience,
                 Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0),
         blocks_(channel, owner, id, options.call_timeout),
-        cache_(options.cache_bytes) {}
+        shares_cache_(options.shared != nullptr),
+        cache_(shares_cache_ ? options.shared : MakeBlinkCache(options.cache_bytes)),
+        nodes_(cache_->template Of<Keys>()) {}
 
   coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
   coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
@@ -43,6 +46,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
     return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
   }
+  coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
   void Forget(const index::Key&) override {}
@@ -55,6 +59,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   using Image = typename Keys::Image;
   using Place = remote::LeafPlaceOf<Keys>;
   using Schema = typename Keys::Schema;
+  using Reading = typename SharedInnerCache<Keys>::Reading;
 
   static constexpr size_t kMostReads = 16;  // leaves of one posting
 
@@ -77,6 +82,8 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   rdma::GlobalAddress TargetOf(const Image& image, int slot) const {
     return Keys::TargetOf(image.template entry<Entry>(slot), owner_);
   }
+  size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
+                    std::span<rdma::Operation, kMostReads> reads) const;
   // Reads leaves that follow each other, as the cache knows them from *next on.
   coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
 
@@ -86,10 +93,13 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   BlinkClientOptions options_;
   remote::LeafChannel leaves_;
   remote::BorrowedBlocks blocks_;
-  InnerCache<Keys> cache_;
+  const bool shares_cache_;
+  const std::shared_ptr<SharedNodes> cache_;
+  mutable typename SharedInnerCache<Keys>::View nodes_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
   ClientStatistics statistics_;
+  remote::LeafFill fill_{Keys::kSlots / 2.0};
 };
 
 }  // namespace gannet::index::blink

@@ -36,6 +36,13 @@
 //     READ saw line 0. As long as the state word stays the same, the index has these keys (witness).
 //   - From a single slot line: nothing by itself. An entry there may be of the index, or not yet, or no longer, or of
 //     another leaf now. Only the record that it leads to decides.
+//   - From images of line 0 and of one slot line that were READ at any two moments, in any order: if ProvesLine, the
+//     index had the entries of the line's counted slots when the READ saw line 0, and the leaf covered their keys. For
+//     line 0 then said that the line has this version and that no change is in progress (a Replace, which commits
+//     with its line, locks line 0 before and unlocks it after). A line has one content for each version that it ever
+//     has. So what was READ, earlier or later, is what the line had at that moment. Of keys that are not found the two
+//     lines say nothing: these may be in another line. Each of the lines must be from one WRITE
+//     (rdma::Capabilities::line_consistent).
 //
 // A client can die between any two WRITEs. The owner then makes the leaf whole without knowing what the client wanted
 // (leaf_repair.h). docs/models/leaf.pml is a model of all this; each rule above is needed there.
@@ -212,6 +219,25 @@ LeafLook LookAtLeaf(const BasicLeafImage<Head>& leaf) {
              static_cast<uint32_t>(leaf.lines[i].version) == leaf.head.versions[i];
   }
   return agree ? LeafLook::kWhole : LeafLook::kTorn;
+}
+
+// Whether line 0 of this image proves the slot line with index `line` in `lines`; the other lines of the image are
+// anything.
+template <class Head>
+bool ProvesLine(const BasicLeafImage<Head>& leaf, size_t line) {
+  const uint64_t version = leaf.lines[line].version;
+  return !IsLocked(leaf.head.state) && !IsAbsent(leaf.head.state) &&
+         (version & ~uint64_t{kVersionMask}) == kAbsentBit &&
+         static_cast<uint32_t>(version) == leaf.head.versions[line];
+}
+
+// Completes an image of line 0 and of one line that it proves, for a change that writes no other line (Replace): then
+// it looks whole. The entries of the other lines stay what they were in memory, anything.
+template <class Head>
+void CompleteForLine(BasicLeafImage<Head>* leaf, size_t line) {
+  for (size_t i = 0; i < leaf->line_count(); ++i) {
+    if (i != line) leaf->lines[i].version = kAbsentBit | leaf->head.versions[i];
+  }
 }
 
 // Reads a leaf by the owner's CPU. It moves words, not lines; but whoever changes line 0 changes its state word, or

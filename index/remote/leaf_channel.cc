@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/runtime.h"
 #include "index/backoff.h"
 
 namespace gannet::index::remote {
@@ -45,6 +46,7 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
       const Status status = co_await channel_->Read(leaf, image, static_cast<uint32_t>(leaf_bytes()));
       GANNET_CO_RETURN_IF_ERROR(status);
       ++leaves_read_;
+      Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
       look = Judge(image);
     }
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;

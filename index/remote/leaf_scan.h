@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "index/index.h"
@@ -10,6 +11,23 @@
 #include "index/remote/integer_keys.h"
 
 namespace gannet::index::remote {
+
+// Average number of entries of a leaf, as the scans of a client have met them: it tells how many leaves the next READs.
+class LeafFill {
+ public:
+  explicit LeafFill(double at_first) : average_(at_first) {}
+
+  void Note(int entries) { average_ += (entries - average_) / kMemory; }
+  // Leaves that have `entries` entries from any place in the first one on, if all are filled alike; at most `most`.
+  size_t LeavesFor(size_t entries, size_t most) const {
+    const double leaves = std::ceil(static_cast<double>(entries) / std::max(average_, 1.0)) + 1;
+    return leaves >= static_cast<double>(most) ? most : static_cast<size_t>(leaves);
+  }
+
+ private:
+  static constexpr double kMemory = 64;  // leaves
+  double average_;
+};
 
 // Appends the leaf's witness and its entries, in the direction of the scan, from *next to the end of [from, to], until
 // the result has `end` entries. `place` covers *next. True: the scan is at its end. Otherwise it continues at *next.

@@ -122,7 +122,7 @@ coro::Task<Status> Editor::Replace(uint64_t key, rdma::GlobalAddress from, rdma:
     const Status located = co_await Locate(key, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     const int slot = FindSlot(place.image, key);
-    if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != from) {
+    if (slot < 0 || (!from.is_null() && TargetOf(place.image.entry<IntegerEntry>(slot)) != from)) {
       co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", from.ToString()));
     }
     const IntegerEntry entry{key, to.bits()};

@@ -42,10 +42,15 @@ class Editor {
   // The leaf that covers `key`.
   coro::Task<Status> Locate(uint64_t key, LeafPlace* place);
 
-  // As those of LocalIndex.
+  // As those of LocalIndex. Replace with a null `from`: whatever the key is mapped to.
   coro::Task<StatusOr<Change>> Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
   coro::Task<StatusOr<Change>> Remove(uint64_t key, rdma::GlobalAddress record);
   coro::Task<Status> Replace(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
+  coro::Task<StatusOr<bool>> TryReplace(const LeafPlace& place, int slot, IntegerEntry entry) {
+    StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
+    co_return done;
+  }
 
  private:
   // The following are hints for others. If one fails, the index works as before.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "base/runtime.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::rolex {
@@ -35,6 +36,8 @@ rdma::GlobalAddress ModelCache::queue() const {
 }
 
 bool ModelCache::Find(uint64_t key, Lead* lead) const {
+  Charge(Cost::kModelStep, 2);  // the upper model, the linear piece
+  Charge(Cost::kIndexStep, 2);  // the leaf table, the synonyms
   const Reading models(view_);
   KnownModels::Lead known;
   if (!models->Find(key, &known)) return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/runtime.h"
 #include "index/remote/leaf_scan.h"
 
 namespace gannet::index {
@@ -13,6 +14,9 @@ using remote::LeafLook;
 namespace {
 
 constexpr int kMostCredit = 256;
+// A slot line up to this one comes with line 0, and what lies between them, by one READ: that costs a NIC less than two
+// READs of a line.
+constexpr size_t kLastNearLine = 2;
 constexpr int kMissCost = 15;  // a miss costs a round trip; a hit saves six lines
 
 }  // namespace
@@ -23,24 +27,31 @@ FindResult RemoteRolex::ResultOf(const LeafPlace& place, uint64_t key) {
   return {.record = rdma::GlobalAddress::FromBits(place.image.entry<IntegerEntry>(slot).target)};
 }
 
-bool RemoteRolex::Prepare(uint64_t key, Probe* probe, rdma::Operation* read) {
+size_t RemoteRolex::Prepare(uint64_t key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads) {
   ModelCache::Lead lead;
-  if (!cache_.Find(key, &lead)) return false;
+  if (!cache_.Find(key, &lead)) return 0;
   probe->key = key;
   probe->leaf = lead.leaf;
-  probe->line = credit_ >= 0 && key != forgotten_ ? lead.line : LineHint::kUnknown;
+  probe->line = credit_ >= 0 && single_lines_ && key != forgotten_ ? lead.line : LineHint::kUnknown;
   if (probe->line == LineHint::kUnknown) {
-    *read = rdma::Operation::Read(lead.leaf, &probe->image, remote::kLeafBytes);
-  } else {
-    const auto line = static_cast<size_t>(probe->line);
-    *read = rdma::Operation::Read(lead.leaf + (1 + line) * kLineBytes, &probe->image.lines[line], kLineBytes);
+    reads[0] = rdma::Operation::Read(lead.leaf, &probe->image, remote::kLeafBytes);
+    return 1;
   }
-  return true;
+  const auto line = static_cast<size_t>(probe->line);
+  if (values_in_entries_ && line <= kLastNearLine) {
+    reads[0] = rdma::Operation::Read(lead.leaf, &probe->image, static_cast<uint32_t>((2 + line) * kLineBytes));
+    return 1;
+  }
+  reads[0] = rdma::Operation::Read(lead.leaf + (1 + line) * kLineBytes, &probe->image.lines[line], kLineBytes);
+  if (!values_in_entries_) return 1;
+  reads[1] = rdma::Operation::Read(lead.leaf, &probe->image.head, kLineBytes);
+  return 2;
 }
 
 bool RemoteRolex::Judge(const Probe& probe, FindResult* result) {
+  ++statistics_.leaves_read;
   if (probe.line == LineHint::kUnknown) {
-    ++statistics_.leaves_read;
+    Charge(Cost::kRecordLine, remote::kLeafLines);
     if (remote::LookAtLeaf(probe.image) != LeafLook::kWhole || probe.image.level() != 0 ||
         !probe.image.Covers(probe.key)) {
       return false;
@@ -48,28 +59,48 @@ bool RemoteRolex::Judge(const Probe& probe, FindResult* result) {
     *result = ResultOf({probe.leaf, probe.image}, probe.key);
     return true;
   }
-  // An entry of a single line may be one that was removed, or is not yet inserted. Its record tells (leaf.h).
-  ++statistics_.leaves_read;
-  for (int i = 0; i < IntegerEntry::kPerLine; ++i) {
-    const auto entry = probe.image.entry<IntegerEntry>(probe.line * IntegerEntry::kPerLine + i);
-    const auto record = rdma::GlobalAddress::FromBits(entry.target);
-    if (entry.key != probe.key || record.is_null() || record.node() != owner_) continue;
+  if (JudgeLine(probe, result)) {
     credit_ = std::min(credit_ + 1, kMostCredit);
-    *result = {.record = record, .witness = {}, .from_cache = true};
     return true;
   }
   credit_ = std::max(credit_ - kMissCost, -kMostCredit);
   return false;
 }
 
+int RemoteRolex::SlotIn(const Probe& probe) const {
+  uint64_t counted = UINT64_MAX;
+  Charge(Cost::kRecordLine, values_in_entries_ ? 2 : 1);
+  if (values_in_entries_) {
+    if (!remote::ProvesLine(probe.image, static_cast<size_t>(probe.line)) || probe.image.level() != 0) return -1;
+    counted = probe.image.used<IntegerEntry>();
+  }
+  for (int i = 0; i < IntegerEntry::kPerLine; ++i) {
+    const int slot = probe.line * IntegerEntry::kPerLine + i;
+    const auto entry = probe.image.entry<IntegerEntry>(slot);
+    const auto record = rdma::GlobalAddress::FromBits(entry.target);
+    if (entry.key != probe.key || record.is_null() || (counted >> slot & 1) == 0) continue;
+    if (values_in_entries_ || record.node() == owner_) return slot;
+  }
+  return -1;
+}
+
+bool RemoteRolex::JudgeLine(const Probe& probe, FindResult* result) const {
+  const int slot = SlotIn(probe);
+  if (slot < 0) return false;
+  *result = {.record = rdma::GlobalAddress::FromBits(probe.image.entry<IntegerEntry>(slot).target)};
+  // An entry of a single line may be one that was removed, or is not yet inserted. Its record tells (leaf.h).
+  result->from_cache = !values_in_entries_;
+  return true;
+}
+
 coro::Task<StatusOr<FindResult>> RemoteRolex::FindOne(uint64_t key) {
   ++statistics_.lookups;
   ++statistics_.one_sided;
   Probe probe;
-  rdma::Operation read[1];
+  std::array<rdma::Operation, kReadsOfProbe> reads;
   if (credit_ < 0) ++credit_;
-  if (Prepare(key, &probe, read)) {
-    const Status status = co_await channel_->Post(read);
+  if (const size_t posted = Prepare(key, &probe, reads); posted > 0) {
+    const Status status = co_await channel_->Post(std::span(reads).first(posted));
     // A cached address can be wrong; then the search finds out.
     if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
     FindResult result;
@@ -84,20 +115,25 @@ coro::Task<StatusOr<FindResult>> RemoteRolex::FindOne(uint64_t key) {
 
 coro::Task<Status> RemoteRolex::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
   std::array<Probe, kMostReads> probes;
-  std::array<rdma::Operation, kMostReads> reads;
+  std::array<rdma::Operation, kMostReads * kReadsOfProbe> reads;
   for (size_t first = 0; first < keys.size(); first += kMostReads) {
     const size_t n = std::min(kMostReads, keys.size() - first);
     std::array<size_t, kMostReads> key_of;
     std::array<bool, kMostReads> done{};
+    size_t probed = 0;
     size_t posted = 0;
     for (size_t i = 0; i < n; ++i) {
-      if (!Prepare(keys[first + i].integer(), &probes[posted], &reads[posted])) continue;
-      key_of[posted++] = i;
+      const std::span<rdma::Operation, kReadsOfProbe> next(reads.data() + posted, kReadsOfProbe);
+      if (credit_ < 0) ++credit_;
+      const size_t more = Prepare(keys[first + i].integer(), &probes[probed], next);
+      if (more == 0) continue;
+      posted += more;
+      key_of[probed++] = i;
     }
     if (posted > 0) {
       const Status status = co_await channel_->Post(std::span(reads).first(posted));
       if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
-      for (size_t r = 0; status.ok() && r < posted; ++r) {
+      for (size_t r = 0; status.ok() && r < probed; ++r) {
         if (!Judge(probes[r], &results[first + key_of[r]])) continue;
         done[key_of[r]] = true;
         ++statistics_.lookups;
@@ -144,10 +180,9 @@ coro::Task<StatusOr<bool>> RemoteRolex::ScanCached(const ScanRange& range, size_
   std::vector<rdma::GlobalAddress> leaves;
   for (;;) {
     leaves.clear();
-    const size_t wanted = (end - result->entries.size()) / (kPositions / 2);
     const uint64_t from = range.from.integer();
     const uint64_t to = range.to.integer();
-    cache_.FindRun(*next, range.reverse, std::min(kMostReads, wanted + 2), &leaves);
+    cache_.FindRun(*next, range.reverse, fill_.LeavesFor(end - result->entries.size(), kMostReads), &leaves);
     if (leaves.empty()) co_return false;
     for (size_t i = 0; i < leaves.size(); ++i) {
       reads[i] = rdma::Operation::Read(leaves[i], &images[i], remote::kLeafBytes);
@@ -160,6 +195,7 @@ coro::Task<StatusOr<bool>> RemoteRolex::ScanCached(const ScanRange& range, size_
       if (remote::LookAtLeaf(images[i]) != LeafLook::kWhole || images[i].level() != 0 || !images[i].Covers(*next)) {
         co_return false;
       }
+      fill_.Note(images[i].count<IntegerEntry>());
       if (remote::TakeLeaf({leaves[i], images[i]}, from, to, range.reverse, end, result, next) ||
           result->entries.size() >= end) {
         co_return true;
@@ -178,6 +214,36 @@ coro::Task<StatusOr<Change>> RemoteRolex::Remove(Key key, rdma::GlobalAddress re
   co_return std::move(change);
 }
 
+coro::Task<StatusOr<bool>> RemoteRolex::ReplaceByLine(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  Probe probe;
+  std::array<rdma::Operation, kReadsOfProbe> reads;
+  const size_t posted = Prepare(key, &probe, reads);
+  if (posted == 0 || probe.line == LineHint::kUnknown) co_return false;
+  const Status status = co_await channel_->Post(std::span(reads).first(posted));
+  if (absl::IsInvalidArgument(status)) co_return false;
+  if (!status.ok()) co_return status;
+  ++statistics_.leaves_read;
+  const int slot = SlotIn(probe);
+  if (slot < 0 || (!from.is_null() && probe.image.entry<IntegerEntry>(slot).target != from.bits())) {
+    co_return false;
+  }
+  LeafPlace place{probe.leaf, probe.image};
+  remote::CompleteForLine(&place.image, static_cast<size_t>(probe.line));
+  const IntegerEntry entry{key, to.bits()};
+  StatusOr<bool> done = co_await editor_.TryReplace(place, slot, entry);
+  co_return done;
+}
+
+coro::Task<Status> RemoteRolex::Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  if (values_in_entries_) {
+    const StatusOr<bool> done = co_await ReplaceByLine(key.integer(), from, to);
+    if (!done.ok()) co_return done.status();
+    if (*done) co_return absl::OkStatus();
+  }
+  Status replaced = co_await editor_.Replace(key.integer(), from, to);
+  co_return replaced;
+}
+
 // The next lookup of the key reads its whole leaf.
 void RemoteRolex::Forget(const Key& key) {
   forgotten_ = key.integer();
@@ -192,14 +258,16 @@ ReadEstimate RemoteRolex::Estimate(std::span<const Key> keys) const {
     ModelCache::Lead lead;
     if (!cache_.Find(keys[i * keys.size() / looks].integer(), &lead)) continue;
     ++known;
-    lines += credit_ >= 0 && lead.line != LineHint::kUnknown ? 1 : 0;
+    lines += credit_ >= 0 && single_lines_ && lead.line != LineHint::kUnknown ? 1 : 0;
   }
   const auto n = static_cast<double>(keys.size());
   const double scale = looks == 0 ? 0 : n / static_cast<double>(looks);
   const double unknown = scale * static_cast<double>(looks - known);
   const double by_line = scale * static_cast<double>(lines);
-  ReadEstimate estimate{
-      .reads = n + 2 * unknown, .bytes = by_line * kLineBytes + (n - by_line) * remote::kLeafBytes, .keys = n};
+  const double lines_each = values_in_entries_ ? 3 : 1;  // about, in one or two READs
+  ReadEstimate estimate{.reads = n + (values_in_entries_ ? by_line / 2 : 0) + 2 * unknown,
+                        .bytes = by_line * lines_each * kLineBytes + (n - by_line) * remote::kLeafBytes,
+                        .keys = n};
   const size_t batches = (keys.size() + kMostReads - 1) / kMostReads;
   estimate.postings = static_cast<double>(batches) + 2 * unknown;
   estimate.lasting_postings = 2 * unknown;

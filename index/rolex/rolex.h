@@ -59,6 +59,9 @@ struct RolexClientOptions {
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
+  // Entries have values, not addresses. A single line does not tell whether its entries are in the index, and there is
+  // no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
+  bool values_in_entries = false;
 };
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

@@ -8,7 +8,11 @@ namespace gannet::index {
 IndexKindEntry RolexKind() {
   return {
       .name = "rolex",
-      .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .integer_keys_only = true},
+      .traits = {.ordered = true,
+                 .keeps_order = true,
+                 .client_writes = true,
+                 .integer_keys_only = true,
+                 .holds_values = true},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) { return CreateRolex(service, id, options.key_kind); },
       .connect =
@@ -17,12 +21,15 @@ IndexKindEntry RolexKind() {
                                 {.shared = std::static_pointer_cast<rolex::SharedModels>(options.shared_cache),
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
-                                 .node = options.node});
+                                 .node = options.node,
+                                 .values_in_entries = options.values_in_entries});
           },
       .register_methods = RegisterRolexMethods,
       // A leaf with 16 of its 18 slots used, and for each 96 leaves a model and its synonym table.
       .bytes_per_key = [](double fill) { return (448.0 + 12 + 5504.0 / 96) / 16 / fill; },
-      .make_cache = []() -> std::shared_ptr<SharedCache> { return MakeRolexCache(); },
+      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> {
+        return max_bytes == 0 ? MakeRolexCache() : MakeRolexCache(max_bytes);
+      },
   };
 }
 

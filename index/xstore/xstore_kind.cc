@@ -19,7 +19,7 @@ std::shared_ptr<xstore::CachedModel> CacheOf(const std::shared_ptr<SharedCache>&
 IndexKindEntry XStoreKind() {
   return {
       .name = "xstore",
-      .traits = {.ordered = true, .keeps_order = true, .learned = true},
+      .traits = {.ordered = true, .keeps_order = true, .learned = true, .holds_values = true},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) -> StatusOr<std::unique_ptr<LocalIndex>> {
         const auto* const own = std::any_cast<XStoreOptions>(&options.own);
@@ -41,7 +41,9 @@ IndexKindEntry XStoreKind() {
       .register_methods = RegisterXStoreMethods,
       // A leaf of 16 keys, with its share of the tree and of the model.
       .bytes_per_key = [](double fill) { return 400.0 / (16.0 * fill); },
-      .make_cache = []() -> std::shared_ptr<SharedCache> { return MakeSharedCache({}); },
+      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> {
+        return max_bytes == 0 ? MakeSharedCache({}) : MakeSharedCache({.max_bytes = max_bytes});
+      },
   };
 }
 

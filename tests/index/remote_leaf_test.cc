@@ -289,6 +289,13 @@ class LeafCase {
                       memory.At(BlockAt(b)) + line * kLineBytes, kLineBytes);
           if (line == 0) of_head = &memory;
         }
+        // A line that line 0 proves has the entries that the leaf had when line 0 was seen.
+        for (int slot = 0; slot < static_cast<int>(kSlots); ++slot) {
+          const size_t line = mixed.template LineOf<Entry>(slot);
+          if ((mixed.template used<Entry>() >> slot & 1) == 0 || !ProvesLine(mixed, line)) continue;
+          ASSERT_EQ(mixed.template entry<Entry>(slot), of_head->Leaf(BlockAt(b)).template entry<Entry>(slot));
+          ++proven_entries_;
+        }
         if (LookAtLeaf(mixed) != LeafLook::kWhole) continue;
         // What it counts is what the leaf had when line 0 was seen.
         const Image then = of_head->Leaf(BlockAt(b));
@@ -328,6 +335,7 @@ class LeafCase {
   }
 
   Random random_;
+  uint64_t proven_entries_ = 0;
   int whole_reads_ = 0;
 
  public:
@@ -348,6 +356,7 @@ class LeafCase {
       Check(change);
     }
     EXPECT_GT(whole_reads_, 0);
+    EXPECT_GT(proven_entries_, 0u);
   }
 
   void RemovalsAreWholeWhereverTheirClientDies() {

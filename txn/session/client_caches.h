@@ -25,7 +25,7 @@ class ClientCaches {
     if (kind.make_cache == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
-    if (cache == nullptr) cache = kind.make_cache();
+    if (cache == nullptr) cache = kind.make_cache(0);
     return cache;
   }
 
