@@ -81,10 +81,16 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->group(group);
   Add(command, "--path", &o->paths.reads, Choice<ycsb::Path>(ycsb::kPathNames), "PATH",
       "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) or rpc\n"
-      "(one call to the server), or adaptive (the cheaper one for each). Inserts are calls. Default: one-sided")
+      "(one call to the server), or adaptive (the cheaper one for each). Default: one-sided")
       ->group(group);
   Add(command, "--updates", &o->updates, Choice<ycsb::Path>(ycsb::kUpdatePathNames), "PATH",
-      "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE). Default: rpc")
+      "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE). Default: rpc; with --inline\n"
+      "one-sided for blink and rolex")
+      ->group(group);
+  Add(command, "--insert-path", &o->inserts_by, Choice<ycsb::Path>(ycsb::kUpdatePathNames), "PATH",
+      "How inserts are done: rpc (one call) or one-sided (the client changes the index by verbs: blink and rolex, "
+      "with\n"
+      "--inline). Default: one-sided where possible")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Microseconds(1),
               "How long to measure, in the time of the fabric. Default: 10s on shm, 10ms on sim")
@@ -113,6 +119,12 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->group(group);
   AddInteger(command, "--value-bytes", &o->value_bytes, static_cast<int64_t>(ycsb::kMinValueBytes),
              static_cast<int64_t>(ycsb::kMaxValueBytes), "Size of every value. Default: 8")
+      ->group(group);
+  command
+      .add_flag_callback(
+          "--inline", [o] { o->inline_values = true; },
+          "Values of 8 bytes lie in the entries of the index, in the place of the record's address: xstore, blink, "
+          "rolex")
       ->group(group);
   AddInteger(command, "--fill", &o->fill_percent, 10, 100, "Percent of a leaf that loading fills. Default: 50")
       ->group(group);
@@ -194,17 +206,17 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(group);
   Add(command, "--cache-bytes", &o->cache_bytes, ParseSize, "SIZE",
-      "Largest size of a machine's cache of one server's xstore model, or of record addresses (hash; --cache "
-      "locations).\n"
-      "Default: no limit; 1M for each thread; 16 bytes for each key")
+      "Largest size of a machine's cache of one server: of models (xstore, rolex), of inner nodes (blink), of record\n"
+      "addresses (--cache locations); or of a thread's cache of record addresses (hash).\n"
+      "Default: no limit; 64M; 16 bytes for each key; 1M")
       ->group(group);
 }
 
 }  // namespace
 
 std::string FlagOfServers(const CLI::App& command) {
-  for (const char* flag : {"--index", "--keys", "--keyspace", "--value-bytes", "--fill", "--sub-models", "--updates",
-                           "--fabric", "--servers", "--server-threads", "--nic"}) {
+  for (const char* flag : {"--index", "--keys", "--keyspace", "--value-bytes", "--inline", "--fill", "--sub-models",
+                           "--updates", "--fabric", "--servers", "--server-threads", "--nic"}) {
     if (command.count(flag) > 0) return flag;
   }
   return "";

@@ -1,8 +1,10 @@
 #include "cli/ycsb_options.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/cache_line.h"
 #include "base/quantity.h"
 #include "cli/cluster_file.h"
 #include "cli/machine_memory.h"
@@ -42,6 +44,28 @@ Status CheckMemory(const YcsbOptions& o) {
                FormatBytes(needed), FormatBytes(usable));
 }
 
+Status CheckInline(const YcsbOptions& o) {
+  const index::IndexKindEntry& kind = index::EntryOf(o.index);
+  if (!o.inline_values) {
+    if (o.paths.inserts == ycsb::Path::kCall) return absl::OkStatus();
+    return Wrong("--insert-path one-sided: a client cannot make records; give --inline, too");
+  }
+  if (!kind.traits.holds_values) {
+    return Wrong("--inline: entries of %s cannot hold values; give --index xstore, blink or rolex", kind.name);
+  }
+  if (o.value_bytes != static_cast<int>(kWordBytes)) {
+    return Wrong("--inline: an entry holds a value of %d bytes; leave --value-bytes out", kWordBytes);
+  }
+  if (o.locations) return Wrong("--inline: there are no records that --cache locations could remember");
+  if (kind.traits.client_writes) return absl::OkStatus();
+  for (const auto& [flag, path] : {std::pair("--updates", o.paths.updates), {"--insert-path", o.paths.inserts}}) {
+    if (path == ycsb::Path::kCall) continue;
+    return Wrong("%s one-sided: only the server changes an index of kind %s; give --index blink or rolex", flag,
+                 kind.name);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status Complete(bench::YcsbOptions* o) {
@@ -74,6 +98,7 @@ Status Complete(bench::YcsbOptions* o) {
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
     return Wrong("--cache: says what a client of xstore keeps; one of %s has no models (but --cache-bytes)", kind.name);
   }
+  GANNET_RETURN_IF_ERROR(CheckInline(*o));
   return in_cluster ? absl::OkStatus() : CheckMemory(*o);
 }
 

@@ -200,7 +200,7 @@ coro::Task<Status> BenchWorker::Read(Client* client, uint64_t key) {
 coro::Task<Status> BenchWorker::Update(Client* client, uint64_t key) {
   std::array<std::byte, kMaxValueBytes> room;
   const std::span<std::byte> value = std::span(room).first(cluster_->options().value_bytes);
-  MakeValue(key, static_cast<uint32_t>(random_()), value);
+  MakeValue(key, NumberFor(cluster_->options().values_in_entries, static_cast<uint32_t>(random_())), value);
   Status updated = co_await client->Update(key, value);
   co_return updated;
 }
@@ -214,7 +214,7 @@ coro::Task<Status> BenchWorker::Insert(Client* client) {
     keys_.Give(*first, kInsertBlock);
   }
   const uint64_t key = keys_.Fresh();
-  MakeValue(key, static_cast<uint32_t>(random_()), value);
+  MakeValue(key, NumberFor(cluster_->options().values_in_entries, static_cast<uint32_t>(random_())), value);
   Status inserted = co_await client->Insert(key, value);
   if (inserted.ok()) keys_.Inserted(key);
   co_return inserted;
@@ -237,10 +237,12 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
 Status BenchWorker::FillCaches() {
   if (!options_.fill_caches) return absl::OkStatus();
   FillLocations();
-  if (!index::EntryOf(cluster_->options().index).traits.learned || options_.paths.reads == Path::kCall) {
-    return absl::OkStatus();
+  const index::IndexTraits& traits = index::EntryOf(cluster_->options().index).traits;
+  if (options_.paths.reads == Path::kCall) return absl::OkStatus();
+  for (int i = 0; i < cluster_->options().servers; ++i) {
+    if (traits.learned) GANNET_RETURN_IF_ERROR(FillModels(i));
+    if (traits.client_writes) GANNET_RETURN_IF_ERROR(FillNodes(i));
   }
-  for (int i = 0; i < cluster_->options().servers; ++i) GANNET_RETURN_IF_ERROR(FillModels(i));
   return absl::OkStatus();
 }
 
@@ -251,6 +253,22 @@ void BenchWorker::FillLocations() {
   LocationCache* const locations = connection_->locations();
   if (locations == nullptr || !cluster_->has_servers() || (options_.caches.share_locations && number_ > 0)) return;
   for (int i = 0; i < cluster_->options().servers; ++i) cluster_->server(i).FillLocations(locations);
+}
+
+// An inner node above the leaves leads to at least 8 leaves of at least 8 keys, after a bulk load to more. The threads
+// of a machine share the work if they share the cache.
+Status BenchWorker::FillNodes(int server) {
+  constexpr uint64_t kStep = 64;
+  const KeySpace& space = cluster_->keys();
+  const bool shared = options_.caches.share;
+  const auto part = shared ? static_cast<uint64_t>(number_ % options_.threads_per_machine) : 0;
+  const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
+  std::vector<index::Key> keys;
+  for (uint64_t rank = space.FirstRankOf(server) + part * kStep; rank < space.FirstRankOf(server + 1);
+       rank += parts * kStep) {
+    keys.emplace_back(space.LoadedKey(rank));
+  }
+  return connection_->FindAll(static_cast<rdma::NodeId>(server), keys, options_.stop);
 }
 
 // Looks up keys that are close enough together to touch every sub-model. Threads that share a cache share the work;
@@ -264,7 +282,7 @@ Status BenchWorker::FillModels(int server) {
   const uint64_t sub_models = std::max<uint64_t>(1, model->sub_models);
   const uint64_t end = space.FirstRankOf(server + 1);
   const uint64_t step = std::max<uint64_t>(1, (end - first) / sub_models / 2);
-  const bool shared = options_.caches.share_xcache;
+  const bool shared = options_.caches.share;
   const auto part = shared ? static_cast<uint64_t>(number_) : 0;
   const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
   std::vector<index::Key> keys;

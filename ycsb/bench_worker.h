@@ -54,10 +54,12 @@ class BenchWorker final : public bench::Worker {
 
   // True if this thread takes part in filling caches. If threads share them, the threads of the first machine fill them
   // for all (driver.cc).
-  bool fills_caches() const { return !options_.caches.share_xcache || number_ < options_.threads_per_machine; }
+  bool fills_caches() const { return !options_.caches.share || number_ < options_.threads_per_machine; }
   Status FillCaches();
   void FillLocations();
   Status FillModels(int server);
+  // The same for kinds whose clients change the index.
+  Status FillNodes(int server);
   // True for a thread that only inserts, at a given rate.
   bool inserts_only() const {
     return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;

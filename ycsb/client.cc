@@ -49,7 +49,9 @@ txn::PathChoice Client::ChooseForKey(uint64_t key, rdma::NodeId server) {
   if (locations == nullptr || locations->Find(key).is_null()) {
     asked.reads = connection_->index(server).Estimate(std::span(&index_key, 1));
   }
-  asked.reads += {.postings = 1, .reads = 1, .bytes = static_cast<double>(image_.size())};
+  if (!connection_->values_in_entries()) {
+    asked.reads += {.postings = 1, .reads = 1, .bytes = static_cast<double>(image_.size())};
+  }
   asked.answer_bytes = static_cast<double>(value_.size());
   return chooser.Choose(asked, connection_->LoadOf(server), connection_->random());
 }
@@ -60,8 +62,12 @@ coro::Task<Status> Client::Read(uint64_t key) {
   txn::MeasuredAccess measured(channel_, &connection_->chooser(), choice.measured);
   Status read;
   if (choice.path == txn::AccessPath::kOneSided) {
-    read = co_await ReadOneSided(key);
-    if (read.ok()) rdma::CopyOut(image_.data(), kValueOffset, value_);
+    if (connection_->values_in_entries()) {
+      read = co_await ReadEntry(key);
+    } else {
+      read = co_await ReadOneSided(key);
+      if (read.ok()) rdma::CopyOut(image_.data(), kValueOffset, value_);
+    }
   } else {
     read = co_await ReadByCall(key, server);
   }
@@ -97,6 +103,16 @@ coro::Task<Status> Client::ReadRemembered(uint64_t key) {
   }
   locations.Forget(key);
   co_return NotThere(key);
+}
+
+coro::Task<Status> Client::ReadEntry(uint64_t key) {
+  const InEpoch in(connection_);
+  coro::Async<StatusOr<index::FindResult>> find = connection_->index(connection_->keys().OwnerOf(key)).Find(key);
+  const StatusOr<index::FindResult> found = co_await find;
+  if (!found.ok()) co_return found.status();
+  if (found->record.is_null()) co_return NotThere(key);
+  CopyValue(found->record, value_);
+  co_return absl::OkStatus();
 }
 
 coro::Task<Status> Client::ReadOneSided(uint64_t key) {
@@ -145,6 +161,12 @@ coro::Task<Status> Client::Update(uint64_t key, std::span<const std::byte> value
 }
 
 coro::Task<Status> Client::UpdateOneSided(uint64_t key, std::span<const std::byte> value) {
+  if (connection_->values_in_entries()) {
+    const InEpoch in(connection_);
+    index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
+    Status replaced = co_await index.Replace(key, {}, EntryOfValue(value));
+    co_return replaced;
+  }
   const size_t lines = RecordLines(value.size());
   Patience patience;
   while (true) {
@@ -184,8 +206,14 @@ coro::Task<Status> Client::Change(rdma::MethodId method, uint64_t key, std::span
 }
 
 coro::Task<Status> Client::Insert(uint64_t key, std::span<const std::byte> value) {
-  Status inserted = co_await Change(kInsertCall, key, value);
-  co_return inserted;
+  if (paths_.inserts == Path::kCall) {
+    Status inserted = co_await Change(kInsertCall, key, value);
+    co_return inserted;
+  }
+  const InEpoch in(connection_);
+  index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
+  const StatusOr<index::Change> inserted = co_await index.Insert(key, EntryOfValue(value));
+  co_return inserted.status();
 }
 
 }  // namespace gannet::ycsb

@@ -6,6 +6,12 @@
 //   Update     Read, CAS to lock the record, WRITE it, unlock it      one CALL
 //   Insert     -                                                      one CALL
 //
+// If values lie in the entries of the index (ClusterOptions::values_in_entries), there are no records to READ, and
+// clients may change the index itself, if it is of a kind that they can change:
+//
+//   Update     RemoteIndex::Replace                                   one CALL
+//   Insert     RemoteIndex::Insert                                    one CALL
+//
 // Adjacent records of a scan, such as records that were loaded together, are fetched with one READ.
 //
 // XStore (OSDI'20, section 5) does Read and Scan one-sided and the rest by call. The "server-centric" designs to which
@@ -36,6 +42,7 @@ inline constexpr std::string_view kUpdatePathNames[] = {"one-sided", "rpc"};
 struct Paths {
   Path reads = Path::kOneSided;  // also of scans
   Path updates = Path::kCall;    // the same for all clients: locks are taken either by NICs or by the owner
+  Path inserts = Path::kCall;
 };
 
 // Not thread-safe; one operation at a time. `connection` must outlive it.
@@ -70,6 +77,7 @@ class Client {
   // Reads at a cached address into image_. NotFound if the record there does not hold `key`.
   coro::Task<Status> ReadRemembered(uint64_t key);
   coro::Task<Status> ReadOneSided(uint64_t key);
+  coro::Task<Status> ReadEntry(uint64_t key);
   coro::Task<Status> UpdateOneSided(uint64_t key, std::span<const std::byte> value);
   // Calls the owner of `key`, and repeats the call while it returns Aborted. Returns the size of the response.
   coro::Task<StatusOr<size_t>> Ask(rdma::NodeId server, rdma::MethodId method, std::span<const std::byte> request);

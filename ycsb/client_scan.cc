@@ -53,6 +53,14 @@ coro::Task<Status> Client::ScanByReads(rdma::NodeId server, const index::ScanRan
   found_.Clear();
   const Status scanned = co_await connection_->index(server).Scan(range, &found_);
   GANNET_CO_RETURN_IF_ERROR(scanned);
+  if (connection_->values_in_entries()) {
+    for (const index::Entry& entry : found_.entries) {
+      scanned_keys_.push_back(entry.key.integer());
+      scanned_values_.resize(scanned_keys_.size() * value_.size());
+      CopyValue(entry.record, std::span(scanned_values_).last(value_.size()));
+    }
+    co_return absl::OkStatus();
+  }
   Status read = co_await ReadEntries();
   co_return read;
 }

@@ -27,6 +27,12 @@ Status CheckOptions(const ClusterOptions& o) {
   if (index::FindIndexKind(o.index) == nullptr) {
     return wrong(absl::StrFormat("index is %d, which is not an IndexKind", static_cast<int>(o.index)));
   }
+  if (o.values_in_entries && (o.value_bytes != kWordBytes || !index::EntryOf(o.index).traits.holds_values)) {
+    return wrong(
+        absl::StrFormat("values of %d bytes in the entries of %s: needs values of %d bytes, and an index "
+                        "whose entries hold whole keys (xstore, blink, rolex)",
+                        o.value_bytes, index::EntryOf(o.index).name, kWordBytes));
+  }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
   return absl::OkStatus();
 }
@@ -37,6 +43,7 @@ ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& key
   return {.index = options.index,
           .expected_keys = keys.FirstRankOf(server + 1) - keys.FirstRankOf(server),
           .value_bytes = options.value_bytes,
+          .values_in_entries = options.values_in_entries,
           .fill = options.fill,
           .sub_models = options.sub_models,
           .trainers = options.trainers};

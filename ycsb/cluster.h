@@ -34,6 +34,9 @@ struct ClusterOptions {
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
   size_t value_bytes = kMinValueBytes;
+  // Values lie in the entries of the index, in the place of a record's address; there are no records. Needs values of 8
+  // bytes, and an index that holds values (index/registry.h).
+  bool values_in_entries = false;
   double fill = 0.5;        // fill of loaded leaves; XStore's trees are half full
   uint32_t sub_models = 0;  // of each server's XStore; 0: chosen by its own rule
   int trainers = 1;         // of each server's XStore
@@ -50,6 +53,7 @@ struct Machine {
   ~Machine();
   // Caches that its threads share, one for each server; none if they do not share. See CacheOptions.
   std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
+  std::vector<std::shared_ptr<index::SharedCache>> caches;  // of kinds whose clients change the index
   std::shared_ptr<LocationCache> locations;
   std::unique_ptr<rdma::Node> node;
   std::unique_ptr<rdma::SlabAllocator> slab;

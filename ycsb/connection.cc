@@ -59,7 +59,9 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
     rdma::Channel* const through = connection->channel_.get();
     auto index = kind.connect(through, server, kIndex,
                               {.location_cache_bytes = options.location_bytes,
+                               .values_in_entries = connection->values_in_entries(),
                                .node = home.node.get(),
+                               .shared_cache = connection->CacheFor(home, static_cast<size_t>(i), options.index_bytes),
                                .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
@@ -71,9 +73,17 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
 
 Connection::~Connection() = default;
 
+std::shared_ptr<index::SharedCache> Connection::CacheFor(const Machine& machine, size_t server, size_t max_bytes) {
+  if (!machine.caches.empty()) return machine.caches[server];
+  const index::IndexKindEntry& kind = index::EntryOf(cluster_->options().index);
+  if (kind.traits.learned || kind.make_cache == nullptr) return nullptr;
+  return own_caches_.emplace_back(kind.make_cache(max_bytes));
+}
+
 index::ClientStatistics Connection::statistics() const {
   index::ClientStatistics sum;
   for (const auto& index : indexes_) sum += index->statistics();
+  for (const auto& cache : own_caches_) sum.cache_bytes += cache->bytes();
   if (locations_ != nullptr && locations_.use_count() == 1) sum.cache_bytes += locations_->bytes();
   return sum;
 }

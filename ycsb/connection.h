@@ -24,9 +24,12 @@ namespace gannet::ycsb {
 struct CacheOptions {
   size_t location_bytes = 1 << 20;  // hash: bytes of the location cache, per thread and server
   index::XCacheOptions xcache;      // xstore: per machine (or thread) and server
+  // blink (inner nodes) and rolex (models): bytes of the cache per machine (or thread) and server; 0: the kind's
+  // default.
+  size_t index_bytes = 0;
   // xstore: bytes of a LocationCache in front of the model, per thread (or machine); 0: none.
   size_t xstore_location_bytes = 0;
-  bool share_xcache = true;  // xstore: the threads of a machine share their caches of the model
+  bool share = true;  // xstore, blink, rolex: the threads of a machine share their caches
   // xstore: they also share their LocationCache. In simulations only: it is not thread-safe.
   bool share_locations = false;
 };
@@ -51,6 +54,7 @@ class Connection {
   Random& random() { return random_; }
   rdma::EpochManager::Participant& epoch() { return *epoch_; }
   const KeySpace& keys() const { return cluster_->keys(); }
+  bool values_in_entries() const { return cluster_->options().values_in_entries; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
   // Null if there is none.
@@ -68,6 +72,8 @@ class Connection {
 
  private:
   explicit Connection(Cluster* cluster) : cluster_(cluster) {}
+  // The machine's cache, or one of this connection. Null for kinds that have no such caches, or (xstore) their own.
+  std::shared_ptr<index::SharedCache> CacheFor(const Machine& machine, size_t server, size_t max_bytes);
 
   Cluster* cluster_;
   const rdma::EpochManager* epochs_ = nullptr;
@@ -75,6 +81,7 @@ class Connection {
   Random random_{1};
   std::unique_ptr<rdma::Channel> channel_;
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
+  std::vector<std::shared_ptr<index::SharedCache>> own_caches_;  // those that other threads do not share
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
   std::shared_ptr<LocationCache> locations_;
   coro::Worker worker_;  // destroyed first: its coroutines use the other members

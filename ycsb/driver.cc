@@ -31,6 +31,18 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (o.insert_rate > 0 && cluster.has_servers() && cluster.options().machines < 2) {
     return absl::InvalidArgumentError("insert_rate needs at least two machines: the last one only inserts");
   }
+  const bool values = cluster.options().values_in_entries;
+  if (o.paths.inserts != Path::kCall && !(values && kind.traits.client_writes)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("one-sided inserts need values in the entries of an index that clients change; %s", kind.name));
+  }
+  if (values && o.paths.updates != Path::kCall && !kind.traits.client_writes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("values in the entries of %s are updated by calls: clients do not change it", kind.name));
+  }
+  if (values && o.caches.xstore_location_bytes > 0) {
+    return absl::InvalidArgumentError("a cache of record addresses needs records; leave it out, or the inline values");
+  }
   if (o.insert_for <= absl::ZeroDuration()) return absl::InvalidArgumentError("insert_for must be positive");
   if (o.caches.share_locations && Runtime::Current() == nullptr) {
     return absl::InvalidArgumentError("threads can share a location cache in a simulation only");
@@ -46,8 +58,9 @@ class Runner {
     for (int i = 0; i < cluster->options().machines; ++i) {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
-      for (int server = 0; shares_models() && server < cluster->options().servers; ++server) {
-        cluster->machine(i).xcaches.push_back(index::MakeSharedCache(options.caches.xcache));
+      cluster->machine(i).caches.clear();
+      for (int server = 0; options.caches.share && server < cluster->options().servers; ++server) {
+        AddCaches(&cluster->machine(i));
       }
     }
     for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
@@ -74,8 +87,13 @@ class Runner {
   }
 
  private:
-  bool shares_models() const {
-    return options_.caches.share_xcache && index::EntryOf(cluster_->options().index).traits.learned;
+  void AddCaches(Machine* machine) const {
+    const index::IndexKindEntry& kind = index::EntryOf(cluster_->options().index);
+    if (kind.traits.learned) {
+      machine->xcaches.push_back(index::MakeSharedCache(options_.caches.xcache));
+    } else if (kind.make_cache != nullptr) {
+      machine->caches.push_back(kind.make_cache(options_.caches.index_bytes));
+    }
   }
 
   // The threads of the first machine have filled its caches: the other machines get copies.
@@ -126,6 +144,7 @@ class Runner {
       const auto& locations = cluster_->machine(i).locations;
       if (locations != nullptr) report.lookups.cache_bytes += locations->bytes();
       for (const auto& cache : cluster_->machine(i).xcaches) report.lookups.cache_bytes += index::BytesOf(*cache);
+      for (const auto& cache : cluster_->machine(i).caches) report.lookups.cache_bytes += cache->bytes();
     }
     report.all.verb_samples = report.all.operations;
     report.operations = report.all.operations;

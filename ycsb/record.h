@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/runtime.h"
@@ -22,6 +23,17 @@ inline constexpr size_t kValueOffset = index::PayloadDataOffset(index::kIntegerK
 
 inline uint64_t RecordLines(size_t value_bytes) {
   return RecordBytes(value_bytes) / kLineBytes;
+}
+
+// A value of 8 bytes in the place of a record's address (ClusterOptions::values_in_entries).
+inline rdma::GlobalAddress EntryOfValue(std::span<const std::byte> value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, value.data(), sizeof bits);
+  return rdma::GlobalAddress::FromBits(bits);
+}
+inline void CopyValue(rdma::GlobalAddress entry, std::span<std::byte> value) {
+  const uint64_t bits = entry.bits();
+  std::memcpy(value.data(), &bits, sizeof bits);
 }
 
 // Judges the image of a whole record from a READ. `key`: the wanted key.

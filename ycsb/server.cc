@@ -1,5 +1,6 @@
 #include "ycsb/server.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,8 @@ constexpr const char* kLoading = "keys were loaded";
 uint64_t BytesNeeded(const ServerOptions& options) {
   const double index = index::EntryOf(options.index).bytes_per_key(options.fill);
   const auto record = static_cast<double>(rdma::SlabAllocator::BlockBytes(RecordBytes(options.value_bytes)));
-  return kFixedBytes + static_cast<uint64_t>(static_cast<double>(options.expected_keys) * (record + index));
+  const double both = options.values_in_entries ? index : record + index;
+  return kFixedBytes + static_cast<uint64_t>(static_cast<double>(options.expected_keys) * both);
 }
 
 StatusOr<std::unique_ptr<Server>> Server::Create(rdma::Fabric* fabric, rdma::NodeId id, const ServerOptions& options) {
@@ -81,12 +83,16 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
   for (uint64_t rank = first; rank < end; ++rank) {
     GANNET_RETURN_IF_ERROR(CheckStop(stop, kLoading));
     const uint64_t key = space.LoadedKey(rank);
-    MakeValue(key, 0, value);
-    uint64_t state = 0;
-    const StatusOr<rdma::GlobalAddress> record = MakeRecord(lease.context(), key, value, &state);
-    if (!record.ok()) return record.status();
-    StoreWord(At(*record), txn::NextState(state, false));
-    entries.push_back({index::Key(key), *record});
+    MakeValue(key, NumberFor(options_.values_in_entries, 0), value);
+    if (options_.values_in_entries) {
+      entries.push_back({index::Key(key), EntryOfValue(value)});
+    } else {
+      uint64_t state = 0;
+      const StatusOr<rdma::GlobalAddress> record = MakeRecord(lease.context(), key, value, &state);
+      if (!record.ok()) return record.status();
+      StoreWord(At(*record), txn::NextState(state, false));
+      entries.push_back({index::Key(key), *record});
+    }
     if (progress && (rank - first) % kProgressInterval == 0) progress(rank - first);
   }
   GANNET_RETURN_IF_ERROR(CheckStop(stop, kLoading));
@@ -119,8 +125,33 @@ void Server::FillLocations(LocationCache* cache) {
   }
 }
 
+// Walk has no keys to tell.
+StatusOr<Server::Contents> Server::CheckEntries() {
+  constexpr size_t kAtOnce = 1000;
+  index::IndexService::Lease lease(service_.get());
+  Contents contents;
+  std::array<std::byte, kWordBytes> value;
+  index::ScanResult found;
+  index::ScanRange range{.from = 0, .to = UINT64_MAX, .limit = kAtOnce};
+  do {
+    found.Clear();
+    GANNET_RETURN_IF_ERROR(index_->Scan(range, &found));
+    for (const index::Entry& entry : found.entries) {
+      const uint64_t key = entry.key.integer();
+      CopyValue(entry.record, value);
+      if (!IsValueOf(key, value)) {
+        return absl::DataLossError(absl::StrCat("the entry of key ", key, " holds a value that is not its key's"));
+      }
+      range.from = key + 1;
+    }
+    contents.records += found.entries.size();
+  } while (found.entries.size() == kAtOnce);
+  return contents;
+}
+
 StatusOr<Server::Contents> Server::Check() {
   GANNET_RETURN_IF_ERROR(index_->CheckStructure());
+  if (options_.values_in_entries) return CheckEntries();
   index::IndexService::Lease lease(service_.get());
   Contents contents;
   index::WalkPosition position;

@@ -30,9 +30,10 @@ struct ServerOptions {
   IndexKind index = IndexKind::kXStore;
   uint64_t expected_keys = 0;
   size_t value_bytes = 8;
-  double fill = 0.5;        // of loaded leaves
-  uint32_t sub_models = 0;  // of learned kinds; 0: chosen by the kind's own rule
-  int trainers = 1;         // of learned kinds: threads that retrain sub-models
+  bool values_in_entries = false;  // as in ClusterOptions
+  double fill = 0.5;               // of loaded leaves
+  uint32_t sub_models = 0;         // of learned kinds; 0: chosen by the kind's own rule
+  int trainers = 1;                // of learned kinds: threads that retrain sub-models
 };
 
 // Approximate registered and private memory of a server with these keys, without inserted keys.
@@ -78,7 +79,7 @@ class Server {
   // Walks over all records, while no one writes. DataLoss if a value does not belong to its key.
   struct Contents {
     uint64_t records = 0;
-    uint64_t updates = 0;  // sum of the records' versions
+    uint64_t updates = 0;  // sum of the records' versions; 0 if there are no records
   };
   StatusOr<Contents> Check();
 
@@ -88,6 +89,7 @@ class Server {
   using Call = Status (Server::*)(index::Context&, rdma::WireReader&, rdma::WireWriter&);
 
   Status Open(rdma::Fabric* fabric, rdma::NodeId id);
+  StatusOr<Contents> CheckEntries();
   std::byte* At(rdma::GlobalAddress address) { return node_->memory().data() + address.offset(); }
   // Makes a locked, absent record. *state is the state from which NextState makes it present.
   StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, uint64_t key, std::span<const std::byte> value,
@@ -97,6 +99,9 @@ class Server {
   void RegisterCalls();
   // Returns false if another writer kept the record locked.
   bool ReadRecord(const std::byte* record, std::span<std::byte> value) const;
+  // Puts a value into *value that a Find or a scan led to. False if another writer kept the record locked.
+  bool ReadFound(rdma::GlobalAddress found, std::span<std::byte> value);
+  Status UpdateEntry(uint64_t key, std::span<const std::byte> value);
   Status ServeGet(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeUpdate(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeInsert(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);

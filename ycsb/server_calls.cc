@@ -67,14 +67,32 @@ Status Server::ServeGet(index::Context&, rdma::WireReader& request, rdma::WireWr
   if (found.record.is_null()) return NotThere(key);
   const std::span<std::byte> value = response.Reserve(options_.value_bytes);
   if (value.empty()) return absl::InvalidArgumentError("get: the client has no room for the value");
-  Charge(Cost::kIndexStep);  // the record is a dependent miss, like the node before it
-  return ReadRecord(At(found.record), value) ? absl::OkStatus() : StaysLocked();
+  if (!options_.values_in_entries) Charge(Cost::kIndexStep);  // the record is a dependent miss, like the node before it
+  return ReadFound(found.record, value) ? absl::OkStatus() : StaysLocked();
+}
+
+bool Server::ReadFound(rdma::GlobalAddress found, std::span<std::byte> value) {
+  if (!options_.values_in_entries) return ReadRecord(At(found), value);
+  CopyValue(found, value);
+  return true;
+}
+
+// NotFound of Replace: another writer was faster, so the entry is another one now.
+Status Server::UpdateEntry(uint64_t key, std::span<const std::byte> value) {
+  for (int spins = 0; spins < kSpinsOnLock; ++spins) {
+    const index::FindResult found = index_->Find(key);
+    if (found.record.is_null()) return NotThere(key);
+    Status replaced = index_->Replace(key, found.record, EntryOfValue(value));
+    if (!absl::IsNotFound(replaced)) return replaced;
+  }
+  return StaysLocked();
 }
 
 Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::WireWriter&) {
   const uint64_t key = request.GetU64();
   const std::span<const std::byte> value = request.GetRaw(options_.value_bytes);
   GANNET_RETURN_IF_ERROR(request.Finish());
+  if (options_.values_in_entries) return UpdateEntry(key, value);
   if (!cpu_atomics_ && locked_by_clients_.load(std::memory_order_relaxed)) {
     return absl::FailedPreconditionError(
         "update: clients lock by CAS, which is not atomic with this server's CPU; let all of them call, or none");
@@ -102,6 +120,7 @@ Status Server::ServeInsert(index::Context& context, rdma::WireReader& request, r
   const uint64_t key = request.GetU64();
   const std::span<const std::byte> value = request.GetRaw(options_.value_bytes);
   GANNET_RETURN_IF_ERROR(request.Finish());
+  if (options_.values_in_entries) return index_->Insert(context, key, EntryOfValue(value), nullptr).status();
   uint64_t state = 0;
   const StatusOr<rdma::GlobalAddress> record = MakeRecord(context, key, value, &state);
   if (!record.ok()) return record.status();
@@ -124,13 +143,15 @@ Status Server::ServeScan(index::Context&, rdma::WireReader& request, rdma::WireW
   index::ScanResult found;
   GANNET_RETURN_IF_ERROR(index_->Scan({.from = from, .to = UINT64_MAX, .limit = limit}, &found));
   response.PutU16(static_cast<uint16_t>(found.entries.size()));
-  for (const index::Entry& entry : found.entries) Prefetch(At(entry.record));
-  Charge(Cost::kIndexStep, (found.entries.size() + kOverlappedMisses - 1) / kOverlappedMisses);
+  if (!options_.values_in_entries) {
+    for (const index::Entry& entry : found.entries) Prefetch(At(entry.record));
+    Charge(Cost::kIndexStep, (found.entries.size() + kOverlappedMisses - 1) / kOverlappedMisses);
+  }
   for (const index::Entry& entry : found.entries) {
     response.PutU64(entry.key.integer());
     const std::span<std::byte> value = response.Reserve(options_.value_bytes);
     if (value.empty()) return absl::InvalidArgumentError("scan: the client has no room for the values");
-    if (!ReadRecord(At(entry.record), value)) return StaysLocked();
+    if (!ReadFound(entry.record, value)) return StaysLocked();
   }
   return absl::OkStatus();
 }

@@ -38,6 +38,11 @@ inline void MakeValue(uint64_t key, uint32_t number, std::span<std::byte> value)
                       [&](size_t at, size_t bytes, uint64_t word) { std::memcpy(value.data() + at, &word, bytes); });
 }
 
+// Numbers of values that lie in the entries of an index are odd, because no such value may be 0 (IndexTraits).
+inline uint32_t NumberFor(bool in_entry, uint32_t number) {
+  return in_entry ? number | 1 : number;
+}
+
 inline bool IsValueOf(uint64_t key, std::span<const std::byte> value) {
   uint64_t first = 0;
   std::memcpy(&first, value.data(), sizeof first);

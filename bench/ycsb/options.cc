@@ -9,6 +9,7 @@ ycsb::ServerOptions ServerOf(const YcsbOptions& o) {
   return {.index = o.index,
           .expected_keys = o.keys / static_cast<uint64_t>(o.servers) + 1,
           .value_bytes = static_cast<size_t>(o.value_bytes),
+          .values_in_entries = o.inline_values,
           .fill = o.fill_percent / 100.0};
 }
 
@@ -23,11 +24,11 @@ void SetDefaults(YcsbOptions* o) {
   o->duration = o->duration.value_or(sim ? absl::Milliseconds(10) : absl::Seconds(10));
   o->warmup = o->warmup.value_or(sim ? absl::Milliseconds(2) : absl::Seconds(1));
   o->interval = o->interval.value_or(sim ? *o->duration / 5 : absl::Seconds(1));
-  if (o->updates.has_value()) {
-    o->paths.updates = *o->updates;
-  } else {
-    o->paths.updates = ycsb::Path::kCall;
-  }
+  // Clients change what they can change.
+  const bool by_verbs = o->inline_values && index::EntryOf(o->index).traits.client_writes;
+  const ycsb::Path changes = by_verbs ? ycsb::Path::kOneSided : ycsb::Path::kCall;
+  o->paths.updates = o->updates.value_or(changes);
+  o->paths.inserts = o->inserts_by.value_or(changes);
 }
 
 ycsb::ClusterOptions YcsbOptions::cluster_options() const {
@@ -38,6 +39,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .keys = keys,
           .index = index,
           .value_bytes = static_cast<size_t>(value_bytes),
+          .values_in_entries = inline_values,
           .fill = fill_percent / 100.0,
           .sub_models = static_cast<uint32_t>(sub_models),
           .trainers = trainers,

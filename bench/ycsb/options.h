@@ -34,6 +34,7 @@ struct YcsbOptions {
   absl::Duration insert_for = absl::InfiniteDuration();
   ycsb::Paths paths;
   std::optional<ycsb::Path> updates;
+  std::optional<ycsb::Path> inserts_by;
   std::optional<absl::Duration> warmup;
   std::optional<absl::Duration> duration;
   std::optional<absl::Duration> interval;  // of the report's timeline
@@ -44,6 +45,7 @@ struct YcsbOptions {
   uint64_t keys = 1'000'000;
   ycsb::KeyForm key_form = ycsb::KeyForm::kLinear;
   int value_bytes = static_cast<int>(ycsb::kMinValueBytes);
+  bool inline_values = false;  // ClusterOptions::values_in_entries
   int fill_percent = 50;
   uint64_t sub_models = 0;
   int trainers = 1;  // of each server's XStore

@@ -39,7 +39,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<
   if (o.locations) {
     run.caches.xstore_location_bytes = o.cache_bytes != 0 ? o.cache_bytes : kLocationBytesPerKey * o.keys;
   } else if (o.cache_bytes != 0) {
-    run.caches.location_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
+    run.caches.location_bytes = run.caches.index_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
   }
   run.warmup = *o.warmup;
   run.duration = *o.duration;
@@ -144,9 +144,9 @@ Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const
 bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {
   const auto cluster = [](const YcsbOptions& o) {
     const bool trained = o.paths.reads != ycsb::Path::kCall;
-    return std::tuple(o.seed, o.index, o.keys, o.key_form, o.value_bytes, o.fill_percent, o.sub_models, o.trainers,
-                      trained, o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.nic,
-                      o.spread);
+    return std::tuple(o.seed, o.index, o.keys, o.key_form, o.value_bytes, o.inline_values, o.fill_percent, o.sub_models,
+                      o.trainers, trained, o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads,
+                      o.nic, o.spread);
   };
   return cluster(a) == cluster(b);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/thread.h"
 #include "gmock/gmock.h"
@@ -110,6 +111,89 @@ TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryWorkload, ::testing::ValuesIn(AllCases()), NameOf);
+
+struct InlineCase {
+  IndexKind index;
+  Path changes;
+  bool simulated;
+};
+
+class ValuesInEntries : public ::testing::TestWithParam<InlineCase> {};
+
+// Reads, updates, inserts and scans at once, of keys that all threads share, while leaves split. No operation touches a
+// record: there are none.
+TEST_P(ValuesInEntries, AreReadAndChangedByAllPaths) {
+  const InlineCase& c = GetParam();
+  SmallBenchOptions options;
+  options.simulated = c.simulated;
+  options.adversarial = !c.simulated;
+  options.servers = 2;
+  options.machines = 2;
+  options.index = c.index;
+  options.value_bytes = 8;
+  options.values_in_entries = true;
+  SmallBench bench(options);
+  for (const InsertPlace place : {InsertPlace::kSpread, InsertPlace::kAppend}) {
+    for (const Path reads : {Path::kOneSided, Path::kCall, Path::kAdaptive}) {
+      RunOptions run_options = bench.ShortRun();
+      run_options.threads_per_machine = 2;
+      run_options.mix = {25, 25, 25, 5, 20};
+      run_options.distribution = Distribution::kZipfian;
+      run_options.inserts = place;
+      run_options.paths = {.reads = reads, .updates = c.changes, .inserts = c.changes};
+      const uint64_t before = bench.Contents().records;
+      const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+      ASSERT_TRUE(run.ok()) << run.status();
+      EXPECT_EQ(bench.Contents().records, before + run->of(Kind::kInsert).finished);
+      EXPECT_GT(run->of(Kind::kInsert).finished, 0u);
+      for (const Kind kind : {Kind::kUpdate, Kind::kInsert}) {
+        const KindReport& changes = run->of(kind);
+        EXPECT_EQ(changes.verbs.compare_and_swaps >= changes.operations, c.changes == Path::kOneSided);
+        EXPECT_EQ(changes.verbs.writes >= changes.operations, c.changes == Path::kOneSided);
+        // Clients borrow blocks for several splits with one call.
+        EXPECT_EQ(changes.verbs.calls >= changes.operations, c.changes == Path::kCall);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ValuesInEntries,
+                         ::testing::Values(InlineCase{IndexKind::kXStore, Path::kCall, false},
+                                           InlineCase{IndexKind::kXStore, Path::kCall, true},
+                                           InlineCase{IndexKind::kBlink, Path::kCall, true},
+                                           InlineCase{IndexKind::kRolex, Path::kCall, true},
+                                           InlineCase{IndexKind::kBlink, Path::kOneSided, false},
+                                           InlineCase{IndexKind::kBlink, Path::kOneSided, true},
+                                           InlineCase{IndexKind::kRolex, Path::kOneSided, false},
+                                           InlineCase{IndexKind::kRolex, Path::kOneSided, true}),
+                         [](const ::testing::TestParamInfo<InlineCase>& each) {
+                           const InlineCase& c = each.param;
+                           return std::string(c.simulated ? "sim_" : "shm_") + index::EntryOf(c.index).name +
+                                  (c.changes == Path::kOneSided ? "_one_sided" : "_rpc");
+                         });
+
+TEST(Driver, RefusesValuesInEntriesWhereTheyCannotBe) {
+  SmallBenchOptions options;
+  options.simulated = true;
+  options.value_bytes = 8;
+  options.values_in_entries = true;
+  SmallBench bench(options);
+  RunOptions run_options = bench.ShortRun();
+  run_options.paths.inserts = Path::kOneSided;
+  EXPECT_THAT(RunBenchmark(&bench.cluster(), run_options, nullptr).status().message(), HasSubstr("one-sided inserts"));
+  run_options = bench.ShortRun();
+  run_options.paths.updates = Path::kOneSided;
+  EXPECT_THAT(RunBenchmark(&bench.cluster(), run_options, nullptr).status().message(), HasSubstr("updated by calls"));
+  run_options = bench.ShortRun();
+  run_options.caches.xstore_location_bytes = 1 << 16;
+  EXPECT_THAT(RunBenchmark(&bench.cluster(), run_options, nullptr).status().message(), HasSubstr("needs records"));
+  ClusterOptions cluster = bench.cluster().options();
+  for (const auto& [index, bytes] : {std::pair{IndexKind::kHash, 8}, std::pair{IndexKind::kRolex, 16}}) {
+    cluster.index = index;
+    cluster.value_bytes = static_cast<size_t>(bytes);
+    EXPECT_THAT(Cluster::Create(&bench.cluster().fabric(), cluster).status().message(), HasSubstr("hold whole keys"));
+  }
+}
 
 // New keys of several machines lie behind all others, on the last server.
 TEST(Driver, AppendsToTheLastServer) {
@@ -290,7 +374,7 @@ TEST(Driver, ModelsGrowUnderTheReaders) {
     run_options.threads_per_machine = 4;
     run_options.coroutines = 4;
     run_options.mix = {60, 0, 40, 0, 0};
-    run_options.caches.share_xcache = shared;
+    run_options.caches.share = shared;
     run_options.at_least = 40'000;
     const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
     ASSERT_TRUE(run.ok()) << run.status();

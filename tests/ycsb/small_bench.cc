@@ -43,7 +43,8 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
                                                   .key_form = o.key_form,
                                                   .keys = o.keys,
                                                   .index = o.index,
-                                                  .value_bytes = o.value_bytes}));
+                                                  .value_bytes = o.value_bytes,
+                                                  .values_in_entries = o.values_in_entries}));
   Must(cluster_->Load(nullptr));
   Must(cluster_->Start());
 }

@@ -20,6 +20,7 @@ struct SmallBenchOptions {
   KeyForm key_form = KeyForm::kLinear;
   IndexKind index = IndexKind::kXStore;
   size_t value_bytes = 100;
+  bool values_in_entries = false;
   bool adversarial = false;  // shm
   bool cpu_atomics = false;  // sim: atomics of NICs are atomic with those of CPUs
 };
