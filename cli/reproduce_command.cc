@@ -28,6 +28,7 @@
 #include "experiments/catfish/catfish.h"
 #include "experiments/experiment.h"
 #include "experiments/paths/paths.h"
+#include "experiments/rolex/rolex.h"
 #include "experiments/run.h"
 #include "experiments/xstore/xstore.h"
 
@@ -83,6 +84,18 @@ const Subject kSubjects[] = {
      .window = "F x 10 ms of virtual time for each point",
      .experiments = experiments::catfish::Experiments,
      .report = experiments::catfish::MakeReport},
+    {.name = "rolex",
+     .about = "ROLEX (FAST'23): YCSB, inserts, key forms, cores and memory, against FG, Sherman, EMT-D and XStore-D.",
+     .footer =
+         "Every point is a run of `gannet ycsb --fabric sim --inline` in its own process. The report compares our "
+         "factors with\nthe paper's, where its text gives one, and says what bounds ours. The same flags give the same "
+         "figures.",
+     .keys = "Keys that are loaded (the paper: 100M)",
+     .rack = {.keys = 1'000'000, .clients = {3, 24}},
+     .clients = "as in the paper",
+     .window = "F x 2 ms of virtual time for each point",
+     .experiments = experiments::rolex::Experiments,
+     .report = experiments::rolex::MakeReport},
     {.name = "paths",
      .about = "How the path of an access is chosen: TPC-C with 4 to 24 cores per server, and a step of load.",
      .footer = "Not of a paper. Each run is TPC-C on a simulated rack, with fixed paths (one-sided; calls; calls for\n"

@@ -294,6 +294,54 @@ TEST(ReproduceTest, ReportsRunsInWhichNothingCommits) {
   }
 }
 
+TEST(ReproduceTest, RunsRolexBesideItsRivals) {
+  const std::string json = ::testing::TempDir() + "/reproduce_rolex.json";
+  const Outcome outcome =
+      RunProgram({"reproduce", "rolex", "--keys", "6K", "--clients", "2x2", "--scale", "0.05", "--json", json});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  std::vector<std::string> ids;
+  for (const Json& experiment : report.at("experiments")) {
+    ids.push_back(experiment.at("id"));
+    for (const Json& point : experiment.at("points")) {
+      SCOPED_TRACE(ids.back() + ", " + point.at("series").get<std::string>() + ", " +
+                   point.at("label").get<std::string>());
+      EXPECT_GT(point.at("million_operations_per_second"), 0);
+      const Json& configuration = point.at("report").at("configuration");
+      EXPECT_EQ(configuration.at("inline_values"), true);
+      EXPECT_EQ(configuration.at("server_threads"), 1);
+      const std::string series = point.at("series");
+      const std::string system = series.substr(0, series.find(','));
+      const std::map<std::string, std::string> indexes = {
+          {"FG", "blink"}, {"Sherman", "blink"}, {"EMT-D", "xstore"}, {"XStore-D", "xstore"}, {"ROLEX", "rolex"}};
+      EXPECT_EQ(configuration.at("index"), indexes.at(system));
+      EXPECT_EQ(configuration.at("path"), system == "EMT-D" ? "rpc" : "one-sided");
+      const bool calls = system == "EMT-D" || system == "XStore-D";
+      EXPECT_EQ(configuration.at("updates"), calls ? "rpc" : "one-sided");
+      EXPECT_EQ(configuration.at("insert_path"), calls ? "rpc" : "one-sided");
+    }
+  }
+  EXPECT_THAT(ids, ::testing::ElementsAre("fig7", "fig8a", "fig8c", "fig9", "fig10", "fig11", "fig12"));
+  // Every system at every place.
+  EXPECT_EQ(PointsOf(report, "fig7").size(), 5U * 12);
+  EXPECT_EQ(PointsOf(report, "fig8a").size(), 5U * 2);
+  EXPECT_EQ(PointsOf(report, "fig9").size(), 5U * 8);
+  EXPECT_EQ(PointsOf(report, "fig10").size(), 5U * 2 * 4);
+  EXPECT_EQ(PointsOf(report, "fig12").size(), 3U * 3) << "two of the four sizes are the least, 1000 keys";
+  std::map<std::string, Json> claims;
+  for (const Json& claim : report.at("claims")) claims[claim.at("what")] = claim;
+  const auto mops = [&report](const char* id, const char* system, const char* label) {
+    return PointsOf(report, id).at({system, label}).at("million_operations_per_second").get<double>();
+  };
+  EXPECT_EQ(claims.at("ROLEX against FG, up to: inserts only").at("ours"),
+            mops("fig8a", "ROLEX", "spread") / mops("fig8a", "FG", "spread"));
+  EXPECT_EQ(claims.at("ROLEX against EMT-D, up to: YCSB A").at("ours"),
+            std::max(mops("fig7", "ROLEX", "A uniform") / mops("fig7", "EMT-D", "A uniform"),
+                     mops("fig7", "ROLEX", "A zipfian") / mops("fig7", "EMT-D", "A zipfian")));
+  EXPECT_EQ(claims.at("ROLEX against EMT-D, up to: YCSB A").at("paper"), 2.8);
+}
+
 TEST(ReproduceTest, StandardOutputTakesThePageAlone) {
   const Outcome outcome = RunProgram({"reproduce", "xstore", "--keys", "2K", "--clients", "2x2", "--scale", "0.01",
                                       "--only", "fig15d", "--html", "-"});
