@@ -115,7 +115,7 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->group(group);
   Add(command, "--keyspace", &o->key_form, Choice<ycsb::KeyForm>(ycsb::kKeyFormNames), "FORM",
       "linear (equal distances), noised (the same plus noise), osm-like (uneven at all scales, as longitudes of a\n"
-      "map), normal or lognormal (distributed like that, sigma of the latter 2). Default: linear")
+      "map), normal or lognormal (distributed like that, sigma of the latter 2), random (as hashes). Default: linear")
       ->group(group);
   AddInteger(command, "--value-bytes", &o->value_bytes, static_cast<int64_t>(ycsb::kMinValueBytes),
              static_cast<int64_t>(ycsb::kMaxValueBytes), "Size of every value. Default: 8")

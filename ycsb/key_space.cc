@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -30,6 +31,18 @@ constexpr double kNormalDeviation = 0x1p59;
 constexpr double kLognormalMedian = 0x1p44;
 constexpr double kLognormalSigma = 2;
 
+// A part of two or more random keys gets at least a third of its average share. So the six last halvings leave a key at
+// least 3^-6 of its average width, and the ones before them, of at least 64 keys, a fifth of that: of 2^60 / 2^32 this
+// is more than 2^16.
+constexpr double kMostOfMean = 3;
+
+// Four times 16 random bits, as a number of mean 0 and variance 1 between -3.47 and 3.47.
+double BellCurve(uint64_t random) {
+  double sum = 0;
+  for (int shift = 0; shift < 64; shift += 16) sum += static_cast<double>(random >> shift & 0xffff) * 0x1p-16;
+  return (sum - 2) * 1.7320508075688772;  // the square root of 3
+}
+
 }  // namespace
 
 KeySpace::KeySpace(KeyForm form, uint64_t loaded, int servers)
@@ -48,6 +61,8 @@ KeySpace::Stretch KeySpace::StretchOf(uint64_t rank) const {
       break;
     case KeyForm::kOsmLike:
       return OsmLikeStretchOf(rank);
+    case KeyForm::kRandom:
+      return RandomStretchOf(rank);
     case KeyForm::kNormal:
     case KeyForm::kLognormal: {
       const uint64_t base = QuantileOf(rank);
@@ -88,6 +103,35 @@ KeySpace::Stretch KeySpace::OsmLikeStretchOf(uint64_t rank) const {
   }
   const uint64_t gap = width / keys;
   return {base + (rank - first) * gap, gap};
+}
+
+// The k-th of n draws lies, as a share of the width, at k / n on average, with a variance of k (n - k) / n^2 / (n + 1).
+// (It has a beta distribution; here it has the same moments, and no tails.)
+KeySpace::Stretch KeySpace::RandomStretchOf(uint64_t rank) const {
+  uint64_t first = 0;
+  uint64_t keys = loaded_;
+  Stretch stretch = {0, kMapWidth};
+  uint64_t part = 1;  // number of the part in a heap of halves
+  while (keys > 1) {
+    const uint64_t left_keys = keys / 2;
+    const auto n = static_cast<double>(keys);
+    const double mean = static_cast<double>(left_keys) / n;
+    const double deviation = std::sqrt(mean * (1 - mean) / (n + 1));
+    const double share =
+        std::clamp(mean + deviation * BellCurve(Mix64(part)), mean / kMostOfMean, 1 - mean / kMostOfMean);
+    const auto left_width = static_cast<uint64_t>(static_cast<double>(stretch.gap) * share);
+    if (rank - first < left_keys) {
+      keys = left_keys;
+      stretch.gap = left_width;
+      part = 2 * part;
+    } else {
+      first += left_keys;
+      keys -= left_keys;
+      stretch = {stretch.base + left_width, stretch.gap - left_width};
+      part = 2 * part + 1;
+    }
+  }
+  return stretch;
 }
 
 uint64_t KeySpace::LoadedKey(uint64_t rank) const {

@@ -10,10 +10,14 @@
 //             the ranks 16 times and the keys each time in a random ratio from 1:4 to 4:1     in place of OSM there
 //   normal    stretches that begin at the quantiles of a normal distribution: mean 2^62, standard deviation 2^59
 //   lognormal the same of a lognormal distribution: its logarithm has mean 44 ln 2 and standard deviation 2
+//   random    stretches as unequal as the distances of keys that are drawn at random, such as the hashes that YCSB
+//   takes
+//             for keys: ranks and keys are halved down to single ranks, each time in a ratio as random as the median of
+//             so many draws
 //
-// The last two are the synthetic data sets of ROLEX (FAST'23, section 4.1). Its source (Kraska et al., SIGMOD'18,
-// section 3.7.1) gives mu 0 and sigma 2 of the lognormal one, scaled to integers. There the keys are samples; here
-// there is one key in every stretch, so distances of neighbours vary less than those of samples do.
+// Normal and lognormal are the synthetic data sets of ROLEX (FAST'23, section 4.1). Its source (Kraska et al.,
+// SIGMOD'18, section 3.7.1) gives mu 0 and sigma 2 of the lognormal one, scaled to integers. There the keys are
+// samples; here there is one key in every stretch, so distances of neighbours vary less than those of samples do.
 //
 // Servers hold consecutive ranges of keys, each with the same number of loaded keys.
 #pragma once
@@ -27,8 +31,8 @@
 
 namespace gannet::ycsb {
 
-enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike, kNormal, kLognormal };
-inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like", "normal", "lognormal"};
+enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike, kNormal, kLognormal, kRandom };
+inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like", "normal", "lognormal", "random"};
 
 // Where new keys lie: spread over the loaded ones, as many around each of them; or appended, each behind the one
 // before.
@@ -63,6 +67,7 @@ class KeySpace {
   };
   Stretch StretchOf(uint64_t rank) const;
   Stretch OsmLikeStretchOf(uint64_t rank) const;
+  Stretch RandomStretchOf(uint64_t rank) const;
   // For normal and lognormal. `rank` <= loaded().
   uint64_t QuantileOf(uint64_t rank) const;
 
