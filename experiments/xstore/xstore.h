@@ -23,6 +23,7 @@ Experiment Fig14c(const Options& options);  // a model that grows
 Experiment Fig15a(const Options& options);  // memory of the cache
 Experiment Fig15b(const Options& options);  // size of the cache
 Experiment Fig15d(const Options& options);  // distributions of keys
+Experiment Fig16a(const Options& options);  // inline and indirect values
 Experiment Fig16b(const Options& options);  // TPC-C
 
 // All of them, in the paper's order.
