@@ -11,7 +11,7 @@ namespace {
 using ycsb::Distribution;
 using ycsb::KeyForm;
 
-constexpr KeyForm kForms[] = {KeyForm::kNormal, KeyForm::kLognormal, KeyForm::kNoised, KeyForm::kOsmLike};
+constexpr KeyForm kForms[] = {KeyForm::kNormal, KeyForm::kLognormal, KeyForm::kRandom, KeyForm::kOsmLike};
 
 struct Load {
   const char* name;
@@ -40,8 +40,9 @@ Experiment Fig9(const Options& options) {
     }
   }
   e.notes = {
-      "The paper's DocID and Weblogs are real data. In their place: noised keys, which are nearly evenly spaced as "
-      "numbers of documents are, and osm-like ones, which are uneven at all scales.",
+      "The paper's DocID and Weblogs are real data. In their place: random keys, as hashes are, and osm-like ones, "
+      "which "
+      "are uneven at all scales.",
   };
   return e;
 }

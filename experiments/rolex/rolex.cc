@@ -53,7 +53,7 @@ bench::YcsbOptions PaperRack(const Options& options, System system, const ycsb::
   o.workload = workload;
   o.distribution = distribution;
   o.keys = options.keys;
-  o.key_form = ycsb::KeyForm::kNoised;  // YCSB's keys are hashes
+  o.key_form = ycsb::KeyForm::kRandom;  // YCSB's keys are hashes
   o.fill_percent = kFill;
   o.inline_values = true;
   o.spread = options.spread;
