@@ -18,13 +18,13 @@ bool IsUnknownOutcome(const Status& status) {
 }  // namespace
 
 LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
-                         size_t fence_lines, const LeafBlocks* own)
+                         size_t fence_lines, const LeafBlocks* own, As as)
     : channel_(channel),
       node_(owner == channel->node() ? nullptr : node),
       owner_(owner),
       fence_lines_(fence_lines),
       own_blocks_(own),
-      is_own_(owner == channel->node()),
+      is_own_(as == As::kOwner && owner == channel->node()),
       by_own_cpu_(is_own_ && channel->capabilities().cpu_coherent_atomics),
       owner_bits_(OwnerBits(channel->node(), channel->index())),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}

@@ -32,17 +32,22 @@ namespace gannet::index::remote {
 
 class LeafChannel {
  public:
+  // kClient: reads and changes leaves by verbs, also those of its own node. An operation then suspends whenever it
+  // looks at a leaf, so a coroutine that waits for the lock of another one of its thread lets that one go on.
+  enum class As : uint8_t { kOwner, kClient };
+
   // `node`: of the channel; null if the owner is this node, or is never lost without dying. `fence_lines`: of the
-  // leaves (tagged_leaf.h). `own`: the blocks of the leaves, which outlive this, if the owner is this node.
+  // leaves (tagged_leaf.h). `own`: the blocks of the leaves, which outlive this, if the owner is this node. `as` has no
+  // effect if it is another one.
   LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
-              size_t fence_lines = 0, const LeafBlocks* own = nullptr);
+              size_t fence_lines = 0, const LeafBlocks* own = nullptr, As as = As::kOwner);
 
   rdma::Channel* channel() const { return channel_; }
   rdma::NodeId owner() const { return owner_; }
   uint64_t owner_bits() const { return owner_bits_; }
   size_t fence_lines() const { return fence_lines_; }
   size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
-  // The leaves are in this node's memory, and are read by its CPU.
+  // The leaves are in this node's memory, and are read by its CPU. False for a client.
   bool is_own() const { return is_own_; }
   const LeafBlocks* own_blocks() const { return own_blocks_; }
   // Judges the image of a READ of leaf_bytes() that the caller has posted itself. First it sets the image's number of

@@ -23,7 +23,7 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<remote::
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
       : channel_(channel),
         owner_(owner),
-        leaves_(channel, options.node, owner, options.patience),
+        leaves_(channel, options.node, owner, options.patience, 0, nullptr, remote::LeafChannel::As::kClient),
         blocks_(channel, owner, id, options.call_timeout),
         shares_cache_(options.shared != nullptr),
         cache_(channel, owner, id, options.call_timeout,
