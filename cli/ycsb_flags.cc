@@ -175,7 +175,14 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
   AddInteger(command, "--coroutines", &o->coroutines, 1, kMaxCoroutines,
              "Operations that a client thread has in flight. Default: 1 on shm, 8 on sim")
       ->group(group);
-  AddInteger(command, "--servers", &o->servers, 1, 32, "Nodes that hold the keys. Default: 1")->group(group);
+  CLI::Option* const servers =
+      AddInteger(command, "--servers", &o->servers, 1, 32, "Nodes that hold the keys. Default: 1")->group(group);
+  command
+      .add_flag_callback(
+          "--colocated", [o] { o->colocated = true; },
+          "Each client machine is a server, too, and has cores for both. So there are as many servers as machines")
+      ->excludes(servers)
+      ->group(group);
   AddInteger(command, "--server-threads", &o->server_threads, 1, 64,
              "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim")
       ->group(group);
@@ -216,7 +223,7 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
 
 std::string FlagOfServers(const CLI::App& command) {
   for (const char* flag : {"--index", "--keys", "--keyspace", "--value-bytes", "--inline", "--fill", "--sub-models",
-                           "--updates", "--fabric", "--servers", "--server-threads", "--nic"}) {
+                           "--updates", "--fabric", "--servers", "--colocated", "--server-threads", "--nic"}) {
     if (command.count(flag) > 0) return flag;
   }
   return "";

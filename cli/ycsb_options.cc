@@ -76,7 +76,11 @@ Status Complete(bench::YcsbOptions* o) {
                  kMaxThreadsPerMachine);
   }
   const bool in_cluster = o->cluster_config.has_value();
-  if (!in_cluster && o->clients.machines + o->servers > rdma::kMaxShmNodes) {
+  if (o->colocated && o->clients.threads + o->server_threads > kMaxThreadsPerMachine) {
+    return Wrong("--colocated: at most %d threads on a machine, %d of clients and %d of the server",
+                 kMaxThreadsPerMachine, o->clients.threads, o->server_threads);
+  }
+  if (!in_cluster && !o->colocated && o->clients.machines + o->servers > rdma::kMaxShmNodes) {
     return Wrong("--clients %dx%d: at most %d machines with %s", o->clients.machines, o->clients.threads,
                  rdma::kMaxShmNodes - o->servers, Count(static_cast<uint64_t>(o->servers), "server"));
   }

@@ -40,11 +40,12 @@ std::string Heading(const bench::YcsbResult& result) {
   text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s%s\n", WithCommas(o.keys),
                           NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
                           Count(static_cast<uint64_t>(o.servers), "server"), WhereTheServersAre(result));
-  text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server\n",
+  text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server%s\n",
                           absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
                           absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
                           Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
-                          Count(static_cast<uint64_t>(o.server_threads), "thread"));
+                          Count(static_cast<uint64_t>(o.server_threads), "thread"),
+                          o.colocated ? ", on the same machines" : "");
   if (result.interrupted) text += InterruptedText();
   return text;
 }

@@ -50,8 +50,8 @@ ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& key
 }
 
 Machine::~Machine() {
-  if (node != nullptr) node->Shutdown();
-  if (epochs != nullptr) epochs->Stop();
+  if (own_node != nullptr) own_node->Shutdown();
+  if (own_epochs != nullptr) own_epochs->Stop();
 }
 
 Cluster::Cluster(rdma::Fabric* fabric, const ClusterOptions& options)
@@ -60,15 +60,22 @@ Cluster::Cluster(rdma::Fabric* fabric, const ClusterOptions& options)
 Cluster::~Cluster() = default;
 
 StatusOr<std::unique_ptr<Cluster>> Cluster::Create(rdma::Fabric* fabric, const ClusterOptions& options) {
-  if (options.servers < 1 || options.machines < 1 || options.servers + options.machines != fabric->num_nodes()) {
-    return absl::InvalidArgumentError(absl::StrFormat("%d servers and %d machines on a fabric of %d nodes",
-                                                      options.servers, options.machines, fabric->num_nodes()));
+  const int nodes = options.colocated ? options.servers : options.servers + options.machines;
+  if (options.servers < 1 || options.machines < 1 || nodes != fabric->num_nodes() ||
+      (options.colocated && options.machines != options.servers)) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d servers and %d machines%s on a fabric of %d nodes",
+                                                      options.servers, options.machines,
+                                                      options.colocated ? ", colocated," : "", fabric->num_nodes()));
   }
   GANNET_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<Cluster> cluster(new Cluster(fabric, options));
   GANNET_RETURN_IF_ERROR(cluster->OpenServers());
   for (int i = 0; i < options.machines; ++i) {
-    GANNET_RETURN_IF_ERROR(cluster->OpenMachine(static_cast<rdma::NodeId>(options.servers + i)));
+    if (options.colocated) {
+      cluster->AddMachine(cluster->servers_[static_cast<size_t>(i)].get());
+    } else {
+      GANNET_RETURN_IF_ERROR(cluster->OpenMachine(static_cast<rdma::NodeId>(options.servers + i)));
+    }
   }
   return cluster;
 }
@@ -82,6 +89,7 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Attach(rdma::Fabric* fabric, rdma::N
   GANNET_RETURN_IF_ERROR(CheckOptions(options));
   ClusterOptions one_machine = options;
   one_machine.machines = 1;
+  one_machine.colocated = false;
   std::unique_ptr<Cluster> cluster(new Cluster(fabric, one_machine));
   GANNET_RETURN_IF_ERROR(cluster->OpenMachine(node));
   return cluster;
@@ -100,13 +108,22 @@ Status Cluster::OpenMachine(rdma::NodeId id) {
   auto machine = std::make_unique<Machine>();
   auto node = fabric_->Attach(id);
   if (!node.ok()) return node.status();
-  machine->node = *std::move(node);
-  machine->slab = std::make_unique<rdma::SlabAllocator>(machine->node.get());
-  auto epochs = rdma::EpochManager::Create(fabric_, machine->node.get(), machine->slab.get());
+  machine->own_node = *std::move(node);
+  machine->node = machine->own_node.get();
+  machine->own_slab = std::make_unique<rdma::SlabAllocator>(machine->node);
+  auto epochs = rdma::EpochManager::Create(fabric_, machine->node, machine->own_slab.get());
   if (!epochs.ok()) return epochs.status();
-  machine->epochs = *std::move(epochs);
+  machine->own_epochs = *std::move(epochs);
+  machine->epochs = machine->own_epochs.get();
   machines_.push_back(std::move(machine));
   return absl::OkStatus();
+}
+
+void Cluster::AddMachine(Server* server) {
+  auto machine = std::make_unique<Machine>();
+  machine->node = &server->node();
+  machine->epochs = &server->epochs();
+  machines_.push_back(std::move(machine));
 }
 
 Status Cluster::Load(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop) {
@@ -122,7 +139,9 @@ Status Cluster::Load(const std::function<void(uint64_t)>& progress, const std::a
 
 Status Cluster::Start(const std::atomic<bool>* stop) {
   for (const auto& server : servers_) GANNET_RETURN_IF_ERROR(server->Start(options_.server_threads));
-  for (const auto& machine : machines_) GANNET_RETURN_IF_ERROR(machine->epochs->Start());
+  for (const auto& machine : machines_) {
+    if (machine->own_epochs != nullptr) GANNET_RETURN_IF_ERROR(machine->own_epochs->Start());
+  }
   if (!index::EntryOf(options_.index).traits.learned || !options_.train_models) return absl::OkStatus();
   // On a thread of its own, because a simulated thread permanently belongs to the node whose channel it polls.
   Status trained;

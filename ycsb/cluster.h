@@ -30,6 +30,8 @@ struct ClusterOptions {
   int servers = 1;
   int server_threads = 1;  // per server, for calls
   int machines = 1;
+  // Machine i works on the node of server i, as in DEX (VLDB'24, section 8): there are as many of both.
+  bool colocated = false;
   KeyForm key_form = KeyForm::kLinear;
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
@@ -48,21 +50,26 @@ struct ClusterOptions {
 // The part of server `server`.
 ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& keys, int server);
 
-// A machine for client threads. Its node lends only the memory that the grace period needs.
+// A machine for client threads: on a server's node, or on one of its own, which lends only the memory that the grace
+// period needs.
 struct Machine {
   ~Machine();
   // Caches that its threads share, one for each server; none if they do not share. See CacheOptions.
   std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
   std::vector<std::shared_ptr<index::SharedCache>> caches;  // of kinds whose clients change the index
   std::shared_ptr<LocationCache> locations;
-  std::unique_ptr<rdma::Node> node;
-  std::unique_ptr<rdma::SlabAllocator> slab;
-  std::unique_ptr<rdma::EpochManager> epochs;
+  rdma::Node* node = nullptr;
+  rdma::EpochManager* epochs = nullptr;
+  // Null on a server's node.
+  std::unique_ptr<rdma::Node> own_node;
+  std::unique_ptr<rdma::SlabAllocator> own_slab;
+  std::unique_ptr<rdma::EpochManager> own_epochs;
 };
 
 class Cluster {
  public:
-  // `fabric` has servers + machines nodes and must outlive the cluster. InvalidArgument says which option is wrong.
+  // `fabric` has servers + machines nodes (colocated: as many as servers) and must outlive the cluster. InvalidArgument
+  // says which option is wrong.
   static StatusOr<std::unique_ptr<Cluster>> Create(rdma::Fabric* fabric, const ClusterOptions& options);
   // The client machine at node `node`. The servers are other processes with the data of `options` (whose machines and
   // server_threads do not count). FailedPrecondition if `node` is taken.
@@ -98,13 +105,14 @@ class Cluster {
   Cluster(rdma::Fabric* fabric, const ClusterOptions& options);
   Status OpenServers();
   Status OpenMachine(rdma::NodeId node);
+  void AddMachine(Server* server);
   Status TrainModels(const std::atomic<bool>* stop);
 
   rdma::Fabric* fabric_;
   const ClusterOptions options_;
   KeySpace keys_;
   std::vector<std::unique_ptr<Server>> servers_;
-  std::vector<std::unique_ptr<Machine>> machines_;
+  std::vector<std::unique_ptr<Machine>> machines_;  // destroyed before the servers
   uint64_t inserts_end_ = 0;
 };
 

@@ -47,10 +47,10 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   auto channel = home.node->OpenChannel();
   if (!channel.ok()) return channel.status();
   connection->channel_ = *std::move(channel);
-  connection->epochs_ = home.epochs.get();
+  connection->epochs_ = home.epochs;
   connection->chooser_.Resize(1, static_cast<size_t>(cluster->options().servers), txn::ReadPathPolicy::kAdaptive);
   connection->random_ = Random(Mix64(uint64_t{connection->channel_->node()} << 16 | connection->channel_->index()));
-  auto epoch = rdma::EpochManager::Participant::Join(home.epochs.get());
+  auto epoch = rdma::EpochManager::Participant::Join(home.epochs);
   if (!epoch.ok()) return epoch.status();
   connection->epoch_ = *std::move(epoch);
   const index::IndexKindEntry& kind = index::EntryOf(cluster->options().index);
@@ -60,7 +60,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
     auto index = kind.connect(through, server, kIndex,
                               {.location_cache_bytes = options.location_bytes,
                                .values_in_entries = connection->values_in_entries(),
-                               .node = home.node.get(),
+                               .node = home.node,
                                .shared_cache = connection->CacheFor(home, static_cast<size_t>(i), options.index_bytes),
                                .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();

@@ -60,6 +60,7 @@ class Server {
   Status Start(int threads);
 
   rdma::Node& node() { return *node_; }
+  rdma::EpochManager& epochs() { return *epochs_; }
   index::LocalIndex& index() { return *index_; }
   // Null if the index is not a learned one.
   index::XStore* xstore() { return xstore_; }

@@ -35,12 +35,13 @@ YcsbCluster::~YcsbCluster() = default;
 
 // A thread that answers calls, or a client, has a core to itself, as in XStore's evaluation (OSDI'20, section 7).
 int YcsbCluster::cores_per_node() const {
-  return std::max(options_.server_threads, options_.clients.threads);
+  const int servers = options_.server_threads;
+  return options_.colocated ? servers + options_.clients.threads : std::max(servers, options_.clients.threads);
 }
 
 Status YcsbCluster::OpenFabric() {
   const YcsbOptions& o = options_;
-  const int nodes = o.servers + o.clients.machines;
+  const int nodes = o.colocated ? o.servers : o.servers + o.clients.machines;
   if (!o.simulated()) {
     auto fabric = rdma::ShmFabric::InProcess({.num_nodes = nodes, .bytes_per_node = BytesPerNode(o), .seed = o.seed});
     if (!fabric.ok()) return fabric.status();
@@ -70,8 +71,11 @@ void YcsbCluster::Watch(bool end) {
 std::optional<SimulationReport> YcsbCluster::simulation_report() const {
   if (!usage_.has_value() || !usage_->ended()) return std::nullopt;
   const rdma::sim::SimulationStatistics statistics = simulation_->statistics();
-  return SimulationReport{.servers = usage_->Of(0, options_.servers, options_.server_threads),
-                          .machines = usage_->Of(options_.servers, fabric_->num_nodes(), options_.clients.threads),
+  const int nodes = fabric_->num_nodes();
+  const bool both = options_.colocated;
+  return SimulationReport{.servers = usage_->Of(0, options_.servers, both ? cores_per_node() : options_.server_threads),
+                          .machines = both ? usage_->Of(0, nodes, cores_per_node())
+                                           : usage_->Of(options_.servers, nodes, options_.clients.threads),
                           .events = statistics.events,
                           .switches = statistics.switches,
                           .virtual_seconds = static_cast<double>(simulation_->now()) * 1e-9};

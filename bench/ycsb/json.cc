@@ -53,6 +53,7 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"coroutines", o.coroutines},
           {"servers", o.servers},
           {"server_threads", o.server_threads},
+          {"colocated", o.colocated},
           {"cache", o.locations ? "locations" : NameOf(o.cache, kCacheNames)},
           {"cache_bytes", o.cache_bytes},
           {"warmup_seconds", absl::ToDoubleSeconds(*o.warmup)},

@@ -24,6 +24,7 @@ void SetDefaults(YcsbOptions* o) {
   o->duration = o->duration.value_or(sim ? absl::Milliseconds(10) : absl::Seconds(10));
   o->warmup = o->warmup.value_or(sim ? absl::Milliseconds(2) : absl::Seconds(1));
   o->interval = o->interval.value_or(sim ? *o->duration / 5 : absl::Seconds(1));
+  if (o->colocated) o->servers = o->clients.machines;
   // Clients change what they can change.
   const bool by_verbs = o->inline_values && index::EntryOf(o->index).traits.client_writes;
   const ycsb::Path changes = by_verbs ? ycsb::Path::kOneSided : ycsb::Path::kCall;
@@ -35,6 +36,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
   return {.servers = servers,
           .server_threads = server_threads,
           .machines = clients.machines,
+          .colocated = colocated,
           .key_form = key_form,
           .keys = keys,
           .index = index,

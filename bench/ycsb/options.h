@@ -56,6 +56,7 @@ struct YcsbOptions {
   int coroutines = 0;  // 0: SetDefaults() chooses
   int servers = 1;
   int server_threads = 0;  // 0: SetDefaults() chooses
+  bool colocated = false;  // each client machine is a server, too: SetDefaults() sets `servers`
   std::string nic;         // empty: SetDefaults() chooses
   bool spread = true;      // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;

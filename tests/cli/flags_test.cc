@@ -153,6 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"YcsbInserts", {"ycsb", "--inserts", "first"}, {"--inserts first", "spread or append"}},
         BadFlags{"YcsbInsertForOfNothing", {"ycsb", "--insert-for", "1s"}, {"--insert-for", "--insert-rate"}},
         BadFlags{"YcsbInsertRate", {"ycsb", "--insert-rate", "1K"}, {"--insert-rate 1000", "--clients 2x2"}},
+        BadFlags{"YcsbColocatedServers", {"ycsb", "--colocated", "--servers", "2"}, {"--colocated", "--servers"}},
         BadFlags{"YcsbInlineInHash", {"ycsb", "--inline", "--index", "hash"}, {"--inline", "blink or rolex"}},
         BadFlags{"YcsbInlineLarge", {"ycsb", "--inline", "--value-bytes", "16"}, {"--inline", "8 bytes"}},
         BadFlags{"YcsbInlineLocations", {"ycsb", "--inline", "--cache", "locations"}, {"--inline", "no records"}},

@@ -145,6 +145,16 @@ TEST_F(YcsbTest, AGetOfAnInlineValueReadsLittle) {
   }
 }
 
+TEST_F(YcsbTest, ServersAreOnTheMachinesOfTheClients) {
+  const Json report = Report({"--fabric", "sim", "--clients", "3x2", "--colocated", "--server-threads", "1",
+                              "--duration", "500us", "--workload", "b", "--index", "rolex", "--inline"});
+  EXPECT_EQ(report.at("configuration").at("servers"), 3);
+  EXPECT_EQ(report.at("configuration").at("colocated"), true);
+  EXPECT_EQ(report.at("simulation").at("servers"), report.at("simulation").at("machines"));
+  EXPECT_GT(report.at("simulation").at("servers").at("nic_serve"), 0);
+  EXPECT_THAT(text_, HasSubstr("on the same machines"));
+}
+
 TEST_F(YcsbTest, ClientsChangeInlineValuesByVerbsWhereTheyCan) {
   for (const char* index : {"xstore", "blink", "rolex"}) {
     const bool verbs = std::string(index) != "xstore";

@@ -195,6 +195,39 @@ TEST(Driver, RefusesValuesInEntriesWhereTheyCannotBe) {
   }
 }
 
+// Clients on the nodes of the servers read and change keys of their own node and of others, by each path.
+TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
+  for (const bool simulated : {false, true}) {
+    for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
+      SmallBenchOptions options;
+      options.simulated = simulated;
+      options.servers = options.machines = 2;
+      options.colocated = true;
+      options.index = index;
+      options.value_bytes = 8;
+      options.values_in_entries = index != IndexKind::kHash;
+      SmallBench bench(options);
+      ASSERT_EQ(bench.cluster().machine(1).node, &bench.cluster().server(1).node());
+      const Path changes = index::EntryOf(index).traits.client_writes ? Path::kOneSided : Path::kCall;
+      for (const Path reads : {Path::kOneSided, Path::kCall, Path::kAdaptive}) {
+        SCOPED_TRACE(index::EntryOf(index).name + (simulated ? " sim" : " shm"));
+        RunOptions run_options = bench.ShortRun();
+        run_options.threads_per_machine = 2;
+        run_options.mix = {40, 20, 20, 0, 20};
+        run_options.paths = {.reads = reads, .updates = changes, .inserts = changes};
+        const uint64_t before = bench.Contents().records;
+        const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+        ASSERT_TRUE(run.ok()) << run.status();
+        EXPECT_GT(run->of(Kind::kInsert).finished, 0u);
+        EXPECT_EQ(bench.Contents().records, before + run->of(Kind::kInsert).finished);
+      }
+      ClusterOptions unequal = bench.cluster().options();
+      unequal.machines = 1;
+      EXPECT_THAT(Cluster::Create(&bench.cluster().fabric(), unequal).status().message(), HasSubstr("colocated"));
+    }
+  }
+}
+
 // New keys of several machines lie behind all others, on the last server.
 TEST(Driver, AppendsToTheLastServer) {
   for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {

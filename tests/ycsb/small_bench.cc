@@ -23,7 +23,7 @@ void Must(const Status& status) {
 }  // namespace
 
 SmallBench::SmallBench(const SmallBenchOptions& o) {
-  const int nodes = o.servers + o.machines;
+  const int nodes = o.colocated ? o.servers : o.servers + o.machines;
   if (o.simulated) {
     rdma::sim::SimulationOptions simulation;
     simulation.seed = o.seed;
@@ -40,6 +40,7 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
   cluster_ = Must(Cluster::Create(fabric_.get(), {.servers = o.servers,
                                                   .server_threads = o.server_threads,
                                                   .machines = o.machines,
+                                                  .colocated = o.colocated,
                                                   .key_form = o.key_form,
                                                   .keys = o.keys,
                                                   .index = o.index,

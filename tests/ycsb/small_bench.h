@@ -21,6 +21,7 @@ struct SmallBenchOptions {
   IndexKind index = IndexKind::kXStore;
   size_t value_bytes = 100;
   bool values_in_entries = false;
+  bool colocated = false;
   bool adversarial = false;  // shm
   bool cpu_atomics = false;  // sim: atomics of NICs are atomic with those of CPUs
 };
