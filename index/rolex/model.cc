@@ -102,7 +102,8 @@ Model Model::Train(std::span<const TrainedLeaf> leaves, uint64_t first, uint64_t
   Model model;
   model.first_ = first;
   model.last_ = last;
-  // Units of the leaves' range, not of the keys': the last model of an index covers all keys up to the greatest there are.
+  // Units of the leaves' range, not of the keys': the last model of an index covers all keys up to the greatest there
+  // are.
   const uint64_t range = std::max(leaves.back().image.head.low, first) - first;
   model.shift_ = static_cast<uint32_t>(std::max(0, 64 - std::countl_zero(range) - 32));
   model.leaves_.reserve(leaves.size());
