@@ -224,8 +224,8 @@ class Database {
   // How the accesses of this node's sessions reached records of other nodes, by table and kind; only those that there
   // were. Thread-safe.
   std::vector<TablePaths> path_statistics() const;
-  // Bytes of the learned caches that all sessions of this node share, by table, over all remote nodes; only tables that
-  // have one. Thread-safe.
+  // Bytes of the caches of models or inner nodes that all sessions of this node share, by table, over all remote nodes;
+  // only tables that have one. Thread-safe.
   std::vector<std::pair<std::string, uint64_t>> shared_cache_bytes() const;
   // The load that `node`, or this node itself, announced last. Thread-safe.
   rdma::NodeLoad load_of(rdma::NodeId node) const;
