@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "base/check.h"
+#include "index/rolex/quiet_lines.h"
 #include "index/rolex/synonyms.h"
 
 namespace gannet::index::rolex {
@@ -18,7 +19,7 @@ constexpr size_t kTopHeaderBytes = 16;
 constexpr size_t kEntryBytes = sizeof(DirectoryEntry);
 
 uint64_t ChecksumOf(std::span<const std::byte> block) {
-  return XXH3_64bits(block.data() + kWordBytes, block.size() - kWordBytes);
+  return XXH3_64bits(block.data() + kWordBytes, block.size() - kWordBytes) >> 1;  // as in model.cc
 }
 
 void StoreAll(std::byte* to, std::span<const std::byte> bytes) {
@@ -35,6 +36,25 @@ bool Ascend(std::span<const DirectoryEntry> entries) {
          }) == entries.end();
 }
 
+// The number of a block's entries and the block's mask (quiet_lines.h) share a word. Masks what the block has.
+void PutCount(uint64_t n, size_t at, std::span<std::byte> block) {
+  const uint64_t mask = QuietMask(block);
+  ApplyMask(block, mask);
+  const uint64_t word = n | mask;
+  std::memcpy(block.data() + at, &word, kWordBytes);
+}
+
+// The entries of a block whose word of PutCount is `count`, without those that do not ascend: then it is no directory.
+std::vector<DirectoryEntry> DecodeEntries(std::span<const std::byte> block, size_t header_bytes, uint64_t count) {
+  const uint64_t n = count & ~kMaskBits;
+  std::vector<std::byte> bytes(block.begin(), block.begin() + static_cast<ptrdiff_t>(header_bytes + n * kEntryBytes));
+  ApplyMask(bytes, count & kMaskBits);
+  std::vector<DirectoryEntry> entries(n);
+  std::memcpy(entries.data(), bytes.data() + header_bytes, n * kEntryBytes);
+  if (!Ascend(entries)) entries.clear();
+  return entries;
+}
+
 }  // namespace
 
 size_t FindEntry(std::span<const DirectoryEntry> entries, uint64_t key) {
@@ -47,24 +67,19 @@ std::vector<DirectoryEntry> DecodeTop(std::span<const std::byte> block) {
   std::array<uint64_t, 2> header;
   if (block.size() < kTopHeaderBytes) return {};
   std::memcpy(header.data(), block.data(), kTopHeaderBytes);
-  const uint64_t n = header[1];
+  const uint64_t n = header[1] & ~kMaskBits;
   if (n == 0 || n > kMostPages || block.size() < kTopHeaderBytes + n * kEntryBytes) return {};
   if (header[0] != ChecksumOf(block.first(kTopHeaderBytes + n * kEntryBytes))) return {};
-  std::vector<DirectoryEntry> entries(n);
-  std::memcpy(entries.data(), block.data() + kTopHeaderBytes, n * kEntryBytes);
-  if (!Ascend(entries)) entries.clear();
-  return entries;
+  return DecodeEntries(block, kTopHeaderBytes, header[1]);
 }
 
 std::vector<DirectoryEntry> DecodePage(std::span<const std::byte> block) {
   if (block.size() < kPageBytes) return {};
-  uint64_t n;
-  std::memcpy(&n, block.data(), kWordBytes);
+  uint64_t word;
+  std::memcpy(&word, block.data(), kWordBytes);
+  const uint64_t n = word & ~kMaskBits;
   if (n == 0 || n > kMostModels) return {};
-  std::vector<DirectoryEntry> entries(n);
-  std::memcpy(entries.data(), block.data() + 16, n * kEntryBytes);
-  if (!Ascend(entries)) entries.clear();
-  return entries;
+  return DecodeEntries(block, kPageHeaderBytes, word);
 }
 
 Directory::Directory(IndexService* service) : service_(service), memory_(service->node().memory().data()) {}
@@ -153,14 +168,13 @@ StatusOr<std::unique_ptr<Directory::Page>> Directory::MakePage(Context& context,
   auto page = std::make_unique<Page>(models.size());
   page->block = *block;
   std::vector<std::byte> bytes(kPageBytes);
-  const uint64_t n = models.size();
-  std::memcpy(bytes.data(), &n, kWordBytes);
   for (size_t i = 0; i < models.size(); ++i) {
     const DirectoryEntry entry{models[i]->model.first(), PointerTo(*models[i])};
-    std::memcpy(bytes.data() + 16 + i * kEntryBytes, &entry, kEntryBytes);
+    std::memcpy(bytes.data() + kPageHeaderBytes + i * kEntryBytes, &entry, kEntryBytes);
     page->firsts[i] = entry.first;
     page->models[i].store(models[i], std::memory_order_relaxed);
   }
+  PutCount(models.size(), 0, bytes);
   StoreAll(page->block, bytes);
   return page;
 }
@@ -180,13 +194,12 @@ Status Directory::Publish(Context& context, std::vector<Page*> pages) {
   if (!block.ok()) return block.status();
   top->block = *block;
   std::vector<std::byte> bytes(top->block_bytes);
-  const uint64_t n = pages.size();
-  std::memcpy(bytes.data() + kWordBytes, &n, kWordBytes);
   for (size_t i = 0; i < pages.size(); ++i) {
     const DirectoryEntry entry{pages[i]->firsts[0], BlockPointer::Pack(OffsetOf(pages[i]->block), kPageBytes)};
     std::memcpy(bytes.data() + kTopHeaderBytes + i * kEntryBytes, &entry, kEntryBytes);
     top->firsts.push_back(entry.first);
   }
+  PutCount(pages.size(), kWordBytes, bytes);
   const uint64_t checksum = ChecksumOf(bytes);
   std::memcpy(bytes.data(), &checksum, kWordBytes);
   top->pages = std::move(pages);
@@ -259,7 +272,7 @@ Status Directory::Replace(Context& context, std::span<const OwnModel* const> old
   if (old.size() == 1 && fresh.size() == 1) {
     const OwnModel* const model = fresh[0].release();
     page->models[at].store(model, std::memory_order_release);
-    StoreWord(page->block + 16 + at * kEntryBytes + kWordBytes, PointerTo(*model));
+    StoreWord(page->block + kPageHeaderBytes + at * kEntryBytes + kWordBytes, PointerTo(*model));
     RetireModel(context, old[0]);
     return absl::OkStatus();
   }

@@ -9,6 +9,8 @@
 //
 //   pointer   offset / 64 of a block (40) | its lines (24) |
 //
+// The words with the numbers of pages and models also have the blocks' masks (quiet_lines.h).
+//
 // A model is replaced by one store of its pointer (the paper's shadow redirection, 3.5). If it becomes several models,
 // or is merged with another, the page is written anew, and so is the top. A client that follows an old pointer finds
 // the old model, which still leads somewhere near, or another block, which the checksum and the first key show.
@@ -31,7 +33,8 @@ namespace gannet::index::rolex {
 
 inline constexpr size_t kMostModels = 256;  // of a page
 inline constexpr size_t kMostPages = 8000;
-inline constexpr size_t kPageBytes = 16 + kMostModels * 16;
+inline constexpr size_t kPageHeaderBytes = 16;
+inline constexpr size_t kPageBytes = kPageHeaderBytes + kMostModels * 16;
 
 struct DirectoryEntry {
   uint64_t first = 0;    // key

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/runtime.h"
+#include "index/rolex/quiet_lines.h"
 
 namespace gannet::index::rolex {
 namespace {
@@ -27,7 +29,8 @@ struct Header {
   uint16_t pieces = 0;
   uint16_t leaves = 0;
   uint32_t shift = 0;
-  std::array<uint64_t, 2> unused{};
+  uint64_t mask = 0;  // quiet_lines.h
+  uint64_t unused = 0;
 };
 static_assert(sizeof(Header) == Model::kHeaderBytes);
 
@@ -37,7 +40,15 @@ size_t BytesFor(const Header& header) {
 
 uint64_t ChecksumOf(std::span<const std::byte> block) {
   constexpr size_t kFrom = sizeof(Header::checksum);
-  return XXH3_64bits(block.data() + kFrom, block.size() - kFrom);
+  return XXH3_64bits(block.data() + kFrom, block.size() - kFrom) >> 1;  // never the first word of a busy line
+}
+
+// A copy of the block without its mask. Empty, if it has none.
+std::vector<std::byte> Unmasked(std::span<const std::byte> block, uint64_t mask) {
+  if (mask == 0) return {};
+  std::vector<std::byte> copy(block.begin(), block.end());
+  ApplyMask(copy, mask);
+  return copy;
 }
 
 Status NoModel() {
@@ -151,6 +162,9 @@ void Model::Encode(std::span<std::byte> out) const {
   std::memcpy(at, pieces_.data(), pieces_.size() * sizeof(PlrPiece));
   at += pieces_.size() * sizeof(PlrPiece);
   std::memcpy(at, leaves_.data(), leaves_.size() * sizeof(LeafTableEntry));
+  header.mask = QuietMask(out);
+  ApplyMask(out, header.mask);
+  std::memcpy(out.data(), &header, sizeof(header));
   header.checksum = ChecksumOf(out);
   std::memcpy(out.data(), &header.checksum, sizeof(header.checksum));
 }
@@ -175,7 +189,8 @@ StatusOr<Model> Model::Decode(std::span<const std::byte> block) {
   model.last_ = header.last;
   model.synonyms_ = header.synonyms;
   model.shift_ = header.shift;
-  const std::byte* at = block.data() + sizeof(header);
+  const std::vector<std::byte> unmasked = Unmasked(block.first(*bytes), header.mask);
+  const std::byte* at = (unmasked.empty() ? block.data() : unmasked.data()) + sizeof(header);
   model.pieces_.resize(header.pieces);
   std::memcpy(model.pieces_.data(), at, header.pieces * sizeof(PlrPiece));
   at += header.pieces * sizeof(PlrPiece);

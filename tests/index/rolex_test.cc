@@ -94,6 +94,20 @@ TEST_F(RolexTest, TrainedKeysTakeOneRead) {
   EXPECT_EQ(remote_->Estimate({&key, 1}).bytes, 64);
 }
 
+// As the first word of a line such a key would be the mark of a line that is being written (fabric.h, 2).
+TEST_F(RolexTest, KeysThatLookLikeBusyLines) {
+  std::set<uint64_t> keys = RandomKeys(7, 1000);
+  for (uint64_t key = UINT64_MAX - 30'000; key != 0; ++key) keys.insert(key);
+  Load(keys);
+  ExpectFound(remote_.get(), keys);
+  for (const OwnModel* const model : rolex_->directory().All()) {
+    for (size_t at = 0; at < model->model.bytes(); at += kLineBytes) {
+      ASSERT_FALSE(rdma::IsLineBusy(LoadWord(model->block + at))) << at;
+    }
+  }
+  ASSERT_GT(rolex_->directory().All().size(), 10u);  // enough for lines of the directory
+}
+
 TEST_F(RolexTest, ModelsFollowInserts) {
   std::set<uint64_t> keys = RandomKeys(2, 20'000);
   Load(keys);
