@@ -59,9 +59,13 @@ gannet_precompile(gannet_precompiled PIC
                   HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h
                   DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time)
 
+# Code that is not on a transaction's path reads flags and writes reports. These two headers are its largest.
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
 gannet_precompile(gannet_quick_precompiled
-                  HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h
-                  DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time)
+                  HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h <CLI/CLI.hpp> <nlohmann/json.hpp>
+                  DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time
+                       CLI11::CLI11 nlohmann_json::nlohmann_json)
 gannet_compile_quickly(gannet_quick_precompiled)
 
 # gannet_library(name [INTERNAL] [COMPILE_QUICKLY] SOURCES ... DEPS ...): a static library of one folder; its includes
