@@ -9,12 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "base/check.h"
+#include "index/rolex/quiet_lines.h"
 #include "index/rolex/synonyms.h"
 
 namespace gannet::index::rolex {
 namespace {
 
-// | checksum, of a top | number of entries |
+// | checksum, of a top | number of entries, and the block's mask (quiet_lines.h) |
 constexpr size_t kHeaderBytes = 16;
 
 size_t BytesOfKey(uint64_t /*key*/) {
@@ -47,7 +48,7 @@ bool TakeKey(std::span<const std::byte>* bytes, ByteKey* key) {
 }
 
 uint64_t ChecksumOf(std::span<const std::byte> block) {
-  return XXH3_64bits(block.data() + kWordBytes, block.size() - kWordBytes);
+  return XXH3_64bits(block.data() + kWordBytes, block.size() - kWordBytes) >> 1;  // as in model.cc
 }
 
 void StoreAll(std::byte* to, std::span<const std::byte> bytes) {
@@ -58,14 +59,12 @@ void StoreAll(std::byte* to, std::span<const std::byte> bytes) {
   }
 }
 
-// A top or a page, with 0 for the checksum.
+// A top or a page, of whole words, with 0 for the checksum.
 template <class Keys>
-std::vector<std::byte> EncodeEntries(std::span<const DirectoryEntry<Keys>> entries) {
+std::vector<std::byte> EncodeEntries(std::span<const DirectoryEntry<Keys>> entries, uint64_t* mask) {
   size_t size = kHeaderBytes + entries.size() * kWordBytes;
   for (const auto& entry : entries) size += BytesOfKey(entry.first);
-  std::vector<std::byte> block(size);
-  const uint64_t n = entries.size();
-  std::memcpy(block.data() + kWordBytes, &n, kWordBytes);
+  std::vector<std::byte> block(RoundUp(size, kWordBytes));
   std::byte* pointer = block.data() + kHeaderBytes;
   std::byte* key = pointer + entries.size() * kWordBytes;
   for (const auto& entry : entries) {
@@ -74,6 +73,10 @@ std::vector<std::byte> EncodeEntries(std::span<const DirectoryEntry<Keys>> entri
     PutKey(entry.first, key);
     key += BytesOfKey(entry.first);
   }
+  *mask = QuietMask(block);
+  ApplyMask(block, *mask);
+  const uint64_t count = entries.size() | *mask;
+  std::memcpy(block.data() + kWordBytes, &count, kWordBytes);
   return block;
 }
 
@@ -81,16 +84,23 @@ std::vector<std::byte> EncodeEntries(std::span<const DirectoryEntry<Keys>> entri
 template <class Keys>
 std::vector<DirectoryEntry<Keys>> DecodeEntries(std::span<const std::byte> block, size_t most, size_t* size) {
   if (block.size() < kHeaderBytes) return {};
-  uint64_t n;
-  std::memcpy(&n, block.data() + kWordBytes, kWordBytes);
+  uint64_t count;
+  std::memcpy(&count, block.data() + kWordBytes, kWordBytes);
+  const uint64_t n = count & ~kMaskBits;
   if (n == 0 || n > most || block.size() < kHeaderBytes + n * kWordBytes) return {};
+  std::vector<std::byte> unmasked;
+  if (const uint64_t mask = count & kMaskBits; mask != 0) {
+    unmasked.assign(block.begin(), block.end());
+    ApplyMask(unmasked, mask);
+    block = unmasked;
+  }
   std::vector<DirectoryEntry<Keys>> entries(n);
   std::span<const std::byte> keys = block.subspan(kHeaderBytes + n * kWordBytes);
   for (size_t i = 0; i < n; ++i) {
     std::memcpy(&entries[i].pointer, block.data() + kHeaderBytes + i * kWordBytes, kWordBytes);
     if (!TakeKey(&keys, &entries[i].first) || (i > 0 && entries[i].first <= entries[i - 1].first)) return {};
   }
-  *size = block.size() - keys.size();
+  *size = RoundUp(block.size() - keys.size(), kWordBytes);
   return entries;
 }
 
@@ -103,7 +113,7 @@ std::vector<DirectoryEntry<Keys>> DecodeTop(std::span<const std::byte> block) {
   if (entries.empty()) return entries;
   uint64_t checksum;
   std::memcpy(&checksum, block.data(), kWordBytes);
-  if (checksum != ChecksumOf(block.first(size))) entries.clear();
+  if (size > block.size() || checksum != ChecksumOf(block.first(size))) entries.clear();
   return entries;
 }
 
@@ -206,12 +216,14 @@ StatusOr<std::unique_ptr<typename Directory<Keys>::Page>> Directory<Keys>::MakeP
     Context& context, std::span<const Own* const> models) {
   std::vector<DirectoryEntry<Keys>> entries;
   for (const Own* const model : models) entries.push_back({model->model.first(), PointerTo(*model)});
-  const std::vector<std::byte> bytes = EncodeEntries<Keys>(entries);
+  uint64_t mask = 0;
+  const std::vector<std::byte> bytes = EncodeEntries<Keys>(entries, &mask);
   const StatusOr<std::byte*> block = pages_->Allocate(context, bytes.size());
   if (!block.ok()) return block.status();
   auto page = std::make_unique<Page>(models.size());
   page->block = *block;
   page->block_bytes = bytes.size();
+  page->mask = mask;
   for (size_t i = 0; i < models.size(); ++i) {
     page->firsts[i] = entries[i].first;
     page->models[i].store(models[i], std::memory_order_relaxed);
@@ -228,7 +240,8 @@ Status Directory<Keys>::Publish(Context& context, std::vector<Page*> pages) {
     entries.push_back({page->firsts[0], BlockPointer::Pack(OffsetOf(page->block), page->block_bytes)});
     top->firsts.push_back(page->firsts[0]);
   }
-  std::vector<std::byte> bytes = EncodeEntries<Keys>(entries);
+  uint64_t mask = 0;
+  std::vector<std::byte> bytes = EncodeEntries<Keys>(entries, &mask);
   if (pages.size() > kMostPages || bytes.size() > rdma::kMaxObjectBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("an index has at most ", kMostPages * kMostModels, " models, or fewer if their keys are long"));
@@ -318,7 +331,8 @@ Status Directory<Keys>::Replace(Context& context, std::span<const Own* const> ol
   if (old.size() == 1 && fresh.size() == 1) {
     const Own* const model = fresh[0].release();
     page->models[at].store(model, std::memory_order_release);
-    StoreWord(page->block + kHeaderBytes + at * kWordBytes, PointerTo(*model));
+    const size_t place = kHeaderBytes + at * kWordBytes;
+    StoreWord(page->block + place, PointerTo(*model) ^ (place % kLineBytes == 0 ? page->mask : 0));
     RetireModel(context, old[0]);
     return absl::OkStatus();
   }

@@ -10,6 +10,8 @@
 //   pointer   offset / 64 of a block (40) | its lines (24) |
 //   key       an integer 8; of byte keys a length 1, and as many bytes
 //
+// The words with the numbers of pages and models also have the blocks' masks (quiet_lines.h).
+//
 // A model is replaced by one store of its pointer (the paper's shadow redirection, 3.5). If it becomes several models,
 // or is merged with another, the page is written anew, and so is the top. A client that follows an old pointer finds
 // the old model, which still leads somewhere near, or another block, which the checksum and the first key show.
@@ -123,6 +125,7 @@ class Directory {
   struct Page {
     std::byte* block = nullptr;
     size_t block_bytes = 0;
+    uint64_t mask = 0;  // of the block (quiet_lines.h)
     std::vector<Key> firsts;
     std::vector<std::atomic<const Own*>> models;
 

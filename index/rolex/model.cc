@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/runtime.h"
+#include "index/rolex/quiet_lines.h"
 
 namespace gannet::index::rolex {
 namespace {
@@ -25,7 +26,7 @@ struct Header {
   uint16_t pieces = 0;
   std::array<uint16_t, 3> unused{};
   TableHeader table{};
-  uint64_t also_unused = 0;
+  uint64_t mask = 0;  // quiet_lines.h
 };
 static_assert(sizeof(Header) == Model::kHeaderBytes && std::has_unique_object_representations_v<Header>);
 
@@ -36,7 +37,7 @@ size_t BytesFor(const Header& header) {
 
 uint64_t ChecksumOf(std::span<const std::byte> block) {
   constexpr size_t kFrom = sizeof(Header::checksum);
-  return XXH3_64bits(block.data() + kFrom, block.size() - kFrom);
+  return XXH3_64bits(block.data() + kFrom, block.size() - kFrom) >> 1;  // never the first word of a busy line
 }
 
 Status NoModel() {
@@ -128,6 +129,8 @@ void BasicModel<Keys>::Encode(std::span<std::byte> out) const {
   const size_t piece_bytes = pieces_.size() * sizeof(PlrPiece);
   std::memcpy(out.data() + sizeof(header), pieces_.data(), piece_bytes);
   table_.Encode(first_, next_, &header.table, out.subspan(sizeof(header) + piece_bytes));
+  header.mask = QuietMask(out);
+  ApplyMask(out, header.mask);
   std::memcpy(out.data(), &header, sizeof(header));
   header.checksum = ChecksumOf(out);
   std::memcpy(out.data(), &header, sizeof(header.checksum));
@@ -151,6 +154,12 @@ StatusOr<BasicModel<Keys>> BasicModel<Keys>::Decode(std::span<const std::byte> b
   Header header;
   std::memcpy(&header, block.data(), sizeof(header));
   if (header.checksum != ChecksumOf(block)) return NoModel();
+  std::vector<std::byte> unmasked;
+  if (header.mask != 0) {
+    unmasked.assign(block.begin(), block.end());
+    ApplyMask(unmasked, header.mask);
+    block = unmasked;
+  }
   BasicModel model;
   model.generation_ = header.generation;
   model.synonyms_ = header.synonyms;

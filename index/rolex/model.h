@@ -3,7 +3,7 @@
 //
 // In registered memory a model is one block, which does not change once it has been published:
 //
-//   header   | checksum | generation | synonym table | pieces 16 | of the leaf table: 24 bytes | 0 |
+//   header   | checksum | generation | synonym table | pieces 16 | of the leaf table: 24 bytes | mask (quiet_lines.h) |
 //   pieces   | first number 8 | slope 8 | intercept 8 |
 //   leaf table
 //

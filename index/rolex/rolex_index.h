@@ -65,6 +65,7 @@ class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
   void TrainNow() override { retraining_->TrainNow(); }
   std::vector<std::byte*> synonym_tables() const override;
   uint64_t queue_offset() const override { return static_cast<uint64_t>(queue_ - memory_); }
+  const Directory<Keys>& directory() const { return directory_; }
 
  private:
   using Key = typename Keys::Key;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "index/rolex/model.h"
 #include "index/rolex/plr.h"
+#include "index/rolex/quiet_lines.h"
 
 namespace gannet::index::rolex {
 namespace {
@@ -146,6 +148,23 @@ std::vector<uint64_t> RandomKeys(Random* random, size_t n, uint64_t low, uint64_
   std::set<uint64_t> keys;
   while (keys.size() < n) keys.insert(low + (high - low == UINT64_MAX ? (*random)() : random->Below(high - low + 1)));
   return {keys.begin(), keys.end()};
+}
+
+TEST(QuietLinesTest, AMaskHidesBusyWordsAndTakesNothing) {
+  Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<uint64_t> words(8 * (1 + random.Below(40)));
+    for (uint64_t& word : words) word = random.OneIn(2) ? UINT64_MAX - random.Below(200'000) : random();
+    words[0] = 0;
+    std::vector<uint64_t> masked = words;
+    const auto bytes = std::as_writable_bytes(std::span(masked)).first(masked.size() * 8 - random.Below(8));
+    const uint64_t mask = QuietMask(bytes);
+    EXPECT_EQ(mask & ~kMaskBits, 0u);
+    ApplyMask(bytes, mask);
+    for (size_t i = 8; i < masked.size(); i += 8) EXPECT_FALSE(rdma::IsLineBusy(masked[i])) << i;
+    ApplyMask(bytes, mask);
+    EXPECT_EQ(masked, words);
+  }
 }
 
 TEST(RolexModelTest, LeadsToTheLeafAndTheLine) {

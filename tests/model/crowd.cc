@@ -441,7 +441,7 @@ class Crowd {
     int64_t sum = 0;
     for (size_t table = 0; table < world_.tables.size(); ++table) {
       const TableSpec& spec = world_.tables[table];
-      if (spec.options.index == txn::IndexKind::kXStore) {
+      if (index::EntryOf(spec.options.index).traits.ordered) {
         const auto [low, high] = std::ranges::minmax_element(spec.keys);
         const index::ScanRange range{.from = KeyAt({table, &*low}), .to = KeyAt({table, &*high})};
         coro::Async<Status> scan = caller.Scan(TableAt(worker, table), range, &worker.rows, {});

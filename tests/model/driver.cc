@@ -300,6 +300,8 @@ void Driver::BeginAttempt(const TransactionSpec& spec) {
   ignored_ = false;
   ended_ = false;
   doomed_ = false;
+  past_ = false;
+  reading_operations_ = 0;
   reads_.clear();
   blind_.clear();
   scans_.clear();
@@ -309,14 +311,16 @@ void Driver::BeginAttempt(const TransactionSpec& spec) {
 coro::Task<Status> Driver::Execute(Caller& caller, const TransactionSpec& spec) {
   BeginAttempt(spec);
   for (const Op& op : spec.ops) {
+    const size_t read_before = reads_.size() + scans_.size();
     coro::Task<Status> task = ExecuteOp(caller, op);
     Status status = co_await task;
+    if (reads_.size() + scans_.size() > read_before) ++reading_operations_;
     if (IsTrouble(status) && op.salt % 2 == 0) {  // a careless body, which ignores errors
       ignored_ = true;
       break;
     }
     if (!status.ok()) co_return status;
-    if (clash_ || doomed_ || ended_) break;
+    if (clash_ || doomed_ || past_ || ended_) break;
   }
   if (spec.ending == Ending::kThrow) throw Thrown{step_};
   co_return absl::OkStatus();
@@ -376,6 +380,10 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
     model_.Rollback();
     if (spec.way == Way::kByHand && status == OwnError()) return false;
     return !Break(absl::StrCat("an operation failed, and the end was ", status.ToString()));
+  }
+  if (past_) {
+    model_.Rollback();
+    return status.ok() || status == OwnError();
   }
   if (spec.ending == Ending::kThrow)
     return Break(absl::StrCat("the body threw, and it ended with ", status.ToString()));

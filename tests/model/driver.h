@@ -156,6 +156,10 @@ class Driver {
   bool ended_ = false;       // the body called Commit or Rollback in Run: the transaction must not commit
   bool interloped_ = false;  // at most once per step
   bool doomed_ = false;      // by an interloper: the transaction must not commit
+  // An interloper changed what the transaction has read by one operation, without a write: it may be of the moment of
+  // that operation, and so may commit, or not.
+  bool past_ = false;
+  size_t reading_operations_ = 0;
   struct Scanned {
     size_t table;
     std::string from;

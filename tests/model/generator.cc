@@ -91,11 +91,12 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
   TableSpec spec;
   TableOptions& options = spec.options;
   options.name = absl::StrCat("table", number);
-  options.index = random.OneIn(3) ? IndexKind::kHash : IndexKind::kXStore;
   if (random.OneIn(2)) {
     options.key_kind = index::KeyKind::kBytes;
     options.max_key_bytes = OneOf<size_t>(random, {1, 2, 7, 8, 9, 15, 16, 23, 24, 31, 39, 40, 63, 64});
   }
+  options.index =
+      random.OneIn(3) ? IndexKind::kHash : OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex});
   options.variable_length = !random.OneIn(3);
   options.payload_bytes =
       options.variable_length
@@ -180,7 +181,7 @@ std::string World::ToString() const {
                                   ", run_sessions ", run_sessions);
   for (const TableSpec& table : tables) {
     const TableOptions& o = table.options;
-    absl::StrAppend(&text, "\n  ", o.name, ": ", o.index == IndexKind::kHash ? "hash" : "xstore", ", ",
+    absl::StrAppend(&text, "\n  ", o.name, ": ", index::EntryOf(o.index).name, ", ",
                     o.key_kind == index::KeyKind::kInteger ? std::string("integer keys")
                                                            : absl::StrCat("keys of <= ", o.max_key_bytes, " bytes"),
                     ", ", table.keys.size(), " of them, payloads ", o.variable_length ? "<= " : "", o.payload_bytes,

@@ -2,6 +2,7 @@
 // strings here; integer keys are their 8 bytes in big-endian order, so that both kinds of key compare as strings.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -54,6 +55,9 @@ class Model {
   void Remove(size_t table, const std::string& key) { changes_[table][key] = std::nullopt; }
 
   bool Changes(size_t table, const std::string& key) const { return changes_[table].contains(key); }
+  bool ChangesAny() const {
+    return std::ranges::any_of(changes_, [](const auto& of_table) { return !of_table.empty(); });
+  }
 
   // The first `limit` rows of [from, to], or the last ones in reverse, as the current transaction sees them.
   std::vector<Row> Range(size_t table, const std::string& from, const std::string& to, bool reverse,

@@ -263,7 +263,9 @@ Status Driver::Interlope(const Op& op, Random random) {
   if (!status.ok()) return Fail(absl::StrCat(said_.back(), ": ", status.ToString()));
   for (Change& change : changes) {
     const bool existence = !change.present || !change.payload.has_value();
-    if (HasRead(change.table, change.key, existence)) doomed_ = true;
+    if (HasRead(change.table, change.key, existence)) {
+      (reading_operations_ == 1 && !model_.ChangesAny() ? past_ : doomed_) = true;
+    }
     // It was inserted without an earlier read.
     if (!doomed_ && model_.Changes(change.table, change.key)) clash_ = true;
     Model::Rows& rows = model_.committed(change.table);

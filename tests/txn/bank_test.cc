@@ -151,7 +151,7 @@ TEST_P(BankTest, TheSumNeverChanges) {
     const Table& accounts = cluster.table(i % nodes, "accounts");
     threads.emplace_back([&session, &accounts, &tally, i] {
       // Several coroutines of one worker share its lock owner bits: they must still exclude each other.
-      const bool scan = accounts.options().index == IndexKind::kXStore;
+      const bool scan = index::EntryOf(accounts.options().index).traits.ordered;
       for (uint64_t c = 0; c < 3; ++c) {
         session.worker().Spawn(Customer(session, accounts, scan, static_cast<uint64_t>(i) * 100 + c, 250, &tally));
       }
@@ -182,7 +182,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"TwoNodesXStore", {.nodes = 2}, IndexKind::kXStore},
                     Case{"TwoNodesHashByCall", {.nodes = 2, .read_path = ReadPathPolicy::kCall}, IndexKind::kHash},
                     Case{"AdversarialHash", {.nodes = 2, .adversarial = true}, IndexKind::kHash},
-                    Case{"AdversarialXStore", {.nodes = 2, .adversarial = true}, IndexKind::kXStore}),
+                    Case{"AdversarialXStore", {.nodes = 2, .adversarial = true}, IndexKind::kXStore},
+                    Case{"TwoNodesBlink", {.nodes = 2}, IndexKind::kBlink},
+                    Case{"AdversarialBlink", {.nodes = 2, .adversarial = true}, IndexKind::kBlink},
+                    Case{"TwoNodesRolex", {.nodes = 2}, IndexKind::kRolex},
+                    Case{"AdversarialRolex", {.nodes = 2, .adversarial = true}, IndexKind::kRolex}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

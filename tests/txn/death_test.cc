@@ -20,15 +20,12 @@ Placement Spread() {
           .range_owner = [](const index::Key&, const index::Key&, int) { return Placement::kSeveralNodes; }};
 }
 
-class DeathTest : public testing::Test {
+class DeathTest : public testing::TestWithParam<IndexKind> {
  protected:
   DeathTest()
       : cluster({.nodes = 2},
                 {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 1000, .placement = Spread()},
-                 {.name = "ordered",
-                  .index = IndexKind::kXStore,
-                  .payload_bytes = sizeof(Account),
-                  .placement = Spread()}}),
+                 {.name = "ordered", .index = GetParam(), .payload_bytes = sizeof(Account), .placement = Spread()}}),
         survivor(cluster.NewSession(0)),
         points(cluster.table(0, "points")),
         ordered(cluster.table(0, "ordered")) {
@@ -60,7 +57,7 @@ class DeathTest : public testing::Test {
   const Table& ordered;
 };
 
-TEST_F(DeathTest, ReadsOfADeadNodeAreUnavailable) {
+TEST_P(DeathTest, ReadsOfADeadNodeAreUnavailable) {
   cluster.Kill(1);
   Account account;
   ScanRows rows;
@@ -71,7 +68,7 @@ TEST_F(DeathTest, ReadsOfADeadNodeAreUnavailable) {
   EXPECT_TRUE(Step(survivor)->Get(points, 2, &account).ok());
 }
 
-TEST_F(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
+TEST_P(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
   for (const bool insert : {false, true}) {  // the second round begins with the node dead
     Step step(survivor);
     ASSERT_TRUE(step->Update(points, 0, Account{.balance = 7}).ok());
@@ -97,7 +94,7 @@ TEST_F(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
   ExpectOwnRecordsUsable();
 }
 
-TEST_F(DeathTest, ALockOfADeadWorkerIsReleased) {
+TEST_P(DeathTest, ALockOfADeadWorkerIsReleased) {
   // Node 0 knows node 1, which dies between its CAS and its unlock.
   Session& victim = cluster.NewSession(1);
   const Status known = RunBlockingBody(
@@ -125,7 +122,7 @@ TEST_F(DeathTest, ALockOfADeadWorkerIsReleased) {
   ExpectOwnRecordsUsable();
 }
 
-TEST_F(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
+TEST_P(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
   std::atomic<bool> dead{false};
   std::atomic<uint64_t> committed{0}, after_death{0};
   std::vector<std::thread> threads;
@@ -166,6 +163,9 @@ TEST_F(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
   EXPECT_GE(after_death, 20u);
   ExpectOwnRecordsUsable();
 }
+
+INSTANTIATE_TEST_SUITE_P(Indexes, DeathTest, testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
+                         [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
 }  // namespace
 }  // namespace gannet::txn

@@ -3,21 +3,22 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
 namespace {
 
-// Nodes of the first and the second worker; the data is on node 0.
-using Places = std::tuple<int, int>;
+// Nodes of the first and the second worker, the data is on node 0; the kind of the ordered table.
+using Places = std::tuple<int, int, IndexKind>;
 
 class IsolationTest : public testing::TestWithParam<Places> {
  protected:
   IsolationTest()
       : cluster({.nodes = 2, .worked_at = {std::get<0>(GetParam()), std::get<1>(GetParam())}},
                 {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 1000},
-                 {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account)}}),
+                 {.name = "ordered", .index = std::get<2>(GetParam()), .payload_bytes = sizeof(Account)}}),
         one(cluster.NewSession(std::get<0>(GetParam()))),
         two(cluster.NewSession(std::get<1>(GetParam()))),
         place_of_three(cluster.databases[0] != nullptr ? 0 : std::get<0>(GetParam())),
@@ -289,10 +290,15 @@ TEST_P(IsolationTest, ReusedMemoryIsNotTheOldRecord) {
 
 std::string PlacesName(const testing::TestParamInfo<Places>& info) {
   const auto name = [](int node) { return node == 0 ? "Owner" : "Remote"; };
-  return std::string(name(std::get<0>(info.param))) + "And" + name(std::get<1>(info.param));
+  const std::string places = absl::StrCat(name(std::get<0>(info.param)), "And", name(std::get<1>(info.param)));
+  return absl::StrCat(places, std::get<2>(info.param) == IndexKind::kBlink   ? "OnBlink"
+                              : std::get<2>(info.param) == IndexKind::kRolex ? "OnRolex"
+                                                                             : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, IsolationTest, testing::Combine(testing::Values(0, 1), testing::Values(0, 1)),
+INSTANTIATE_TEST_SUITE_P(Workers, IsolationTest,
+                         testing::Combine(testing::Values(0, 1), testing::Values(0, 1),
+                                          testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex)),
                          PlacesName);
 
 }  // namespace
