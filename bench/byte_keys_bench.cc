@@ -1,16 +1,22 @@
 // What do byte keys cost in the ordered kinds, in memory and in time, at the owner and at a client over shared memory?
 //
-// 200,000 keys, inserted in random order: the argument says how many bytes they have at most. items_per_second counts
-// keys; for scans, entries. bytes_per_key: memory that clients READ and memory of the owner alone, without the records.
+// 200,000 keys, inserted in random order, and for rolex_loaded by a bulk load: the argument says how many bytes they
+// have at most. The models of rolex are trained then. items_per_second counts keys; for scans, entries. bytes_per_key:
+// memory that clients READ and memory of the owner alone, without the records.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "base/random.h"
 #include "index/blink/blink.h"
+#include "index/rolex/rolex.h"
+#include "index/rolex/rolex_index.h"
 #include "index/xstore/xstore.h"
 #include "tests/index/record_helper.h"
 
@@ -30,16 +36,16 @@ OwnedKey KeyOf(uint64_t i, size_t bytes) {
   return OwnedKey(Key(std::string_view(key)));
 }
 
+enum class Kind : uint8_t { kXStore, kBlink, kRolex, kRolexLoaded };
+constexpr std::array kKindNames = {"xstore/", "blink/", "rolex/", "rolex_loaded/"};
+
 struct World {
-  World(bool blink, size_t key_bytes) : cluster({.bytes_per_node = uint64_t{1} << 30}) {
+  World(Kind of_kind, size_t key_bytes) : kind(of_kind), cluster({.bytes_per_node = uint64_t{1} << 30}) {
     IndexService* const service = cluster.owner().service.get();
-    if (blink) {
-      RegisterBlinkMethods(service);
-      index = Checked(CreateBlink(service, kId, KeyKind::kBytes, {.max_key_bytes = key_bytes}));
-    } else {
-      RegisterXStoreMethods(service);
-      index = Checked(XStore::Create(service, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
-    }
+    RegisterXStoreMethods(service);
+    RegisterBlinkMethods(service);
+    RegisterRolexMethods(service);
+    Create(service, key_bytes);
     cluster.Serve();
     cluster.StartEpochs();
     owner = std::make_unique<OwnerThread>(&cluster);
@@ -49,14 +55,8 @@ struct World {
       records.push_back(owner->NewRecord(keys.back().view()));
     }
     EpochGuard guard(owner->epoch());
-    for (uint64_t i = 0; i < kKeys; ++i) {
-      const auto change = index->Insert(owner->context(), keys[i].view(), records[i], nullptr);
-      GANNET_CHECK(change.ok(), "%s", change.status().ToString());
-    }
-    remote = blink ? Checked(ConnectBlink(client->channel(), 0, kId,
-                                          {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}))
-                   : Checked(ConnectXStore(client->channel(), 0, kId,
-                                           {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}, {}));
+    Fill();
+    Connect(key_bytes);
   }
   ~World() { cluster.owner().node->Shutdown(); }
 
@@ -66,6 +66,46 @@ struct World {
     return *std::move(made);
   }
 
+  void Create(IndexService* service, size_t key_bytes) {
+    if (kind == Kind::kXStore) {
+      index = Checked(XStore::Create(service, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
+    } else if (kind == Kind::kBlink) {
+      index = Checked(CreateBlink(service, kId, KeyKind::kBytes, {.max_key_bytes = key_bytes}));
+    } else {
+      index = Checked(CreateRolex(service, kId, KeyKind::kBytes, {.max_key_bytes = key_bytes}));
+    }
+  }
+  void Fill() {
+    if (kind == Kind::kRolexLoaded) {
+      std::vector<uint64_t> order(kKeys);
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::sort(order, [this](uint64_t a, uint64_t b) { return keys[a].view() < keys[b].view(); });
+      std::vector<LoadEntry> entries;
+      for (const uint64_t i : order) entries.push_back({keys[i].view(), records[i]});
+      const Status loaded = index->BulkLoad(owner->context(), entries, 1.0);
+      GANNET_CHECK(loaded.ok(), "%s", loaded.ToString());
+      return;
+    }
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      const auto change = index->Insert(owner->context(), keys[i].view(), records[i], nullptr);
+      GANNET_CHECK(change.ok(), "%s", change.status().ToString());
+    }
+    if (kind == Kind::kRolex) static_cast<rolex::RolexIndex*>(index.get())->TrainNow();
+  }
+  void Connect(size_t key_bytes) {
+    if (kind == Kind::kXStore) {
+      remote = Checked(
+          ConnectXStore(client->channel(), 0, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}, {}));
+    } else if (kind == Kind::kBlink) {
+      remote =
+          Checked(ConnectBlink(client->channel(), 0, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
+    } else {
+      remote =
+          Checked(ConnectRolex(client->channel(), 0, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
+    }
+  }
+
+  const Kind kind;
   IndexCluster cluster;
   std::unique_ptr<LocalIndex> index;
   std::unique_ptr<OwnerThread> owner;
@@ -76,14 +116,13 @@ struct World {
 };
 
 // One at a time: they are large.
-World& TheWorld(benchmark::State& state, bool blink) {
+World& TheWorld(benchmark::State& state, Kind kind) {
   static std::unique_ptr<World> world;
-  static int64_t of = 0;
-  const int64_t wanted = blink ? state.range(0) : -state.range(0);
-  if (of != wanted) {
+  static int64_t bytes = 0;
+  if (world == nullptr || world->kind != kind || bytes != state.range(0)) {
     world.reset();
-    world = std::make_unique<World>(blink, static_cast<size_t>(state.range(0)));
-    of = wanted;
+    bytes = state.range(0);
+    world = std::make_unique<World>(kind, static_cast<size_t>(bytes));
   }
   const Statistics statistics = world->index->statistics();
   state.counters["bytes_per_key"] =
@@ -91,8 +130,8 @@ World& TheWorld(benchmark::State& state, bool blink) {
   return *world;
 }
 
-void LocalFind(benchmark::State& state, bool blink) {
-  World& world = TheWorld(state, blink);
+void LocalFind(benchmark::State& state, Kind kind) {
+  World& world = TheWorld(state, kind);
   EpochGuard guard(world.owner->epoch());
   Random random(1);
   for (auto _ : state) {
@@ -102,8 +141,8 @@ void LocalFind(benchmark::State& state, bool blink) {
   state.SetItemsProcessed(state.iterations());
 }
 
-void LocalChange(benchmark::State& state, bool blink) {
-  World& world = TheWorld(state, blink);
+void LocalChange(benchmark::State& state, Kind kind) {
+  World& world = TheWorld(state, kind);
   EpochGuard guard(world.owner->epoch());
   Random random(2);
   for (auto _ : state) {
@@ -115,8 +154,8 @@ void LocalChange(benchmark::State& state, bool blink) {
   state.SetItemsProcessed(2 * state.iterations());
 }
 
-void LocalScan50(benchmark::State& state, bool blink) {
-  World& world = TheWorld(state, blink);
+void LocalScan50(benchmark::State& state, Kind kind) {
+  World& world = TheWorld(state, kind);
   EpochGuard guard(world.owner->epoch());
   Random random(3);
   ScanResult result;
@@ -149,8 +188,8 @@ class Verbs {
   rdma::VerbCounters before_;
 };
 
-void RemoteFind(benchmark::State& state, bool blink) {
-  World& world = TheWorld(state, blink);
+void RemoteFind(benchmark::State& state, Kind kind) {
+  World& world = TheWorld(state, kind);
   EpochGuard guard(world.client.get());
   Random random(4);
   const auto find = [&] {
@@ -166,8 +205,8 @@ void RemoteFind(benchmark::State& state, bool blink) {
   state.SetItemsProcessed(state.iterations());
 }
 
-void RemoteScan50(benchmark::State& state, bool blink) {
-  World& world = TheWorld(state, blink);
+void RemoteScan50(benchmark::State& state, Kind kind) {
+  World& world = TheWorld(state, kind);
   EpochGuard guard(world.client.get());
   Random random(5);
   ScanResult result;
@@ -187,10 +226,9 @@ void RemoteScan50(benchmark::State& state, bool blink) {
 
 void RegisterAll() {
   for (const int64_t bytes : {16, 32, 64}) {
-    for (const bool blink : {false, true}) {
-      const std::string kind = blink ? "blink/" : "xstore/";
-      const auto add = [&](const char* name, void (*run)(benchmark::State&, bool)) {
-        benchmark::RegisterBenchmark((kind + name).c_str(), run, blink)->Arg(bytes);
+    for (const Kind kind : {Kind::kXStore, Kind::kBlink, Kind::kRolex, Kind::kRolexLoaded}) {
+      const auto add = [&](const std::string& name, void (*run)(benchmark::State&, Kind)) {
+        benchmark::RegisterBenchmark((kKindNames[static_cast<size_t>(kind)] + name).c_str(), run, kind)->Arg(bytes);
       };
       add("local_find", LocalFind);
       add("local_scan_50", LocalScan50);

@@ -52,9 +52,7 @@ void AddCommonFlags(CLI::App& command, CrashOptions* o) {
   Add(command, "--mode", &o->mode, ParseMode, "MODE", "Durability: sync or async. Default: sync");
   Add(command, "--medium", &o->medium, ParseMedium, "MEDIUM", "file or pmem. Default: file");
   Add(command, "--ordered-index", &o->ordered_index, ParseOrderedIndex, "NAME",
-      "Index of the tables that are scanned: xstore, blink or rolex. With rolex, tables with byte keys (the second "
-      "one\n"
-      "of kv, CUSTOMER_BY_NAME) keep xstore. Default: xstore");
+      "Index of the tables that are scanned: xstore, blink or rolex. Default: xstore");
   AddInteger(command, "--nodes", &o->nodes, 1, 4, "Nodes, all within the process that is killed. Default: 1");
   AddInteger(command, "--threads", &o->threads, 1, 16, "Threads of the process that is killed. Default: 2");
   AddInteger(command, "--coroutines", &o->coroutines, 1, 15, "Operations at once, per thread. Default: 8");

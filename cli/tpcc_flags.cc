@@ -25,8 +25,7 @@ void AddStoreFlags(CLI::App& command, TpccOptions* o) {
              "or as --dir has")
       ->group(group);
   Add(command, "--ordered-index", &o->ordered_index, ParseOrderedIndex, "NAME",
-      "Index of the tables that are scanned: xstore, blink or rolex. CUSTOMER_BY_NAME has byte keys, which rolex\n"
-      "does not take: it keeps xstore there. Default: xstore, or as --dir has")
+      "Index of the tables that are scanned: xstore, blink or rolex. Default: xstore, or as --dir has")
       ->group(group);
   Add(command, "--memory-per-node", &o->memory_per_node, ParseSize, "SIZE",
       "Most memory that a node may use, such as 8G. Default: an equal share of three quarters of the machine's")

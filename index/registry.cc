@@ -54,10 +54,6 @@ const IndexKindEntry& EntryOf(IndexKind kind) {
   return *entry;
 }
 
-IndexKind OrderedKindFor(KeyKind keys, IndexKind ordered) {
-  return keys == KeyKind::kBytes && EntryOf(ordered).traits.integer_keys_only ? IndexKind::kXStore : ordered;
-}
-
 StatusOr<IndexKind> IndexKindOf(std::string_view name) {
   for (size_t number = 0; number < Entries().size(); ++number) {
     if (Entries()[number].name == name) return static_cast<IndexKind>(number);

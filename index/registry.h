@@ -48,8 +48,6 @@ struct IndexTraits {
   // Clients change nodes of the index by verbs, under the locks in the nodes' version words (lock_word.h). If false,
   // only the owner's CPU changes them, and they lie where clients cannot write.
   bool client_writes = false;
-  // A table with byte keys cannot have this kind.
-  bool integer_keys_only = false;
   // With integer keys, entries hold the whole key and bring back any 8 bytes in the place of a record's address whose
   // lower 63 bits are not 0: so entries can have values of that size, and no records. Then bulk loads, lookups, scans
   // and changes work as always; Walk has no keys to tell.
@@ -124,8 +122,6 @@ const IndexKindEntry* FindIndexKind(std::string_view name);
 
 // The entry of a kind that exists. A number that was cast to a kind goes to FindIndexKind first.
 const IndexKindEntry& EntryOf(IndexKind kind);
-// `ordered`, or kXStore for byte keys if `ordered` takes integer keys only.
-IndexKind OrderedKindFor(KeyKind keys, IndexKind ordered);
 // The number of the kind with this name. InvalidArgument lists the existing names.
 StatusOr<IndexKind> IndexKindOf(std::string_view name);
 

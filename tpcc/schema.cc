@@ -51,8 +51,7 @@ std::vector<Definition> Definitions(const SchemaOptions& schema, uint32_t wareho
   add(&Tables::customer_data, "customer_data", kHash, sizeof(CustomerData), customers);
   add(&Tables::stock, "stock", kHash, sizeof(Stock), w * schema.scale.items);
   add(&Tables::stock_info, "stock_info", kHash, sizeof(StockInfo), w * schema.scale.items);
-  add(&Tables::customer_by_name, "customer_by_name", index::OrderedKindFor(index::KeyKind::kBytes, ordered), 0,
-      customers);
+  add(&Tables::customer_by_name, "customer_by_name", ordered, 0, customers);
   definitions.back().options.key_kind = index::KeyKind::kBytes;
   definitions.back().options.max_key_bytes = CustomerNameKey::kBytes;
   add(&Tables::history, "history", ordered, sizeof(History), customers);

@@ -33,11 +33,7 @@ void RegisterBlinkMethods(IndexService* service) {
       service, blink::kDescribe, "blink",
       [](blink::BlinkTree* tree, Context&, rdma::WireReader& request, rdma::WireWriter& response) -> Status {
         GANNET_RETURN_IF_ERROR(request.Finish());
-        const blink::BlinkDescription description = tree->description();
-        response.PutU64(description.root.offset());
-        response.PutU8(static_cast<uint8_t>(description.key_kind));
-        response.PutU16(static_cast<uint16_t>(description.max_key_bytes));
-        for (const uint64_t word : description.seed) response.PutU64(word);
+        tree->Describe(response);
         return absl::OkStatus();
       });
   remote::RegisterBlockLending(service);

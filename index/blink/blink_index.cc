@@ -13,6 +13,7 @@
 #include "index/backoff.h"
 #include "index/remote/leaf_repair.h"
 #include "index/remote/leaf_scan.h"
+#include "index/remote/schema_wire.h"
 
 namespace gannet::index::blink {
 
@@ -49,13 +50,9 @@ BasicBlinkIndex<Keys>::~BasicBlinkIndex() {
 }
 
 template <class Keys>
-BlinkDescription BasicBlinkIndex<Keys>::description() const {
-  BlinkDescription description{.root = root_, .key_kind = Keys::kKind};
-  if constexpr (Keys::kKeysElsewhere) {
-    description.max_key_bytes = schema_.max_key_bytes;
-    description.seed = schema_.hash.seed();
-  }
-  return description;
+void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
+  writer.PutU64(root_.offset());
+  remote::PutSchema<Keys>(schema_, writer);
 }
 
 template <class Keys>
@@ -67,13 +64,6 @@ LeafLook BasicBlinkIndex<Keys>::Read(rdma::GlobalAddress address, Image* image) 
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
   } while (patience.Pause());
   return LeafLook::kDead;
-}
-
-template <class Keys>
-void BasicBlinkIndex<Keys>::LoadKeys(Place* place) const {
-  if constexpr (Keys::kKeysElsewhere) {
-    remote::LoadOwnKeys(blocks_, schema_, place, place->image.template used<Entry>());
-  }
 }
 
 template <class Keys>
@@ -106,7 +96,7 @@ Status BasicBlinkIndex<Keys>::Locate(const Point& point, uint8_t level, Place* p
       node->address = descent.next();
       const LeafLook look = Read(node->address, &node->image);
       if (look == LeafLook::kWhole && node->image.level() > level) {
-        LoadKeys(node);
+        remote::LoadAllKeys<Keys>(blocks_, schema_, node);
         if constexpr (Keys::kKeysElsewhere) separators_->Put(*node);
       }
       descent.Take(look);
@@ -123,25 +113,12 @@ Status BasicBlinkIndex<Keys>::Locate(const Point& point, uint8_t level, Place* p
 }
 
 template <class Keys>
-int BasicBlinkIndex<Keys>::FindKey(const Key& key, const Place& leaf) const {
-  if constexpr (Keys::kKeysElsewhere) {
-    for (uint64_t same = remote::MatchTag(leaf.image, schema_.TagOf(key)); same != 0; same &= same - 1) {
-      const int slot = std::countr_zero(same);
-      if (remote::OwnRecordHolds(blocks_, leaf.image.template entry<Entry>(slot).offset(), key)) return slot;
-    }
-    return -1;
-  } else {
-    return remote::FindSlot(leaf.image, key);
-  }
-}
-
-template <class Keys>
 FindResult BasicBlinkIndex<Keys>::Find(const index::Key& wanted) {
   const Key key = Keys::KeyFrom(wanted);
   Place place;
   // Find has no errors. A damaged tree has lost the key.
   if (!Locate(Keys::At(key), 0, &place).ok()) return {.record = {}, .witness = {root_, kAbsentBit}};
-  const int slot = FindKey(key, place);
+  const int slot = remote::FindOwnKey<Keys>(blocks_, schema_, key, place);
   if (slot < 0) return {.record = {}, .witness = place.witness()};
   return {.record = Keys::TargetOf(place.image.template entry<Entry>(slot), root_.node())};
 }
@@ -191,7 +168,7 @@ StatusOr<bool> BasicBlinkIndex<Keys>::ScanSome(const Key& from, const Key& to, b
     if (leaves == 0 || reverse || !GoRight(&place)) {
       GANNET_RETURN_IF_ERROR(Locate(Keys::PointOf(*next, reverse), 0, &place));
     }
-    LoadKeys(&place);
+    remote::LoadAllKeys<Keys>(blocks_, schema_, &place);
     if (remote::TakeLeaf(place, from, to, reverse, end, result, next)) return false;
     if (result->entries.size() >= end) return true;
   }
@@ -408,7 +385,7 @@ Status BasicBlinkIndex<Keys>::CheckStructure() {
       if (child->second != begins) fail(at, "separator ", Keys::ToString(child->second), " for another node");
       children.erase(child);
     }
-    LoadKeys(&place);
+    remote::LoadAllKeys<Keys>(blocks_, schema_, &place);
     std::set<Key> keys;
     for (uint64_t used = image.template used<Entry>(); used != 0; used &= used - 1) {
       const int slot = std::countr_zero(used);

@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/keyed_hash.h"
 #include "index/blink/blink.h"
 #include "index/blink/descent.h"
 #include "index/blink/editor.h"
@@ -18,20 +17,14 @@
 #include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
 #include "index/service.h"
+#include "rdma/rpc.h"
 
 namespace gannet::index::blink {
 
-// What a client asks for first.
-struct BlinkDescription {
-  rdma::GlobalAddress root;
-  KeyKind key_kind = KeyKind::kInteger;
-  size_t max_key_bytes = kIntegerKeyBytes;
-  KeyedHash::Seed seed{};  // of the tags of byte keys
-};
-
 class BlinkTree : public LocalIndex, public remote::BlockLender {
  public:
-  virtual BlinkDescription description() const = 0;
+  // What a client asks for first (kDescribe).
+  virtual void Describe(rdma::WireWriter& writer) const = 0;
 };
 
 // Keys: IntegerKeys or ByteKeys.
@@ -61,7 +54,7 @@ class BasicBlinkIndex final : public BlinkTree {
   void RepairAfter(rdma::NodeId node) override;
 
   remote::LeafBlocks& blocks() override { return blocks_; }
-  BlinkDescription description() const override;
+  void Describe(rdma::WireWriter& writer) const override;
   rdma::GlobalAddress root() const { return root_; }
 
  private:
@@ -83,14 +76,10 @@ class BasicBlinkIndex final : public BlinkTree {
   // Reads a node, also if it is locked. kDead also if there is no node at this address, or if it cannot be read for as
   // long as the patience lasts.
   remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const;
-  // Reads the keys of all entries, as far as they are not in the image.
-  void LoadKeys(Place* place) const;
   // The node of `level` that covers the point. DataLoss: there is no way to it.
   Status Locate(const Point& point, uint8_t level, Place* place) const;
   // The same by hints, for level 0. False: they lead to no leaf that covers the point.
   bool LocateByHints(const Point& point, Place* leaf) const;
-  // The slot of a leaf that has the key, or -1.
-  int FindKey(const Key& key, const Place& leaf) const;
   // To the right sibling of a leaf. False: the right link leads elsewhere by now.
   bool GoRight(Place* place) const;
   // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from

@@ -100,32 +100,6 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
 }
 
 template <class Keys>
-coro::Task<StatusOr<int>> Editor<Keys>::FindKey(Key key, Place* leaf) {
-  if constexpr (Keys::kKeysElsewhere) {
-    uint64_t same = remote::MatchTag(leaf->image, schema_->TagOf(key));
-    if (same == 0) co_return -1;
-    const Status read = co_await remote::ReadKeys(leaves_, *schema_, leaf, same);
-    GANNET_CO_RETURN_IF_ERROR(read);
-    for (same &= leaf->keys.known; same != 0; same &= same - 1) {
-      const int slot = std::countr_zero(same);
-      if (Keys::KeyAt(leaf->image, leaf->keys, slot) == key) co_return slot;
-    }
-    co_return -1;
-  } else {
-    co_return remote::FindSlot(leaf->image, key);
-  }
-}
-
-template <class Keys>
-coro::Task<Status> Editor<Keys>::ReadAllKeys(Place* leaf) {
-  if constexpr (Keys::kKeysElsewhere) {
-    const Status read = co_await remote::ReadKeys(leaves_, *schema_, leaf, leaf->image.template used<Entry>());
-    co_return read;
-  }
-  co_return absl::OkStatus();
-}
-
-template <class Keys>
 coro::Task<void> Editor<Keys>::Mend(uint8_t level, typename Descent<Keys>::Notes notes) {
   const auto above = static_cast<uint8_t>(level + 1);
   if (notes.stale.has_value()) co_await RemoveSeparator(above, *notes.stale);
@@ -144,7 +118,7 @@ coro::Task<StatusOr<int>> Editor<Keys>::FindSame(uint8_t level, const Keyed& ent
     if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
   }
   const Key key = Keys::KeyOf(entry);
-  const StatusOr<int> slot = co_await FindKey(key, place);
+  const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, place);
   co_return slot;
 }
 
@@ -302,7 +276,7 @@ coro::Task<Status> Editor<Keys>::ReplaceAny(Key key, rdma::GlobalAddress to) {
   for (;;) {
     const Status located = co_await Locate(Keys::At(key), 0, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await FindKey(key, &place);
+    const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
     if (!slot.ok()) co_return slot.status();
     if (*slot < 0) {
       co_return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not in the index"));
@@ -392,7 +366,7 @@ coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Chang
     if (parent.image.template count<Entry>() == 1) co_await MergeLeft(above, parent, nullptr);
     co_return false;
   }
-  const Status read = co_await ReadAllKeys(&parent);
+  const Status read = co_await remote::ReadAllKeys<Keys>(leaves_, *schema_, &parent);
   if (!read.ok() || !Keys::Knows(parent.keys, slot)) co_return false;
   const int slot_of_left = ChildSlot<Keys>(parent.image, parent.keys, Keys::At(low), slot);
   if (slot_of_left < 0) co_return false;

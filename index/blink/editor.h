@@ -48,10 +48,6 @@ class Editor {
   // threads at two nodes could wait for each other.
   enum class Notice : uint8_t { kLeave, kMend };
   coro::Task<Status> Locate(Point point, uint8_t level, Notice notice, Place* place);
-  // The slot of a leaf, as Locate found it, that has the key; -1: none has.
-  coro::Task<StatusOr<int>> FindKey(Key key, Place* leaf);
-  // Reads all keys of a leaf, as far as they are not in the image.
-  coro::Task<Status> ReadAllKeys(Place* leaf);
 
   // As those of LocalIndex.
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);

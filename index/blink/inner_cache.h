@@ -24,7 +24,7 @@ class InnerCache {
   const Node* Find(uint8_t level, const Point& point) const {
     const Level& nodes = levels_[level];
     // Its low fence is the greatest that is at most the point's, unless a copy is stale.
-    auto at = Above(nodes, point);
+    auto at = remote::FirstRightOf<Keys>(nodes, point);
     if (at == nodes.begin()) return nullptr;
     --at;
     return Keys::Covers(at->second.image, point) ? &at->second : nullptr;
@@ -44,15 +44,6 @@ class InnerCache {
  private:
   using Level = absl::btree_map<Key, Node>;
   static constexpr size_t kNodeBytes = sizeof(typename Level::value_type) + sizeof(uint64_t);
-
-  // The first node whose low fence is right of the point.
-  static typename Level::const_iterator Above(const Level& nodes, const Point& point) {
-    if constexpr (Keys::kKeysElsewhere) {
-      return point.below ? nodes.lower_bound(point.key) : nodes.upper_bound(point.key);
-    } else {
-      return nodes.upper_bound(point);
-    }
-  }
 
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   void set_size(size_t size) { size_.store(size, std::memory_order_relaxed); }

@@ -7,6 +7,7 @@
 #include "index/remote/byte_keys.h"
 #include "index/remote/integer_keys.h"
 #include "index/remote/leaf.h"
+#include "index/remote/leaf_keys.h"
 
 namespace gannet::index::blink {
 
@@ -14,6 +15,7 @@ using remote::ByteKeys;
 using remote::IntegerEntry;
 using remote::IntegerKeys;
 using remote::LeafImage;
+using remote::SlotOf;
 
 // Levels are less than this: with at least two entries in an inner node, and 2^64 keys.
 inline constexpr uint8_t kMaxLevels = 64;
@@ -40,16 +42,6 @@ int ChildSlot(const typename Keys::Image& node, const typename Keys::EntryKeys& 
     if (best < 0 || at > Keys::KeyAt(node, keys, best)) best = slot;
   }
   return best;
-}
-
-// The used slot that has exactly this entry, or -1.
-template <class Keys>
-int SlotOf(const typename Keys::Image& node, const typename Keys::Entry& entry) {
-  for (uint64_t used = node.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
-    const int slot = std::countr_zero(used);
-    if (node.template entry<typename Keys::Entry>(slot) == entry) return slot;
-  }
-  return -1;
 }
 
 }  // namespace gannet::index::blink

@@ -7,31 +7,13 @@
 #include "base/runtime.h"
 #include "index/record_header.h"
 #include "index/remote/leaf_scan.h"
+#include "index/remote/schema_wire.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index {
 namespace blink {
 
 using remote::LeafLook;
-
-template <class Keys>
-StatusOr<typename Keys::Schema> RemoteBlink<Keys>::ReadSchema(rdma::WireReader& reader) const {
-  const uint8_t kind = reader.GetU8();
-  const size_t max_key_bytes = reader.GetU16();
-  KeyedHash::Seed seed;
-  for (uint64_t& word : seed) word = reader.GetU64();
-  GANNET_RETURN_IF_ERROR(reader.Finish());
-  if (kind != static_cast<uint8_t>(Keys::kKind) || (Keys::kKeysElsewhere && max_key_bytes != options_.max_key_bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("index ", id_, " of node ", owner_, " has other keys: of kind ",
-                                                   kind, ", of at most ", max_key_bytes,
-                                                   " bytes; create the table with the same options everywhere"));
-  }
-  if constexpr (Keys::kKeysElsewhere) {
-    return Schema(seed, max_key_bytes);
-  } else {
-    return Schema{};
-  }
-}
 
 template <class Keys>
 coro::Task<Status> RemoteBlink<Keys>::Prepare() {
@@ -45,30 +27,15 @@ coro::Task<Status> RemoteBlink<Keys>::Prepare() {
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
   const rdma::GlobalAddress root(owner_, reader.GetU64());
-  const StatusOr<Schema> schema = ReadSchema(reader);
+  const StatusOr<Schema> schema = remote::GetSchema<Keys>(reader);
+  GANNET_CO_RETURN_IF_ERROR(reader.Finish());
   if (!schema.ok()) co_return schema.status();
+  GANNET_CO_RETURN_IF_ERROR(remote::CheckSchema<Keys>(*schema, options_.max_key_bytes));
   if (!editor_.has_value()) {
     schema_.emplace(*schema);
     editor_.emplace(&leaves_, &*schema_, root, &blocks_, &nodes_);
   }
   co_return absl::OkStatus();
-}
-
-template <class Keys>
-std::optional<FindResult> RemoteBlink<Keys>::ResultOf(const Place& place, const Key& key) const {
-  int slot = -1;
-  FindResult result;
-  if constexpr (Keys::kKeysElsewhere) {
-    const uint64_t same = remote::MatchTag(place.image, schema_->TagOf(key));
-    if (std::popcount(same) > 1) return std::nullopt;
-    if (same != 0) slot = std::countr_zero(same);
-    result.witness = place.witness();
-  } else {
-    slot = remote::FindSlot(place.image, key);
-    if (slot < 0) result.witness = place.witness();
-  }
-  if (slot >= 0) result.record = TargetOf(place.image, slot);
-  return result;
 }
 
 template <class Keys>
@@ -80,9 +47,9 @@ coro::Task<StatusOr<FindResult>> RemoteBlink<Keys>::FindOne(Key key) {
   const Status located = co_await editor_->Locate(Keys::At(key), 0, Editor<Keys>::Notice::kLeave, &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   ++statistics_.one_sided;
-  const std::optional<FindResult> result = ResultOf(place, key);
+  const std::optional<FindResult> result = remote::ResultOf<Keys>(*schema_, place, key);
   if (result.has_value()) co_return *result;
-  const StatusOr<int> slot = co_await editor_->FindKey(key, &place);
+  const StatusOr<int> slot = co_await remote::FindKey<Keys>(&leaves_, *schema_, key, &place);
   if (!slot.ok()) co_return slot.status();
   co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
                        .witness = place.witness()};
@@ -127,7 +94,7 @@ coro::Task<Status> RemoteBlink<Keys>::FindMany(std::span<const index::Key> keys,
             !Keys::CoversKey(images[r], key)) {
           continue;
         }
-        const std::optional<FindResult> result = ResultOf({reads[r].remote, images[r]}, key);
+        const std::optional<FindResult> result = remote::ResultOf<Keys>(*schema_, {reads[r].remote, images[r]}, key);
         if (!result.has_value()) continue;
         results[first + key_of[r]] = *result;
         done[key_of[r]] = true;
@@ -165,7 +132,7 @@ coro::Task<Status> RemoteBlink<Keys>::Scan(ScanRange range, ScanResult* result) 
     const Status located =
         co_await editor_->Locate(Keys::PointOf(next, range.reverse), 0, Editor<Keys>::Notice::kLeave, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const Status read = co_await editor_->ReadAllKeys(&place);
+    const Status read = co_await remote::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
     if (remote::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
@@ -225,7 +192,7 @@ coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool 
       }
       fill_.Note(images[i].template count<Entry>());
       Place place{reads[i].remote, images[i]};
-      const Status read = co_await editor_->ReadAllKeys(&place);
+      const Status read = co_await remote::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
       GANNET_CO_RETURN_IF_ERROR(read);
       if (remote::TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) {
         co_return true;

@@ -19,7 +19,7 @@
 
 namespace gannet::index::blink {
 
-// index (2) -> offset of the root (8), kind of the keys (1), their most bytes (2), seed of the tags (4 times 8)
+// index (2) -> offset of the root (8), schema of the keys (remote/schema_wire.h)
 inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
 // Keys: IntegerKeys or ByteKeys.
@@ -65,19 +65,18 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   static constexpr size_t kMostReads = 16;  // leaves of one posting
 
   // LeafFinder
-  rdma::GlobalAddress ExpectLeaf(const Key& key) override { return CachedLeaf(key); }
+  rdma::GlobalAddress ExpectLeaf(const Key& key) override {
+    // Others may have filled the cache, and this client does not know the schema yet.
+    return editor_.has_value() ? CachedLeaf(key) : rdma::GlobalAddress();
+  }
   coro::Task<Status> LocateLeaf(Key key, Place* place) override;
   size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
   const Schema& schema() const override { return *schema_; }
 
-  // Makes the editor, which needs the place of the root.
+  // Makes the editor, which needs the place of the root. InvalidArgument: the owner's index has other keys than this
+  // client was told.
   coro::Task<Status> Prepare();
-  // InvalidArgument: the owner's index has other keys than this client was told.
-  StatusOr<Schema> ReadSchema(rdma::WireReader& reader) const;
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
-  // The result for a key that this leaf covers. Byte keys: if one entry has the key's tag, it is returned without a
-  // look at its record, and the witness of the leaf with it (FindResult); nullopt, if there are several.
-  std::optional<FindResult> ResultOf(const Place& place, const Key& key) const;
   // The child at the lowest level that is cached, and covers the key if the cache is right; null if that is no leaf.
   rdma::GlobalAddress CachedLeaf(const Key& key) const;
   rdma::GlobalAddress TargetOf(const Image& image, int slot) const {

@@ -15,8 +15,37 @@
 namespace gannet::index::rolex {
 namespace {
 
-constexpr size_t kTopHeaderBytes = 16;
-constexpr size_t kEntryBytes = sizeof(DirectoryEntry);
+// | checksum, of a top | number of entries, and the block's mask (quiet_lines.h) |
+constexpr size_t kHeaderBytes = 16;
+
+size_t BytesOfKey(uint64_t /*key*/) {
+  return sizeof(uint64_t);
+}
+size_t BytesOfKey(const ByteKey& key) {
+  return 1 + key.size();
+}
+void PutKey(uint64_t key, std::byte* at) {
+  std::memcpy(at, &key, sizeof(key));
+}
+void PutKey(const ByteKey& key, std::byte* at) {
+  *at = static_cast<std::byte>(key.size());
+  std::memcpy(at + 1, key.view().data(), key.size());
+}
+// Takes a key from the beginning of *bytes. False: there is none.
+bool TakeKey(std::span<const std::byte>* bytes, uint64_t* key) {
+  if (bytes->size() < sizeof(*key)) return false;
+  std::memcpy(key, bytes->data(), sizeof(*key));
+  *bytes = bytes->subspan(sizeof(*key));
+  return true;
+}
+bool TakeKey(std::span<const std::byte>* bytes, ByteKey* key) {
+  if (bytes->empty()) return false;
+  const auto size = static_cast<size_t>((*bytes)[0]);
+  if (size > kMaxKeyBytes || bytes->size() < 1 + size) return false;
+  *key = ByteKey(std::string_view(reinterpret_cast<const char*>(bytes->data()) + 1, size));
+  *bytes = bytes->subspan(1 + size);
+  return true;
+}
 
 uint64_t ChecksumOf(std::span<const std::byte> block) {
   return XXH3_64bits(block.data() + kWordBytes, block.size() - kWordBytes) >> 1;  // as in model.cc
@@ -30,71 +59,85 @@ void StoreAll(std::byte* to, std::span<const std::byte> bytes) {
   }
 }
 
-bool Ascend(std::span<const DirectoryEntry> entries) {
-  return std::ranges::adjacent_find(entries, [](const DirectoryEntry& a, const DirectoryEntry& b) {
-           return a.first >= b.first;
-         }) == entries.end();
+// A top or a page, of whole words, with 0 for the checksum.
+template <class Keys>
+std::vector<std::byte> EncodeEntries(std::span<const DirectoryEntry<Keys>> entries, uint64_t* mask) {
+  size_t size = kHeaderBytes + entries.size() * kWordBytes;
+  for (const auto& entry : entries) size += BytesOfKey(entry.first);
+  std::vector<std::byte> block(RoundUp(size, kWordBytes));
+  std::byte* pointer = block.data() + kHeaderBytes;
+  std::byte* key = pointer + entries.size() * kWordBytes;
+  for (const auto& entry : entries) {
+    std::memcpy(pointer, &entry.pointer, kWordBytes);
+    pointer += kWordBytes;
+    PutKey(entry.first, key);
+    key += BytesOfKey(entry.first);
+  }
+  *mask = QuietMask(block);
+  ApplyMask(block, *mask);
+  const uint64_t count = entries.size() | *mask;
+  std::memcpy(block.data() + kWordBytes, &count, kWordBytes);
+  return block;
 }
 
-// The number of a block's entries and the block's mask (quiet_lines.h) share a word. Masks what the block has.
-void PutCount(uint64_t n, size_t at, std::span<std::byte> block) {
-  const uint64_t mask = QuietMask(block);
-  ApplyMask(block, mask);
-  const uint64_t word = n | mask;
-  std::memcpy(block.data() + at, &word, kWordBytes);
-}
-
-// The entries of a block whose word of PutCount is `count`, without those that do not ascend: then it is no directory.
-std::vector<DirectoryEntry> DecodeEntries(std::span<const std::byte> block, size_t header_bytes, uint64_t count) {
+// At most `most` entries, with ascending keys. *size: their bytes.
+template <class Keys>
+std::vector<DirectoryEntry<Keys>> DecodeEntries(std::span<const std::byte> block, size_t most, size_t* size) {
+  if (block.size() < kHeaderBytes) return {};
+  uint64_t count;
+  std::memcpy(&count, block.data() + kWordBytes, kWordBytes);
   const uint64_t n = count & ~kMaskBits;
-  std::vector<std::byte> bytes(block.begin(), block.begin() + static_cast<ptrdiff_t>(header_bytes + n * kEntryBytes));
-  ApplyMask(bytes, count & kMaskBits);
-  std::vector<DirectoryEntry> entries(n);
-  std::memcpy(entries.data(), bytes.data() + header_bytes, n * kEntryBytes);
-  if (!Ascend(entries)) entries.clear();
+  if (n == 0 || n > most || block.size() < kHeaderBytes + n * kWordBytes) return {};
+  std::vector<std::byte> unmasked;
+  if (const uint64_t mask = count & kMaskBits; mask != 0) {
+    unmasked.assign(block.begin(), block.end());
+    ApplyMask(unmasked, mask);
+    block = unmasked;
+  }
+  std::vector<DirectoryEntry<Keys>> entries(n);
+  std::span<const std::byte> keys = block.subspan(kHeaderBytes + n * kWordBytes);
+  for (size_t i = 0; i < n; ++i) {
+    std::memcpy(&entries[i].pointer, block.data() + kHeaderBytes + i * kWordBytes, kWordBytes);
+    if (!TakeKey(&keys, &entries[i].first) || (i > 0 && entries[i].first <= entries[i - 1].first)) return {};
+  }
+  *size = RoundUp(block.size() - keys.size(), kWordBytes);
   return entries;
 }
 
 }  // namespace
 
-size_t FindEntry(std::span<const DirectoryEntry> entries, uint64_t key) {
-  const auto after = std::upper_bound(entries.begin(), entries.end(), key,
-                                      [](uint64_t at, const DirectoryEntry& entry) { return at < entry.first; });
-  return after == entries.begin() ? 0 : static_cast<size_t>(after - entries.begin() - 1);
+template <class Keys>
+std::vector<DirectoryEntry<Keys>> DecodeTop(std::span<const std::byte> block) {
+  size_t size = 0;
+  std::vector<DirectoryEntry<Keys>> entries = DecodeEntries<Keys>(block, kMostPages, &size);
+  if (entries.empty()) return entries;
+  uint64_t checksum;
+  std::memcpy(&checksum, block.data(), kWordBytes);
+  if (size > block.size() || checksum != ChecksumOf(block.first(size))) entries.clear();
+  return entries;
 }
 
-std::vector<DirectoryEntry> DecodeTop(std::span<const std::byte> block) {
-  std::array<uint64_t, 2> header;
-  if (block.size() < kTopHeaderBytes) return {};
-  std::memcpy(header.data(), block.data(), kTopHeaderBytes);
-  const uint64_t n = header[1] & ~kMaskBits;
-  if (n == 0 || n > kMostPages || block.size() < kTopHeaderBytes + n * kEntryBytes) return {};
-  if (header[0] != ChecksumOf(block.first(kTopHeaderBytes + n * kEntryBytes))) return {};
-  return DecodeEntries(block, kTopHeaderBytes, header[1]);
+template <class Keys>
+std::vector<DirectoryEntry<Keys>> DecodePage(std::span<const std::byte> block) {
+  size_t size = 0;
+  return DecodeEntries<Keys>(block, kMostModels, &size);
 }
 
-std::vector<DirectoryEntry> DecodePage(std::span<const std::byte> block) {
-  if (block.size() < kPageBytes) return {};
-  uint64_t word;
-  std::memcpy(&word, block.data(), kWordBytes);
-  const uint64_t n = word & ~kMaskBits;
-  if (n == 0 || n > kMostModels) return {};
-  return DecodeEntries(block, kPageHeaderBytes, word);
-}
+template <class Keys>
+Directory<Keys>::Directory(IndexService* service) : service_(service), memory_(service->node().memory().data()) {}
 
-Directory::Directory(IndexService* service) : service_(service), memory_(service->node().memory().data()) {}
-
-Directory::~Directory() {
+template <class Keys>
+Directory<Keys>::~Directory() {
   rdma::SlabCache slab(&service_->slab());
   if (const Top* const top = top_.load(std::memory_order_relaxed); top != nullptr) {
     for (Page* const page : top->pages) {
       for (const auto& at : page->models) {
-        const OwnModel* const model = at.load(std::memory_order_relaxed);
+        const Own* const model = at.load(std::memory_order_relaxed);
         models_->Release(model->block, model->model.bytes());
         synonyms_->Release(model->synonyms, kSynonymTableBytes);
         delete model;
       }
-      pages_->Release(page->block, kPageBytes);
+      pages_->Release(page->block, page->block_bytes);
       delete page;
     }
     pages_->Release(top->block, top->block_bytes);
@@ -106,7 +149,8 @@ Directory::~Directory() {
   synonyms_->Close(slab);
 }
 
-StatusOr<std::unique_ptr<OwnModel>> Directory::Make(Context& context, Model model) {
+template <class Keys>
+StatusOr<std::unique_ptr<OwnModel<Keys>>> Directory<Keys>::Make(Context& context, BasicModel<Keys> model) {
   const StatusOr<std::byte*> synonyms = synonyms_->Allocate(context, kSynonymTableBytes);
   if (!synonyms.ok()) return synonyms.status();
   const StatusOr<std::byte*> block = models_->Allocate(context, model.bytes());
@@ -118,7 +162,7 @@ StatusOr<std::unique_ptr<OwnModel>> Directory::Make(Context& context, Model mode
   for (size_t at = 0; at < kSynonymTableBytes; at += kWordBytes) {
     if (at % kLineBytes != 0) StoreWord(*synonyms + at, 0);
   }
-  auto own = std::make_unique<OwnModel>(OwnModel{std::move(model), *block, *synonyms});
+  auto own = std::make_unique<Own>(Own{std::move(model), *block, *synonyms});
   own->model.set_synonyms(OffsetOf(*synonyms));
   std::vector<std::byte> bytes(own->model.bytes());
   own->model.Encode(bytes);
@@ -126,33 +170,39 @@ StatusOr<std::unique_ptr<OwnModel>> Directory::Make(Context& context, Model mode
   return own;
 }
 
-void Directory::Discard(std::unique_ptr<OwnModel> model) {
+template <class Keys>
+void Directory<Keys>::Discard(std::unique_ptr<Own> model) {
   models_->Release(model->block, model->model.bytes());
   synonyms_->Release(model->synonyms, kSynonymTableBytes);
 }
 
-size_t Directory::FindFirst(std::span<const uint64_t> firsts, uint64_t key) {
-  const auto after = std::upper_bound(firsts.begin(), firsts.end(), key);
+template <class Keys>
+size_t Directory<Keys>::FindFirst(std::span<const Key> firsts, const Point& point) {
+  const auto after = std::partition_point(firsts.begin(), firsts.end(),
+                                          [&point](const Key& first) { return Keys::IsAtMost(first, point); });
   return after == firsts.begin() ? 0 : static_cast<size_t>(after - firsts.begin() - 1);
 }
 
-const OwnModel* Directory::Find(uint64_t key) const {
+template <class Keys>
+const OwnModel<Keys>* Directory<Keys>::Find(const Point& point) const {
   const Top* const top = top_.load(std::memory_order_acquire);
   if (top == nullptr) return nullptr;
-  const Page& page = *top->pages[FindFirst(top->firsts, key)];
-  return page.models[FindFirst(page.firsts, key)].load(std::memory_order_acquire);
+  const Page& page = *top->pages[FindFirst(top->firsts, point)];
+  return page.models[FindFirst(page.firsts, point)].load(std::memory_order_acquire);
 }
 
-Directory::Neighbours Directory::NeighboursOf(const OwnModel& model) const {
+template <class Keys>
+typename Directory<Keys>::Neighbours Directory<Keys>::NeighboursOf(const Own& model) const {
   const Top* const top = top_.load(std::memory_order_acquire);
-  const Page& page = *top->pages[FindFirst(top->firsts, model.model.first())];
-  const size_t at = FindFirst(page.firsts, model.model.first());
+  const Page& page = *top->pages[FindFirst(top->firsts, Keys::At(model.model.first()))];
+  const size_t at = FindFirst(page.firsts, Keys::At(model.model.first()));
   return {.before = at > 0 ? page.models[at - 1].load(std::memory_order_acquire) : nullptr,
           .after = at + 1 < page.models.size() ? page.models[at + 1].load(std::memory_order_acquire) : nullptr};
 }
 
-std::vector<const OwnModel*> Directory::All() const {
-  std::vector<const OwnModel*> all;
+template <class Keys>
+std::vector<const OwnModel<Keys>*> Directory<Keys>::All() const {
+  std::vector<const Own*> all;
   const Top* const top = top_.load(std::memory_order_acquire);
   if (top == nullptr) return all;
   for (const Page* const page : top->pages) {
@@ -161,45 +211,50 @@ std::vector<const OwnModel*> Directory::All() const {
   return all;
 }
 
-StatusOr<std::unique_ptr<Directory::Page>> Directory::MakePage(Context& context,
-                                                               std::span<const OwnModel* const> models) {
-  const StatusOr<std::byte*> block = pages_->Allocate(context, kPageBytes);
+template <class Keys>
+StatusOr<std::unique_ptr<typename Directory<Keys>::Page>> Directory<Keys>::MakePage(
+    Context& context, std::span<const Own* const> models) {
+  std::vector<DirectoryEntry<Keys>> entries;
+  for (const Own* const model : models) entries.push_back({model->model.first(), PointerTo(*model)});
+  uint64_t mask = 0;
+  const std::vector<std::byte> bytes = EncodeEntries<Keys>(entries, &mask);
+  const StatusOr<std::byte*> block = pages_->Allocate(context, bytes.size());
   if (!block.ok()) return block.status();
   auto page = std::make_unique<Page>(models.size());
   page->block = *block;
-  std::vector<std::byte> bytes(kPageBytes);
+  page->block_bytes = bytes.size();
+  page->mask = mask;
   for (size_t i = 0; i < models.size(); ++i) {
-    const DirectoryEntry entry{models[i]->model.first(), PointerTo(*models[i])};
-    std::memcpy(bytes.data() + kPageHeaderBytes + i * kEntryBytes, &entry, kEntryBytes);
-    page->firsts[i] = entry.first;
+    page->firsts[i] = entries[i].first;
     page->models[i].store(models[i], std::memory_order_relaxed);
   }
-  PutCount(models.size(), 0, bytes);
   StoreAll(page->block, bytes);
   return page;
 }
 
-Status Directory::Publish(Context& context, std::vector<Page*> pages) {
-  if (pages.size() > kMostPages) {
-    return absl::ResourceExhaustedError(absl::StrCat("an index has at most ", kMostPages * kMostModels, " models"));
+template <class Keys>
+Status Directory<Keys>::Publish(Context& context, std::vector<Page*> pages) {
+  auto top = std::make_unique<Top>();
+  std::vector<DirectoryEntry<Keys>> entries;
+  for (const Page* const page : pages) {
+    entries.push_back({page->firsts[0], BlockPointer::Pack(OffsetOf(page->block), page->block_bytes)});
+    top->firsts.push_back(page->firsts[0]);
+  }
+  uint64_t mask = 0;
+  std::vector<std::byte> bytes = EncodeEntries<Keys>(entries, &mask);
+  if (pages.size() > kMostPages || bytes.size() > rdma::kMaxObjectBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("an index has at most ", kMostPages * kMostModels, " models, or fewer if their keys are long"));
   }
   if (root_ == nullptr) {
     const StatusOr<std::byte*> root = pages_->Allocate(context, kLineBytes);
     if (!root.ok()) return root.status();
     root_ = *root;
   }
-  auto top = std::make_unique<Top>();
-  top->block_bytes = kTopHeaderBytes + pages.size() * kEntryBytes;
+  top->block_bytes = bytes.size();
   const StatusOr<std::byte*> block = pages_->Allocate(context, top->block_bytes);
   if (!block.ok()) return block.status();
   top->block = *block;
-  std::vector<std::byte> bytes(top->block_bytes);
-  for (size_t i = 0; i < pages.size(); ++i) {
-    const DirectoryEntry entry{pages[i]->firsts[0], BlockPointer::Pack(OffsetOf(pages[i]->block), kPageBytes)};
-    std::memcpy(bytes.data() + kTopHeaderBytes + i * kEntryBytes, &entry, kEntryBytes);
-    top->firsts.push_back(entry.first);
-  }
-  PutCount(pages.size(), kWordBytes, bytes);
   const uint64_t checksum = ChecksumOf(bytes);
   std::memcpy(bytes.data(), &checksum, kWordBytes);
   top->pages = std::move(pages);
@@ -215,7 +270,8 @@ Status Directory::Publish(Context& context, std::vector<Page*> pages) {
   return absl::OkStatus();
 }
 
-void Directory::RetireModel(Context& context, const OwnModel* model) {
+template <class Keys>
+void Directory<Keys>::RetireModel(Context& context, const Own* model) {
   context.epoch->RetireWith([models = models_, synonyms = synonyms_, model] {
     models->Release(model->block, model->model.bytes());
     synonyms->Release(model->synonyms, kSynonymTableBytes);
@@ -223,15 +279,17 @@ void Directory::RetireModel(Context& context, const OwnModel* model) {
   });
 }
 
-void Directory::RetirePage(Context& context, Page* page) {
+template <class Keys>
+void Directory<Keys>::RetirePage(Context& context, Page* page) {
   context.epoch->RetireWith([pool = pages_, page] {
-    pool->Release(page->block, kPageBytes);
+    pool->Release(page->block, page->block_bytes);
     delete page;
   });
 }
 
-Status Directory::Fill(Context& context, std::vector<std::unique_ptr<OwnModel>> models) {
-  std::vector<const OwnModel*> all;
+template <class Keys>
+Status Directory<Keys>::Fill(Context& context, std::vector<std::unique_ptr<Own>> models) {
+  std::vector<const Own*> all;
   for (const auto& model : models) all.push_back(model.get());
   // Pages that are not full leave room for models that become several.
   constexpr size_t kEach = kMostModels * 3 / 4;
@@ -248,7 +306,7 @@ Status Directory::Fill(Context& context, std::vector<std::unique_ptr<OwnModel>> 
   const Top* const old = top_.load(std::memory_order_relaxed);
   if (status.ok()) status = Publish(context, pages);
   if (!status.ok()) {
-    for (const auto& page : made) pages_->Release(page->block, kPageBytes);
+    for (const auto& page : made) pages_->Release(page->block, page->block_bytes);
     for (auto& model : models) Discard(std::move(model));
     return status;
   }
@@ -263,20 +321,22 @@ Status Directory::Fill(Context& context, std::vector<std::unique_ptr<OwnModel>> 
   return absl::OkStatus();
 }
 
-Status Directory::Replace(Context& context, std::span<const OwnModel* const> old,
-                          std::vector<std::unique_ptr<OwnModel>> fresh) {
+template <class Keys>
+Status Directory<Keys>::Replace(Context& context, std::span<const Own* const> old,
+                                std::vector<std::unique_ptr<Own>> fresh) {
   const Top* const top = top_.load(std::memory_order_relaxed);
-  const size_t page_at = FindFirst(top->firsts, old[0]->model.first());
+  const size_t page_at = FindFirst(top->firsts, Keys::At(old[0]->model.first()));
   Page* const page = top->pages[page_at];
-  const size_t at = FindFirst(page->firsts, old[0]->model.first());
+  const size_t at = FindFirst(page->firsts, Keys::At(old[0]->model.first()));
   if (old.size() == 1 && fresh.size() == 1) {
-    const OwnModel* const model = fresh[0].release();
+    const Own* const model = fresh[0].release();
     page->models[at].store(model, std::memory_order_release);
-    StoreWord(page->block + kPageHeaderBytes + at * kEntryBytes + kWordBytes, PointerTo(*model));
+    const size_t place = kHeaderBytes + at * kWordBytes;
+    StoreWord(page->block + place, PointerTo(*model) ^ (place % kLineBytes == 0 ? page->mask : 0));
     RetireModel(context, old[0]);
     return absl::OkStatus();
   }
-  std::vector<const OwnModel*> models;
+  std::vector<const Own*> models;
   for (size_t i = 0; i < at; ++i) models.push_back(page->models[i].load(std::memory_order_relaxed));
   for (const auto& model : fresh) models.push_back(model.get());
   for (size_t i = at + old.size(); i < page->models.size(); ++i) {
@@ -300,7 +360,7 @@ Status Directory::Replace(Context& context, std::span<const OwnModel* const> old
     status = Publish(context, std::move(pages));
   }
   if (!status.ok()) {
-    for (const auto& one : made) pages_->Release(one->block, kPageBytes);
+    for (const auto& one : made) pages_->Release(one->block, one->block_bytes);
     for (auto& model : fresh) Discard(std::move(model));
     return status;
   }
@@ -308,8 +368,15 @@ Status Directory::Replace(Context& context, std::span<const OwnModel* const> old
   for (auto& model : fresh) static_cast<void>(model.release());
   // A client with the old page learns from the retired synonym tables that it is old.
   RetirePage(context, page);
-  for (const OwnModel* const model : old) RetireModel(context, model);
+  for (const Own* const model : old) RetireModel(context, model);
   return absl::OkStatus();
 }
+
+template std::vector<DirectoryEntry<IntegerKeys>> DecodeTop(std::span<const std::byte> block);
+template std::vector<DirectoryEntry<ByteKeys>> DecodeTop(std::span<const std::byte> block);
+template std::vector<DirectoryEntry<IntegerKeys>> DecodePage(std::span<const std::byte> block);
+template std::vector<DirectoryEntry<ByteKeys>> DecodePage(std::span<const std::byte> block);
+template class Directory<IntegerKeys>;
+template class Directory<ByteKeys>;
 
 }  // namespace gannet::index::rolex

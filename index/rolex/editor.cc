@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/backoff.h"
+#include "index/remote/leaf_keys.h"
 
 namespace gannet::index::rolex {
 
@@ -12,14 +13,15 @@ using remote::LeafLook;
 namespace {
 
 // A leaf with at most kSparse entries gives them to its left neighbour, if that has at most kRoomy then.
-constexpr int kSparse = 4;
-constexpr int kRoomy = 12;
+template <class Keys>
+constexpr int kSparse = Keys::kSlots / 4;
+template <class Keys>
+constexpr int kRoomy = 2 * Keys::kSlots / 3;
 // Right links that a search follows. They lead to greater keys, so there is an end; but a client may have made many.
 constexpr int kMostRights = 100'000;
-
-rdma::GlobalAddress TargetOf(const IntegerEntry& entry) {
-  return rdma::GlobalAddress::FromBits(entry.target);
-}
+// Of these, those that it follows before it brings the models up to date (Guide::LeadTo): the synonym table costs fewer
+// round trips than a long chain, and spares them to the next lookups, too.
+constexpr int kFewRights = 4;
 
 Status StaysLocked(rdma::GlobalAddress leaf) {
   return absl::UnavailableError(
@@ -28,73 +30,93 @@ Status StaysLocked(rdma::GlobalAddress leaf) {
 
 }  // namespace
 
-coro::Task<Status> Editor::Locate(uint64_t key, LeafPlace* place) {
+template <class Keys>
+coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
   rdma::GlobalAddress before;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const StatusOr<rdma::GlobalAddress> begin = co_await guide_->LeadTo(key, attempt);
+    const StatusOr<rdma::GlobalAddress> begin = co_await guide_->LeadTo(point, attempt);
     if (!begin.ok()) co_return begin.status();
     if (attempt > 2 && *begin == before) break;  // there is nothing further left
     before = *begin;
     place->address = *begin;
-    uint64_t last_low = 0;
+    Key last_low{};
     for (int rights = 0; rights < kMostRights; ++rights) {
       const StatusOr<LeafLook> look = co_await leaves_->Read(place->address, &place->image);
       // A wrong address is what a stale or hostile hint may have.
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
-      if (!look.ok() || *look != LeafLook::kWhole || place->image.level() != 0 || key < place->image.head.low ||
-          (rights > 0 && place->image.head.low <= last_low)) {
+      if (!look.ok() || *look != LeafLook::kWhole || place->image.level() != 0 ||
+          Keys::BeginsBehind(place->image, point)) {
         break;
       }
-      if (rights > 0) guide_->NoteLeaf({place->image.head.low, place->address.offset()});
-      if (key <= place->image.head.high) co_return absl::OkStatus();
-      last_low = place->image.head.low;
+      if (rights > 0) {
+        const Key low = Keys::LowOf(place->image);
+        if (low <= last_low) break;
+        guide_->NoteLeaf({low, place->address.offset()});
+      }
+      if (!Keys::EndsBefore(place->image, point)) {
+        Keys::ForgetKeys(&place->keys);
+        co_return absl::OkStatus();
+      }
+      last_low = Keys::LowOf(place->image);
       place->address = place->image.right();
-      if (place->address.is_null()) break;
+      if (place->address.is_null() || (attempt == 0 && rights == kFewRights)) break;
     }
   }
-  co_return absl::DataLossError(absl::StrCat("a ROLEX index of node ", leaves_->owner(), " has no way to the key ", key,
-                                             ": a client may have damaged it"));
+  co_return absl::DataLossError(
+      absl::StrCat("a ROLEX index of node ", leaves_->owner(), " has no way to a key: a client may have damaged it"));
 }
 
-coro::Task<StatusOr<Change>> Editor::Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
-  LeafPlace place;
+template <class Keys>
+coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
+  Place place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    const Status located = co_await Locate(key, &place);
+    const Status located = co_await Locate(Keys::At(key), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = FindSlot(place.image, key);
-    if (slot >= 0) {
-      if (existing != nullptr) *existing = TargetOf(place.image.entry<IntegerEntry>(slot));
-      co_return absl::AlreadyExistsError(absl::StrCat("the key ", key, " is in the index"));
+    const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
+    if (!slot.ok()) co_return slot.status();
+    if (*slot >= 0) {
+      if (existing != nullptr) {
+        *existing = Keys::TargetOf(place.image.template entry<Entry>(*slot), leaves_->owner());
+      }
+      co_return absl::AlreadyExistsError(absl::StrCat("the key ", Keys::ToString(key), " is in the index"));
     }
     Change change;
-    const IntegerEntry entry{key, record.bits()};
-    if (place.image.count<IntegerEntry>() < IntegerEntry::kSlots) {
-      const StatusOr<bool> done = co_await changer_.Add(place, entry, &change);
+    const typename Keys::Keyed entry = Keys::RecordEntry(*schema_, key, record);
+    if (place.image.template count<Entry>() < Keys::kSlots) {
+      const StatusOr<bool> done = co_await changer_.Add(place, Keys::EntryOf(entry), &change);
       if (!done.ok()) co_return done.status();
       if (*done) co_return std::move(change);
     } else {
-      IntegerEntry right;
-      const StatusOr<bool> done = co_await changer_.Split(place, entry, &change, &right);
-      if (!done.ok()) co_return done.status();
-      if (*done) {
-        co_await AddSynonym({right.key, TargetOf(right).offset()});
-        co_return std::move(change);
+      const Status read = co_await remote::ReadAllKeys<Keys>(leaves_, *schema_, &place);
+      if (!read.ok()) co_return read;
+      if (remote::KnowsAll<Keys>(place)) {
+        typename Keys::Keyed right;
+        const StatusOr<bool> done = co_await changer_.Split(place, entry, &change, &right);
+        if (!done.ok()) co_return done.status();
+        if (*done) {
+          const rdma::GlobalAddress leaf = Keys::TargetOf(Keys::EntryOf(right), leaves_->owner());
+          const NewLeaf<Keys> added{Keys::KeyOf(right), leaf.offset()};
+          co_await AddSynonym(added);
+          co_return std::move(change);
+        }
       }
     }
     if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }
 
-coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress record) {
-  LeafPlace place;
+template <class Keys>
+coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
+  Place place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    const Status located = co_await Locate(key, &place);
+    const Status located = co_await Locate(Keys::At(key), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = FindSlot(place.image, key);
-    if (slot < 0 || TargetOf(place.image.entry<IntegerEntry>(slot)) != record) {
-      co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", record.ToString()));
+    const int slot = remote::SlotOf<Keys>(place.image, EntryOf(key, record));
+    if (slot < 0) {
+      co_return absl::NotFoundError(
+          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
     }
     const uint64_t before = place.image.head.state;
     Change change;
@@ -115,31 +137,40 @@ coro::Task<StatusOr<Change>> Editor::Remove(uint64_t key, rdma::GlobalAddress re
   }
 }
 
-coro::Task<Status> Editor::Replace(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  LeafPlace place;
+template <class Keys>
+coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  Place place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    const Status located = co_await Locate(key, &place);
+    const Status located = co_await Locate(Keys::At(key), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = FindSlot(place.image, key);
-    if (slot < 0 || (!from.is_null() && TargetOf(place.image.entry<IntegerEntry>(slot)) != from)) {
-      co_return absl::NotFoundError(absl::StrCat("the key ", key, " is not mapped to ", from.ToString()));
+    int slot = -1;
+    if (from.is_null()) {
+      const StatusOr<int> found = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
+      if (!found.ok()) co_return found.status();
+      slot = *found;
+    } else {
+      slot = remote::SlotOf<Keys>(place.image, EntryOf(key, from));
     }
-    const IntegerEntry entry{key, to.bits()};
-    const StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
+    if (slot < 0) {
+      co_return absl::NotFoundError(
+          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", from.ToString()));
+    }
+    const StatusOr<bool> done = co_await changer_.Replace(place, slot, EntryOf(key, to));
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
     if (!patience.Pause()) co_return StaysLocked(place.address);
   }
 }
 
-coro::Task<bool> Editor::MergeLeft(const LeafPlace& leaf, Change* change) {
-  const uint64_t low = leaf.image.head.low;
-  if (low == 0 || leaf.image.count<IntegerEntry>() > kSparse) co_return false;
-  LeafPlace left;
-  const Status located = co_await Locate(low - 1, &left);
-  if (!located.ok() || left.image.right() != leaf.address || left.image.head.high + 1 != low ||
-      left.image.count<IntegerEntry>() > kRoomy) {
+template <class Keys>
+coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
+  if (Keys::IsFirst(leaf.image) || leaf.image.template count<Entry>() > kSparse<Keys>) co_return false;
+  const Key low = Keys::LowOf(leaf.image);
+  Place left;
+  const Status located = co_await Locate(remote::PointBelow<Keys>(low), &left);
+  if (!located.ok() || left.image.right() != leaf.address || Keys::IsLast(left.image) ||
+      Keys::NextLow(left.image) != low || left.image.template count<Entry>() > kRoomy<Keys>) {
     co_return false;
   }
   const StatusOr<bool> merged = co_await changer_.Absorb(left, leaf, change);
@@ -148,32 +179,37 @@ coro::Task<bool> Editor::MergeLeft(const LeafPlace& leaf, Change* change) {
   co_return true;
 }
 
-coro::Task<void> Editor::AddSynonym(Synonym leaf) {
+template <class Keys>
+coro::Task<void> Editor<Keys>::AddSynonym(NewLeaf<Keys> leaf) {
   guide_->NoteLeaf(leaf);
-  const StatusOr<rdma::GlobalAddress> table = co_await guide_->SynonymsFor(leaf.low);
-  if (!table.ok()) co_return;
-  rdma::Operation take[] = {rdma::Operation::FetchAndAdd(*table + kUsedOffset, 1)};
+  const StatusOr<typename Guide<Keys>::Synonyms> synonyms = co_await guide_->SynonymsFor(leaf.low);
+  if (!synonyms.ok()) co_return;
+  const rdma::GlobalAddress table = synonyms->table;
+  rdma::Operation take[] = {rdma::Operation::FetchAndAdd(table + kUsedOffset, 1)};
   const Status taken = co_await leaves_->PostHint(take);
   if (!taken.ok() || (take[0].result & kRetiredBit) != 0) co_return;
   const uint64_t slot = take[0].result;
   if (slot < kSynonyms) {
-    rdma::Operation write[] = {rdma::Operation::Write(&leaf, *table + SynonymOffset(slot), sizeof(leaf))};
+    const Synonym synonym{synonyms->number, leaf.leaf};
+    rdma::Operation write[] = {rdma::Operation::Write(&synonym, table + SynonymOffset(slot), sizeof(synonym))};
     const Status written = co_await leaves_->PostHint(write);
     if (!written.ok()) co_return;
   }
-  if (slot == kTrainAt || slot == kUrgentAt) co_await Enqueue(*table, slot == kUrgentAt);
+  if (slot == kTrainAt || slot == kUrgentAt) co_await Enqueue(table, slot == kUrgentAt);
 }
 
-coro::Task<void> Editor::CountDeath(uint64_t key) {
-  const StatusOr<rdma::GlobalAddress> table = co_await guide_->SynonymsFor(key);
-  if (!table.ok()) co_return;
-  rdma::Operation count[] = {rdma::Operation::FetchAndAdd(*table + kDeadOffset, 1)};
+template <class Keys>
+coro::Task<void> Editor<Keys>::CountDeath(Key key) {
+  const StatusOr<typename Guide<Keys>::Synonyms> synonyms = co_await guide_->SynonymsFor(key);
+  if (!synonyms.ok()) co_return;
+  rdma::Operation count[] = {rdma::Operation::FetchAndAdd(synonyms->table + kDeadOffset, 1)};
   const Status counted = co_await leaves_->PostHint(count);
   const uint64_t dead = count[0].result + 1;
-  if (counted.ok() && dead >= kFewDead && std::has_single_bit(dead)) co_await Enqueue(*table, false);
+  if (counted.ok() && dead >= kFewDead && std::has_single_bit(dead)) co_await Enqueue(synonyms->table, false);
 }
 
-coro::Task<void> Editor::Enqueue(rdma::GlobalAddress synonyms, bool urgent) {
+template <class Keys>
+coro::Task<void> Editor<Keys>::Enqueue(rdma::GlobalAddress synonyms, bool urgent) {
   const rdma::GlobalAddress queue = guide_->queue();
   rdma::Operation take[] = {rdma::Operation::FetchAndAdd(queue + (urgent ? kUrgentTailOffset : kTailOffset), 1)};
   const Status taken = co_await leaves_->PostHint(take);
@@ -183,5 +219,8 @@ coro::Task<void> Editor::Enqueue(rdma::GlobalAddress synonyms, bool urgent) {
       rdma::Operation::Write(&table, queue + QueueOffset(urgent, take[0].result), sizeof(table))};
   co_await leaves_->PostHint(write);
 }
+
+template class Editor<IntegerKeys>;
+template class Editor<ByteKeys>;
 
 }  // namespace gannet::index::rolex

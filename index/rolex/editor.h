@@ -9,60 +9,86 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "index/remote/block_source.h"
+#include "index/remote/byte_keys.h"
+#include "index/remote/integer_keys.h"
 #include "index/remote/leaf_change.h"
 #include "index/remote/leaf_channel.h"
 #include "index/rolex/synonyms.h"
 
 namespace gannet::index::rolex {
 
-using remote::IntegerEntry;
-using remote::LeafPlace;
+using remote::ByteKeys;
+using remote::IntegerKeys;
+
+// A leaf that is not in the table of its model.
+template <class Keys>
+struct NewLeaf {
+  typename Keys::Key low{};
+  uint64_t leaf = 0;  // offset in the owner's memory
+};
 
 // Who knows models: a client's cache, or the owner.
+template <class Keys>
 class Guide {
  public:
   virtual ~Guide() = default;
-  // The leaf where the search for `key` begins. Attempt 0: what is known leads there; 1: what is known is brought up to
-  // date before; from 2 on, leaves further and further left.
-  virtual coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(uint64_t key, int attempt) = 0;
-  // The search came to the leaf with this low fence by right links.
-  virtual void NoteLeaf(const Synonym& leaf) = 0;
-  // The synonym table of the model for `key`.
-  virtual coro::Task<StatusOr<rdma::GlobalAddress>> SynonymsFor(uint64_t key) = 0;
+  // The leaf where the search for `point` begins. Attempt 0: what is known leads there; 1: what is known is brought up
+  // to date before; from 2 on, leaves further and further left.
+  virtual coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(typename Keys::Point point, int attempt) = 0;
+  // The search came to this leaf by right links.
+  virtual void NoteLeaf(const NewLeaf<Keys>& leaf) = 0;
+  // The synonym table of the model for `key`, and the number of the key there.
+  struct Synonyms {
+    rdma::GlobalAddress table;
+    uint64_t number = 0;
+  };
+  virtual coro::Task<StatusOr<Synonyms>> SynonymsFor(typename Keys::Key key) = 0;
   // The queues of the index.
   virtual rdma::GlobalAddress queue() const = 0;
 };
 
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
 class Editor {
  public:
-  // All must outlive this.
-  Editor(remote::LeafChannel* leaves, remote::BlockSource* blocks, Guide* guide)
-      : leaves_(leaves), changer_(leaves, blocks), guide_(guide) {}
+  using Key = typename Keys::Key;
+  using Point = typename Keys::Point;
+  using Entry = typename Keys::Entry;
+  using Schema = typename Keys::Schema;
+  using Place = remote::LeafPlaceOf<Keys>;
 
-  // The leaf that covers `key`.
-  coro::Task<Status> Locate(uint64_t key, LeafPlace* place);
+  // All must outlive this.
+  Editor(remote::LeafChannel* leaves, const Schema* schema, remote::BlockSource* blocks, Guide<Keys>* guide)
+      : leaves_(leaves), schema_(schema), changer_(leaves, blocks), guide_(guide) {}
+
+  // The leaf that covers `point`.
+  coro::Task<Status> Locate(Point point, Place* place);
 
   // As those of LocalIndex. Replace with a null `from`: whatever the key is mapped to.
-  coro::Task<StatusOr<Change>> Insert(uint64_t key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
-  coro::Task<StatusOr<Change>> Remove(uint64_t key, rdma::GlobalAddress record);
-  coro::Task<Status> Replace(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
+  coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
-  coro::Task<StatusOr<bool>> TryReplace(const LeafPlace& place, int slot, IntegerEntry entry) {
+  coro::Task<StatusOr<bool>> TryReplace(const Place& place, int slot, Entry entry) {
     StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
     co_return done;
   }
 
  private:
+  Entry EntryOf(const Key& key, rdma::GlobalAddress record) const {
+    return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
+  }
   // The following are hints for others. If one fails, the index works as before.
-  coro::Task<void> AddSynonym(Synonym leaf);
-  coro::Task<void> CountDeath(uint64_t key);
+  coro::Task<void> AddSynonym(NewLeaf<Keys> leaf);
+  coro::Task<void> CountDeath(Key key);
   coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Merges a leaf that has few entries with its left neighbour. True: *change has the words of both.
-  coro::Task<bool> MergeLeft(const LeafPlace& leaf, Change* change);
+  coro::Task<bool> MergeLeft(const Place& leaf, Change* change);
 
   remote::LeafChannel* leaves_;
-  remote::LeafChanger changer_;
-  Guide* guide_;
+  const Schema* schema_;
+  remote::BasicLeafChanger<Keys> changer_;
+  Guide<Keys>* guide_;
 };
 
 // How far left an attempt begins (Guide::LeadTo): 0, 0, 1, 2, 4, ...

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/runtime.h"
+#include "index/remote/leaf_keys.h"
+#include "index/remote/schema_wire.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::rolex {
@@ -20,41 +22,52 @@ Status KeepsChanging(rdma::NodeId owner) {
 
 }  // namespace
 
-std::shared_ptr<KnownModel> ModelCache::ModelFor(uint64_t key) const {
+template <class Keys>
+std::shared_ptr<KnownModel<Keys>> ModelCache<Keys>::ModelFor(const Point& point) const {
   const Reading models(view_);
-  return models->ModelFor(key);
+  return models->ModelFor(point);
 }
 
-bool ModelCache::knows_directory() const {
+template <class Keys>
+bool ModelCache<Keys>::knows_directory() const {
   const Reading models(view_);
   return models->knows_top();
 }
 
-rdma::GlobalAddress ModelCache::queue() const {
+template <class Keys>
+rdma::GlobalAddress ModelCache<Keys>::queue() const {
   const Reading models(view_);
   return {owner_, models->queue()};
 }
 
-bool ModelCache::Find(uint64_t key, Lead* lead) const {
+template <class Keys>
+bool ModelCache<Keys>::Find(const Point& point, Lead* lead) const {
   Charge(Cost::kModelStep, 2);  // the upper model, the linear piece
   Charge(Cost::kIndexStep, 2);  // the leaf table, the synonyms
   const Reading models(view_);
-  KnownModels::Lead known;
-  if (!models->Find(key, &known)) return false;
+  typename KnownModels<Keys>::Lead known;
+  if (!models->Find(point, &known)) return false;
   *lead = {.leaf = {owner_, known.leaf}, .line = known.line};
   return true;
 }
 
-void ModelCache::FindRun(uint64_t key, bool reverse, size_t most, std::vector<rdma::GlobalAddress>* leaves) const {
+template <class Keys>
+void ModelCache<Keys>::FindRun(const Point& point, bool reverse, size_t most,
+                               std::vector<rdma::GlobalAddress>* leaves) const {
   const Reading models(view_);
   std::vector<uint64_t> offsets;
-  models->FindRun(key, reverse, most, &offsets);
+  models->FindRun(point, reverse, most, &offsets);
   for (const uint64_t offset : offsets) leaves->push_back({owner_, offset});
 }
 
-coro::Task<Status> ModelCache::Describe() {
+template <class Keys>
+coro::Task<StatusOr<typename Keys::Schema>> ModelCache<Keys>::Describe() {
+  {
+    const Reading models(view_);
+    if (models->schema() != nullptr) co_return *models->schema();
+  }
   std::array<std::byte, 8> request;
-  std::array<std::byte, 16> response;
+  std::array<std::byte, 64> response;
   rdma::WireWriter writer(request);
   writer.PutU16(id_);
   const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kDescribe, writer.written(), response, call_timeout_);
@@ -62,16 +75,19 @@ coro::Task<Status> ModelCache::Describe() {
   rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
   const uint64_t root = reader.GetU64();
   const uint64_t queue = reader.GetU64();
+  const StatusOr<Schema> schema = remote::GetSchema<Keys>(reader);
   GANNET_CO_RETURN_IF_ERROR(reader.Finish());
-  Changing(view_)->SetPlaces(root, queue);
-  co_return absl::OkStatus();
+  if (!schema.ok()) co_return schema.status();
+  Changing(view_)->SetPlaces(root, queue, *schema);
+  co_return *schema;
 }
 
-coro::Task<Status> ModelCache::FetchTop() {
+template <class Keys>
+coro::Task<Status> ModelCache<Keys>::FetchTop() {
   uint64_t root = Reading(view_)->root();
   if (root == 0) {
-    const Status described = co_await Describe();
-    GANNET_CO_RETURN_IF_ERROR(described);
+    const StatusOr<Schema> described = co_await Describe();
+    if (!described.ok()) co_return described.status();
     root = Reading(view_)->root();
   }
   for (int i = 0; i < kMostTries; ++i) {
@@ -84,7 +100,7 @@ coro::Task<Status> ModelCache::FetchTop() {
     const Status got =
         co_await channel_->Read({owner_, pointer.offset}, block.data(), static_cast<uint32_t>(block.size()));
     GANNET_CO_RETURN_IF_ERROR(got);
-    std::vector<DirectoryEntry> top = DecodeTop(block);
+    std::vector<Entry> top = DecodeTop<Keys>(block);
     if (top.empty()) continue;
     Changing(view_)->SetTop(std::move(top));
     co_return absl::OkStatus();
@@ -92,33 +108,37 @@ coro::Task<Status> ModelCache::FetchTop() {
   co_return KeepsChanging(owner_);
 }
 
-coro::Task<StatusOr<std::vector<DirectoryEntry>>> ModelCache::FetchPage(uint64_t pointer) {
-  std::vector<std::byte> block(kPageBytes);
-  const Status read = co_await channel_->Read({owner_, BlockPointer::Unpack(pointer).offset}, block.data(), kPageBytes);
+template <class Keys>
+coro::Task<StatusOr<std::vector<DirectoryEntry<Keys>>>> ModelCache<Keys>::FetchPage(uint64_t pointer) {
+  const BlockPointer page = BlockPointer::Unpack(pointer);
+  if (page.bytes == 0 || page.bytes > rdma::kMaxObjectBytes + kLineBytes) co_return std::vector<Entry>();
+  std::vector<std::byte> block(page.bytes);
+  const Status read = co_await channel_->Read({owner_, page.offset}, block.data(), static_cast<uint32_t>(block.size()));
   if (!read.ok()) co_return read;
-  co_return DecodePage(block);
+  co_return DecodePage<Keys>(block);
 }
 
-coro::Task<Status> ModelCache::FetchModel(uint64_t key, uint64_t old) {
+template <class Keys>
+coro::Task<Status> ModelCache<Keys>::FetchModel(Point point, uint64_t old) {
   for (int i = 0; i < kMostTries; ++i) {
     // A cached page is good enough the first time.
     if (i > 1 || !knows_directory()) {
       const Status fetched = co_await FetchTop();
       GANNET_CO_RETURN_IF_ERROR(fetched);
     }
-    DirectoryEntry page;
-    DirectoryEntry entry;
+    Entry page;
+    Entry entry;
     bool has_entry = false;
     {
       const Reading models(view_);
-      page = models->PageFor(key);
-      has_entry = i == 0 && models->FindInPage(key, &entry);
+      page = models->PageFor(point);
+      has_entry = i == 0 && models->FindInPage(point, &entry);
     }
     if (!has_entry) {
-      StatusOr<std::vector<DirectoryEntry>> entries = co_await FetchPage(page.pointer);
+      StatusOr<std::vector<Entry>> entries = co_await FetchPage(page.pointer);
       if (!entries.ok()) co_return entries.status();
       if (entries->empty() || (*entries)[0].first != page.first) continue;
-      entry = (*entries)[FindEntry(*entries, key)];
+      entry = (*entries)[FindEntry<Keys>(*entries, point)];
       Changing(view_)->SetPage(page, *std::move(entries));
     }
     const BlockPointer pointer = BlockPointer::Unpack(entry.pointer);
@@ -127,12 +147,12 @@ coro::Task<Status> ModelCache::FetchModel(uint64_t key, uint64_t old) {
     const Status read =
         co_await channel_->Read({owner_, pointer.offset}, block.data(), static_cast<uint32_t>(block.size()));
     GANNET_CO_RETURN_IF_ERROR(read);
-    StatusOr<Model> model = Model::Decode(block);
-    if (!model.ok() || model->first() != entry.first || !model->Covers(key)) continue;
+    StatusOr<BasicModel<Keys>> model = BasicModel<Keys>::Decode(block);
+    if (!model.ok() || model->first() != entry.first || !model->Covers(point)) continue;
     // The retired model again: the page is old.
     if (i < kMostTries / 2 && old != 0 && model->generation() <= old) continue;
     const Changing models(view_);
-    const std::shared_ptr<KnownModel> known = models->ModelFor(key);
+    const std::shared_ptr<Known> known = models->ModelFor(point);
     // Another client may have been faster, with this model or a newer one.
     if (known == nullptr || known->model.generation() < model->generation()) models->Install(*std::move(model));
     co_return absl::OkStatus();
@@ -140,7 +160,8 @@ coro::Task<Status> ModelCache::FetchModel(uint64_t key, uint64_t old) {
   co_return KeepsChanging(owner_);
 }
 
-coro::Task<Status> ModelCache::FetchSynonyms(std::shared_ptr<KnownModel> known, uint64_t used) {
+template <class Keys>
+coro::Task<Status> ModelCache<Keys>::FetchSynonyms(std::shared_ptr<Known> known, uint64_t used) {
   uint64_t slot = 0;
   {
     const Reading models(view_);
@@ -156,69 +177,115 @@ coro::Task<Status> ModelCache::FetchSynonyms(std::shared_ptr<KnownModel> known, 
   std::vector<Synonym> synonyms;
   for (; slot < used; ++slot) {
     const std::byte* const at = lines.data() + (SynonymOffset(slot) - begin);
-    synonyms.push_back({.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)});
+    // A slot that is not written yet comes to light when somebody follows right links.
+    const Synonym synonym{.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};
+    if (synonym.leaf != 0) synonyms.push_back(synonym);
   }
-  Changing(view_)->AddSynonyms(known.get(), synonyms, used);
+  const StatusOr<std::vector<NewLeaf<Keys>>> leaves = co_await LowsOf(std::move(synonyms));
+  if (!leaves.ok()) co_return leaves.status();
+  Changing(view_)->AddSynonyms(known.get(), *leaves, used);
   co_return absl::OkStatus();
 }
 
-coro::Task<Status> ModelCache::Refresh(uint64_t key) {
-  const std::shared_ptr<KnownModel> known = ModelFor(key);
+template <class Keys>
+coro::Task<Status> ModelCache<Keys>::Refresh(Point point) {
+  const std::shared_ptr<Known> known = ModelFor(point);
   if (known == nullptr) {
-    const Status fetched = co_await FetchModel(key, 0);
+    const Status fetched = co_await FetchModel(point, 0);
     co_return fetched;
   }
   uint64_t used = 0;
   const Status read = co_await channel_->Read({owner_, known->model.synonyms() + kUsedOffset}, &used, kWordBytes);
   GANNET_CO_RETURN_IF_ERROR(read);
   if ((used & kRetiredBit) != 0) {
-    const Status fetched = co_await FetchModel(key, known->model.generation());
+    const Status fetched = co_await FetchModel(point, known->model.generation());
     co_return fetched;
   }
   const Status fetched = co_await FetchSynonyms(known, UsedSlots(used));
   co_return fetched;
 }
 
-coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache::LeadTo(uint64_t key, int attempt) {
+template <class Keys>
+coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::LeadTo(Point point, int attempt) {
   if (attempt == 1) {
-    const Status refreshed = co_await Refresh(key);
+    const Status refreshed = co_await Refresh(point);
     if (!refreshed.ok()) co_return refreshed;
   }
   // The leaf that the hint named is dead, or begins behind the key: that is so also for synonyms.
-  if (attempt == 2) Changing(view_)->DropSynonyms(key);
+  if (attempt == 2) Changing(view_)->DropSynonyms(point);
   uint64_t left = StepsLeft(attempt);
   // A model that was fetched may make room for others before it is used.
   for (int i = 0; i < kMostTries;) {
     Lead lead;
-    if (attempt < 2 && Find(key, &lead)) co_return lead.leaf;
-    const std::shared_ptr<KnownModel> known = attempt < 2 ? nullptr : ModelFor(key);
+    if (attempt < 2 && Find(point, &lead)) co_return lead.leaf;
+    const std::shared_ptr<Known> known = attempt < 2 ? nullptr : ModelFor(point);
     if (known == nullptr) {
       ++i;
-      const Status fetched = co_await FetchModel(key, 0);
+      const Status fetched = co_await FetchModel(point, 0);
       if (!fetched.ok()) co_return fetched;
       continue;
     }
-    const size_t leaf = known->model.For(key).leaf;
+    const size_t leaf = known->model.For(point).leaf;
     if (left <= leaf) co_return rdma::GlobalAddress(owner_, known->model.OffsetOf(leaf - left));
-    if (known->model.first() == 0) co_return rdma::GlobalAddress(owner_, known->model.OffsetOf(0));
+    if (known->model.first() == Keys::kLeast) co_return rdma::GlobalAddress(owner_, known->model.OffsetOf(0));
     left -= leaf + 1;
-    key = known->model.first() - 1;
+    point = remote::PointBelow<Keys>(known->model.first());
   }
   co_return KeepsChanging(owner_);
 }
 
-void ModelCache::NoteLeaf(const Synonym& leaf) {
+template <class Keys>
+void ModelCache<Keys>::NoteLeaf(const NewLeaf<Keys>& leaf) {
   Changing(view_)->NoteLeaf(leaf);
 }
 
-coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache::SynonymsFor(uint64_t key) {
+template <class Keys>
+coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> ModelCache<Keys>::SynonymsFor(Key key) {
   for (int i = 0; i < kMostTries; ++i) {
-    const std::shared_ptr<KnownModel> known = ModelFor(key);
-    if (known != nullptr) co_return rdma::GlobalAddress(owner_, known->model.synonyms());
-    const Status fetched = co_await FetchModel(key, 0);
+    const std::shared_ptr<Known> known = ModelFor(Keys::At(key));
+    if (known != nullptr) {
+      co_return typename Guide<Keys>::Synonyms{.table = {owner_, known->model.synonyms()},
+                                               .number = known->model.NumberOf(key)};
+    }
+    const Status fetched = co_await FetchModel(Keys::At(key), 0);
     if (!fetched.ok()) co_return fetched;
   }
   co_return KeepsChanging(owner_);
 }
+
+template <class Keys>
+coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> ModelCache<Keys>::LowsOf(std::vector<Synonym> synonyms) {
+  std::vector<NewLeaf<Keys>> leaves;
+  if constexpr (Keys::kKeysElsewhere) {
+    const StatusOr<Schema> schema = co_await Describe();
+    if (!schema.ok()) co_return schema.status();
+    for (size_t first = 0; first < synonyms.size(); first += Keys::kSlots) {
+      const std::span<const Synonym> some =
+          std::span(synonyms).subspan(first, std::min<size_t>(Keys::kSlots, synonyms.size() - first));
+      // The leaves as the children of an inner node for all keys.
+      remote::TaggedPlace node{{owner_, 0}, {}};
+      node.image.head.slots = remote::LeafSlots{.level = 1}.Pack();
+      node.image.head.set_fence_lines(leaves_->fence_lines());
+      remote::StoreFence(&node.image, remote::Fence::kLow, ByteKey());
+      remote::StoreFence(&node.image, remote::Fence::kHigh, std::nullopt);
+      for (size_t i = 0; i < some.size(); ++i) {
+        node.image.set_entry(static_cast<int>(i), remote::TaggedEntry::Of(0, some[i].leaf));
+      }
+      const uint64_t slots = (uint64_t{1} << some.size()) - 1;
+      const Status read = co_await remote::ReadKeys(leaves_, *schema, &node, slots, /*sure=*/true);
+      if (!read.ok()) co_return read;
+      for (size_t i = 0; i < some.size(); ++i) {
+        if ((node.keys.known >> i & 1) == 0) continue;  // dead by now, or about to change
+        leaves.push_back({node.keys.of[i], remote::TaggedEntry::Of(0, some[i].leaf).offset()});
+      }
+    }
+  } else {
+    for (const Synonym& synonym : synonyms) leaves.push_back({synonym.low, synonym.leaf});
+  }
+  co_return leaves;
+}
+
+template class ModelCache<IntegerKeys>;
+template class ModelCache<ByteKeys>;
 
 }  // namespace gannet::index::rolex

@@ -19,60 +19,78 @@
 
 namespace gannet::index::rolex {
 
-inline constexpr rdma::MethodId kDescribe = kRolexMethods;  // index (2) -> offsets of the root (8) and the queues (8)
+// index (2) -> offsets of the root (8) and the queues (8), schema of the keys (remote/schema_wire.h)
+inline constexpr rdma::MethodId kDescribe = kRolexMethods;
 
-class ModelCache final : public Guide {
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
+class ModelCache final : public Guide<Keys> {
  public:
+  using Key = typename Keys::Key;
+  using Point = typename Keys::Point;
+  using Schema = typename Keys::Schema;
+  using Models = SharedModelsOf<Keys>;
+
   // Where a lookup begins.
   struct Lead {
     rdma::GlobalAddress leaf;
     int line = LineHint::kUnknown;
   };
 
-  ModelCache(rdma::Channel* channel, rdma::NodeId owner, IndexId id, absl::Duration call_timeout,
+  // `leaves`: over the same channel; must outlive this.
+  ModelCache(rdma::Channel* channel, remote::LeafChannel* leaves, IndexId id, absl::Duration call_timeout,
              std::shared_ptr<SharedModels> models)
       : channel_(channel),
-        owner_(owner),
+        leaves_(leaves),
+        owner_(leaves->owner()),
         id_(id),
         call_timeout_(call_timeout),
         models_(std::move(models)),
-        view_(models_.get()) {}
+        view_(models_->template Of<Keys>()) {}
 
-  // By what is cached; false if the model for `key` is not.
-  bool Find(uint64_t key, Lead* lead) const;
-  // Appends the leaves from the one for `key` on, in the direction of a scan, as far as the model is cached; at most
+  // What all users of the index have to know; asks the owner, if no client of the cache did. InvalidArgument: its index
+  // has keys of the other kind.
+  coro::Task<StatusOr<Schema>> Describe();
+
+  // By what is cached; false if the model for `point` is not.
+  bool Find(const Point& point, Lead* lead) const;
+  // Appends the leaves from the one for `point` on, in the direction of a scan, as far as the model is cached; at most
   // `most`.
-  void FindRun(uint64_t key, bool reverse, size_t most, std::vector<rdma::GlobalAddress>* leaves) const;
+  void FindRun(const Point& point, bool reverse, size_t most, std::vector<rdma::GlobalAddress>* leaves) const;
 
-  coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(uint64_t key, int attempt) override;
-  void NoteLeaf(const Synonym& leaf) override;
-  coro::Task<StatusOr<rdma::GlobalAddress>> SynonymsFor(uint64_t key) override;
+  coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
+  void NoteLeaf(const NewLeaf<Keys>& leaf) override;
+  coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
   rdma::GlobalAddress queue() const override;
 
   bool knows_directory() const;
   uint64_t bytes() const { return models_->bytes(); }
 
  private:
-  using Reading = SharedModels::Reading;
-  using Changing = SharedModels::Changing;
+  using Known = KnownModel<Keys>;
+  using Entry = DirectoryEntry<Keys>;
+  using Reading = typename Models::Reading;
+  using Changing = typename Models::Changing;
 
-  std::shared_ptr<KnownModel> ModelFor(uint64_t key) const;
-  coro::Task<Status> Describe();
+  std::shared_ptr<Known> ModelFor(const Point& point) const;
   coro::Task<Status> FetchTop();
-  coro::Task<StatusOr<std::vector<DirectoryEntry>>> FetchPage(uint64_t pointer);
-  // The model for `key`, through the directory as it is now. `old`: generation of the one that is known to be retired;
-  // 0 if none is.
-  coro::Task<Status> FetchModel(uint64_t key, uint64_t old);
-  // Brings the model for `key` and its synonyms up to date.
-  coro::Task<Status> Refresh(uint64_t key);
-  coro::Task<Status> FetchSynonyms(std::shared_ptr<KnownModel> known, uint64_t used);
+  coro::Task<StatusOr<std::vector<Entry>>> FetchPage(uint64_t pointer);
+  // The model for `point`, through the directory as it is now. `old`: generation of the one that is known to be
+  // retired; 0 if none is.
+  coro::Task<Status> FetchModel(Point point, uint64_t old);
+  // Brings the model for `point` and its synonyms up to date.
+  coro::Task<Status> Refresh(Point point);
+  coro::Task<Status> FetchSynonyms(std::shared_ptr<Known> known, uint64_t used);
+  // The low fences of the leaves that the slots of a synonym table name. Byte keys: READ from the leaves.
+  coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> LowsOf(std::vector<Synonym> synonyms);
 
   rdma::Channel* channel_;
+  remote::LeafChannel* leaves_;
   rdma::NodeId owner_;
   IndexId id_;
   absl::Duration call_timeout_;
   const std::shared_ptr<SharedModels> models_;
-  mutable SharedModels::View view_;
+  mutable typename Models::View view_;
 };
 
 }  // namespace gannet::index::rolex

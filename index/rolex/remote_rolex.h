@@ -1,9 +1,13 @@
 // RemoteRolex: a client of a ROLEX index. It reads and changes leaves by verbs, led by the models that it caches; it
 // calls the owner for the places of the directory and the queues, and for blocks.
+//
+// A lookup of a trained key READs one line of its leaf, if the model knows in which line the key would be and mostly is
+// right about that; otherwise the whole leaf, which with byte keys is always so.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,82 +22,102 @@
 
 namespace gannet::index::rolex {
 
-class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<remote::IntegerKeys> {
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
+class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
  public:
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
       : channel_(channel),
         owner_(owner),
-        leaves_(channel, options.node, owner, options.patience, 0, nullptr, remote::LeafChannel::As::kClient),
+        max_key_bytes_(options.max_key_bytes),
+        leaves_(channel, options.node, owner, options.patience,
+                Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
+                remote::LeafChannel::As::kClient),
         blocks_(channel, owner, id, options.call_timeout),
         shares_cache_(options.shared != nullptr),
-        cache_(channel, owner, id, options.call_timeout,
+        cache_(channel, &leaves_, id, options.call_timeout,
                shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
-        editor_(&leaves_, &blocks_, &cache_),
-        values_in_entries_(options.values_in_entries),
+        values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
 
-  coro::Async<StatusOr<FindResult>> Find(const Key& key) override { return FindOne(key.integer()); }
-  coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
+  coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
+  coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
-  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
-  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
-    return std::make_unique<remote::LeafInserts<remote::IntegerKeys>>(&leaves_, this);
+    return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
   }
-  coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
-  ReadEstimate Estimate(std::span<const Key> keys) const override;
+  coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
+  ReadEstimate Estimate(std::span<const index::Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
-  void Forget(const Key& key) override;
+  void Forget(const index::Key& key) override;
   ClientStatistics statistics() const override;
 
  private:
+  using Key = typename Keys::Key;
+  using Cut = typename Keys::Cut;
+  using Entry = typename Keys::Entry;
+  using Image = typename Keys::Image;
+  using Place = remote::LeafPlaceOf<Keys>;
+  using Schema = typename Keys::Schema;
+  using Lead = typename ModelCache<Keys>::Lead;
+
   static constexpr size_t kMostReads = 16;    // leaves, or lines, of one posting
   static constexpr size_t kReadsOfProbe = 2;  // at most
 
   // LeafFinder
-  rdma::GlobalAddress ExpectLeaf(const uint64_t& key) override {
-    ModelCache::Lead lead;
-    return cache_.Find(key, &lead) ? lead.leaf : rdma::GlobalAddress();
+  rdma::GlobalAddress ExpectLeaf(const Key& key) override {
+    Lead lead;
+    // Others may have filled the cache, and this client does not know the schema yet.
+    return editor_.has_value() && cache_.Find(Keys::At(key), &lead) ? lead.leaf : rdma::GlobalAddress();
   }
-  coro::Task<Status> LocateLeaf(uint64_t key, LeafPlace* place) override { return editor_.Locate(key, place); }
-  size_t RoomIn(const LeafPlace&) const override { return IntegerEntry::kSlots; }
-  const remote::IntegerKeys::Schema& schema() const override { return schema_; }
+  coro::Task<Status> LocateLeaf(Key key, Place* place) override;
+  size_t RoomIn(const Place&) const override { return Keys::kSlots; }
+  const Schema& schema() const override { return *schema_; }
+
+  // Makes the editor, which needs the schema. InvalidArgument: the owner's index has other keys than this client was
+  // told.
+  coro::Task<Status> Start();
 
   // READs one line for a key, or a whole leaf. If entries have values, the line comes with line 0.
   struct Probe {
-    uint64_t key = 0;
+    Key key{};
     rdma::GlobalAddress leaf;
     int line = LineHint::kUnknown;
-    LeafImage image;
+    Image image;
   };
   // Returns the number of `reads` that it has set; 0: the model for the key is not cached.
-  size_t Prepare(uint64_t key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
+  size_t Prepare(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
   // False: what was READ does not decide.
-  bool Judge(const Probe& probe, FindResult* result);
+  bool Judge(Probe* probe, FindResult* result);
   bool JudgeLine(const Probe& probe, FindResult* result) const;
-  // The slot of the line that has the key; -1: what was READ does not tell.
+  // The slot of the line that has the key; -1: what was READ does not tell. Integer keys.
   int SlotIn(const Probe& probe) const;
   // Replaces a value with a READ of its line and of line 0 only. False: the search must do it.
-  coro::Task<StatusOr<bool>> ReplaceByLine(uint64_t key, rdma::GlobalAddress from, rdma::GlobalAddress to);
-  coro::Task<StatusOr<FindResult>> FindOne(uint64_t key);
-  static FindResult ResultOf(const LeafPlace& place, uint64_t key);
-  coro::Task<StatusOr<bool>> ScanCached(const ScanRange& range, size_t end, ScanResult* result, uint64_t* next);
+  coro::Task<StatusOr<bool>> ReplaceByLine(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  coro::Task<StatusOr<FindResult>> FindOne(Key key);
+  rdma::GlobalAddress TargetOf(const Image& image, int slot) const {
+    return Keys::TargetOf(image.template entry<Entry>(slot), owner_);
+  }
+  coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
 
   rdma::Channel* channel_;
   rdma::NodeId owner_;
+  size_t max_key_bytes_;
   remote::LeafChannel leaves_;
   remote::BorrowedBlocks blocks_;
   bool shares_cache_;
-  ModelCache cache_;
-  [[no_unique_address]] remote::IntegerKeys::Schema schema_;
-  Editor editor_;
+  ModelCache<Keys> cache_;
+  std::optional<Schema> schema_;
+  std::optional<Editor<Keys>> editor_;
   const bool values_in_entries_;
   const bool single_lines_;  // lookups may READ them
   ClientStatistics statistics_;
-  remote::LeafFill fill_{kPositions / 2};
+  remote::LeafFill fill_{kLoadedEntries<Keys> / 2.0};
   // Single lines are READ as long as they mostly have their keys.
   int credit_ = 0;
-  uint64_t forgotten_ = UINT64_MAX;  // the key for which a line was wrong
+  std::optional<Key> forgotten_;  // the key for which a line was wrong
 };
 
 }  // namespace gannet::index::rolex

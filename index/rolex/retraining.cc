@@ -19,8 +19,9 @@ Synonym LoadSynonym(const std::byte* table, uint64_t slot) {
 
 }  // namespace
 
-Retraining::Retraining(IndexService* service, const LeafSource* leaves, Directory* directory, std::byte* queue,
-                       uint32_t epsilon)
+template <class Keys>
+Retraining<Keys>::Retraining(IndexService* service, const LeafSource<Keys>* leaves, Directory<Keys>* directory,
+                             std::byte* queue, uint32_t epsilon)
     : service_(service),
       leaves_(leaves),
       directory_(directory),
@@ -28,51 +29,70 @@ Retraining::Retraining(IndexService* service, const LeafSource* leaves, Director
       queue_(queue),
       epsilon_(epsilon) {}
 
-Retraining::~Retraining() {
+template <class Keys>
+Retraining<Keys>::~Retraining() {
   if (trainer_ == nullptr) return;
   service_->epochs().RemoveChore(chore_);
   trainer_->Cancel(this);
 }
 
-void Retraining::Start(const std::shared_ptr<Trainer>& trainer) {
+template <class Keys>
+void Retraining<Keys>::Start(const std::shared_ptr<Trainer>& trainer) {
   trainer_ = trainer;
   chore_ = service_->epochs().AddChore([this] {
     if (IsDue()) trainer_->Schedule(this);
   });
 }
 
-void Retraining::CheckAll() {
+template <class Keys>
+void Retraining<Keys>::CheckAll() {
   check_all_.store(true, std::memory_order_relaxed);
 }
 
-bool Retraining::IsDue() const {
+template <class Keys>
+bool Retraining<Keys>::IsDue() const {
   return check_all_.load(std::memory_order_relaxed) ||
          LoadWord(queue_ + kTailOffset) != heads_[0].load(std::memory_order_relaxed) ||
          LoadWord(queue_ + kUrgentTailOffset) != heads_[1].load(std::memory_order_relaxed);
 }
 
-Status Retraining::Collect(uint64_t first, uint64_t last, std::vector<TrainedLeaf>* leaves) const {
-  uint64_t next = first;
-  LeafPlace place;
+template <class Keys>
+void Retraining<Keys>::Append(const Key& low, remote::LeafPlaceOf<Keys>* place,
+                              std::vector<TrainedLeafOf<Keys>>* leaves) const {
+  leaves_->LoadKeys(place);
+  leaves->push_back({.low = std::max(low, Keys::LowOf(place->image)),
+                     .offset = place->address.offset(),
+                     .image = place->image,
+                     .keys = place->keys});
+}
+
+template <class Keys>
+Status Retraining<Keys>::Collect(const Key& first, const std::optional<Key>& next,
+                                 std::vector<TrainedLeafOf<Keys>>* leaves) const {
+  Key low = first;
+  remote::LeafPlaceOf<Keys> place;
   for (;;) {
-    if (leaves->empty() || !leaves_->GoRight(&place)) GANNET_RETURN_IF_ERROR(leaves_->Locate(next, &place));
-    leaves->push_back({.offset = place.address.offset(), .image = place.image});
-    leaves->back().image.head.low = std::max(next, place.image.head.low);
-    if (place.image.head.high >= last) return absl::OkStatus();
-    next = place.image.head.high + 1;
+    if (leaves->empty() || !leaves_->GoRight(&place)) {
+      GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(low), &place));
+    }
+    Append(low, &place, leaves);
+    if (Keys::IsLast(place.image)) return absl::OkStatus();
+    low = Keys::NextLow(place.image);
+    if (next.has_value() && low >= *next) return absl::OkStatus();
   }
 }
 
-StatusOr<std::vector<std::unique_ptr<OwnModel>>> Retraining::Make(Context& context, std::span<const TrainedLeaf> leaves,
-                                                                  uint64_t first, uint64_t last) {
+template <class Keys>
+StatusOr<std::vector<std::unique_ptr<OwnModel<Keys>>>> Retraining<Keys>::Make(
+    Context& context, std::span<const TrainedLeafOf<Keys>> leaves, const Key& first, const std::optional<Key>& next) {
   const size_t parts = leaves.size() <= kMostLeavesPerModel ? 1 : leaves.size() / kLeavesPerModel;
-  std::vector<std::unique_ptr<OwnModel>> models;
+  std::vector<std::unique_ptr<Own>> models;
   for (size_t part = 0; part < parts; ++part) {
     const size_t from = leaves.size() * part / parts;
     const size_t to = leaves.size() * (part + 1) / parts;
-    const uint64_t low = part == 0 ? first : leaves[from].image.head.low;
-    const uint64_t high = part + 1 == parts ? last : leaves[to - 1].image.head.high;
-    Model model = Model::Train(leaves.subspan(from, to - from), low, high, epsilon_);
+    const Key& low = part == 0 ? first : leaves[from].low;
+    const std::optional<Key> end = part + 1 == parts ? next : std::optional<Key>(leaves[to].low);
+    BasicModel<Keys> model = BasicModel<Keys>::Train(leaves.subspan(from, to - from), low, end, epsilon_);
     model.set_generation(++generation_);
     auto made = directory_->Make(context, std::move(model));
     if (!made.ok()) {
@@ -84,35 +104,38 @@ StatusOr<std::vector<std::unique_ptr<OwnModel>>> Retraining::Make(Context& conte
   return models;
 }
 
-Status Retraining::TrainAll(Context& context) {
+template <class Keys>
+Status Retraining<Keys>::TrainAll(Context& context) {
   std::lock_guard lock(mutex_);
-  std::vector<TrainedLeaf> leaves;
-  std::vector<std::unique_ptr<OwnModel>> models;
-  uint64_t first = 0;
+  std::vector<TrainedLeafOf<Keys>> leaves;
+  std::vector<std::unique_ptr<Own>> models;
+  Key first = Keys::kLeast;
   // One model's leaves at a time: an index can be larger than the memory that is free.
-  LeafPlace place;
-  GANNET_RETURN_IF_ERROR(leaves_->Locate(0, &place));
-  for (;;) {
-    leaves.push_back({.offset = place.address.offset(), .image = place.image});
-    const uint64_t high = place.image.head.high;
-    if (high == UINT64_MAX || leaves.size() == kLeavesPerModel) {
-      auto made = Make(context, leaves, first, high);
+  remote::LeafPlaceOf<Keys> place;
+  GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(first), &place));
+  for (Key low = first;;) {
+    Append(low, &place, &leaves);
+    const std::optional<Key> next = remote::NextLowOf<Keys>(place.image);
+    if (!next.has_value() || leaves.size() == kLeavesPerModel) {
+      auto made = Make(context, leaves, first, next);
       if (!made.ok()) {
         for (auto& one : models) directory_->Discard(std::move(one));
         return made.status();
       }
       for (auto& one : *made) models.push_back(std::move(one));
       leaves.clear();
-      first = high + 1;
+      if (next.has_value()) first = *next;
     }
-    if (high == UINT64_MAX) break;
-    if (!leaves_->GoRight(&place)) GANNET_RETURN_IF_ERROR(leaves_->Locate(high + 1, &place));
+    if (!next.has_value()) break;
+    low = *next;
+    if (!leaves_->GoRight(&place)) GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(low), &place));
   }
   return directory_->Fill(context, std::move(models));
 }
 
 // A channel of this thread's own, because on some fabrics only NICs may change words that NICs change.
-struct Retraining::Hand {
+template <class Keys>
+struct Retraining<Keys>::Hand {
   explicit Hand(std::unique_ptr<rdma::Channel> own)
       : channel(std::move(own)), leaves(channel.get(), nullptr, channel->node(), absl::ZeroDuration()) {
     worker.AddPoller([this] { return channel->Poll(); });
@@ -123,7 +146,8 @@ struct Retraining::Hand {
   coro::Worker worker;
 };
 
-Status Retraining::Post(std::span<rdma::Operation> operations) {
+template <class Keys>
+Status Retraining<Keys>::Post(std::span<rdma::Operation> operations) {
   if (hand_ == nullptr) {
     auto channel = service_->node().OpenChannel();
     if (!channel.ok()) return channel.status();
@@ -133,46 +157,50 @@ Status Retraining::Post(std::span<rdma::Operation> operations) {
 }
 
 // If this fails, clients of the old model learn later that it is old: from the leaves.
-uint64_t Retraining::Retire(std::byte* synonyms) {
+template <class Keys>
+uint64_t Retraining<Keys>::Retire(std::byte* synonyms) {
   rdma::Operation mark[] = {rdma::Operation::FetchAndAdd(AddressOf(synonyms) + kUsedOffset, kRetiredBit)};
   return UsedSlots(Post(mark).ok() ? mark[0].result : LoadWord(synonyms + kUsedOffset));
 }
 
-void Retraining::AddSynonym(const OwnModel& model, const Synonym& leaf) {
+template <class Keys>
+void Retraining<Keys>::AddSynonym(const Own& model, const Key& low, uint64_t leaf) {
+  const Synonym synonym{model.model.NumberOf(low), leaf};
   const rdma::GlobalAddress table = AddressOf(model.synonyms);
   rdma::Operation take[] = {rdma::Operation::FetchAndAdd(table + kUsedOffset, 1)};
   if (!Post(take).ok() || UsedSlots(take[0].result) == kSynonyms) return;
   rdma::Operation write[] = {
-      rdma::Operation::Write(&leaf, table + SynonymOffset(UsedSlots(take[0].result)), sizeof(leaf))};
+      rdma::Operation::Write(&synonym, table + SynonymOffset(UsedSlots(take[0].result)), sizeof(synonym))};
   Post(write).IgnoreError();  // then the slot stays empty
 }
 
-void Retraining::Train(Context& context, const OwnModel* model) {
-  std::vector<const OwnModel*> old = {model};
+template <class Keys>
+void Retraining<Keys>::Train(Context& context, const Own* model) {
+  std::vector<const Own*> old = {model};
   std::vector<uint64_t> used = {UsedSlots(LoadWord(model->synonyms + kUsedOffset))};
-  std::vector<TrainedLeaf> leaves;
-  uint64_t first = model->model.first();
-  uint64_t last = model->model.last();
-  if (!Collect(first, last, &leaves).ok()) return;  // damaged: the model stays
+  std::vector<TrainedLeafOf<Keys>> leaves;
+  Key first = model->model.first();
+  std::optional<Key> next = model->model.next();
+  if (!Collect(first, next, &leaves).ok()) return;  // damaged: the model stays
   if (leaves.size() < kLeavesPerModel / 4) {
-    const auto is_small = [](const OwnModel* other) {
-      return other != nullptr && other->model.leaves().size() < kLeavesPerModel / 2;
+    const auto is_small = [](const Own* other) {
+      return other != nullptr && other->model.leaves() < kLeavesPerModel / 2;
     };
-    const Directory::Neighbours neighbours = directory_->NeighboursOf(*model);
-    const OwnModel* const other = is_small(neighbours.after) ? neighbours.after : neighbours.before;
+    const typename Directory<Keys>::Neighbours neighbours = directory_->NeighboursOf(*model);
+    const Own* const other = is_small(neighbours.after) ? neighbours.after : neighbours.before;
     if (is_small(other)) {
       old.insert(other == neighbours.after ? old.end() : old.begin(), other);
       used.insert(other == neighbours.after ? used.end() : used.begin(),
                   UsedSlots(LoadWord(other->synonyms + kUsedOffset)));
       first = old.front()->model.first();
-      last = old.back()->model.last();
+      next = old.back()->model.next();
       leaves.clear();
-      if (!Collect(first, last, &leaves).ok()) return;
+      if (!Collect(first, next, &leaves).ok()) return;
     }
   }
-  auto made = Make(context, leaves, first, last);
+  auto made = Make(context, leaves, first, next);
   if (!made.ok()) return;  // no memory: the model stays, stale and not wrong
-  std::vector<const OwnModel*> fresh;
+  std::vector<const Own*> fresh;
   for (const auto& one : *made) fresh.push_back(one.get());
   if (!directory_->Replace(context, old, *std::move(made)).ok()) return;
   // Of the old and the new model only this thread frees anything; the epoch has been entered.
@@ -180,33 +208,36 @@ void Retraining::Train(Context& context, const OwnModel* model) {
     const uint64_t end = Retire(old[i]->synonyms);
     for (uint64_t slot = used[i]; slot < end; ++slot) {
       const Synonym late = LoadSynonym(old[i]->synonyms, slot);
-      const auto to = std::ranges::find_if(fresh, [&late](const OwnModel* one) { return one->model.Covers(late.low); });
-      if (late.leaf == 0 || to == fresh.end()) continue;
-      AddSynonym(**to, late);
+      const std::optional<Key> low = late.leaf == 0 ? std::nullopt : leaves_->LowOf(late);
+      if (!low.has_value()) continue;
+      const auto to = std::ranges::find_if(fresh, [&low](const Own* one) { return one->model.CoversKey(*low); });
+      if (to != fresh.end()) AddSynonym(**to, *low, late.leaf);
     }
   }
   trained_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool Retraining::NeedsTraining(const OwnModel& model) {
+template <class Keys>
+bool Retraining<Keys>::NeedsTraining(const Own& model) {
   const uint64_t used = LoadWord(model.synonyms + kUsedOffset);
   if ((used & kRetiredBit) != 0) return false;
-  return used >= kTrainAt ||
-         LoadWord(model.synonyms + kDeadOffset) >= std::max(kFewDead, model.model.leaves().size() / 4);
+  return used >= kTrainAt || LoadWord(model.synonyms + kDeadOffset) >= std::max(kFewDead, model.model.leaves() / 4);
 }
 
-void Retraining::CheckTables(Context& context) {
-  for (const OwnModel* const model : directory_->All()) {
+template <class Keys>
+void Retraining<Keys>::CheckTables(Context& context) {
+  for (const Own* const model : directory_->All()) {
     // One that was merged with the model before it is retired by now.
     if (NeedsTraining(*model)) Train(context, model);
   }
 }
 
-void Retraining::Run() {
+template <class Keys>
+void Retraining<Keys>::Run() {
   std::lock_guard lock(mutex_);
   IndexService::Lease lease(service_);
   if (check_all_.exchange(false, std::memory_order_relaxed)) CheckTables(lease.context());
-  absl::flat_hash_map<uint64_t, uint64_t> tables;  // offset of a synonym table -> first key of its model
+  absl::flat_hash_map<uint64_t, Key> tables;  // offset of a synonym table -> first key of its model
   for (;;) {
     size_t queue = 1;  // the urgent one first
     for (; queue < 2; --queue) {
@@ -225,7 +256,7 @@ void Retraining::Run() {
     StoreWord(place, 0);
     if (!tables.contains(offset)) {
       tables.clear();
-      for (const OwnModel* const model : directory_->All()) {
+      for (const Own* const model : directory_->All()) {
         tables[static_cast<uint64_t>(model->synonyms - memory_)] = model->model.first();
       }
     }
@@ -235,10 +266,13 @@ void Retraining::Run() {
       if (offset == 0) check_all_.store(true, std::memory_order_relaxed);
       continue;
     }
-    const OwnModel* const model = directory_->Find(table->second);
+    const Own* const model = directory_->Find(Keys::At(table->second));
     if (static_cast<uint64_t>(model->synonyms - memory_) != offset) continue;
     if (NeedsTraining(*model)) Train(lease.context(), model);
   }
 }
+
+template class Retraining<IntegerKeys>;
+template class Retraining<ByteKeys>;
 
 }  // namespace gannet::index::rolex

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,21 +26,34 @@
 namespace gannet::index::rolex {
 
 // Reads leaves for the training.
+template <class Keys>
 class LeafSource {
  public:
+  using Place = remote::LeafPlaceOf<Keys>;
+
   virtual ~LeafSource() = default;
-  virtual Status Locate(uint64_t key, LeafPlace* place) const = 0;
+  virtual Status Locate(const typename Keys::Point& point, Place* place) const = 0;
   // To the right sibling. False: there is none, or it has changed; then Locate finds the leaf.
-  virtual bool GoRight(LeafPlace* place) const = 0;
+  virtual bool GoRight(Place* place) const = 0;
+  // Reads the keys of the leaf's entries, as far as they are not in the image.
+  virtual void LoadKeys(Place* place) const = 0;
+  // The low fence of the leaf that a slot of a synonym table names; nullopt: there is no such leaf.
+  virtual std::optional<typename Keys::Key> LowOf(const Synonym& synonym) const = 0;
 };
 
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
 class Retraining final : private Trainer::Task {
  public:
+  using Key = typename Keys::Key;
+  using Own = OwnModel<Keys>;
+
   static constexpr size_t kLeavesPerModel = 96;
   static constexpr size_t kMostLeavesPerModel = 2 * kLeavesPerModel;
 
   // All must outlive this. `queue`: of kQueueBytes.
-  Retraining(IndexService* service, const LeafSource* leaves, Directory* directory, std::byte* queue, uint32_t epsilon);
+  Retraining(IndexService* service, const LeafSource<Keys>* leaves, Directory<Keys>* directory, std::byte* queue,
+             uint32_t epsilon);
   ~Retraining() override;
 
   // Trains all models from the leaves, before the index has clients.
@@ -55,16 +69,18 @@ class Retraining final : private Trainer::Task {
  private:
   void Run() override;
   bool IsDue() const;
-  // Appends the leaves for the keys from `first` to `last`.
-  Status Collect(uint64_t first, uint64_t last, std::vector<TrainedLeaf>* leaves) const;
-  StatusOr<std::vector<std::unique_ptr<OwnModel>>> Make(Context& context, std::span<const TrainedLeaf> leaves,
-                                                        uint64_t first, uint64_t last);
-  void Train(Context& context, const OwnModel* model);
-  static bool NeedsTraining(const OwnModel& model);
+  // Appends a leaf whose interval begins at `low`, or right of it.
+  void Append(const Key& low, remote::LeafPlaceOf<Keys>* place, std::vector<TrainedLeafOf<Keys>>* leaves) const;
+  // Appends the leaves for the keys from `first` up to `next`.
+  Status Collect(const Key& first, const std::optional<Key>& next, std::vector<TrainedLeafOf<Keys>>* leaves) const;
+  StatusOr<std::vector<std::unique_ptr<Own>>> Make(Context& context, std::span<const TrainedLeafOf<Keys>> leaves,
+                                                   const Key& first, const std::optional<Key>& next);
+  void Train(Context& context, const Own* model);
+  static bool NeedsTraining(const Own& model);
   void CheckTables(Context& context);
   // Marks a synonym table as retired. Returns the number of its slots that are used.
   uint64_t Retire(std::byte* synonyms);
-  void AddSynonym(const OwnModel& model, const Synonym& leaf);
+  void AddSynonym(const Own& model, const Key& low, uint64_t leaf);
   struct Hand;
   // Posts verbs to this node.
   Status Post(std::span<rdma::Operation> operations);
@@ -73,8 +89,8 @@ class Retraining final : private Trainer::Task {
   }
 
   IndexService* service_;
-  const LeafSource* leaves_;
-  Directory* directory_;
+  const LeafSource<Keys>* leaves_;
+  Directory<Keys>* directory_;
   std::byte* memory_;
   std::byte* queue_;
   uint32_t epsilon_;

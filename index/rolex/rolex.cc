@@ -8,15 +8,24 @@
 
 namespace gannet::index {
 
-StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId id, KeyKind key_kind,
-                                                  const RolexOptions& options) {
-  if (key_kind != KeyKind::kInteger) {
-    return absl::InvalidArgumentError("a rolex index has integer keys; choose xstore for byte keys");
-  }
-  StatusOr<std::unique_ptr<rolex::RolexIndex>> index = rolex::RolexIndex::Create(service, options);
+namespace {
+
+template <class Keys>
+StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, const typename Keys::Schema& schema,
+                                             const RolexOptions& options) {
+  auto index = rolex::BasicRolexIndex<Keys>::Create(service, schema, options);
   if (!index.ok()) return index.status();
   GANNET_RETURN_IF_ERROR(service->Add(id, index->get()));
   return *std::move(index);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId id, KeyKind key_kind,
+                                                  const RolexOptions& options) {
+  if (key_kind == KeyKind::kInteger) return Create<rolex::IntegerKeys>(service, id, {}, options);
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  return Create<rolex::ByteKeys>(service, id, {KeyedHash::DrawSeed(), options.max_key_bytes}, options);
 }
 
 void RegisterRolexMethods(IndexService* service) {
@@ -25,8 +34,7 @@ void RegisterRolexMethods(IndexService* service) {
       service, rolex::kDescribe, "rolex",
       [](RolexIndex* index, Context&, rdma::WireReader& request, rdma::WireWriter& response) -> Status {
         GANNET_RETURN_IF_ERROR(request.Finish());
-        response.PutU64(index->directory().root_offset());
-        response.PutU64(index->queue_offset());
+        index->Describe(response);
         return absl::OkStatus();
       });
   remote::RegisterBlockLending(service);

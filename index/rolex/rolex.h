@@ -8,14 +8,13 @@
 //     in the leaves confirm. A full synonym table refuses nothing: right links lead to all leaves.
 //   - A leaf table's entry has the leaf's low fence, so that a client READs one leaf, or one line, instead of all that
 //     are within the model's error (model.h).
+//   - Keys may be byte strings of up to 64 bytes (leaf_table.h). The paper's have 8 bytes.
 //   - Empty leaves are absorbed by their left neighbours, trained ones too.
 //   - Blocks for new leaves are lent by the owner in batches, instead of an FAA for each (remote/block_lending.h).
 //   - Retraining does not lock the old model.
 //   - A model has as many linear pieces as the keys of about a hundred leaves need. So synonym tables, which have a
 //     fixed size, are not larger than the leaves where the keys are hard to learn.
 //   - Each owner has an index of its own. The paper spreads the leaves of one model over memory nodes (3.6).
-//
-// Keys are integers (for now).
 #pragma once
 
 #include <cstddef>
@@ -31,13 +30,14 @@
 namespace gannet::index {
 
 struct RolexOptions {
-  uint32_t epsilon = 16;  // error bound of the linear pieces, in keys
+  size_t max_key_bytes = kMaxKeyBytes;  // of byte keys; at most kMaxKeyBytes
+  uint32_t epsilon = 16;                // error bound of the linear pieces, in sixteenths of a leaf
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
 };
 
-// The owner's side, added to `service`. InvalidArgument for byte keys.
+// The owner's side, added to `service`.
 StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId id, KeyKind key_kind,
                                                   const RolexOptions& options = {});
 
@@ -53,14 +53,16 @@ class SharedModels;
 std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes = SIZE_MAX);
 
 struct RolexClientOptions {
+  KeyKind key_kind = KeyKind::kInteger;  // this and the next: as the owner's
+  size_t max_key_bytes = kMaxKeyBytes;   // of byte keys
   // A cache from MakeRolexCache. Null: the client has one of its own, with at most max_cache_bytes.
   std::shared_ptr<rolex::SharedModels> shared = {};
   size_t max_cache_bytes = SIZE_MAX;
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  // Entries have values, not addresses. A single line does not tell whether its entries are in the index, and there is
-  // no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
+  // Entries of integer keys have values, not addresses. A single line does not tell whether its entries are in the
+  // index, and there is no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
   bool values_in_entries = false;
 };
 

@@ -17,80 +17,116 @@
 #include "index/rolex/retraining.h"
 #include "index/rolex/rolex.h"
 #include "index/service.h"
+#include "rdma/rpc.h"
 
 namespace gannet::index::rolex {
 
-class RolexIndex final : public LocalIndex, public remote::BlockLender, public LeafSource {
+// What does not depend on the kind of keys.
+class RolexIndex : public LocalIndex, public remote::BlockLender {
  public:
-  static StatusOr<std::unique_ptr<RolexIndex>> Create(IndexService* service, const RolexOptions& options);
-  ~RolexIndex() override;
+  // What a client asks for first (kDescribe).
+  virtual void Describe(rdma::WireWriter& writer) const = 0;
 
-  FindResult Find(const Key& key) override;
-  void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
-  StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
+  // For tests. Trains what clients have queued, now and in this thread: a trainer's thread does it otherwise.
+  virtual void TrainNow() = 0;
+  // For tests: in the owner's memory, one per model; as long as the index does not train.
+  virtual std::vector<std::byte*> synonym_tables() const = 0;
+  virtual uint64_t queue_offset() const = 0;
+};
+
+// Keys: IntegerKeys or ByteKeys.
+template <class Keys>
+class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
+ public:
+  using Schema = typename Keys::Schema;
+
+  static StatusOr<std::unique_ptr<BasicRolexIndex>> Create(IndexService* service, const Schema& schema,
+                                                           const RolexOptions& options);
+  ~BasicRolexIndex() override;
+
+  FindResult Find(const index::Key& key) override;
+  void FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
+  StatusOr<Change> Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
                           rdma::GlobalAddress* existing) override;
-  StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) override;
-  Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
+  StatusOr<Change> Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) override;
+  Status Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   Status Scan(const ScanRange& range, ScanResult* result) override;
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                   ScanResult* result) override;
-  ScanPosition PositionBehind(const Key& key, bool reverse) const override;
+  ScanPosition PositionBehind(const index::Key& key, bool reverse) const override;
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
   Statistics statistics() override;
   Status CheckStructure() override;
   void RepairAfter(rdma::NodeId node) override;
 
-  // LeafSource: the leaf that covers the key, and the next one.
-  Status Locate(uint64_t key, LeafPlace* place) const override;
-  bool GoRight(LeafPlace* place) const override;
-
   remote::LeafBlocks& blocks() override { return blocks_; }
-  const Directory& directory() const { return directory_; }
-  uint64_t queue_offset() const { return static_cast<uint64_t>(queue_ - memory_); }
-  // Trains what clients have queued, now and in this thread. For tests: a trainer's thread does it otherwise.
-  void TrainNow() { retraining_->TrainNow(); }
+  void Describe(rdma::WireWriter& writer) const override;
+  void TrainNow() override { retraining_->TrainNow(); }
+  std::vector<std::byte*> synonym_tables() const override;
+  uint64_t queue_offset() const override { return static_cast<uint64_t>(queue_ - memory_); }
+  const Directory<Keys>& directory() const { return directory_; }
 
  private:
-  class OwnGuide final : public Guide {
+  using Key = typename Keys::Key;
+  using Cut = typename Keys::Cut;
+  using Point = typename Keys::Point;
+  using Entry = typename Keys::Entry;
+  using Image = typename Keys::Image;
+  using Place = remote::LeafPlaceOf<Keys>;
+
+  class OwnGuide final : public Guide<Keys> {
    public:
-    explicit OwnGuide(const RolexIndex* index) : index_(index) {}
-    coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(uint64_t key, int attempt) override;
-    void NoteLeaf(const Synonym&) override {}
-    coro::Task<StatusOr<rdma::GlobalAddress>> SynonymsFor(uint64_t key) override;
-    rdma::GlobalAddress queue() const override;
+    explicit OwnGuide(const BasicRolexIndex* index) : index_(index) {}
+    coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
+    void NoteLeaf(const NewLeaf<Keys>&) override {}
+    coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
+    rdma::GlobalAddress queue() const override { return {index_->first_leaf_.node(), index_->queue_offset()}; }
 
    private:
-    const RolexIndex* index_;
+    const BasicRolexIndex* index_;
   };
   struct OwnEditor {
-    OwnEditor(remote::Hand* hand, const RolexIndex* index)
-        : guide(index), editor(&hand->leaves, &hand->blocks, &guide) {}
+    OwnEditor(remote::Hand* hand, const BasicRolexIndex* index)
+        : guide(index), editor(&hand->leaves, &index->schema_, &hand->blocks, &guide) {}
 
     OwnGuide guide;
-    Editor editor;
+    Editor<Keys> editor;
   };
-  using Hands = remote::HandPool<RolexIndex, OwnEditor>;
+  using Hands = remote::HandPool<BasicRolexIndex, OwnEditor>;
 
-  RolexIndex(IndexService* service, const RolexOptions& options);
+  BasicRolexIndex(IndexService* service, const Schema& schema, const RolexOptions& options);
+
+  // LeafSource: the leaf that covers the point, and the next one.
+  Status Locate(const Point& point, Place* place) const override;
+  bool GoRight(Place* place) const override;
+  void LoadKeys(Place* place) const override;
+  std::optional<Key> LowOf(const Synonym& synonym) const override;
 
   // Where a search begins (Guide::LeadTo).
-  rdma::GlobalAddress LeadTo(uint64_t key, int attempt) const;
-  // The leaf that the synonym table knows furthest right for `key`, if it begins right of `low`.
-  rdma::GlobalAddress SynonymFor(uint64_t key, uint64_t low) const;
+  rdma::GlobalAddress LeadTo(Point point, int attempt) const;
+  // The leaf that the synonym table knows furthest right for the point; null if it knows none. Where it begins is known
+  // only approximately.
+  rdma::GlobalAddress SynonymFor(const Point& point) const;
   // Reads a leaf, also if it is locked. kDead also if there is no leaf at this address, or if it cannot be read for as
   // long as the patience lasts.
-  remote::LeafLook Read(rdma::GlobalAddress address, LeafImage* image) const;
-  StatusOr<bool> ScanSome(uint64_t from, uint64_t to, bool reverse, size_t limit, size_t most_leaves,
-                          ScanResult* result, uint64_t* next) const;
+  remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const;
+  // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
+  // *next.
+  StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
+                          ScanResult* result, Cut* next) const;
+  // Makes an unlocked leaf in a block that is dead. `next_low`: low fence of the leaf to its right, if there is one.
+  void StoreNew(const remote::FreeBlock& block, std::span<const Entry> entries, const Key& low,
+                const std::optional<Key>& next_low, rdma::GlobalAddress right);
   // Calls `visit` for every leaf of the chain. DataLoss: it cannot be walked.
-  Status ForEachLinked(const std::function<void(rdma::GlobalAddress, const LeafImage&)>& visit) const;
+  Status ForEachLinked(const std::function<void(const Place&)>& visit) const;
 
   IndexService* service_;
+  Schema schema_;
   std::byte* memory_;
   remote::LeafBlocks blocks_;
-  Directory directory_;
-  std::unique_ptr<Retraining> retraining_;
+  Directory<Keys> directory_;
+  std::unique_ptr<Retraining<Keys>> retraining_;
   uint64_t patience_nanos_;
   rdma::GlobalAddress first_leaf_;  // never dies
   std::byte* queue_ = nullptr;

@@ -8,17 +8,17 @@ namespace gannet::index {
 IndexKindEntry RolexKind() {
   return {
       .name = "rolex",
-      .traits = {.ordered = true,
-                 .keeps_order = true,
-                 .client_writes = true,
-                 .integer_keys_only = true,
-                 .holds_values = true},
-      .create = [](IndexService* service, IndexId id,
-                   const IndexOptions& options) { return CreateRolex(service, id, options.key_kind); },
+      .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .holds_values = true},
+      .create =
+          [](IndexService* service, IndexId id, const IndexOptions& options) {
+            return CreateRolex(service, id, options.key_kind, {.max_key_bytes = options.max_key_bytes});
+          },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
             return ConnectRolex(channel, owner, id,
-                                {.shared = std::static_pointer_cast<rolex::SharedModels>(options.shared_cache),
+                                {.key_kind = options.key_kind,
+                                 .max_key_bytes = options.max_key_bytes,
+                                 .shared = std::static_pointer_cast<rolex::SharedModels>(options.shared_cache),
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
                                  .node = options.node,

@@ -4,27 +4,32 @@
 #include <iterator>
 #include <utility>
 
+#include "index/remote/leaf_keys.h"
+
 namespace gannet::index::rolex {
 
-KnownModel* KnownModels::Covering(uint64_t key) const {
-  auto at = models_.upper_bound(key);
+template <class Keys>
+KnownModel<Keys>* KnownModels<Keys>::Covering(const Point& point) const {
+  auto at = remote::FirstRightOf<Keys>(models_, point);
   if (at == models_.begin()) return nullptr;
   --at;
-  return at->second->model.Covers(key) ? at->second.get() : nullptr;
+  return at->second->model.Covers(point) ? at->second.get() : nullptr;
 }
 
-std::shared_ptr<KnownModel> KnownModels::ModelFor(uint64_t key) const {
-  return Covering(key) == nullptr ? nullptr : std::prev(models_.upper_bound(key))->second;
+template <class Keys>
+std::shared_ptr<KnownModel<Keys>> KnownModels<Keys>::ModelFor(const Point& point) const {
+  return Covering(point) == nullptr ? nullptr : std::prev(remote::FirstRightOf<Keys>(models_, point))->second;
 }
 
-bool KnownModels::Find(uint64_t key, Lead* lead) const {
-  const KnownModel* const known = Covering(key);
+template <class Keys>
+bool KnownModels<Keys>::Find(const Point& point, Lead* lead) const {
+  const Known* const known = Covering(point);
   if (known == nullptr) return false;
   // Written only where it changes, so that readers of several threads share the line.
   if (!known->used.load(std::memory_order_relaxed)) known->used.store(true, std::memory_order_relaxed);
-  const Model::Lead trained = known->model.For(key);
+  const typename BasicModel<Keys>::Lead trained = known->model.For(point);
   if (!known->synonyms.empty()) {
-    const auto after = known->synonyms.upper_bound(key);
+    const auto after = remote::FirstRightOf<Keys>(known->synonyms, point);
     if (after != known->synonyms.begin() && std::prev(after)->first > known->model.LowOf(trained.leaf)) {
       *lead = {.leaf = std::prev(after)->second};
       return true;
@@ -34,20 +39,21 @@ bool KnownModels::Find(uint64_t key, Lead* lead) const {
   return true;
 }
 
-void KnownModels::FindRun(uint64_t key, bool reverse, size_t most, std::vector<uint64_t>* leaves) const {
-  const KnownModel* const known = Covering(key);
+template <class Keys>
+void KnownModels<Keys>::FindRun(const Point& point, bool reverse, size_t most, std::vector<uint64_t>* leaves) const {
+  const Known* const known = Covering(point);
   if (known == nullptr) return;
   if (!known->used.load(std::memory_order_relaxed)) known->used.store(true, std::memory_order_relaxed);
-  const Model& model = known->model;
-  const size_t first = model.For(key).leaf;
+  const BasicModel<Keys>& model = known->model;
+  const size_t first = model.For(point).leaf;
   // The leaf table's entries and the synonyms, merged by their low fences.
-  auto synonym = known->synonyms.upper_bound(key);
+  auto synonym = remote::FirstRightOf<Keys>(known->synonyms, point);
   if (!reverse) {
     const bool in_synonym = synonym != known->synonyms.begin() && std::prev(synonym)->first > model.LowOf(first);
     leaves->push_back(in_synonym ? std::prev(synonym)->second : model.OffsetOf(first));
     size_t leaf = first + 1;
-    while (leaves->size() < most && (leaf < model.leaves().size() || synonym != known->synonyms.end())) {
-      if (synonym == known->synonyms.end() || (leaf < model.leaves().size() && model.LowOf(leaf) <= synonym->first)) {
+    while (leaves->size() < most && (leaf < model.leaves() || synonym != known->synonyms.end())) {
+      if (synonym == known->synonyms.end() || (leaf < model.leaves() && model.LowOf(leaf) <= synonym->first)) {
         leaves->push_back(model.OffsetOf(leaf++));
       } else {
         leaves->push_back(synonym->second);
@@ -67,19 +73,21 @@ void KnownModels::FindRun(uint64_t key, bool reverse, size_t most, std::vector<u
   }
 }
 
-KnownModels::Models::iterator KnownModels::Erase(Models::iterator at) {
+template <class Keys>
+typename KnownModels<Keys>::Models::iterator KnownModels<Keys>::Erase(typename Models::iterator at) {
   const uint64_t bytes = at->second->bytes();
   model_bytes_ -= bytes;
   Count(0, bytes);
   return models_.erase(at);
 }
 
-void KnownModels::Install(Model model) {
+template <class Keys>
+void KnownModels<Keys>::Install(BasicModel<Keys> model) {
   auto at = models_.upper_bound(model.first());
-  if (at != models_.begin() && std::prev(at)->second->model.last() >= model.first()) --at;
-  while (at != models_.end() && at->first <= model.last()) at = Erase(at);
-  const uint64_t first = model.first();
-  auto known = std::make_shared<KnownModel>();
+  if (at != models_.begin() && std::prev(at)->second->model.CoversKey(model.first())) --at;
+  while (at != models_.end() && (!model.next().has_value() || at->first < *model.next())) at = Erase(at);
+  const Key first = model.first();
+  auto known = std::make_shared<Known>();
   known->model = std::move(model);
   model_bytes_ += known->bytes();
   Count(known->bytes(), 0);
@@ -87,11 +95,12 @@ void KnownModels::Install(Model model) {
   Evict(first);
 }
 
-void KnownModels::Evict(uint64_t keep) {
+template <class Keys>
+void KnownModels<Keys>::Evict(const Key& keep) {
   while (model_bytes_ > max_bytes_ && models_.size() > 1) {
-    auto at = models_.lower_bound(hand_);
+    auto at = hand_.has_value() ? models_.upper_bound(*hand_) : models_.begin();
     if (at == models_.end()) at = models_.begin();
-    hand_ = at->first + 1;  // 0 behind the last key there is
+    hand_ = at->first;
     if (at->first == keep) continue;
     // Each model loses its mark once, so there is one without it.
     if (at->second->used.exchange(false, std::memory_order_relaxed)) continue;
@@ -99,40 +108,44 @@ void KnownModels::Evict(uint64_t keep) {
   }
 }
 
-void KnownModels::NoteLeaf(const Synonym& leaf) {
-  KnownModel* const known = Covering(leaf.low);
-  if (known == nullptr || leaf.leaf == known->model.OffsetOf(known->model.For(leaf.low).leaf)) return;
+template <class Keys>
+void KnownModels<Keys>::NoteLeaf(const NewLeaf<Keys>& leaf) {
+  const Point point = Keys::At(leaf.low);
+  Known* const known = Covering(point);
+  if (known == nullptr || leaf.leaf == known->model.OffsetOf(known->model.For(point).leaf)) return;
   AddSynonyms(known, std::span(&leaf, 1), 0);
 }
 
-void KnownModels::AddSynonyms(KnownModel* model, std::span<const Synonym> synonyms, uint64_t slots) {
-  const uint64_t first = model->model.first();
+template <class Keys>
+void KnownModels<Keys>::AddSynonyms(Known* model, std::span<const NewLeaf<Keys>> leaves, uint64_t slots) {
+  const Key& first = model->model.first();
   const auto at = models_.find(first);
   const bool is_here = at != models_.end() && at->second.get() == model;  // or it was replaced, or evicted
-  for (const Synonym& synonym : synonyms) {
-    // A slot that is not written yet comes to light when somebody follows right links.
-    if (synonym.leaf == 0 || synonym.leaf % kLineBytes != 0 || !model->model.Covers(synonym.low)) continue;
-    if (!model->synonyms.insert_or_assign(synonym.low, synonym.leaf).second || !is_here) continue;
-    model_bytes_ += KnownModel::kSynonymBytes;
-    Count(KnownModel::kSynonymBytes, 0);
+  for (const NewLeaf<Keys>& one : leaves) {
+    if (one.leaf == 0 || one.leaf % kLineBytes != 0 || !model->model.CoversKey(one.low)) continue;
+    if (!model->synonyms.insert_or_assign(one.low, one.leaf).second || !is_here) continue;
+    model_bytes_ += Known::kSynonymBytes;
+    Count(Known::kSynonymBytes, 0);
   }
   model->slots = std::max(model->slots, slots);
   if (is_here) Evict(first);
 }
 
-void KnownModels::DropSynonyms(uint64_t key) {
-  KnownModel* const known = Covering(key);
+template <class Keys>
+void KnownModels<Keys>::DropSynonyms(const Point& point) {
+  Known* const known = Covering(point);
   if (known == nullptr) return;
-  const uint64_t bytes = known->synonyms.size() * KnownModel::kSynonymBytes;
+  const uint64_t bytes = known->synonyms.size() * Known::kSynonymBytes;
   model_bytes_ -= bytes;
   Count(0, bytes);
   known->synonyms.clear();
 }
 
-void KnownModels::SetTop(std::vector<DirectoryEntry> top) {
+template <class Keys>
+void KnownModels<Keys>::SetTop(std::vector<Entry> top) {
   uint64_t before = top_.size();
   for (const auto& page : pages_) before += page.size();
-  std::vector<std::vector<DirectoryEntry>> pages(top.size());
+  std::vector<std::vector<Entry>> pages(top.size());
   uint64_t after = top.size();
   size_t old = 0;
   for (size_t at = 0; at < top.size(); ++at) {
@@ -144,21 +157,26 @@ void KnownModels::SetTop(std::vector<DirectoryEntry> top) {
   }
   top_ = std::move(top);
   pages_ = std::move(pages);
-  Count(after * sizeof(DirectoryEntry), before * sizeof(DirectoryEntry));
+  Count(after * sizeof(Entry), before * sizeof(Entry));
 }
 
-bool KnownModels::FindInPage(uint64_t key, DirectoryEntry* entry) const {
-  const std::vector<DirectoryEntry>& page = pages_[FindEntry(top_, key)];
+template <class Keys>
+bool KnownModels<Keys>::FindInPage(const Point& point, Entry* entry) const {
+  const std::vector<Entry>& page = pages_[FindEntry<Keys>(top_, point)];
   if (page.empty()) return false;
-  *entry = page[FindEntry(page, key)];
+  *entry = page[FindEntry<Keys>(page, point)];
   return true;
 }
 
-void KnownModels::SetPage(const DirectoryEntry& page, std::vector<DirectoryEntry> entries) {
-  const size_t at = FindEntry(top_, page.first);
+template <class Keys>
+void KnownModels<Keys>::SetPage(const Entry& page, std::vector<Entry> entries) {
+  const size_t at = FindEntry<Keys>(top_, Keys::At(page.first));
   if (top_[at].first != page.first || top_[at].pointer != page.pointer) return;
-  Count(entries.size() * sizeof(DirectoryEntry), pages_[at].size() * sizeof(DirectoryEntry));
+  Count(entries.size() * sizeof(Entry), pages_[at].size() * sizeof(Entry));
   pages_[at] = std::move(entries);
 }
+
+template class KnownModels<IntegerKeys>;
+template class KnownModels<ByteKeys>;
 
 }  // namespace gannet::index::rolex

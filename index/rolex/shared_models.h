@@ -3,18 +3,19 @@
 // turns out to be old is fetched again by the client that notices it, for all.
 //
 // The models take at most `max_bytes`. If that is not enough, those that were not used for long make room (CLOCK). The
-// directory stays: it has 16 bytes for each model.
+// directory stays: it has an entry for each model.
 //
-//   SharedModels::Reading models(view);   models->Find(...)      // view: the client's, one per client
-//   SharedModels::Changing models(view);  models->Install(...)
+//   SharedModelsOf<Keys>::Reading models(view);   models->Find(...)      // view: the client's, one per client
+//   SharedModelsOf<Keys>::Changing models(view);  models->Install(...)
 //
-// Thread-safe, by these two. Neither may be held across a suspension.
+// Thread-safe, by these two. Neither may be held across a suspension. Keys: IntegerKeys or ByteKeys.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,25 +23,36 @@
 #include "base/many_readers_lock.h"
 #include "index/index.h"
 #include "index/rolex/directory.h"
+#include "index/rolex/editor.h"
 #include "index/rolex/model.h"
 #include "index/rolex/synonyms.h"
 
 namespace gannet::index::rolex {
 
 // A model, and what is known of the leaves that are not in its table.
+template <class Keys>
 struct KnownModel {
-  Model model;                                     // never changes
-  uint64_t slots = 0;                              // of the synonym table that were fetched
-  absl::btree_map<uint64_t, uint64_t> synonyms{};  // by low fence: the leaf's offset
-  mutable std::atomic<bool> used{true};            // since CLOCK's hand passed
+  using Synonyms = absl::btree_map<typename Keys::Key, uint64_t>;
 
-  static constexpr uint64_t kSynonymBytes = 16;
+  BasicModel<Keys> model;                // never changes
+  uint64_t slots = 0;                    // of the synonym table that were fetched
+  Synonyms synonyms{};                   // by low fence: the leaf's offset
+  mutable std::atomic<bool> used{true};  // since CLOCK's hand passed
+
+  static constexpr uint64_t kSynonymBytes = sizeof(typename Synonyms::value_type);
   uint64_t bytes() const { return model.bytes() + synonyms.size() * kSynonymBytes; }
 };
 
-// The content. Guarded by the lock of SharedModels.
+// The content. Guarded by the lock of SharedModelsOf.
+template <class Keys>
 class KnownModels {
  public:
+  using Key = typename Keys::Key;
+  using Point = typename Keys::Point;
+  using Schema = typename Keys::Schema;
+  using Known = KnownModel<Keys>;
+  using Entry = DirectoryEntry<Keys>;
+
   // Where a lookup begins.
   struct Lead {
     uint64_t leaf = 0;  // its offset
@@ -49,76 +61,81 @@ class KnownModels {
 
   explicit KnownModels(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // False if the model for `key` is not known.
-  bool Find(uint64_t key, Lead* lead) const;
-  // Appends the offsets of the leaves from the one for `key` on, in the direction of a scan, as far as the model is
+  // False if the model for `point` is not known.
+  bool Find(const Point& point, Lead* lead) const;
+  // Appends the offsets of the leaves from the one for `point` on, in the direction of a scan, as far as the model is
   // known; at most `most`.
-  void FindRun(uint64_t key, bool reverse, size_t most, std::vector<uint64_t>* leaves) const;
+  void FindRun(const Point& point, bool reverse, size_t most, std::vector<uint64_t>* leaves) const;
   // Null if it is not known.
-  std::shared_ptr<KnownModel> ModelFor(uint64_t key) const;
+  std::shared_ptr<Known> ModelFor(const Point& point) const;
 
   // Replaces all models that share keys with this one.
-  void Install(Model model);
+  void Install(BasicModel<Keys> model);
   // A leaf that is not in its model's table. No effect if the model is not known.
-  void NoteLeaf(const Synonym& leaf);
+  void NoteLeaf(const NewLeaf<Keys>& leaf);
   // Adds what was READ of the synonym table of a model, up to slot `slots`.
-  void AddSynonyms(KnownModel* model, std::span<const Synonym> synonyms, uint64_t slots);
+  void AddSynonyms(Known* model, std::span<const NewLeaf<Keys>> leaves, uint64_t slots);
   // What is known of the model's synonyms is wrong.
-  void DropSynonyms(uint64_t key);
+  void DropSynonyms(const Point& point);
 
   // The directory. Offsets in the owner's memory; 0: not known.
   uint64_t root() const { return root_; }
   uint64_t queue() const { return queue_; }
-  void SetPlaces(uint64_t root, uint64_t queue) {
+  // Null: not known.
+  const Schema* schema() const { return schema_.has_value() ? &*schema_ : nullptr; }
+  void SetPlaces(uint64_t root, uint64_t queue, const Schema& schema) {
     root_ = root;
     queue_ = queue;
+    schema_.emplace(schema);
   }
   bool knows_top() const { return !top_.empty(); }
   // Pages that are the same stay.
-  void SetTop(std::vector<DirectoryEntry> top);
-  // The entry of the top for the page of `key`; the top is known.
-  DirectoryEntry PageFor(uint64_t key) const { return top_[FindEntry(top_, key)]; }
-  // The entry of the page for the model of `key`. False if the page is not known.
-  bool FindInPage(uint64_t key, DirectoryEntry* entry) const;
+  void SetTop(std::vector<Entry> top);
+  // The entry of the top for the page of `point`; the top is known.
+  Entry PageFor(const Point& point) const { return top_[FindEntry<Keys>(top_, point)]; }
+  // The entry of the page for the model of `point`. False if the page is not known.
+  bool FindInPage(const Point& point, Entry* entry) const;
   // No effect if the top has another page there by now.
-  void SetPage(const DirectoryEntry& page, std::vector<DirectoryEntry> entries);
+  void SetPage(const Entry& page, std::vector<Entry> entries);
 
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  using Models = absl::btree_map<uint64_t, std::shared_ptr<KnownModel>>;
+  using Models = absl::btree_map<Key, std::shared_ptr<Known>>;
 
-  KnownModel* Covering(uint64_t key) const;
-  Models::iterator Erase(Models::iterator at);
+  Known* Covering(const Point& point) const;
+  typename Models::iterator Erase(typename Models::iterator at);
   // Makes room, but not by the model that begins at `keep`.
-  void Evict(uint64_t keep);
+  void Evict(const Key& keep);
   void Count(uint64_t added, uint64_t removed) { bytes_.store(bytes() + added - removed, std::memory_order_relaxed); }
 
   const size_t max_bytes_;
   uint64_t root_ = 0;
   uint64_t queue_ = 0;
-  std::vector<DirectoryEntry> top_;
-  std::vector<std::vector<DirectoryEntry>> pages_;  // of top_; empty: not fetched
-  Models models_;                                   // by first key
+  std::optional<Schema> schema_;
+  std::vector<Entry> top_;
+  std::vector<std::vector<Entry>> pages_;  // of top_; empty: not fetched
+  Models models_;                          // by first key
   uint64_t model_bytes_ = 0;
-  uint64_t hand_ = 0;               // of CLOCK: a key
+  std::optional<Key> hand_;         // of CLOCK: the model that it passed last
   std::atomic<uint64_t> bytes_{0};  // of all, for threads that do not hold the lock
 };
 
-class SharedModels final : public SharedCache {
+template <class Keys>
+class SharedModelsOf {
  public:
-  explicit SharedModels(size_t max_bytes) : models_(max_bytes) {}
+  explicit SharedModelsOf(size_t max_bytes) : models_(max_bytes) {}
 
-  uint64_t bytes() const override { return models_.bytes(); }
+  uint64_t bytes() const { return models_.bytes(); }
 
   // A client's place among the readers. Used by one thread at a time; the cache must outlive it.
   class View {
    public:
-    explicit View(SharedModels* cache) : cache_(cache), reader_(&cache->lock_) {}
+    explicit View(SharedModelsOf* cache) : cache_(cache), reader_(&cache->lock_) {}
 
    private:
-    friend class SharedModels;
-    SharedModels* const cache_;
+    friend class SharedModelsOf;
+    SharedModelsOf* const cache_;
     ManyReadersLock::Reader reader_;
   };
 
@@ -128,7 +145,7 @@ class SharedModels final : public SharedCache {
     ~Reading() { view_.reader_.unlock(); }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    const KnownModels* operator->() const { return &view_.cache_->models_; }
+    const KnownModels<Keys>* operator->() const { return &view_.cache_->models_; }
 
    private:
     View& view_;
@@ -139,7 +156,7 @@ class SharedModels final : public SharedCache {
     ~Changing() { view_.cache_->lock_.unlock(); }
     Changing(const Changing&) = delete;
     Changing& operator=(const Changing&) = delete;
-    KnownModels* operator->() const { return &view_.cache_->models_; }
+    KnownModels<Keys>* operator->() const { return &view_.cache_->models_; }
 
    private:
     View& view_;
@@ -147,7 +164,28 @@ class SharedModels final : public SharedCache {
 
  private:
   ManyReadersLock lock_;
-  KnownModels models_;
+  KnownModels<Keys> models_;
+};
+
+// For indexes of either kind of keys, because whoever makes it does not know which; one of the two stays empty.
+class SharedModels final : public SharedCache {
+ public:
+  explicit SharedModels(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}
+
+  uint64_t bytes() const override { return integer_keys_.bytes() + byte_keys_.bytes(); }
+
+  template <class Keys>
+  SharedModelsOf<Keys>* Of() {
+    if constexpr (Keys::kKeysElsewhere) {
+      return &byte_keys_;
+    } else {
+      return &integer_keys_;
+    }
+  }
+
+ private:
+  SharedModelsOf<IntegerKeys> integer_keys_;
+  SharedModelsOf<ByteKeys> byte_keys_;
 };
 
 }  // namespace gannet::index::rolex

@@ -2,7 +2,7 @@
 // write it. In the writable part of the owner's heap:
 //
 //   line 0     | version | used | dead | 0 ... |
-//   line i     | version | low, leaf | low, leaf | low, leaf | 0 |
+//   line i     | version | low, leaf | low, leaf | low, leaf | 0 |      low: the number of the leaf's low fence
 //
 //   used       | retired 1 | number of slots that were given out |. Who has split a leaf takes the next slot by FAA,
 //   and
@@ -10,6 +10,10 @@
 //              is found by right links only, until the training that is due.
 //   dead       number of leaves that were absorbed since the training, which count towards the next one
 //   retired    a newer model has replaced this one
+//
+// A number is what the model makes of a key (BasicModel::NumberOf): an integer key itself. Byte keys with one number
+// are told apart by the low fences in the leaves. The owner reads these where it has to choose. A client needs all of
+// them, to keep what it knows in the order of keys: it READs those of the leaves that are new to it, by one posting.
 //
 // A slot may be empty for a moment, or for ever if its client died. What it has is a hint, like all of a model
 // (model.h). The first word of each line is that of a versioned object, and is never written: the memory will have
@@ -35,7 +39,7 @@
 namespace gannet::index::rolex {
 
 struct Synonym {
-  uint64_t low = 0;
+  uint64_t low = 0;   // number of its low fence
   uint64_t leaf = 0;  // offset in the owner's memory; 0: none
 };
 

@@ -42,7 +42,7 @@ class KvWorkload final : public Workload {
     table.name = kSecondTable;
     table.key_kind = index::KeyKind::kBytes;
     table.max_key_bytes = spatial() ? index::RectangleKey::kBytes : 16;
-    table.index = spatial() ? txn::IndexKind::kCatfish : index::OrderedKindFor(table.key_kind, options_.ordered_index);
+    table.index = spatial() ? txn::IndexKind::kCatfish : options_.ordered_index;
     if (spatial()) {  // nodes of few entries, so that the tree is high and changes its shape often
       const auto variant = static_cast<index::CatfishVariant>(options_.seed % 3);
       table.index_options = ToText(index::CatfishOptions{.variant = variant, .node_entries = 5});

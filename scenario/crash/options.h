@@ -33,7 +33,7 @@ struct CrashOptions {
   WorkloadKind workload = WorkloadKind::kKv;
   txn::DurabilityMode mode = txn::DurabilityMode::kSync;
   txn::LogMedium medium = txn::LogMedium::kFile;
-  txn::IndexKind ordered_index = txn::IndexKind::kXStore;  // of ordered tables; with byte keys: OrderedKindFor
+  txn::IndexKind ordered_index = txn::IndexKind::kXStore;  // of ordered tables
   std::string kill_point = "random";                       // or "none", or a name
   std::string directory;                                   // empty: a temporary one
   int nodes = 1;

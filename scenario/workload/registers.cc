@@ -432,9 +432,7 @@ std::vector<txn::TableOptions> Registers::Tables() const {
     tables.push_back({.name = kNames[t],
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
                       .max_key_bytes = t == kBytes ? size_t{32} : index::kIntegerKeyBytes,
-                      .index = t == kHash    ? txn::IndexKind::kHash
-                               : t == kBytes ? index::OrderedKindFor(index::KeyKind::kBytes, ordered_)
-                                             : ordered_,
+                      .index = t == kHash ? txn::IndexKind::kHash : ordered_,
                       .payload_bytes = t == kLengths ? row_words_ * sizeof(uint64_t) : sizeof(RegisterRow),
                       .variable_length = t == kLengths,
                       .expected_rows = 64,

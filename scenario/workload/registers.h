@@ -32,7 +32,7 @@ class Registers : public JudgedWorkload {
 
   uint64_t keys_;
   uint64_t row_words_;
-  txn::IndexKind ordered_;    // of ordered tables (OrderedKindFor)
+  txn::IndexKind ordered_;    // of ordered tables
   uint64_t quiet_until_ = 0;  // after a wave of removals: few transactions, or none
 };
 

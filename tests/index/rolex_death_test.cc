@@ -3,7 +3,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/random.h"
@@ -20,14 +22,18 @@ using rolex::RolexIndex;
 
 constexpr IndexId kId = 1;
 
-// An index, its owner, and a client that dies.
-class RolexDeathTest : public ::testing::TestWithParam<uint64_t> {
+// An index, its owner, and a client that dies. Keys are numbers; those of byte keys have 40 to 64 bytes in the same
+// order.
+class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyKind>> {
  protected:
-  RolexDeathTest() : cluster_({.seed = GetParam()}) {
+  static uint64_t Seed() { return std::get<0>(GetParam()); }
+  static KeyKind Kind() { return std::get<1>(GetParam()); }
+
+  RolexDeathTest() : cluster_({.seed = Seed()}) {
     RegisterRolexMethods(cluster_.owner().service.get());
     cluster_.Serve();
     owner_ = std::make_unique<OwnerThread>(&cluster_);
-    auto index = CreateRolex(cluster_.owner().service.get(), kId, KeyKind::kInteger);
+    auto index = CreateRolex(cluster_.owner().service.get(), kId, Kind());
     GANNET_CHECK(index.ok(), "%s", index.status().ToString());
     index_ = std::move(*index);
     tree_ = static_cast<RolexIndex*>(index_.get());
@@ -38,36 +44,49 @@ class RolexDeathTest : public ::testing::TestWithParam<uint64_t> {
   void Revive() {
     remote_.reset();
     channel_ = std::make_unique<MortalChannel>(thread_->channel(), ++seed_);
-    auto remote = ConnectRolex(channel_.get(), 0, kId, {});
+    auto remote = ConnectRolex(channel_.get(), 0, kId, {.key_kind = Kind()});
     GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
     remote_ = std::move(*remote);
   }
 
-  static rdma::GlobalAddress RecordOf(uint64_t key, uint64_t version = 0) {
-    return {0, (uint64_t{1} << 20) + (key * 8 + version) * kLineBytes};
+  static OwnedKey KeyOf(uint64_t n) {
+    if (Kind() == KeyKind::kInteger) return OwnedKey(Key(n));
+    const std::string number = std::to_string(n);
+    const std::string key =
+        "names that begin alike are rare" + std::string(9 - number.size(), '0') + number + std::string(n % 25, 'x');
+    return OwnedKey(Key(std::string_view(key)));
+  }
+  // Its record, which lives until the end.
+  rdma::GlobalAddress RecordOf(uint64_t n) {
+    const auto [at, is_new] = records_.try_emplace(n);
+    if (is_new) at->second = owner_->NewRecord(KeyOf(n).view());
+    return at->second;
   }
 
   void ExpectContent(const std::map<uint64_t, rdma::GlobalAddress>& model) {
     const Status status = index_->CheckStructure();
     ASSERT_TRUE(status.ok()) << status;
     ScanResult all;
-    ASSERT_TRUE(index_->Scan({.from = Key(uint64_t{0}), .to = Key(UINT64_MAX)}, &all).ok());
+    const OwnedKey least = Kind() == KeyKind::kInteger ? OwnedKey(Key(uint64_t{0})) : OwnedKey(Key(""));
+    const OwnedKey greatest = Kind() == KeyKind::kInteger ? OwnedKey(Key(UINT64_MAX)) : OwnedKey(Key("o"));
+    ASSERT_TRUE(index_->Scan({.from = least.view(), .to = greatest.view()}, &all).ok());
     auto expected = model.begin();
     for (const Entry& entry : all.entries) {
       ASSERT_TRUE(expected != model.end());
-      ASSERT_EQ(entry.key.integer(), expected->first);
+      ASSERT_EQ(entry.key.view(), KeyOf(expected->first).view());
       ASSERT_EQ(entry.record, expected->second);
       ++expected;
     }
     ASSERT_TRUE(expected == model.end()) << "lost " << expected->first;
   }
 
-  Random random_{GetParam()};
-  uint64_t seed_ = GetParam() * 1'000'000;
+  Random random_{Seed()};
+  uint64_t seed_ = Seed() * 1'000'000;
   IndexCluster cluster_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<LocalIndex> index_;
   RolexIndex* tree_ = nullptr;
+  std::map<uint64_t, rdma::GlobalAddress> records_;
   std::unique_ptr<ClientThread> thread_;
   std::unique_ptr<MortalChannel> channel_;
   std::unique_ptr<RemoteIndex> remote_;
@@ -96,9 +115,9 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
     if (!inserts && !model.contains(victim)) continue;
     Status status;
     if (inserts) {
-      status = thread_->Await(remote_->Insert(Key(key), RecordOf(key))).status();
+      status = thread_->Await(remote_->Insert(KeyOf(key).view(), RecordOf(key))).status();
     } else {
-      status = thread_->Await(remote_->Remove(Key(victim), model.at(victim))).status();
+      status = thread_->Await(remote_->Remove(KeyOf(victim).view(), model.at(victim))).status();
     }
     if (!status.ok()) {
       ASSERT_TRUE(channel_->is_dead()) << status;
@@ -115,7 +134,7 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
     ++deaths;
     index_->RepairAfter(1);
     const uint64_t which = inserts ? key : victim;
-    const bool is_there = !index_->Find(Key(which)).record.is_null();
+    const bool is_there = !index_->Find(KeyOf(which).view()).record.is_null();
     (is_there == inserts ? done : undone) += 1;
     if (is_there) {
       model[which] = RecordOf(which);
@@ -147,27 +166,28 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
 // The owner's threads and another client go on while a client dies again and again.
 TEST_P(RolexDeathTest, OthersGoOn) {
   constexpr uint64_t kKeysEach = 400;
+  for (uint64_t n = 0; n < 3 * kKeysEach; ++n) RecordOf(n);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   std::vector<std::map<uint64_t, rdma::GlobalAddress>> models(3);
   for (uint64_t t = 0; t < 2; ++t) {
     threads.emplace_back([this, t, &stop, &models] {
       OwnerThread owner(&cluster_);
-      Random random(GetParam() * 10 + t);
+      Random random(Seed() * 10 + t);
       auto& model = models[t];
       while (!stop) {
         EpochGuard guard(owner.epoch());
         const uint64_t key = 3 * random.Below(kKeysEach) + t;
         if (model.contains(key)) {
-          ASSERT_EQ(index_->Find(Key(key)).record, model.at(key));
-          const auto removed = index_->Remove(owner.context(), Key(key), model.at(key));
+          ASSERT_EQ(index_->Find(KeyOf(key).view()).record, model.at(key));
+          const auto removed = index_->Remove(owner.context(), KeyOf(key).view(), model.at(key));
           ASSERT_TRUE(removed.ok()) << removed.status();
           model.erase(key);
         } else {
-          ASSERT_TRUE(index_->Find(Key(key)).record.is_null());
-          const auto inserted = index_->Insert(owner.context(), Key(key), RecordOf(key), nullptr);
+          ASSERT_TRUE(index_->Find(KeyOf(key).view()).record.is_null());
+          const auto inserted = index_->Insert(owner.context(), KeyOf(key).view(), records_.at(key), nullptr);
           ASSERT_TRUE(inserted.ok()) << inserted.status();
-          model[key] = RecordOf(key);
+          model[key] = records_.at(key);
         }
       }
     });
@@ -180,13 +200,13 @@ TEST_P(RolexDeathTest, OthersGoOn) {
     const uint64_t key = 3 * random_.Below(kKeysEach) + 2;
     const bool inserts = !model.contains(key);
     if (random_.OneIn(4)) channel_->DieAfter(1 + random_.Below(14));
-    const Status status = inserts ? thread_->Await(remote_->Insert(Key(key), RecordOf(key))).status()
-                                  : thread_->Await(remote_->Remove(Key(key), model.at(key))).status();
+    const Status status = inserts ? thread_->Await(remote_->Insert(KeyOf(key).view(), RecordOf(key))).status()
+                                  : thread_->Await(remote_->Remove(KeyOf(key).view(), model.at(key))).status();
     bool is_there = inserts;
     if (channel_->is_dead()) {
       EpochGuard guard(owner_->epoch());
       index_->RepairAfter(1);
-      is_there = !index_->Find(Key(key)).record.is_null();
+      is_there = !index_->Find(KeyOf(key).view()).record.is_null();
       Revive();
     } else {
       EXPECT_TRUE(status.ok()) << status;
@@ -206,7 +226,9 @@ TEST_P(RolexDeathTest, OthersGoOn) {
   ExpectContent(all);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RolexDeathTest, ::testing::Range(uint64_t{1}, uint64_t{4}));
+INSTANTIATE_TEST_SUITE_P(Seeds, RolexDeathTest,
+                         ::testing::Combine(::testing::Range(uint64_t{1}, uint64_t{4}),
+                                            ::testing::Values(KeyKind::kInteger, KeyKind::kBytes)));
 
 }  // namespace
 }  // namespace gannet::index

@@ -3,6 +3,8 @@
 // AddressSanitizer).
 #include <array>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/random.h"
@@ -17,51 +19,62 @@ namespace gannet::index {
 namespace {
 
 constexpr IndexId kId = 1;
-constexpr uint64_t kKeys = 4000;  // several models
 
 coro::Task<StatusOr<size_t>> Call(rdma::Channel* channel, rdma::MethodId method, std::span<const std::byte> request,
                                   std::span<std::byte> response) {
   co_return co_await channel->Call(0, method, request, response);
 }
 
-class RolexFuzzTest : public ::testing::TestWithParam<uint64_t> {};
+class RolexFuzzTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyKind>> {
+ protected:
+  static uint64_t Seed() { return std::get<0>(GetParam()); }
+  static KeyKind Kind() { return std::get<1>(GetParam()); }
+  // Enough for several models.
+  static uint64_t NumKeys() { return Kind() == KeyKind::kInteger ? 4000 : 9000; }
+  static OwnedKey KeyOf(uint64_t n) {
+    if (Kind() == KeyKind::kInteger) return OwnedKey(Key(n));
+    const std::string number = std::to_string(n);
+    return OwnedKey(Key(std::string_view(std::string(8 - number.size(), '0') + number + std::string(n % 50, 'x'))));
+  }
+};
 
 TEST_P(RolexFuzzTest, DamagedLeavesGiveErrorsOrWrongRows) {
-  Random random(GetParam());
+  Random random(Seed());
   for (int round = 0; round < 4; ++round) {
     IndexCluster cluster({.bytes_per_node = uint64_t{128} << 20, .seed = random()});
     RegisterRolexMethods(cluster.owner().service.get());
     cluster.Serve();
     OwnerThread owner(&cluster);
-    auto created =
-        CreateRolex(cluster.owner().service.get(), kId, KeyKind::kInteger, {.patience = absl::Microseconds(200)});
+    auto created = CreateRolex(cluster.owner().service.get(), kId, Kind(), {.patience = absl::Microseconds(200)});
     ASSERT_TRUE(created.ok());
     auto* const tree = static_cast<rolex::RolexIndex*>(created->get());
-    for (uint64_t key = 0; key < kKeys; ++key) {
-      ASSERT_TRUE(tree->Insert(owner.context(), Key(key * 10), {0, (1 << 20) + key * 64}, nullptr).ok());
+    for (uint64_t n = 0; n < NumKeys(); ++n) {
+      const OwnedKey key = KeyOf(n * 10);
+      ASSERT_TRUE(tree->Insert(owner.context(), key.view(), owner.NewRecord(key.view()), nullptr).ok());
     }
     ClientThread thread(&cluster);
-    auto remote = ConnectRolex(thread.channel(), 0, kId, {.patience = absl::Microseconds(200)});
+    auto remote = ConnectRolex(thread.channel(), 0, kId, {.key_kind = Kind(), .patience = absl::Microseconds(200)});
     ASSERT_TRUE(remote.ok());
-    ASSERT_TRUE(thread.Await((*remote)->Find(Key(uint64_t{10}))).ok());
+    ASSERT_TRUE(thread.Await((*remote)->Find(KeyOf(10).view())).ok());
 
     std::vector<rdma::GlobalAddress> nodes;
     tree->blocks().ForEach([&nodes](rdma::GlobalAddress at) { nodes.push_back(at); });
     for (int step = 0; step < 50; ++step) {
       const rdma::GlobalAddress node = nodes[random.Below(nodes.size())];
       // Values that make sense somewhere do more harm than random ones.
-      const std::array<uint64_t, 6> values = {random(),
+      const std::array<uint64_t, 7> values = {random(),
                                               0,
                                               UINT64_MAX,
                                               nodes[random.Below(nodes.size())].bits(),
-                                              random.Below(kKeys * 10),
+                                              random.Below(NumKeys() * 10),
+                                              random.Below(NumKeys() * 10) * kLineBytes,
                                               LoadWord(cluster.At(node)) + 1};
-      const uint64_t word = random.OneIn(2) ? random.Below(8) : random.Below(remote::kLeafBytes / kWordBytes);
+      const uint64_t word = random.OneIn(2) ? random.Below(8) : random.Below(tree->blocks().leaf_bytes() / kWordBytes);
       StoreWord(cluster.At(node) + word * kWordBytes, values[random.Below(values.size())]);
 
       // The hints that clients write, too: synonym tables and queues.
-      const std::vector<const rolex::OwnModel*> models = tree->directory().All();
-      std::byte* const table = models[random.Below(models.size())]->synonyms;
+      const std::vector<std::byte*> tables = tree->synonym_tables();
+      std::byte* const table = tables[random.Below(tables.size())];
       const uint64_t hint =
           random.OneIn(3) ? 1 + random.Below(2) : random.Below(rolex::kSynonymTableBytes / kWordBytes);
       if (hint % 8 != 0) StoreWord(table + hint * kWordBytes, values[random.Below(values.size())]);
@@ -72,32 +85,37 @@ TEST_P(RolexFuzzTest, DamagedLeavesGiveErrorsOrWrongRows) {
       if (place % 8 != 0) StoreWord(cluster.At(queue) + place * kWordBytes, entries[random.Below(3)]);
       if (random.OneIn(5)) tree->TrainNow();
 
-      const uint64_t key = random.Below(kKeys * 10);
-      tree->Find(Key(key));
-      (void)tree->Insert(owner.context(), Key(key), {0, uint64_t{2} << 20}, nullptr);
-      const FindResult found = tree->Find(Key(key / 10 * 10));
-      if (!found.record.is_null()) (void)tree->Remove(owner.context(), Key(key / 10 * 10), found.record);
+      const uint64_t n = random.Below(NumKeys() * 10);
+      const OwnedKey key = KeyOf(n);
+      const OwnedKey present = KeyOf(n / 10 * 10);
+      const OwnedKey other = KeyOf(n + 1);
+      const OwnedKey to = KeyOf(n + 500);
+      tree->Find(key.view());
+      // A record that does not hold the key, which the owner would never insert.
+      (void)tree->Insert(owner.context(), key.view(), {0, uint64_t{2} << 20}, nullptr);
+      const FindResult found = tree->Find(present.view());
+      if (!found.record.is_null()) (void)tree->Remove(owner.context(), present.view(), found.record);
       ScanResult result;
-      (void)tree->Scan({.from = Key(key), .to = Key(key + 500), .reverse = random.OneIn(2), .limit = 100}, &result);
+      (void)tree->Scan({.from = key.view(), .to = to.view(), .reverse = random.OneIn(2), .limit = 100}, &result);
       (void)tree->CheckStructure();
       (void)tree->statistics();
-      (void)thread.Await((*remote)->Find(Key(key)));
-      (void)thread.Await((*remote)->Insert(Key(key + 1), {0, uint64_t{3} << 20}));
+      (void)thread.Await((*remote)->Find(key.view()));
+      (void)thread.Await((*remote)->Insert(other.view(), owner.NewRecord(other.view())));
       result.Clear();
-      (void)thread.Await((*remote)->Scan({.from = Key(key), .to = Key(key + 500), .limit = 100}, &result));
-      (void)thread.Await((*remote)->Remove(Key(key + 1), {0, uint64_t{3} << 20}));
+      (void)thread.Await((*remote)->Scan({.from = key.view(), .to = to.view(), .limit = 100}, &result));
+      (void)thread.Await((*remote)->Remove(other.view(), {0, uint64_t{3} << 20}));
       if (random.OneIn(20)) tree->RepairAfter(1);
     }
   }
 }
 
 TEST_P(RolexFuzzTest, RequestsAreChecked) {
-  Random random(GetParam());
+  Random random(Seed());
   IndexCluster cluster({});
   RegisterRolexMethods(cluster.owner().service.get());
   cluster.Serve();
   OwnerThread owner(&cluster);
-  auto created = CreateRolex(cluster.owner().service.get(), kId, KeyKind::kInteger);
+  auto created = CreateRolex(cluster.owner().service.get(), kId, Kind());
   ASSERT_TRUE(created.ok());
   ClientThread thread(&cluster);
   std::array<std::byte, 4096> response;
@@ -113,10 +131,12 @@ TEST_P(RolexFuzzTest, RequestsAreChecked) {
         Call(thread.channel(), random.OneIn(2) ? remote::kExchange : rolex::kDescribe, request, response));
   }
   EXPECT_TRUE((*created)->CheckStructure().ok());
-  EXPECT_TRUE((*created)->Insert(owner.context(), Key(uint64_t{1}), {0, 1 << 20}, nullptr).ok());
+  EXPECT_TRUE((*created)->Insert(owner.context(), KeyOf(1).view(), owner.NewRecord(KeyOf(1).view()), nullptr).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RolexFuzzTest, ::testing::Range(uint64_t{1}, uint64_t{5}));
+INSTANTIATE_TEST_SUITE_P(Seeds, RolexFuzzTest,
+                         ::testing::Combine(::testing::Range(uint64_t{1}, uint64_t{5}),
+                                            ::testing::Values(KeyKind::kInteger, KeyKind::kBytes)));
 
 }  // namespace
 }  // namespace gannet::index

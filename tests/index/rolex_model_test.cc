@@ -1,8 +1,11 @@
 // The learned part of a ROLEX index: linear pieces of bounded error, and models with their leaf tables.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -119,9 +122,10 @@ std::vector<TrainedLeaf> MakeLeaves(const std::vector<uint64_t>& keys, uint64_t 
   std::vector<TrainedLeaf> leaves;
   for (size_t from = 0; from < keys.size(); from += kPositions) {
     const size_t to = std::min(from + kPositions, keys.size());
-    TrainedLeaf leaf{.offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
+    TrainedLeaf leaf{
+        .low = from == 0 ? low : keys[from], .offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
     leaf.image.head.state = 1;
-    leaf.image.head.low = from == 0 ? low : keys[from];
+    leaf.image.head.low = leaf.low;
     leaf.image.head.high = to == keys.size() ? high : keys[to] - 1;
     std::vector<uint64_t> in_leaf(keys.begin() + static_cast<ptrdiff_t>(from),
                                   keys.begin() + static_cast<ptrdiff_t>(to));
@@ -133,6 +137,11 @@ std::vector<TrainedLeaf> MakeLeaves(const std::vector<uint64_t>& keys, uint64_t 
     leaves.push_back(leaf);
   }
   return leaves;
+}
+
+// The first key of the model after one whose last key this is.
+std::optional<uint64_t> Behind(uint64_t last) {
+  return last == UINT64_MAX ? std::nullopt : std::optional(last + 1);
 }
 
 std::vector<uint64_t> RandomKeys(Random* random, size_t n, uint64_t low, uint64_t high) {
@@ -169,8 +178,8 @@ TEST(RolexModelTest, LeadsToTheLeafAndTheLine) {
       Random random(epsilon + 1);
       const std::vector<uint64_t> keys = RandomKeys(&random, 188 * kPositions, range.low, range.high);
       const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, range.low, range.high, nullptr);
-      const Model model = Model::Train(leaves, range.low, range.high, epsilon);
-      ASSERT_EQ(model.leaves().size(), leaves.size());
+      const Model model = Model::Train(leaves, range.low, Behind(range.high), epsilon);
+      ASSERT_EQ(model.leaves(), leaves.size());
       size_t wrong_lines = 0;
       for (size_t i = 0; i < keys.size(); ++i) {
         // The error bound of the paper.
@@ -192,7 +201,7 @@ TEST(RolexModelTest, LeadsAbsentKeysToTheirLeaf) {
   Random random(3);
   const std::vector<uint64_t> keys = RandomKeys(&random, 2000, 50, 1'000'000);
   const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, 0, 2'000'000, &random);
-  const Model model = Model::Train(leaves, 0, 2'000'000, 8);
+  const Model model = Model::Train(leaves, 0, 2'000'001, 8);
   for (uint64_t key = 0; key <= 2'000'000; key += 7) {
     const Model::Lead lead = model.For(key);
     ASSERT_TRUE(leaves[lead.leaf].image.Covers(key)) << key;
@@ -206,7 +215,7 @@ TEST(RolexModelTest, TheLastModelIsAsExactAsTheOthers) {
   std::vector<uint64_t> keys;
   for (uint64_t i = 0; i < 96 * kPositions; ++i) keys.push_back(50'000 + 3 * i);
   const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, 40'000, UINT64_MAX, nullptr);
-  const Model model = Model::Train(leaves, 40'000, UINT64_MAX, 16);
+  const Model model = Model::Train(leaves, 40'000, std::nullopt, 16);
   for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(model.For(keys[i]).leaf, i / kPositions) << keys[i];
   for (const uint64_t key : {keys.back() + 1, uint64_t{1} << 40, UINT64_MAX}) {
     EXPECT_EQ(model.For(key).leaf, leaves.size() - 1) << key;
@@ -224,7 +233,7 @@ TEST(RolexModelTest, LinesOfKeysInsertedLater) {
   leaf.image.set_entry(16, IntegerEntry{150, 64});
   leaf.image.set_entry(17, IntegerEntry{1650, 64});
   leaf.image.head.slots |= uint64_t{3} << 16;
-  const Model model = Model::Train({&leaf, 1}, 100, 1699, 16);
+  const Model model = Model::Train({&leaf, 1}, 100, 1700, 16);
   for (size_t i = 0; i < keys.size(); ++i) {
     EXPECT_EQ(model.For(keys[i]).line, static_cast<int>(i) / IntegerEntry::kPerLine);
   }
@@ -233,7 +242,7 @@ TEST(RolexModelTest, LinesOfKeysInsertedLater) {
 TEST(RolexModelTest, BlocksAreCheckedBeforeTheyAreBelieved) {
   Random random(5);
   const std::vector<uint64_t> keys = RandomKeys(&random, 1000, 0, 1'000'000);
-  Model model = Model::Train(MakeLeaves(keys, 0, UINT64_MAX, nullptr), 0, UINT64_MAX, 4);
+  Model model = Model::Train(MakeLeaves(keys, 0, UINT64_MAX, nullptr), 0, std::nullopt, 4);
   model.set_generation(17);
   model.set_synonyms(4096);
   std::vector<std::byte> block(model.bytes());
@@ -259,8 +268,156 @@ TEST(RolexModelTest, BlocksAreCheckedBeforeTheyAreBelieved) {
 TEST(RolexModelTest, CacheTakesLessThanAByteForAKey) {
   Random random(9);
   const std::vector<uint64_t> keys = RandomKeys(&random, 60'000, 0, UINT64_MAX);
-  const Model model = Model::Train(MakeLeaves(keys, 0, UINT64_MAX, nullptr), 0, UINT64_MAX, 16);
+  const Model model = Model::Train(MakeLeaves(keys, 0, UINT64_MAX, nullptr), 0, std::nullopt, 16);
   EXPECT_LE(static_cast<double>(model.bytes()) / static_cast<double>(keys.size()), 0.8);
+}
+
+// Leaves over byte keys in ascending order, as a bulk load makes them. The leaf of keys[i] is i / kLoadedEntries.
+std::vector<TrainedLeafOf<ByteKeys>> MakeByteLeaves(const std::vector<std::string>& keys) {
+  constexpr size_t kEach = kLoadedEntries<ByteKeys>;
+  std::vector<TrainedLeafOf<ByteKeys>> leaves;
+  for (size_t from = 0; from < keys.size(); from += kEach) {
+    const size_t to = std::min(from + kEach, keys.size());
+    TrainedLeafOf<ByteKeys> leaf{.offset = (leaves.size() + 1) * 704, .image = {}};
+    if (from > 0) leaf.low = ByteKeys::Border(ByteKey(keys[from - 1]), ByteKey(keys[from]), 0, false);
+    leaf.image.head.state = 1;
+    leaf.image.head.slots = (uint64_t{1} << (to - from)) - 1;
+    leaf.image.head.set_fence_lines(4);
+    for (size_t i = from; i < to; ++i) {
+      leaf.keys.known |= uint64_t{1} << (i - from);
+      leaf.keys.of[i - from] = ByteKey(keys[i]);
+    }
+    leaves.push_back(leaf);
+  }
+  return leaves;
+}
+
+struct Names {
+  const char* name;
+  std::vector<std::string> keys;  // ascending
+};
+
+// Keys that a projection to their first 8 bytes, or to any 8 bytes, cannot tell apart.
+std::vector<Names> ManyNames() {
+  Random random(11);
+  const auto text = [&random](size_t size, int letters) {
+    std::string bytes(size, ' ');
+    for (char& byte : bytes) byte = static_cast<char>('a' + random.Below(static_cast<uint64_t>(letters)));
+    return bytes;
+  };
+  const auto sorted = [](std::set<std::string> keys) { return std::vector<std::string>(keys.begin(), keys.end()); };
+  constexpr size_t kKeys = 4000;
+  std::set<std::string> prefixed;  // by one of three prefixes of 40 bytes
+  const std::array<std::string, 3> prefixes = {text(40, 26), text(40, 26), text(40, 26)};
+  while (prefixed.size() < kKeys) prefixed.insert(prefixes[random.Below(3)] + text(1 + random.Below(24), 4));
+  std::set<std::string> groups;  // many groups of few keys with a prefix of 40 bytes
+  while (groups.size() < kKeys) {
+    const std::string prefix = text(40, 3);
+    for (int i = 0; i < 50; ++i) groups.insert(prefix + text(10, 26));
+  }
+  std::set<std::string> zipf;  // names of syllables, some of which are very frequent
+  while (zipf.size() < kKeys) {
+    std::string name;
+    for (int i = 0; i < 6; ++i) {
+      const uint64_t rank = random.Below(1 + random.Below(1 + random.Below(20)));
+      name += std::string(1 + rank % 3, static_cast<char>('a' + rank)) + "ar";
+    }
+    zipf.insert(name.substr(0, 64));
+  }
+  std::set<std::string> long_keys;  // of 64 bytes, which differ in the last ones only
+  while (long_keys.size() < kKeys) long_keys.insert(std::string(60, 'x') + text(4, 10));
+  std::set<std::string> nested = {""};  // the empty key, and keys that are prefixes of each other
+  while (nested.size() < kKeys) {
+    const std::string whole = text(64, 2);
+    for (size_t size = 0; size <= 64; ++size) nested.insert(whole.substr(0, size));
+  }
+  std::set<std::string> binary;
+  while (binary.size() < kKeys) {
+    std::string key(random.Below(10), ' ');
+    for (char& byte : key) byte = static_cast<char>(random.OneIn(2) ? random.Below(2) * 255 : random());
+    binary.insert(key);
+  }
+  return {{"three prefixes", sorted(prefixed)}, {"groups", sorted(groups)}, {"zipf", sorted(zipf)},
+          {"long", sorted(long_keys)},          {"nested", sorted(nested)}, {"binary", sorted(binary)}};
+}
+
+TEST(RolexByteModelTest, LeadsAllKeysToTheirLeaf) {
+  for (const Names& names : ManyNames()) {
+    const std::vector<TrainedLeafOf<ByteKeys>> leaves = MakeByteLeaves(names.keys);
+    const auto model = BasicModel<ByteKeys>::Train(leaves, ByteKey(), std::nullopt, 16);
+    std::vector<std::byte> block(model.bytes());
+    model.Encode(block);
+    const auto read = BasicModel<ByteKeys>::Decode(block);
+    ASSERT_TRUE(read.ok()) << names.name;
+    for (size_t i = 0; i < names.keys.size(); ++i) {
+      const ByteKey key(names.keys[i]);
+      const size_t leaf = i / kLoadedEntries<ByteKeys>;
+      const auto lead = read->For(ByteKeys::At(key));
+      ASSERT_EQ(lead.leaf, leaf) << names.name << " " << names.keys[i];
+      ASSERT_EQ(read->OffsetOf(leaf), leaves[leaf].offset);
+      // Numbers do not decrease.
+      if (i > 0) {
+        ASSERT_LE(model.NumberOf(ByteKey(names.keys[i - 1])), model.NumberOf(key)) << names.name;
+      }
+    }
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      ASSERT_EQ(read->LowOf(i), leaves[i].low) << names.name;
+      // The low fence is of the leaf; the keys right below it are of the leaf before.
+      ASSERT_EQ(read->For(ByteKeys::At(leaves[i].low)).leaf, i) << names.name;
+      if (i > 0) {
+        ASSERT_EQ(read->For(ByteKeys::Point{leaves[i].low, true}).leaf, i - 1) << names.name;
+      }
+    }
+    // Even where all fences of a model are long.
+    EXPECT_LE(static_cast<double>(model.bytes()) / static_cast<double>(names.keys.size()), 2.5) << names.name;
+  }
+}
+
+// A model of a part of the keys: it has a first key, and a next model. Keys that were not trained lead there, too.
+TEST(RolexByteModelTest, APartOfTheKeys) {
+  for (const Names& names : ManyNames()) {
+    const std::vector<TrainedLeafOf<ByteKeys>> all = MakeByteLeaves(names.keys);
+    const std::span<const TrainedLeafOf<ByteKeys>> some = std::span(all).subspan(30, 40);
+    const auto model = BasicModel<ByteKeys>::Train(some, some[0].low, all[70].low, 16);
+    EXPECT_FALSE(model.CoversKey(ByteKey(names.keys[0])));
+    EXPECT_FALSE(model.CoversKey(all[70].low));
+    EXPECT_FALSE(model.Covers(ByteKeys::Point{some[0].low, true}));
+    EXPECT_TRUE(model.Covers(ByteKeys::Point{all[70].low, true}));
+    for (std::string key : names.keys) {
+      if (!key.empty()) key.back() = static_cast<char>(key.back() + 1);
+      const ByteKey absent(key);
+      if (!model.CoversKey(absent)) continue;
+      const size_t leaf = model.For(ByteKeys::At(absent)).leaf;
+      ASSERT_LE(some[leaf].low, absent) << names.name;
+      if (leaf + 1 < some.size()) {
+        ASSERT_LT(absent, some[leaf + 1].low) << names.name;
+      }
+    }
+  }
+}
+
+TEST(RolexByteModelTest, BlocksAreCheckedBeforeTheyAreBelieved) {
+  Random random(5);
+  for (const Names& names : ManyNames()) {
+    const auto leaves = MakeByteLeaves(names.keys);
+    auto model = BasicModel<ByteKeys>::Train(std::span(leaves).first(60), ByteKey(), leaves[60].low, 4);
+    model.set_generation(17);
+    model.set_synonyms(4096);
+    std::vector<std::byte> block(model.bytes());
+    model.Encode(block);
+    const auto read = BasicModel<ByteKeys>::Decode(block);
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->generation(), 17u);
+    EXPECT_EQ(read->synonyms(), 4096u);
+    EXPECT_EQ(read->next(), leaves[60].low);
+    EXPECT_EQ(read->bytes(), block.size());
+    EXPECT_FALSE(BasicModel<ByteKeys>::Decode(std::span(block).first(block.size() - 1)).ok());
+    for (int i = 0; i < 500; ++i) {
+      std::vector<std::byte> damaged = block;
+      damaged[random.Below(damaged.size())] ^= static_cast<std::byte>(1 + random.Below(255));
+      EXPECT_FALSE(BasicModel<ByteKeys>::Decode(damaged).ok());
+    }
+  }
 }
 
 }  // namespace

@@ -95,10 +95,8 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
     options.key_kind = index::KeyKind::kBytes;
     options.max_key_bytes = OneOf<size_t>(random, {1, 2, 7, 8, 9, 15, 16, 23, 24, 31, 39, 40, 63, 64});
   }
-  options.index = random.OneIn(3) ? IndexKind::kHash
-                                  : index::OrderedKindFor(
-                                        options.key_kind,
-                                        OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}));
+  options.index =
+      random.OneIn(3) ? IndexKind::kHash : OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex});
   options.variable_length = !random.OneIn(3);
   options.payload_bytes =
       options.variable_length

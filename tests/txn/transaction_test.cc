@@ -21,8 +21,6 @@ struct Case {
   ClusterOptions cluster;
   int session_node;  // the data is on node 0
   IndexKind ordered = IndexKind::kXStore;
-
-  IndexKind KindFor(index::KeyKind keys) const { return index::OrderedKindFor(keys, ordered); }
 };
 
 std::string CaseName(const testing::TestParamInfo<Case>& info) {
@@ -33,13 +31,11 @@ class TransactionTest : public testing::TestWithParam<Case> {
  protected:
   TransactionTest()
       : cluster(Options(), {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 10000},
-                            {.name = "ordered",
-                             .index = GetParam().KindFor(index::KeyKind::kInteger),
-                             .payload_bytes = sizeof(Account)},
+                            {.name = "ordered", .index = GetParam().ordered, .payload_bytes = sizeof(Account)},
                             {.name = "text",
                              .key_kind = index::KeyKind::kBytes,
                              .max_key_bytes = 40,
-                             .index = GetParam().KindFor(index::KeyKind::kBytes),
+                             .index = GetParam().ordered,
                              .payload_bytes = kMaxPayloadBytes,
                              .variable_length = true},
                             {.name = "blobs",
@@ -50,7 +46,7 @@ class TransactionTest : public testing::TestWithParam<Case> {
                             {.name = "spread",
                              .key_kind = index::KeyKind::kBytes,
                              .max_key_bytes = 64,
-                             .index = GetParam().KindFor(index::KeyKind::kBytes),
+                             .index = GetParam().ordered,
                              .payload_bytes = sizeof(uint64_t),
                              .placement = Placement::ByHash()}}),
         session(cluster.NewSession(GetParam().session_node)),
