@@ -274,8 +274,8 @@ class LocalIndex {
 
   // Maps the key from record `from` to record `to`, neither null (a record that outgrew its block moves). NotFound if
   // it is not mapped to `from`. Needs no memory, so it cannot fail for lack of it. The set of keys stays as it is. So
-  // do all witnesses, unless clients change the index (IndexTraits::client_writes): there the word that covers the key
-  // changes.
+  // do all witnesses, except in kinds that clients can change (IndexTraits::client_writes): there the word that covers
+  // the key changes, also if the table's rights let only the owner change it.
   virtual Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) = 0;
 
   // Appends to *result. Unimplemented for kinds that are not ordered.
@@ -397,11 +397,11 @@ class RemoteIndex {
   }
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
-  // For kinds with IndexTraits::client_writes; null for others. This must outlive it.
+  // If clients change the index (IndexTraits::client_writes, IndexRights); null otherwise. This must outlive it.
   virtual std::unique_ptr<InsertBatch> NewInsertBatch() { return nullptr; }
   // Maps the key from record `from`, or from any if that is null, to record `to`, which is not null. NotFound if it is
-  // not mapped to `from`, or, if that is null, is absent. Unimplemented unless clients change the index
-  // (IndexTraits::client_writes).
+  // not mapped to `from`, or, if that is null, is absent. Unimplemented except in kinds that clients can change
+  // (IndexTraits::client_writes); if only the owner may, this is a call.
   virtual coro::Task<Status> Replace(Key, rdma::GlobalAddress /*from*/, rdma::GlobalAddress /*to*/) {
     co_return absl::UnimplementedError("clients do not change this kind of index");
   }

@@ -54,6 +54,33 @@ const IndexKindEntry& EntryOf(IndexKind kind) {
   return *entry;
 }
 
+StatusOr<IndexRights> RightsFor(const IndexKindEntry& kind, std::optional<IndexRights> asked) {
+  const IndexRights most = kind.traits.client_writes ? IndexRights::kClients : IndexRights::kOwnerOnly;
+  if (asked.value_or(most) == IndexRights::kClients && most != IndexRights::kClients) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("clients cannot change an index of kind ", kind.name, "; leave the rights out, or choose blink"));
+  }
+  return asked.value_or(most);
+}
+
+IndexTraits TraitsOf(const IndexKindEntry& kind, IndexRights rights) {
+  IndexTraits traits = kind.traits;
+  traits.client_writes = traits.client_writes && rights == IndexRights::kClients;
+  return traits;
+}
+
+std::string_view NameOf(IndexRights rights) {
+  return rights == IndexRights::kOwnerOnly ? "owner" : "clients";
+}
+
+StatusOr<IndexRights> IndexRightsOf(std::string_view name) {
+  for (const IndexRights rights : {IndexRights::kOwnerOnly, IndexRights::kClients}) {
+    if (name == NameOf(rights)) return rights;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", std::string(name), "' are no rights; there are owner and clients"));
+}
+
 StatusOr<IndexKind> IndexKindOf(std::string_view name) {
   for (size_t number = 0; number < Entries().size(); ++number) {
     if (Entries()[number].name == name) return static_cast<IndexKind>(number);

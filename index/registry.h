@@ -7,6 +7,7 @@
 #include <any>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
+#include "index/index_rights.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index {
@@ -46,7 +48,8 @@ struct IndexTraits {
   // Keys are rectangles (rectangle.h). Offers Search, SearchStep and Nearest.
   bool spatial = false;
   // Clients change nodes of the index by verbs, under the locks in the nodes' version words (lock_word.h). If false,
-  // only the owner's CPU changes them, and they lie where clients cannot write.
+  // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
+  // they may, because it has IndexRights::kClients (TraitsOf).
   bool client_writes = false;
   // With integer keys, entries hold the whole key and bring back any 8 bytes in the place of a record's address whose
   // lower 63 bits are not 0: so entries can have values of that size, and no records. Then bulk loads, lookups, scans
@@ -57,8 +60,9 @@ struct IndexTraits {
 // Options of one node's part of a table's index.
 struct IndexOptions {
   KeyKind key_kind = KeyKind::kInteger;
-  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes
-  uint64_t expected_keys = 1024;            // more keys are allowed
+  size_t max_key_bytes = kIntegerKeyBytes;     // of byte keys; at most kMaxKeyBytes
+  uint64_t expected_keys = 1024;               // more keys are allowed
+  IndexRights rights = IndexRights::kClients;  // of kinds with client_writes; others are always kOwnerOnly
   // Options that only the kind knows, as its header defines them (XStoreOptions), or nothing. For values that both
   // have, the fields above count. A kind ignores options of another kind.
   std::any own = {};
@@ -66,8 +70,9 @@ struct IndexOptions {
 
 // Options of a client of a table's index. A kind ignores those that do not apply to it.
 struct IndexClientOptions {
-  KeyKind key_kind = KeyKind::kInteger;  // this and the next: as in the owner's IndexOptions
+  KeyKind key_kind = KeyKind::kInteger;  // this and the next two: as in the owner's IndexOptions
   size_t max_key_bytes = kIntegerKeyBytes;
+  IndexRights rights = IndexRights::kClients;
   size_t location_cache_bytes = 1 << 20;  // for kinds that remember addresses of records; 0: none
   // For kinds that hold values: there are no records, so what a lookup finds is final, and never `from_cache`.
   bool values_in_entries = false;
@@ -122,6 +127,17 @@ const IndexKindEntry* FindIndexKind(std::string_view name);
 
 // The entry of a kind that exists. A number that was cast to a kind goes to FindIndexKind first.
 const IndexKindEntry& EntryOf(IndexKind kind);
+// The rights of a table with an index of this kind: `asked`, or if none are asked for, the most that the kind allows.
+// InvalidArgument: clients cannot change an index of this kind.
+StatusOr<IndexRights> RightsFor(const IndexKindEntry& kind, std::optional<IndexRights> asked);
+// The properties of an index of this kind with these rights. All code that depends on client_writes of a table asks
+// for these, not for those of the kind.
+IndexTraits TraitsOf(const IndexKindEntry& kind, IndexRights rights);
+// "owner" and "clients": for flags, reports and manifests.
+std::string_view NameOf(IndexRights rights);
+// The reverse. InvalidArgument names both.
+StatusOr<IndexRights> IndexRightsOf(std::string_view name);
+
 // The number of the kind with this name. InvalidArgument lists the existing names.
 StatusOr<IndexKind> IndexKindOf(std::string_view name);
 

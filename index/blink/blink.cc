@@ -4,6 +4,7 @@
 #include "index/blink/blink_index.h"
 #include "index/blink/remote_blink.h"
 #include "index/remote/block_lending.h"
+#include "index/remote/change_calls.h"
 #include "index/service_method.h"
 
 namespace gannet::index {
@@ -37,6 +38,7 @@ void RegisterBlinkMethods(IndexService* service) {
         return absl::OkStatus();
       });
   remote::RegisterBlockLending(service);
+  remote::RegisterChangeCalls(service);
 }
 
 }  // namespace gannet::index

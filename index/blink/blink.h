@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
+#include "index/index_rights.h"
 #include "index/service.h"
 #include "rdma/fabric.h"
 
@@ -34,6 +35,7 @@ struct BlinkOptions {
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
+  IndexRights rights = IndexRights::kClients;
 };
 
 // The owner's side, added to `service`.
@@ -61,6 +63,7 @@ struct BlinkClientOptions {
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
+  IndexRights rights = IndexRights::kClients;                    // as the owner's
 };
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

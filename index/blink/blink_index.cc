@@ -38,7 +38,7 @@ template <class Keys>
 BasicBlinkIndex<Keys>::BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options)
     : service_(service),
       schema_(schema),
-      blocks_(&service->node(), schema.fence_lines()),
+      blocks_(&service->node(), schema.fence_lines(), options.rights),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
       separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr),
       hands_(service, &blocks_, options.patience, this) {}
@@ -316,6 +316,7 @@ Status BasicBlinkIndex<Keys>::ForEachLinked(const std::function<void(const Place
 
 template <class Keys>
 void BasicBlinkIndex<Keys>::RepairAfter(rdma::NodeId node) {
+  if (blocks_.rights() == IndexRights::kOwnerOnly) return;  // the node could lock nothing, and has borrowed nothing
   absl::flat_hash_set<uint64_t> linked;
   const Status walked = ForEachLinked([&linked](const Place& place) { linked.insert(place.address.offset()); });
   // What a damaged tree does not reach any more must not be thrown away.

@@ -11,7 +11,8 @@ IndexKindEntry BlinkKind() {
       .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .holds_values = true},
       .create =
           [](IndexService* service, IndexId id, const IndexOptions& options) {
-            return CreateBlink(service, id, options.key_kind, {.max_key_bytes = options.max_key_bytes});
+            return CreateBlink(service, id, options.key_kind,
+                               {.max_key_bytes = options.max_key_bytes, .rights = options.rights});
           },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
@@ -21,7 +22,8 @@ IndexKindEntry BlinkKind() {
                                  .shared = std::static_pointer_cast<blink::SharedNodes>(options.shared_cache),
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
-                                 .node = options.node});
+                                 .node = options.node,
+                                 .rights = options.rights});
           },
       .register_methods = RegisterBlinkMethods,
       // A leaf of 18 slots, and a seventeenth of that for the levels above.

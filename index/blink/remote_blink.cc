@@ -203,6 +203,10 @@ coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool 
 
 template <class Keys>
 coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Insert(index::Key key, rdma::GlobalAddress record) {
+  if (!changes_leaves()) {
+    StatusOr<Change> called = co_await calls_.Insert(key, record);
+    co_return std::move(called);
+  }
   const Status ready = co_await Prepare();
   if (!ready.ok()) co_return ready;
   const Status fits = Keys::CheckLength(*schema_, key);
@@ -221,6 +225,10 @@ coro::Task<Status> RemoteBlink<Keys>::LocateLeaf(Key key, Place* place) {
 
 template <class Keys>
 coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
+  if (!changes_leaves()) {
+    StatusOr<Change> called = co_await calls_.Remove(key, record);
+    co_return std::move(called);
+  }
   const Status ready = co_await Prepare();
   if (!ready.ok()) co_return ready;
   StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
@@ -229,6 +237,10 @@ coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Remove(index::Key key, rdma::Glo
 
 template <class Keys>
 coro::Task<Status> RemoteBlink<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  if (!changes_leaves()) {
+    Status called = co_await calls_.Replace(key, from, to);
+    co_return called;
+  }
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Key of = Keys::KeyFrom(key);

@@ -1,5 +1,5 @@
 // RemoteBlink: a client of a B-link tree. It reads and changes the tree by verbs; it calls the owner for the place of
-// the root, and for blocks.
+// the root, and for blocks. If only the owner may change the tree, it calls for changes.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "index/blink/shared_cache.h"
 #include "index/index.h"
 #include "index/remote/block_lending.h"
+#include "index/remote/change_calls.h"
 #include "index/remote/leaf_channel.h"
 #include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
@@ -35,6 +36,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
                 Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
                 remote::LeafChannel::As::kClient),
         blocks_(channel, owner, id, options.call_timeout),
+        calls_(channel, owner, id, options.call_timeout),
         shares_cache_(options.shared != nullptr),
         cache_(shares_cache_ ? options.shared : MakeBlinkCache(options.cache_bytes)),
         nodes_(cache_->template Of<Keys>()) {}
@@ -45,6 +47,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
+    if (!changes_leaves()) return nullptr;
     return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
   }
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
@@ -73,6 +76,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
   const Schema& schema() const override { return *schema_; }
 
+  bool changes_leaves() const { return options_.rights == IndexRights::kClients; }
   // Makes the editor, which needs the place of the root. InvalidArgument: the owner's index has other keys than this
   // client was told.
   coro::Task<Status> Prepare();
@@ -93,6 +97,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   BlinkClientOptions options_;
   remote::LeafChannel leaves_;
   remote::BorrowedBlocks blocks_;
+  remote::ChangeCalls calls_;
   const bool shares_cache_;
   const std::shared_ptr<SharedNodes> cache_;
   mutable typename SharedInnerCache<Keys>::View nodes_;

@@ -45,6 +45,10 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
   if (lender == nullptr) {
     return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " lends no blocks of index ", id));
   }
+  if (lender->blocks().rights() == IndexRights::kOwnerOnly) {
+    return absl::PermissionDeniedError(absl::StrCat("node ", service->node().id(), " lends no blocks of index ", id,
+                                                    ": only the owner changes it; clients change it by calls"));
+  }
   for (const FreeBlock& block : returned) lender->blocks().Return(block);
   IndexService::Lease lease(service);
   rdma::WireWriter writer(response);

@@ -2,6 +2,9 @@
 //
 //   kExchange   index (2), wanted (2), number of returned blocks (2), each: address (8), word (8)
 //            -> number of lent blocks (2), each: address (8), word (8)
+//
+// An index that only its owner changes (IndexRights::kOwnerOnly) lends none: PermissionDenied. Its clients call
+// (change_calls.h).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +20,7 @@ namespace gannet::index::remote {
 
 inline constexpr rdma::MethodId kExchange = kBlockMethods;
 
-// An index whose blocks can be borrowed.
+// An index of shared leaves.
 class BlockLender {
  public:
   virtual ~BlockLender() = default;

@@ -125,7 +125,9 @@ void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, Tagge
   const uint8_t level = place->image.level();
   for (uint64_t left = slots; left != 0; left &= left - 1) {
     const uint64_t offset = place->image.entry<TaggedEntry>(std::countr_zero(left)).offset();
-    if (!IsRecordAt(blocks, offset, 2)) continue;
+    const bool may_be_there =
+        level == 0 ? IsRecordAt(blocks, offset, 2) : blocks.MayHave(rdma::GlobalAddress(place->address.node(), offset));
+    if (!may_be_there) continue;
     __builtin_prefetch(blocks.Memory(offset));
     if (level > 0) __builtin_prefetch(blocks.Memory(offset) + kLineBytes);
   }

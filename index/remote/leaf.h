@@ -47,9 +47,10 @@
 // A client can die between any two WRITEs. The owner then makes the leaf whole without knowing what the client wanted
 // (leaf_repair.h). docs/models/leaf.pml is a model of all this; each rule above is needed there.
 //
-// Leaves lie in the writable part of the heap, and their blocks remain leaves of the same index (block_pool.h). A
-// client that does not keep the rules can write anything into them. So nothing in an image is trusted: slots beyond the
-// last are ignored, and a reader that goes right must check that it comes to greater keys.
+// Blocks of leaves remain leaves of the same index (block_pool.h). They lie in the writable part of the heap, unless
+// only the owner changes the index (IndexRights::kOwnerOnly); then its threads keep the same rules. A client that does
+// not keep them can write anything into leaves of the writable part. So nothing in an image is trusted: slots beyond
+// the last are ignored, and a reader that goes right must check that it comes to greater keys.
 #pragma once
 
 #include <array>

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 
 namespace gannet::index::remote {
 
@@ -21,11 +22,11 @@ StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
     if (!IsAbsent(word) || IsLocked(word)) MakeFree(At(offset));
     return offset;
   }
-  const StatusOr<std::byte*> block = context.slab->Allocate(leaf_bytes());
+  const StatusOr<std::byte*> block = rights_ == IndexRights::kClients ? context.slab->Allocate(leaf_bytes())
+                                                                      : context.slab->AllocateReadOnly(leaf_bytes());
   if (!block.ok()) return block.status();
-  const uint64_t word = LoadWord(*block);
-  // Its lines belonged to other objects: line 0 goes on from the largest version (slab.h, b), and is marked dead.
-  StoreWord(*block, VersionOf(word) | kAbsentBit);
+  // Its lines belonged to other objects, and in the read-only part not even to versioned ones.
+  MakeFree(*block);
   const auto offset = static_cast<uint64_t>(*block - node_->memory().data());
   blocks_[offset] = {};
   return offset;
@@ -47,6 +48,7 @@ void LeafBlocks::PutBack(const FreeBlock& block) {
 }
 
 std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, size_t count) {
+  GANNET_CHECK(rights_ == IndexRights::kClients, "a block for node %d, which may not write there", lessee);
   std::vector<FreeBlock> lent;
   std::lock_guard lock(mutex_);
   while (lent.size() < count) {

@@ -1,4 +1,4 @@
-// LeafBlocks: the blocks of one index whose leaves clients change, at the owner. It knows every block's use:
+// LeafBlocks: the blocks of one index of shared leaves (leaf.h), at the owner. It knows every block's use:
 //
 //   free     dead, and waits here
 //   lent     to a client, or to a thread of the owner, which may have made it a leaf of the index
@@ -12,8 +12,9 @@
 // that the dead client was about to give back. What a living one gives back later is ignored, because a block is taken
 // back only with the word that it died with, and not if it was lent with that word: then it is another's by now.
 //
-// Memory. Blocks are in the writable part of the heap and belong to the index as long as it exists: a stale address
-// leads to a leaf of the same index, alive or dead. Thread-safe.
+// Memory. Blocks belong to the index as long as it exists: a stale address leads to a leaf of the same index, alive or
+// dead. They lie in the writable part of the heap; or, if only the owner changes the index, in the part that clients
+// may only READ. Then none is lent to a client. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/index.h"
+#include "index/index_rights.h"
 #include "index/remote/leaf.h"
 
 namespace gannet::index::remote {
@@ -38,8 +40,12 @@ struct FreeBlock {
 class LeafBlocks {
  public:
   // `node` must outlive this. `fence_lines`: of the leaves (tagged_leaf.h).
-  explicit LeafBlocks(rdma::Node* node, size_t fence_lines = 0) : node_(node), fence_lines_(fence_lines) {}
+  explicit LeafBlocks(rdma::Node* node, size_t fence_lines = 0, IndexRights rights = IndexRights::kClients)
+      : node_(node), fence_lines_(fence_lines), rights_(rights) {}
 
+  IndexRights rights() const { return rights_; }
+  // Of the leaves: only those of byte keys have lines for fences.
+  KeyKind key_kind() const { return fence_lines_ == 0 ? KeyKind::kInteger : KeyKind::kBytes; }
   size_t fence_lines() const { return fence_lines_; }
   size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
 
@@ -47,7 +53,7 @@ class LeafBlocks {
   StatusOr<FreeBlock> Take(Context& context);
   // A block from Take that was not used.
   void PutBack(const FreeBlock& block);
-  // Lends up to `count` blocks to `lessee`; fewer, or none, if the heap is full.
+  // Lends up to `count` blocks to `lessee`; fewer, or none, if the heap is full. With IndexRights::kClients only.
   std::vector<FreeBlock> Lend(Context& context, rdma::NodeId lessee, size_t count);
   // Takes back a block that died, with the word that it has since. Ignores what it cannot believe.
   void Return(const FreeBlock& block);
@@ -58,12 +64,19 @@ class LeafBlocks {
   // True if a block could be at this address: it may be read, and has the content of a leaf, or of a record if a
   // hostile client has made it up.
   bool MayHave(rdma::GlobalAddress address) const {
-    return address.node() == node_->id() && IsWritable(address.offset(), leaf_bytes());
+    return address.node() == node_->id() &&
+           (rights_ == IndexRights::kClients ? IsWritable(address.offset(), leaf_bytes())
+                                             : IsReadOnly(address.offset(), leaf_bytes()));
   }
-  // True if an object of `bytes` bytes can begin at `offset` in the writable part of the owner's heap, where leaves and
-  // records are. Then it may be read, also if it has no leaf.
+  // True if an object of `bytes` bytes can begin at `offset` in the writable part of the owner's heap, where records
+  // are, and leaves that clients change. Then it may be read, also if it has no leaf.
   bool IsWritable(uint64_t offset, size_t bytes) const {
     return offset % kLineBytes == 0 && offset >= node_->writable_offset() && offset <= node_->memory().size() - bytes;
+  }
+  // The same for the part that clients may only READ.
+  bool IsReadOnly(uint64_t offset, size_t bytes) const {
+    return offset % kLineBytes == 0 && offset >= node_->heap_offset() && offset < node_->writable_offset() &&
+           bytes <= node_->writable_offset() - offset;
   }
   const std::byte* Memory(uint64_t offset) const { return node_->memory().data() + offset; }
   // Calls `visit` with the address of every block.
@@ -97,6 +110,7 @@ class LeafBlocks {
 
   rdma::Node* node_;
   const size_t fence_lines_;
+  const IndexRights rights_;
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Block> blocks_;  // by offset
   std::vector<uint64_t> free_;

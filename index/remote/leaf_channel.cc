@@ -25,7 +25,8 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
       fence_lines_(fence_lines),
       own_blocks_(own),
       is_own_(as == As::kOwner && owner == channel->node()),
-      by_own_cpu_(is_own_ && channel->capabilities().cpu_coherent_atomics),
+      by_own_cpu_(is_own_ && (channel->capabilities().cpu_coherent_atomics ||
+                              (own != nullptr && own->rights() == IndexRights::kOwnerOnly))),
       owner_bits_(OwnerBits(channel->node(), channel->index())),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}
 

@@ -6,7 +6,7 @@
 // repairs the leaf as if this node had died, and none of the verbs takes effect any more.
 //
 // The owner reads its own leaves by its CPU. It also changes them by its CPU, if that and NICs may lock the same words
-// (rdma::Capabilities); otherwise by verbs, like a client.
+// (rdma::Capabilities), or if no NIC may (IndexRights::kOwnerOnly); otherwise by verbs, like a client.
 //
 // Coroutines of one channel have the same owner bits, so "locked by us" must be this coroutine's lock: before a leaf is
 // locked, its address is noted here, and no other coroutine of the channel asks for its lock until it is released.

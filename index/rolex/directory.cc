@@ -124,7 +124,12 @@ std::vector<DirectoryEntry<Keys>> DecodePage(std::span<const std::byte> block) {
 }
 
 template <class Keys>
-Directory<Keys>::Directory(IndexService* service) : service_(service), memory_(service->node().memory().data()) {}
+Directory<Keys>::Directory(IndexService* service, IndexRights rights)
+    : service_(service),
+      memory_(service->node().memory().data()),
+      rights_(rights),
+      synonyms_(std::make_shared<BlockPool>(rights == IndexRights::kClients ? BlockPool::Part::kWritable
+                                                                            : BlockPool::Part::kReadOnly)) {}
 
 template <class Keys>
 Directory<Keys>::~Directory() {
@@ -159,9 +164,7 @@ StatusOr<std::unique_ptr<OwnModel<Keys>>> Directory<Keys>::Make(Context& context
     return block.status();
   }
   // Clients of a model that had it before may still write into the table: a wrong hint, or a slot that stays empty.
-  for (size_t at = 0; at < kSynonymTableBytes; at += kWordBytes) {
-    if (at % kLineBytes != 0) StoreWord(*synonyms + at, 0);
-  }
+  ClearWords(*synonyms, kSynonymTableBytes, rights_);
   auto own = std::make_unique<Own>(Own{std::move(model), *block, *synonyms});
   own->model.set_synonyms(OffsetOf(*synonyms));
   std::vector<std::byte> bytes(own->model.bytes());

@@ -28,6 +28,7 @@
 #include "base/status.h"
 #include "index/block_pool.h"
 #include "index/index.h"
+#include "index/index_rights.h"
 #include "index/rolex/model.h"
 #include "index/service.h"
 
@@ -89,7 +90,8 @@ class Directory {
   using Point = typename Keys::Point;
   using Own = OwnModel<Keys>;
 
-  explicit Directory(IndexService* service);
+  // `rights`: of the synonym tables.
+  explicit Directory(IndexService* service, IndexRights rights = IndexRights::kClients);
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -149,9 +151,10 @@ class Directory {
 
   IndexService* service_;
   std::byte* memory_;
+  const IndexRights rights_;
   std::shared_ptr<BlockPool> pages_ = std::make_shared<BlockPool>();  // root, tops, pages
   std::shared_ptr<BlockPool> models_ = std::make_shared<BlockPool>();
-  std::shared_ptr<BlockPool> synonyms_ = std::make_shared<BlockPool>(BlockPool::Part::kWritable);
+  std::shared_ptr<BlockPool> synonyms_;
   std::byte* root_ = nullptr;
   std::atomic<const Top*> top_{nullptr};
 };

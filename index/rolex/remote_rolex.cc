@@ -253,6 +253,10 @@ coro::Task<Status> RemoteRolex<Keys>::LocateLeaf(Key key, Place* place) {
 
 template <class Keys>
 coro::Task<StatusOr<Change>> RemoteRolex<Keys>::Insert(index::Key key, rdma::GlobalAddress record) {
+  if (!changes_leaves_) {
+    StatusOr<Change> called = co_await calls_.Insert(key, record);
+    co_return std::move(called);
+  }
   const Status ready = co_await Start();
   if (!ready.ok()) co_return ready;
   const Status fits = Keys::CheckLength(*schema_, key);
@@ -263,6 +267,10 @@ coro::Task<StatusOr<Change>> RemoteRolex<Keys>::Insert(index::Key key, rdma::Glo
 
 template <class Keys>
 coro::Task<StatusOr<Change>> RemoteRolex<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
+  if (!changes_leaves_) {
+    StatusOr<Change> called = co_await calls_.Remove(key, record);
+    co_return std::move(called);
+  }
   const Status ready = co_await Start();
   if (!ready.ok()) co_return ready;
   StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
@@ -290,6 +298,10 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ReplaceByLine(Key key, rdma::Globa
 
 template <class Keys>
 coro::Task<Status> RemoteRolex<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  if (!changes_leaves_) {
+    Status called = co_await calls_.Replace(key, from, to);
+    co_return called;
+  }
   const Status ready = co_await Start();
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Key of = Keys::KeyFrom(key);

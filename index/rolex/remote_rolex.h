@@ -1,5 +1,6 @@
 // RemoteRolex: a client of a ROLEX index. It reads and changes leaves by verbs, led by the models that it caches; it
-// calls the owner for the places of the directory and the queues, and for blocks.
+// calls the owner for the places of the directory and the queues, and for blocks. If only the owner may change the
+// index, it calls for changes.
 //
 // A lookup of a trained key READs one line of its leaf, if the model knows in which line the key would be and mostly is
 // right about that; otherwise the whole leaf, which with byte keys is always so.
@@ -13,6 +14,7 @@
 
 #include "index/index.h"
 #include "index/remote/block_lending.h"
+#include "index/remote/change_calls.h"
 #include "index/remote/leaf_channel.h"
 #include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
@@ -34,6 +36,8 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
                 Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
                 remote::LeafChannel::As::kClient),
         blocks_(channel, owner, id, options.call_timeout),
+        calls_(channel, owner, id, options.call_timeout),
+        changes_leaves_(options.rights == IndexRights::kClients),
         shares_cache_(options.shared != nullptr),
         cache_(channel, &leaves_, id, options.call_timeout,
                shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
@@ -46,6 +50,7 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
   coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
+    if (!changes_leaves_) return nullptr;
     return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
   }
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
@@ -107,6 +112,8 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
   size_t max_key_bytes_;
   remote::LeafChannel leaves_;
   remote::BorrowedBlocks blocks_;
+  remote::ChangeCalls calls_;
+  const bool changes_leaves_;  // by verbs; else by calls
   bool shares_cache_;
   ModelCache<Keys> cache_;
   std::optional<Schema> schema_;

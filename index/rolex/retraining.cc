@@ -20,10 +20,11 @@ Synonym LoadSynonym(const std::byte* table, uint64_t slot) {
 }  // namespace
 
 template <class Keys>
-Retraining<Keys>::Retraining(IndexService* service, const LeafSource<Keys>* leaves, Directory<Keys>* directory,
-                             std::byte* queue, uint32_t epsilon)
+Retraining<Keys>::Retraining(IndexService* service, const LeafSource<Keys>* leaves, const remote::LeafBlocks* blocks,
+                             Directory<Keys>* directory, std::byte* queue, uint32_t epsilon)
     : service_(service),
       leaves_(leaves),
+      blocks_(blocks),
       directory_(directory),
       memory_(service->node().memory().data()),
       queue_(queue),
@@ -136,8 +137,9 @@ Status Retraining<Keys>::TrainAll(Context& context) {
 // A channel of this thread's own, because on some fabrics only NICs may change words that NICs change.
 template <class Keys>
 struct Retraining<Keys>::Hand {
-  explicit Hand(std::unique_ptr<rdma::Channel> own)
-      : channel(std::move(own)), leaves(channel.get(), nullptr, channel->node(), absl::ZeroDuration()) {
+  Hand(std::unique_ptr<rdma::Channel> own, const remote::LeafBlocks* blocks)
+      : channel(std::move(own)),
+        leaves(channel.get(), nullptr, channel->node(), absl::ZeroDuration(), blocks->fence_lines(), blocks) {
     worker.AddPoller([this] { return channel->Poll(); });
   }
 
@@ -151,7 +153,7 @@ Status Retraining<Keys>::Post(std::span<rdma::Operation> operations) {
   if (hand_ == nullptr) {
     auto channel = service_->node().OpenChannel();
     if (!channel.ok()) return channel.status();
-    hand_ = std::make_unique<Hand>(*std::move(channel));
+    hand_ = std::make_unique<Hand>(*std::move(channel), blocks_);
   }
   return hand_->worker.BlockOn(hand_->leaves.PostHint(operations));
 }

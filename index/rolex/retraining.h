@@ -18,6 +18,7 @@
 
 #include "base/thread.h"
 #include "index/model/trainer.h"
+#include "index/remote/leaf_blocks.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/synonyms.h"
@@ -52,8 +53,8 @@ class Retraining final : private Trainer::Task {
   static constexpr size_t kMostLeavesPerModel = 2 * kLeavesPerModel;
 
   // All must outlive this. `queue`: of kQueueBytes.
-  Retraining(IndexService* service, const LeafSource<Keys>* leaves, Directory<Keys>* directory, std::byte* queue,
-             uint32_t epsilon);
+  Retraining(IndexService* service, const LeafSource<Keys>* leaves, const remote::LeafBlocks* blocks,
+             Directory<Keys>* directory, std::byte* queue, uint32_t epsilon);
   ~Retraining() override;
 
   // Trains all models from the leaves, before the index has clients.
@@ -90,6 +91,7 @@ class Retraining final : private Trainer::Task {
 
   IndexService* service_;
   const LeafSource<Keys>* leaves_;
+  const remote::LeafBlocks* blocks_;
   Directory<Keys>* directory_;
   std::byte* memory_;
   std::byte* queue_;

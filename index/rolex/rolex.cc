@@ -2,6 +2,7 @@
 #include "index/rolex/rolex.h"
 
 #include "index/remote/block_lending.h"
+#include "index/remote/change_calls.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex_index.h"
 #include "index/service_method.h"
@@ -38,6 +39,7 @@ void RegisterRolexMethods(IndexService* service) {
         return absl::OkStatus();
       });
   remote::RegisterBlockLending(service);
+  remote::RegisterChangeCalls(service);
 }
 
 }  // namespace gannet::index

@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
+#include "index/index_rights.h"
 #include "index/service.h"
 #include "rdma/fabric.h"
 
@@ -35,6 +36,7 @@ struct RolexOptions {
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
+  IndexRights rights = IndexRights::kClients;
 };
 
 // The owner's side, added to `service`.
@@ -64,6 +66,7 @@ struct RolexClientOptions {
   // Entries of integer keys have values, not addresses. A single line does not tell whether its entries are in the
   // index, and there is no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
   bool values_in_entries = false;
+  IndexRights rights = IndexRights::kClients;  // as the owner's
 };
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

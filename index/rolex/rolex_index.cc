@@ -51,18 +51,18 @@ StatusOr<std::unique_ptr<BasicRolexIndex<Keys>>> BasicRolexIndex<Keys>::Create(I
   std::unique_ptr<BasicRolexIndex> index(new BasicRolexIndex(service, schema, options));
   IndexService::Lease lease(service);
   Context& context = lease.context();
-  const StatusOr<std::byte*> queue = context.slab->Allocate(kQueueBytes);
+  const StatusOr<std::byte*> queue = options.rights == IndexRights::kClients
+                                         ? context.slab->Allocate(kQueueBytes)
+                                         : context.slab->AllocateReadOnly(kQueueBytes);
   if (!queue.ok()) return queue.status();
   index->queue_ = *queue;
-  for (size_t at = 0; at < kQueueBytes; at += kWordBytes) {
-    if (at % kLineBytes != 0) StoreWord(*queue + at, 0);
-  }
+  ClearWords(*queue, kQueueBytes, options.rights);
   const StatusOr<FreeBlock> block = index->blocks_.Take(context);
   if (!block.ok()) return block.status();
   index->first_leaf_ = block->address;
   index->StoreNew(*block, {}, Keys::kLeast, std::nullopt, {});
-  index->retraining_ =
-      std::make_unique<Retraining<Keys>>(service, index.get(), &index->directory_, index->queue_, options.epsilon);
+  index->retraining_ = std::make_unique<Retraining<Keys>>(service, index.get(), &index->blocks_, &index->directory_,
+                                                          index->queue_, options.epsilon);
   GANNET_RETURN_IF_ERROR(index->retraining_->TrainAll(context));
   index->retraining_->Start(service->trainer());
   return index;
@@ -73,8 +73,8 @@ BasicRolexIndex<Keys>::BasicRolexIndex(IndexService* service, const Schema& sche
     : service_(service),
       schema_(schema),
       memory_(service->node().memory().data()),
-      blocks_(&service->node(), schema.fence_lines()),
-      directory_(service),
+      blocks_(&service->node(), schema.fence_lines(), options.rights),
+      directory_(service, options.rights),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
       hands_(service, &blocks_, options.patience, this) {}
 
@@ -414,7 +414,8 @@ Status BasicRolexIndex<Keys>::ForEachLinked(const std::function<void(const Place
 
 template <class Keys>
 void BasicRolexIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  IndexService::Lease lease(service_);  // inside the epoch: models may be replaced meanwhile
+  if (blocks_.rights() == IndexRights::kOwnerOnly) return;  // the node could lock nothing, and has borrowed nothing
+  IndexService::Lease lease(service_);                      // inside the epoch: models may be replaced meanwhile
   absl::flat_hash_set<uint64_t> linked;
   const Status walked = ForEachLinked([&linked](const Place& place) { linked.insert(place.address.offset()); });
   // What a damaged index does not reach any more must not be thrown away.

@@ -11,7 +11,8 @@ IndexKindEntry RolexKind() {
       .traits = {.ordered = true, .keeps_order = true, .client_writes = true, .holds_values = true},
       .create =
           [](IndexService* service, IndexId id, const IndexOptions& options) {
-            return CreateRolex(service, id, options.key_kind, {.max_key_bytes = options.max_key_bytes});
+            return CreateRolex(service, id, options.key_kind,
+                               {.max_key_bytes = options.max_key_bytes, .rights = options.rights});
           },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
@@ -22,7 +23,8 @@ IndexKindEntry RolexKind() {
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
                                  .node = options.node,
-                                 .values_in_entries = options.values_in_entries});
+                                 .values_in_entries = options.values_in_entries,
+                                 .rights = options.rights});
           },
       .register_methods = RegisterRolexMethods,
       // A leaf with 16 of its 18 slots used, and for each 96 leaves a model and its synonym table.

@@ -1,5 +1,5 @@
 // The synonym table of a model (FAST'23, 3.4): the leaves that splits have made since the model was trained. Clients
-// write it. In the writable part of the owner's heap:
+// write it. In the writable part of the owner's heap; or, if only the owner changes the index, in the other one:
 //
 //   line 0     | version | used | dead | 0 ... |
 //   line i     | version | low, leaf | low, leaf | low, leaf | 0 |      low: the number of the leaf's low fence
@@ -35,6 +35,7 @@
 
 #include "base/cache_line.h"
 #include "index/index.h"
+#include "index/index_rights.h"
 
 namespace gannet::index::rolex {
 
@@ -61,6 +62,14 @@ constexpr size_t SynonymOffset(uint64_t slot) {
 constexpr uint64_t UsedSlots(uint64_t used) {
   const uint64_t given = used & ~kRetiredBit;
   return given < kSynonyms ? given : kSynonyms;
+}
+
+// Clears a new table, or new queues, of `bytes` bytes. In the part that clients may only READ, blocks are not versioned
+// objects: there the first words of lines are cleared, too.
+inline void ClearWords(std::byte* block, size_t bytes, IndexRights rights) {
+  for (size_t at = 0; at < bytes; at += kWordBytes) {
+    if (at % kLineBytes != 0 || rights == IndexRights::kOwnerOnly) StoreWord(block + at, 0);
+  }
 }
 
 inline constexpr uint64_t kQueuePlaces = 119;  // of each queue: 17 lines

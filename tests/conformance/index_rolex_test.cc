@@ -5,25 +5,31 @@
 namespace gannet::index {
 namespace {
 
-IndexFactory RolexFactory() {
+IndexFactory RolexFactory(const char* name, IndexRights rights) {
   return {
-      .name = "rolex",
+      .name = name,
       .ordered = true,
       .replace_changes_word = true,
       .create =
-          [](IndexService* service, const IndexFactory::Shape& shape) {
-            return CreateRolex(service, shape.id, shape.key_kind, {.max_key_bytes = shape.max_key_bytes});
+          [=](IndexService* service, const IndexFactory::Shape& shape) {
+            return CreateRolex(service, shape.id, shape.key_kind,
+                               {.max_key_bytes = shape.max_key_bytes, .rights = rights});
           },
       .register_methods = RegisterRolexMethods,
       .connect =
-          [](rdma::Channel* channel, rdma::NodeId owner, const IndexFactory::Shape& shape) {
+          [=](rdma::Channel* channel, rdma::NodeId owner, const IndexFactory::Shape& shape) {
             return ConnectRolex(channel, owner, shape.id,
-                                {.key_kind = shape.key_kind, .max_key_bytes = shape.max_key_bytes});
+                                {.key_kind = shape.key_kind, .max_key_bytes = shape.max_key_bytes, .rights = rights});
           },
   };
 }
 
-INSTANTIATE_TEST_SUITE_P(Rolex, IndexSuite, testing::ValuesIn(AllCases(RolexFactory())), CaseName);
+INSTANTIATE_TEST_SUITE_P(Rolex, IndexSuite, testing::ValuesIn(AllCases(RolexFactory("rolex", IndexRights::kClients))),
+                         CaseName);
+// Clients may only READ the leaves and the tables.
+INSTANTIATE_TEST_SUITE_P(RolexOwnerOnly, IndexSuite,
+                         testing::ValuesIn(AllCases(RolexFactory("rolex_owner_only", IndexRights::kOwnerOnly))),
+                         CaseName);
 
 }  // namespace
 }  // namespace gannet::index
