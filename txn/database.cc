@@ -260,13 +260,18 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   const index::IndexKindEntry& kind = index::EntryOf(options.index);
   StatusOr<index::OwnOptions> own = index::ReadOwnOptions(kind, options.index_options);
   if (!own.ok()) return own.status();
+  const StatusOr<IndexRights> rights = index::RightsFor(kind, options.index_rights);
+  if (!rights.ok())
+    return absl::InvalidArgumentError(absl::StrCat("table ", options.name, ": ", rights.status().message()));
   TableOptions complete = options;
   complete.index_options = own->text;
+  complete.index_rights = *rights;
   std::unique_ptr<Table> table(new Table(id, std::move(complete), data_nodes(), state_->node->id()));
   StatusOr<std::unique_ptr<index::LocalIndex>> index = kind.create(state_->indexes.get(), id,
                                                                    {.key_kind = options.key_kind,
                                                                     .max_key_bytes = options.max_key_bytes,
                                                                     .expected_keys = options.expected_rows,
+                                                                    .rights = *rights,
                                                                     .own = std::move(own->options)});
   if (!index.ok()) return index.status();
   table->local_index_ = std::move(*index);

@@ -24,6 +24,7 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
             .connect(channel.get(), node, table.id(),
                      {.key_kind = table.options().key_kind,
                       .max_key_bytes = table.options().max_key_bytes,
+                      .rights = *table.options().index_rights,
                       .location_cache_bytes = local->options.location_cache_bytes,
                       .by_call = by_call,
                       .call_timeout = local->options.call_timeout,

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "index/index.h"
+#include "index/index_rights.h"
 #include "index/key.h"
 #include "index/registry.h"
 #include "rdma/global_address.h"
@@ -25,6 +27,7 @@ template <class T>
 concept PayloadType = std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::span<const std::byte>>;
 
 using index::IndexKind;
+using index::IndexRights;
 
 struct TableOptions {
   std::string name;  // 1 to 255 bytes of UTF-8, no control characters
@@ -34,6 +37,9 @@ struct TableOptions {
   // Options that only the kind of index knows, as text: for kCatfish ToText(CatfishOptions) of index/catfish/catfish.h.
   // Empty: the kind's defaults. A data directory keeps them, and a table is opened with the same.
   std::string index_options = {};
+  // Who may change the index: kClients only if the kind's clients can (kBlink, kRolex). None: the most that the kind
+  // allows. The same on every node. docs/security.md says what a broken-in client can do with either.
+  std::optional<IndexRights> index_rights = {};
   size_t payload_bytes = 0;  // of every record; if variable_length, the maximum; at most kMaxPayloadBytes
   bool variable_length = false;
   uint64_t expected_rows = 1024;  // on one node: sizes the hash table (which grows no further than its stated bound)
@@ -45,9 +51,9 @@ class Table {
  public:
   TableId id() const { return id_; }
   const std::string& name() const { return options_.name; }
-  // With index_options that name all options of the kind.
+  // With index_options that name all options of the kind, and with index_rights.
   const TableOptions& options() const { return options_; }
-  // Capabilities of the kind of index; transactions choose their paths by them.
+  // Capabilities of the index, by its kind and its rights; transactions choose their paths by them.
   const index::IndexTraits& index_traits() const { return index_traits_; }
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
@@ -70,11 +76,11 @@ class Table {
 
  private:
   friend class Database;
-  // `self`: the node that has this object. options.index is in the registry.
+  // `self`: the node that has this object. options.index is in the registry, and options.index_rights are there.
   Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
       : id_(id),
         options_(std::move(options)),
-        index_traits_(index::EntryOf(options_.index).traits),
+        index_traits_(index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights)),
         data_nodes_(data_nodes),
         all_here_(options_.placement.replicated || (data_nodes == 1 && self == 0)) {}
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,14 +30,16 @@ constexpr uint64_t kRepairedWithinNanos = 60'000'000;
 struct Case {
   std::string name;
   bool coherent = true;  // if false, own records are locked by verbs, too
+  IndexKind ordered = IndexKind::kXStore;
+  std::optional<IndexRights> rights = {};
 };
 
 // Three nodes; the first one dies.
 class Rack {
  public:
-  Rack(uint64_t seed, bool coherent) : simulation_({.seed = seed}), lossy_(MakeFabric(coherent), &plan_) {
+  Rack(uint64_t seed, const Case& of) : simulation_({.seed = seed}), lossy_(MakeFabric(of.coherent), &plan_) {
     const DatabaseOptions options{.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)};
-    cluster_ = std::make_unique<Cluster>(&lossy_, options, Rounds::Tables());
+    cluster_ = std::make_unique<Cluster>(&lossy_, options, Rounds::Tables(of.ordered, of.rights));
     rounds_ = std::make_unique<Rounds>(cluster_.get());
     const Status loaded = On(1, [&](BlockingTransaction& t) { return rounds_->Load(t, 1); });
     EXPECT_TRUE(loaded.ok()) << loaded;
@@ -178,7 +181,7 @@ TEST_P(RepairTest, DeathAtEveryStepOfACommit) {
   for (const uint64_t nanos : {0, 700, 1'300, 2'500, 8'000}) {
     int step = 0;
     for (bool more = true; more; ++step) {
-      Rack rack(static_cast<uint64_t>(step) + 1, GetParam().coherent);
+      Rack rack(static_cast<uint64_t>(step) + 1, GetParam());
       more = rack.DieInCommit(step, nanos);
       if (!more) break;
       ++(rack.ExpectRepaired(1, Rounds::kNodes) ? done : undone);
@@ -197,7 +200,7 @@ TEST_P(RepairTest, ASecondNodeDiesWithIt) {
   for (const int second : {1, 2}) {
     for (const uint64_t nanos : {0, 1'300, 2'500}) {
       for (int step = 0;; ++step) {
-        Rack rack(static_cast<uint64_t>(step) + 1, GetParam().coherent);
+        Rack rack(static_cast<uint64_t>(step) + 1, GetParam());
         if (!rack.DieInCommit(step, nanos, {second})) break;
         if (!rack.ExpectRepaired(3 - second, 4 - second)) ++undone;
         if (rack.shown()) ++shown;
@@ -258,13 +261,17 @@ TEST(HalfWrittenTest, ARecordThatNobodyCanFinishStaysLocked) {
 }
 
 TEST_P(RepairTest, ANodeThatIsAccusedIsRepairedWhenItIsGone) {
-  Rack rack(1, GetParam().coherent);
+  Rack rack(1, GetParam());
   rack.AccuseFirst();
   EXPECT_FALSE(rack.ExpectRepaired(1, Rounds::kNodes));  // round 2 had not begun
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RepairTest,
-                         testing::Values(Case{.name = "Memory"}, Case{.name = "NicAtomicsOnly", .coherent = false}),
+                         testing::Values(Case{.name = "Memory"}, Case{.name = "NicAtomicsOnly", .coherent = false},
+                                         Case{.name = "BlinkOfOwner",
+                                              .coherent = false,
+                                              .ordered = IndexKind::kBlink,
+                                              .rights = IndexRights::kOwnerOnly}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

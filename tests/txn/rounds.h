@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,18 +22,22 @@ class Rounds {
 
   explicit Rounds(Cluster* cluster) : cluster_(cluster) {}
 
-  static std::vector<TableOptions> Tables() {
-    return {
-        {.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 100, .placement = ByNumber()},
-        {.name = "small", .payload_bytes = sizeof(uint64_t), .expected_rows = 100, .placement = ByNumber()},
-        {.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = sizeof(uint64_t), .placement = ByNumber()},
-        {.name = "text",
-         .key_kind = index::KeyKind::kBytes,
-         .max_key_bytes = 8,
-         .payload_bytes = 4000,
-         .variable_length = true,
-         .expected_rows = 100,
-         .placement = ByNumber()}};
+  static std::vector<TableOptions> Tables(IndexKind ordered = IndexKind::kXStore,
+                                          std::optional<IndexRights> rights = {}) {
+    return {{.name = "points", .payload_bytes = sizeof(Account), .expected_rows = 100, .placement = ByNumber()},
+            {.name = "small", .payload_bytes = sizeof(uint64_t), .expected_rows = 100, .placement = ByNumber()},
+            {.name = "ordered",
+             .index = ordered,
+             .index_rights = rights,
+             .payload_bytes = sizeof(uint64_t),
+             .placement = ByNumber()},
+            {.name = "text",
+             .key_kind = index::KeyKind::kBytes,
+             .max_key_bytes = 8,
+             .payload_bytes = 4000,
+             .variable_length = true,
+             .expected_rows = 100,
+             .placement = ByNumber()}};
   }
 
   // Round 0.

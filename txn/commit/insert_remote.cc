@@ -1,5 +1,5 @@
-// Inserts at other nodes by verbs, into tables whose indexes clients may change (IndexTraits::client_writes). It takes
-// the place of the kTxnPrepare call, and needs no CPU of the owner:
+// Inserts at other nodes by verbs, into tables whose indexes clients may change (Table::index_traits). It takes the
+// place of the kTxnPrepare call, and needs no CPU of the owner:
 //
 //   before the lock   Each insert gets a block that the owner has lent (session/record_stock.h).
 //   lock              The posting of the locks also WRITEs the placeholders: whole records, locked and absent. Nothing

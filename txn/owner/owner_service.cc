@@ -1,5 +1,6 @@
 #include "txn/owner/owner_service.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -288,6 +289,10 @@ StatusOr<size_t> OwnerService::Lend(rdma::NodeId caller, std::span<const std::by
   const bool valid = Get(reader, &asked);
   if (!valid || !reader.Finish().ok() || asked.bytes < kLineBytes || asked.bytes > rdma::kMaxObjectBytes) {
     return absl::InvalidArgumentError("lend: malformed request");
+  }
+  if (std::ranges::none_of(local_->tables, [](const auto& table) { return table->index_traits().client_writes; })) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("lend: node ", local_->id(), " has no table into which clients insert by verbs"));
   }
   const Peers::Stay stay(peers_, caller, Peers::kUnnumbered);
   if (!stay.admitted()) return NotAdmitted();
