@@ -30,12 +30,14 @@ std::vector<Definition> Definitions(const SchemaOptions& schema, uint32_t wareho
   std::vector<Definition> definitions;
   auto add = [&](const txn::Table* Tables::*member, const char* name, txn::IndexKind index, size_t payload_bytes,
                  uint64_t rows) {
-    definitions.push_back({.member = member,
-                           .options = {.name = name,
-                                       .index = index,
-                                       .payload_bytes = payload_bytes,
-                                       .expected_rows = rows,
-                                       .placement = PlacementByWarehouse()}});
+    definitions.push_back(
+        {.member = member,
+         .options = {.name = name,
+                     .index = index,
+                     .index_rights = index == schema.ordered_index ? schema.index_rights : std::nullopt,
+                     .payload_bytes = payload_bytes,
+                     .expected_rows = rows,
+                     .placement = PlacementByWarehouse()}});
   };
   using enum txn::IndexKind;
   const txn::IndexKind ordered = schema.ordered_index;
@@ -83,6 +85,7 @@ Status CheckOptions(const SchemaOptions& options, int num_nodes) {
         absl::StrFormat("ordered index %s: scans find no order in it; choose another kind, such as xstore",
                         ordered == nullptr ? "of an unknown kind" : ordered->name));
   }
+  GANNET_RETURN_IF_ERROR(index::RightsFor(*ordered, options.index_rights).status());
   if (scale.items < 1) return absl::InvalidArgumentError("0 items: choose at least 1");
   return absl::OkStatus();
 }

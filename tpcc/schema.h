@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/status.h"
 #include "tpcc/keys.h"
@@ -35,6 +36,9 @@ struct SchemaOptions {
   // The kind of the ordered tables. It must be ordered. CUSTOMER_BY_NAME has byte keys: if this kind takes integer keys
   // only, that table has kXStore.
   txn::IndexKind ordered_index = txn::IndexKind::kXStore;
+  // Of the ordered tables. None: the most that the kind allows. CUSTOMER_BY_NAME, if it has another kind, has its
+  // rights.
+  std::optional<txn::IndexRights> index_rights = {};
 };
 
 // The tables; every node creates them before Database::Start. Plain data: pointers into the database, which must

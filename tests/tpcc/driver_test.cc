@@ -49,6 +49,7 @@ struct Setup {
   int coroutines;
   bool adversarial;
   txn::IndexKind ordered = txn::IndexKind::kXStore;
+  std::optional<txn::IndexRights> rights = {};
 };
 
 class DriverTest : public ::testing::TestWithParam<Setup> {};
@@ -56,10 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
     Setups, DriverTest,
     ::testing::Values(Setup{1, 1, false}, Setup{1, 4, false}, Setup{2, 1, false}, Setup{2, 4, false}, Setup{2, 2, true},
                       Setup{2, 2, true, txn::IndexKind::kBlink}, Setup{1, 4, false, txn::IndexKind::kRolex},
-                      Setup{2, 2, true, txn::IndexKind::kRolex}),
+                      Setup{2, 2, true, txn::IndexKind::kRolex},
+                      Setup{2, 2, true, txn::IndexKind::kBlink, txn::IndexRights::kOwnerOnly},
+                      Setup{2, 4, false, txn::IndexKind::kRolex, txn::IndexRights::kOwnerOnly}),
     [](const auto& instance) {
       return std::to_string(instance.param.nodes) + "Nodes" + std::to_string(instance.param.coroutines) + "Coroutines" +
-             (instance.param.adversarial ? "Adversarial_" : "_") + index::EntryOf(instance.param.ordered).name;
+             (instance.param.adversarial ? "Adversarial_" : "_") + index::EntryOf(instance.param.ordered).name +
+             (instance.param.rights == txn::IndexRights::kOwnerOnly ? "_of_owner" : "");
     });
 
 TEST(DriverClientTest, NodesWithoutWarehousesWorkOnThoseOfOthers) {
@@ -83,6 +87,7 @@ TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
                                 .warehouses = 2,
                                 .scale = {.items = 1000, .customers_per_district = 100},
                                 .ordered_index = GetParam().ordered,
+                                .index_rights = GetParam().rights,
                                 .adversarial = GetParam().adversarial});
   ASSERT_NE(small, nullptr);
   const uint64_t orders_before = TotalOrders(*small, 2);

@@ -55,9 +55,10 @@ Status SmallTpcc::Start(const Options& options) {
     if (!database.ok()) return database.status();
     databases_.push_back(*std::move(database));
     nodes_.push_back(databases_.back().get());
-    StatusOr<Tables> tables = Tables::Create(
-        *nodes_.back(),
-        {.warehouses = options.warehouses, .scale = options.scale, .ordered_index = options.ordered_index});
+    StatusOr<Tables> tables = Tables::Create(*nodes_.back(), {.warehouses = options.warehouses,
+                                                              .scale = options.scale,
+                                                              .ordered_index = options.ordered_index,
+                                                              .index_rights = options.index_rights});
     if (!tables.ok()) return tables.status();
     all_tables_.push_back(*tables);
   }

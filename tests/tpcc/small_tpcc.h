@@ -24,6 +24,7 @@ class SmallTpcc {
     uint32_t warehouses = 2;
     Scale scale = {.items = 100, .customers_per_district = 30};
     txn::IndexKind ordered_index = txn::IndexKind::kXStore;
+    std::optional<txn::IndexRights> index_rights = {};
     uint64_t seed = 1;
     bool adversarial = false;
     bool load = true;
