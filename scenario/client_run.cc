@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "index/registry.h"
 #include "rdma/sim/sim_thread.h"
 #include "scenario/abandon.h"
 #include "scenario/cluster.h"
@@ -284,7 +285,10 @@ Status Run::Execute(ScenarioReport* report) {
   if (!workload.ok()) return workload.status();
   workload_ = std::move(*workload);
   cluster_ = std::make_unique<Cluster>(simulation_, &drawn_, [this](txn::Database& database) -> Status {
-    for (const txn::TableOptions& table : workload_->Tables()) {
+    for (txn::TableOptions& table : workload_->Tables()) {
+      if (index::EntryOf(table.index).traits.client_writes) {
+        table.index_rights = *index::IndexRightsOf(drawn_.index_rights);
+      }
       GANNET_RETURN_IF_ERROR(database.CreateTable(table).status());
     }
     return absl::OkStatus();

@@ -140,6 +140,7 @@ Status CheckScenario(const ScenarioOptions& options) {
   GANNET_RETURN_IF_ERROR(small("rest_nanos", options.rest_nanos, 1000 * kMillisecond));
   GANNET_RETURN_IF_ERROR(small("row_words", options.row_words, kMostRowWords));
   GANNET_RETURN_IF_ERROR(one_of("ordered_index", options.ordered_index, {"xstore", "blink", "rolex"}));
+  GANNET_RETURN_IF_ERROR(one_of("index_rights", options.index_rights, {"owner", "clients"}));
   GANNET_RETURN_IF_ERROR(index::CatfishOptionsOf(options.index_options).status());
   constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
   GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
@@ -176,6 +177,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const std::string index_options = DrawIndexOptions(&random);
   const uint64_t rest = random.OneIn(4) ? 200'000 + random.Below(4 * kMillisecond) : kNoRestNanos;
   const uint64_t ordered = random.Below(6);
+  const bool owner_only = random.OneIn(4);
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
   if (drawn.workers_per_node == 0) drawn.workers_per_node = workers;
@@ -186,6 +188,9 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   }
   if (drawn.index_options.empty()) drawn.index_options = index_options;
   if (drawn.ordered_index.empty()) drawn.ordered_index = ordered < 2 ? "blink" : ordered < 4 ? "rolex" : "xstore";
+  // No client can change an XStore, whatever the field says.
+  if (drawn.ordered_index == "xstore") drawn.index_rights = "owner";
+  if (drawn.index_rights.empty()) drawn.index_rights = owner_only ? "owner" : "clients";
   if (drawn.rest_nanos == 0) drawn.rest_nanos = rest;
   if (!drawn.coherent.has_value()) drawn.coherent = coherent;
   if (drawn.nic.empty()) drawn.nic = nic;
@@ -268,7 +273,9 @@ std::string Describe(const ScenarioOptions& drawn) {
       if_short("precedence after", drawn.precedence_after_nanos, kLongPrecedenceAfterNanos),
       if_short("precedence limit", drawn.precedence_limit_nanos, kLongPrecedenceLimitNanos),
       drawn.workload == "rectangles" ? absl::StrCat(", ", drawn.index_options) : "",
-      drawn.ordered_index == "xstore" ? "" : absl::StrCat(", ordered by ", drawn.ordered_index),
+      drawn.ordered_index == "xstore"
+          ? ""
+          : absl::StrCat(", ordered by ", drawn.ordered_index, drawn.index_rights == "owner" ? " of the owner" : ""),
       if_short("sessions of", drawn.session_nanos, kWholeRun), if_short("threads rest", drawn.rest_nanos, kNoRestNanos),
       if_other("row words", drawn.row_words, kShortRowWords),
       drawn.faults->Any() ? absl::StrCat("; ", drawn.faults->ToString()) : "; no faults");

@@ -41,6 +41,7 @@ void ForEachField(Options* options, Visit visit) {
   visit("row_words", &options->row_words);
   visit("index_options", &options->index_options);
   visit("ordered_index", &options->ordered_index);
+  visit("index_rights", &options->index_rights);
 }
 
 template <class Report, class Visit>

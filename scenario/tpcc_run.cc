@@ -59,7 +59,8 @@ class TpccRun {
         owners_(drawn.nodes - (*drawn.client ? 1 : 0)),
         schema_{.warehouses = static_cast<uint32_t>(owners_),
                 .scale = kScale,
-                .ordered_index = *index::IndexKindOf(drawn.ordered_index)},
+                .ordered_index = *index::IndexKindOf(drawn.ordered_index),
+                .index_rights = *index::IndexRightsOf(drawn.index_rights)},
         cluster_(simulation, &drawn,
                  [this](txn::Database& database) { return tpcc::Tables::Create(database, schema_).status(); }) {}
 
