@@ -15,6 +15,7 @@
 //     that are not alike within these bytes, e.g. those of a model whose keys begin with one of two long prefixes.
 //   - the digits of the range that each byte takes (xstore/model/projection.h): XStore has one such projection for all
 //     of its sub-models. Here each model would have its own, of up to 144 bytes; and keys would still look alike.
+//
 // A client READs the whole leaf, of 8 to 11 lines. One line would do if the client knew which: but to tell the lines of
 // a leaf apart takes five more strings that separate keys, more bytes than all the rest. The whole leaf has its proof,
 // too: a key that it does not have is absent.
@@ -25,6 +26,7 @@
 // it by steps of growing size, and so takes at most twice the logarithm of the number of leaves.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
