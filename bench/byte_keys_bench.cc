@@ -171,6 +171,24 @@ void LocalScan50(benchmark::State& state, Kind kind) {
   state.SetItemsProcessed(entries);
 }
 
+// A range with three keys, as TPC-C's search for customers of one name.
+void LocalScanOf3(benchmark::State& state, bool blink) {
+  World& world = TheWorld(state, blink);
+  EpochGuard guard(world.owner->epoch());
+  std::vector<OwnedKey> sorted = world.keys;
+  std::ranges::sort(sorted, [](const OwnedKey& a, const OwnedKey& b) { return a.view() < b.view(); });
+  Random random(6);
+  ScanResult result;
+  for (auto _ : state) {
+    result.Clear();
+    const uint64_t i = random.Below(kKeys - 2);
+    GANNET_CHECK(world.index->Scan({.from = sorted[i].view(), .to = sorted[i + 2].view()}, &result).ok(),
+                 "a scan failed");
+    GANNET_CHECK(result.entries.size() == 3, "%d entries", result.entries.size());
+  }
+  state.SetItemsProcessed(3 * state.iterations());
+}
+
 // READs, and their bytes, of one operation.
 class Verbs {
  public:
@@ -232,6 +250,7 @@ void RegisterAll() {
       };
       add("local_find", LocalFind);
       add("local_scan_50", LocalScan50);
+      add("local_scan_of_3", LocalScanOf3);
       add("remote_find", RemoteFind);
       add("remote_scan_50", RemoteScan50);
       add("local_change", LocalChange);

@@ -22,7 +22,8 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const LoadEntry> entries, d
           absl::StrCat("entry ", i, " is not above the one before: sort them, each once"));
     }
   }
-  const size_t per_leaf = std::clamp<size_t>(static_cast<size_t>(std::lround(fill * kLeafSlots)), 1, kLeafSlots);
+  constexpr int kSlots = LeafLayout<W>::kSlots;
+  const size_t per_leaf = std::clamp<size_t>(static_cast<size_t>(std::lround(fill * kSlots)), 1, kSlots);
 
   std::vector<Leaf<W>> leaves = {first};
   const size_t needed = (entries.size() + per_leaf - 1) / per_leaf;

@@ -51,13 +51,22 @@ Status Tree<W>::CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) con
     return absl::InternalError("a leaf is locked or torn");
   if (leaf.low() != low || leaf.high() != high) return absl::InternalError("a leaf's fences differ from its parent's");
   const int count = static_cast<int>(leaf.meta().count);
-  if (count > kLeafSlots) return absl::InternalError(absl::StrCat("a leaf counts ", count, " keys"));
+  constexpr int kSlots = LeafLayout<W>::kSlots;
+  if (count > kSlots) return absl::InternalError(absl::StrCat("a leaf counts ", count, " keys"));
   std::vector<Words> keys;
-  for (int slot = 0; slot < count; ++slot) keys.push_back(leaf.key(slot));
-  for (int slot = 0; slot < kLeafSlots; ++slot) {
-    if ((leaf.record(slot) == 0) != (slot >= count)) {
+  for (int slot = 0; slot < count; ++slot) keys.push_back(leaf.key(records_, slot));
+  for (int slot = 0; slot < kSlots; ++slot) {
+    if ((leaf.record(records_, slot) == 0) != (slot >= count)) {
       return absl::InternalError("a leaf has a record in a slot that it does not count, or none in one that it does");
     }
+  }
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    for (int slot = 0; slot < count; ++slot) {
+      if (leaf.entry(slot).tag() != TagOf(keys[static_cast<size_t>(slot)])) {
+        return absl::InternalError("an entry's tag is not that of its record's key");
+      }
+    }
+    if (!std::is_sorted(keys.begin(), keys.end())) return absl::InternalError("the keys of a leaf are not in order");
   }
   std::sort(keys.begin(), keys.end());
   if (std::adjacent_find(keys.begin(), keys.end()) != keys.end()) return absl::InternalError("a leaf has a key twice");

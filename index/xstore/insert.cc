@@ -19,9 +19,9 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
   const LeafMeta meta = leaf.meta();
   const Words low = leaf.low();
   const Words high = leaf.high();
-  const int slot = leaf.FindSlot(key, meta.count);
+  const int slot = leaf.FindSlot(records_, key, meta.count);
   if (slot >= 0) {
-    const uint64_t found = leaf.record(slot);
+    const uint64_t found = leaf.record(records_, slot);
     if (leaf.state() != state) return Outcome::kRetry;
     if (existing != nullptr) *existing = rdma::GlobalAddress::FromBits(found);
     *result = absl::AlreadyExistsError("the key is in the index");
@@ -31,21 +31,20 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
     Sometimes<"xstore: an insert is led to a leaf that is not the key's any more">();
     return Outcome::kRetry;
   }
-  if (meta.count == kLeafSlots) return leaf.state() == state ? Outcome::kFull : Outcome::kRetry;
+  if (meta.count == LeafLayout<W>::kSlots) return leaf.state() == state ? Outcome::kFull : Outcome::kRetry;
+  // The place is still right under the lock: TryLock fails if the leaf has changed.
+  const int place = leaf.PlaceFor(records_, key, meta.count);
   if (!leaf.TryLock(state)) [[unlikely]]
     return Outcome::kRetry;
-  *result = InsertLocked(leaf, state, meta, key, record);
+  *result = InsertLocked(leaf, state, meta, place, key, record);
   LeafHint<W>::Set(number_, key, leaf, low, high);
   return Outcome::kDone;
 }
 
 template <int W>
-StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, const Words& key,
+StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, int slot, const Words& key,
                                        uint64_t record) {
-  const int slot = static_cast<int>(meta.count);
-  leaf.MarkSlotBusy(slot);
-  leaf.set_pair(slot, key, record);
-  leaf.set_meta({.right = meta.right, .incarnation = meta.incarnation, .count = meta.count + 1});
+  leaf.Insert(slot, key, record, meta);
   leaf.Publish(state + 1);
   return Change(AddressOf(leaf), state, state + 1);
 }
@@ -75,30 +74,23 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
   for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
     const uint64_t state = leaf.state();
     if ((state & rdma::kLockBit) != 0) continue;
-    LeafMeta meta = leaf.meta();
+    const LeafMeta meta = leaf.meta();
     const Words low = leaf.low();
     if (key < low || leaf.high() < key) continue;
-    const int slot = leaf.FindSlot(key, meta.count);
-    if (slot < 0 || leaf.record(slot) != record.bits()) {
+    const int slot = leaf.FindPair(records_, key, record.bits(), meta.count);
+    if (slot < 0) {
       if (leaf.state() != state) continue;
       return absl::NotFoundError("the key is not in the index with this record");
     }
     if (!leaf.TryLock(state)) continue;
     // A Replace may have come before the lock. No transaction does that: both would hold the record's lock.
-    if (leaf.record(slot) != record.bits()) {
+    if (leaf.record(records_, slot) != record.bits()) {
       leaf.Unlock(state);
       continue;
     }
-    const int last = static_cast<int>(--meta.count);
-    if (slot != last) {
-      leaf.MarkSlotBusy(slot);
-      leaf.set_pair(slot, leaf.key(last), leaf.record(last));
-    }
-    leaf.MarkSlotBusy(last);
-    leaf.ClearSlots(last, last + 1);
-    leaf.set_meta(meta);
+    leaf.Remove(slot, meta);
     leaf.Publish(state + 1);
-    if (last == 0) {
+    if (meta.count == 1) {
       NoteEmpty(context, low);
       UnlinkEmptyLeaves(context);
     }
@@ -113,25 +105,25 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
   for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
     const uint64_t state = leaf.state();
     if ((state & rdma::kLockBit) != 0 || !leaf.Covers(key)) continue;
-    const int slot = leaf.FindSlot(key, leaf.meta().count);
-    if (slot < 0 || leaf.record(slot) != from.bits()) {
+    const int slot = leaf.FindPair(records_, key, from.bits(), leaf.meta().count);
+    if (slot < 0) {
       if (leaf.state() != state) continue;
       return absl::NotFoundError("the key is not in the index with this record");
     }
     if (!leaf.TryLock(state)) continue;
     // Checked under the lock, because another Replace does not change the version.
-    const bool same = leaf.record(slot) == from.bits();
+    const bool same = leaf.record(records_, slot) == from.bits();
     if (same) leaf.set_record(slot, to.bits());
     leaf.Unlock(state);
     if (same) return absl::OkStatus();
   }
 }
 
-#define GANNET_INSTANTIATE(W)                                                                                  \
-  template StatusOr<Change> Tree<W>::InsertLocked(Leaf<W>, uint64_t, const LeafMeta&, const Words&, uint64_t); \
-  template StatusOr<Change> Tree<W>::Insert(Context&, const Words&, rdma::GlobalAddress, rdma::GlobalAddress*, \
-                                            Leaf<W>);                                                          \
-  template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress, Leaf<W>);             \
+#define GANNET_INSTANTIATE(W)                                                                                       \
+  template StatusOr<Change> Tree<W>::InsertLocked(Leaf<W>, uint64_t, const LeafMeta&, int, const Words&, uint64_t); \
+  template StatusOr<Change> Tree<W>::Insert(Context&, const Words&, rdma::GlobalAddress, rdma::GlobalAddress*,      \
+                                            Leaf<W>);                                                               \
+  template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress, Leaf<W>);                  \
   template Status Tree<W>::Replace(const Words&, rdma::GlobalAddress, rdma::GlobalAddress);
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)

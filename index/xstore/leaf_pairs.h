@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "index/index.h"
 #include "index/xstore/leaf.h"
@@ -19,16 +20,50 @@ struct LeafPairs {
   };
 
   int size = 0;
-  Pair pairs[kLeafSlots];
+  Pair pairs[LeafLayout<W>::kSlots];
 
   // Takes the pairs with keys in [from, to], in slot order.
+  void Take(const RecordKeys& records, Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
+    if constexpr (Leaf<W>::kKeysInRecords) {
+      size = 0;
+      if (to < from) return;
+      const int slots = SlotsOf(count);
+      const Bounds bounds(leaf, from, to);
+      // They are in order.
+      const int first = from <= leaf.low() ? 0 : leaf.PlaceFor(records, from, static_cast<uint32_t>(slots));
+      const int ahead = leaf.high() <= to ? slots : kAhead;
+      for (int slot = first; slot < std::min(first + ahead, slots); ++slot) records.PrefetchFor<W>(leaf.entry(slot));
+      for (int slot = first; slot < slots; ++slot) {
+        if (slot + ahead < slots) records.PrefetchFor<W>(leaf.entry(slot + ahead));
+        const remote::TaggedEntry entry = leaf.entry(slot);
+        const KeyWords<W> key = records.KeyOf<W>(entry);
+        if (bounds.last < key) break;
+        if (bounds.first <= key) pairs[size++] = {key, records.AddressOf(entry)};
+      }
+    } else {
+      Take(leaf, count, from, to);
+    }
+  }
+  // The same for leaves that have their keys themselves, of the owner or of a client.
   void Take(Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
     size = 0;
-    const int slots = static_cast<int>(std::min<uint32_t>(count, kLeafSlots));
+    const int slots = SlotsOf(count);
     for (int slot = 0; slot < slots; ++slot) {
       const KeyWords<W> key = leaf.key(slot);
       if (key < from || to < key) continue;
       pairs[size++] = {key, leaf.record(slot)};
+    }
+  }
+  // Takes them from an image at a client, which has READ the keys of the slots and knows the owner.
+  void TakeRead(std::span<const KeyWords<W>> keys, rdma::NodeId owner, Leaf<W> leaf, const KeyWords<W>& from,
+                const KeyWords<W>& to) {
+    size = 0;
+    const int slots = std::min(SlotsOf(leaf.meta().count), static_cast<int>(keys.size()));
+    const Bounds bounds(leaf, from, to);
+    for (int slot = 0; slot < slots; ++slot) {
+      const KeyWords<W>& key = keys[static_cast<size_t>(slot)];
+      if (key < bounds.first || bounds.last < key) continue;
+      pairs[size++] = {key, rdma::GlobalAddress(owner, leaf.entry(slot).offset()).bits()};
     }
   }
 
@@ -45,6 +80,18 @@ struct LeafPairs {
   }
 
  private:
+  static constexpr int kAhead = 6;  // records that are prefetched where few may be in the range
+
+  // The part of a range that a leaf covers. A key in a record may have been overwritten (tagged_leaf.h): it must not
+  // come between those of other leaves.
+  struct Bounds {
+    Bounds(Leaf<W> leaf, const KeyWords<W>& from, const KeyWords<W>& to)
+        : first(std::max(from, leaf.low())), last(std::min(to, leaf.high())) {}
+    KeyWords<W> first;
+    KeyWords<W> last;
+  };
+
+  static int SlotsOf(uint32_t count) { return static_cast<int>(std::min<uint32_t>(count, LeafLayout<W>::kSlots)); }
   static void EmitOne(const Pair& pair, KeyKind kind, ScanResult* result) {
     Entry& entry = result->entries.emplace_back();
     Decode<W>(pair.key, kind, &entry.key);

@@ -1,85 +1,119 @@
 // XTree: inserts into full leaves.
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 
 #include "base/sometimes.h"
 #include "index/backoff.h"
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {
-namespace {
 
+// What stays in the old leaf, and what goes to the new one.
 template <int W>
-struct SplitPlan {
-  typename LeafPairs<W>::Pair pairs[kLeafSlots + 1];  // all pairs and the new one, in key order
-  int left;                                           // number of pairs that stay in the old leaf
-  KeyWords<W> high;                                   // new high fence of the old leaf
-  bool left_unchanged;                                // the old leaf's pairs stay the same, so it need not be rewritten
+struct Tree<W>::SplitPlan {
+  using Item = std::conditional_t<Leaf<W>::kKeysInRecords, remote::TaggedEntry, typename LeafPairs<W>::Pair>;
+
+  Item items[LeafLayout<W>::kSlots + 1];  // all and the new one, in key order
+  int left;                               // number of items that stay in the old leaf
+  Words high;                             // new high fence of the old leaf
+  bool left_unchanged;                    // the old leaf's items stay the same, so it need not be rewritten
+
+  static void Store(Leaf<W> leaf, int slot, const Item& item) {
+    if constexpr (Leaf<W>::kKeysInRecords) {
+      leaf.set_entry(slot, item);
+    } else {
+      leaf.set_pair(slot, item.key, item.record);
+    }
+  }
 };
 
-// Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full. A leaf's last slot is
-// its latest insert; if the new key comes right after that one, keys are being appended there, and the part before it
-// is left full:
+// Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full. If the new key comes
+// right after the leaf's latest insert (its last slot, or TaggedLeaf::last), keys are being appended there, and the
+// part before it is left full:
 //   - after all keys: the old leaf stays as it is, and the new one gets only the new key;
 //   - before others: these go to the new leaf, and the gap before them stays with the old one, which fills up until it
 //     splits in the first way.
 // Otherwise each leaf gets half.
+//
+// nullopt: a client has overwritten keys of records, which are in no order now (tagged_leaf.h).
 template <int W>
-SplitPlan<W> PlanSplit(Leaf<W> leaf, KeyKind kind, const KeyWords<W>& key, uint64_t record) {
-  SplitPlan<W> plan;
-  int slots[kLeafSlots];
-  KeyWords<W> keys[kLeafSlots];
-  for (int slot = 0; slot < kLeafSlots; ++slot) {
-    keys[slot] = leaf.key(slot);
-    int at = slot;
-    for (; at > 0 && keys[slot] < keys[slots[at - 1]]; --at) slots[at] = slots[at - 1];
-    slots[at] = slot;
-  }
-  int position = 0;
-  while (position < kLeafSlots && keys[slots[position]] < key) ++position;
-  for (int i = 0; i <= kLeafSlots; ++i) {
-    if (i == position) {
-      plan.pairs[i] = {key, record};
-    } else {
-      const int slot = slots[i < position ? i : i - 1];
-      plan.pairs[i] = {keys[slot], leaf.record(slot)};
+auto Tree<W>::PlanSplit(Leaf<W> leaf, const Words& key, uint64_t record) const -> std::optional<SplitPlan> {
+  constexpr int kSlots = LeafLayout<W>::kSlots;
+  std::optional<SplitPlan> made(std::in_place);
+  SplitPlan& plan = *made;
+  int position = 0;  // of the new key
+  bool ascending;
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    position = leaf.PlaceFor(records_, key, kSlots);
+    ascending = position > 0 && leaf.last() == position - 1;
+    for (int i = 0; i <= kSlots; ++i) {
+      plan.items[i] = i == position ? Leaf<W>::EntryOf(key, record) : leaf.entry(i < position ? i : i - 1);
+    }
+  } else {
+    int slots[kSlots];
+    Words keys[kSlots];
+    for (int slot = 0; slot < kSlots; ++slot) {
+      keys[slot] = leaf.key(slot);
+      int at = slot;
+      for (; at > 0 && keys[slot] < keys[slots[at - 1]]; --at) slots[at] = slots[at - 1];
+      slots[at] = slot;
+    }
+    while (position < kSlots && keys[slots[position]] < key) ++position;
+    ascending = position > 0 && slots[position - 1] == kSlots - 1;
+    for (int i = 0; i <= kSlots; ++i) {
+      if (i == position) {
+        plan.items[i] = {key, record};
+      } else {
+        const int slot = slots[i < position ? i : i - 1];
+        plan.items[i] = {keys[slot], leaf.record(slot)};
+      }
     }
   }
-  const bool ascending = position > 0 && slots[position - 1] == kLeafSlots - 1;
-  plan.left = ascending ? std::min(position + 1, kLeafSlots) : (kLeafSlots + 1) / 2;
-  const KeyWords<W>& last = plan.pairs[plan.left - 1].key;
-  const KeyWords<W>& next = plan.pairs[plan.left].key;
-  if (ascending) {
-    plan.high = position < kLeafSlots ? next.Previous() : last;
-  } else {
-    plan.high = FenceBetween<W>(kind, last, next);
+  const auto key_of = [&](int i) {
+    if constexpr (Leaf<W>::kKeysInRecords) {
+      return i == position ? key : records_.template KeyOf<W>(plan.items[i]);
+    } else {
+      return plan.items[i].key;
+    }
+  };
+  plan.left = ascending ? std::min(position + 1, kSlots) : (kSlots + 1) / 2;
+  const Words last = key_of(plan.left - 1);
+  const Words next = key_of(plan.left);
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    if (last < leaf.low() || next <= last || leaf.high() < next) return std::nullopt;
   }
-  plan.left_unchanged = ascending && position == kLeafSlots;
-  return plan;
+  if (ascending) {
+    plan.high = position < kSlots ? next.Previous() : last;
+  } else {
+    plan.high = FenceBetween<W>(kind_, last, next);
+  }
+  plan.left_unchanged = ascending && position == kSlots;
+  return made;
 }
-
-}  // namespace
 
 // `place.parent` and its leaf (whose unlocked state is `state`) are locked. The caller unlocks the parent; this
 // function unlocks the leaf. The old leaf gives up the upper range while the new one is still locked.
 template <int W>
-Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, const Words& key, uint64_t record) {
+Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, const SplitPlan& plan,
+                          const Words& key) {
+  constexpr int kSlots = LeafLayout<W>::kSlots;
   Leaf<W> left = place.leaf;
   Leaf<W> right(block);
   const LeafMeta meta = left.meta();
-  const SplitPlan<W> plan = PlanSplit<W>(left, kind_, key, record);
   const Words high = plan.high;
 
-  for (int i = plan.left; i <= kLeafSlots; ++i) right.set_pair(i - plan.left, plan.pairs[i].key, plan.pairs[i].record);
+  for (int i = plan.left; i <= kSlots; ++i) SplitPlan::Store(right, i - plan.left, plan.items[i]);
   right.set_low(high.Next());
   right.set_high(left.high());
   right.set_meta({.right = meta.right,
                   .incarnation = right.meta().incarnation,
-                  .count = static_cast<uint32_t>(kLeafSlots + 1 - plan.left)});
+                  .count = static_cast<uint32_t>(kSlots + 1 - plan.left)});
 
   left.MarkBusy();
   if (!plan.left_unchanged) {
-    for (int i = 0; i < plan.left; ++i) left.set_pair(i, plan.pairs[i].key, plan.pairs[i].record);
-    left.ClearSlots(plan.left, kLeafSlots);
+    for (int i = 0; i < plan.left; ++i) SplitPlan::Store(left, i, plan.items[i]);
+    left.ClearSlots(plan.left, kSlots);
   }
   left.set_high(high);
   left.set_meta(
@@ -110,24 +144,29 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
     for (Backoff wait; (state & rdma::kLockBit) != 0 || !leaf.TryLock(state); state = leaf.state()) wait.Pause();
     const LeafMeta meta = leaf.meta();
     GANNET_CHECK(leaf.Covers(key), "a leaf's fences contradict its parent's, incarnation %d", meta.incarnation);
-    const int slot = leaf.FindSlot(key, meta.count);
-    if (slot < 0 && meta.count == kLeafSlots) {
+    const int slot = leaf.FindSlot(records_, key, meta.count);
+    const bool full = slot < 0 && meta.count == LeafLayout<W>::kSlots;
+    const std::optional<SplitPlan> plan = full ? PlanSplit(leaf, key, record) : std::nullopt;
+    if (plan.has_value()) {
       const Words low = leaf.low();
       const Words high = leaf.high();
       Sometimes<"xstore: a leaf splits">();
-      Change change = SplitLeaf(place, state, fresh->at(), key, record);
+      Change change = SplitLeaf(place, state, fresh->at(), *plan, key);
       place.parent->Unlock();
       if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
       return change;
     }
     // Another thread was faster: the key is there, or there is room now.
-    Sometimes<"xstore: another insert split the leaf first">();
+    if (!full) Sometimes<"xstore: another insert split the leaf first">();
     place.parent->UnlockUnchanged();
     fresh->Publish((fresh->state() & ~rdma::kLockBit) + 1);
     leaves_->Release(fresh->at(), LeafLayout<W>::kBytes);
-    if (slot < 0) return InsertLocked(leaf, state, meta, key, record);
-    if (existing != nullptr) *existing = rdma::GlobalAddress::FromBits(leaf.record(slot));
+    if (!full && slot < 0) {
+      return InsertLocked(leaf, state, meta, leaf.PlaceFor(records_, key, meta.count), key, record);
+    }
+    if (existing != nullptr && slot >= 0) *existing = rdma::GlobalAddress::FromBits(leaf.record(records_, slot));
     leaf.Unlock(state);
+    if (full) return absl::DataLossError("keys of records were overwritten: the index finds no order in them");
     return absl::AlreadyExistsError("the key is in the index");
   }
 }

@@ -10,7 +10,11 @@ namespace gannet::index::xstore {
 
 template <int W>
 Tree<W>::Tree(IndexService* service, KeyKind kind)
-    : service_(service), kind_(kind), memory_(service->node().memory().data()), node_id_(service->node().id()) {
+    : service_(service),
+      kind_(kind),
+      memory_(service->node().memory().data()),
+      node_id_(service->node().id()),
+      records_(service->node().memory(), node_id_) {
   static std::atomic<uint64_t> next_number{1};
   Runtime* const runtime = Runtime::Current();
   number_ = runtime != nullptr ? runtime->NextNumber() : next_number.fetch_add(1, std::memory_order_relaxed);
@@ -61,7 +65,7 @@ StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
   constexpr uint64_t kVersionMask = (uint64_t{1} << 60) - 1;
   StoreWord(leaf.at(), (leaf.state() & kVersionMask) | rdma::kLockBit);
   leaf.MarkBusy();
-  leaf.ClearSlots(0, kLeafSlots);  // removes what an earlier use left
+  leaf.ClearSlots(0, LeafLayout<W>::kSlots);  // removes what an earlier use left
   leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
   return leaf;
 }
@@ -105,8 +109,8 @@ bool Tree<W>::TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const 
   const LeafMeta meta = leaf.meta();
   const Words low = leaf.low();
   const Words high = leaf.high();
-  const int slot = leaf.FindSlot(key, meta.count);
-  const uint64_t record = slot >= 0 ? leaf.record(slot) : 0;
+  const int slot = leaf.FindSlot(records_, key, meta.count);
+  const uint64_t record = slot >= 0 ? leaf.record(records_, slot) : 0;
   Charge(Cost::kIndexStep);
   PreemptionPoint();
   if (leaf.state() != state || key < low || high < key) [[unlikely]]
@@ -142,7 +146,7 @@ bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snap
   snapshot->meta = leaf.meta();
   snapshot->low = leaf.low();
   snapshot->high = leaf.high();
-  snapshot->pairs.Take(leaf, snapshot->meta.count, from, to);
+  snapshot->pairs.Take(records_, leaf, snapshot->meta.count, from, to);
   Charge(Cost::kIndexStep);
   PreemptionPoint();
   return leaf.state() == state;
@@ -180,9 +184,9 @@ Statistics Tree<W>::statistics() {
   Words key = Words::Lowest();
   Snapshot snapshot;
   while (true) {
-    Look(key, Words::Lowest(), Words::Highest(), &snapshot);
+    Look(key, Words::Highest(), Words::Lowest(), &snapshot);  // no pairs
     ++statistics.nodes;
-    statistics.keys += static_cast<uint64_t>(snapshot.pairs.size);
+    statistics.keys += snapshot.meta.count;
     if (snapshot.high == Words::Highest()) break;
     key = snapshot.high.Next();
   }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/thread.h"
@@ -31,6 +32,7 @@
 #include "index/xstore/leaf_hint.h"
 #include "index/xstore/leaf_pairs.h"
 #include "index/xstore/node_pool.h"
+#include "index/xstore/record_keys.h"
 
 namespace gannet::index::xstore {
 
@@ -92,6 +94,10 @@ class Tree {
   void UnlinkEmptyLeaves(Context& context);
 
   KeyKind kind() const { return kind_; }
+  // True if a record that a peer has sent can be that of `key`: leaves that keep keys in records need them there.
+  bool MayBeRecordOf(rdma::GlobalAddress record, const Words& key) const {
+    return !Leaf<W>::kKeysInRecords || records_.Has(record, key);
+  }
   IndexService& service() const { return *service_; }
   // The leaf at a block number (LeafMeta::right); and the reverse.
   Leaf<W> LeafAt(uint32_t number) const { return Leaf<W>(memory_ + uint64_t{number} * kLineBytes); }
@@ -122,12 +128,16 @@ class Tree {
   // In insert.cc.
   Outcome TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusOr<Change>* result,
                     rdma::GlobalAddress* existing);
-  StatusOr<Change> InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, const Words& key, uint64_t record);
+  // `slot`: from PlaceFor.
+  StatusOr<Change> InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, int slot, const Words& key,
+                                uint64_t record);
   StatusOr<Change> SplitAndInsert(Context& context, const Words& key, uint64_t record, rdma::GlobalAddress* existing);
   bool DescendSplitting(const Words& key, Place* place);
   bool SplitNode(Node* parent, uint64_t parent_version, int index_in_parent, Node* node, uint64_t version,
                  const Words& key);
-  Change SplitLeaf(const Place& place, uint64_t state, std::byte* block, const Words& key, uint64_t record);
+  struct SplitPlan;
+  std::optional<SplitPlan> PlanSplit(Leaf<W> leaf, const Words& key, uint64_t record) const;
+  Change SplitLeaf(const Place& place, uint64_t state, std::byte* block, const SplitPlan& plan, const Words& key);
   StatusOr<Leaf<W>> NewLeaf(Context& context);
 
   // In unlink.cc.
@@ -149,6 +159,7 @@ class Tree {
   KeyKind kind_;
   std::byte* memory_;
   rdma::NodeId node_id_;
+  RecordKeys records_;
   uint64_t number_;  // of this tree, in leaf hints
   std::shared_ptr<BlockPool> leaves_ = std::make_shared<BlockPool>();
   std::shared_ptr<NodePool<W>> nodes_ = std::make_shared<NodePool<W>>();

@@ -6,6 +6,10 @@
 //   client   XCache   a copy of the models, and of as much of the TT as fits: a lookup predicts the leaf and READs it,
 //                     without the owner's CPU. The clients of a process may share it
 //
+// Leaves with keys of more than 39 bytes have tags in the place of keys (tagged_leaf.h). The records hold the keys then
+// (record_header.h): from Insert or BulkLoad on until a grace period after Remove or Replace. The record that a
+// client's Find returns is not verified, and comes with a witness (FindResult).
+//
 // Why a stale cache is harmless: a leaf carries both its fences, blocks that were leaves stay leaves of the same tree
 // (block_pool.h), and a version is used once. So a consistent image of a leaf whose fences enclose a key is *the* leaf
 // of that key at the time of the READ, however the reader found its address. Models, translation tables and hints only

@@ -169,12 +169,11 @@ TEST_P(IndexSuite, ScansSeeInsertsInTheirOrder) {
   if (!ordered()) GTEST_SKIP() << "not an ordered kind";
   Start(1000);
   constexpr uint64_t kAppended = 3000;
-  const KeyKind kind = GetParam().key_kind;
   // Byte keys of one length sort as their numbers.
   const auto appended = [](uint64_t n) { return 21 * (1000000 + n); };
   std::thread writer([&] {
     OwnerThread owner(cluster_.get());
-    for (uint64_t n = 0; n < kAppended; ++n) MustInsert(&owner, TestKey(kind, appended(n)));
+    for (uint64_t n = 0; n < kAppended; ++n) MustInsert(&owner, KeyOf(appended(n)));
   });
   const OwnedKey from = KeyOf(appended(0));
   const OwnedKey to = KeyOf(appended(kAppended));

@@ -171,7 +171,7 @@ TEST_P(IndexSuite, ScansAgreeWithTheModel) {
         RemoveBoth(key);
       }
     }
-    const RandomRange ends(GetParam().key_kind, kKeys, &random);
+    const RandomRange ends(GetParam(), kKeys, &random);
     ScanRange range = ends.range();
     range.reverse = random.OneIn(2);
     if (random.OneIn(2)) range.limit = random.Below(50);

@@ -147,7 +147,7 @@ TEST_P(IndexSuite, RemoteScansAgreeWithTheModel) {
           RemoveBoth(key);
         }
       }
-      const RandomRange ends(GetParam().key_kind, kKeys, &random);
+      const RandomRange ends(GetParam(), kKeys, &random);
       ScanRange range = ends.range();
       range.reverse = random.OneIn(2);
       if (random.OneIn(2)) range.limit = random.Below(50);
@@ -167,7 +167,7 @@ TEST_P(IndexSuite, WitnessesOfRemoteScansCatchPhantoms) {
   Random random(25);
   for (uint64_t n = 0; n < kKeys; n += 3) InsertBoth(KeyOf(n));
   for (int round = 0; round < 300; ++round) {
-    const RandomRange ends(GetParam().key_kind, kKeys, &random);
+    const RandomRange ends(GetParam(), kKeys, &random);
     EpochGuard guard(&client);
     ScanResult result;
     ASSERT_TRUE(client.Await(remote->Scan(ends.range(), &result)).ok());

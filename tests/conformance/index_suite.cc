@@ -48,9 +48,9 @@ void HeldWitnesses::Apply(const Change& change) {
   if (held) witnesses_.insert(witnesses_.end(), carried.begin(), carried.end());
 }
 
-RandomRange::RandomRange(KeyKind kind, uint64_t keys, Random* random) {
-  from = random->OneIn(10) ? TestKey(kind, 0) : TestKey(kind, random->Below(keys));
-  to = random->OneIn(10) ? TestKey(kind, UINT64_MAX) : TestKey(kind, random->Below(keys));
+RandomRange::RandomRange(const IndexCase& test, uint64_t keys, Random* random) {
+  from = random->OneIn(10) ? test.KeyOf(0) : test.KeyOf(random->Below(keys));
+  to = random->OneIn(10) ? test.KeyOf(UINT64_MAX) : test.KeyOf(random->Below(keys));
   if (to.view() < from.view()) std::swap(from, to);
 }
 

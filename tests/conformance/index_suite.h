@@ -127,7 +127,7 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
 
 // `Random random(...)`: a scan range around the test keys of [0, keys), both ends random; sometimes an extreme.
 struct RandomRange {
-  RandomRange(KeyKind kind, uint64_t keys, Random* random);
+  RandomRange(const IndexCase& test, uint64_t keys, Random* random);
   OwnedKey from;
   OwnedKey to;
   ScanRange range() const { return {.from = from.view(), .to = to.view()}; }

@@ -125,7 +125,7 @@ TEST_P(IndexSuite, ForeignInsertsInvalidateAScan) {
   Random random(14);
   for (uint64_t n = 0; n < kKeys; n += 3) InsertBoth(KeyOf(n));
   for (int round = 0; round < 1500; ++round) {
-    const RandomRange ends(GetParam().key_kind, kKeys, &random);
+    const RandomRange ends(GetParam(), kKeys, &random);
     ScanRange range = ends.range();
     range.reverse = random.OneIn(2);
     if (random.OneIn(2)) range.limit = 1 + random.Below(20);
@@ -157,7 +157,7 @@ TEST_P(IndexSuite, ScansCarryOverOwnChanges) {
   Random random(15);
   for (uint64_t n = 0; n < kKeys; n += 3) InsertBoth(KeyOf(n));
   for (int round = 0; round < 200; ++round) {
-    const RandomRange ends(GetParam().key_kind, kKeys, &random);
+    const RandomRange ends(GetParam(), kKeys, &random);
     const ScanRange range = ends.range();
     EpochGuard guard(main_->epoch());
     ScanResult result;

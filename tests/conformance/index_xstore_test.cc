@@ -1,4 +1,8 @@
-// XStore passes the common suite in each of its three cache modes.
+// XStore passes the common suite in each of its three cache modes, and with byte keys that its leaves have themselves
+// (up to 39 bytes) or leave in the records (longer ones, as the suite's own).
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "index/xstore/xstore.h"
 #include "tests/conformance/index_suite.h"
 
@@ -21,6 +25,36 @@ IndexFactory Factory(const char* name, const XCacheOptions& cache) {
   return factory;
 }
 
+// Longest keys that leaves have themselves.
+constexpr size_t kShortBytes = 39;
+
+// As TestKey, but of at most that many bytes.
+OwnedKey ShortKey(uint64_t n) {
+  if (n == UINT64_MAX) return OwnedKey(Key(std::string_view(std::string(kShortBytes, '\xff'))));
+  std::string bytes;
+  if (n > 0) {
+    if (n % 3 == 1) bytes = "name-";
+    if (n % 3 == 2) bytes = "many share: ";
+    absl::StrAppend(&bytes, n);
+    bytes.append(n % 7, '\0');
+  }
+  return OwnedKey(Key(std::string_view(bytes)));
+}
+
+IndexCase ShortKeys() {
+  IndexFactory factory = Factory("xstore_short", {});
+  factory.key = ShortKey;
+  factory.create = [](IndexService* service,
+                      const IndexFactory::Shape& shape) -> StatusOr<std::unique_ptr<LocalIndex>> {
+    return XStore::Create(service, shape.id, {.key_kind = shape.key_kind, .max_key_bytes = kShortBytes});
+  };
+  factory.connect = [](rdma::Channel* channel, rdma::NodeId owner, const IndexFactory::Shape& shape) {
+    return ConnectXStore(channel, owner, shape.id, {.key_kind = shape.key_kind, .max_key_bytes = kShortBytes}, {});
+  };
+  return {factory, KeyKind::kBytes};
+}
+
+INSTANTIATE_TEST_SUITE_P(XStoreShort, IndexSuite, testing::Values(ShortKeys()), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStore, IndexSuite, testing::ValuesIn(AllCases(Factory("xstore", {}))), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreModelOnly, IndexSuite,
                          testing::ValuesIn(AllCases(Factory("xstore_model_only", {.mode = XCacheMode::kModelOnly}))),

@@ -10,7 +10,8 @@ namespace gannet::index::xstore {
 namespace {
 
 // A leaf that is not known well: half full, as splits leave it.
-constexpr double kUsualCount = kLeafSlots / 2.0;
+template <int W>
+constexpr double kUsualCount = LeafLayout<W>::kSlots / 2.0;
 // Entries of a translation table that is not known.
 constexpr double kUsualTable = 64;
 
@@ -30,12 +31,12 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
   SubModel model;
   SubModel::Range range{};
   uint32_t middle = 0;
-  auto count = static_cast<uint32_t>(kUsualCount);
+  auto count = static_cast<uint32_t>(kUsualCount<W>);
   const auto look = [&](const CachedTable& table) {
     model = table.model();
     range = model.Predict(place.x);
     middle = range.first + (range.last - range.first) / 2;
-    count = std::min<uint32_t>(table.entry(middle).count, kLeafSlots);
+    count = std::min<uint32_t>(table.entry(middle).count, Layout::kSlots);
   };
   uint32_t block = 0;
   const bool line_consistent = channel_->capabilities().line_consistent;
@@ -61,7 +62,9 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
   }
   double lines = leaves * static_cast<double>(Layout::kLines);
   double reads = leaves;
-  if (line_consistent && cache_.trusts_slots()) {
+  if (Leaf<W>::kKeysInRecords) {
+    lines = leaves * static_cast<double>(Layout::LinesFor(count));
+  } else if (line_consistent && cache_.trusts_slots()) {
     // The predicted slots of the leaf in the middle; they may reach into a neighbour.
     const SubModel::Slots slots = model.PredictSlots(place.x, middle, count);
     reads = std::min(reads, 2.0);
@@ -106,13 +109,14 @@ ReadEstimate RemoteOf<W>::Estimate(std::span<const Key> keys) const {
 // Follows PlanFromTables without a look at each leaf: by the model's line and one leaf's number of keys.
 template <int W>
 ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
+  constexpr int kSlots = LeafLayout<W>::kSlots;
   const Words from = EncodeFrom<W>(range.from);
   const Words to = EncodeTo<W>(range.to);
   if (range.limit == 0 || to < from) return {};
   const auto limit = static_cast<double>(range.limit);
   FollowCache();
   const double renewals = ShouldRenewModel() ? 1 : 0;
-  ReadEstimate estimate{.calls = renewals, .keys = std::min(limit, kUsualCount), .lasting_calls = renewals};
+  ReadEstimate estimate{.calls = renewals, .keys = std::min(limit, kUsualCount<W>), .lasting_calls = renewals};
   if (by_call_ || cache_.number() == 0) {
     ++estimate.calls;
     return estimate;
@@ -122,15 +126,22 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   const TopModel::Place end = cache_->top().Locate(range.reverse ? from : to);
   SubModel model;
   SubModel::Range first{};
-  double count = kUsualCount;
+  double count = kUsualCount<W>;
   const auto look = [&](const CachedTable& table) {
     model = table.model();
     first = model.Predict(begin.x);
     const uint32_t middle = first.first + (first.last - first.first) / 2;
-    count = std::clamp<double>(table.entry(middle).count, 1, kLeafSlots);
+    count = std::clamp<double>(table.entry(middle).count, 1, kSlots);
   };
   uint32_t block = 0;
   const bool has_table = cache_->FindTable(begin.sub_model, look);
+  // The keys that leaves leave in the records, of so many leaves in so many batches.
+  const auto add_keys = [&](double leaves, double batches) {
+    if (!Leaf<W>::kKeysInRecords) return;
+    estimate.postings += batches;
+    estimate.reads += leaves * count;
+    estimate.bytes += leaves * count * static_cast<double>(kKeyReadBytes<W>);
+  };
   if (!has_table && !cache_->FindModel(begin.sub_model, &model, &block)) {
     // A lookup of the first leaf, which brings the sub-model, and then the next leaves.
     const ReadEstimate lookup = EstimateLookup(range.reverse ? to : from);
@@ -138,6 +149,7 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
     estimate.reads += lookup.reads + 1;
     estimate.bytes += lookup.bytes + static_cast<double>(LeafLayout<W>::kBytes);
     estimate.lasting_postings += lookup.lasting_postings;
+    add_keys(2, 2);
     return estimate;
   }
   if (!has_table) first = model.Predict(begin.x);
@@ -152,7 +164,7 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   estimate.keys = std::clamp(lines * count, 1.0, std::max(limit, 1.0));
   // A batch has as many leaves as are likely to be enough, and the first may have only smaller keys.
   const double in_range = lines + (first.last - first.first + 1);
-  const double leaves = std::max(1.0, std::min(in_range, std::ceil((estimate.keys + kLeafSlots) / count)));
+  const double leaves = std::max(1.0, std::min(in_range, std::ceil((estimate.keys + kSlots) / count)));
   const double batches = Batches(leaves, kScanBatch);
   const double rounds = has_table ? 1 : 2;  // without the table its entries are READ first
   estimate.postings += batches * rounds;
@@ -163,6 +175,7 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
     estimate.reads += leaves;
     estimate.bytes += leaves * kWordBytes;
   }
+  add_keys(leaves, batches);
   return estimate;
 }
 

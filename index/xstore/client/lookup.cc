@@ -1,6 +1,7 @@
 #include "index/xstore/client/lookup.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/runtime.h"
 
@@ -9,7 +10,7 @@ namespace gannet::index::xstore {
 template <int W>
 void Lookup<W>::Start(const Words& key, bool whole) {
   key_ = key;
-  whole_ = whole;
+  whole_ = for_leaf_ = whole;
   judged_ = whole;
   rounds_ = siblings_ = 0;
   leaves_read_ = right_of_left_ = 0;
@@ -76,7 +77,10 @@ void Lookup<W>::ReadRange() {
 template <int W>
 void Lookup<W>::EnterLeaves() {
   stage_ = Stage::kLeaves;
-  if (whole_ || judged_ || !cache_->trusts_slots() || !channel_->capabilities().line_consistent || probing()) return;
+  // The tags of a few slots prove neither that a key is there nor that it is absent.
+  if (Leaf<W>::kKeysInRecords || whole_ || judged_ || !cache_->trusts_slots() ||
+      !channel_->capabilities().line_consistent || probing())
+    return;
   size_t lines = 0;
   size_t all = 0;
   uint32_t reads = 0;
@@ -93,7 +97,7 @@ void Lookup<W>::EnterLeaves() {
 template <int W>
 auto Lookup<W>::SlotLines(uint32_t i) const -> Lines {
   const SubModel::Slots slots =
-      line_.model.PredictSlots(place_.x, leaf_[i], std::min<uint32_t>(entries_[i].count, kLeafSlots));
+      line_.model.PredictSlots(place_.x, leaf_[i], std::min<uint32_t>(entries_[i].count, LeafLayout<W>::kSlots));
   if (slots.last < slots.first) return {0, 0};
   return {LeafLayout<W>::FirstLineOf(slots.first), LeafLayout<W>::EndLineOf(slots.last)};
 }
@@ -103,7 +107,7 @@ template <int W>
 uint32_t Lookup<W>::LeafLines(uint32_t i) const {
   using Layout = LeafLayout<W>;
   if (probing()) return Layout::kFenceLines;
-  return whole_ ? Layout::kLines : Layout::LinesFor(std::min<uint32_t>(entries_[i].count, kLeafSlots));
+  return whole_ ? Layout::kLines : Layout::LinesFor(std::min<uint32_t>(entries_[i].count, Layout::kSlots));
 }
 
 // Number of the counted slots of the consistent image `i` that were READ.
@@ -271,28 +275,30 @@ void Lookup<W>::LookAtTable() {
 
 template <int W>
 void Lookup<W>::LookAtSlots() {
-  using Layout = LeafLayout<W>;
   bool torn = false;
-  for (uint32_t i = 0; i < count_; ++i) {
-    const Lines lines = SlotLines(i);
-    if (lines.size() == 0) continue;
-    Charge(Cost::kRecordLine, lines.size());
-    if (!rdma::IsConsistentImage(ImageAt(i) + lines.first * kLineBytes, lines.size())) {
-      torn = true;
-      continue;
+  if constexpr (!Leaf<W>::kKeysInRecords) {
+    using Layout = LeafLayout<W>;
+    for (uint32_t i = 0; i < count_; ++i) {
+      const Lines lines = SlotLines(i);
+      if (lines.size() == 0) continue;
+      Charge(Cost::kRecordLine, lines.size());
+      if (!rdma::IsConsistentImage(ImageAt(i) + lines.first * kLineBytes, lines.size())) {
+        torn = true;
+        continue;
+      }
+      int first = 0;
+      while (Layout::FirstLineOf(first) < lines.first) ++first;
+      int end = first;
+      while (end < Layout::kSlots && Layout::EndLineOf(end) <= lines.end) ++end;
+      const Leaf<W> leaf(ImageAt(i));
+      const int slot = leaf.FindSlotIn(key_, first, end);
+      if (slot < 0) continue;
+      NoteSlots(i, slot);
+      found_ = i;
+      record_ = leaf.record(slot);
+      stage_ = Stage::kFound;
+      return;
     }
-    int first = 0;
-    while (Layout::FirstLineOf(first) < lines.first) ++first;
-    int end = first;
-    while (end < kLeafSlots && Layout::EndLineOf(end) <= lines.end) ++end;
-    const Leaf<W> leaf(ImageAt(i));
-    const int slot = leaf.FindSlotIn(key_, first, end);
-    if (slot < 0) continue;
-    NoteSlots(i, slot);
-    found_ = i;
-    record_ = leaf.record(slot);
-    stage_ = Stage::kFound;
-    return;
   }
   if (torn) {
     channel_->CountRetry();
@@ -318,7 +324,12 @@ template <int W>
 bool Lookup<W>::HasAll(uint32_t i) const {
   const int slots = CountedSlots(i);
   const Leaf<W> leaf(ImageAt(i));
-  return slots == static_cast<int>(leaf.meta().count) || (!whole_ && leaf.FindSlotIn(key_, 0, slots) >= 0);
+  if (slots == static_cast<int>(leaf.meta().count)) return true;
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    return false;  // a tag may be that of another key
+  } else {
+    return !whole_ && leaf.FindSlotIn(key_, 0, slots) >= 0;
+  }
 }
 
 template <int W>
@@ -333,7 +344,7 @@ void Lookup<W>::LookAtLeaves() {
     const LeafMeta meta = leaf.meta();
     if (!rdma::IsConsistentImage(ImageAt(i), lines_[i])) {
       torn = true;
-    } else if (meta.count > kLeafSlots || leaf.high() < leaf.low()) {
+    } else if (meta.count > LeafLayout<W>::kSlots || leaf.high() < leaf.low()) {
       continue;  // dead or invalid
     } else if (leaf.Covers(key_)) {
       if (whole && HasAll(i)) return Found(i);
@@ -378,7 +389,7 @@ void Lookup<W>::LookAtSibling() {
     channel_->CountRetry();
     return;
   }
-  if (leaf.meta().count <= kLeafSlots && leaf.Covers(key_)) return Found(0);
+  if (leaf.meta().count <= LeafLayout<W>::kSlots && leaf.Covers(key_)) return Found(0);
   const bool further = leaf.low() <= leaf.high() && leaf.high() < key_ && leaf.meta().right != 0;
   if (!further || ++siblings_ == kMaxSiblings) {
     stage_ = Stage::kFallback;
@@ -403,9 +414,18 @@ void Lookup<W>::NoteNewerLine() {
 template <int W>
 void Lookup<W>::Found(uint32_t i) {
   found_ = i;
-  const int slot = leaf().FindSlotIn(key_, 0, CountedSlots(i));
-  record_ = slot >= 0 ? leaf().record(slot) : 0;
-  if (stage_ == Stage::kLeaves) NoteSlots(i, slot);
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    const uint64_t same = leaf().MatchTag(key_, leaf().meta().count);
+    if (std::popcount(same) > 1 && !for_leaf_) {
+      stage_ = Stage::kFallback;
+      return;
+    }
+    record_ = same == 0 ? 0 : rdma::GlobalAddress(owner_, leaf().entry(std::countr_zero(same)).offset()).bits();
+  } else {
+    const int slot = leaf().FindSlotIn(key_, 0, CountedSlots(i));
+    record_ = slot >= 0 ? leaf().record(slot) : 0;
+    if (stage_ == Stage::kLeaves) NoteSlots(i, slot);
+  }
   if (!channel_->capabilities().line_consistent) {
     stage_ = Stage::kConfirm;
   } else {

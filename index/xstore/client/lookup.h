@@ -22,6 +22,10 @@
 //
 // kFound means that the lines were consistent at their READ, and either contain the key's record, or contain no record
 // and come with an image of the leaf that covers the key.
+//
+// A leaf with keys in the records (tagged_leaf.h) is READ with all slots that it counts, never by single slots: if one
+// entry has the key's tag, its record is the result, which the caller has yet to verify; if none has, the key is
+// absent. If several have it, a call to the owner decides: that is one lookup in about 1,500.
 #pragma once
 
 #include <array>
@@ -61,7 +65,8 @@ class Lookup {
 
   bool over() const { return stage_ == Stage::kFound || stage_ == Stage::kFallback; }
   bool found() const { return stage_ == Stage::kFound; }
-  // If found: the record. Null: the key is absent, and leaf() covers it.
+  // If found: the record. Null: the key is absent, and leaf() covers it. If the leaf keeps the keys in the records
+  // (tagged_leaf.h), the record may be of another key, and then the key is absent.
   rdma::GlobalAddress record() const { return rdma::GlobalAddress::FromBits(record_); }
   // If found: the lines of the leaf that were READ; for an absent key from the first line on.
   Leaf<W> leaf() const { return Leaf<W>(ImageAt(found_)); }
@@ -124,6 +129,7 @@ class Lookup {
   uint32_t leaves_read_ = 0;
   bool outdated_ = false;
   bool whole_ = false;
+  bool for_leaf_ = false;    // the caller needs the leaf, not the record
   bool judged_ = false;      // it is known whether the key is where the model predicts it
   bool refill_ = false;      // the table must be READ again for the cache
   uint64_t generation_ = 0;  // of the model at the start

@@ -140,7 +140,7 @@ template <int W>
 FindResult RemoteOf<W>::ResultOf(const Lookup<W>& lookup) const {
   FindResult result;
   result.record = lookup.record();
-  if (result.record.is_null()) result.witness = {lookup.address(), lookup.leaf().state()};
+  if (result.record.is_null() || Leaf<W>::kKeysInRecords) result.witness = {lookup.address(), lookup.leaf().state()};
   return result;
 }
 

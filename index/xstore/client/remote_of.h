@@ -57,6 +57,8 @@ class RemoteOf final : public RemoteIndex {
     std::vector<std::byte> images;    // of a scan
     std::vector<TableEntry> entries;  // of a scan: the leaves of a batch
     std::vector<uint64_t> table;      // of a scan
+    std::vector<Words> keys;          // of a scan: read from records
+    std::vector<uint64_t> records;    // of a scan: the records' first lines
     alignas(kLineBytes) std::array<std::byte, kLineBytes> line;
     std::vector<std::byte> request;
     rdma::MessageBuffer response;
@@ -107,7 +109,12 @@ class RemoteOf final : public RemoteIndex {
   void PlanFromTables(Session& session, const ScanState& state) const;
   coro::Task<Status> PlanByReads(Session& session, const ScanState& state);
   coro::Task<Status> ConfirmImages(Session& session, std::byte* images);
-  bool Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& state) const;
+  static bool Continues(Leaf<W> leaf, const Words& next);
+  bool Consume(Leaf<W> leaf, rdma::GlobalAddress address, std::span<const Words> keys, ScanState& state) const;
+  // For leaves that keep the keys in the records:
+  size_t ChooseUseful(std::span<const Leaf<W>> leaves, const ScanState& state, std::array<Leaf<W>, kScanBatch>& useful,
+                      std::array<size_t, kScanBatch>& keys_at) const;
+  coro::Task<Status> ReadKeys(Session& session, std::span<const Leaf<W>> leaves);
   Status ReadScanResponse(rdma::WireReader& reader, ScanState& state);
 
   rdma::Channel* channel_;

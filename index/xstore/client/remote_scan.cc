@@ -23,7 +23,10 @@ struct RemoteOf<W>::ScanState {
 
   size_t room() const { return end - result->entries.size(); }
   // Number of keys that the leaves of a batch should have. The first leaf may have only smaller ones.
-  size_t wanted() const { return room() > SIZE_MAX - 2 * kLeafSlots ? SIZE_MAX : room() + kLeafSlots; }
+  size_t wanted() const {
+    constexpr size_t kSlots = LeafLayout<W>::kSlots;
+    return room() > SIZE_MAX - 2 * kSlots ? SIZE_MAX : room() + kSlots;
+  }
   // The scan has passed all leaves up to the one with these fences.
   void Advance(const Words& low, const Words& high) {
     done = reverse ? low <= from : to <= high;
@@ -63,18 +66,29 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
   co_return called;
 }
 
-// Takes the leaf's part of the scan, if it is the leaf where the scan continues.
+// True if an image of a whole leaf is consistent, and the scan goes on there from `next` on.
 template <int W>
-bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, ScanState& state) const {
-  const LeafMeta meta = leaf.meta();
-  if (!rdma::IsConsistentImage(leaf.at(), LeafLayout<W>::kLines) || meta.count > kLeafSlots ||
-      !leaf.Covers(state.next)) {
-    return false;
-  }
+bool RemoteOf<W>::Continues(Leaf<W> leaf, const Words& next) {
+  return rdma::IsConsistentImage(leaf.at(), LeafLayout<W>::kLines) && leaf.meta().count <= LeafLayout<W>::kSlots &&
+         leaf.Covers(next);
+}
+
+// Takes the leaf's part of the scan, if it is the leaf where the scan continues. `keys`: of its slots, as ReadKeys has
+// got them; unused if the leaf has its keys itself.
+template <int W>
+bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, std::span<const Words> keys,
+                          ScanState& state) const {
+  if (!Continues(leaf, state.next)) return false;
   state.result->witnesses.push_back({address, leaf.state()});
   LeafPairs<W> pairs;
   // From `next` on: the leaf may have absorbed others since, also one whose keys were returned already.
-  pairs.Take(leaf, meta.count, state.reverse ? state.from : state.next, state.reverse ? state.next : state.to);
+  const Words& from = state.reverse ? state.from : state.next;
+  const Words& to = state.reverse ? state.next : state.to;
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    pairs.TakeRead(keys, owner_, leaf, from, to);
+  } else {
+    pairs.Take(leaf, leaf.meta().count, from, to);
+  }
   pairs.Emit(kind_, state.reverse, state.room(), state.result);
   state.Advance(leaf.low(), leaf.high());
   return true;
@@ -102,7 +116,13 @@ coro::Task<Status> RemoteOf<W>::ScanByReads(Session& session, ScanState& state) 
     }
     outdated_ |= lookup.outdated();
     statistics_.leaves_read += lookup.leaves_read();
-    if (!lookup.found() || !Consume(lookup.leaf(), lookup.address(), state)) break;
+    if (!lookup.found()) break;
+    if constexpr (Leaf<W>::kKeysInRecords) {
+      const Leaf<W> leaf = lookup.leaf();
+      const Status keys = co_await ReadKeys(session, std::span(&leaf, 1));
+      GANNET_CO_RETURN_IF_ERROR(keys);
+    }
+    if (!Consume(lookup.leaf(), lookup.address(), session.keys, state)) break;
   }
   co_return absl::OkStatus();
 }
@@ -216,8 +236,69 @@ coro::Task<StatusOr<bool>> RemoteOf<W>::ReadBatch(Session& session, ScanState& s
     const Status confirmed = co_await ConfirmImages(session, images);
     GANNET_CO_RETURN_IF_ERROR(confirmed);
   }
-  for (size_t i = 0; i < n && !state.done; ++i) Consume(Leaf<W>(images + i * kLeafBytes), address(i), state);
+  constexpr size_t kSlots = LeafLayout<W>::kSlots;
+  std::array<Leaf<W>, kScanBatch> leaves;
+  std::array<size_t, kScanBatch> keys_at{};  // in session.keys
+  for (size_t i = 0; i < n; ++i) leaves[i] = Leaf<W>(images + i * kLeafBytes);
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    std::array<Leaf<W>, kScanBatch> useful;
+    const size_t size = ChooseUseful(std::span(leaves).first(n), state, useful, keys_at);
+    const Status keys = co_await ReadKeys(session, std::span<const Leaf<W>>(useful.data(), size));
+    GANNET_CO_RETURN_IF_ERROR(keys);
+  }
+  for (size_t i = 0; i < n && !state.done; ++i) {
+    std::span<const Words> keys;
+    if constexpr (Leaf<W>::kKeysInRecords) keys = std::span<const Words>(session.keys).subspan(keys_at[i] * kSlots);
+    Consume(leaves[i], address(i), keys, state);
+  }
   co_return true;
+}
+
+// The leaves of a batch that the scan will take, one after the other: these alone need their keys.
+template <int W>
+size_t RemoteOf<W>::ChooseUseful(std::span<const Leaf<W>> leaves, const ScanState& state,
+                                 std::array<Leaf<W>, kScanBatch>& useful,
+                                 std::array<size_t, kScanBatch>& keys_at) const {
+  size_t size = 0;
+  ScanState at = state;
+  for (size_t i = 0; i < leaves.size() && !at.done; ++i) {
+    if (!Continues(leaves[i], at.next)) continue;
+    keys_at[i] = size;
+    useful[size++] = leaves[i];
+    at.Advance(leaves[i].low(), leaves[i].high());
+  }
+  return size;
+}
+
+// READs the keys of all entries of consistent images, with one doorbell: session.keys then has those of one leaf after
+// the other, kSlots each. Their records are there still (tagged_leaf.h).
+template <int W>
+coro::Task<Status> RemoteOf<W>::ReadKeys(Session& session, std::span<const Leaf<W>> leaves) {
+  constexpr size_t kSlots = LeafLayout<W>::kSlots;
+  constexpr size_t kRecordWords = kKeyReadBytes<W> / kWordBytes;
+  session.keys.resize(std::max(session.keys.size(), leaves.size() * kSlots));
+  session.records.resize(std::max(session.records.size(), leaves.size() * kSlots * kRecordWords));
+  session.operations.resize(std::max(session.operations.size(), leaves.size() * kSlots));
+  size_t n = 0;
+  for (const Leaf<W> leaf : leaves) {
+    for (int slot = 0; slot < static_cast<int>(leaf.meta().count); ++slot, ++n) {
+      session.operations[n] = rdma::Operation::Read({owner_, leaf.entry(slot).offset()},
+                                                    &session.records[n * kRecordWords], kKeyReadBytes<W>);
+    }
+  }
+  const std::span<rdma::Operation> reads(session.operations.data(), n);
+  if (n > 0) {
+    const Status status = co_await channel_->Post(reads);
+    GANNET_CO_RETURN_IF_ERROR(status);
+  }
+  n = 0;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    for (size_t slot = 0; slot < leaves[i].meta().count; ++slot, ++n) {
+      session.keys[i * kSlots + slot] =
+          WordsOfRecord<W>(reinterpret_cast<const std::byte*>(&session.records[n * kRecordWords]));
+    }
+  }
+  co_return absl::OkStatus();
 }
 
 // For fabrics that may tear lines: READs the state words again, and invalidates the images that they contradict

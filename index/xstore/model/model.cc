@@ -8,8 +8,8 @@
 namespace gannet::index::xstore {
 namespace {
 
-constexpr size_t kLeavesPerLease = 4096;  // a long walk must not delay the grace period
-constexpr size_t kMaxSamples = 1 << 16;   // of the keys' distribution, for the top model
+constexpr size_t kSlotsPerLease = 1 << 16;  // a long walk must not delay the grace period
+constexpr size_t kMaxSamples = 1 << 16;     // of the keys' distribution, for the top model
 
 size_t TableBytes(uint32_t entries) {
   return entries * kWordBytes;
@@ -37,7 +37,7 @@ auto Model<W>::CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uin
   bool more = true;
   for (Words key = Words::Lowest(); more;) {
     IndexService::Lease lease(&tree->service());
-    for (size_t i = 0; i < kLeavesPerLease && more; ++i) {
+    for (size_t slots = 0; slots < kSlotsPerLease && more; slots += LeafLayout<W>::kSlots) {
       const Leaf<W> leaf = tree->Look(key, Words::Lowest(), Words::Highest(), &snapshot);
       leaves.push_back(
           {snapshot.low, snapshot.high, {tree->NumberOf(leaf), snapshot.meta.incarnation, snapshot.meta.count}});
@@ -160,7 +160,7 @@ void Model<W>::JudgeKeys(uint32_t index, std::span<const LeafInfo> leaves, SubMo
       const double at = model->Line(place.x);
       spread = std::max({spread, leaf + static_cast<double>(slot) / count - at, at - leaf - (slot + 1.0) / count});
       if (std::floor(at) == leaf) continue;
-      const double error = (leaf - at) * kLeafSlots + slot;
+      const double error = (leaf - at) * LeafLayout<W>::kSlots + slot;
       least = std::min(least, error);
       most = std::max(most, error);
     }

@@ -83,6 +83,9 @@ Status XStoreOf<W>::ServeInsert(Context& context, rdma::WireReader& request, rdm
   const rdma::GlobalAddress record = request.GetAddress();
   GANNET_RETURN_IF_ERROR(request.Finish());
   if (!IsKey(key, tree_->kind())) return absl::InvalidArgumentError("a client inserts an invalid key");
+  if (!tree_->MayBeRecordOf(record, key)) {
+    return absl::InvalidArgumentError("a client inserts a key with a record that does not hold it");
+  }
   const std::shared_ptr<const Model<W>> model = models_.model();
   const StatusOr<Change> change = tree_->Insert(context, key, record, nullptr, LeafOf(model.get(), hint));
   if (!change.ok()) return change.status();

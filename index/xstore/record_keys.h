@@ -1,0 +1,72 @@
+// RecordKeys: the keys of an owner's records, as a tree with tagged leaves reads them (tagged_leaf.h).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/cache_line.h"
+#include "index/record_header.h"
+#include "index/remote/tagged_leaf.h"
+#include "index/xstore/key_codec.h"
+#include "rdma/global_address.h"
+#include "rdma/versioned.h"
+
+namespace gannet::index::xstore {
+
+// Longest byte key in an index of W words.
+template <int W>
+inline constexpr size_t kLongestKey = std::min(CapacityOf(W), kMaxKeyBytes);
+// Bytes from the start of a record that hold its key.
+template <int W>
+inline constexpr size_t kKeyReadBytes = HeaderReadBytes(kLongestKey<W>);
+
+// The words of the key of a record, in the owner's memory or in the buffer of a READ of kKeyReadBytes<W>. What is no
+// key of W words is cut.
+template <int W>
+KeyWords<W> WordsOfRecord(const std::byte* record) {
+  alignas(kWordBytes) std::array<std::byte, W * kWordBytes> bytes{};
+  const size_t size = std::min<size_t>(LoadMeta(record).key_bytes, kLongestKey<W>);
+  rdma::CopyOut(record, kKeyDataOffset, std::span(bytes).first(size));
+  bytes.back() = static_cast<std::byte>(size);
+  KeyWords<W> key;
+  std::memcpy(key.words.data(), bytes.data(), bytes.size());
+  for (uint64_t& word : key.words) word = FromBigEndian(word);
+  return key;
+}
+
+class RecordKeys {
+ public:
+  RecordKeys(std::span<const std::byte> memory, rdma::NodeId node) : memory_(memory), node_(node) {}
+
+  // Address of the record of an entry, as bits; 0 for no entry.
+  uint64_t AddressOf(remote::TaggedEntry entry) const {
+    return entry.bits == 0 ? 0 : rdma::GlobalAddress(node_, entry.offset()).bits();
+  }
+  template <int W>
+  KeyWords<W> KeyOf(remote::TaggedEntry entry) const {
+    return WordsOfRecord<W>(memory_.data() + entry.offset());
+  }
+  template <int W>
+  void PrefetchFor(remote::TaggedEntry entry) const {
+    const std::byte* const record = memory_.data() + entry.offset();
+    for (size_t line = 0; line < kKeyReadBytes<W> / kLineBytes; ++line) Prefetch(record + line * kLineBytes);
+  }
+  // True if there is a record with this key at an address that a peer has sent.
+  template <int W>
+  bool Has(rdma::GlobalAddress record, const KeyWords<W>& key) const {
+    if (record.marked() || record.node() != node_ || record.offset() % kLineBytes != 0 || record.offset() == 0) {
+      return false;
+    }
+    if (memory_.size() < kKeyReadBytes<W> || record.offset() > memory_.size() - kKeyReadBytes<W>) return false;
+    return WordsOfRecord<W>(memory_.data() + record.offset()) == key;
+  }
+
+ private:
+  std::span<const std::byte> memory_;
+  rdma::NodeId node_;
+};
+
+}  // namespace gannet::index::xstore
