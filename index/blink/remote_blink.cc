@@ -244,7 +244,12 @@ coro::Task<Status> RemoteBlink<Keys>::Replace(index::Key key, rdma::GlobalAddres
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Key of = Keys::KeyFrom(key);
-  Status replaced = from.is_null() ? co_await editor_->ReplaceAny(of, to) : co_await editor_->Replace(of, from, to);
+  Status replaced;
+  if (from.is_null()) {
+    replaced = co_await editor_->ReplaceAny(of, to);
+  } else {
+    replaced = co_await editor_->Replace(of, from, to);
+  }
   co_return replaced;
 }
 

@@ -10,6 +10,7 @@ IndexFactory BlinkFactory(const char* name, size_t cache_bytes, IndexRights righ
       .name = name,
       .ordered = true,
       .replace_changes_word = true,
+      .client_writes = rights == IndexRights::kClients,
       .create =
           [=](IndexService* service, const IndexFactory::Shape& shape) {
             return CreateBlink(service, shape.id, shape.key_kind,

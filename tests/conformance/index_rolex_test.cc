@@ -10,6 +10,7 @@ IndexFactory RolexFactory(const char* name, IndexRights rights) {
       .name = name,
       .ordered = true,
       .replace_changes_word = true,
+      .client_writes = rights == IndexRights::kClients,
       .create =
           [=](IndexService* service, const IndexFactory::Shape& shape) {
             return CreateRolex(service, shape.id, shape.key_kind,

@@ -36,6 +36,7 @@ struct IndexFactory {
   bool long_changes = false;
   // Replace may change the word that covers the key.
   bool replace_changes_word = false;
+  bool client_writes = false;  // clients change it by verbs (IndexTraits::client_writes)
   // The n-th test key of a kind that does not take every byte string. Null: TestKey.
   OwnedKey (*key)(uint64_t n) = nullptr;
   // Creates the index at the service's node and registers it there under shape.id.
