@@ -80,6 +80,10 @@ struct FindResult {
   rdma::GlobalAddress record;
   Witness witness{};        // set whenever `record` is null or unverified; its word is null otherwise
   bool from_cache = false;  // the address is remembered, not read now (location cache)
+
+  // There is neither a record nor a witness: nothing leads to the key, present or absent, because a client has damaged
+  // the index (IndexTraits::client_writes).
+  bool is_lost() const { return record.is_null() && witness.word.is_null(); }
 };
 
 // What an operation did to one version word.
@@ -310,7 +314,8 @@ class LocalIndex {
   // One step of a walk over everything in the index, while others may change it: appends the records of some more keys
   // to *records and advances *position. False if nothing follows. A walk finds each key that is present during the
   // whole walk at least once, and possibly others; ordered kinds find keys in ascending order and each once. The caller
-  // is inside the epoch during a step (and until it is done with the records), not between steps.
+  // is inside the epoch during a step (and until it is done with the records), not between steps. If clients have
+  // damaged the index, so that no way leads on, it appends a null address and ends.
   virtual bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) = 0;
 
   // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.

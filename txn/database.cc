@@ -221,6 +221,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .client_caches = state->client_caches,
                 .lent_records = *state->lent_records,
                 .record_stock = *state->record_stock,
+                .index_damage = state->index_damage,
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
   // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
@@ -277,6 +278,7 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   table->local_index_ = std::move(*index);
   state_->tables.push_back(std::move(table));
   state_->record_bytes.AddTable();
+  state_->index_damage.AddTable();
   return state_->tables.back().get();
 }
 
@@ -444,6 +446,7 @@ std::vector<TableStatistics> Database::table_statistics() {
   for (const std::unique_ptr<Table>& table : state_->tables) {
     TableStatistics statistics{.table = table->name(), .index_kind = index::EntryOf(table->options().index).name};
     statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));
+    statistics.index_damages = state_->index_damage.Of(table->id());
     statistics.index = table->local_index().statistics();
     result.push_back(std::move(statistics));
   }

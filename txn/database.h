@@ -119,6 +119,9 @@ struct TableStatistics {
   std::string table;
   std::string index_kind;
   uint64_t record_bytes = 0;  // blocks of this node's live records
+  // Times that this node met damage when it changed or walked the index: what clients wrote into it against its rules
+  // (docs/security.md).
+  uint64_t index_damages = 0;
   index::Statistics index = {};
 };
 

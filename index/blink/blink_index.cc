@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/backoff.h"
 #include "index/remote/leaf_repair.h"
 #include "index/remote/leaf_scan.h"
 #include "index/remote/schema_wire.h"
@@ -56,13 +55,12 @@ void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
 }
 
 template <class Keys>
-LeafLook BasicBlinkIndex<Keys>::Read(rdma::GlobalAddress address, Image* image) const {
+LeafLook BasicBlinkIndex<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
   if (!blocks_.MayHave(address)) return LeafLook::kDead;
-  Patience patience(patience_nanos_);
   do {
     const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(address.offset()), image, blocks_.fence_lines());
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
-  } while (patience.Pause());
+  } while (patience->Pause());
   return LeafLook::kDead;
 }
 
@@ -94,7 +92,7 @@ Status BasicBlinkIndex<Keys>::Locate(const Point& point, uint8_t level, Place* p
     while (descent.step() == Step::kRead) {
       Place* const node = &descent.node();
       node->address = descent.next();
-      const LeafLook look = Read(node->address, &node->image);
+      const LeafLook look = Read(node->address, &node->image, &patience);
       if (look == LeafLook::kWhole && node->image.level() > level) {
         remote::LoadAllKeys<Keys>(blocks_, schema_, node);
         if constexpr (Keys::kKeysElsewhere) separators_->Put(*node);
@@ -116,8 +114,7 @@ template <class Keys>
 FindResult BasicBlinkIndex<Keys>::Find(const index::Key& wanted) {
   const Key key = Keys::KeyFrom(wanted);
   Place place;
-  // Find has no errors. A damaged tree has lost the key.
-  if (!Locate(Keys::At(key), 0, &place).ok()) return {.record = {}, .witness = {root_, kAbsentBit}};
+  if (!Locate(Keys::At(key), 0, &place).ok()) return {};  // lost
   const int slot = remote::FindOwnKey<Keys>(blocks_, schema_, key, place);
   if (slot < 0) return {.record = {}, .witness = place.witness()};
   return {.record = Keys::TargetOf(place.image.template entry<Entry>(slot), root_.node())};
@@ -217,7 +214,7 @@ bool BasicBlinkIndex<Keys>::Walk(WalkPosition* position, std::vector<rdma::Globa
   const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
   for (const index::Entry& entry : result.entries) records->push_back(entry.record);
   Keys::PutCut(next, &position->next);
-  // A walk has no errors either; CheckStructure tells about a damaged tree.
+  if (!more.ok()) records->push_back({});
   return more.value_or(false);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "index/backoff.h"
 #include "index/blink/blink.h"
 #include "index/blink/descent.h"
 #include "index/blink/editor.h"
@@ -74,8 +75,12 @@ class BasicBlinkIndex final : public BlinkTree {
   BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options);
 
   // Reads a node, also if it is locked. kDead also if there is no node at this address, or if it cannot be read for as
-  // long as the patience lasts.
-  remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const;
+  // long as the patience lasts. A search has one patience for all of its nodes.
+  remote::LeafLook Read(rdma::GlobalAddress address, Image* image, Patience* patience) const;
+  remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const {
+    Patience patience(patience_nanos_);
+    return Read(address, image, &patience);
+  }
   // The node of `level` that covers the point. DataLoss: there is no way to it.
   Status Locate(const Point& point, uint8_t level, Place* place) const;
   // The same by hints, for level 0. False: they lead to no leaf that covers the point.

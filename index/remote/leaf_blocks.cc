@@ -13,14 +13,17 @@ void LeafBlocks::MakeFree(std::byte* block) const {
   rdma::AbandonObject(block, leaf_bytes() / kLineBytes);
 }
 
-StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
+StatusOr<FreeBlock> LeafBlocks::TakeOne(Context& context) {
   if (!free_.empty()) {
     const uint64_t offset = free_.back();
     free_.pop_back();
-    // Only a client that does not keep the rules writes into a free block.
-    const uint64_t word = LoadWord(At(offset));
-    if (!IsAbsent(word) || IsLocked(word)) MakeFree(At(offset));
-    return offset;
+    // Only a client that does not keep the rules writes into a free block, now or at any time.
+    uint64_t word = LoadWord(At(offset));
+    if (!IsAbsent(word) || IsLocked(word)) {
+      MakeFree(At(offset));
+      word = VersionOf(LoadWord(At(offset))) | kAbsentBit;
+    }
+    return FreeBlock{{node_->id(), offset}, word};
   }
   const StatusOr<std::byte*> block = rights_ == IndexRights::kClients ? context.slab->Allocate(leaf_bytes())
                                                                       : context.slab->AllocateReadOnly(leaf_bytes());
@@ -29,16 +32,14 @@ StatusOr<uint64_t> LeafBlocks::TakeOne(Context& context) {
   MakeFree(*block);
   const auto offset = static_cast<uint64_t>(*block - node_->memory().data());
   blocks_[offset] = {};
-  return offset;
+  return FreeBlock{{node_->id(), offset}, VersionOf(LoadWord(*block)) | kAbsentBit};
 }
 
 StatusOr<FreeBlock> LeafBlocks::Take(Context& context) {
   std::lock_guard lock(mutex_);
-  const StatusOr<uint64_t> offset = TakeOne(context);
-  if (!offset.ok()) return offset.status();
-  const uint64_t word = LoadWord(At(*offset));
-  blocks_[*offset] = {.use = Use::kLent, .lessee = node_->id(), .word = word};
-  return FreeBlock{{node_->id(), *offset}, word};
+  StatusOr<FreeBlock> block = TakeOne(context);
+  if (block.ok()) blocks_[block->address.offset()] = {.use = Use::kLent, .lessee = node_->id(), .word = block->word};
+  return block;
 }
 
 void LeafBlocks::PutBack(const FreeBlock& block) {
@@ -52,11 +53,10 @@ std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, s
   std::vector<FreeBlock> lent;
   std::lock_guard lock(mutex_);
   while (lent.size() < count) {
-    const StatusOr<uint64_t> offset = TakeOne(context);
-    if (!offset.ok()) break;
-    const uint64_t word = LoadWord(At(*offset));
-    blocks_[*offset] = {.use = Use::kLent, .lessee = lessee, .word = word};
-    lent.push_back({{node_->id(), *offset}, word});
+    const StatusOr<FreeBlock> block = TakeOne(context);
+    if (!block.ok()) break;
+    blocks_[block->address.offset()] = {.use = Use::kLent, .lessee = lessee, .word = block->word};
+    lent.push_back(*block);
   }
   return lent;
 }

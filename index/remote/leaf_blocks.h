@@ -105,8 +105,8 @@ class LeafBlocks {
 
   void MakeFree(std::byte* block) const;
   std::byte* At(uint64_t offset) const { return node_->memory().data() + offset; }
-  // A free block, or a new one. Null: the heap is full. The lock is held.
-  StatusOr<uint64_t> TakeOne(Context& context);
+  // A free block, or a new one. ResourceExhausted: the heap is full. The lock is held.
+  StatusOr<FreeBlock> TakeOne(Context& context);
 
   rdma::Node* node_;
   const size_t fence_lines_;

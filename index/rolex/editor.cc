@@ -17,10 +17,9 @@ template <class Keys>
 constexpr int kSparse = Keys::kSlots / 4;
 template <class Keys>
 constexpr int kRoomy = 2 * Keys::kSlots / 3;
-// Right links that a search follows. They lead to greater keys, so there is an end; but a client may have made many.
-constexpr int kMostRights = 100'000;
-// Of these, those that it follows before it brings the models up to date (Guide::LeadTo): the synonym table costs fewer
-// round trips than a long chain, and spares them to the next lookups, too.
+// Of the right links that a search follows (kMostRights), those that it follows before it brings the models up to date
+// (Guide::LeadTo): the synonym table costs fewer round trips than a long chain, and spares them to the next lookups,
+// too.
 constexpr int kFewRights = 4;
 
 Status StaysLocked(rdma::GlobalAddress leaf) {

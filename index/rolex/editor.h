@@ -96,5 +96,7 @@ constexpr uint64_t StepsLeft(int attempt) {
   return attempt < 2 ? 0 : uint64_t{1} << (attempt - 2 < 32 ? attempt - 2 : 32);
 }
 inline constexpr int kMostAttempts = 40;
+// Right links that a search follows. They lead to greater keys, so there is an end; but a client may have made many.
+inline constexpr int kMostRights = 100'000;
 
 }  // namespace gannet::index::rolex

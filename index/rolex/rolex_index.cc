@@ -9,7 +9,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/backoff.h"
 #include "index/remote/leaf_keys.h"
 #include "index/remote/leaf_repair.h"
 #include "index/remote/leaf_scan.h"
@@ -117,13 +116,12 @@ void BasicRolexIndex<Keys>::StoreNew(const FreeBlock& block, std::span<const Ent
 }
 
 template <class Keys>
-LeafLook BasicRolexIndex<Keys>::Read(rdma::GlobalAddress address, Image* image) const {
+LeafLook BasicRolexIndex<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
   if (!blocks_.MayHave(address)) return LeafLook::kDead;
-  Patience patience(patience_nanos_);
   do {
     const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(address.offset()), image, blocks_.fence_lines());
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
-  } while (patience.Pause());
+  } while (patience->Pause());
   return LeafLook::kDead;
 }
 
@@ -218,8 +216,8 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
       place->address = LeadTo(point, attempt);
       const bool is_leftmost = place->address == first_leaf_;
       Key last_low{};
-      for (int rights = 0;; ++rights) {
-        const LeafLook look = Read(place->address, &place->image);
+      for (int rights = 0; rights < kMostRights; ++rights) {
+        const LeafLook look = Read(place->address, &place->image, &patience);
         if (look != LeafLook::kWhole || place->image.level() != 0 || Keys::BeginsBehind(place->image, point) ||
             (rights > 0 && Keys::LowOf(place->image) <= last_low)) {
           break;
@@ -232,7 +230,7 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
         place->address = place->image.right();
         if (rights == kFewRights) {
           Place there{SynonymFor(point), {}};
-          if (!there.address.is_null() && Read(there.address, &there.image) == LeafLook::kWhole &&
+          if (!there.address.is_null() && Read(there.address, &there.image, &patience) == LeafLook::kWhole &&
               there.image.level() == 0 && !Keys::BeginsBehind(there.image, point) &&
               Keys::LowOf(there.image) > last_low) {
             place->address = there.address;
@@ -251,7 +249,8 @@ bool BasicRolexIndex<Keys>::GoRight(Place* place) const {
   if (Keys::IsLast(place->image)) return false;
   const Key low = Keys::NextLow(place->image);
   place->address = place->image.right();
-  return Read(place->address, &place->image) == LeafLook::kWhole && Keys::LowOf(place->image) == low &&
+  Patience patience(patience_nanos_);
+  return Read(place->address, &place->image, &patience) == LeafLook::kWhole && Keys::LowOf(place->image) == low &&
          Keys::CoversKey(place->image, low) && place->image.level() == 0;
 }
 
@@ -259,8 +258,7 @@ template <class Keys>
 FindResult BasicRolexIndex<Keys>::Find(const index::Key& wanted) {
   const Key key = Keys::KeyFrom(wanted);
   Place place;
-  // Find has no errors. A damaged index has lost the key.
-  if (!Locate(Keys::At(key), &place).ok()) return {.record = {}, .witness = {first_leaf_, kAbsentBit}};
+  if (!Locate(Keys::At(key), &place).ok()) return {};  // lost
   const int slot = remote::FindOwnKey<Keys>(blocks_, schema_, key, place);
   if (slot < 0) return {.record = {}, .witness = place.witness()};
   return {.record = Keys::TargetOf(place.image.template entry<Entry>(slot), first_leaf_.node())};
@@ -352,7 +350,7 @@ bool BasicRolexIndex<Keys>::Walk(WalkPosition* position, std::vector<rdma::Globa
   const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
   for (const index::Entry& entry : result.entries) records->push_back(entry.record);
   Keys::PutCut(next, &position->next);
-  // A walk has no errors either; CheckStructure tells about a damaged index.
+  if (!more.ok()) records->push_back({});
   return more.value_or(false);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "index/backoff.h"
 #include "index/index.h"
 #include "index/model/trainer.h"
 #include "index/remote/block_lending.h"
@@ -109,8 +110,8 @@ class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
   // only approximately.
   rdma::GlobalAddress SynonymFor(const Point& point) const;
   // Reads a leaf, also if it is locked. kDead also if there is no leaf at this address, or if it cannot be read for as
-  // long as the patience lasts.
-  remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const;
+  // long as the patience lasts. A search has one patience for all of its leaves.
+  remote::LeafLook Read(rdma::GlobalAddress address, Image* image, Patience* patience) const;
   // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
   // *next.
   StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,

@@ -78,6 +78,7 @@ class Access {
     kDone,      // request->status is set
     kGone,      // the record is absent or holds another key: ask the index again
     kConflict,  // locked for long
+    kDamaged,   // the index is damaged, and led to something else
   };
 
   Status Failed(Status status) { return failure_.Note(std::move(status)); }
@@ -101,6 +102,12 @@ class Access {
   Status AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
                      ScanOptions options);
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
+  bool IsGoneForGood(const Table& table, const index::Entry& entry) const;
+  // False: the index is damaged. What a client of it found cannot be the address of the key's record.
+  bool MayBeRecordOf(const Table& table, const Key& key, rdma::GlobalAddress record) const {
+    return !table.index_traits().client_writes ||
+           (record.node() == table.OwnerOf(key, session_->self) && record.offset() % kLineBytes == 0);
+  }
   void MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   void AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options);
   // `range` with a larger limit if this transaction has removed rows in it.
@@ -197,9 +204,10 @@ class Access {
   Status RowsDirect(const Table& table, const RowsWanted& wanted, ScanRows* rows, ScanOptions options);
   coro::Task<Status> RowsByReads(const Table& table, RowsWanted wanted, index::RemoteIndex* remote, ScanRows* rows,
                                  ScanOptions options);
-  // READs the records of `found`, appends them, and adds the witnesses to the read set.
-  coro::Task<Status> FetchFound(const Table& table, const index::ScanResult& found, ScanRows* rows,
-                                ScanOptions options);
+  // READs the records of `found`, appends them, and adds the witnesses to the read set. After a conflict that a damaged
+  // index may be the reason of, *doubtful is the number of the entry.
+  coro::Task<Status> FetchFound(const Table& table, const index::ScanResult& found, ScanRows* rows, ScanOptions options,
+                                size_t* doubtful);
   coro::Task<Status> RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
                                  ScanRows* rows, ScanOptions options);
   Status TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,

@@ -18,6 +18,7 @@
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
 #include "txn/access/key_status.h"
+#include "txn/owner/index_damage.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
@@ -89,6 +90,8 @@ Status Access::Served(GetRequest* request) {
 }
 
 Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address) {
+  if (!LeadsToKey(*session_->local, *request->table, request->key, address)) [[unlikely]]
+    return Look::kDamaged;
   if (const int own = writes_.FindRecord(address); own >= 0) {
     writes_.ReadOwn(own, request);
     return Look::kDone;
@@ -127,6 +130,8 @@ Status Access::GetDirect(GetRequest* request) {
   GANNET_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
   for (int looks = 0; looks < kLookAgain; ++looks) {
     const FindResult found = request->table->local_index().Find(request->key);
+    if (found.is_lost()) [[unlikely]]
+      return IndexDamaged(*request->table, request->key);
     if (found.record.is_null()) {
       ReadMissing(request, found.witness);
       return Served(request);
@@ -137,8 +142,13 @@ Status Access::GetDirect(GetRequest* request) {
       case Look::kConflict:
         return request->status;
       case Look::kGone:
+        if (StillLeadsTo(*request->table, request->key, found.record)) {
+          return IndexDamaged(*request->table, request->key);
+        }
         CpuRelax();
         break;
+      case Look::kDamaged:
+        return IndexDamaged(*request->table, request->key);
     }
   }
   return Conflict();
@@ -230,6 +240,8 @@ Status Access::GetGroupDirect(std::span<GetRequest> requests) {
         (found.record.is_null() || !HoldsKey(session_->Direct(found.record), request.key))) [[unlikely]] {
       found = request.table->local_index().Find(request.key);
     }
+    if (found.is_lost()) [[unlikely]]
+      return IndexDamaged(*request.table, request.key);
     if (found.record.is_null()) {
       ReadMissing(&request, found.witness);
       GANNET_RETURN_IF_ERROR(Served(&request));
@@ -244,6 +256,8 @@ Status Access::GetGroupDirect(std::span<GetRequest> requests) {
       case Look::kGone:
         GANNET_RETURN_IF_ERROR(GetDirect(&request));
         break;
+      case Look::kDamaged:
+        return IndexDamaged(*request.table, request.key);
     }
   }
   return absl::OkStatus();
@@ -256,9 +270,13 @@ index::ScanRange Access::BeyondOwnRemovals(const Table& table, index::ScanRange 
   return range;
 }
 
-// False: *look has the reason (gone: scan again; or conflict).
+// False: *look has the reason (gone: scan again; conflict; or damaged).
 bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look) {
   const Key key = entry.key.view();
+  if (!LeadsToKey(*session_->local, table, key, entry.record)) [[unlikely]] {
+    *look = Look::kDamaged;
+    return false;
+  }
   const int own = writes_.FindRecord(entry.record);
   if (own >= 0 && writes_[own].is_removed()) {
     *look = Look::kDone;
@@ -283,6 +301,12 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
   return false;
 }
 
+// A scan again would find the same.
+bool Access::IsGoneForGood(const Table& table, const index::Entry& entry) const {
+  const uint64_t state = LoadWord(session_->Direct(entry.record));
+  return !IsLocked(state) && IsAbsent(state) && StillLeadsTo(table, entry.key.view(), entry.record);
+}
+
 Status Access::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
   const index::ScanRange wider = BeyondOwnRemovals(table, range);
   const auto find = [&](index::ScanResult* found) { return table.local_index().Scan(wider, found); };
@@ -300,7 +324,11 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
     for (const index::Entry& entry : scan_.entries) Prefetch(session_->Direct(entry.record));
     Look look = Look::kDone;
     for (const index::Entry& entry : scan_.entries) {
-      if (!AppendRow(table, entry, rows, options, &look)) break;
+      if (AppendRow(table, entry, rows, options, &look)) continue;
+      if (look == Look::kDamaged || (look == Look::kGone && IsGoneForGood(table, entry))) {
+        return IndexDamaged(table, entry.key.view());
+      }
+      break;
     }
     if (look == Look::kConflict) return Conflict();
     if (look == Look::kDone) {

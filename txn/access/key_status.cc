@@ -87,6 +87,15 @@ Status KeyExists(const Table& table, const index::Key& key) {
   return absl::AlreadyExistsError(NameOfRow(table, key));
 }
 
+Status IndexDamaged(const Table& table, const index::Key& key) {
+  return absl::DataLossError(
+      absl::StrCat(NameOfRow(table, key), ": the index is damaged: a client has written into it"));
+}
+
+Status IndexDamaged(const Table& table) {
+  return absl::DataLossError(absl::StrCat(NameOf(table), ": the index is damaged: a client has written into it"));
+}
+
 Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                          uint32_t payload_bytes) {
   return absl::OutOfRangeError(absl::StrCat(NameOfRow(table, key), ": bytes [", offset, ", ", offset + size,

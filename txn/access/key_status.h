@@ -24,6 +24,10 @@ Status CheckKey(const Table& table, const index::Key& key);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);
 [[gnu::cold]] Status KeyExists(const Table& table, const index::Key& key);
+// DataLoss: a client has written into the table's index against its rules, so that it leads from `key` to no record of
+// it, or nowhere. Without a key: an end of the index cannot be reached.
+[[gnu::cold]] Status IndexDamaged(const Table& table, const index::Key& key);
+[[gnu::cold]] Status IndexDamaged(const Table& table);
 // The error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
 [[gnu::cold]] Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                                        uint32_t payload_bytes);

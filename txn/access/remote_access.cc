@@ -106,16 +106,24 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
 }
 
 coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* remote) {
+  rdma::GlobalAddress gone;
   for (int looks = 0; looks < kReadAgain; ++looks) {
     StatusOr<FindResult> found = co_await remote->Find(request->key);
     if (!found.ok()) co_return found.status();
+    if (found->is_lost()) co_return IndexDamaged(*request->table, request->key);
     if (found->record.is_null()) {
       ReadMissing(request, found->witness);
       co_return Served(request);
     }
+    // If an index that others damage leads to a record that was gone before, it will do so again (StillLeadsTo).
+    const bool is_judged = request->table->index_traits().client_writes && !found->from_cache;
+    if (is_judged && (found->record == gone || !MayBeRecordOf(*request->table, request->key, found->record))) {
+      co_return IndexDamaged(*request->table, request->key);
+    }
     uint32_t bytes = FirstReadBytes(*request->table, request->key);
     Look look = Look::kConflict;
     uint64_t state = 0;
+    bool holds_key = true;
     for (int reads = 0; reads < kReadAgain && look == Look::kConflict; ++reads) {
       if (reads > 0) session_->channel->CountRetry();
       if (reads > 2) co_await session_->Yield();
@@ -125,6 +133,7 @@ coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* r
       request->payload_bytes = 0;
       look = LookAtImage(request, *found, image, bytes);
       state = LoadWord(image);
+      holds_key = !is_judged || index::RecordHoldsKey(image, request->key);
       if (look == Look::kConflict && request->payload_bytes > 0) {  // longer than the READ
         bytes = static_cast<uint32_t>(RecordBytes(request->key.size(), request->payload_bytes));
       }
@@ -133,9 +142,14 @@ coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* r
       Sometimes<"read: a record of another node stays locked or torn">();
       // Possibly it is not a record any more, but part of something that is always being written.
       if (found->from_cache) remote->Forget(request->key);
+      // A locked record has its key, too (LeadsToKey).
+      if (is_judged && !holds_key && found->witness.word.is_null()) {
+        co_return IndexDamaged(*request->table, request->key);
+      }
       co_return LockedTooLong(session_->local->fabric, state);
     }
     if (look == Look::kDone) co_return Served(request);
+    gone = is_judged ? found->record : rdma::GlobalAddress();
     remote->Forget(request->key);
   }
   co_return Conflict();

@@ -136,7 +136,11 @@ coro::Task<Status> Access::GetManyByReads(std::span<GetRequest> requests, std::s
   operations_.clear();
   for (const uint32_t i : which) {
     found_remote.push_back(found_[i]);
+    if (found_[i].is_lost()) co_return IndexDamaged(*requests[i].table, requests[i].key);
     if (found_[i].record.is_null()) continue;
+    if (!MayBeRecordOf(*requests[i].table, requests[i].key, found_[i].record)) {
+      co_return IndexDamaged(*requests[i].table, requests[i].key);
+    }
     const uint32_t bytes = FirstReadBytes(*requests[i].table, requests[i].key);
     operations_.push_back(rdma::Operation::Read(found_[i].record, writes_.arena().Allocate(bytes), bytes));
   }

@@ -7,6 +7,7 @@
 #include "rdma/versioned.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
 #include "txn/access/neighbour_reads.h"
 #include "txn/owner/wire.h"
 #include "txn/session/session_internal.h"
@@ -73,12 +74,21 @@ coro::Task<Status> Access::RowsByReads(const Table& table, RowsWanted wanted, in
     status = co_await remote->Scan(wanted.range, &found);
   }
   if (!status.ok()) co_return status;
-  status = co_await FetchFound(table, found, rows, options);
-  co_return status;
+  for (const index::Entry& entry : found.entries) {
+    if (!MayBeRecordOf(table, entry.key.view(), entry.record)) co_return IndexDamaged(table, entry.key.view());
+  }
+  size_t doubtful = SIZE_MAX;
+  status = co_await FetchFound(table, found, rows, options, &doubtful);
+  if (doubtful == SIZE_MAX || !table.index_traits().client_writes) co_return status;
+  // Another scan may do better; not if the index is damaged. A lookup of the key finds out.
+  const Key key = found.entries[doubtful].key.view();
+  GetRequest request{.table = &table, .key = key, .out = {}};
+  const Status looked_up = co_await GetByReads(&request, remote);
+  co_return absl::IsDataLoss(looked_up) ? looked_up : status;
 }
 
 coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResult& scan, ScanRows* rows,
-                                      ScanOptions options) {
+                                      ScanOptions options, size_t* doubtful) {
   for (const index::Witness& witness : scan.witnesses) reads_.AddWitness(witness);
   if (scan.entries.empty()) co_return absl::OkStatus();
 
@@ -105,7 +115,10 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
       if (!status.ok()) co_return status;
       look = LookAtImage(&request, found, image, bytes);
     }
-    if (look != Look::kDone) co_return Conflict();
+    if (look != Look::kDone) {
+      if (look == Look::kGone || !index::RecordHoldsKey(image, request.key)) *doubtful = i;
+      co_return Conflict();
+    }
     status = AppendImage(request, entry.record, image, rows, options);
     if (!status.ok()) co_return status;
   }

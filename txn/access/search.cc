@@ -135,7 +135,8 @@ coro::Task<Status> Access::NearestRemote(const Table& table, NearestQuery query,
   index::ScanResult found;
   Status status = co_await (*remote)->Nearest(query, &found);
   if (!status.ok()) co_return status;
-  status = co_await FetchFound(table, found, rows, options);
+  size_t doubtful = SIZE_MAX;
+  status = co_await FetchFound(table, found, rows, options, &doubtful);
   co_return status;
 }
 

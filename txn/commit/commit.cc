@@ -36,6 +36,7 @@
 #include "rdma/versioned.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/commit/redo_scope.h"
+#include "txn/owner/index_damage.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
@@ -80,6 +81,7 @@ Status Commit::IndexInsert(WriteEntry& entry) {
     return absl::OkStatus();
   }
   if (!absl::IsAlreadyExists(change.status())) return change.status();
+  GANNET_RETURN_IF_ERROR(CheckLead(*session_->local, *entry.table, entry.key, existing));
   return NoteExisting(entry, {existing, LoadWord(session_->Direct(existing))});
 }
 
@@ -145,12 +147,22 @@ void Commit::FinishMove(WriteEntry& entry) {
   const int64_t old_bytes =
       session_->local->lent_records.Drop(entry.record) ? 0 : BlockBytesOf(entry.key, entry.image_payload_bytes);
   const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
-  GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", entry.record.ToString(), replaced.ToString());
-  StoreWord(session_->Direct(entry.moved_to), NextState(entry.moved_state, false));
+  const bool has_left = session_->local->index_damage.HasLeft(*entry.table, entry.key, entry.record, replaced);
+  std::byte* const moved = session_->Direct(entry.moved_to);
+  int64_t new_bytes = 0;
+  if (replaced.ok()) [[likely]] {
+    StoreWord(moved, NextState(entry.moved_state, false));
+    new_bytes = BlockBytesOf(entry.key, entry.payload_bytes);
+  } else {  // the row is lost: nothing leads to its new place
+    MarkAbsent(moved, RecordLines(entry.key, entry.payload_bytes), entry.moved_state);
+    session_->participant->Retire(moved, RecordBytes(entry.key.size(), entry.payload_bytes), session_->slab.get());
+  }
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
-  session_->participant->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
-                                session_->slab.get());
-  session_->live_bytes->Add(entry.table->id(), BlockBytesOf(entry.key, entry.payload_bytes) - old_bytes);
+  if (has_left) {
+    session_->participant->Retire(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes),
+                                  session_->slab.get());
+  }
+  session_->live_bytes->Add(entry.table->id(), new_bytes - old_bytes);
   entry.moved_to = {};
   entry.locked = false;
 }
@@ -175,9 +187,11 @@ void Commit::InstallDirect(WriteEntry& entry) {
     }
     const StatusOr<index::Change> change =
         entry.table->local_index().Remove(session_->context, entry.key, entry.record);
-    GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", entry.record.ToString(),
-                 change.status().ToString());
+    const bool has_left = session_->local->index_damage.HasLeft(*entry.table, entry.key, entry.record, change.status());
     MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
+    entry.locked = false;
+    if (!has_left) [[unlikely]]
+      return;
     if (GANNET_MUTANT(kReuseWithoutGrace))
       session_->slab->Free(entry.direct, RecordBytes(entry.key.size(), entry.image_payload_bytes));
     else
@@ -210,10 +224,9 @@ void ReleaseDirect(SessionState& session, WriteEntry& entry) {
   }
   Sometimes<"commit: an abort takes an insert out of its index">();
   const StatusOr<index::Change> change = entry.table->local_index().Remove(session.context, entry.key, entry.record);
-  GANNET_CHECK(change.ok(), "%s was inserted but is not in its index: %s", entry.record.ToString(),
-               change.status().ToString());
+  const bool has_left = session.local->index_damage.HasLeft(*entry.table, entry.key, entry.record, change.status());
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
-  session.participant->Retire(entry.direct, bytes, session.slab.get());
+  if (has_left) session.participant->Retire(entry.direct, bytes, session.slab.get());
 }
 
 Status Commit::LockAndIndexDirect() {

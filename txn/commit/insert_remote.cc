@@ -241,7 +241,8 @@ void Commit::TakeInserted() {
   }
 }
 
-// The rest need not be inserted: the transaction ends with AlreadyExists, or with a conflict.
+// The rest need not be inserted: the transaction ends with AlreadyExists, or with a conflict. If what exists is locked
+// or absent, the owner is asked by a call after all, because only the owner can tell a conflict from a damaged index.
 coro::Task<Status> Commit::NoteAllExisting() {
   std::vector<ReadEntry>& existing = scratch_.existing;
   existing.assign(scratch_.insertions.size(), {});
@@ -255,6 +256,10 @@ coro::Task<Status> Commit::NoteAllExisting() {
   Status status = co_await session_->channel->Post(scratch_.operations);
   for (size_t i = 0; i < existing.size() && status.ok(); ++i) {
     if (exists(i)) status = NoteExisting(writes_[scratch_.placeholders[i].entry], existing[i]);
+  }
+  if (absl::IsAborted(status)) {
+    exists_ = kNone;
+    co_return absl::OkStatus();
   }
   co_return status;
 }

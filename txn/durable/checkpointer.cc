@@ -9,10 +9,12 @@
 #include "base/stop.h"
 #include "base/thread.h"
 #include "log/kill_point.h"
+#include "txn/access/key_status.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/durable/unsaved_loads.h"
+#include "txn/owner/index_damage.h"
 #include "txn/record/record.h"
 #include "txn/session/local_node.h"
 
@@ -297,6 +299,11 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
       more = table.local_index().Walk(&position, &addresses);
       if (copies.size() < addresses.size()) copies.resize(addresses.size());
       for (const rdma::GlobalAddress address : addresses) {
+        // A checkpoint without rows that the log has, and that the index does not find, would lose them for good.
+        if (table.index_traits().client_writes && !IsRecordOf(*local_, table, address)) {
+          local_->index_damage.NoteStray(table, address);
+          return IndexDamaged(table);
+        }
         const StatusOr<bool> copied = CopyRecord(local_->Direct(address), table, &copies[n]);
         if (!copied.ok()) return copied.status();
         n += *copied ? 1 : 0;

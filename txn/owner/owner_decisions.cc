@@ -7,6 +7,7 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
+#include "txn/owner/index_damage.h"
 #include "txn/owner/owner_service.h"
 #include "txn/record/record.h"
 
@@ -175,6 +176,9 @@ StatusOr<size_t> OwnerService::Forwarded(std::span<const std::byte> request, std
 
 void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address,
                                  rdma::NodeId node) {
+  if (table.index_traits().client_writes && !IsRecordOf(*local_, table, address)) {
+    return local_->index_damage.NoteStray(table, address);
+  }
   std::byte* record = local_->Direct(address);
   const uint64_t state = LoadWord(record);
   if (!IsLocked(state) || rdma::IsLineBusy(state) || LockOwnerNode(state) != node) return;

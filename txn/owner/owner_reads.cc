@@ -7,6 +7,8 @@
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
+#include "txn/owner/index_damage.h"
 #include "txn/owner/owner_service.h"
 #include "txn/owner/seen_words.h"
 #include "txn/record/record.h"
@@ -26,24 +28,30 @@ bool IsKeyOf(const Table& table, const Key& key) {
 }  // namespace
 
 // Writes the answer about one record, without its outcome, and adds the word behind it to *words. `found`: what the
-// index said just now. kLocked: nothing was written but the record's state, and the caller has taken part of the
-// writer's room for nothing.
-ReadOutcome OwnerService::AnswerRead(const Table& table, const Key& key, index::FindResult found,
-                                     rdma::WireWriter& writer, SeenWords* words) const {
+// index said just now. DataLoss: the index is damaged. kLocked: nothing was written but the record's state, and the
+// caller has taken part of the writer's room for nothing.
+StatusOr<ReadOutcome> OwnerService::AnswerRead(const Table& table, const Key& key, index::FindResult found,
+                                               rdma::WireWriter& writer, SeenWords* words) const {
   uint64_t state = 0;
   for (int spins = 0; spins < kOwnersSpins; ++spins) {
     if (spins > 0) {
       CpuRelax();
       found = table.local_index().Find(key);
     }
+    if (found.is_lost()) return IndexDamaged(table, key);
     if (found.record.is_null()) {
       index::PutWitness(writer, found.witness);
       words->Add(*local_, found.witness);
       return ReadOutcome::kAbsent;
     }
+    if (!LeadsToKey(*local_, table, key, found.record)) return IndexDamaged(table, key);
     const std::byte* record = local_->Direct(found.record);
     state = LoadWord(record);
-    if (IsLocked(state) || IsAbsent(state)) continue;
+    if (IsLocked(state)) continue;
+    if (IsAbsent(state)) {
+      if (StillLeadsTo(table, key, found.record)) return IndexDamaged(table, key);
+      continue;
+    }
     const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
     const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
     if (payload_bytes > table.options().payload_bytes) continue;  // torn
@@ -80,10 +88,11 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
   const index::FindResult found = table->local_index().Find(key);
   if (!found.record.is_null()) Charge(Cost::kIndexStep);  // a dependent miss, as the node before it was
   SeenWords words;
-  const ReadOutcome read = AnswerRead(*table, key, found, writer, &words);
+  const StatusOr<ReadOutcome> read = AnswerRead(*table, key, found, writer, &words);
+  if (!read.ok()) return read.status();
   // Locked for long: the caller asks again.
-  if (read == ReadOutcome::kLocked) return ConflictAtOwner();
-  if (!outcome.empty()) outcome[0] = static_cast<std::byte>(read);
+  if (*read == ReadOutcome::kLocked) return ConflictAtOwner();
+  if (!outcome.empty()) outcome[0] = static_cast<std::byte>(*read);
   return writer.Finish();
 }
 
@@ -129,9 +138,10 @@ StatusOr<size_t> OwnerService::ReadMany(std::span<const std::byte> request, std:
       full = writer.room() < ReadAnswerBytes(tables[i]->options().payload_bytes);
       if (full) break;
       const std::span<std::byte> outcome = writer.Reserve(1);
-      const ReadOutcome read = AnswerRead(*tables[i], keys[i], found[i], writer, &words);
-      any_locked |= read == ReadOutcome::kLocked;
-      outcome[0] = static_cast<std::byte>(read);
+      const StatusOr<ReadOutcome> read = AnswerRead(*tables[i], keys[i], found[i], writer, &words);
+      if (!read.ok()) return read.status();
+      any_locked |= *read == ReadOutcome::kLocked;
+      outcome[0] = static_cast<std::byte>(*read);
       ++served;
     }
   }

@@ -7,6 +7,8 @@
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
+#include "txn/owner/index_damage.h"
 #include "txn/owner/owner_service.h"
 #include "txn/owner/seen_words.h"
 #include "txn/record/record.h"
@@ -96,8 +98,10 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
     ScannedRow row;
     row.key = entry.key.view();
     row.record = entry.record;
+    if (!LeadsToKey(*local_, *table, row.key, entry.record)) return IndexDamaged(*table, row.key);
     if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) {
       Sometimes<"owner: a row to scan stays locked or is gone">();
+      GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, row.key, entry.record));
       return ConflictAtOwner();
     }
     if (writer.room() < ScannedRowBytes(payload.size())) break;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "log/format.h"
@@ -13,6 +12,7 @@
 #include "txn/access/access_internal.h"
 #include "txn/access/key_status.h"
 #include "txn/durable/durability.h"
+#include "txn/owner/index_damage.h"
 #include "txn/record/record.h"
 
 namespace gannet::txn {
@@ -90,6 +90,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   MarkAbsent(made->block, RecordLines(item.key, item.payload.size()), made->state);
   context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
   if (!absl::IsAlreadyExists(change.status())) return change.status();
+  GANNET_RETURN_IF_ERROR(CheckLead(*local_, *local_->TableById(item.table), item.key, existing));
   const uint64_t state = LoadWord(local_->Direct(existing));
   // Locked by the worker that asks, which knows whether by the same transaction.
   if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
@@ -192,12 +193,8 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
 }
 
 std::byte* OwnerService::LockedRecord(rdma::GlobalAddress address, TableId table, uint64_t locked_state) const {
-  const std::span<std::byte> memory = local_->node.memory();
-  if (address.node() != local_->node.id() || address.offset() < local_->node.writable_offset() ||
-      address.offset() + kLineBytes > memory.size() || address.offset() % kLineBytes != 0) {
-    return nullptr;
-  }
-  std::byte* record = memory.data() + address.offset();
+  if (!local_->MayHaveRecord(address)) return nullptr;
+  std::byte* record = local_->Direct(address);
   if (LoadWord(record) != locked_state || index::LoadMeta(record).table != table) return nullptr;
   return record;
 }
@@ -220,30 +217,45 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
 
 void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   if (item.kind == FinishKind::kInstall) return Install(item);
-  index::LocalIndex& index = local_->TableById(item.table)->local_index();
+  const Table& table = *local_->TableById(item.table);
+  index::LocalIndex& index = table.local_index();
   std::byte* record = local_->Direct(item.record);
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
   // Before it leaves the index: lent_records.h. If its client has not told of it yet, it was not counted.
   const bool is_counted = !local_->lent_records.Drop(item.record);
+  bool has_left = true;
   if (item.kind == FinishKind::kRemove) {
     durability_->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
     const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
-    GANNET_CHECK(change.ok(), "%s is locked but not in its index: %s", item.record.ToString(),
-                 change.status().ToString());
+    has_left = local_->index_damage.HasLeft(table, item.key, item.record, change.status());
   } else if (item.kind == FinishKind::kReplace) {
     const Status replaced = index.Replace(item.key, item.record, item.moved_to);
-    GANNET_CHECK(replaced.ok(), "%s is locked but not in its index: %s", item.record.ToString(), replaced.ToString());
-    StoreWord(local_->Direct(item.moved_to), NextState(item.moved_state, false));
+    has_left = local_->index_damage.HasLeft(table, item.key, item.record, replaced);
     moves_.Remove(item.moved_to);
+    if (replaced.ok()) {
+      StoreWord(local_->Direct(item.moved_to), NextState(item.moved_state, false));
+    } else {
+      // The row is lost: nothing leads to its new place.
+      DropUnreachable(context, item);
+    }
   } else {
     moves_.Remove(item.record);
   }
   MarkAbsent(record, RecordLines(item.key, payload_bytes), item.state);
+  if (!has_left) return;  // nor is its block used again
   if (GANNET_MUTANT(kReuseWithoutGrace))
     context.slab->Free(record, index::RecordBytes(item.key.size(), payload_bytes));
   else
     context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
   if (is_counted) CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
+}
+
+void OwnerService::DropUnreachable(index::Context& context, const FinishItem& move) {
+  std::byte* const record = local_->Direct(move.moved_to);
+  const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
+  MarkAbsent(record, RecordLines(move.key, payload_bytes), move.moved_state);
+  context.epoch->Retire(record, index::RecordBytes(move.key.size(), payload_bytes), context.slab);
+  CountBytes(move.table, -BlockBytesOf(move.key, payload_bytes));
 }
 
 StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {

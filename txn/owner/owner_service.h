@@ -56,8 +56,8 @@ class OwnerService {
   // In owner_reads.cc.
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> ReadMany(std::span<const std::byte> request, std::span<std::byte> response);
-  ReadOutcome AnswerRead(const Table& table, const Key& key, index::FindResult found, rdma::WireWriter& writer,
-                         SeenWords* words) const;
+  StatusOr<ReadOutcome> AnswerRead(const Table& table, const Key& key, index::FindResult found,
+                                   rdma::WireWriter& writer, SeenWords* words) const;
   // In owner_scan.cc.
   StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
 
@@ -76,6 +76,8 @@ class OwnerService {
   void ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address, rdma::NodeId node);
   void Unmake(index::Context& context, std::vector<Unmaking>* made);
   void FinishOne(index::Context& context, const FinishItem& item);
+  // Gives back the new place of a record that did not come into its index.
+  void DropUnreachable(index::Context& context, const FinishItem& move);
   void CountBytes(TableId table, int64_t bytes);
 
   const LocalNode* const local_;

@@ -17,6 +17,8 @@
 
 namespace gannet::txn {
 
+class IndexDamage;
+
 struct LocalNode {
   const DatabaseOptions& options;
   rdma::Fabric& fabric;
@@ -27,11 +29,17 @@ struct LocalNode {
   ClientCaches& client_caches;
   LentRecords& lent_records;
   RecordStock& record_stock;
+  IndexDamage& index_damage;
   int data_nodes;  // DatabaseOptions::data_nodes, but never 0
 
   rdma::NodeId id() const { return node.id(); }
   // Null if there is none.
   const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
+  // True if a record can begin at this address.
+  bool MayHaveRecord(rdma::GlobalAddress at) const {
+    return at.node() == id() && at.offset() % kLineBytes == 0 && at.offset() >= node.writable_offset() &&
+           at.offset() + kLineBytes <= node.memory().size();
+  }
   // A record of this node, for its CPU.
   std::byte* Direct(rdma::GlobalAddress record) const { return node.memory().data() + record.offset(); }
   // True if sessions of this node make calls, or await verbs: a single node whose CPU may do everything itself does

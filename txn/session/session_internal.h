@@ -17,6 +17,7 @@
 #include "txn/commit/precedence.h"
 #include "txn/database.h"
 #include "txn/durable/commit_log.h"
+#include "txn/owner/index_damage.h"
 #include "txn/repair/incarnation.h"
 #include "txn/repair/peers.h"
 #include "txn/repair/repair.h"
@@ -51,6 +52,7 @@ struct DatabaseState {
   ClientCaches client_caches;
   std::unique_ptr<LentRecords> lent_records;
   std::unique_ptr<RecordStock> record_stock;
+  IndexDamage index_damage;
   std::unique_ptr<LocalNode> local;  // refers to members above
   std::unique_ptr<Incarnation> incarnation;
   std::unique_ptr<Peers> peers;
