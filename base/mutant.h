@@ -30,6 +30,10 @@ enum class Mutant : uint8_t {
   kSilentLeaf,           // an R-tree's leaf keeps its word when a rectangle enters it
   kLeafWitnesses,        // a search of a window has no witnesses but the leaves that it met
   kNoMarks,              // a line in the middle of a record looks like the beginning of one
+  kLineZeroFirst,        // a change of a shared leaf writes line 0 before the lines with the entries
+  kOldStamp,             // the repair of a shared leaf gives it no new version
+  kNoSweep,              // blocks that were lent to a dead node stay lent
+  kNamelessLock,         // the lock of a shared leaf does not name its holder
 };
 inline Mutant active_mutant = Mutant::kNone;
 

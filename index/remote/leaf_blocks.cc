@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/mutant.h"
 
 namespace gannet::index::remote {
 
@@ -74,6 +75,7 @@ void LeafBlocks::Return(const FreeBlock& block) {
 }
 
 void LeafBlocks::Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked) {
+  if (GANNET_MUTANT(kNoSweep)) return;
   std::lock_guard lock(mutex_);
   for (auto& [offset, block] : blocks_) {
     if (block.use == Use::kFree) continue;

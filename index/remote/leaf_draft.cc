@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/mutant.h"
 
 namespace gannet::index::remote {
 namespace {
@@ -11,18 +12,22 @@ std::span<const std::byte> Bytes(const void* data, size_t size) {
   return {static_cast<const std::byte*>(data), size};
 }
 
+uint64_t NameIn(uint64_t owner_bits) {
+  return GANNET_MUTANT(kNamelessLock) ? 0 : owner_bits;
+}
+
 }  // namespace
 
 template <class Head>
 BasicLeafDraft<Head>::BasicLeafDraft(rdma::GlobalAddress address, const Image& image, uint64_t owner_bits)
-    : LeafLock(address, image.head.state, owner_bits), image_(image) {
+    : LeafLock(address, image.head.state, NameIn(owner_bits)), image_(image) {
   GANNET_CHECK(LookAtLeaf(image) == LeafLook::kWhole, "leaf %s: state %x", address.ToString(), image.head.state);
 }
 
 template <class Head>
 BasicLeafDraft<Head>::BasicLeafDraft(rdma::GlobalAddress address, uint64_t last_word, uint8_t level,
                                      uint64_t owner_bits, size_t fence_lines)
-    : LeafLock(address, VersionOf(last_word), owner_bits) {
+    : LeafLock(address, VersionOf(last_word), NameIn(owner_bits)) {
   GANNET_CHECK(IsAbsent(last_word) && !IsLocked(last_word), "block %s is in use: state %x", address.ToString(),
                last_word);
   image_ = {};
@@ -45,6 +50,7 @@ template <class Head>
 void BasicLeafDraft<Head>::AppendChange(Posting* posting, Then then) {
   version_ = NextState(version_, false);
   Stamp(then == Then::kKeepLock ? Locked(version_, owner_bits_) : version_);
+  if (GANNET_MUTANT(kLineZeroFirst)) posting->Write(address_, Bytes(&image_.head, kLineBytes));
   // Neighbouring lines take one WRITE: all of them take effect before line 0 does.
   const size_t lines = image_.line_count();
   for (size_t i = 0; i < lines; ++i) {
@@ -53,7 +59,7 @@ void BasicLeafDraft<Head>::AppendChange(Posting* posting, Then then) {
     while (i + 1 < lines && (changed_lines_ >> (i + 1) & 1) != 0) ++i;
     posting->Write(address_ + (1 + first) * kLineBytes, Bytes(&image_.lines[first], (i - first + 1) * kLineBytes));
   }
-  posting->Write(address_, Bytes(&image_.head, kLineBytes));
+  if (!GANNET_MUTANT(kLineZeroFirst)) posting->Write(address_, Bytes(&image_.head, kLineBytes));
   changed_lines_ = 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "index/remote/tagged_leaf.h"
 
 namespace gannet::index::remote {
@@ -18,7 +19,7 @@ void Repair(std::byte* leaf, bool is_linked, size_t lines) {
   if (!IsLocked(head.state) || rdma::IsLineBusy(head.state)) return;
   uint64_t version = VersionOf(head.state);
   for (size_t i = 1; i <= lines; ++i) version = std::max(version, VersionOf(LoadWord(leaf + i * kLineBytes)));
-  version = VersionOf(NextState(version, false));
+  version = GANNET_MUTANT(kOldStamp) ? VersionOf(head.state) : VersionOf(NextState(version, false));
   if (!is_linked) {
     StoreWord(leaf, version | kAbsentBit);
     return;
