@@ -10,35 +10,37 @@
 namespace gannet::scenario {
 namespace {
 
-enum class Kind : uint8_t { kBlink, kBlinkOfBytes, kRolex };
+enum class Kind : uint8_t { kBlink, kBlinkOfBytes, kRolex, kRolexOfBytes };
 
 class LeafDeathTest : public testing::TestWithParam<std::tuple<Kind, LeafChange>> {
  protected:
   static LeafDeathCase Case() {
     const auto [kind, change] = GetParam();
-    return {.kind = kind == Kind::kRolex ? txn::HastyRolex() : txn::HastyBlink(),
-            .keys = kind == Kind::kBlinkOfBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
+    const bool bytes = kind == Kind::kBlinkOfBytes || kind == Kind::kRolexOfBytes;
+    return {.kind = kind == Kind::kBlink || kind == Kind::kBlinkOfBytes ? txn::HastyBlink() : txn::HastyRolex(),
+            .keys = bytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
             .change = change};
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LeafDeathTest,
-                         testing::Combine(testing::Values(Kind::kBlink, Kind::kBlinkOfBytes, Kind::kRolex),
-                                          testing::Values(LeafChange::kInsert, LeafChange::kSplit,
-                                                          LeafChange::kSplitRoot, LeafChange::kRemove,
-                                                          LeafChange::kAbsorb, LeafChange::kReplace,
-                                                          LeafChange::kInsertByTransaction)),
-                         [](const auto& test) {
-                           const Kind kind = std::get<0>(test.param);
-                           return std::string(kind == Kind::kBlink          ? "Blink"
-                                              : kind == Kind::kBlinkOfBytes ? "BlinkOfBytes"
-                                                                            : "Rolex") +
-                                  NameOf(std::get<1>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, LeafDeathTest,
+    testing::Combine(testing::Values(Kind::kBlink, Kind::kBlinkOfBytes, Kind::kRolex, Kind::kRolexOfBytes),
+                     testing::Values(LeafChange::kInsert, LeafChange::kSplit, LeafChange::kSplitRoot,
+                                     LeafChange::kRemove, LeafChange::kAbsorb, LeafChange::kReplace,
+                                     LeafChange::kInsertByTransaction)),
+    [](const auto& test) {
+      const Kind kind = std::get<0>(test.param);
+      return std::string(kind == Kind::kBlink          ? "Blink"
+                         : kind == Kind::kBlinkOfBytes ? "BlinkOfBytes"
+                         : kind == Kind::kRolex        ? "Rolex"
+                                                       : "RolexOfBytes") +
+             NameOf(std::get<1>(test.param));
+    });
 
 TEST_P(LeafDeathTest, LeavesNothing) {
   const LeafDeathCase test = Case();
-  if (test.change == LeafChange::kSplitRoot && std::get<0>(GetParam()) == Kind::kRolex) {
+  if (test.change == LeafChange::kSplitRoot && test.kind == txn::HastyRolex()) {
     GTEST_SKIP() << "no root";
   }
   uint64_t verbs = 1;

@@ -31,7 +31,8 @@ inline IndexKind HastyRolex() {
     entry.name = "hasty_rolex";
     entry.register_methods = [](index::IndexService*) {};  // those of rolex serve it
     entry.create = [](index::IndexService* service, index::IndexId id, const index::IndexOptions& options) {
-      return index::CreateRolex(service, id, options.key_kind, {.patience = kHastyPatience});
+      return index::CreateRolex(service, id, options.key_kind,
+                                {.max_key_bytes = options.max_key_bytes, .patience = kHastyPatience});
     };
     return index::RegisterIndexKind(entry).value();
   }();
