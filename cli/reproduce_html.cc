@@ -197,9 +197,8 @@ std::string ToHtml(const experiments::Report& report) {
       "<h1>The experiments of " + EscapeXml(report.system) +
       ", on a simulated rack</h1>\n<p>Gannet " GANNET_VERSION ". " + EscapeXml(report.setting) +
       ". In the plots, marks without a dot are the paper's values, where its text gives one. READs and bytes are of "
-      "one "
-      "operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value in bold differ by more "
-      "than 15%; the notes under the tables say why.</p>\n";
+      "one operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value in bold differ by "
+      "more than 15%; the notes under the tables say why.</p>\n";
   html += ClaimsHtml(report.claims, EscapeXml(report.reference));
   for (const Experiment& experiment : report.experiments) {
     html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";

@@ -297,9 +297,10 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
   AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
   AddPath(*command, "--scenario", &o->scenario_file, "FILE",
           "A JSON object that sets what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
-          "nic,\ncoherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, "
-          "and options "
-          "of\nthe databases. --json shows one in full");
+          "nic,\n"
+          "coherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, and "
+          "options of\n"
+          "the databases. --json shows one in full");
   Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
       "registers (reads, updates, inserts, removals, scans of few keys), rectangles (the same of a spatial table, and "
       "searches\n"

@@ -94,8 +94,7 @@ std::string Durability(const TpccResult& result) {
       FormatBytes(d.log.disk_bytes), d.log.failures, Count(static_cast<int>(d.checkpoints), "checkpoint"));
   text += absl::StrFormat(
       "log bytes: %.0f per transaction that writes; all together %.0f per NewOrder, of which %.0f are payload; "
-      "overhead "
-      "%.2fx, write amplification %.2fx; closed in %.2f s\n",
+      "overhead %.2fx, write amplification %.2fx; closed in %.2f s\n",
       per_transaction, d.bytes_per_new_order(), d.payload_per_new_order(), d.overhead(), d.write_amplification(),
       d.close_seconds);
   return text;

@@ -64,9 +64,8 @@ Experiment Of(const Options& options, const Figure& figure) {
           "Each request is a transaction with its validation, and a search returns rows: so in addition to what the "
           "paper's searches do, each READs the words of the nodes and rows that it met once more before it commits, "
           "and a one-sided search READs its rows. A request that meets a conflict is repeated; its latency is that of "
-          "all "
-          "attempts. Our calls and READs have the optimisations that only Catfish itself has in the paper: event-based "
-          "calls, and all READs of a level at once."),
+          "all attempts. Our calls and READs have the optimisations that only Catfish itself has in the paper: "
+          "event-based calls, and all READs of a level at once."),
       absl::StrFormat("%d cores: a search takes our server's CPU 1 to 5 us, the paper's 37 to 49 us (%d cores, 576 to "
                       "764 thousand per second). With %d cores CPU time and network are as scarce as in the paper, "
                       "compared with each other. The points with %d cores show the paper's number of cores.",

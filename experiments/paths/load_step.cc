@@ -42,9 +42,8 @@ Experiment LoadStep(const Options& options) {
   AddPoint(kAdaptive, "whole run", rack, &e);
   e.notes = {
       "Two servers with 4 cores, and always 2 machines x 8 client threads: --clients has no effect. From the 20th to "
-      "the 100th "
-      "millisecond (x scale) 3 more machines x 8 threads x 4 transactions in flight run the same mix by calls only. "
-      "The figures are those of the first two machines alone."};
+      "the 100th millisecond (x scale) 3 more machines x 8 threads x 4 transactions in flight run the same mix by "
+      "calls only. The figures are those of the first two machines alone."};
   return e;
 }
 

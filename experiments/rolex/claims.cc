@@ -56,10 +56,8 @@ void AddFactors(const std::vector<Experiment>& experiments, const char* id, cons
 
 constexpr char kTrees[] =
     "our trees are better rivals than the paper's: their leaves have 448 bytes in place of 1 KB, a change WRITEs only "
-    "the "
-    "lines that it changes, and half of the lowest inner nodes fit into Sherman's cache. A change takes each of the "
-    "three "
-    "the same CAS and WRITEs, so only the READs before it differ";
+    "the lines that it changes, and half of the lowest inner nodes fit into Sherman's cache. A change takes each of "
+    "the three the same CAS and WRITEs, so only the READs before it differ";
 constexpr char kCalls[] =
     "a call costs a memory node's core 0.65 to 0.8 us here, as it does in the paper's ratio for inserts; by verbs our "
     "updates are faster: they READ two lines of the leaf, and no leaf";
@@ -68,12 +66,10 @@ constexpr char kOneLine[] =
     "quantiles of the distribution, the paper's are samples";
 constexpr char kInserting[] =
     "5% inserts leave our memory nodes' cores a third idle: a core inserts 1.6 million keys per second, and clients "
-    "find "
-    "leaves that were split by new sub-models, which another core trains";
+    "find leaves that were split by new sub-models, which another core trains";
 constexpr char kScans[] =
     "both are bound by the link, and READ all leaves of a scan at once. A leaf of ROLEX has 448 bytes, with the "
-    "fences, "
-    "versions and bitmap by which clients change it; the lines of XStore-D's leaf with its pairs have 320";
+    "fences, versions and bitmap by which clients change it; the lines of XStore-D's leaf with its pairs have 320";
 
 void AddYcsb(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
   AddFactors(experiments, "fig7", "A ", "YCSB A", "section 4.2: up to",

@@ -41,8 +41,7 @@ Experiment Fig11(const Options& options) {
       "One client with one operation in flight: nothing queues, so the throughput is the inverse of the latency.",
       "The paper varies the model's error and the size of a leaf, because a client READs all leaves within the error. "
       "Here the leaf table has the leaves' low fences, so a client READs one leaf with any error, and the size of a "
-      "leaf "
-      "is that of the format (16 trained slots, as in the paper's other figures).",
+      "leaf is that of the format (16 trained slots, as in the paper's other figures).",
   };
   return e;
 }

@@ -34,13 +34,10 @@ Experiment Fig7(const Options& options) {
   }
   e.notes = {
       "The paper's text gives factors only; they are among the claims. FG, Sherman and ROLEX change the index by "
-      "verbs; "
-      "EMT-D calls a memory node for everything, XStore-D for updates and inserts.",
+      "verbs; EMT-D calls a memory node for everything, XStore-D for updates and inserts.",
       "Every system reads values where the index leads: they lie in its entries. A GET of ROLEX brings line 0 of the "
-      "leaf "
-      "and the line where its model predicts the key, one of Sherman or FG a leaf of 448 bytes (the paper's: 1 KB), "
-      "one "
-      "of XStore-D the one or two lines where the key is predicted.",
+      "leaf and the line where its model predicts the key, one of Sherman or FG a leaf of 448 bytes (the paper's: 1 "
+      "KB), one of XStore-D the one or two lines where the key is predicted.",
   };
   return e;
 }

@@ -41,8 +41,7 @@ Experiment Fig9(const Options& options) {
   }
   e.notes = {
       "The paper's DocID and Weblogs are real data. In their place: random keys, as hashes are, and osm-like ones, "
-      "which "
-      "are uneven at all scales.",
+      "which are uneven at all scales.",
   };
   return e;
 }

@@ -27,10 +27,8 @@ constexpr double kTopBytesPerKey = 0.02;
 std::string SettingOf(const Options& o) {
   return absl::StrFormat(
       "%s keys of 8 bytes with values of 8 bytes in the entries (the paper: 100,000,000), %d memory nodes with one "
-      "core "
-      "and one ConnectX-5 100G each, %s with a cache of 1 byte per key, simulated%s; windows are %.4g x 2 ms of "
-      "virtual "
-      "time, seed %d",
+      "core and one ConnectX-5 100G each, %s with a cache of 1 byte per key, simulated%s; windows are %.4g x 2 ms of "
+      "virtual time, seed %d",
       WithCommas(o.keys), kMemoryNodes, ClientsNote(o.clients.machines, o.clients.threads), SpreadNote(o), o.scale,
       o.seed);
 }

@@ -28,8 +28,7 @@ Experiment Fig16a(const Options& options) {
   }
   e.notes = {
       "A leaf of ours has room for a value of 8 bytes in the place of a record's address; larger ones are indirect. "
-      "The "
-      "paper's leaves may hold larger ones.",
+      "The paper's leaves may hold larger ones.",
       "With an inline value, a GET of the paper READs the leaf's keys and then the value; ours READs the line of the "
       "leaf that has both. All other figures here have indirect values: records, which transactions need.",
   };
