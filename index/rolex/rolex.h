@@ -9,6 +9,8 @@
 //   - A leaf table's entry has the leaf's low fence, so that a client READs one leaf, or one line, instead of all that
 //     are within the model's error (model.h).
 //   - Keys may be byte strings of up to 64 bytes (leaf_table.h). The paper's have 8 bytes.
+//   - Upper models are the clients' own: each cache builds them over the first keys of the models that it has
+//     (upper_model.h). The owner's directory has two levels of tables, which change with the models.
 //   - Empty leaves are absorbed by their left neighbours, trained ones too.
 //   - Blocks for new leaves are lent by the owner in batches, instead of an FAA for each (remote/block_lending.h).
 //   - Retraining does not lock the old model.
@@ -20,6 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -30,14 +34,22 @@
 
 namespace gannet::index {
 
+inline constexpr uint32_t kMaxRolexEpsilon = 4096;
+
 struct RolexOptions {
   size_t max_key_bytes = kMaxKeyBytes;  // of byte keys; at most kMaxKeyBytes
-  uint32_t epsilon = 16;                // error bound of the linear pieces, in sixteenths of a leaf
+  // Error bound of the linear pieces, in sixteenths of a leaf: from 1 to kMaxRolexEpsilon.
+  uint32_t epsilon = 16;
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
   IndexRights rights = IndexRights::kClients;
 };
+
+// The options as text, for TableOptions::index_options: "epsilon=16". The others are not among them.
+std::string ToText(const RolexOptions& options);
+// Options that the text does not name have their defaults. InvalidArgument names a wrong one.
+StatusOr<RolexOptions> RolexOptionsOf(std::string_view text);
 
 // The owner's side, added to `service`.
 StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId id, KeyKind key_kind,

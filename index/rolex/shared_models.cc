@@ -10,6 +10,11 @@ namespace gannet::index::rolex {
 
 template <class Keys>
 KnownModel<Keys>* KnownModels<Keys>::Covering(const Point& point) const {
+  if constexpr (!Keys::kKeysElsewhere) {
+    // Models do not overlap: one that covers the key is the one.
+    Known* const quick = quick_.Find(point);
+    if (quick != nullptr && quick->model.Covers(point)) return quick;
+  }
   auto at = remote::FirstRightOf<Keys>(models_, point);
   if (at == models_.begin()) return nullptr;
   --at;
@@ -78,6 +83,7 @@ typename KnownModels<Keys>::Models::iterator KnownModels<Keys>::Erase(typename M
   const uint64_t bytes = at->second->bytes();
   model_bytes_ -= bytes;
   Count(0, bytes);
+  if constexpr (!Keys::kKeysElsewhere) quick_.Remove(at->first, at->second.get());
   return models_.erase(at);
 }
 
@@ -91,7 +97,15 @@ void KnownModels<Keys>::Install(BasicModel<Keys> model) {
   known->model = std::move(model);
   model_bytes_ += known->bytes();
   Count(known->bytes(), 0);
+  Known* const installed = known.get();
   models_[first] = std::move(known);
+  if constexpr (!Keys::kKeysElsewhere) {
+    if (quick_.Add(first, installed, models_.size())) {
+      const uint64_t before = quick_.bytes();
+      quick_.Build(models_);
+      Count(quick_.bytes(), before);
+    }
+  }
   Evict(first);
 }
 

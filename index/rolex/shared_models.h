@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -26,6 +27,7 @@
 #include "index/rolex/editor.h"
 #include "index/rolex/model.h"
 #include "index/rolex/synonyms.h"
+#include "index/rolex/upper_model.h"
 
 namespace gannet::index::rolex {
 
@@ -116,6 +118,9 @@ class KnownModels {
   std::vector<Entry> top_;
   std::vector<std::vector<Entry>> pages_;  // of top_; empty: not fetched
   Models models_;                          // by first key
+  // The quick way to most models. The others are found in models_ alone, and so are all of byte keys.
+  struct NoPlaces {};
+  [[no_unique_address]] std::conditional_t<Keys::kKeysElsewhere, NoPlaces, UpperPlaces<Known>> quick_;
   uint64_t model_bytes_ = 0;
   std::optional<Key> hand_;         // of CLOCK: the model that it passed last
   std::atomic<uint64_t> bytes_{0};  // of all, for threads that do not hold the lock

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,6 +16,8 @@
 #include "index/rolex/model.h"
 #include "index/rolex/plr.h"
 #include "index/rolex/quiet_lines.h"
+#include "index/rolex/rolex.h"
+#include "index/rolex/upper_model.h"
 
 namespace gannet::index::rolex {
 namespace {
@@ -417,6 +422,70 @@ TEST(RolexByteModelTest, BlocksAreCheckedBeforeTheyAreBelieved) {
       damaged[random.Below(damaged.size())] ^= static_cast<std::byte>(1 + random.Below(255));
       EXPECT_FALSE(BasicModel<ByteKeys>::Decode(damaged).ok());
     }
+  }
+}
+
+// Any key leads to the last that is at most as great, whatever the keys and the bound are.
+TEST(UpperModelTest, FindsTheLastKeyAtMost) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const size_t n = 1 + random.Below(seed % 3 == 0 ? 3 : 5000);
+    std::vector<uint64_t> keys;
+    uint64_t at = random.OneIn(3) ? 0 : random.Below(1000);
+    for (size_t i = 0; i < n; ++i) {
+      keys.push_back(at);
+      const uint64_t more = random.OneIn(9) ? random.Below(uint64_t{1} << 48) : random.Below(3);
+      at = more > UINT64_MAX - at ? UINT64_MAX : at + more;
+    }
+    const UpperModel model(keys, static_cast<uint32_t>(random.Below(20)));
+    const auto expected = [&keys](uint64_t key) {
+      const auto after = std::upper_bound(keys.begin(), keys.end(), key);
+      return after == keys.begin() ? size_t{0} : static_cast<size_t>(after - keys.begin() - 1);
+    };
+    for (size_t i = 0; i < keys.size(); ++i) {
+      for (const uint64_t key : {keys[i], keys[i] - 1, keys[i] + 1}) {
+        ASSERT_EQ(model.Find(key), expected(key)) << "seed " << seed << ", key " << key;
+      }
+    }
+    for (const uint64_t key : {uint64_t{0}, UINT64_MAX, random()}) ASSERT_EQ(model.Find(key), expected(key));
+  }
+}
+
+// A value that is found is in the map, and most are found.
+TEST(UpperPlacesTest, LeadToMostValuesOfAMap) {
+  Random random(5);
+  std::map<uint64_t, std::unique_ptr<uint64_t>> map;
+  UpperPlaces<uint64_t> places;
+  size_t found = 0;
+  size_t asked = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const uint64_t key = random.Below(3000);
+    auto& value = map[key];
+    if (value != nullptr) places.Remove(key, value.get());
+    if (random.OneIn(4)) {
+      map.erase(key);
+    } else {
+      value = std::make_unique<uint64_t>(key);
+      if (places.Add(key, value.get(), map.size())) places.Build(map);
+    }
+    const uint64_t wanted = random.Below(3000);
+    auto after = map.upper_bound(wanted);
+    if (after == map.begin()) continue;
+    ++asked;
+    const uint64_t* const place = places.Find(wanted);
+    if (place == nullptr) continue;
+    EXPECT_EQ(map.at(*place).get(), place);
+    found += *place == std::prev(after)->first ? 1 : 0;
+  }
+  EXPECT_GT(found, asked / 2);
+}
+
+TEST(RolexOptionsTest, AsText) {
+  EXPECT_EQ(ToText(RolexOptions{}), "epsilon=16");
+  EXPECT_EQ(RolexOptionsOf("")->epsilon, 16u);
+  EXPECT_EQ(RolexOptionsOf("epsilon=64")->epsilon, 64u);
+  for (const char* wrong : {"epsilon=0", "epsilon=5000", "epsilon=", "epsilon=x", "delta=16"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(RolexOptionsOf(wrong).status())) << wrong;
   }
 }
 
