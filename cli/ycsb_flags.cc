@@ -88,9 +88,8 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
       "one-sided for blink and rolex")
       ->group(group);
   Add(command, "--insert-path", &o->inserts_by, Choice<ycsb::Path>(ycsb::kUpdatePathNames), "PATH",
-      "How inserts are done: rpc (one call) or one-sided (the client changes the index by verbs: blink and rolex, "
-      "with\n"
-      "--inline). Default: one-sided where possible")
+      "How inserts are done: rpc (one call) or one-sided (the client changes the index by verbs: blink and rolex,\n"
+      "with --inline). Default: one-sided where possible")
       ->group(group);
   AddDuration(command, "--duration", &o->duration, absl::Microseconds(1),
               "How long to measure, in the time of the fabric. Default: 10s on shm, 10ms on sim")
@@ -108,6 +107,10 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
   const std::string group = "On what";
   Add(command, "--index", &o->index, ParseIndexOfAnyKey, "NAME",
       "hash (no scans), xstore, blink (a B-link tree) or rolex (learned). Default: xstore")
+      ->group(group);
+  AddPath(command, "--index-options", &o->index_options, "OPTIONS",
+          "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in keys (16).\n"
+          "Default: those of the index")
       ->group(group);
   Add(
       command, "--keys", &o->keys, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); }, "N",
@@ -133,6 +136,10 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
       ->group(group);
   AddInteger(command, "--trainers", &o->trainers, 1, index::kMostXStoreTrainers,
              "Threads that retrain sub-models of each server's XStore at the same time. Default: 1")
+      ->group(group);
+  Add(command, "--durability", &o->durability, ParseDurability, "MODE",
+      "On sim: whether servers log the writes that they do. none; async: a write is answered when it is in the log's\n"
+      "buffer; sync: its client then waits until it is on the disk. What is loaded is not logged. Default: none")
       ->group(group);
 }
 
@@ -191,6 +198,10 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
           "cx6-100g, cx6-200g\n"
           "or ideal. Default: cx4-100g")
       ->group(group);
+  AddPath(command, "--disk", &o->disk, "NAME",
+          "Model of each server's disk, for --durability: nvme (20 us, 1.9 GB/s) or sata-ssd (65 us, 460 MB/s).\n"
+          "Default: nvme")
+      ->group(group);
   command
       .add_flag_callback(
           "--no-spread", [o] { o->spread = false; },
@@ -222,8 +233,9 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
 }  // namespace
 
 std::string FlagOfServers(const CLI::App& command) {
-  for (const char* flag : {"--index", "--keys", "--keyspace", "--value-bytes", "--inline", "--fill", "--sub-models",
-                           "--updates", "--fabric", "--servers", "--colocated", "--server-threads", "--nic"}) {
+  for (const char* flag :
+       {"--index", "--index-options", "--keys", "--keyspace", "--value-bytes", "--inline", "--fill", "--sub-models",
+        "--updates", "--fabric", "--servers", "--colocated", "--server-threads", "--nic", "--durability", "--disk"}) {
     if (command.count(flag) > 0) return flag;
   }
   return "";

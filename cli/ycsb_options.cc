@@ -9,6 +9,7 @@
 #include "cli/cluster_file.h"
 #include "cli/machine_memory.h"
 #include "cli/parse.h"
+#include "log/file/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/nic_profile.h"
 
@@ -34,6 +35,28 @@ Status CheckNic(const YcsbOptions& o) {
   std::string names;
   for (const rdma::sim::NicProfile& profile : rdma::sim::NicProfiles()) names += " " + std::string(profile.name);
   return Wrong("--nic %s: must be one of%s", o.nic, names);
+}
+
+Status CheckLog(const YcsbOptions& o) {
+  using Mode = ycsb::DurabilityMode;
+  if (o.durability == Mode::kNone) {
+    return o.disk.empty() ? absl::OkStatus() : Wrong("--disk: is for the log; give --durability, too, or leave it out");
+  }
+  const std::string flag = "--durability " + FormatDurability(o.durability);
+  if (!o.simulated()) {
+    return Wrong("%s: is for --fabric sim, which has a model of the disk; gannet tpcc measures the log on a real one",
+                 flag);
+  }
+  if (o.inline_values) {
+    return Wrong("%s: needs records, whose versions order the changes in the log; leave --inline out", flag);
+  }
+  if (o.paths.updates != ycsb::Path::kCall) {
+    return Wrong("%s: the server logs what it writes; leave --updates one-sided out", flag);
+  }
+  if (log::FindDiskProfile(o.disk) != nullptr) return absl::OkStatus();
+  std::string names;
+  for (const log::DiskProfile& profile : log::DiskProfiles()) names += " " + std::string(profile.name);
+  return Wrong("--disk %s: must be one of%s", o.disk, names);
 }
 
 Status CheckMemory(const YcsbOptions& o) {
@@ -103,6 +126,10 @@ Status Complete(bench::YcsbOptions* o) {
     return Wrong("--cache: says what a client of xstore keeps; one of %s has no models (but --cache-bytes)", kind.name);
   }
   GANNET_RETURN_IF_ERROR(CheckInline(*o));
+  GANNET_RETURN_IF_ERROR(CheckLog(*o));
+  if (const auto own = index::ReadOwnOptions(kind, o->index_options); !own.ok()) {
+    return Wrong("--index-options %s: %s", o->index_options, own.status().message());
+  }
   return in_cluster ? absl::OkStatus() : CheckMemory(*o);
 }
 

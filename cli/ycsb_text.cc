@@ -107,6 +107,18 @@ std::string Store(const bench::YcsbResult& result) {
   return text;
 }
 
+std::string Log(const bench::YcsbResult& result) {
+  if (!result.log.has_value()) return "";
+  const log::LogStatistics& l = *result.log;
+  const auto each = [](uint64_t sum, uint64_t of) {
+    return of == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(of);
+  };
+  return absl::StrFormat("log (%s, %s): %s writes of %.1f bytes each, %.1f on the disk; %s batches of %.0f writes\n",
+                         FormatDurability(result.options.durability), result.options.disk, WithCommas(l.transactions),
+                         each(l.record_bytes, l.transactions), each(l.disk_bytes, l.transactions),
+                         WithCommas(l.batches), each(l.transactions, l.batches));
+}
+
 std::string Simulation(const bench::YcsbResult& result) {
   const bench::SimulationReport& s = *result.simulation;
   Table table({"busy", "CPU", "NIC sends", "NIC serves", "link out", "link in"});
@@ -126,7 +138,7 @@ std::string Simulation(const bench::YcsbResult& result) {
 
 std::string ToText(const bench::YcsbResult& result) {
   std::string text = Heading(result) + "\n" + Throughput(result.run) + "\n" + Verbs(result.run) + "\n" +
-                     Lookups(result.run) + Paths(result) + Store(result);
+                     Lookups(result.run) + Paths(result) + Store(result) + Log(result);
   if (result.simulation.has_value()) return text + "\n" + Simulation(result);
   return text + CalibrationText(result.before_run_calibration, result.after_run_calibration);
 }

@@ -201,8 +201,14 @@ coro::Task<Status> Client::Change(rdma::MethodId method, uint64_t key, std::span
   writer.PutU64(key);
   std::memcpy(writer.Reserve(value.size()).data(), value.data(), value.size());
   const std::span<const std::byte> request = writer.written();
-  const StatusOr<size_t> bytes = co_await Ask(connection_->keys().OwnerOf(key), method, request);
-  co_return bytes.status();
+  const rdma::NodeId server = connection_->keys().OwnerOf(key);
+  const StatusOr<size_t> bytes = co_await Ask(server, method, request);
+  if (!bytes.ok() || !connection_->awaits_durability()) co_return bytes.status();
+  rdma::WireReader reader(std::span<const std::byte>(response_).first(*bytes));
+  const uint64_t epoch = reader.GetU64();
+  GANNET_CO_RETURN_IF_ERROR(reader.Finish());
+  Status durable = co_await connection_->AwaitDurable(server, epoch);
+  co_return durable;
 }
 
 coro::Task<Status> Client::Insert(uint64_t key, std::span<const std::byte> value) {

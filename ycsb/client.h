@@ -12,6 +12,8 @@
 //   Update     RemoteIndex::Replace                                   one CALL
 //   Insert     RemoteIndex::Insert                                    one CALL
 //
+// If writes are logged (ClusterOptions::durability), they are calls: a log is its owner's.
+//
 // Adjacent records of a scan, such as records that were loaded together, are fetched with one READ.
 //
 // XStore (OSDI'20, section 5) does Read and Scan one-sided and the rest by call. The "server-centric" designs to which

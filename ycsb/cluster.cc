@@ -33,6 +33,12 @@ Status CheckOptions(const ClusterOptions& o) {
                         "whose entries hold whole keys (xstore, blink, rolex)",
                         o.value_bytes, index::EntryOf(o.index).name, kWordBytes));
   }
+  if (o.durability != DurabilityMode::kNone && (o.values_in_entries || o.disk == nullptr)) {
+    return wrong("durability: writes to records are logged, on a disk; values in entries have no version");
+  }
+  if (const auto own = index::ReadOwnOptions(index::EntryOf(o.index), o.index_options); !own.ok()) {
+    return own.status();
+  }
   if (!(o.fill > 0 && o.fill <= 1)) return wrong(absl::StrFormat("leaves filled to %g: above 0, at most 1", o.fill));
   return absl::OkStatus();
 }
@@ -46,7 +52,10 @@ ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& key
           .values_in_entries = options.values_in_entries,
           .fill = options.fill,
           .sub_models = options.sub_models,
-          .trainers = options.trainers};
+          .trainers = options.trainers,
+          .index_options = options.index_options,
+          .durability = options.durability,
+          .disk = options.disk};
 }
 
 Machine::~Machine() {
@@ -87,6 +96,9 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Attach(rdma::Fabric* fabric, rdma::N
                                                       node, options.servers, fabric->num_nodes()));
   }
   GANNET_RETURN_IF_ERROR(CheckOptions(options));
+  if (options.durability == DurabilityMode::kSync) {
+    return absl::InvalidArgumentError("durability: a client waits for the disks of servers of its process only");
+  }
   ClusterOptions one_machine = options;
   one_machine.machines = 1;
   one_machine.colocated = false;

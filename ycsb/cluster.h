@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -35,6 +36,7 @@ struct ClusterOptions {
   KeyForm key_form = KeyForm::kLinear;
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
+  std::string index_options = {};  // of this kind only (index/registry.h, read_options)
   size_t value_bytes = kMinValueBytes;
   // Values lie in the entries of the index, in the place of a record's address; there are no records. Needs values of 8
   // bytes, and an index that holds values (index/registry.h).
@@ -45,6 +47,10 @@ struct ClusterOptions {
   // Trains XStore's models before the first run. Otherwise a server trains no model until a client reads one-sided, so
   // training takes no time from a run by calls.
   bool train_models = true;
+  // Of writes by calls, to records: each server logs them (write_log.h) on `disk`. kAsync: a write is answered when it
+  // is in the log's buffer. kSync: its client then waits until it is durable. Reads do not wait.
+  DurabilityMode durability = DurabilityMode::kNone;
+  std::shared_ptr<log::FileSystem> disk = {};  // set if writes are logged; every server has a directory in it
 };
 
 // The part of server `server`.

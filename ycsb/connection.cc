@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/stop.h"
 #include "index/registry.h"
 #include "index/xstore/xstore.h"
@@ -10,6 +11,10 @@
 
 namespace gannet::ycsb {
 namespace {
+
+// A group commit takes several times as long, and one READ is for all coroutines of the thread.
+constexpr uint64_t kLookEveryNanos = 50'000;
+constexpr uint64_t kDurableWithinNanos = 10'000'000'000;
 
 coro::Task<Status> Find(index::RemoteIndex* index, uint64_t key) {
   coro::Async<StatusOr<index::FindResult>> find = index->Find(key);
@@ -66,6 +71,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
   }
+  connection->durable_.resize(static_cast<size_t>(cluster->options().servers));
   if (kind.traits.learned) connection->locations_ = LocationsFor(&home, options);
   connection->worker_.AddPoller([through = connection->channel_.get()] { return through->Poll(); });
   return connection;
@@ -86,6 +92,25 @@ index::ClientStatistics Connection::statistics() const {
   for (const auto& cache : own_caches_) sum.cache_bytes += cache->bytes();
   if (locations_ != nullptr && locations_.use_count() == 1) sum.cache_bytes += locations_->bytes();
   return sum;
+}
+
+coro::Task<Status> Connection::AwaitDurable(rdma::NodeId server, uint64_t epoch) {
+  DurableEpoch& known = durable_[server];
+  const uint64_t end = NowNanos() + kDurableWithinNanos;
+  while (known.epoch < epoch) {
+    const uint64_t now = NowNanos();
+    if (now > end) co_return absl::DeadlineExceededError("a write was not durable within 10 s: the disk fails");
+    if (now < known.next_look_nanos) {
+      co_await worker_.SleepUntil(known.next_look_nanos);
+      continue;
+    }
+    known.next_look_nanos = now + kLookEveryNanos;
+    uint64_t durable = 0;
+    const Status read = co_await channel_->Read(cluster_->server(server).durable_epoch(), &durable, kWordBytes);
+    if (!read.ok()) co_return read;
+    known.epoch = std::max(known.epoch, durable);
+  }
+  co_return absl::OkStatus();
 }
 
 StatusOr<index::XStore::ModelStatistics> Connection::ModelOf(rdma::NodeId server) {

@@ -55,12 +55,16 @@ class Connection {
   rdma::EpochManager::Participant& epoch() { return *epoch_; }
   const KeySpace& keys() const { return cluster_->keys(); }
   bool values_in_entries() const { return cluster_->options().values_in_entries; }
+  bool awaits_durability() const { return cluster_->options().durability == DurabilityMode::kSync; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
   // Null if there is none.
   LocationCache* locations() { return locations_.get(); }
   // Sum over all its index clients, without shared caches.
   index::ClientStatistics statistics() const;
+
+  // Returns when `epoch` of the server's log is durable.
+  coro::Task<Status> AwaitDurable(rdma::NodeId server, uint64_t epoch);
 
   // The learned model of a server. Asked by a call if the server is another process.
   StatusOr<index::XStore::ModelStatistics> ModelOf(rdma::NodeId server);
@@ -75,6 +79,12 @@ class Connection {
   // The machine's cache, or one of this connection. Null for kinds that have no such caches, or (xstore) their own.
   std::shared_ptr<index::SharedCache> CacheFor(const Machine& machine, size_t server, size_t max_bytes);
 
+  // Of a server's log: what its clients know, and when one of them READs it again.
+  struct DurableEpoch {
+    uint64_t epoch = 0;
+    uint64_t next_look_nanos = 0;
+  };
+
   Cluster* cluster_;
   const rdma::EpochManager* epochs_ = nullptr;
   txn::OffloadChooser chooser_;
@@ -84,7 +94,8 @@ class Connection {
   std::vector<std::shared_ptr<index::SharedCache>> own_caches_;  // those that other threads do not share
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
   std::shared_ptr<LocationCache> locations_;
-  coro::Worker worker_;  // destroyed first: its coroutines use the other members
+  std::vector<DurableEpoch> durable_;  // by server
+  coro::Worker worker_;                // destroyed first: its coroutines use the other members
 };
 
 }  // namespace gannet::ycsb

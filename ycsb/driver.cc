@@ -43,6 +43,9 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (values && o.caches.xstore_location_bytes > 0) {
     return absl::InvalidArgumentError("a cache of record addresses needs records; leave it out, or the inline values");
   }
+  if (cluster.options().durability != DurabilityMode::kNone && o.paths.updates != Path::kCall) {
+    return absl::InvalidArgumentError("writes that are logged are calls: the log is the server's");
+  }
   if (o.insert_for <= absl::ZeroDuration()) return absl::InvalidArgumentError("insert_for must be positive");
   if (o.caches.share_locations && Runtime::Current() == nullptr) {
     return absl::InvalidArgumentError("threads can share a location cache in a simulation only");

@@ -2,11 +2,12 @@
 // have the same fixed number of bytes.
 //
 //   kGetCall     u64 key                 -> value                             NotFound
-//   kUpdateCall  u64 key, value          -> nothing                           NotFound
-//   kInsertCall  u64 key, value          -> nothing                           AlreadyExists
+//   kUpdateCall  u64 key, value          -> nothing, or u64 epoch             NotFound
+//   kInsertCall  u64 key, value          -> nothing, or u64 epoch             AlreadyExists
 //   kScanCall    u64 from, u16 limit     -> u16 n, n x (u64 key, value)       Unimplemented (not an ordered index)
 //                                           (the first `limit` keys of this server from `from` on)
 //
+// An epoch: the write is durable when that epoch is (DurabilityMode::kSync).
 // Aborted: the record stays locked by another writer; ask again.
 //
 // Calls of clients in other processes, outside of the measurement (server_report.h):

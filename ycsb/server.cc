@@ -1,5 +1,6 @@
 #include "ycsb/server.h"
 
+#include <any>
 #include <array>
 #include <utility>
 #include <vector>
@@ -47,15 +48,30 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
   epochs_ = *std::move(epochs);
   service_ = std::make_unique<index::IndexService>(node_.get(), slab_.get(), epochs_.get());
   const index::IndexKindEntry& kind = index::EntryOf(options_.index);
-  auto created = kind.create(
-      service_.get(), kIndex,
-      {.expected_keys = options_.expected_keys,
-       .own = index::XStoreOptions{.fixed_sub_models = options_.sub_models, .trainers = options_.trainers}});
+  std::any own = index::XStoreOptions{.fixed_sub_models = options_.sub_models, .trainers = options_.trainers};
+  if (!options_.index_options.empty()) {
+    StatusOr<index::OwnOptions> read = index::ReadOwnOptions(kind, options_.index_options);
+    if (!read.ok()) return read.status();
+    own = std::move(read->options);
+  }
+  auto created = kind.create(service_.get(), kIndex, {.expected_keys = options_.expected_keys, .own = std::move(own)});
   if (!created.ok()) return created.status();
   index_ = *std::move(created);
   if (kind.traits.learned) xstore_ = static_cast<index::XStore*>(index_.get());
   kind.register_methods(service_.get());
   RegisterCalls();
+  return OpenLog();
+}
+
+Status Server::OpenLog() {
+  if (options_.durability == DurabilityMode::kNone) return absl::OkStatus();
+  index::IndexService::Lease lease(service_.get());
+  const StatusOr<std::byte*> word = lease.context().slab->AllocateReadOnly(kLineBytes);
+  if (!word.ok()) return word.status();
+  durable_epoch_ = node_->AddressOf(*word);
+  auto log = WriteLog::Create(options_.disk.get(), absl::StrCat("/server", node_->id()), *word);
+  if (!log.ok()) return log.status();
+  write_log_ = *std::move(log);
   return absl::OkStatus();
 }
 
@@ -103,6 +119,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
 
 Status Server::Start(int threads) {
   GANNET_RETURN_IF_ERROR(epochs_->Start());
+  if (write_log_ != nullptr) GANNET_RETURN_IF_ERROR(write_log_->Start());
   return node_->Serve(threads);
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -14,26 +15,34 @@
 #include "index/registry.h"
 #include "index/service.h"
 #include "index/xstore/xstore.h"
+#include "log/file/file_system.h"
+#include "log/log.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/rpc.h"
 #include "rdma/slab.h"
+#include "txn/database.h"
 #include "ycsb/key_space.h"
 #include "ycsb/location_cache.h"
 #include "ycsb/server_report.h"
+#include "ycsb/write_log.h"
 
 namespace gannet::ycsb {
 
 using index::IndexKind;
+using txn::DurabilityMode;
 
 struct ServerOptions {
   IndexKind index = IndexKind::kXStore;
   uint64_t expected_keys = 0;
   size_t value_bytes = 8;
-  bool values_in_entries = false;  // as in ClusterOptions
-  double fill = 0.5;               // of loaded leaves
-  uint32_t sub_models = 0;         // of learned kinds; 0: chosen by the kind's own rule
-  int trainers = 1;                // of learned kinds: threads that retrain sub-models
+  bool values_in_entries = false;                     // as in ClusterOptions
+  double fill = 0.5;                                  // of loaded leaves
+  uint32_t sub_models = 0;                            // of learned kinds; 0: chosen by the kind's own rule
+  int trainers = 1;                                   // of learned kinds: threads that retrain sub-models
+  std::string index_options = {};                     // as in ClusterOptions
+  DurabilityMode durability = DurabilityMode::kNone;  // as in ClusterOptions, as is `disk`
+  std::shared_ptr<log::FileSystem> disk = {};
 };
 
 // Approximate registered and private memory of a server with these keys, without inserted keys.
@@ -74,6 +83,11 @@ class Server {
   // those of CPUs (fabric.h), only one of them may. There, an update by call is refused in the first case.
   void set_locked_by_clients(bool by_clients) { locked_by_clients_.store(by_clients, std::memory_order_relaxed); }
 
+  // Where the newest epoch lies that is durable, if writes are logged; else null.
+  rdma::GlobalAddress durable_epoch() const { return durable_epoch_; }
+  // Null if writes are not logged.
+  log::Log* log() { return write_log_ == nullptr ? nullptr : &write_log_->log(); }
+
   // Puts the addresses of all records into *cache. No one may write at the same time.
   void FillLocations(LocationCache* cache);
 
@@ -90,6 +104,7 @@ class Server {
   using Call = Status (Server::*)(index::Context&, rdma::WireReader&, rdma::WireWriter&);
 
   Status Open(rdma::Fabric* fabric, rdma::NodeId id);
+  Status OpenLog();
   StatusOr<Contents> CheckEntries();
   std::byte* At(rdma::GlobalAddress address) { return node_->memory().data() + address.offset(); }
   // Makes a locked, absent record. *state is the state from which NextState makes it present.
@@ -103,6 +118,8 @@ class Server {
   // Puts a value into *value that a Find or a scan led to. False if another writer kept the record locked.
   bool ReadFound(rdma::GlobalAddress found, std::span<std::byte> value);
   Status UpdateEntry(uint64_t key, std::span<const std::byte> value);
+  // What the client of a write waits for, if it waits.
+  void PutEpoch(const WriteLog::Write& write, rdma::WireWriter& response) const;
   Status ServeGet(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeUpdate(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
   Status ServeInsert(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response);
@@ -118,6 +135,8 @@ class Server {
   std::unique_ptr<index::IndexService> service_;
   std::unique_ptr<index::LocalIndex> index_;
   index::XStore* xstore_ = nullptr;
+  std::unique_ptr<WriteLog> write_log_;  // null: writes are not logged
+  rdma::GlobalAddress durable_epoch_;
   bool cpu_atomics_ = false;  // as the fabric says
   std::atomic<bool> locked_by_clients_{false};
   // For clients in other processes: the reserved numbers of keys to insert, and how many there are.

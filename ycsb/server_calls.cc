@@ -88,7 +88,11 @@ Status Server::UpdateEntry(uint64_t key, std::span<const std::byte> value) {
   return StaysLocked();
 }
 
-Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::WireWriter&) {
+void Server::PutEpoch(const WriteLog::Write& write, rdma::WireWriter& response) const {
+  if (options_.durability == DurabilityMode::kSync) response.PutU64(write.epoch());
+}
+
+Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::WireWriter& response) {
   const uint64_t key = request.GetU64();
   const std::span<const std::byte> value = request.GetRaw(options_.value_bytes);
   GANNET_RETURN_IF_ERROR(request.Finish());
@@ -97,6 +101,8 @@ Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::Wir
     return absl::FailedPreconditionError(
         "update: clients lock by CAS, which is not atomic with this server's CPU; let all of them call, or none");
   }
+  WriteLog::Write write(write_log_.get());
+  GANNET_RETURN_IF_ERROR(write.Reserve(value.size()));
   const index::FindResult found = index_->Find(key);
   if (found.record.is_null()) return NotThere(key);
   std::byte* record = At(found.record);
@@ -105,10 +111,13 @@ Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::Wir
   for (int spins = 0; spins < kSpinsOnLock; ++spins) {
     const uint64_t state = LoadWord(record);
     if (!txn::IsLocked(state) && CompareAndSwapWord(record, state, txn::Locked(state, 0)) == state) {
+      const uint64_t next = txn::NextState(state, false);
+      write.Append(key, txn::VersionOf(next), value);
       rdma::BeginWrite(record, lines);
       rdma::CopyIn(record, kValueOffset, value);
       Charge(Cost::kRecordLine, lines);
-      rdma::EndWrite(record, lines, txn::NextState(state, false));
+      rdma::EndWrite(record, lines, next);
+      PutEpoch(write, response);
       return absl::OkStatus();
     }
     CpuRelax();
@@ -116,11 +125,13 @@ Status Server::ServeUpdate(index::Context&, rdma::WireReader& request, rdma::Wir
   return StaysLocked();
 }
 
-Status Server::ServeInsert(index::Context& context, rdma::WireReader& request, rdma::WireWriter&) {
+Status Server::ServeInsert(index::Context& context, rdma::WireReader& request, rdma::WireWriter& response) {
   const uint64_t key = request.GetU64();
   const std::span<const std::byte> value = request.GetRaw(options_.value_bytes);
   GANNET_RETURN_IF_ERROR(request.Finish());
   if (options_.values_in_entries) return index_->Insert(context, key, EntryOfValue(value), nullptr).status();
+  WriteLog::Write write(write_log_.get());
+  GANNET_RETURN_IF_ERROR(write.Reserve(value.size()));
   uint64_t state = 0;
   const StatusOr<rdma::GlobalAddress> record = MakeRecord(context, key, value, &state);
   if (!record.ok()) return record.status();
@@ -131,7 +142,10 @@ Status Server::ServeInsert(index::Context& context, rdma::WireReader& request, r
     context.slab->Free(At(*record), RecordBytes(value.size()));
     return change.status();
   }
-  StoreWord(At(*record), txn::NextState(state, false));
+  const uint64_t next = txn::NextState(state, false);
+  write.Append(key, txn::VersionOf(next), value);
+  StoreWord(At(*record), next);
+  PutEpoch(write, response);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "log/file/faulty_file_system.h"
+#include "log/file/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::bench {
@@ -10,7 +12,13 @@ namespace gannet::bench {
 StatusOr<std::unique_ptr<YcsbCluster>> YcsbCluster::Open(const YcsbOptions& o) {
   std::unique_ptr<YcsbCluster> opened(new YcsbCluster(o));
   GANNET_RETURN_IF_ERROR(opened->OpenFabric());
-  auto cluster = ycsb::Cluster::Create(opened->fabric_.get(), o.cluster_options());
+  ycsb::ClusterOptions options = o.cluster_options();
+  if (o.durability != ycsb::DurabilityMode::kNone) {
+    // A disk in memory without faults.
+    options.disk = std::make_shared<log::TimedDisk>(std::make_unique<log::FaultyFileSystem>(o.seed),
+                                                    *log::FindDiskProfile(o.disk));
+  }
+  auto cluster = ycsb::Cluster::Create(opened->fabric_.get(), options);
   if (!cluster.ok()) return cluster.status();
   opened->cluster_ = *std::move(cluster);
   return opened;

@@ -27,6 +27,7 @@ Json Of(const Usage& u) {
 }
 
 Json ConfigurationOf(const YcsbOptions& o) {
+  static constexpr std::string_view kDurabilityNames[] = {"none", "async", "sync"};
   static constexpr std::string_view kCacheNames[] = {"whole", "models", "top"};
   return {{"version", GANNET_VERSION},
           {"workload", o.workload.name},
@@ -38,6 +39,9 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"updates", NameOf(o.paths.updates, ycsb::kPathNames)},
           {"insert_path", NameOf(o.paths.inserts, ycsb::kPathNames)},
           {"index", index::EntryOf(o.index).name},
+          {"index_options", o.index_options},
+          {"durability", kDurabilityNames[static_cast<size_t>(o.durability)]},
+          {"disk", o.disk},
           {"keys", o.keys},
           {"keyspace", NameOf(o.key_form, ycsb::kKeyFormNames)},
           {"value_bytes", o.value_bytes},
@@ -102,6 +106,12 @@ std::string ToJson(const YcsbResult& result) {
   json["clients"] = Of(run.lookups);
   json["paths"] = PathsJson(run.paths);
   json["index"] = StoreOf(result);
+  if (result.log.has_value()) {
+    json["log"] = {{"writes", result.log->transactions},
+                   {"record_bytes", result.log->record_bytes},
+                   {"disk_bytes", result.log->disk_bytes},
+                   {"batches", result.log->batches}};
+  }
   if (result.model.has_value()) json["model"] = Of(*result.model);
   if (result.simulation.has_value()) {
     const SimulationReport& s = *result.simulation;

@@ -1,5 +1,6 @@
 #include "bench/ycsb/options.h"
 
+#include "log/file/timed_disk.h"
 #include "ycsb/server.h"
 
 namespace gannet::bench {
@@ -21,6 +22,7 @@ void SetDefaults(YcsbOptions* o) {
   if (o->coroutines == 0) o->coroutines = sim ? 8 : 1;
   if (o->server_threads == 0) o->server_threads = sim ? 24 : 1;
   if (sim && o->nic.empty()) o->nic = "cx4-100g";
+  if (o->durability != ycsb::DurabilityMode::kNone && o->disk.empty()) o->disk = log::DiskProfiles()[0].name;
   o->duration = o->duration.value_or(sim ? absl::Milliseconds(10) : absl::Seconds(10));
   o->warmup = o->warmup.value_or(sim ? absl::Milliseconds(2) : absl::Seconds(1));
   o->interval = o->interval.value_or(sim ? *o->duration / 5 : absl::Seconds(1));
@@ -40,12 +42,14 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .key_form = key_form,
           .keys = keys,
           .index = index,
+          .index_options = index_options,
           .value_bytes = static_cast<size_t>(value_bytes),
           .values_in_entries = inline_values,
           .fill = fill_percent / 100.0,
           .sub_models = static_cast<uint32_t>(sub_models),
           .trainers = trainers,
-          .train_models = paths.reads != ycsb::Path::kCall};
+          .train_models = paths.reads != ycsb::Path::kCall,
+          .durability = durability};
 }
 
 uint64_t LoadBytes(const YcsbOptions& o) {

@@ -42,13 +42,15 @@ struct YcsbOptions {
 
   // The data.
   ycsb::IndexKind index = ycsb::IndexKind::kXStore;
+  std::string index_options;  // of this kind only (index/registry.h, read_options)
   uint64_t keys = 1'000'000;
   ycsb::KeyForm key_form = ycsb::KeyForm::kLinear;
   int value_bytes = static_cast<int>(ycsb::kMinValueBytes);
   bool inline_values = false;  // ClusterOptions::values_in_entries
   int fill_percent = 50;
   uint64_t sub_models = 0;
-  int trainers = 1;  // of each server's XStore
+  int trainers = 1;                                               // of each server's XStore
+  ycsb::DurabilityMode durability = ycsb::DurabilityMode::kNone;  // of writes by calls; simulations only
 
   // The machines.
   FabricKind fabric = FabricKind::kShm;
@@ -58,6 +60,7 @@ struct YcsbOptions {
   int server_threads = 0;  // 0: SetDefaults() chooses
   bool colocated = false;  // each client machine is a server, too: SetDefaults() sets `servers`
   std::string nic;         // empty: SetDefaults() chooses
+  std::string disk;        // of each server's log (log/file/timed_disk.h); empty: SetDefaults() chooses
   bool spread = true;      // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
   bool locations = false;    // xstore: also a cache of record addresses in front of the model

@@ -20,6 +20,20 @@ void AddModel(const index::XStore::ModelStatistics& server, int servers, index::
   sum->mean_range += server.mean_range / servers;
 }
 
+void AddLog(log::Log* log, std::optional<log::LogStatistics>* sum) {
+  if (log == nullptr) return;
+  const log::LogStatistics more = log->statistics();
+  if (!sum->has_value()) sum->emplace();
+  (*sum)->transactions += more.transactions;
+  (*sum)->changes += more.changes;
+  (*sum)->payload_bytes += more.payload_bytes;
+  (*sum)->record_bytes += more.record_bytes;
+  (*sum)->disk_bytes += more.disk_bytes;
+  (*sum)->batches += more.batches;
+  (*sum)->segments += more.segments;
+  (*sum)->failures += more.failures;
+}
+
 }  // namespace
 
 Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result) {
@@ -37,6 +51,9 @@ Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result) {
     if (!server.model.has_value()) continue;
     if (!result->model.has_value()) result->model.emplace();
     AddModel(*server.model, static_cast<int>(reports->size()), &*result->model);
+  }
+  if (cluster->has_servers()) {
+    for (int i = 0; i < cluster->options().servers; ++i) AddLog(cluster->server(i).log(), &result->log);
   }
   result->resident_bytes = ResidentBytes();
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "bench/ycsb/options.h"
 #include "index/index.h"
 #include "index/xstore/xstore.h"
+#include "log/log.h"
 #include "rdma/slab.h"
 #include "ycsb/cluster.h"
 #include "ycsb/report.h"
@@ -36,6 +37,7 @@ struct YcsbResult {
   index::Statistics index;
   rdma::SlabStatistics memory;
   std::optional<index::XStore::ModelStatistics> model;  // XStore; averages and sums
+  std::optional<log::LogStatistics> log;                // of everything since the start, if writes are logged
   uint64_t resident_bytes = 0;                          // of this process
 
   std::optional<SimulationReport> simulation;
@@ -43,8 +45,8 @@ struct YcsbResult {
   Calibration after_run_calibration;
 };
 
-// Fills in result's index, memory, model and resident_bytes. Walks the indexes: slow. Unavailable if a server that is
-// another process is gone.
+// Fills in result's index, memory, model, log and resident_bytes. Walks the indexes: slow. Unavailable if a server that
+// is another process is gone.
 Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
 
 // The report as a JSON object. Keys are stable.

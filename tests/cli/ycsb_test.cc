@@ -155,6 +155,54 @@ TEST_F(YcsbTest, ServersAreOnTheMachinesOfTheClients) {
   EXPECT_THAT(text_, HasSubstr("on the same machines"));
 }
 
+TEST_F(YcsbTest, ServersLogTheirWrites) {
+  for (const char* mode : {"async", "sync"}) {
+    const Json report = Report({"--fabric", "sim", "--clients", "2x4", "--duration", "2ms", "--workload", "a",
+                                "--durability", mode, "--disk", "sata-ssd"});
+    EXPECT_EQ(report.at("configuration").at("durability"), mode);
+    const Json& log = report.at("log");
+    EXPECT_GE(log.at("writes"), report.at("operations").at("update").at("operations"));
+    EXPECT_GT(log.at("disk_bytes"), 0);
+    EXPECT_THAT(text_, HasSubstr(std::string("log (") + mode + ", sata-ssd)"));
+    // A durable write of this disk takes 65 us.
+    EXPECT_EQ(report.at("operations").at("update").at("latency_us").at("p50") > 65, std::string(mode) == "sync");
+  }
+  EXPECT_FALSE(Report({"--fabric", "sim", "--clients", "1x2", "--duration", "100us"}).contains("log"));
+}
+
+TEST_F(YcsbTest, TheErrorBoundOfModelsIsAnOption) {
+  const auto cache_bytes = [this](const char* options) -> double {
+    const Json report = Report({"--fabric", "sim", "--clients", "1x2", "--duration", "100us", "--index", "rolex",
+                                "--inline", "--index-options", options, "--keyspace", "random"});
+    EXPECT_EQ(report.at("configuration").at("index_options"), options);
+    return report.at("clients").at("cache_bytes");
+  };
+  EXPECT_GT(cache_bytes("epsilon=4"), cache_bytes("epsilon=64"));
+}
+
+TEST_F(YcsbTest, SaysWhatDoesNotGoWithALogOrAnIndex) {
+  struct Wrong {
+    std::vector<std::string> flags;
+    const char* says;
+  };
+  const Wrong wrongs[] = {
+      {{"--durability", "sync"}, "--fabric sim"},
+      {{"--fabric", "sim", "--disk", "nvme"}, "--durability"},
+      {{"--fabric", "sim", "--durability", "sync", "--disk", "tape"}, "sata-ssd"},
+      {{"--fabric", "sim", "--durability", "async", "--inline"}, "leave --inline out"},
+      {{"--fabric", "sim", "--durability", "async", "--updates", "one-sided"}, "leave --updates one-sided out"},
+      {{"--index-options", "epsilon=16"}, "xstore has no options"},
+      {{"--index", "rolex", "--index-options", "delta=8"}, "there is epsilon"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    std::vector<std::string> flags = {"ycsb", "--keys", "1K"};
+    flags.insert(flags.end(), wrong.flags.begin(), wrong.flags.end());
+    const Outcome outcome = RunProgram(flags);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(wrong.says));
+  }
+}
+
 TEST_F(YcsbTest, ClientsChangeInlineValuesByVerbsWhereTheyCan) {
   for (const char* index : {"xstore", "blink", "rolex"}) {
     const bool verbs = std::string(index) != "xstore";

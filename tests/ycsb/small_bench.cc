@@ -45,7 +45,9 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
                                                   .keys = o.keys,
                                                   .index = o.index,
                                                   .value_bytes = o.value_bytes,
-                                                  .values_in_entries = o.values_in_entries}));
+                                                  .values_in_entries = o.values_in_entries,
+                                                  .durability = o.durability,
+                                                  .disk = o.disk}));
   Must(cluster_->Load(nullptr));
   Must(cluster_->Start());
 }

@@ -22,6 +22,8 @@ struct SmallBenchOptions {
   size_t value_bytes = 100;
   bool values_in_entries = false;
   bool colocated = false;
+  DurabilityMode durability = DurabilityMode::kNone;
+  std::shared_ptr<log::FileSystem> disk = {};
   bool adversarial = false;  // shm
   bool cpu_atomics = false;  // sim: atomics of NICs are atomic with those of CPUs
 };
