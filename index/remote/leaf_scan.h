@@ -23,10 +23,40 @@ class LeafFill {
     const double leaves = std::ceil(static_cast<double>(entries) / std::max(average_, 1.0)) + 1;
     return leaves >= static_cast<double>(most) ? most : static_cast<size_t>(leaves);
   }
+  // The same, if the scan does not take the entries of a share `skipped` of the first leaf.
+  size_t LeavesBehind(double skipped, size_t entries, size_t most) const {
+    constexpr double kSlack = 0.15;  // the error of `skipped`: an entry or two
+    const double leaves = std::ceil(static_cast<double>(entries) / std::max(average_, 1.0) + skipped + kSlack);
+    return leaves >= static_cast<double>(most) ? most : static_cast<size_t>(leaves);
+  }
 
  private:
   static constexpr double kMemory = 64;  // leaves
   double average_;
+};
+
+// How much of each leaf a scan READs. Slots are filled from the first on, so the last line is often empty. It is READ
+// later where line 0 shows that it is not: line 0 proves a line whenever that was READ (leaf.h). If that is so for too
+// many leaves, it is READ at once.
+class ScanTails {
+ public:
+  // Number of slot lines to READ with line 0.
+  size_t lines() const { return share_ > kMostTails ? kSlotLines : kSlotLines - 1; }
+  // Judges an image of line 0 and the first `lines` slot lines. True: the last line is needed, and not there. Otherwise
+  // the image is one of the whole leaf.
+  bool Needs(size_t lines, LeafImage* image) {
+    constexpr size_t kLast = kSlotLines - 1;
+    const bool used = image->used<IntegerEntry>() >> (kLast * IntegerEntry::kPerLine) != 0;
+    share_ += ((used ? 1 : 0) - share_) / kMemory;
+    if (lines > kLast) return false;
+    if (!used) image->lines[kLast].version = kAbsentBit | image->head.versions[kLast];
+    return used;
+  }
+
+ private:
+  static constexpr double kMemory = 64;           // leaves
+  static constexpr double kMostTails = 1.0 / 16;  // a scan of five leaves then takes a third round trip now and then
+  double share_ = 0;                              // of leaves whose last line is used
 };
 
 // Appends the leaf's witness and its entries, in the direction of the scan, from *next to the end of [from, to], until

@@ -139,6 +139,13 @@ class IntegerLeafTable {
     return LineHint(entries_[leaf].lines).LineOf(key, LowOf(leaf, first), HighOf(leaf, first, next));
   }
 
+  // The share of a leaf's interval that lies before `key`.
+  double ShareBefore(size_t leaf, uint64_t key, uint64_t first, std::optional<uint64_t> next) const {
+    const uint64_t low = LowOf(leaf, first);
+    if (key <= low) return 0;
+    return std::min(1.0, static_cast<double>(key - low) / (static_cast<double>(HighOf(leaf, first, next) - low) + 1));
+  }
+
   size_t bytes() const { return entries_.size() * sizeof(Entry); }
   static size_t BytesOf(const TableHeader& header) { return size_t{header.leaves} * sizeof(Entry); }
   void Encode(uint64_t first, std::optional<uint64_t> next, TableHeader* header, std::span<std::byte> out) const;

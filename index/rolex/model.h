@@ -94,6 +94,10 @@ class BasicModel {
   uint64_t OffsetOf(size_t leaf) const { return table_.OffsetOf(leaf); }
   // A number that never decreases in the key (leaf_table.h).
   uint64_t NumberOf(const Key& key) const { return table_.NumberOf(key); }
+  // The share of a leaf's interval that lies before the point.
+  double ShareBefore(size_t leaf, const Point& point) const requires(!Keys::kKeysElsewhere) {
+    return table_.ShareBefore(leaf, point, first_, next_);
+  }
 
   // `point` is covered.
   Lead For(const Point& point) const;

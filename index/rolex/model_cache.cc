@@ -52,12 +52,13 @@ bool ModelCache<Keys>::Find(const Point& point, Lead* lead) const {
 }
 
 template <class Keys>
-void ModelCache<Keys>::FindRun(const Point& point, bool reverse, size_t most,
-                               std::vector<rdma::GlobalAddress>* leaves) const {
+double ModelCache<Keys>::FindRun(const Point& point, bool reverse, size_t most,
+                                 std::vector<rdma::GlobalAddress>* leaves) const {
   const Reading models(view_);
   std::vector<uint64_t> offsets;
-  models->FindRun(point, reverse, most, &offsets);
+  const double skipped = models->FindRun(point, reverse, most, &offsets);
   for (const uint64_t offset : offsets) leaves->push_back({owner_, offset});
+  return skipped;
 }
 
 template <class Keys>

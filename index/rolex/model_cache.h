@@ -55,8 +55,8 @@ class ModelCache final : public Guide<Keys> {
   // By what is cached; false if the model for `point` is not.
   bool Find(const Point& point, Lead* lead) const;
   // Appends the leaves from the one for `point` on, in the direction of a scan, as far as the model is cached; at most
-  // `most`.
-  void FindRun(const Point& point, bool reverse, size_t most, std::vector<rdma::GlobalAddress>* leaves) const;
+  // `most`. Returns the share of the first leaf that lies before the scan, as far as that is known, or 1.
+  double FindRun(const Point& point, bool reverse, size_t most, std::vector<rdma::GlobalAddress>* leaves) const;
 
   coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
   void NoteLeaf(const NewLeaf<Keys>& leaf) override;

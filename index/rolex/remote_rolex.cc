@@ -217,15 +217,35 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ScanCached(Key from, Key to, bool 
   std::vector<rdma::GlobalAddress> leaves;
   for (;;) {
     leaves.clear();
-    cache_.FindRun(Keys::PointOf(*next, reverse), reverse, fill_.LeavesFor(end - result->entries.size(), kMostReads),
-                   &leaves);
+    const size_t wanted = end - result->entries.size();
+    const double skipped =
+        cache_.FindRun(Keys::PointOf(*next, reverse), reverse, fill_.LeavesFor(wanted, kMostReads), &leaves);
     if (leaves.empty()) co_return false;
+    leaves.resize(std::min(leaves.size(), fill_.LeavesBehind(skipped, wanted, kMostReads)));
+    // Integer keys: the last line may come later, where line 0 alone can prove it.
+    [[maybe_unused]] size_t lines = remote::kSlotLines;
+    if constexpr (!Keys::kKeysElsewhere) {
+      if (channel_->capabilities().line_consistent) lines = tails_.lines();
+    }
+    const auto bytes = static_cast<uint32_t>(leaves_.leaf_bytes() - (remote::kSlotLines - lines) * kLineBytes);
     for (size_t i = 0; i < leaves.size(); ++i) {
-      reads[i] = rdma::Operation::Read(leaves[i], &images[i], static_cast<uint32_t>(leaves_.leaf_bytes()));
+      reads[i] = rdma::Operation::Read(leaves[i], &images[i], bytes);
     }
     const Status status = co_await channel_->Post(std::span(reads).first(leaves.size()));
     if (absl::IsInvalidArgument(status)) co_return false;
     if (!status.ok()) co_return status;
+    if constexpr (!Keys::kKeysElsewhere) {
+      size_t tails = 0;
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        if (!tails_.Needs(lines, &images[i])) continue;
+        reads[tails++] =
+            rdma::Operation::Read(leaves[i] + (1 + lines) * kLineBytes, &images[i].lines[lines], kLineBytes);
+      }
+      if (tails > 0) {
+        const Status rest = co_await channel_->Post(std::span(reads).first(tails));
+        if (!rest.ok()) co_return rest;
+      }
+    }
     for (size_t i = 0; i < leaves.size(); ++i) {
       ++statistics_.leaves_read;
       if (leaves_.Judge(&images[i]) != LeafLook::kWhole || images[i].level() != 0 ||

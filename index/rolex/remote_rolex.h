@@ -122,6 +122,7 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
   const bool single_lines_;  // lookups may READ them
   ClientStatistics statistics_;
   remote::LeafFill fill_{kLoadedEntries<Keys> / 2.0};
+  remote::ScanTails tails_;
   // Single lines are READ as long as they mostly have their keys.
   int credit_ = 0;
   std::optional<Key> forgotten_;  // the key for which a line was wrong

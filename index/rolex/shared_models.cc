@@ -45,12 +45,14 @@ bool KnownModels<Keys>::Find(const Point& point, Lead* lead) const {
 }
 
 template <class Keys>
-void KnownModels<Keys>::FindRun(const Point& point, bool reverse, size_t most, std::vector<uint64_t>* leaves) const {
+double KnownModels<Keys>::FindRun(const Point& point, bool reverse, size_t most, std::vector<uint64_t>* leaves) const {
   const Known* const known = Covering(point);
-  if (known == nullptr) return;
+  if (known == nullptr) return 1;
   if (!known->used.load(std::memory_order_relaxed)) known->used.store(true, std::memory_order_relaxed);
   const BasicModel<Keys>& model = known->model;
   const size_t first = model.For(point).leaf;
+  double before = reverse ? 0 : 1;  // the share of the first leaf that lies before the point, if that is known
+  if constexpr (!Keys::kKeysElsewhere) before = model.ShareBefore(first, point);
   // The leaf table's entries and the synonyms, merged by their low fences.
   auto synonym = remote::FirstRightOf<Keys>(known->synonyms, point);
   if (!reverse) {
@@ -65,7 +67,7 @@ void KnownModels<Keys>::FindRun(const Point& point, bool reverse, size_t most, s
         ++synonym;
       }
     }
-    return;
+    return in_synonym ? 1 : before;
   }
   size_t leaf = first + 1;  // one behind
   while (leaves->size() < most && (leaf > 0 || synonym != known->synonyms.begin())) {
@@ -76,6 +78,7 @@ void KnownModels<Keys>::FindRun(const Point& point, bool reverse, size_t most, s
       leaves->push_back(model.OffsetOf(--leaf));
     }
   }
+  return !leaves->empty() && leaves->front() == model.OffsetOf(first) ? 1 - before : 1;
 }
 
 template <class Keys>

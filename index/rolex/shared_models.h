@@ -66,8 +66,9 @@ class KnownModels {
   // False if the model for `point` is not known.
   bool Find(const Point& point, Lead* lead) const;
   // Appends the offsets of the leaves from the one for `point` on, in the direction of a scan, as far as the model is
-  // known; at most `most`.
-  void FindRun(const Point& point, bool reverse, size_t most, std::vector<uint64_t>* leaves) const;
+  // known; at most `most`. Returns the share of the first leaf that lies before the scan, as far as that is known,
+  // or 1.
+  double FindRun(const Point& point, bool reverse, size_t most, std::vector<uint64_t>* leaves) const;
   // Null if it is not known.
   std::shared_ptr<Known> ModelFor(const Point& point) const;
 

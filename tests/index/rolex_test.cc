@@ -49,10 +49,10 @@ class RolexTest : public ::testing::Test {
   }
   static rdma::GlobalAddress RecordOf(uint64_t key) { return {0, (uint64_t{1} << 20) + key % 4096 * kLineBytes}; }
 
-  void Load(const std::set<uint64_t>& keys) {
+  void Load(const std::set<uint64_t>& keys, double fill = 1.0) {
     std::vector<LoadEntry> entries;
     for (const uint64_t key : keys) entries.push_back({Key(key), RecordOf(key)});
-    const Status status = index_->BulkLoad(owner_->context(), entries, 1.0);
+    const Status status = index_->BulkLoad(owner_->context(), entries, fill);
     ASSERT_TRUE(status.ok()) << status;
   }
   void Insert(uint64_t key) {
@@ -113,6 +113,47 @@ TEST_F(RolexTest, KeysThatLookLikeBusyLines) {
   ExpectFound(remote_.get(), keys);
   ExpectQuietModels<IntegerKeys>(rolex_);
   ASSERT_GT(rolex_->synonym_tables().size(), 10u);  // enough for lines of the directory
+}
+
+// A scan READs the leaves that it needs, and not their empty last lines; once these are in use, it READs them, too.
+TEST_F(RolexTest, AScanReadsWhatItNeeds) {
+  constexpr size_t kEntries = 50;
+  std::set<uint64_t> keys = RandomKeys(8, 20'000);
+  Load(keys, 0.875);  // 14 in a leaf
+  ExpectFound(remote_.get(), keys);
+  Random random(4);
+  const auto scan = [&](bool reverse) {
+    const uint64_t at = random();
+    ScanResult result;
+    ScanRange range{.from = reverse ? 0 : at, .to = reverse ? at : UINT64_MAX, .limit = kEntries};
+    range.reverse = reverse;
+    const Status status = thread_->Await(remote_->Scan(range, &result));
+    ASSERT_TRUE(status.ok()) << status;
+    std::vector<uint64_t> expected;
+    if (reverse) {
+      for (auto key = keys.upper_bound(at); key != keys.begin() && expected.size() < kEntries;) {
+        expected.push_back(*--key);
+      }
+    } else {
+      for (auto key = keys.lower_bound(at); key != keys.end() && expected.size() < kEntries; ++key) {
+        expected.push_back(*key);
+      }
+    }
+    ASSERT_EQ(result.entries.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(result.entries[i].key.integer(), expected[i]);
+  };
+  const auto bytes_of_scans = [&] {
+    const uint64_t before = thread_->channel()->counters().bytes_in;
+    for (int i = 0; i < 400; ++i) scan(i % 2 == 0);
+    return static_cast<double>(thread_->channel()->counters().bytes_in - before) / 400;
+  };
+  for (int i = 0; i < 50; ++i) scan(true);  // until it knows how full leaves are
+  EXPECT_LE(bytes_of_scans(), (kEntries / 14.0 + 1.3) * 6 * kLineBytes);
+  for (const uint64_t key : RandomKeys(9, 3'000)) {
+    if (!keys.insert(key).second) continue;
+    Insert(key);
+  }
+  EXPECT_GT(bytes_of_scans(), (kEntries / 16.0 + 1) * 6 * kLineBytes);
 }
 
 TEST_F(RolexTest, ModelsFollowInserts) {
