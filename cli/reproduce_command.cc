@@ -62,7 +62,7 @@ constexpr char kExitCodes[] =
 
 const Subject kSubjects[] = {
     {.name = "xstore",
-     .about = "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, inline values, TPC-C.",
+     .about = "XStore (OSDI'20): YCSB, latency, inserts, caches, key forms, inline values, TPC-C, a log.",
      .footer =
          "Every point is a run of `gannet ycsb --fabric sim` in its own process. The report compares our throughput "
          "with\nthe paper's, where its text gives one, and says what bounds ours. The same flags give the same "

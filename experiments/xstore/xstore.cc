@@ -66,7 +66,7 @@ void Use(System system, bench::YcsbOptions* options) {
 std::vector<Experiment> Experiments(const Options& options) {
   return {Fig10(options),  Fig11(options),  Fig12(options),  Fig13a(options), Fig13b(options),
           Fig14a(options), Fig14b(options), Burst(options),  Fig14c(options), Fig15a(options),
-          Fig15b(options), Fig15d(options), Fig16a(options), Fig16b(options)};
+          Fig15b(options), Fig15d(options), Fig16a(options), Fig16b(options), Table3(options)};
 }
 
 Report MakeReport(const Options& options, std::vector<Experiment> experiments) {

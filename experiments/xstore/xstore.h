@@ -25,6 +25,7 @@ Experiment Fig15b(const Options& options);  // size of the cache
 Experiment Fig15d(const Options& options);  // distributions of keys
 Experiment Fig16a(const Options& options);  // inline and indirect values
 Experiment Fig16b(const Options& options);  // TPC-C
+Experiment Table3(const Options& options);  // durability
 
 // All of them, in the paper's order.
 std::vector<Experiment> Experiments(const Options& options);
@@ -43,6 +44,11 @@ enum class System {
 };
 std::string SeriesOf(System system);
 void Use(System system, bench::YcsbOptions* options);
+
+// Series of Table3.
+inline constexpr const char* kNoLog = "no log";
+inline constexpr const char* kLog = "log, nvme";
+inline constexpr const char* kSlowLog = "log, sata-ssd";
 
 // Options for the paper's rack, which the points change: one server with 24 cores and two ConnectX-4, clients as given.
 bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distribution distribution);

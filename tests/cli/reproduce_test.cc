@@ -78,7 +78,7 @@ TEST(ReproduceTest, ReportsEveryPointAsTextJsonAndPage) {
     }
   }
   EXPECT_THAT(ids, ::testing::ElementsAre("fig10", "fig11", "fig12", "fig13a", "fig13b", "fig14a", "fig14b", "burst",
-                                          "fig14c", "fig15a", "fig15b", "fig15d", "fig16a", "fig16b"));
+                                          "fig14c", "fig15a", "fig15b", "fig15d", "fig16a", "fig16b", "table3"));
   EXPECT_GE(report.at("claims").size(), 5U);
   for (const char* text : {"Fig. 10", "bound by", "C uniform", "2,000 keys", "table 3"}) {
     EXPECT_THAT(outcome.out, HasSubstr(text));
