@@ -29,6 +29,7 @@ std::string TableOf(const Experiment& experiment) {
   std::vector<std::string> head = {"series, point", "M/s",        "paper", "ratio", "p50 us",  "READs",
                                    "bytes",         "server CPU", "NIC",   "link",  "bound by"};
   if (calls) head.emplace_back("calls");
+  if (experiment.shows_cache) head.emplace_back("cache B/key");
   Table table(head);
   for (const Point& point : experiment.points) {
     const Measured& m = point.measured;
@@ -45,6 +46,9 @@ std::string TableOf(const Experiment& experiment) {
         absl::StrFormat("%.0f%%", 100 * m.server_link),
         m.mops == 0 ? kNotMeasured : BoundOf(m)};
     if (calls) row.push_back(m.calls.has_value() ? absl::StrFormat("%.0f%%", 100 * *m.calls) : "-");
+    if (experiment.shows_cache) {
+      row.push_back(absl::StrFormat("%.2f", m.cache_bytes / static_cast<double>(point.options.keys)));
+    }
     table.Add(row);
   }
   return table.ToString();

@@ -101,6 +101,7 @@ struct Experiment {
   Chart chart = Chart::kBars;
   std::string x_axis;
   std::vector<Point> points;
+  bool shows_cache = false;        // its report has the memory of a client's cache
   std::vector<std::string> notes;  // how the setting differs from the paper's
 };
 

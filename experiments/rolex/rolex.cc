@@ -99,7 +99,8 @@ Point PointOf(const Options& options, System system, const ycsb::Workload& workl
 }
 
 std::vector<Experiment> Experiments(const Options& options) {
-  return {Fig7(options), Fig8a(options), Fig8c(options), Fig9(options), Fig10(options), Fig11(options), Fig12(options)};
+  return {Fig7(options),  Fig8a(options), Fig8c(options),        Fig9(options),
+          Fig10(options), Fig11(options), OneOperation(options), Fig12(options)};
 }
 
 Report MakeReport(const Options& options, std::vector<Experiment> experiments) {

@@ -18,7 +18,8 @@ Experiment Fig8a(const Options& options);  // inserts only
 Experiment Fig8c(const Options& options);  // mixes of reads and inserts
 Experiment Fig9(const Options& options);   // distributions of keys
 Experiment Fig10(const Options& options);  // cores of the client machines
-Experiment Fig11(const Options& options);  // one operation at a time
+Experiment Fig11(const Options& options);  // error bound of the models
+Experiment OneOperation(const Options& options);
 Experiment Fig12(const Options& options);  // memory of a client's cache; also table 1
 
 // All of them, in the paper's order.

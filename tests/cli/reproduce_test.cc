@@ -322,12 +322,20 @@ TEST(ReproduceTest, RunsRolexBesideItsRivals) {
       EXPECT_EQ(configuration.at("insert_path"), calls ? "rpc" : "one-sided");
     }
   }
-  EXPECT_THAT(ids, ::testing::ElementsAre("fig7", "fig8a", "fig8c", "fig9", "fig10", "fig11", "fig12"));
+  EXPECT_THAT(ids, ::testing::ElementsAre("fig7", "fig8a", "fig8c", "fig9", "fig10", "fig11", "latency", "fig12"));
   // Every system at every place.
   EXPECT_EQ(PointsOf(report, "fig7").size(), 5U * 12);
   EXPECT_EQ(PointsOf(report, "fig8a").size(), 5U * 2);
   EXPECT_EQ(PointsOf(report, "fig9").size(), 5U * 8);
   EXPECT_EQ(PointsOf(report, "fig10").size(), 5U * 2 * 4);
+  EXPECT_EQ(PointsOf(report, "latency").size(), 5U * 3);
+  const auto cache_bytes = [&report](const char* epsilon) {
+    const Json point = PointsOf(report, "fig11").at({"ROLEX, reads", epsilon});
+    EXPECT_EQ(point.at("report").at("configuration").at("index_options"), "epsilon=" + std::string(epsilon).substr(8));
+    return point.at("cache_bytes_per_machine").get<double>();
+  };
+  EXPECT_GT(cache_bytes("epsilon 4"), cache_bytes("epsilon 256")) << "more pieces";
+  EXPECT_THAT(outcome.out, HasSubstr("cache B/key"));
   EXPECT_EQ(PointsOf(report, "fig12").size(), 3U * 3) << "two of the four sizes are the least, 1000 keys";
   std::map<std::string, Json> claims;
   for (const Json& claim : report.at("claims")) claims[claim.at("what")] = claim;
